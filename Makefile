@@ -1,0 +1,84 @@
+# chunksink: what to run while working on it. `make help` lists the targets.
+#
+# `make demo` and `make test` set up all they need in .venv and .engines; the second time they start at once.
+
+PYTHON ?= python3
+PYTEST_ARGS ?=
+
+VENV := .venv
+BIN := $(VENV)/bin
+CHUNKSINK := $(BIN)/chunksink
+
+# The environment is made anew from these; touching them installs again.
+INPUTS := pyproject.toml constraints.txt
+INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt
+
+# Nothing here asks anyone but the package registry: the model comes as a package.
+export HF_HUB_OFFLINE := 1
+export TOKENIZERS_PARALLELISM := false
+export ANONYMIZED_TELEMETRY := False
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help demo test lint check format lock engines bench clean clean-all
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: $(VENV)/.demo ## chunk the handbook in examples/, index it, and search it
+	$(CHUNKSINK) ingest examples/handbook --as markdown --to demo/chunks
+	$(CHUNKSINK) rebuild --chunks demo/chunks --home demo/home
+	$(CHUNKSINK) search "how do I return a borrowed tool" --home demo/home
+
+test: $(VENV)/.test engines ## run all tests against real engines
+	$(BIN)/python -m pytest -n auto --dist loadfile $(PYTEST_ARGS)
+
+lint: $(VENV)/.test ## format, lint, types, import contracts, generated docs
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python tools/docs.py --check
+
+check: lint test ## everything that a change must pass
+
+format: $(VENV)/.test ## format the code and mend what can be mended
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+lock: $(VENV)/.python ## pin the newest versions of the whole tree in constraints.txt
+	$(BIN)/python tools/lock.py
+
+# After the Python packages, since one engine comes with them.
+engines: $(VENV)/.test ## get the real engines that the tests use
+	@$(BIN)/python tools/engines.py
+
+bench: $(VENV)/.test ## measure the speed of validation
+	$(BIN)/python bench/validate_speed.py
+
+clean: ## remove what builds, tests and the demo leave
+	rm -rf demo build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	find . -path ./$(VENV) -prune -o -type d -name __pycache__ -prune -exec rm -rf {} +
+
+clean-all: clean ## the same, and the environment and the engines
+	rm -rf $(VENV) .engines
+
+# Stamps, newer than what they were made from.
+
+$(VENV)/.python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo 'chunksink needs Python 3.11 or later, and `$(PYTHON)` is not: make $(MAKECMDGOALS) PYTHON=/path/to/python3.11' >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+	  echo '`$(PYTHON)` cannot make environments; on Debian or Ubuntu: apt-get install python3-venv' >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(VENV)/.demo: $(VENV)/.python $(INPUTS)
+	@echo 'installing what chunksink needs (some minutes the first time) ...'
+	$(INSTALL) -e '.[offline-model]'
+	@touch $@
+
+$(VENV)/.test: $(VENV)/.python $(INPUTS)
+	@echo 'installing what chunksink and its tests need (some minutes the first time) ...'
+	$(INSTALL) -e '.[offline-model,dev]'
+	@touch $@ $(VENV)/.demo

@@ -1,0 +1,86 @@
+"""Fixtures for the whole suite: the real engines, and the optional real-world data.
+
+A missing engine skips the tests that need it and says how to get it; where CHUNKSINK_REQUIRE names the
+engine, they fail instead. `tests/engines/test_require.py` holds this file to that.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.engines.servers import ChromaServer, MeilisearchServer, run_chroma, run_meilisearch
+from tools import engines
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+# Before anything imports chromadb or transformers: tests talk to this machine only.
+os.environ.update(ANONYMIZED_TELEMETRY="False", HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false")
+
+ROOT = Path(__file__).resolve().parent.parent
+
+CHROMIUM_ARGUMENTS = [
+    "--no-sandbox",  # in containers, where one is root, Chromium's sandbox cannot start
+    "--disable-gpu",
+    # The rest keeps it from talking to anyone but the page under test.
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+@pytest.fixture(scope="session")
+def meilisearch_server() -> Iterator[MeilisearchServer]:
+    """One real Meilisearch for all tests of this process: give every index a name of your own."""
+    need("meilisearch")
+    with run_meilisearch() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def chroma_server() -> Iterator[ChromaServer]:
+    """One real Chroma server for all tests of this process: give every collection a name of your own."""
+    need("chroma")
+    with run_chroma() as server:
+        yield server
+
+
+# Per module, not per session: Playwright's sync interface keeps an asyncio loop running in the thread, and
+# other tests could not use `asyncio.run` as long as it lives.
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """A real Chromium; take a new context for every test."""
+    program = need("browser")
+    from playwright.sync_api import sync_playwright  # slow to import; few tests need it
+
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=str(program), args=CHROMIUM_ARGUMENTS)
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """Optional real-world documents: CHUNKSINK_SHARED_DATA, or `shared/data` beside the checkout."""
+    chosen = os.environ.get("CHUNKSINK_SHARED_DATA")
+    folder = Path(chosen) if chosen else ROOT.parent / "shared" / "data"
+    if not folder.is_dir():
+        pytest.skip("the optional real-world test data is not here")
+    return folder
+
+
+def need(engine: str) -> Path:
+    """The program of an engine; without it the test is skipped, or fails where the engine is required."""
+    program = engines.find(engine)
+    if program is not None:
+        return program
+    if engine in engines.required():
+        pytest.fail(f"CHUNKSINK_REQUIRE names it, but {engines.missing(engine)}", pytrace=False)
+    pytest.skip(engines.missing(engine))

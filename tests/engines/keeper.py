@@ -1,0 +1,52 @@
+"""Run one engine for as long as the test run lives, and not a moment longer.
+
+    python keeper.py FOLDER PROGRAM ARGUMENT...
+
+The test run holds the other end of this process's standard input. When that end closes, for whatever reason
+(the fixture is done, a test failed, Ctrl-C, even `kill -9` of pytest), the engine is ended by its process id
+and its folder is removed. A fixture's own clean-up could not promise that: a killed process cleans nothing.
+
+The engine's process id is printed first. An engine that ends by itself leaves its log until the input closes.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+GRACE = 10.0  # seconds between asking an engine to end and ending it
+
+
+def main(folder: Path, command: list[str]) -> int:
+    engine = None
+    try:
+        with (folder / "engine.log").open("wb") as log:
+            # In its own folder: engines leave things in the current one (Meilisearch makes `dumps/`).
+            engine = subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        print(engine.pid, flush=True)
+        while True:
+            readable, _, _ = select.select([sys.stdin], [], [], 0.2)
+            if readable and not os.read(sys.stdin.fileno(), 1024):
+                return 0
+            engine.poll()  # a dead engine must be gone for the test run too, not a zombie that looks alive
+    finally:
+        if engine is not None:
+            end(engine)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def end(engine: subprocess.Popen[bytes]) -> None:
+    engine.terminate()
+    try:
+        engine.wait(GRACE)
+    except subprocess.TimeoutExpired:
+        engine.kill()
+        engine.wait()
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1]), sys.argv[2:]))

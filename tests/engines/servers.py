@@ -1,0 +1,205 @@
+"""Start real servers on free loopback ports, and end them whatever happens.
+
+The session's fixtures (`meilisearch_server`, `chroma_server`) are made from these. A test that kills its
+engine, restarts it or needs a key of its own takes the context managers directly:
+
+    with run_meilisearch(data=tmp_path / "data") as server: ...
+    with run_meilisearch(data=tmp_path / "data", key=server.key, port=server.port) as again: ...
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tools import engines
+
+START_TIMEOUT = 60.0  # seconds; generous, since two busy cores may also be running the rest of the suite
+HOST = "127.0.0.1"
+LOG = "engine.log"  # in the server's scratch folder, as keeper.py names it
+KEEPER = Path(__file__).with_name("keeper.py")
+
+# A proxy of the environment must not stand between a test and its own loopback server.
+_opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+
+
+@dataclass(frozen=True)
+class MeilisearchServer:
+    port: int
+    pid: int
+    key: str = field(repr=False)
+
+    @property
+    def url(self) -> str:
+        return f"http://{HOST}:{self.port}"
+
+
+@dataclass(frozen=True)
+class ChromaServer:
+    port: int
+    pid: int
+    host: str = HOST
+
+    @property
+    def url(self) -> str:
+        return f"http://{self.host}:{self.port}"
+
+
+class DidNotStart(Exception):
+    """The engine ended or stayed silent; the message holds the end of its log."""
+
+
+@contextmanager
+def run_meilisearch(
+    *, data: Path | None = None, key: str | None = None, port: int | None = None
+) -> Iterator[MeilisearchServer]:
+    """A Meilisearch of its own. With `data` its database outlives the server; else nothing is left."""
+    key = key or secrets.token_hex(16)
+
+    def command(port: int, scratch: Path) -> list[str]:
+        return [
+            *(_program("meilisearch"), "--no-analytics", "--http-addr", f"{HOST}:{port}"),
+            *("--db-path", str(data or scratch / "data")),
+            *("--max-indexing-memory", "1GiB", "--log-level", "WARN"),
+        ]
+
+    def ready(port: int, _scratch: Path) -> bool:
+        # The second call needs our key: it proves that the server which answers is ours.
+        healthy = get_json(f"http://{HOST}:{port}/health")["status"] == "available"
+        return healthy and "pkgVersion" in get_json(f"http://{HOST}:{port}/version", key)
+
+    # The key goes through the environment: arguments can be read by every user of the machine.
+    with _run(command, ready, {"MEILI_MASTER_KEY": key}, port) as (port, pid):
+        yield MeilisearchServer(port, pid, key)
+
+
+@contextmanager
+def run_chroma(*, data: Path | None = None, port: int | None = None) -> Iterator[ChromaServer]:
+    """A Chroma server of its own. With `data` its directory outlives the server; else nothing is left."""
+
+    def command(port: int, scratch: Path) -> list[str]:
+        folder = data or scratch / "data"
+        return [_program("chroma"), "run", "--path", str(folder), "--host", HOST, "--port", str(port)]
+
+    def ready(port: int, scratch: Path) -> bool:
+        # Another Chroma may answer on this port. Ours names its folder once it has found the port free.
+        ours = str(data or scratch / "data") in (scratch / LOG).read_text(encoding="utf-8", errors="replace")
+        return ours and "nanosecond heartbeat" in get_json(f"http://{HOST}:{port}/api/v2/heartbeat")
+
+    with _run(command, ready, {"ANONYMIZED_TELEMETRY": "False"}, port) as (port, pid):
+        yield ChromaServer(port, pid)
+
+
+def get_json(url: str, key: str = "") -> Any:
+    """The answer of a GET; errors of the network and the status are those of urllib."""
+    request = urllib.request.Request(url, headers={"Authorization": f"Bearer {key}"} if key else {})
+    with _opener.open(request, timeout=5) as answer:
+        return json.load(answer)
+
+
+@contextmanager
+def _run(
+    command: Callable[[int, Path], list[str]],
+    ready: Callable[[int, Path], bool],
+    environment: dict[str, str],
+    fixed_port: int | None,
+) -> Iterator[tuple[int, int]]:
+    """Start, wait until it answers, yield (port, pid), end. Tries again where another program took the port."""
+    attempts = 1 if fixed_port else 3
+    for attempt in range(1, attempts + 1):
+        port = fixed_port or free_port()
+        scratch = Path(tempfile.mkdtemp(prefix="chunksink-test-"))
+        keeper = _keep(scratch, command(port, scratch), environment)
+        try:
+            pid = _pid(keeper)
+            try:
+                _wait(lambda: ready(port, scratch), pid, scratch / LOG)  # noqa: B023 (called here and now)
+            except DidNotStart:
+                if attempt == attempts:
+                    raise
+                continue
+            yield port, pid
+            return
+        finally:
+            assert keeper.stdin is not None
+            assert keeper.stdout is not None
+            keeper.stdin.close()
+            keeper.wait(START_TIMEOUT)
+            keeper.stdout.close()
+            shutil.rmtree(scratch, ignore_errors=True)  # its own work, unless the keeper never came to run
+
+
+def _keep(scratch: Path, command: list[str], environment: dict[str, str]) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-I", str(KEEPER), str(scratch), *command],
+        env={**os.environ, **environment},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,  # Ctrl-C is for pytest; the keeper ends when pytest closes the pipe
+    )
+
+
+def _pid(keeper: subprocess.Popen[str]) -> int:
+    assert keeper.stdout is not None
+    line = keeper.stdout.readline().strip()
+    if not line:
+        raise DidNotStart("the engine's program could not be run")
+    return int(line)
+
+
+def _wait(ready: Callable[[], bool], pid: int, log: Path) -> None:
+    deadline = time.monotonic() + START_TIMEOUT
+    while time.monotonic() < deadline:
+        if not alive(pid):
+            raise DidNotStart(f"the engine ended at once; its log ends:\n{_tail(log)}")
+        try:
+            if ready() and alive(pid):
+                return
+        except (OSError, ValueError):
+            pass  # not listening yet (urllib's errors are OSErrors), or half an answer
+        time.sleep(0.05)
+    raise DidNotStart(f"no answer within {START_TIMEOUT:.0f} s; the engine's log ends:\n{_tail(log)}")
+
+
+def alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def free_port() -> int:
+    """A port that was free a moment ago. Another program may still take it: `_run` tries again."""
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _program(engine: str) -> str:
+    program = engines.find(engine)
+    if program is None:
+        raise DidNotStart(engines.missing(engine))
+    return str(program)
+
+
+def _tail(log: Path, lines: int = 15) -> str:
+    if not log.exists():
+        return "(no log)"
+    return "\n".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-lines:])

@@ -1,0 +1,60 @@
+"""What this project expects from a Chroma server, seen on the one that comes with the Python package."""
+
+from __future__ import annotations
+
+import uuid
+from importlib.metadata import files, version
+from pathlib import Path
+
+import chromadb
+from chromadb.api import ClientAPI
+from chromadb.config import Settings
+
+from tests.engines.servers import ChromaServer, get_json
+from tools import engines
+
+CONSTRAINTS = Path(__file__).parents[2] / "constraints.txt"
+
+
+def installed_files(package: str) -> list[Path]:
+    return [Path(str(file.locate())) for file in files(package) or []]
+
+
+def connect(server: ChromaServer) -> ClientAPI:
+    return chromadb.HttpClient(host=server.host, port=server.port, settings=Settings(anonymized_telemetry=False))
+
+
+def test_the_server_answers_its_heartbeat(chroma_server: ChromaServer) -> None:
+    assert connect(chroma_server).heartbeat() > 0
+
+
+def test_server_and_client_are_one_package_of_the_pinned_version(chroma_server: ChromaServer) -> None:
+    """A 1.5 server answers "1.0.0" whatever its release, so the release is known only from the package."""
+    assert get_json(f"{chroma_server.url}/api/v2/version") == "1.0.0"
+    program = engines.find("chroma")
+    assert program is not None
+    assert program.resolve() in {path.resolve() for path in installed_files("chromadb")}
+    assert f"chromadb=={version('chromadb')}" in CONSTRAINTS.read_text(encoding="utf-8").splitlines()
+
+
+def test_the_server_takes_the_batches_that_the_client_is_told_of(chroma_server: ChromaServer) -> None:
+    client = connect(chroma_server)
+    collection = client.create_collection(f"batch-{uuid.uuid4().hex}", embedding_function=None)
+    size = client.get_max_batch_size()
+    collection.upsert(ids=[str(number) for number in range(size)], embeddings=[[0.0, 1.0]] * size)
+    assert collection.count() == size
+    client.delete_collection(collection.name)
+
+
+def test_surplus_is_removed_by_what_the_collection_holds(chroma_server: ChromaServer) -> None:
+    client = connect(chroma_server)
+    collection = client.create_collection(f"surplus-{uuid.uuid4().hex}", embedding_function=None)
+    rows = [(parent, version) for parent in ("p1", "p2", "p3") for version in ("old", "new")]
+    collection.upsert(
+        ids=[f"{parent}-{version}" for parent, version in rows],
+        embeddings=[[float(number), 1.0] for number in range(len(rows))],
+        metadatas=[{"parent_id": parent, "family_hash": version} for parent, version in rows],
+    )
+    collection.delete(where={"$and": [{"parent_id": {"$in": ["p1", "p2"]}}, {"family_hash": {"$nin": ["new"]}}]})
+    assert set(collection.get(include=[])["ids"]) == {"p1-new", "p2-new", "p3-old", "p3-new"}
+    client.delete_collection(collection.name)

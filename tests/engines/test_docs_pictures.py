@@ -1,0 +1,142 @@
+"""The pictures of the documentation, looked at in a real browser: nothing sticks out, everything can be read.
+
+Fonts differ from machine to machine, so the boxes must leave room; this measures with the fonts that are here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Literal
+
+import pytest
+
+from tests.conftest import ROOT
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+Scheme = Literal["light", "dark"]
+PICTURE = ROOT / "docs" / "flow.svg"
+PAGE = {"light": "#ffffff", "dark": "#0d1117"}  # what GitHub shows behind a picture
+READABLE = 4.5  # the contrast that WCAG 2 (level AA) asks of text of this size
+
+# Every text with its own rectangle, that of the box it belongs to (none for a free label), and its colours.
+MEASURE = """() => {
+    const box = e => { const r = e.getBoundingClientRect(); return [r.left, r.top, r.right, r.bottom]; };
+    return [...document.querySelectorAll('text')].map(text => {
+        const rect = text.parentElement.querySelector(':scope > rect');
+        const boxed = rect && text.parentElement.localName === 'g';
+        return {
+            words: text.textContent,
+            at: box(text),
+            box: boxed ? box(rect) : null,
+            ink: getComputedStyle(text).fill,
+            ground: boxed ? getComputedStyle(rect).fill : null,
+        };
+    });
+}"""
+
+BOXES = """() => [...document.querySelectorAll('g > rect')].map(e => {
+    const r = e.getBoundingClientRect(); return [r.left, r.top, r.right, r.bottom];
+})"""
+
+
+@pytest.fixture(params=["light", "dark"])
+def scheme(request: pytest.FixtureRequest) -> Scheme:
+    chosen: Scheme = request.param
+    return chosen
+
+
+@pytest.fixture
+def page(browser: Browser, scheme: Scheme) -> Iterator[Page]:
+    context = browser.new_context(color_scheme=scheme, viewport={"width": 1000, "height": 400})
+    page = context.new_page()
+    page.goto(PICTURE.as_uri())
+    yield page
+    context.close()
+
+
+def within(inner: list[float], outer: list[float], margin: float) -> bool:
+    left, top, right, bottom = outer
+    return (
+        inner[0] >= left + margin
+        and inner[1] >= top + margin
+        and inner[2] <= right - margin
+        and inner[3] <= bottom - margin
+    )
+
+
+def overlap(one: list[float], two: list[float]) -> bool:
+    return one[0] < two[2] and two[0] < one[2] and one[1] < two[3] and two[1] < one[3]
+
+
+def contrast(one: str, two: str) -> float:
+    """WCAG's contrast ratio of two colours, `rgb(r, g, b)` or `#rrggbb`."""
+
+    def luminance(colour: str) -> float:
+        if colour.startswith("#"):
+            parts = [int(colour[at : at + 2], 16) for at in (1, 3, 5)]
+        else:
+            parts = [int(part) for part in re.findall(r"\d+", colour)[:3]]
+        linear = [
+            part / 255 / 12.92 if part / 255 <= 0.04045 else ((part / 255 + 0.055) / 1.055) ** 2.4 for part in parts
+        ]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    darker, lighter = sorted((luminance(one), luminance(two)))
+    return (lighter + 0.05) / (darker + 0.05)
+
+
+def measured(page: Page) -> list[dict[str, Any]]:
+    texts: list[dict[str, Any]] = page.evaluate(MEASURE)
+    assert len(texts) > 10, "the picture has lost its words"
+    return texts
+
+
+def test_every_text_lies_inside_the_picture_and_its_box(page: Page) -> None:
+    frame = [0.0, 0.0, 960.0, 300.0]
+    out = [
+        text["words"]
+        for text in measured(page)
+        if not within(text["at"], frame, 2) or (text["box"] and not within(text["at"], text["box"], 2))
+    ]
+    assert out == []
+
+
+def test_free_labels_touch_no_box_and_no_other_text(page: Page) -> None:
+    texts = measured(page)
+    boxes: list[list[float]] = page.evaluate(BOXES)
+    free = [text for text in texts if text["box"] is None]
+    assert free
+    for label in free:
+        assert not any(overlap(label["at"], box) for box in boxes), label["words"]
+        others = [text["at"] for text in texts if text is not label]
+        assert not any(overlap(label["at"], other) for other in others), label["words"]
+
+
+def test_every_text_can_be_read(page: Page, scheme: Scheme) -> None:
+    faint = {
+        text["words"]: round(ratio, 1)
+        for text in measured(page)
+        if (ratio := contrast(text["ink"], text["ground"] or PAGE[scheme])) < READABLE
+    }
+    assert faint == {}
+
+
+def test_the_two_schemes_differ(browser: Browser) -> None:
+    inks = []
+    for scheme in ("light", "dark"):
+        context = browser.new_context(color_scheme=scheme)
+        page = context.new_page()
+        page.goto(PICTURE.as_uri())
+        inks.append({text["ink"] for text in measured(page)})
+        context.close()
+    assert inks[0].isdisjoint(inks[1])
+
+
+def test_the_picture_carries_no_script_and_fetches_nothing() -> None:
+    """GitHub drops both; elsewhere a picture must not be a way in."""
+    source = PICTURE.read_text(encoding="utf-8")
+    assert not re.search(r"<script|\son\w+\s*=|javascript:|@import|<foreignObject|<image|href", source)
+    assert set(re.findall(r"https?://[^\s\"']+", source)) == {"http://www.w3.org/2000/svg"}

@@ -1,0 +1,154 @@
+"""What this project expects from Meilisearch, and from `meilisearch-settings.json`, seen on a real server."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from meilisearch import Client
+from meilisearch.index import Index
+
+from tests.engines.servers import MeilisearchServer, get_json
+from tools.engines import MEILISEARCH_VERSION
+
+SETTINGS: dict[str, Any] = json.loads(
+    (Path(__file__).parents[2] / "meilisearch-settings.json").read_text(encoding="utf-8")
+)
+OLD, NEW = "0" * 64, "1" * 64
+
+
+@pytest.fixture
+def index(meilisearch_server: MeilisearchServer) -> Iterator[Index]:
+    """An index of its own with the project's settings, gone afterwards."""
+    client = Client(meilisearch_server.url, meilisearch_server.key)
+    name = f"settings-{uuid.uuid4().hex}"
+    succeed(client, client.create_index(name, {"primaryKey": "id"}).task_uid)
+    index = client.index(name)
+    succeed(client, index.update_settings(SETTINGS).task_uid)
+    yield index
+    succeed(client, index.delete().task_uid)
+
+
+def succeed(client: Client, task_uid: int) -> None:
+    """The client's `wait_for_task` returns for failed tasks too, so look at the outcome."""
+    task = client.wait_for_task(task_uid, timeout_in_ms=60_000)
+    assert task.status == "succeeded", task.error
+
+
+def add(index: Index, documents: list[dict[str, Any]]) -> None:
+    client = Client(index.config.url, index.config.api_key)
+    succeed(client, index.add_documents(documents).task_uid)
+
+
+def ids(index: Index) -> set[str]:
+    return {document.id for document in index.get_documents({"limit": 1000, "fields": ["id"]}).results}
+
+
+def families(count: int) -> list[str]:
+    return [f"{number:064x}" for number in range(count)]
+
+
+def test_the_server_is_the_version_that_the_project_names(meilisearch_server: MeilisearchServer) -> None:
+    version = get_json(f"{meilisearch_server.url}/version", meilisearch_server.key)
+    assert version["pkgVersion"] == MEILISEARCH_VERSION
+
+
+def test_settings_read_back_as_the_file_has_them(index: Index, meilisearch_server: MeilisearchServer) -> None:
+    """Plain equality, order included: a diff against a live index then needs no knowledge of the engine."""
+    live = get_json(f"{meilisearch_server.url}/indexes/{index.uid}/settings", meilisearch_server.key)
+    assert {key: live[key] for key in SETTINGS} == SETTINGS
+
+
+def test_settings_say_nothing_of_embedders() -> None:
+    """The model decides embedder and dimension; a fixed one would be wrong for every other model."""
+    assert "embedders" not in SETTINGS
+
+
+@pytest.mark.parametrize("name", ["parent_id", "family_hash", "tenant_key"])
+def test_identities_filter_but_are_no_facets(name: str) -> None:
+    """Facet search on a key with millions of values costs memory and time and serves nobody."""
+    rules = [rule for rule in SETTINGS["filterableAttributes"] if name in rule["attributePatterns"]]
+    assert [rule["features"]["facetSearch"] for rule in rules] == [False]
+    assert rules[0]["features"]["filter"]["equality"] is True
+
+
+def test_the_surplus_filter_removes_old_versions_and_nothing_else(index: Index) -> None:
+    """Replacing a batch of families: the new documents are there, then whatever is not new goes."""
+    replaced, untouched = families(20)[:10], families(20)[10:]
+    old = [document(parent, OLD, number) for parent in replaced + untouched for number in range(3)]
+    new = [document(parent, NEW, number) for parent in replaced for number in range(2)]
+    add(index, old + new)
+
+    surplus = f"parent_id IN [{', '.join(replaced)}] AND family_hash NOT IN [{NEW}]"
+    client = Client(index.config.url, index.config.api_key)
+    succeed(client, index.delete_documents(filter=surplus).task_uid)
+
+    kept = new + [entry for entry in old if entry["parent_id"] in untouched]
+    assert ids(index) == {entry["id"] for entry in kept}
+
+
+def test_the_surplus_filter_takes_five_hundred_families_at_once(index: Index) -> None:
+    replaced = families(500)
+    add(index, [document(parent, version, 0) for parent in replaced for version in (OLD, NEW)])
+    hashes = ", ".join([NEW, *(f"{number:064x}" for number in range(10_000, 10_499))])
+
+    surplus = f"parent_id IN [{', '.join(replaced)}] AND family_hash NOT IN [{hashes}]"
+    client = Client(index.config.url, index.config.api_key)
+    succeed(client, index.delete_documents(filter=surplus).task_uid)
+
+    assert ids(index) == {document(parent, NEW, 0)["id"] for parent in replaced}
+
+
+def test_a_family_is_one_hit_while_both_its_versions_are_there(index: Index) -> None:
+    family = families(1)[0]
+    add(index, [document(family, version, number) for version in (OLD, NEW) for number in range(3)])
+    hits = index.search("harbour")["hits"]
+    assert [hit["parent_id"] for hit in hits] == [family]
+
+
+def test_a_title_ranks_above_the_same_word_in_the_text(index: Index) -> None:
+    one, two = families(2)
+    add(
+        index,
+        [
+            document(one, NEW, 0) | {"title": "Tides", "text": "The harbour at noon"},
+            document(two, NEW, 0) | {"title": "Harbour", "text": "The tides at noon"},
+        ],
+    )
+    assert [hit["parent_id"] for hit in index.search("harbour")["hits"]] == [two, one]
+
+
+def test_words_forgive_a_typo_and_ids_and_numbers_do_not(index: Index) -> None:
+    add(index, [document(families(1)[0], NEW, 0) | {"document_id": "annualreport", "text": "harbour 123456"}])
+    found = {query: len(index.search(query)["hits"]) for query in ("harbuor", "annualreprot", "123465")}
+    assert found == {"harbuor": 1, "annualreprot": 0, "123465": 0}
+    assert len(index.search("annualreport")["hits"]) == 1
+    assert len(index.search("123456")["hits"]) == 1
+
+
+def test_ranges_facets_and_sorting_on_projected_fields(index: Index) -> None:
+    years = dict(zip(families(4), (1999, 2005, 2010, 2020), strict=True))
+    add(index, [document(parent, NEW, 0) | {"year": year} for parent, year in years.items()])
+    found = index.search(
+        "harbour", {"filter": "year >= 2005 AND tags = sea", "sort": ["year:desc"], "facets": ["tags"]}
+    )
+    assert [hit["year"] for hit in found["hits"]] == [2020, 2010, 2005]
+    assert found["facetDistribution"] == {"tags": {"sea": 3}}
+
+
+def document(parent: str, version: str, number: int) -> dict[str, Any]:
+    return {
+        "id": f"{parent[-8:]}-{version[:4]}-{number}",
+        "parent_id": parent,
+        "family_hash": version,
+        "document_id": f"doc-{int(parent, 16)}",
+        "chunk_index": number,
+        "title": "Report",
+        "text": f"The harbour, part {number}",
+        "tags": ["sea"],
+        "year": 2024,
+    }

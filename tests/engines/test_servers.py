@@ -1,0 +1,82 @@
+"""The servers of the suite leave nothing behind, however the test run ends."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT, need
+from tests.engines.servers import DidNotStart, alive, free_port, get_json, run_chroma, run_meilisearch
+
+# Starts a server inside a process of its own, says where, and waits to be ended.
+HOLDER = """
+import signal, sys, tempfile
+from pathlib import Path
+from tests.engines.servers import run_meilisearch
+tempfile.tempdir = sys.argv[1]
+with run_meilisearch() as server:
+    print(server.pid, flush=True)
+    signal.pause()
+"""
+
+
+def gone(pid: int, within: float = 20.0) -> bool:
+    deadline = time.monotonic() + within
+    while time.monotonic() < deadline:
+        if not alive(pid):
+            return True
+        time.sleep(0.05)
+    return False
+
+
+@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_an_interrupted_run_leaves_no_server_and_no_folder(ending: signal.Signals, tmp_path: Path) -> None:
+    need("meilisearch")
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(tmp_path)], cwd=ROOT, stdout=subprocess.PIPE, text=True
+    )
+    with holder:
+        assert holder.stdout is not None
+        server = int(holder.stdout.readline())
+        assert alive(server)
+        assert list(tmp_path.iterdir())
+        holder.send_signal(ending)
+    assert gone(server)
+    deadline = time.monotonic() + 20
+    while list(tmp_path.iterdir()) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_killed_server_comes_back_on_its_port_with_its_data(tmp_path: Path) -> None:
+    """The crash tests live on this: the same address, the same key, the same database."""
+    need("meilisearch")
+    with run_meilisearch(data=tmp_path / "data") as first:
+        os.kill(first.pid, signal.SIGKILL)
+        assert gone(first.pid)
+    with run_meilisearch(data=tmp_path / "data", key=first.key, port=first.port) as second:
+        assert second.url == first.url
+        assert get_json(f"{second.url}/indexes", first.key)["results"] == []
+    assert (tmp_path / "data").is_dir()
+
+
+def test_the_key_is_in_no_argument_and_no_representation() -> None:
+    need("meilisearch")
+    with run_meilisearch() as server:
+        arguments = Path(f"/proc/{server.pid}/cmdline")
+        if arguments.exists():  # Linux
+            assert server.key.encode() not in arguments.read_bytes()
+        assert server.key not in repr(server)
+
+
+def test_a_server_that_cannot_start_says_why_with_its_own_words() -> None:
+    need("chroma")
+    port = free_port()
+    with run_chroma(port=port), pytest.raises(DidNotStart, match="is not available"), run_chroma(port=port):
+        pass

@@ -1,0 +1,91 @@
+"""`docker-compose.yml` keeps its promises. No Docker is needed: the file is read, and its health checks are
+run as they stand against the same servers on this machine."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.conftest import ROOT
+from tests.engines.servers import ChromaServer, MeilisearchServer, free_port
+from tools.engines import MEILISEARCH_VERSION
+
+COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))
+SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
+
+each_service = pytest.mark.parametrize("service", SERVICES.values(), ids=list(SERVICES))
+
+
+def pinned(package: str) -> str:
+    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    return next(line.partition("==")[2] for line in lines if line.startswith(f"{package}=="))
+
+
+def test_the_images_are_the_official_ones_at_the_tested_versions() -> None:
+    assert {name: service["image"] for name, service in SERVICES.items()} == {
+        "meilisearch": f"getmeili/meilisearch:v{MEILISEARCH_VERSION}",
+        "chroma": f"chromadb/chroma:{pinned('chromadb')}",
+    }
+
+
+@each_service
+def test_ports_are_open_to_this_machine_only(service: dict[str, Any]) -> None:
+    assert service["ports"]
+    for port in service["ports"]:
+        # The host's port may be chosen; the address may not.
+        assert re.fullmatch(r"127\.0\.0\.1:\$\{[A-Z_]+:-\d+\}:\d+", port)
+    assert service.get("network_mode") != "host"
+
+
+@each_service
+def test_data_lives_in_a_named_volume(service: dict[str, Any]) -> None:
+    names = [volume.split(":")[0] for volume in service["volumes"]]
+    assert names
+    assert set(names) <= set(COMPOSE["volumes"])
+
+
+@each_service
+def test_a_service_comes_back_by_itself(service: dict[str, Any]) -> None:
+    assert service["restart"] == "unless-stopped"
+
+
+@each_service
+def test_keys_come_from_the_environment_and_must_be_given(service: dict[str, Any]) -> None:
+    for name, value in service["environment"].items():
+        if re.search(r"KEY|TOKEN|SECRET|PASSWORD", name):
+            assert re.fullmatch(rf"\$\{{{name}:\?[^}}]+\}}", value), f"{name} is written down or optional"
+
+
+def test_meilisearch_has_a_key_and_neither_server_phones_home() -> None:
+    meilisearch, chroma = SERVICES["meilisearch"]["environment"], SERVICES["chroma"]["environment"]
+    assert meilisearch["MEILI_MASTER_KEY"].startswith("${MEILI_MASTER_KEY:?")
+    assert meilisearch["MEILI_ENV"] == "production"
+    assert meilisearch["MEILI_NO_ANALYTICS"] == "true"
+    assert chroma["ANONYMIZED_TELEMETRY"] == "false"
+
+
+def healthy(service: str, inside: int, port: int) -> bool:
+    """Run a service's health check here, with the container's port changed to the one that serves here."""
+    kind, *command = SERVICES[service]["healthcheck"]["test"]
+    assert kind == "CMD"
+    if shutil.which(command[0]) is None:
+        pytest.skip(f"{command[0]} is not installed here (it is in the image)")
+    here = [re.sub(rf"(127\.0\.0\.1[:/]){inside}\b", rf"\g<1>{port}", word) for word in command]
+    assert here != command, "the health check asks another port than the one that is published"
+    done = subprocess.run(here, capture_output=True, check=False, timeout=30)
+    return done.returncode == 0
+
+
+def test_the_health_check_of_meilisearch_works(meilisearch_server: MeilisearchServer) -> None:
+    assert healthy("meilisearch", 7700, meilisearch_server.port)
+    assert not healthy("meilisearch", 7700, free_port())
+
+
+def test_the_health_check_of_chroma_works(chroma_server: ChromaServer) -> None:
+    assert healthy("chroma", 8000, chroma_server.port)
+    assert not healthy("chroma", 8000, free_port())

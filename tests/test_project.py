@@ -1,0 +1,163 @@
+"""Guards over the repository itself: what is easily forgotten, and noticed only by somebody else."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import ROOT
+
+PYPROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+PROJECT: dict[str, Any] = PYPROJECT["project"]
+
+# Top-level packages that are not shipped.
+OWN_USE = {"tests", "tools", "bench"}
+
+# Written in pieces, so that this file is clean by its own rule.
+REGISTRY_HOSTS = ["py" + "pi.org", "python" + "hosted.org", "npm" + "js.org", "npm" + "js.com", "deb.debian" + ".org"]
+FORBIDDEN = re.compile(
+    "|".join(
+        [
+            *(re.escape(host) for host in REGISTRY_HOSTS),
+            r"(?:(?<![\w.~/-])|(?<=file://))/(?:work|root|opt/(?:wheels|pypi))/",  # folders of one machine
+            r"\bissue\s*#?\d+\b",  # a tracker that a reader does not have
+            r"\bClau" + r"de\b|\bAnthro" + r"pic\b|\bsub-?agent",
+            r"BEGIN (?:RSA |EC |OPENSSH )?PRIVATE" + r" KEY",
+        ]
+    ),
+    re.IGNORECASE,
+)
+
+
+def repository_files() -> list[Path]:
+    """What git tracks, and what it would track: a guard that waits for the commit comes too late."""
+    if shutil.which("git") is None or not (ROOT / ".git").exists():
+        pytest.skip("this is not a git checkout")
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        text=True,
+        capture_output=True,
+        check=True,
+    ).stdout
+    return [path for name in listed.split("\0") if name and (path := ROOT / name).is_file()]
+
+
+def packages() -> set[str]:
+    """The packages that are shipped, as the folders of the root show them."""
+    return {path.parent.name for path in ROOT.glob("[a-z]*/__init__.py")} - OWN_USE
+
+
+def requirement_names() -> list[str]:
+    lines = [*PROJECT["dependencies"], *(line for extra in PROJECT["optional-dependencies"].values() for line in extra)]
+    names = [re.split(r"[\s<>=!~;\[]", line, maxsplit=1)[0] for line in lines]
+    return sorted(set(names) - {PROJECT["name"]})
+
+
+def test_every_folder_of_tests_is_a_package() -> None:
+    """Without it pytest would put `tests/sinks` on the path as `sinks`, in front of the real one."""
+    folders = {path.parent for path in (ROOT / "tests").rglob("*.py")}
+    chain = {
+        parent for folder in folders for parent in [folder, *folder.parents] if parent.is_relative_to(ROOT / "tests")
+    }
+    assert [str(folder.relative_to(ROOT)) for folder in sorted(chain) if not (folder / "__init__.py").exists()] == []
+
+
+def test_no_file_names_a_registry_or_a_folder_of_one_machine() -> None:
+    found = []
+    for path in repository_files():
+        try:
+            text = path.read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            continue  # a picture, or a file that is broken on purpose
+        for number, line in enumerate(text.splitlines(), start=1):
+            hit = FORBIDDEN.search(line)
+            if hit:
+                found.append(f"{path.relative_to(ROOT)}:{number}: {hit[0]}")
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "see /ro" + "ot/notes",
+        'path="/wo' + 'rk/main"',
+        "file:///wo" + "rk/main",
+        "from https://py" + "pi.org/simple",
+        "as in issue " + "12",
+    ],
+)
+def test_the_word_guard_finds_what_it_is_for(text: str) -> None:
+    assert FORBIDDEN.search(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["src/root/file", "framework/", "~/work" + "/x", "//root" + "/item", "an issue", "/tmp/x"]
+)
+def test_the_word_guard_leaves_the_rest_alone(text: str) -> None:
+    assert not FORBIDDEN.search(text)
+
+
+def test_no_large_file_is_committed() -> None:
+    large = {
+        str(path.relative_to(ROOT)): path.stat().st_size for path in repository_files() if path.stat().st_size > 2**20
+    }
+    assert large == {}
+
+
+@pytest.mark.parametrize("name", requirement_names())
+def test_every_dependency_has_its_reason(name: str) -> None:
+    """`docs/dependencies.md` names it in backticks, with a reason on the same line."""
+    lines = (ROOT / "docs" / "dependencies.md").read_text(encoding="utf-8").splitlines()
+    own = [line for line in lines if f"`{name}`" in line]
+    assert own, f"{name} is not in docs/dependencies.md"
+    assert any(len(re.findall(r"\w+", line.replace(f"`{name}`", ""))) >= 4 for line in own), f"no reason for {name}"
+
+
+def constraints() -> dict[str, str]:
+    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    pins = [line.partition("==") for line in lines if not line.startswith("#")]
+    return {name: version for name, _, version in pins}
+
+
+def test_the_constraints_are_plain_pins_with_torch_held() -> None:
+    pins = constraints()
+    assert pins["torch"] == "2.13.0"
+    for name, version in pins.items():
+        # No local version, path, address or marker: they would bind the file to the machine that made it.
+        assert re.fullmatch(r"[A-Za-z0-9._-]+", name), name
+        assert re.fullmatch(r"[0-9][A-Za-z0-9.!]*", version), f"{name}=={version}"
+
+
+def test_every_dependency_is_pinned() -> None:
+    def normal(name: str) -> str:
+        return re.sub(r"[-_.]+", "-", name).lower()
+
+    pinned = {normal(name) for name in constraints()}
+    assert [name for name in requirement_names() if normal(name) not in pinned] == [], "run `make lock`"
+
+
+@pytest.mark.parametrize("package", sorted(packages()))
+def test_a_package_is_shipped_type_checked_and_bound_by_the_import_contracts(package: str) -> None:
+    tool = PYPROJECT["tool"]
+    assert package in tool["hatch"]["build"]["targets"]["wheel"]["packages"]
+    assert package in tool["mypy"]["packages"]
+    assert package in tool["importlinter"]["root_packages"]
+    layers = next(entry for entry in tool["importlinter"]["contracts"] if entry["id"] == "layers")["layers"]
+    assert package in re.findall(r"\w+", " ".join(layers))
+
+
+def test_no_list_names_a_package_that_is_not_there() -> None:
+    tool = PYPROJECT["tool"]
+    lists = [
+        tool["hatch"]["build"]["targets"]["wheel"]["packages"],
+        tool["mypy"]["packages"],
+        tool["importlinter"]["root_packages"],
+    ]
+    assert [sorted(set(names) - packages()) for names in lists] == [[], [], []]

@@ -1,0 +1,75 @@
+"""Write constraints.txt: every version of the whole tree, as a clean environment got them today.
+
+    python3 tools/lock.py        (`make lock`)
+
+All dependencies and all extras of pyproject.toml are installed into a new environment that is thrown away
+afterwards; the newest versions that fit are taken. Only `name==version` lines are kept: no paths, no
+addresses, no local versions such as `+cpu`, so the file says nothing about the machine that made it.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tempfile
+import tomllib
+import venv
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+TARGET = ROOT / "constraints.txt"
+TORCH = "2.13.0"
+
+HEADER = f"""\
+# Made by `make lock`: the versions that a clean environment with all extras got, without local suffixes such as +cpu.
+# torch is pinned to {TORCH}: where a CPU build of it is offered, pip takes that and no gigabytes of CUDA packages.
+"""
+
+PIN = re.compile(r"^([A-Za-z0-9][A-Za-z0-9._-]*)==([A-Za-z0-9.!]+)(\+[A-Za-z0-9.]+)?$")
+
+
+def main() -> int:
+    wanted = requirements()
+    with tempfile.TemporaryDirectory(prefix="chunksink-lock-") as scratch:
+        print("making a clean environment ...", flush=True)
+        venv.create(scratch, with_pip=True)
+        python = str(Path(scratch) / "bin" / "python")
+        install = [python, "-m", "pip", "install", "-qq", "--disable-pip-version-check"]
+        print(f"installing {len(wanted)} requirements and what they need ...", flush=True)
+        subprocess.run([*install, *wanted], check=True)
+        freeze = [python, "-m", "pip", "freeze", "--disable-pip-version-check"]
+        frozen = subprocess.run(freeze, check=True, text=True, stdout=subprocess.PIPE).stdout
+    lines = pins(frozen)
+    # A rename, so that a lock that is broken off leaves the old file.
+    draft = TARGET.with_suffix(".tmp")
+    draft.write_text(HEADER + "\n".join(lines) + "\n", encoding="utf-8")
+    draft.replace(TARGET)
+    print(f"{TARGET.name}: {len(lines)} versions")
+    return 0
+
+
+def requirements() -> list[str]:
+    """The dependencies and the extras of pyproject.toml, and the pin of torch."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    own = re.compile(rf"{project['name']}\s*\[")
+    wanted: list[str] = list(project["dependencies"])
+    for extra in project.get("optional-dependencies", {}).values():
+        # An extra that names others (`chunksink[a,b]`) adds nothing: all of them are here.
+        wanted += [line for line in extra if not own.match(line)]
+    return [*dict.fromkeys(wanted), f"torch=={TORCH}"]
+
+
+def pins(frozen: str) -> list[str]:
+    """`name==version` lines, sorted without regard to case; anything else is refused."""
+    found = []
+    for line in frozen.splitlines():
+        match = PIN.match(line.strip())
+        if match is None:
+            raise SystemExit(f"pip freeze printed a line that is no plain version: {line!r}")
+        found.append(f"{match[1]}=={match[2]}")
+    return sorted(found, key=str.lower)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
