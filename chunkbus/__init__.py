@@ -1,0 +1,1 @@
+"""chunkbus: the contract for canonical document chunks on disk. It imports nothing else of this project."""

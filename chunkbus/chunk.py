@@ -1,0 +1,172 @@
+"""The `chunks.v1` chunk: its types, and the one place where a producer's chunk gets its ids and hashes.
+
+A chunk travels as the dict that JSON gave (`Record`), so that unknown fields are kept. `Chunk` is the typed
+view of what the contract knows: validation decodes into it, and the published JSON Schema is generated from it.
+"""
+
+from typing import Annotated, Any
+
+import msgspec
+
+from chunkbus.canonical import canonical_text, chunk_object_hash, text_hash
+from chunkbus.errors import InvalidChunk
+from chunkbus.identity import derive_chunk_id
+
+CHUNK_VERSION = "chunks.v1"
+
+
+Record = dict[str, Any]
+Count = Annotated[int, msgspec.Meta(ge=0)]
+Name = Annotated[str, msgspec.Meta(min_length=1)]
+
+
+# gc=False on all of them: chunks hold no cycles, and millions pass through.
+class Parser(msgspec.Struct, gc=False):
+    """What read the source."""
+
+    parser_name: Name
+    parser_version: Name
+
+
+class Canonicalizer(msgspec.Struct, gc=False):
+    """What normalised its text. Policy and options that change the text belong in its version."""
+
+    canonicalizer_name: Name
+    canonicalizer_version: Name
+
+
+class Provenance(msgspec.Struct, gc=False):
+    """Where a chunk came from. Needs `source_uri` or `source_ref`; parser and canonicalizer nested or flat."""
+
+    inputs: list[Any]
+    source_uri: str | None = None
+    source_ref: str | None = None
+    source_checksum: str | None = None
+    parser: Parser | None = None
+    canonicalizer: Canonicalizer | None = None
+    parser_name: str | None = None
+    parser_version: str | None = None
+    canonicalizer_name: str | None = None
+    canonicalizer_version: str | None = None
+
+    def source(self) -> str | None:
+        return self.source_uri or self.source_ref
+
+    def parser_pair(self) -> tuple[str | None, str | None]:
+        if self.parser is not None:
+            return self.parser.parser_name, self.parser.parser_version
+        return self.parser_name, self.parser_version
+
+    def canonicalizer_pair(self) -> tuple[str | None, str | None]:
+        if self.canonicalizer is not None:
+            return self.canonicalizer.canonicalizer_name, self.canonicalizer.canonicalizer_version
+        return self.canonicalizer_name, self.canonicalizer_version
+
+    def version(self) -> tuple[str | None, ...]:
+        """What must be equal for two reads of a source to be the same version of it."""
+        return (self.source_checksum, *self.parser_pair(), *self.canonicalizer_pair())
+
+
+class Source(msgspec.Struct, gc=False):
+    """The source as its reader names it."""
+
+    source_uri: str | None = None
+    source_type: str | None = None
+
+
+class Pages(msgspec.Struct, gc=False):
+    page_start: int | None = None
+    page_end: int | None = None
+
+
+class CharRange(msgspec.Struct, gc=False):
+    """Characters of the canonicalised text stream, end exclusive."""
+
+    char_start: int | None = None
+    char_end: int | None = None
+
+
+class Span(msgspec.Struct, gc=False):
+    """Where the chunk lies in its document; best effort, may be absent."""
+
+    pages: Pages | None = None
+    char_range: CharRange | None = None
+    section: str | list[str] | None = None
+    tei: Any = None
+
+
+class Hashes(msgspec.Struct, gc=False):
+    """`sha256:<hex>`; bare hex is accepted."""
+
+    text_hash: str | None = None
+    chunk_object_hash: str | None = None
+    document_object_hash: str | None = None
+
+
+class Producer(msgspec.Struct, gc=False):
+    """What wrote the chunk; volatile, in no identity."""
+
+    name: str | None = None
+    version: str | None = None
+    run_id: str | None = None
+
+
+class Chunk(msgspec.Struct, gc=False):
+    """One canonical record of the chunk bus."""
+
+    schema_version: str
+    chunk_id: Name
+    document_id: Name
+    text: str
+    provenance: Provenance
+    parent_id: str | None = None
+    tenant_id: str | None = None
+    chunk_index: Count | None = None
+    chunk_count: Count | None = None
+    source: Source | None = None
+    span: Span | None = None
+    metadata: dict[str, Any] | None = None
+    canonicalization: dict[str, Any] | None = None
+    hashes: Hashes | None = None
+    created_at: str | None = None
+    producer: Producer | None = None
+    tokens: Any = None
+    quality: dict[str, Any] | None = None
+    embedding_ref: str | None = None
+
+
+_OURS = ("schema_version", "chunk_id", "document_id", "text", "provenance", "hashes", "created_at")
+
+
+def new_chunk(
+    *,
+    document_id: str,
+    text: str,
+    provenance: Record,
+    span_key: str | int,
+    created_at: str,
+    chunk_id: str | None = None,
+    fields: Record | None = None,
+) -> Record:
+    """A chunk ready for a `PartitionWriter`: canonical text, ids and hashes computed here and nowhere else.
+
+    `span_key` is the chunk's place in its document (a stable span key, else its index). `fields` are the
+    contract's optional fields and any others. Give `chunk_id` only where another contract derives it.
+    """
+    clash = sorted(set(fields or ()) & set(_OURS))
+    if clash:
+        raise InvalidChunk(f"fields may not set {', '.join(clash)}: the chunk contract computes them")
+    text = canonical_text(text)
+    hashed = text_hash(text)
+    record: Record = {
+        "schema_version": CHUNK_VERSION,
+        "chunk_id": chunk_id or derive_chunk_id(document_id, span_key, hashed),
+        "document_id": document_id,
+        "text": text,
+        "provenance": provenance,
+        **(fields or {}),
+        "hashes": {"text_hash": hashed},
+        "created_at": created_at,
+    }
+    record["hashes"]["chunk_object_hash"] = chunk_object_hash(record)
+    return record

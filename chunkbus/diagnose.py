@@ -1,0 +1,114 @@
+"""From bytes to a typed value, or to the reasons why not.
+
+The contract's reader must be strict where parsers are lenient (duplicate keys, lone surrogates) and still run at
+the speed of the disk. So each line takes a fast path that proves it clean; only what fails it is looked at slowly.
+"""
+
+import json
+from datetime import UTC, datetime
+from typing import Any, NoReturn, TypeVar
+
+import msgspec
+import orjson
+
+from chunkbus import findings
+from chunkbus.chunk import CHUNK_VERSION
+from chunkbus.findings import Problem
+
+T = TypeVar("T")
+
+
+def parse_time(stamp: str) -> datetime:
+    """An ISO 8601 timestamp as a UTC instant; one without a zone is taken as UTC. ValueError where it is none."""
+    moment = datetime.fromisoformat(stamp)
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+
+
+def proves_unique_keys(line: bytes, record: dict[str, Any]) -> bool:
+    """True only where no key of the line occurs twice; False means: look closely.
+
+    Compact JSON is proven by writing the record again: a key lost to its twin makes the bytes differ. For other
+    spacings keys are counted: `":` occurs at least once for each key as long as no white space parts the two.
+    """
+    if orjson.dumps(record) == line:
+        return True
+    parted = b'" :' in line or b'"\t:' in line or b"\r" in line or b"\n" in line
+    return not parted and line.count(b'":') == _count_keys(record)
+
+
+def _count_keys(value: Any) -> int:
+    if value.__class__ is dict:
+        return len(value) + sum(_count_keys(v) for v in value.values() if v.__class__ in (dict, list))
+    return sum(_count_keys(v) for v in value if v.__class__ in (dict, list))
+
+
+def diagnose_json(data: bytes) -> Problem | None:
+    """Why these bytes are not one clean JSON object; None where they are."""
+    if data.startswith(b"\xef\xbb\xbf"):
+        return Problem(findings.ENCODING, "begins with a byte order mark")
+    if b"\x00" in data:
+        return Problem(findings.ENCODING, f"holds a NUL byte at byte {data.index(0) + 1}")
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        return Problem(findings.ENCODING, f"is not UTF-8 at byte {error.start + 1}: {error.reason}")
+    if not text.strip():
+        return Problem(findings.JSON_PARSE, "is empty")
+    try:
+        value = json.loads(text, object_pairs_hook=_refuse_duplicates, parse_constant=_refuse_constant)
+    except RecursionError:
+        return Problem(findings.JSON_PARSE, "is nested too deeply")
+    except ValueError as error:
+        return Problem(findings.JSON_PARSE, str(error))
+    if not isinstance(value, dict):
+        return Problem(findings.JSON_PARSE, f"is not a JSON object but {type(value).__name__}")
+    return _diagnose_refused(data, text)
+
+
+def _diagnose_refused(data: bytes, text: str) -> Problem | None:
+    """What the strict parser sees that the lenient one lets pass."""
+    if text.endswith("\r"):
+        return Problem(findings.ENCODING, "ends with CR LF")
+    try:
+        orjson.loads(data)
+    except orjson.JSONDecodeError as error:
+        lone_surrogate = "surrogate" in str(error)
+        return Problem(findings.ENCODING if lone_surrogate else findings.JSON_PARSE, str(error))
+    return None
+
+
+def _refuse_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) != len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"key {twice!r} occurs twice in one object")
+    return value
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
+
+
+def diagnose_fields(record: dict[str, Any], required: tuple[str, ...], type_: type[T]) -> list[Problem]:
+    """Which required fields a parsed record lacks, and the first field of a wrong type."""
+    version = record.get("schema_version")
+    if version is not None and version != CHUNK_VERSION:
+        return [Problem(findings.UNSUPPORTED_VERSION, f"schema_version is {version!r}, not {CHUNK_VERSION!r}")]
+    missing = [path for path in required if _is_missing(record, path.split("."))]
+    problems = [Problem(findings.FIELD_MISSING, f"lacks {path}") for path in missing]
+    if not problems:
+        try:
+            msgspec.convert(record, type_)
+        except msgspec.ValidationError as error:
+            problems.append(Problem(findings.WRONG_TYPE, str(error)))
+    return problems
+
+
+def _is_missing(value: Any, path: list[str]) -> bool:
+    """Absent or an empty string, in a parent that is there. A null or a wrong type on the way is not missing."""
+    for name in path[:-1]:
+        value = value.get(name) if isinstance(value, dict) else None
+    if not isinstance(value, dict):
+        return False
+    return value.get(path[-1], "") == "" and (path[-1] != "text" or "text" not in value)

@@ -1,0 +1,110 @@
+"""One line of a chunks file: typed, or with every reason why the contract refuses it."""
+
+import re
+from functools import lru_cache
+from hashlib import sha256
+
+import msgspec
+import orjson
+
+from chunkbus import findings
+from chunkbus.chunk import CHUNK_VERSION, Chunk, Provenance
+from chunkbus.diagnose import diagnose_fields, diagnose_json, parse_time, proves_unique_keys
+from chunkbus.findings import Problem, Severity
+
+MAX_LINE_BYTES = 8 * 2**20
+
+_REQUIRED = ("schema_version", "chunk_id", "document_id", "text", "provenance", "provenance.inputs")
+_decode = msgspec.json.Decoder(Chunk).decode
+_loads = orjson.loads
+_CLEAN: tuple[Problem, ...] = ()
+
+
+def examine_line(line: bytes, require_source_checksum: bool = False) -> tuple[Chunk | None, tuple[Problem, ...]]:
+    """The chunk on a line (without its line break) and what is wrong with it; no chunk where it cannot be trusted."""
+    if len(line) > MAX_LINE_BYTES:
+        return None, (Problem(findings.LINE_TOO_LONG, f"is longer than {MAX_LINE_BYTES // 2**20} MiB"),)
+    try:
+        record = _loads(line)
+        chunk = _decode(line)
+    except (orjson.JSONDecodeError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        return None, _diagnose(line, str(error))
+    if not proves_unique_keys(line, record):
+        problem = diagnose_json(line)
+        if problem is not None:
+            return None, (problem,)
+    if chunk.schema_version != CHUNK_VERSION:
+        return None, _diagnose(line, "unsupported schema_version")
+    return chunk, _examine_chunk(chunk, require_source_checksum)
+
+
+def _diagnose(line: bytes, refusal: str) -> tuple[Problem, ...]:
+    """Every reason that can be named; else the refusal in the parser's own words."""
+    problem = diagnose_json(line)
+    if problem is not None:
+        return (problem,)
+    return tuple(diagnose_fields(_loads(line), _REQUIRED, Chunk)) or (Problem(findings.JSON_PARSE, refusal),)
+
+
+def _examine_chunk(chunk: Chunk, require_source_checksum: bool) -> tuple[Problem, ...]:
+    hashes = chunk.hashes
+    stored = hashes.text_hash if hashes is not None else None
+    if (
+        (stored is None or stored == "sha256:" + sha256(chunk.text.encode()).hexdigest())
+        and _has_origin(chunk.provenance)
+        and (chunk.provenance.source_checksum or not require_source_checksum)
+        and "\x00" not in chunk.text
+        and (chunk.created_at is None or _is_time(chunk.created_at))
+    ):
+        return _CLEAN
+    return tuple(_find_problems(chunk, stored, require_source_checksum))
+
+
+def _has_origin(provenance: Provenance) -> bool:
+    return bool(
+        (provenance.source_uri or provenance.source_ref)
+        and (provenance.parser is not None or (provenance.parser_name and provenance.parser_version))
+        and (
+            provenance.canonicalizer is not None or (provenance.canonicalizer_name and provenance.canonicalizer_version)
+        )
+    )
+
+
+@lru_cache(maxsize=64)
+def _is_time(stamp: str) -> bool:
+    try:
+        parse_time(stamp)
+    except (ValueError, OverflowError):
+        return False
+    return True
+
+
+def _find_problems(chunk: Chunk, stored: str | None, require_source_checksum: bool) -> list[Problem]:
+    problems = []
+    provenance = chunk.provenance
+    if not provenance.source():
+        problems.append(Problem(findings.FIELD_MISSING, "lacks provenance.source_uri or provenance.source_ref"))
+    if not all(provenance.parser_pair()):
+        problems.append(Problem(findings.FIELD_MISSING, "lacks provenance.parser {parser_name, parser_version}"))
+    if not all(provenance.canonicalizer_pair()):
+        wanted = "provenance.canonicalizer {canonicalizer_name, canonicalizer_version}"
+        problems.append(Problem(findings.FIELD_MISSING, f"lacks {wanted}"))
+    if require_source_checksum and not provenance.source_checksum:
+        problems.append(Problem(findings.SOURCE_CHECKSUM_MISSING, "lacks provenance.source_checksum"))
+    if "\x00" in chunk.text:
+        problems.append(Problem(findings.ENCODING, f"text holds U+0000 at character {chunk.text.index(chr(0)) + 1}"))
+    if chunk.created_at is not None and not _is_time(chunk.created_at):
+        problems.append(Problem(findings.WRONG_TYPE, f"created_at is not an ISO 8601 time: {chunk.created_at!r:.60}"))
+    if stored is not None:
+        problems += _check_text_hash(chunk.text, stored)
+    return problems
+
+
+def _check_text_hash(text: str, stored: str) -> list[Problem]:
+    if not re.fullmatch("(sha256:)?[0-9A-Fa-f]{64}", stored):
+        detail = f"hashes.text_hash is not sha256:<64 hex digits> but {stored!r:.80}"
+        return [Problem(findings.TEXT_HASH_MISMATCH, detail, Severity.WARNING)]
+    actual = sha256(text.encode()).hexdigest()
+    if stored.lower().removeprefix("sha256:") != actual:
+        return [Problem(findings.TEXT_HASH_MISMATCH, f"hashes.text_hash is {stored}, the text's is sha256:{actual}")]
+    return []

@@ -1,0 +1,115 @@
+"""What can be wrong with a chunk bus, as data. The table below is the taxonomy; `docs/findings.md` is made from it."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Severity(StrEnum):
+    ERROR = "error"
+    WARNING = "warning"
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What is wrong with one line or one manifest, before anyone knows where it stands."""
+
+    code: str
+    detail: str
+    severity: Severity = Severity.ERROR
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A problem and its place. An error keeps its whole partition out of every index; a warning does not."""
+
+    code: str
+    severity: Severity
+    partition: str
+    line: int | None
+    detail: str
+
+    def __str__(self) -> str:
+        place = f"{self.partition}:{self.line}" if self.line is not None else self.partition
+        mark = "" if self.severity is Severity.ERROR else " (warning)"
+        return f"{self.code} {place} {self.detail}{mark}"
+
+    @property
+    def is_error(self) -> bool:
+        return self.severity is Severity.ERROR
+
+
+CHUNKS_FILE_MISSING = "MISSING_OUTPUT:chunks_file"
+MANIFEST_MISSING = "MISSING_OUTPUT:manifest"
+JSON_PARSE = "SCHEMA_INVALID:json_parse"
+ENCODING = "SCHEMA_INVALID:encoding"
+FIELD_MISSING = "SCHEMA_INVALID:required_field_missing"
+WRONG_TYPE = "SCHEMA_INVALID:wrong_type"
+UNSUPPORTED_VERSION = "SCHEMA_INVALID:unsupported_version"
+LINE_TOO_LONG = "SCHEMA_INVALID:line_too_long"
+PARTITION_KEY = "SCHEMA_INVALID:partition_key"
+DUPLICATE_IDS = "INTEGRITY_VIOLATION:duplicate_ids"
+MANIFEST_MISMATCH = "INTEGRITY_VIOLATION:manifest_mismatch"
+CHECKSUM_MISMATCH = "INTEGRITY_VIOLATION:checksum_mismatch"
+TEXT_HASH_MISMATCH = "INTEGRITY_VIOLATION:text_hash_mismatch"
+FAMILY_SPLIT = "INTEGRITY_VIOLATION:family_split"
+SOURCE_CHECKSUM_MISSING = "PROVENANCE_INVALID:missing_source_checksum"
+UNREADABLE = "MISSING_OUTPUT:unreadable"
+
+MEANINGS: dict[str, tuple[str, str]] = {
+    CHUNKS_FILE_MISSING: (
+        "a manifest stands without its chunks file",
+        "restore canonical/KEY.jsonl, or write the partition again",
+    ),
+    MANIFEST_MISSING: (
+        "a chunks file stands without its manifest",
+        "let its producer finish; a partition without a manifest was never committed",
+    ),
+    UNREADABLE: ("a file of the bus cannot be read", "mend its permissions or its disk"),
+    JSON_PARSE: (
+        "a line, or the manifest, is not one JSON object: broken syntax, an empty line, a key that occurs twice, "
+        "NaN, nesting too deep",
+        "write the partition again; most often its end was cut off",
+    ),
+    ENCODING: (
+        "not UTF-8, a byte order mark, NUL bytes, CR LF line ends, a lone surrogate",
+        "write plain UTF-8 with \\n line ends",
+    ),
+    LINE_TOO_LONG: ("a line is longer than 8 MiB", "split the chunk; engines cut or refuse such texts"),
+    FIELD_MISSING: ("a required field is absent or empty", "fill it where the chunk is produced"),
+    WRONG_TYPE: (
+        "a known field has a type that the contract does not allow, or a time that is not ISO 8601",
+        "see docs/schema/",
+    ),
+    UNSUPPORTED_VERSION: (
+        "`schema_version` is not one this release reads",
+        "upgrade chunksink, or migrate the chunks",
+    ),
+    PARTITION_KEY: (
+        "a file's name is no partition key, so nothing would ever read it",
+        "rename it: 1 to 128 of A-Z a-z 0-9 . _ - beginning with a letter or digit",
+    ),
+    DUPLICATE_IDS: (
+        "a `chunk_id` occurs twice in one partition",
+        "keep one of them; ids must come from document, place and text",
+    ),
+    MANIFEST_MISMATCH: (
+        "the manifest's counts or key disagree with what is there",
+        "write the partition again; lines were lost or added",
+    ),
+    CHECKSUM_MISMATCH: (
+        "the chunks file is not the one that the manifest names",
+        "write the partition again; it was changed after its commit",
+    ),
+    TEXT_HASH_MISMATCH: (
+        "a stored `text_hash` is not the hash of the text (a warning where it is not 64 hex digits at all)",
+        "recompute hashes where the chunk is produced",
+    ),
+    FAMILY_SPLIT: (
+        "one version of a source stands in parts in two partitions, or has fewer records than its `chunk_count`",
+        "write all chunks of one source into one partition",
+    ),
+    SOURCE_CHECKSUM_MISSING: (
+        "`provenance.source_checksum` is absent and the policy asks for it",
+        "record the checksum, or drop --require-source-checksum",
+    ),
+}

@@ -1,0 +1,112 @@
+"""Who a chunk is and to which family it belongs. Pure functions; recipes in `docs/contract.md`.
+
+A family is all chunks of one source document of one tenant. Its key never depends on content, so it
+is the same before and after an edit; ids of documents and chunks do change with their version.
+"""
+
+import posixpath
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+from urllib.parse import unquote, urlsplit, urlunsplit
+
+from chunkbus.canonical import bare_hex, json_hash, sha256_hex
+
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://|file:/")
+_WINDOWS_PATH = re.compile(r"[A-Za-z]:[\\/]|\\\\")
+_HEX64 = re.compile("[0-9a-f]{64}")
+
+
+def normalise_source(source: str) -> str:
+    """One spelling for one source: a path without `.`, `..` or doubled slashes, or a URL without a fragment.
+
+    Case, Unicode form and white space stay as they are: two names that differ in them can be two files.
+    """
+    if _WINDOWS_PATH.match(source):
+        return _normalise_path(source.replace("\\", "/"))
+    if not _URL.match(source):
+        return _normalise_path(source)
+    try:
+        parts = urlsplit(source)
+    except ValueError:  # looks like a URL, is not one: it is still a stable name
+        return source
+    if parts.scheme == "file" and parts.netloc in ("", "localhost"):
+        path = unquote(parts.path)
+        windows = re.match(r"/[A-Za-z]:/", path)
+        return _normalise_path(path[1:] if windows else path)
+    path = parts.path or ("/" if parts.netloc else "")
+    return urlunsplit((parts.scheme, parts.netloc.lower(), path, parts.query, ""))
+
+
+def _normalise_path(path: str) -> str:
+    if not path:
+        return ""
+    if re.match("[A-Za-z]:/", path):
+        path = path[0].lower() + path[1:]
+    network = path.startswith("//") and not path.startswith("///")
+    normal = posixpath.normpath(path)
+    return normal if network else re.sub("^//", "/", normal)
+
+
+def derive_document_id(source: str | None, source_checksum: str | None, title: str | None = None) -> str:
+    """Stable id of one version of a source: from its name and checksum, from checksum and title if it has no name."""
+    checksum = bare_hex(source_checksum) or source_checksum
+    name = normalise_source(source) if source else None
+    if name:
+        return json_hash([name, checksum])
+    return json_hash([None, checksum, title])
+
+
+def derive_chunk_id(document_id: str, span_key: str | int, text_hash: str) -> str:
+    """Stable id of a chunk: its document, its place (a span key, else its index) and its text."""
+    return json_hash([document_id, span_key, text_hash])
+
+
+def source_name(record: Mapping[str, Any]) -> str | None:
+    """`source_uri`, else `source_ref`, of the provenance; None where neither says."""
+    provenance = record.get("provenance")
+    if isinstance(provenance, Mapping):
+        for field in ("source_uri", "source_ref"):
+            value = provenance.get(field)
+            if isinstance(value, str) and value:
+                return value
+    return None
+
+
+@lru_cache(maxsize=4096)
+def resolve_parent_id(own: str | None, source: str | None, document_id: str) -> str:
+    """The record's own `parent_id`, else the hash of its source's name, else of its `document_id`."""
+    if own:
+        return own
+    return sha256_hex(((normalise_source(source) if source else "") or document_id).encode())
+
+
+def parent_id(record: Mapping[str, Any]) -> str:
+    return resolve_parent_id(own_field(record, "parent_id"), source_name(record), str(record["document_id"]))
+
+
+def tenant_id(record: Mapping[str, Any]) -> str | None:
+    return own_field(record, "tenant_id")
+
+
+def own_field(record: Mapping[str, Any], field: str) -> str | None:
+    """A string field of the record, else of its metadata; an empty one counts as absent."""
+    for group in (record, record.get("metadata")):
+        if isinstance(group, Mapping):
+            value = group.get(field)
+            if isinstance(value, str) and value:
+                return value
+    return None
+
+
+def family_key(parent: str, tenant: str | None) -> str:
+    """What sinks store as `parent_id`: 64 lower-case hex digits, different for each tenant."""
+    if tenant is None and _HEX64.fullmatch(parent):
+        return parent
+    return json_hash([tenant, parent])
+
+
+def tenant_key(tenant: str | None) -> str | None:
+    """What sinks filter tenants by: engines fold case, hex digits have none."""
+    return None if tenant is None else sha256_hex(tenant.encode())

@@ -1,0 +1,89 @@
+"""Where things lie below a bus root. Pure paths: nothing here opens a file for writing.
+
+<root>/canonical/<key>.jsonl               the chunks of a partition
+<root>/canonical/.<key>.<sha256>.jsonl     new chunks that wait for their manifest (see `writer`)
+<root>/manifest/<key>.manifest.json        its manifest; the rename onto this name is the commit
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from chunkbus.errors import InvalidPartitionKey, NotABusRoot
+
+_KEY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+_CHUNKS = ".jsonl"
+_MANIFEST = ".manifest.json"
+
+
+def is_partition_key(key: str) -> bool:
+    return _KEY.fullmatch(key) is not None
+
+
+def check_partition_key(key: str) -> str:
+    if not is_partition_key(key):
+        raise InvalidPartitionKey(
+            f"{key!r} cannot name a partition: use 1 to 128 of A-Z a-z 0-9 . _ - and begin with a letter or digit"
+        )
+    return key
+
+
+@dataclass(frozen=True)
+class BusRoot:
+    """A folder that holds, or will hold, canonical partitions."""
+
+    path: Path
+
+    @property
+    def canonical(self) -> Path:
+        return self.path / "canonical"
+
+    @property
+    def manifests(self) -> Path:
+        return self.path / "manifest"
+
+    def chunks_file(self, key: str) -> Path:
+        return self.canonical / f"{check_partition_key(key)}{_CHUNKS}"
+
+    def waiting_file(self, key: str, checksum_hex: str) -> Path:
+        return self.canonical / f".{check_partition_key(key)}.{checksum_hex}{_CHUNKS}"
+
+    def manifest_file(self, key: str) -> Path:
+        return self.manifests / f"{check_partition_key(key)}{_MANIFEST}"
+
+    def require(self) -> "BusRoot":
+        """This root, if it looks like one; the message says what to do where it does not."""
+        if not self.canonical.is_dir() and not self.manifests.is_dir():
+            why = "neither canonical/ nor manifest/ is in it" if self.path.is_dir() else "there is no such folder"
+            raise NotABusRoot(f"no chunks at {self.path}: {why}. Name the folder of your chunks with --chunks DIR")
+        return self
+
+    def partition_keys(self) -> list[str]:
+        """Every key that a chunks file or a manifest claims, sorted."""
+        keys = {name.removesuffix(_CHUNKS) for name in _names(self.canonical, _CHUNKS)}
+        keys |= {name.removesuffix(_MANIFEST) for name in _names(self.manifests, _MANIFEST)}
+        return sorted(key for key in keys if is_partition_key(key))
+
+    def size_of(self, key: str) -> int:
+        """Bytes of the chunks file under its own name; 0 where there is none (only progress asks)."""
+        file = self.chunks_file(key)
+        return file.stat().st_size if file.is_file() else 0
+
+    def misnamed_files(self) -> list[str]:
+        """Chunks files and manifests that no partition key can name, so that nothing would read them."""
+        found = [f"canonical/{name}" for name in _names(self.canonical, _CHUNKS)]
+        found += [f"manifest/{name}" for name in _names(self.manifests, _MANIFEST)]
+        return sorted(name for name in found if not is_partition_key(_stem(name)))
+
+
+def _stem(name: str) -> str:
+    return name.split("/", 1)[1].removesuffix(_MANIFEST).removesuffix(_CHUNKS)
+
+
+def _names(folder: Path, suffix: str) -> Iterator[str]:
+    """Names with the suffix; a leading dot marks files that wait or are half written."""
+    if folder.is_dir():
+        for entry in folder.iterdir():
+            if entry.name.endswith(suffix) and not entry.name.startswith("."):
+                yield entry.name

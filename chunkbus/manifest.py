@@ -1,0 +1,98 @@
+"""The manifest of a partition: types, reading, writing. A partition without one does not exist yet."""
+
+from typing import Any
+
+import msgspec
+import orjson
+
+from chunkbus.chunk import CHUNK_VERSION, Count
+from chunkbus.errors import InvalidManifest
+
+
+class ManifestProducer(msgspec.Struct):
+    name: str
+    version: str
+
+
+class Counts(msgspec.Struct):
+    documents: Count
+    chunks_emitted: Count
+    failures: Count
+
+
+class Checksums(msgspec.Struct):
+    """`chunks_file` is `sha256:<hex>` of the chunks file's bytes."""
+
+    chunks_file: str
+
+
+class Idempotency(msgspec.Struct):
+    skipped: Count
+
+
+class Tombstone(msgspec.Struct, omit_defaults=True):
+    """A source that was withdrawn, by `parent_id` or `document_id`; retires only what is older than `at`."""
+
+    parent_id: str | None = None
+    document_id: str | None = None
+    reason: str | None = None
+    at: str | None = None
+
+
+class Manifest(msgspec.Struct, omit_defaults=True):
+    """What a partition holds, who wrote it, and what was left out."""
+
+    schema_version: str
+    partition_key: str
+    created_at: str
+    producer: ManifestProducer
+    counts: Counts
+    checksums: Checksums
+    idempotency: Idempotency
+    errors: dict[str, Count]
+    input_sources: Any = None
+    canonicalization_versions: Any = None
+    chunking_policy_id: str | None = None
+    tombstones: list[Tombstone] = []
+
+
+def new_manifest(
+    *,
+    partition_key: str,
+    created_at: str,
+    producer: ManifestProducer,
+    counts: Counts,
+    chunks_checksum: str,
+    skipped: int = 0,
+    errors: dict[str, int] | None = None,
+    tombstones: list[Tombstone] | None = None,
+    chunking_policy_id: str | None = None,
+    input_sources: Any = None,
+    canonicalization_versions: Any = None,
+) -> Manifest:
+    return Manifest(
+        schema_version=CHUNK_VERSION,
+        partition_key=partition_key,
+        created_at=created_at,
+        producer=producer,
+        counts=counts,
+        checksums=Checksums(chunks_file=chunks_checksum),
+        idempotency=Idempotency(skipped=skipped),
+        errors=errors or {},
+        input_sources=input_sources,
+        canonicalization_versions=canonicalization_versions,
+        chunking_policy_id=chunking_policy_id,
+        tombstones=tombstones or [],
+    )
+
+
+def encode_manifest(manifest: Manifest) -> bytes:
+    """Indented JSON, one manifest a file, for people to read."""
+    return orjson.dumps(msgspec.to_builtins(manifest), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+
+
+def decode_manifest(data: bytes) -> Manifest:
+    try:
+        return msgspec.json.decode(data, type=Manifest)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InvalidManifest(str(error)) from error

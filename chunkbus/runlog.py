@@ -1,0 +1,73 @@
+"""Run records: one file of JSON lines a run, written as the run goes, so that it can be read after a crash.
+
+The first line has `event: started`; a run that ended has `event: finished` as its last line, a killed one has not.
+"""
+
+import secrets
+from collections.abc import Iterator
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any, BinaryIO
+
+import orjson
+
+from chunkbus.findings import Finding
+
+
+def utc_now() -> str:
+    return datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+def new_run_id() -> str:
+    """Sorts by time; unique across processes that start at the same moment."""
+    return f"{datetime.now(UTC):%Y%m%dT%H%M%S%fZ}-{secrets.token_hex(3)}"
+
+
+class RunLog:
+    """The record of one run below `<home>/runs/`. Each event is on its way to the disk when the call returns."""
+
+    def __init__(self, home: Path, command: str) -> None:
+        self.run_id = new_run_id()
+        self.path = home / "runs" / f"{self.run_id}.jsonl"
+        self._command = command
+        self._file: BinaryIO | None = None
+        self._finished = False
+
+    def __enter__(self) -> "RunLog":
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self._file = self.path.open("xb", buffering=0)
+        self.write("started", command=self._command)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is not None and not self._finished:
+            self.finish(
+                "interrupted" if isinstance(error, KeyboardInterrupt) else "failed", error=kind.__name__ if kind else ""
+            )
+        if self._file is not None:
+            self._file.close()
+
+    def write(self, event: str, **facts: Any) -> None:
+        if self._file is None:
+            raise RuntimeError("a RunLog is written inside its `with` block")
+        line = {"event": event, "run_id": self.run_id, "at": utc_now(), **facts}
+        self._file.write(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))
+
+    def finding(self, finding: Finding) -> None:
+        self.write("finding", **asdict(finding))
+
+    def finish(self, status: str, **facts: Any) -> None:
+        self.write("finished", status=status, **facts)
+        self._finished = True
+
+
+def read_run(path: Path) -> Iterator[dict[str, Any]]:
+    """The events of a run; a last line that a crash cut off is left out."""
+    with path.open("rb") as file:
+        for line in file:
+            if line.endswith(b"\n"):
+                yield orjson.loads(line)

@@ -1,0 +1,60 @@
+"""From suspected families to proven splits: the suspects' lines are read again and their ids compared."""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from chunkbus.chunk import Chunk
+from chunkbus.examine import MAX_LINE_BYTES, examine_line
+from chunkbus.families import Stretch
+from chunkbus.layout import BusRoot
+from chunkbus.reader import open_partition
+
+
+@dataclass(frozen=True)
+class Split:
+    """One partition's share of a split family: its first line there, its document, and why it counts as split."""
+
+    partition: str
+    line: int
+    document_id: str
+    reason: str
+
+
+def find_splits(root: BusRoot, partitions: list[str], suspects: Iterator[list[Stretch]]) -> Iterator[Split]:
+    for stretches in suspects:
+        shares: dict[int, list[Stretch]] = defaultdict(list)
+        for stretch in stretches:
+            shares[stretch.partition].append(stretch)
+        yield from _judge(root, partitions, shares)
+
+
+def _judge(root: BusRoot, partitions: list[str], shares: dict[int, list[Stretch]]) -> Iterator[Split]:
+    chunks = {number: _read_chunks(root, partitions[number], share) for number, share in shares.items()}
+    ids = {number: {chunk.chunk_id for chunk in found} for number, found in chunks.items()}
+    for number, share in sorted(shares.items()):
+        if not chunks[number]:
+            continue  # rewritten while it was validated; the next run sees what it is now
+        apart = [other for other in sorted(shares) if other != number and ids[other].isdisjoint(ids[number])]
+        expected = max(stretch.expected for stretch in share)
+        if apart:
+            names = ", ".join(partitions[other] for other in apart)
+            reason = f"other chunks of the same version stand in partition {names}"
+        elif len(ids[number]) < expected:
+            reason = f"{len(ids[number])} of the {expected} chunks that chunk_count names are here"
+        else:
+            continue
+        yield Split(partitions[number], min(stretch.line for stretch in share), chunks[number][0].document_id, reason)
+
+
+def _read_chunks(root: BusRoot, key: str, share: list[Stretch]) -> list[Chunk]:
+    found = []
+    file, _ = open_partition(root, key)
+    with file:
+        for stretch in share:
+            file.seek(stretch.offset)
+            for _ in range(stretch.chunks):
+                chunk, _problems = examine_line(file.readline(MAX_LINE_BYTES + 2).removesuffix(b"\n"))
+                if chunk is not None:
+                    found.append(chunk)
+    return found

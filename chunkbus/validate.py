@@ -1,0 +1,200 @@
+"""The smoke test of the chunk bus: proves a bus root against the contract, with flat memory, without any engine.
+
+Never writes below the bus root. What is wrong is a `Finding`; an error keeps its whole partition out of every index.
+"""
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import Executor
+from contextlib import closing
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import BinaryIO
+
+import orjson
+
+from chunkbus import findings
+from chunkbus.canonical import bare_hex
+from chunkbus.diagnose import diagnose_fields, diagnose_json, parse_time
+from chunkbus.families import FamilyRows
+from chunkbus.findings import Finding, Problem, Severity
+from chunkbus.layout import BusRoot, check_partition_key
+from chunkbus.manifest import Manifest, decode_manifest
+from chunkbus.reader import open_partition, read_blocks
+from chunkbus.scan import scan_blocks
+from chunkbus.splits import find_splits
+from chunkbus.twins import SeenIds
+
+BLOCKS_IN_FLIGHT = 8
+
+_MANIFEST_REQUIRED = (
+    "schema_version",
+    "partition_key",
+    "created_at",
+    "producer",
+    "producer.name",
+    "producer.version",
+    "counts",
+    "counts.documents",
+    "counts.chunks_emitted",
+    "counts.failures",
+    "checksums",
+    "checksums.chunks_file",
+    "idempotency",
+    "idempotency.skipped",
+    "errors",
+)
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What a validation saw: partitions and chunks read, findings by severity."""
+
+    partitions: int
+    chunks: int
+    errors: int
+    warnings: int
+
+    @property
+    def ok(self) -> bool:
+        return self.errors == 0
+
+
+def _ignore_progress(_bytes: int) -> None:
+    return None
+
+
+class Validation:
+    """One run over a bus root. Findings go to `on_finding` as they are found, bytes read to `on_progress`."""
+
+    def __init__(
+        self,
+        root: BusRoot,
+        *,
+        require_source_checksum: bool = False,
+        workers: Executor | None = None,
+        on_finding: Callable[[Finding], object],
+        on_progress: Callable[[int], object] = _ignore_progress,
+    ) -> None:
+        self._root = root
+        self._require_source_checksum = require_source_checksum
+        self._workers = workers
+        self._on_finding = on_finding
+        self._on_progress = on_progress
+        self._errors = 0
+        self._warnings = 0
+
+    def run(self, keys: Iterable[str] | None = None) -> Summary:
+        """Validates the partitions named, else all of the root."""
+        self._root.require()
+        if keys is None:
+            for name in self._root.misnamed_files():
+                self._report(name, None, [Problem(findings.PARTITION_KEY, "no partition can have this name")])
+            keys = self._root.partition_keys()
+        names = [check_partition_key(key) for key in dict.fromkeys(keys)]
+        chunks = 0
+        with closing(FamilyRows()) as families:
+            for number, key in enumerate(names):
+                chunks += self._validate_partition(key, number, families)
+            self._report_splits(families, names)
+        return Summary(len(names), chunks, self._errors, self._warnings)
+
+    def _report(self, partition: str, line: int | None, problems: Iterable[Problem]) -> None:
+        for problem in problems:
+            if problem.severity is Severity.ERROR:
+                self._errors += 1
+            else:
+                self._warnings += 1
+            self._on_finding(Finding(problem.code, problem.severity, partition, line, problem.detail))
+
+    def _validate_partition(self, key: str, number: int, families: FamilyRows) -> int:
+        try:
+            file, manifest = open_partition(self._root, key)
+        except FileNotFoundError:
+            detail = f"canonical/{key}.jsonl is not there"
+            self._report(key, None, [Problem(findings.CHUNKS_FILE_MISSING, detail)])
+            if not self._root.manifest_file(key).exists():
+                self._validate_manifest(key, None)
+            return 0
+        except OSError as error:
+            self._report(key, None, [Problem(findings.UNREADABLE, str(error))])
+            return 0
+        with file:
+            return self._validate_chunks(key, number, file, self._validate_manifest(key, manifest), families)
+
+    def _validate_manifest(self, key: str, data: bytes | None) -> Manifest | None:
+        if data is None:
+            problems = [Problem(findings.MANIFEST_MISSING, f"manifest/{key}.manifest.json is not there")]
+        else:
+            problems = _examine_manifest(key, data)
+        self._report(key, None, problems)
+        return None if data is None or problems else decode_manifest(data)
+
+    def _validate_chunks(
+        self, key: str, number: int, file: BinaryIO, manifest: Manifest | None, families: FamilyRows
+    ) -> int:
+        checksum = sha256()
+
+        def watch(data: bytes) -> None:
+            checksum.update(data)
+            self._on_progress(len(data))
+
+        lines = 0
+        with closing(SeenIds()) as ids:
+            try:
+                blocks = read_blocks(file, watch)
+                for scanned in scan_blocks(blocks, self._require_source_checksum, self._workers, BLOCKS_IN_FLIGHT):
+                    for line, problems in scanned.problems:
+                        self._report(key, lines + line + 1, problems)
+                    ids.add(scanned.id_hashes)
+                    families.add(scanned.stretches, number, lines + 1)
+                    lines += scanned.lines
+                for twin in ids.twins(file):
+                    detail = f"chunk_id {twin.chunk_id!r:.120} stands on line {twin.earlier_line} too"
+                    self._report(key, twin.line, [Problem(findings.DUPLICATE_IDS, detail)])
+            except OSError as error:
+                self._report(key, lines + 1, [Problem(findings.UNREADABLE, str(error))])
+                return lines
+        if manifest is not None:
+            self._report(key, None, _compare_with_manifest(manifest, lines, checksum.hexdigest()))
+        return lines
+
+    def _report_splits(self, families: FamilyRows, names: list[str]) -> None:
+        for split in find_splits(self._root, names, families.suspects()):
+            detail = f"the family of document {split.document_id!r:.120} is in parts: {split.reason}"
+            self._report(split.partition, split.line, [Problem(findings.FAMILY_SPLIT, detail)])
+
+
+def _examine_manifest(key: str, data: bytes) -> list[Problem]:
+    problem = diagnose_json(data)
+    if problem is not None:
+        return [Problem(problem.code, f"the manifest {problem.detail}")]
+    record = orjson.loads(data)
+    problems = [
+        Problem(p.code, f"the manifest: {p.detail}") for p in diagnose_fields(record, _MANIFEST_REQUIRED, Manifest)
+    ]
+    if problems:
+        return problems
+    if record["partition_key"] != key:
+        detail = f"the manifest is for partition {record['partition_key']!r:.140}"
+        problems.append(Problem(findings.MANIFEST_MISMATCH, detail))
+    try:
+        parse_time(record["created_at"])
+    except (ValueError, OverflowError):
+        detail = f"the manifest's created_at is not an ISO 8601 time: {record['created_at']!r:.60}"
+        problems.append(Problem(findings.WRONG_TYPE, detail))
+    if bare_hex(record["checksums"]["chunks_file"]) is None:
+        detail = f"the manifest's checksums.chunks_file is not sha256:<hex>: {record['checksums']['chunks_file']!r:.80}"
+        problems.append(Problem(findings.WRONG_TYPE, detail))
+    return problems
+
+
+def _compare_with_manifest(manifest: Manifest, chunks: int, checksum: str) -> list[Problem]:
+    problems = []
+    if manifest.counts.chunks_emitted != chunks:
+        detail = f"the manifest counts {manifest.counts.chunks_emitted} chunks, the file holds {chunks}"
+        problems.append(Problem(findings.MANIFEST_MISMATCH, detail))
+    expected = bare_hex(manifest.checksums.chunks_file)
+    if expected != checksum:
+        detail = f"the manifest names sha256:{expected}, the file is sha256:{checksum}"
+        problems.append(Problem(findings.CHECKSUM_MISMATCH, detail))
+    return problems

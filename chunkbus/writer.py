@@ -1,0 +1,229 @@
+"""Writing a partition so that a kill at any point leaves the old one or the new one, never neither.
+
+New chunks are written under a name that no reader looks at, then wait as `canonical/.<key>.<sha256>.jsonl`.
+The manifest's rename is the commit. Then the chunks take their own name; if that rename is lost, readers use the
+waiting file, since its checksum is the one the manifest names, and the next writer finishes the rename.
+"""
+
+import os
+import secrets
+from collections.abc import Callable
+from hashlib import sha256
+from pathlib import Path
+from types import TracebackType
+from typing import Any, BinaryIO
+
+import filelock
+import numpy as np
+import orjson
+
+from chunkbus.chunk import Record
+from chunkbus.errors import InvalidChunk, NotABusRoot, PartitionLocked
+from chunkbus.examine import examine_line
+from chunkbus.layout import BusRoot, check_partition_key
+from chunkbus.manifest import Counts, Manifest, ManifestProducer, Tombstone, encode_manifest, new_manifest
+from chunkbus.reader import committed_checksum
+from chunkbus.twins import SeenIds, hash_id
+
+LOCK_SECONDS = 10.0
+
+# Every point of a commit at which a kill leaves another state on disk. Tests kill at each of them.
+COMMIT_STEPS = (
+    "chunks_opened",
+    "chunks_written",
+    "chunks_waiting",
+    "manifest_written",
+    "manifest_committed",
+    "chunks_renamed",
+)
+
+
+def _ignore_step(_step: str) -> None:
+    return None
+
+
+class PartitionWriter:
+    """Writes one partition. `with PartitionWriter(root, key) as writer: writer.add(...); writer.commit(...)`.
+
+    Leaving without a commit discards what was added. One writer a partition: a second one waits, then refuses.
+    """
+
+    def __init__(
+        self,
+        root: BusRoot,
+        key: str,
+        *,
+        lock_seconds: float = LOCK_SECONDS,
+        on_step: Callable[[str], None] = _ignore_step,
+    ) -> None:
+        self._root = root
+        self._key = check_partition_key(key)
+        self._on_step = on_step
+        self._lock = filelock.FileLock(str(root.canonical / f".{key}.lock"), timeout=lock_seconds)
+        self._checksum = sha256()
+        self._chunks = 0
+        self._id_hashes: list[int] = []
+        self._ids = SeenIds()
+        self._new: Path | None = None
+        self._file: BinaryIO | None = None
+
+    def __enter__(self) -> "PartitionWriter":
+        for folder in (self._root.canonical, self._root.manifests):
+            folder.mkdir(parents=True, exist_ok=True)
+            _refuse_link_out(folder, self._root.path)
+        try:
+            self._lock.acquire()
+        except filelock.Timeout as error:
+            raise PartitionLocked(f"partition {self._key} of {self._root.path} is being written") from error
+        try:
+            self._finish_last_commit()
+            self._new = self._root.canonical / f".{self._key}.{secrets.token_hex(8)}.new"
+            self._file = self._new.open("xb")
+            self._on_step("chunks_opened")
+        except BaseException:
+            self._close()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._close()
+
+    def add(self, record: Record) -> None:
+        """Adds one chunk; refuses one that validation would refuse."""
+        line = orjson.dumps(record)
+        chunk, problems = examine_line(line)
+        if chunk is None or problems:
+            reasons = "; ".join(f"{problem.code} {problem.detail}" for problem in problems)
+            raise InvalidChunk(f"chunk {self._chunks + 1} of partition {self._key}: {reasons}")
+        self._chunks += 1
+        self._id_hashes.append(hash_id(chunk.chunk_id))
+        if len(self._id_hashes) >= 4096:
+            self._note_ids()
+        for part in (line, b"\n"):
+            self._checksum.update(part)
+            self._open_file().write(part)
+
+    def commit(
+        self,
+        *,
+        documents: int,
+        producer: ManifestProducer,
+        created_at: str,
+        failures: int = 0,
+        skipped: int = 0,
+        errors: dict[str, int] | None = None,
+        tombstones: list[Tombstone] | None = None,
+        chunking_policy_id: str | None = None,
+        input_sources: Any = None,
+        canonicalization_versions: Any = None,
+    ) -> Manifest:
+        """Makes what was added the partition. Returns after it is durable."""
+        self._refuse_twins()
+        digest = self._checksum.hexdigest()
+        manifest = new_manifest(
+            partition_key=self._key,
+            created_at=created_at,
+            producer=producer,
+            counts=Counts(documents=documents, chunks_emitted=self._chunks, failures=failures),
+            chunks_checksum=f"sha256:{digest}",
+            skipped=skipped,
+            errors=errors,
+            tombstones=tombstones,
+            chunking_policy_id=chunking_policy_id,
+            input_sources=input_sources,
+            canonicalization_versions=canonicalization_versions,
+        )
+        waiting = self._root.waiting_file(self._key, digest)
+        self._park_chunks(waiting)
+        self._commit_manifest(encode_manifest(manifest))
+        waiting.replace(self._root.chunks_file(self._key))
+        _sync_folder(self._root.canonical)
+        self._on_step("chunks_renamed")
+        return manifest
+
+    def _note_ids(self) -> None:
+        self._ids.add(np.array(self._id_hashes, dtype=np.int64))
+        self._id_hashes = []
+
+    def _refuse_twins(self) -> None:
+        self._note_ids()
+        file = self._open_file()
+        file.flush()
+        assert self._new is not None
+        with self._new.open("rb") as written:
+            for twin in self._ids.twins(written):
+                lines = f"chunks {twin.earlier_line} and {twin.line} of partition {self._key}"
+                raise InvalidChunk(f"{lines} share chunk_id {twin.chunk_id!r}")
+
+    def _park_chunks(self, waiting: Path) -> None:
+        file = self._open_file()
+        file.flush()
+        os.fsync(file.fileno())
+        file.close()
+        self._on_step("chunks_written")
+        assert self._new is not None
+        self._new.replace(waiting)
+        _sync_folder(self._root.canonical)
+        self._on_step("chunks_waiting")
+
+    def _commit_manifest(self, data: bytes) -> None:
+        new = self._root.manifests / f".{self._key}.{secrets.token_hex(8)}.new"
+        try:
+            with new.open("xb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            self._on_step("manifest_written")
+            new.replace(self._root.manifest_file(self._key))
+        except BaseException:
+            new.unlink(missing_ok=True)
+            raise
+        _sync_folder(self._root.manifests)
+        self._on_step("manifest_committed")
+
+    def _finish_last_commit(self) -> None:
+        """Gives committed chunks their name and removes what dead writers of this partition left behind."""
+        manifest = self._root.manifest_file(self._key)
+        checksum = committed_checksum(manifest.read_bytes() if manifest.exists() else None)
+        if checksum is not None:
+            waiting = self._root.waiting_file(self._key, checksum)
+            if waiting.exists():
+                waiting.replace(self._root.chunks_file(self._key))
+                _sync_folder(self._root.canonical)
+        for folder, tail in (
+            (self._root.canonical, "jsonl"),
+            (self._root.canonical, "new"),
+            (self._root.manifests, "new"),
+        ):
+            for leftover in folder.glob(f".{self._key}.*.{tail}"):
+                if leftover.name.count(".") == self._key.count(".") + 3:  # not of key "a.b" where this is "a"
+                    leftover.unlink(missing_ok=True)
+
+    def _open_file(self) -> BinaryIO:
+        if self._file is None or self._file.closed:
+            raise RuntimeError("a PartitionWriter takes chunks inside its `with` block, before its commit")
+        return self._file
+
+    def _close(self) -> None:
+        self._ids.close()
+        if self._file is not None:
+            self._file.close()
+        if self._new is not None:
+            self._new.unlink(missing_ok=True)
+        self._lock.release()
+
+
+def _refuse_link_out(folder: Path, root: Path) -> None:
+    if not folder.resolve().is_relative_to(root.resolve()):
+        raise NotABusRoot(f"{folder} is a link that leads out of {root}; make it a folder, or link the root itself")
+
+
+def _sync_folder(folder: Path) -> None:
+    """Makes renames in a folder durable."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,73 @@
+"""The command line: one group whose commands are imported when they are called, and one place that maps errors.
+
+Nothing else here: what a command does stands in `chunksink/commands/`, one file a command.
+"""
+
+import os
+import sys
+from importlib import import_module
+
+import click
+
+from chunksink import __version__
+from chunksink.errors import Refusal
+from chunksink.exits import Exit
+
+# Command, module below chunksink.commands, line in the overview. Named here so that --help imports none of them.
+COMMANDS = {
+    "validate": ("validate", "Check chunks and manifests against the contract."),
+    "ledger": ("ledger", "Show which sources were read, by what, and how it ended."),
+}
+
+
+class LazyGroup(click.Group):
+    """Commands are loaded by name; the overview is printed without loading any."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module = import_module(f"chunksink.commands.{COMMANDS[cmd_name][0]}")
+        command: click.Command = getattr(module, "command")  # noqa: B009 (a module's attribute, known only by name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, "-V", "--version", prog_name="chunksink")
+def cli() -> None:
+    """Keeps Meilisearch and Chroma a pure function of your canonical document chunks.
+
+    Chunks live in a bus root (default: ./chunks) as canonical/KEY.jsonl with manifest/KEY.manifest.json.
+    Every command works from the current folder without a configuration; chunksink.toml, CHUNKSINK_* variables
+    and flags change the defaults, in rising order.
+    """
+
+
+def main() -> None:
+    """Runs the command line and ends the process with its exit code."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: list[str]) -> int:
+    try:
+        result = cli.main(arguments, prog_name="chunksink", standalone_mode=False)
+    except Refusal as error:
+        error.show()
+        return error.code
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("Interrupted. Nothing is half done; run the command again to go on.", err=True)
+        return Exit.INTERRUPTED
+    except BrokenPipeError:
+        # The reader of our output left (`| head`); Python must not complain about it while it ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return Exit.OK
+    return result if isinstance(result, int) else Exit.OK

@@ -1,0 +1,65 @@
+"""`chunksink ledger`: what was read, by what, and how it ended."""
+
+from typing import Any
+
+import click
+
+from chunksink.errors import explained
+from chunksink.exits import Exit
+from chunksink.options import config_from, home_option, json_option
+
+
+@click.command()
+@click.option("--source", metavar="TEXT", help="Only sources whose name contains this.")
+@click.option("--status", type=click.Choice(["processed", "failed"]), help="Only attempts that ended so.")
+@click.option("--run", "run_id", metavar="ID", help="Only attempts of this run.")
+@click.option("--partition", metavar="KEY", help="Only attempts that went to this partition.")
+@click.option(
+    "--limit", type=click.IntRange(min=1), default=50, show_default=True, help="At most so many, newest first."
+)
+@home_option
+@json_option
+def command(
+    source: str | None,
+    status: str | None,
+    run_id: str | None,
+    partition: str | None,
+    limit: int,
+    home: str | None,
+    as_json: bool,
+) -> int:
+    """Show which sources were read, by what, and how it ended, newest first.
+
+    Attempts are never overwritten: a source that failed and then succeeded has two.
+
+    \b
+    Examples:
+      chunksink ledger --status failed
+      chunksink ledger --source handbook/ --limit 5 --json
+    """
+    from chunkbus.ledger import Ledger, Status
+
+    with explained():
+        config = config_from(home=home)
+        path = config.home_path / "ledger.db"
+        if not path.exists():
+            return _print_attempts([], as_json, f"no ledger at {path} yet; chunksink ingest writes one")
+        with Ledger(path) as ledger:
+            chosen = Status(status) if status else None
+            found = ledger.attempts(source=source, status=chosen, run_id=run_id, partition=partition, limit=limit)
+            return _print_attempts(list(found), as_json, "no attempt fits these filters")
+
+
+def _print_attempts(attempts: list[dict[str, Any]], as_json: bool, nothing: str) -> int:
+    if as_json:
+        import orjson
+
+        click.echo(orjson.dumps(attempts, option=orjson.OPT_INDENT_2).decode())
+        return Exit.OK
+    if not attempts:
+        click.echo(nothing, err=True)
+    for attempt in attempts:
+        outcome = attempt["error_type"] or attempt["status"]
+        reader = f"{attempt['parser_name']} {attempt['parser_version']}"
+        click.echo(f"{attempt['processed_at']}  {outcome:<24}  {attempt['source_uri']}  ({reader})")
+    return Exit.OK

@@ -1,0 +1,117 @@
+"""`chunksink validate`: the smoke test of the chunk bus."""
+
+from collections import Counter
+from contextlib import ExitStack
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import click
+
+from chunkbus.findings import MEANINGS, Finding
+from chunkbus.layout import BusRoot
+from chunkbus.runlog import RunLog
+from chunksink.errors import explained
+from chunksink.exits import Exit
+from chunksink.options import chunks_option, config_from, home_option, json_option
+from chunksink.progress import byte_progress
+from chunksink.workers import worker_processes
+
+if TYPE_CHECKING:
+    from chunkbus.validate import Summary
+
+
+@click.command()
+@chunks_option
+@click.option("--partition", "partitions", multiple=True, metavar="KEY", help="Only this partition; may be repeated.")
+@click.option(
+    "--require-source-checksum/--no-require-source-checksum",
+    default=None,
+    help="Refuse chunks whose provenance has no source_checksum.  [default: no]",
+)
+@click.option("--jobs", type=click.IntRange(min=1), help="Processes to use.  [default: by size of the input]")
+@home_option
+@json_option
+def command(
+    chunks: str | None,
+    partitions: tuple[str, ...],
+    require_source_checksum: bool | None,
+    jobs: int | None,
+    home: str | None,
+    as_json: bool,
+) -> int:
+    """Check chunks and manifests against the contract, without any engine.
+
+    Prints one line a finding: CODE partition:line detail. Nothing is changed. Exits with 0 when there is no error
+    (warnings are printed, and do not count), with 3 otherwise. Every finding also goes to the run record below
+    HOME/runs.
+
+    \b
+    Examples:
+      chunksink validate
+      chunksink validate --chunks /data/chunks --partition 2026-01-31
+      chunksink validate --json | jq '.findings[].code'
+    """
+    from chunkbus.validate import Validation  # brings numpy
+
+    with explained(), ExitStack() as stack:
+        config = config_from(chunks=chunks, home=home, require_source_checksum=require_source_checksum)
+        root = BusRoot(config.chunks_path).require()
+        keys = list(partitions) or root.partition_keys()
+        total = sum(root.size_of(key) for key in keys)
+        run_log = stack.enter_context(RunLog(config.home_path, "validate"))
+        workers = stack.enter_context(worker_processes(total, jobs))
+        advance = stack.enter_context(byte_progress("validate", total))
+        found: list[Finding] = []
+
+        def take(finding: Finding) -> None:
+            run_log.finding(finding)
+            if as_json:
+                found.append(finding)
+            else:
+                codes[finding.code] += 1
+                click.echo(str(finding))
+
+        codes: Counter[str] = Counter()
+        summary = Validation(
+            root,
+            require_source_checksum=config.require_source_checksum,
+            workers=workers,
+            on_finding=take,
+            on_progress=advance,
+        ).run(keys if partitions else None)
+        run_log.finish("ok" if summary.ok else "invalid", **asdict(summary))
+    if as_json:
+        _print_json(summary, found)
+    else:
+        _print_summary(summary, codes, root, str(run_log.path))
+    return Exit.OK if summary.ok else Exit.INVALID_INPUT
+
+
+def _print_json(summary: "Summary", found: list[Finding]) -> None:
+    import orjson
+
+    report = {
+        "ok": summary.ok,
+        "partitions": summary.partitions,
+        "chunks": summary.chunks,
+        "findings": [asdict(finding) for finding in found],
+    }
+    click.echo(orjson.dumps(report, option=orjson.OPT_INDENT_2).decode())
+
+
+def _print_summary(summary: "Summary", codes: Counter[str], root: BusRoot, record: str) -> None:
+    seen = f"{_count(summary.partitions, 'partition')}, {_count(summary.chunks, 'chunk')} in {root.path}"
+    if summary.partitions == 0:
+        seen += " (there is nothing here yet)"
+    if not codes:
+        click.echo(f"clean: {seen}")
+        return
+    click.echo(f"{_count(summary.errors, 'error')}, {_count(summary.warnings, 'warning')}: {seen}")
+    click.echo("What to do:", err=True)
+    for code in sorted(codes):
+        click.echo(f"  {code}: {MEANINGS[code][1]}", err=True)
+    click.echo(f"All of it is in the run record {record}", err=True)
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

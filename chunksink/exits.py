@@ -1,0 +1,22 @@
+"""Exit codes. Each has one meaning, so that a script can act on it; `docs/cli.md` lists them."""
+
+from enum import IntEnum
+
+
+class Exit(IntEnum):
+    OK = 0
+    BUG = 1
+    USAGE = 2
+    INVALID_INPUT = 3
+    LOCKED = 7
+    INTERRUPTED = 130
+
+
+MEANINGS = {
+    Exit.OK: "done, and nothing to complain about",
+    Exit.BUG: "an error that chunksink does not know: a bug, with its traceback",
+    Exit.USAGE: "the command, its options or the configuration cannot be used as given",
+    Exit.INVALID_INPUT: "chunks, manifests or sources break the contract; what is valid was processed",
+    Exit.LOCKED: "another process is writing the same thing",
+    Exit.INTERRUPTED: "stopped by Ctrl-C; the state is clean and the command can be run again",
+}

@@ -1,0 +1,32 @@
+"""Options that several commands share, named the same everywhere, and the configuration they lead to."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from settings.config import Config, load_config
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def chunks_option(command: Command) -> Command:
+    return click.option(
+        "--chunks", metavar="DIR", help="The bus root: a folder with canonical/ and manifest/. [default: chunks]"
+    )(command)
+
+
+def home_option(command: Command) -> Command:
+    return click.option("--home", metavar="DIR", help="Where chunksink keeps its own records. [default: .chunksink]")(
+        command
+    )
+
+
+def json_option(command: Command) -> Command:
+    return click.option("--json", "as_json", is_flag=True, help="Print one JSON document for a machine to read.")(
+        command
+    )
+
+
+def config_from(**flags: Any) -> Config:
+    return load_config(flags)

@@ -1,0 +1,1 @@
+"""settings: what a user may choose, read once, passed on as values."""
