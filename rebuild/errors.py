@@ -1,0 +1,24 @@
+"""Errors of rebuilding. Each docstring is the sentence its reader needs; messages add the facts.
+
+RebuildError
+├── InvalidBus       chunks break the contract, so that no complete index can be made of them
+├── NotVerified      what the engine holds is not what was written; the live generation is untouched
+├── NoGeneration     nothing was ever built here
+└── StateUnreadable  state.db is not a database, or a newer chunksink wrote it
+"""
+
+
+class RebuildError(Exception):
+    """Something about building an index that its reader can act on."""
+
+
+class InvalidBus(RebuildError):
+    """Chunks break the contract, so that no complete index can be made of them."""
+
+
+class NotVerified(RebuildError):
+    """What the engine holds is not what was written; the live generation is untouched."""
+
+
+class NoGeneration(RebuildError):
+    """Nothing was ever built here: run `chunksink rebuild`."""

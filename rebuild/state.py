@@ -1,0 +1,137 @@
+"""`state.db`: who this home is, which generations it has built, and which one readers see.
+
+The pointer's transaction is the commit of a flip. All of it can be lost: a rebuild makes it again from the chunks.
+"""
+
+import secrets
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+
+from sqlite_utils import Database, Migrations
+
+from chunkbus.store import open_store
+from rebuild.errors import NoGeneration
+
+_migrations = Migrations("chunksink.state")
+
+
+@_migrations()
+def create_home(db: Database) -> None:
+    db.table("home").create({"id": str}, pk="id")
+    db.table("home").insert({"id": secrets.token_hex(16)})
+
+
+@_migrations()
+def create_generations(db: Database) -> None:
+    db.table("generation").create({"id": str, "created_at": str, "model_fingerprint": str, "model_name": str}, pk="id")
+    db.table("build").create({"id": str, "generation": str, "sink": str}, pk="id", foreign_keys=["generation"])
+    db.table("pointer").create({"live": str, "previous": str})
+    db.table("pointer").insert({"live": None, "previous": None})
+
+
+@_migrations()
+def create_catalog(db: Database) -> None:
+    db.table("partition").create({"key": str, "checksum": str, "created_at": str}, pk="key")
+    db.table("chunk").create(
+        {
+            "partition": str,
+            "offset": int,
+            "length": int,
+            "family": str,
+            "parent_id": str,
+            "document_id": str,
+            "chunk_id": str,
+            "text_hash": str,
+            "source_checksum": str,
+            "created_at": str,
+        },
+        pk=("partition", "offset"),
+    )
+    db.table("chunk").create_index(["family", "partition"])
+    db.table("tombstone").create({"partition": str, "parent_id": str, "document_id": str, "at": str})
+
+
+@_migrations()
+def create_receipts(db: Database) -> None:
+    columns = {"build": str, "family": str, "family_hash": str, "documents": int, "refused": str}
+    db.table("receipt").create(columns, pk=("build", "family"))
+
+
+@dataclass(frozen=True)
+class Generation:
+    """The builds that readers see together; `builds` maps a sink's name to its build's id."""
+
+    id: str
+    created_at: str
+    model_name: str | None
+    model_fingerprint: str | None
+    builds: dict[str, str]
+
+
+class State:
+    """The home's `state.db`, open."""
+
+    def __init__(self, home: Path) -> None:
+        self.path = home / "state.db"
+        self.db = open_store(self.path, _migrations)
+
+    def __enter__(self) -> "State":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.db.close()
+
+    @property
+    def home_id(self) -> str:
+        home_id: str = self.db.execute("select id from home").fetchone()[0]
+        return home_id
+
+    def add_generation(self, generation: Generation) -> None:
+        with self.db.conn:
+            row = {
+                "id": generation.id,
+                "created_at": generation.created_at,
+                "model_name": generation.model_name,
+                "model_fingerprint": generation.model_fingerprint,
+            }
+            self.db.table("generation").insert(row)
+            self.db.table("build").insert_all(
+                {"id": build, "generation": generation.id, "sink": sink} for sink, build in generation.builds.items()
+            )
+
+    def live(self) -> Generation:
+        """The generation that readers see."""
+        row = self.db.execute(
+            "select id, created_at, model_name, model_fingerprint from generation join pointer on id = live"
+        ).fetchone()
+        if row is None:
+            raise NoGeneration(f"no index in {self.path.parent} yet; build one with `chunksink rebuild`")
+        return self._generation(row)
+
+    def flip(self, generation: Generation) -> None:
+        """Readers see `generation` from now on; what they saw before becomes the previous one."""
+        with self.db.conn:
+            self.db.execute("update pointer set previous = live, live = ?", [generation.id])
+
+    def surplus_generations(self) -> list[Generation]:
+        """Those that are neither live nor previous: older ones, and unfinished ones of runs that died."""
+        rows = self.db.execute(
+            "select id, created_at, model_name, model_fingerprint from generation, pointer "
+            "where id is not live and id is not previous"
+        ).fetchall()
+        return [self._generation(row) for row in rows]
+
+    def forget_generation(self, generation: Generation) -> None:
+        with self.db.conn:
+            self.db.execute(
+                "delete from receipt where build in (select id from build where generation = ?)", [generation.id]
+            )
+            self.db.execute("delete from build where generation = ?", [generation.id])
+            self.db.execute("delete from generation where id = ?", [generation.id])
+
+    def _generation(self, row: tuple[str, str, str | None, str | None]) -> Generation:
+        builds = self.db.execute("select sink, id from build where generation = ?", [row[0]]).fetchall()
+        return Generation(*row, builds=dict(builds))

@@ -1,0 +1,132 @@
+"""A search over the live generation: ask the legs, fuse their rankings, keep each family's best chunk."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Literal
+
+from search.fusion import fuse_ranks
+from sinks.document import Document, Vectors
+from sinks.reader import Hit, KeywordReader, Piece, VectorReader
+
+Mode = Literal["hybrid", "keyword", "semantic"]
+MODES: tuple[Mode, ...] = ("hybrid", "keyword", "semantic")
+
+KEYWORD, SEMANTIC = "keyword", "semantic"
+_LEGS: dict[Mode, tuple[str, ...]] = {
+    "hybrid": (KEYWORD, SEMANTIC),
+    "keyword": (KEYWORD,),
+    "semantic": (SEMANTIC,),
+}
+_FETCH_AT_FIRST = 50
+
+
+@dataclass(frozen=True)
+class SearchHit:
+    """One source document that answers, shown by its best chunk. `ranks` says where each leg had that chunk."""
+
+    chunk_id: str
+    parent_id: str
+    score: float
+    title: str | None
+    text: str
+    snippet: tuple[Piece, ...]
+    source_uri: str | None
+    locator: dict[str, str | int | float]
+    ranks: dict[str, int]
+
+
+@dataclass(frozen=True)
+class Answer:
+    query: str
+    mode: Mode
+    hits: tuple[SearchHit, ...]
+    took_ms: float
+
+
+@dataclass(frozen=True)
+class Legs:
+    """What one generation is searched through."""
+
+    keyword: KeywordReader
+    vectors: VectorReader
+    encode_query: Callable[[str], Vectors]
+
+
+def search(legs: Legs, query: str, *, limit: int = 10, mode: Mode = "hybrid") -> Answer:
+    """The best `limit` families for a query, best first."""
+    started = perf_counter()
+    depth = max(_FETCH_AT_FIRST, limit)
+    while True:
+        found = {leg: _ask(legs, leg, query, depth) for leg in _LEGS[mode]}
+        ranked = fuse_ranks({leg: [hit.id for hit in hits] for leg, hits in found.items()})
+        best = _best_of_families(ranked, found)
+        exhausted = all(len(hits) < depth for hits in found.values())
+        if len(best) >= limit or exhausted:
+            break
+        depth *= 4  # many chunks of few families: look further down
+    hits = _describe(legs, best[:limit], found)
+    return Answer(query, mode, tuple(hits), (perf_counter() - started) * 1000)
+
+
+def _ask(legs: Legs, leg: str, query: str, depth: int) -> list[Hit]:
+    if not query.strip():
+        return []
+    if leg == KEYWORD:
+        return legs.keyword.search(query, depth)
+    return legs.vectors.query(legs.encode_query(query), depth)
+
+
+def _best_of_families(ranked: list[tuple[str, float]], found: dict[str, list[Hit]]) -> list[tuple[str, float]]:
+    family = {hit.id: hit.parent_id for hits in found.values() for hit in hits}
+    seen: set[str] = set()
+    best = []
+    for id_, score in ranked:
+        if family[id_] not in seen:
+            seen.add(family[id_])
+            best.append((id_, score))
+    return best
+
+
+def _describe(legs: Legs, best: Sequence[tuple[str, float]], found: dict[str, list[Hit]]) -> list[SearchHit]:
+    ids = [id_ for id_, _ in best]
+    documents = {document.id: document for document in legs.keyword.get(ids)}
+    snippets = {hit.id: hit.snippet for hit in found.get(KEYWORD, []) if hit.snippet}
+    ranks: dict[str, dict[str, int]] = {id_: {} for id_ in ids}
+    for leg, hits in found.items():
+        for rank, hit in enumerate(hits, start=1):
+            if hit.id in ranks:
+                ranks[hit.id][leg] = rank
+    return [
+        _hit(documents[id_], score, snippets.get(id_, ()), ranks[id_])
+        for id_, score in best
+        if id_ in documents  # removed between the question and now
+    ]
+
+
+def _hit(document: Document, score: float, snippet: tuple[Piece, ...], ranks: dict[str, int]) -> SearchHit:
+    return SearchHit(
+        chunk_id=document.chunk_id,
+        parent_id=document.parent_id,
+        score=score,
+        title=document.title,
+        text=document.text,
+        snippet=snippet,
+        source_uri=document.source_uri,
+        locator=_locator(document),
+        ranks=ranks,
+    )
+
+
+def _locator(document: Document) -> dict[str, str | int | float]:
+    """Where in its source the chunk stands, as far as it is known."""
+    places = {
+        "page_start": document.page_start,
+        "slide_number": document.slide_number,
+        "sheet_name": document.sheet_name,
+        "timestamp_start": document.timestamp_start,
+        "anchor": document.anchor,
+        "section": " > ".join(document.headings) or document.section,
+        "char_start": document.char_start,
+    }
+    return {name: value for name, value in places.items() if value is not None}
