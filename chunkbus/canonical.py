@@ -15,14 +15,15 @@ from chunkbus.errors import NotCanonical
 # Vertical tab and form feed part lines too: removing them would join two words.
 _LINE_BREAKS = re.compile("\r\n|[\r\x0b\x0c\x85\u2028\u2029]")
 _INVALID = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff]")
+_LEADING = re.compile("[\ufeff\\s]*")
 _LARGEST_EXACT_INTEGER = 2**53 - 1
 
 
 def canonical_text(text: str) -> str:
-    """Line breaks as \\n; control characters, lone surrogates and a leading byte order mark removed; stripped."""
+    """Line breaks as \\n; control characters, lone surrogates and leading byte order marks removed; stripped."""
     text = _LINE_BREAKS.sub("\n", text)
-    text = _INVALID.sub("", text)
-    return text.removeprefix("\ufeff").strip()
+    text = _INVALID.sub("", text).rstrip()
+    return _LEADING.sub("", text, count=1)
 
 
 def canonical_json(value: Any) -> bytes:
@@ -32,7 +33,7 @@ def canonical_json(value: Any) -> bytes:
         if _is_plain(value):
             return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
         return rfc8785.dumps(value)
-    except (TypeError, UnicodeEncodeError, rfc8785.CanonicalizationError) as error:
+    except (TypeError, UnicodeEncodeError, RecursionError, rfc8785.CanonicalizationError) as error:
         raise NotCanonical(f"not a value that JSON can carry between languages: {error}") from error
 
 

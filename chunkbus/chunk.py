@@ -20,30 +20,31 @@ Count = Annotated[int, msgspec.Meta(ge=0)]
 Name = Annotated[str, msgspec.Meta(min_length=1)]
 
 
-# gc=False on all of them: chunks hold no cycles, and millions pass through.
-class Parser(msgspec.Struct, gc=False):
+# gc=False on all of them: chunks hold no cycles, and millions pass through. omit_defaults and the order of fields are
+# those of `new_chunk`, so that writing a typed chunk again gives the very line that it came from (see `examine`).
+class Parser(msgspec.Struct, gc=False, kw_only=True, omit_defaults=True):
     """What read the source."""
 
     parser_name: Name
     parser_version: Name
 
 
-class Canonicalizer(msgspec.Struct, gc=False):
+class Canonicalizer(msgspec.Struct, gc=False, kw_only=True, omit_defaults=True):
     """What normalised its text. Policy and options that change the text belong in its version."""
 
     canonicalizer_name: Name
     canonicalizer_version: Name
 
 
-class Provenance(msgspec.Struct, gc=False):
+class Provenance(msgspec.Struct, gc=False, kw_only=True, omit_defaults=True):
     """Where a chunk came from. Needs `source_uri` or `source_ref`; parser and canonicalizer nested or flat."""
 
-    inputs: list[Any]
     source_uri: str | None = None
     source_ref: str | None = None
     source_checksum: str | None = None
     parser: Parser | None = None
     canonicalizer: Canonicalizer | None = None
+    inputs: list[Any]
     parser_name: str | None = None
     parser_version: str | None = None
     canonicalizer_name: str | None = None
@@ -67,26 +68,26 @@ class Provenance(msgspec.Struct, gc=False):
         return (self.source_checksum, *self.parser_pair(), *self.canonicalizer_pair())
 
 
-class Source(msgspec.Struct, gc=False):
+class Source(msgspec.Struct, gc=False, kw_only=True, omit_defaults=True):
     """The source as its reader names it."""
 
     source_uri: str | None = None
     source_type: str | None = None
 
 
-class Pages(msgspec.Struct, gc=False):
+class Pages(msgspec.Struct, gc=False, kw_only=True, omit_defaults=True):
     page_start: int | None = None
     page_end: int | None = None
 
 
-class CharRange(msgspec.Struct, gc=False):
+class CharRange(msgspec.Struct, gc=False, kw_only=True, omit_defaults=True):
     """Characters of the canonicalised text stream, end exclusive."""
 
     char_start: int | None = None
     char_end: int | None = None
 
 
-class Span(msgspec.Struct, gc=False):
+class Span(msgspec.Struct, gc=False, kw_only=True, omit_defaults=True):
     """Where the chunk lies in its document; best effort, may be absent."""
 
     pages: Pages | None = None
@@ -95,7 +96,7 @@ class Span(msgspec.Struct, gc=False):
     tei: Any = None
 
 
-class Hashes(msgspec.Struct, gc=False):
+class Hashes(msgspec.Struct, gc=False, kw_only=True, omit_defaults=True):
     """`sha256:<hex>`; bare hex is accepted."""
 
     text_hash: str | None = None
@@ -103,7 +104,7 @@ class Hashes(msgspec.Struct, gc=False):
     document_object_hash: str | None = None
 
 
-class Producer(msgspec.Struct, gc=False):
+class Producer(msgspec.Struct, gc=False, kw_only=True, omit_defaults=True):
     """What wrote the chunk; volatile, in no identity."""
 
     name: str | None = None
@@ -111,7 +112,7 @@ class Producer(msgspec.Struct, gc=False):
     run_id: str | None = None
 
 
-class Chunk(msgspec.Struct, gc=False):
+class Chunk(msgspec.Struct, gc=False, kw_only=True, omit_defaults=True):
     """One canonical record of the chunk bus."""
 
     schema_version: str
@@ -168,5 +169,6 @@ def new_chunk(
         "hashes": {"text_hash": hashed},
         "created_at": created_at,
     }
-    record["hashes"]["chunk_object_hash"] = chunk_object_hash(record)
-    return record
+    ordered = {name: record[name] for name in Chunk.__struct_fields__ if name in record} | record
+    ordered["hashes"]["chunk_object_hash"] = chunk_object_hash(ordered)
+    return ordered

@@ -14,9 +14,22 @@ from chunkbus.findings import Problem, Severity
 
 MAX_LINE_BYTES = 8 * 2**20
 
-_REQUIRED = ("schema_version", "chunk_id", "document_id", "text", "provenance", "provenance.inputs")
+_REQUIRED = (
+    "schema_version",
+    "chunk_id",
+    "document_id",
+    "text",
+    "provenance",
+    "provenance.inputs",
+    "provenance.parser.parser_name",
+    "provenance.parser.parser_version",
+    "provenance.canonicalizer.canonicalizer_name",
+    "provenance.canonicalizer.canonicalizer_version",
+)
 _decode = msgspec.json.Decoder(Chunk).decode
+_encode = msgspec.json.Encoder().encode
 _loads = orjson.loads
+_long_number = re.compile(rb"[0-9]{3}").search
 _CLEAN: tuple[Problem, ...] = ()
 
 
@@ -25,14 +38,18 @@ def examine_line(line: bytes, require_source_checksum: bool = False) -> tuple[Ch
     if len(line) > MAX_LINE_BYTES:
         return None, (Problem(findings.LINE_TOO_LONG, f"is longer than {MAX_LINE_BYTES // 2**20} MiB"),)
     try:
-        record = _loads(line)
         chunk = _decode(line)
-    except (orjson.JSONDecodeError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        # The usual line, as our writer makes it: writing it again gives the same bytes, so that no key was lost to a
+        # twin and nothing unknown is in it. A number of 300 digits, which not every parser takes, shows three of them
+        # in a row in every hundredth byte.
+        if _encode(chunk) != line or _long_number(line[::100]):
+            record = _loads(line)
+            if not proves_unique_keys(line, record):
+                problem = diagnose_json(line)
+                if problem is not None:
+                    return None, (problem,)
+    except (ValueError, RecursionError) as error:  # all that the parsers raise for a bad line is a ValueError
         return None, _diagnose(line, str(error))
-    if not proves_unique_keys(line, record):
-        problem = diagnose_json(line)
-        if problem is not None:
-            return None, (problem,)
     if chunk.schema_version != CHUNK_VERSION:
         return None, _diagnose(line, "unsupported schema_version")
     return chunk, _examine_chunk(chunk, require_source_checksum)

@@ -15,12 +15,14 @@ from chunkbus.identity import resolve_parent_id
 from chunkbus.spill import Rows, SpilledRows
 
 _GROUP, _LINE, _OFFSET, _CHUNKS, _EXPECTED, _PARTITION = range(6)
+_MOST = 2**63 - 1
 
 
 @dataclass(frozen=True)
 class Stretch:
     """Neighbouring lines of one partition that hold chunks of one version of one family."""
 
+    version: int
     line: int
     offset: int
     chunks: int
@@ -53,28 +55,38 @@ class StretchCounter:
             tenant,
             provenance.source_uri or provenance.source_ref,
             provenance.source_checksum,
-            provenance.parser or provenance.parser_version,
-            provenance.canonicalizer or provenance.canonicalizer_version,
+            provenance.parser or (provenance.parser_name, provenance.parser_version),
+            provenance.canonicalizer or (provenance.canonicalizer_name, provenance.canonicalizer_version),
         )
         if key != self._key:
             self._key = key
-            self._row = [_group(own, tenant, chunk.document_id, provenance), line, offset, 0, 0]
+            self._row = [_number(own, tenant, chunk.document_id, provenance), line, offset, 0, 0]
             self.rows.append(self._row)
         self._row[_CHUNKS] += 1
         if expected is not None and expected > self._row[_EXPECTED]:
-            self._row[_EXPECTED] = expected
+            self._row[_EXPECTED] = min(expected, _MOST)
+
+
+def number_version(chunk: Chunk) -> int:
+    """One number for one version of one family, the same in every process; even where no checksum tells versions apart.
+
+    Equal numbers of different versions are possible in theory only: there are 2**63 of each kind.
+    """
+    counter = StretchCounter()
+    counter.add(chunk, 0, 0)
+    return counter.rows[0][_GROUP]
 
 
 def _count(value: object) -> int | None:
     return value if isinstance(value, int) and value is not True else None
 
 
-def _group(own: object, tenant: object, document_id: str, provenance: Provenance) -> int:
-    """One number for one version of one family, the same in every process; reading again would show a collision."""
+def _number(own: object, tenant: object, document_id: str, provenance: Provenance) -> int:
     own_text = own if isinstance(own, str) else None
     tenant_text = tenant if isinstance(tenant, str) and tenant else None
     parent = resolve_parent_id(own_text, provenance.source(), document_id)
-    return mmh3.hash64(repr((tenant_text, parent, provenance.version())))[0]
+    number = mmh3.hash64(repr((tenant_text, parent, provenance.version())))[0]
+    return number | 1 if provenance.source_checksum else number & ~1
 
 
 class FamilyRows:
@@ -92,13 +104,18 @@ class FamilyRows:
         self._rows.add(np.column_stack((rows, np.full(len(rows), partition))))
 
     def suspects(self) -> Iterator[list[Stretch]]:
-        """All stretches of each version that stands in several partitions or is shorter than its chunk_count."""
+        """All stretches of each version that stands in several partitions or is shorter than its chunk_count.
+
+        Without a source checksum, partitions are looked at one by one: each may hold another version.
+        """
         for rows in self._rows.sorted_buckets():
-            starts = np.flatnonzero(np.diff(rows[:, _GROUP], prepend=~rows[:1, _GROUP]))
+            begins = np.diff(rows[:, _GROUP], prepend=~rows[:1, _GROUP]) != 0
+            begins |= (np.diff(rows[:, _PARTITION], prepend=-1) != 0) & (rows[:, _GROUP] & 1 == 0)
+            starts = np.flatnonzero(begins)
             ends = np.append(starts[1:], len(rows))
             first = np.minimum.reduceat(rows[:, _PARTITION], starts)
             last = np.maximum.reduceat(rows[:, _PARTITION], starts)
             chunks = np.add.reduceat(rows[:, _CHUNKS], starts)
             expected = np.maximum.reduceat(rows[:, _EXPECTED], starts)
             for index in np.flatnonzero((first != last) | (chunks < expected)):
-                yield [Stretch(*row[1:]) for row in rows[starts[index] : ends[index]].tolist()]
+                yield [Stretch(*row) for row in rows[starts[index] : ends[index]].tolist()]

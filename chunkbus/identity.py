@@ -13,6 +13,7 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 
 from chunkbus.canonical import bare_hex, json_hash, sha256_hex
 
+_NORMAL_PATH = re.compile(r"/?[^/.:\\][^/:\\]*(?:/[^/.:\\][^/:\\]*)*")
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://|file:/")
 _WINDOWS_PATH = re.compile(r"[A-Za-z]:[\\/]|\\\\")
 _HEX64 = re.compile("[0-9a-f]{64}")
@@ -23,6 +24,8 @@ def normalise_source(source: str) -> str:
 
     Case, Unicode form and white space stay as they are: two names that differ in them can be two files.
     """
+    if _NORMAL_PATH.fullmatch(source):  # nearly always, and much faster to see than to do
+        return source
     if _WINDOWS_PATH.match(source):
         return _normalise_path(source.replace("\\", "/"))
     if not _URL.match(source):
@@ -32,11 +35,19 @@ def normalise_source(source: str) -> str:
     except ValueError:  # looks like a URL, is not one: it is still a stable name
         return source
     if parts.scheme == "file" and parts.netloc in ("", "localhost"):
-        path = unquote(parts.path)
+        path = _unquote(parts.path + ("?" + parts.query if parts.query else ""))  # a file has no query
         windows = re.match(r"/[A-Za-z]:/", path)
         return _normalise_path(path[1:] if windows else path)
     path = parts.path or ("/" if parts.netloc else "")
-    return urlunsplit((parts.scheme, parts.netloc.lower(), path, parts.query, ""))
+    user, at, host = parts.netloc.rpartition("@")
+    return urlunsplit((parts.scheme, user + at + host.lower(), path, parts.query, ""))
+
+
+def _unquote(path: str) -> str:
+    try:
+        return unquote(path, errors="strict")
+    except UnicodeDecodeError:  # a name that is not UTF-8: two of them must not become one
+        return path
 
 
 def _normalise_path(path: str) -> str:

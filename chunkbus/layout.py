@@ -71,14 +71,13 @@ class BusRoot:
         return file.stat().st_size if file.is_file() else 0
 
     def misnamed_files(self) -> list[str]:
-        """Chunks files and manifests that no partition key can name, so that nothing would read them."""
-        found = [f"canonical/{name}" for name in _names(self.canonical, _CHUNKS)]
-        found += [f"manifest/{name}" for name in _names(self.manifests, _MANIFEST)]
-        return sorted(name for name in found if not is_partition_key(_stem(name)))
-
-
-def _stem(name: str) -> str:
-    return name.split("/", 1)[1].removesuffix(_MANIFEST).removesuffix(_CHUNKS)
+        """Chunks files and manifests that no partition key can name, so that nothing would read them; printable."""
+        return sorted(
+            f"{folder.name}/{name if name.isprintable() else ascii(name)[1:-1]}"
+            for folder, suffix in ((self.canonical, _CHUNKS), (self.manifests, _MANIFEST))
+            for name in _names(folder, suffix)
+            if not is_partition_key(name.removesuffix(suffix))
+        )
 
 
 def _names(folder: Path, suffix: str) -> Iterator[str]:

@@ -5,8 +5,30 @@ from typing import Any
 import msgspec
 import orjson
 
+from chunkbus import findings
+from chunkbus.canonical import bare_hex
 from chunkbus.chunk import CHUNK_VERSION, Count
+from chunkbus.diagnose import diagnose_fields, diagnose_json, parse_time
 from chunkbus.errors import InvalidManifest
+from chunkbus.findings import Problem
+
+_REQUIRED = (
+    "schema_version",
+    "partition_key",
+    "created_at",
+    "producer",
+    "producer.name",
+    "producer.version",
+    "counts",
+    "counts.documents",
+    "counts.chunks_emitted",
+    "counts.failures",
+    "checksums",
+    "checksums.chunks_file",
+    "idempotency",
+    "idempotency.skipped",
+    "errors",
+)
 
 
 class ManifestProducer(msgspec.Struct):
@@ -96,3 +118,37 @@ def decode_manifest(data: bytes) -> Manifest:
         return msgspec.json.decode(data, type=Manifest)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InvalidManifest(str(error)) from error
+
+
+def examine_manifest(key: str, data: bytes) -> list[Problem]:
+    """Every reason why the contract refuses these bytes as the manifest of this partition."""
+    problem = diagnose_json(data)
+    if problem is not None:
+        return [Problem(problem.code, f"the manifest {problem.detail}")]
+    record = orjson.loads(data)
+    problems = [Problem(p.code, f"the manifest: {p.detail}") for p in diagnose_fields(record, _REQUIRED, Manifest)]
+    if problems:
+        return problems
+    manifest = decode_manifest(data)
+    if manifest.partition_key != key:
+        detail = f"the manifest is for partition {manifest.partition_key!r:.140}"
+        problems.append(Problem(findings.MANIFEST_MISMATCH, detail))
+    if bare_hex(manifest.checksums.chunks_file) is None:
+        detail = f"the manifest's checksums.chunks_file is not sha256:<hex>: {manifest.checksums.chunks_file!r:.80}"
+        problems.append(Problem(findings.WRONG_TYPE, detail))
+    problems += _examine_time("created_at", manifest.created_at)
+    for number, tombstone in enumerate(manifest.tombstones):
+        if not tombstone.parent_id and not tombstone.document_id:
+            detail = f"the manifest: lacks tombstones[{number}].parent_id or tombstones[{number}].document_id"
+            problems.append(Problem(findings.FIELD_MISSING, detail))
+        if tombstone.at is not None:
+            problems += _examine_time(f"tombstones[{number}].at", tombstone.at)
+    return problems
+
+
+def _examine_time(field: str, stamp: str) -> list[Problem]:
+    try:
+        parse_time(stamp)
+    except (ValueError, OverflowError):
+        return [Problem(findings.WRONG_TYPE, f"the manifest's {field} is not an ISO 8601 time: {stamp!r:.60}")]
+    return []

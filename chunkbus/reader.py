@@ -1,6 +1,10 @@
 """Reading a partition: in order with constant memory, or one record by its place. Never writes."""
 
+import errno
+import os
+import stat
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -44,28 +48,58 @@ def open_partition(root: BusRoot, key: str) -> tuple[BinaryIO, bytes | None]:
     A writer renames the manifest first and the chunks after it, so a manifest that is the same before and
     after opening belongs to the file that was opened. Without a readable manifest: the file under its own name.
     """
+    path = root.manifest_file(key)
     while True:
-        before = _manifest_bytes(root, key)
-        file = _chunks_path(root, key, before).open("rb")
-        if _manifest_bytes(root, key) == before:
-            return file, before
-        file.close()
+        with _open_if_there(path) as manifest:  # held open, so that no later manifest can get its inode
+            data = manifest.read() if manifest is not None else None
+            file = _open_chunks(root, key, data)
+            if _is_at(path, manifest):
+                if file is None:
+                    chunks = root.chunks_file(key)
+                    raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(chunks))
+                return file, data
+            if file is not None:
+                file.close()
 
 
-def _manifest_bytes(root: BusRoot, key: str) -> bytes | None:
+@contextmanager
+def _open_if_there(path: Path) -> Iterator[BinaryIO | None]:
     try:
-        return root.manifest_file(key).read_bytes()
+        file = _open_regular(path)
     except FileNotFoundError:
-        return None
+        file = None
+    with file or nullcontext():
+        yield file
 
 
-def _chunks_path(root: BusRoot, key: str, manifest: bytes | None) -> Path:
+def _open_chunks(root: BusRoot, key: str, manifest: bytes | None) -> BinaryIO | None:
+    """The waiting file of the manifest, else the file under its own name: a writer may rename it just now."""
     checksum = committed_checksum(manifest)
-    if checksum is not None:
-        waiting = root.waiting_file(key, checksum)
-        if waiting.exists():
-            return waiting
-    return root.chunks_file(key)
+    names = [root.chunks_file(key)] if checksum is None else [root.waiting_file(key, checksum), root.chunks_file(key)]
+    for name in names:
+        try:
+            return _open_regular(name)
+        except FileNotFoundError:
+            continue
+    return None
+
+
+def _open_regular(path: Path) -> BinaryIO:
+    """For reading; a pipe or a device, which could block or never end, is refused."""
+    file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK))  # noqa: SIM115
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise OSError(errno.EINVAL, "not a regular file", str(path))
+    return file
+
+
+def _is_at(path: Path, file: BinaryIO | None) -> bool:
+    """True where the path still names this file, or still nothing."""
+    try:
+        now = path.stat()
+    except FileNotFoundError:
+        return file is None
+    return file is not None and os.path.samestat(now, os.fstat(file.fileno()))
 
 
 def committed_checksum(manifest: bytes | None) -> str | None:

@@ -45,9 +45,8 @@ class RunLog:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if error is not None and not self._finished:
-            self.finish(
-                "interrupted" if isinstance(error, KeyboardInterrupt) else "failed", error=kind.__name__ if kind else ""
-            )
+            stopped = isinstance(error, KeyboardInterrupt | BrokenPipeError)  # by who started it, or who read it
+            self.finish("interrupted" if stopped else "failed", error=type(error).__name__)
         if self._file is not None:
             self._file.close()
 

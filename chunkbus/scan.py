@@ -52,15 +52,24 @@ def scan_block(block: Block, require_source_checksum: bool) -> Scanned:
 def scan_blocks(
     blocks: Iterator[Block], require_source_checksum: bool, workers: Executor | None, in_flight: int
 ) -> Iterator[Scanned]:
-    """Reports in the order of the blocks; with workers, `in_flight` blocks are held in memory."""
+    """Reports in the order of the blocks; with workers, `in_flight` blocks are held in memory.
+
+    Where reading fails, the blocks before are reported first, with workers as without.
+    """
     if workers is None:
         for block in blocks:
             yield scan_block(block, require_source_checksum)
         return
     pending: deque[Future[Scanned]] = deque()
-    for block in blocks:
-        if len(pending) >= in_flight:
-            yield pending.popleft().result()
-        pending.append(workers.submit(scan_block, block, require_source_checksum))
+    failure: Exception | None = None
+    try:
+        for block in blocks:
+            if len(pending) >= in_flight:
+                yield pending.popleft().result()
+            pending.append(workers.submit(scan_block, block, require_source_checksum))
+    except Exception as error:  # of any kind: it is raised again, only later
+        failure = error
     while pending:
         yield pending.popleft().result()
+    if failure is not None:
+        raise failure

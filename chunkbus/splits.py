@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from chunkbus.chunk import Chunk
 from chunkbus.examine import MAX_LINE_BYTES, examine_line
-from chunkbus.families import Stretch
+from chunkbus.families import Stretch, number_version
 from chunkbus.layout import BusRoot
 from chunkbus.reader import open_partition
 
@@ -35,7 +35,11 @@ def _judge(root: BusRoot, partitions: list[str], shares: dict[int, list[Stretch]
     for number, share in sorted(shares.items()):
         if not chunks[number]:
             continue  # rewritten while it was validated; the next run sees what it is now
-        apart = [other for other in sorted(shares) if other != number and ids[other].isdisjoint(ids[number])]
+        apart = [
+            other
+            for other in sorted(shares)
+            if other != number and chunks[other] and ids[other].isdisjoint(ids[number])
+        ]
         expected = max(stretch.expected for stretch in share)
         if apart:
             names = ", ".join(partitions[other] for other in apart)
@@ -48,13 +52,17 @@ def _judge(root: BusRoot, partitions: list[str], shares: dict[int, list[Stretch]
 
 
 def _read_chunks(root: BusRoot, key: str, share: list[Stretch]) -> list[Chunk]:
+    """The share's chunks; without those that are gone, since the partition was rewritten while it was validated."""
     found = []
-    file, _ = open_partition(root, key)
+    try:
+        file, _ = open_partition(root, key)
+    except OSError:
+        return []
     with file:
         for stretch in share:
             file.seek(stretch.offset)
             for _ in range(stretch.chunks):
                 chunk, _problems = examine_line(file.readline(MAX_LINE_BYTES + 2).removesuffix(b"\n"))
-                if chunk is not None:
+                if chunk is not None and number_version(chunk) == stretch.version:
                     found.append(chunk)
     return found

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from chunkbus.examine import examine_line
+from chunkbus.reader import read_lines
 from chunkbus.spill import Rows, SpilledRows
 
 
@@ -50,10 +51,10 @@ class SeenIds:
             return
         file.seek(0)
         first_line: dict[str, int] = {}
-        for line, data in enumerate(file, start=1):
+        for line, (_, data) in enumerate(read_lines(file), start=1):
             if line not in suspects:
                 continue
-            chunk, _ = examine_line(data.removesuffix(b"\n"))
+            chunk, _ = examine_line(data)
             if chunk is None:
                 continue
             earlier = first_line.setdefault(chunk.chunk_id, line)

@@ -3,22 +3,19 @@
 Never writes below the bus root. What is wrong is a `Finding`; an error keeps its whole partition out of every index.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor
 from contextlib import closing
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import BinaryIO
-
-import orjson
+from typing import BinaryIO, TypeVar
 
 from chunkbus import findings
 from chunkbus.canonical import bare_hex
-from chunkbus.diagnose import diagnose_fields, diagnose_json, parse_time
 from chunkbus.families import FamilyRows
 from chunkbus.findings import Finding, Problem, Severity
 from chunkbus.layout import BusRoot, check_partition_key
-from chunkbus.manifest import Manifest, decode_manifest
+from chunkbus.manifest import Manifest, decode_manifest, examine_manifest
 from chunkbus.reader import open_partition, read_blocks
 from chunkbus.scan import scan_blocks
 from chunkbus.splits import find_splits
@@ -26,23 +23,11 @@ from chunkbus.twins import SeenIds
 
 BLOCKS_IN_FLIGHT = 8
 
-_MANIFEST_REQUIRED = (
-    "schema_version",
-    "partition_key",
-    "created_at",
-    "producer",
-    "producer.name",
-    "producer.version",
-    "counts",
-    "counts.documents",
-    "counts.chunks_emitted",
-    "counts.failures",
-    "checksums",
-    "checksums.chunks_file",
-    "idempotency",
-    "idempotency.skipped",
-    "errors",
-)
+T = TypeVar("T")
+
+
+class _ReadFailed(Exception):
+    """A chunks file could not be read to its end."""
 
 
 @dataclass(frozen=True)
@@ -125,7 +110,7 @@ class Validation:
         if data is None:
             problems = [Problem(findings.MANIFEST_MISSING, f"manifest/{key}.manifest.json is not there")]
         else:
-            problems = _examine_manifest(key, data)
+            problems = examine_manifest(key, data)
         self._report(key, None, problems)
         return None if data is None or problems else decode_manifest(data)
 
@@ -141,17 +126,17 @@ class Validation:
         lines = 0
         with closing(SeenIds()) as ids:
             try:
-                blocks = read_blocks(file, watch)
+                blocks = _reading(read_blocks(file, watch))
                 for scanned in scan_blocks(blocks, self._require_source_checksum, self._workers, BLOCKS_IN_FLIGHT):
                     for line, problems in scanned.problems:
                         self._report(key, lines + line + 1, problems)
                     ids.add(scanned.id_hashes)
                     families.add(scanned.stretches, number, lines + 1)
                     lines += scanned.lines
-                for twin in ids.twins(file):
+                for twin in _reading(ids.twins(file)):
                     detail = f"chunk_id {twin.chunk_id!r:.120} stands on line {twin.earlier_line} too"
                     self._report(key, twin.line, [Problem(findings.DUPLICATE_IDS, detail)])
-            except OSError as error:
+            except _ReadFailed as error:
                 self._report(key, lines + 1, [Problem(findings.UNREADABLE, str(error))])
                 return lines
         if manifest is not None:
@@ -164,28 +149,12 @@ class Validation:
             self._report(split.partition, split.line, [Problem(findings.FAMILY_SPLIT, detail)])
 
 
-def _examine_manifest(key: str, data: bytes) -> list[Problem]:
-    problem = diagnose_json(data)
-    if problem is not None:
-        return [Problem(problem.code, f"the manifest {problem.detail}")]
-    record = orjson.loads(data)
-    problems = [
-        Problem(p.code, f"the manifest: {p.detail}") for p in diagnose_fields(record, _MANIFEST_REQUIRED, Manifest)
-    ]
-    if problems:
-        return problems
-    if record["partition_key"] != key:
-        detail = f"the manifest is for partition {record['partition_key']!r:.140}"
-        problems.append(Problem(findings.MANIFEST_MISMATCH, detail))
+def _reading(items: Iterator[T]) -> Iterator[T]:
+    """Tells a file that cannot be read from everything else that can fail, as a full disk or a closed output."""
     try:
-        parse_time(record["created_at"])
-    except (ValueError, OverflowError):
-        detail = f"the manifest's created_at is not an ISO 8601 time: {record['created_at']!r:.60}"
-        problems.append(Problem(findings.WRONG_TYPE, detail))
-    if bare_hex(record["checksums"]["chunks_file"]) is None:
-        detail = f"the manifest's checksums.chunks_file is not sha256:<hex>: {record['checksums']['chunks_file']!r:.80}"
-        problems.append(Problem(findings.WRONG_TYPE, detail))
-    return problems
+        yield from items
+    except OSError as error:
+        raise _ReadFailed(str(error)) from error
 
 
 def _compare_with_manifest(manifest: Manifest, chunks: int, checksum: str) -> list[Problem]:

@@ -6,8 +6,10 @@ waiting file, since its checksum is the one the manifest names, and the next wri
 """
 
 import os
+import re
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
 from hashlib import sha256
 from pathlib import Path
 from types import TracebackType
@@ -18,10 +20,19 @@ import numpy as np
 import orjson
 
 from chunkbus.chunk import Record
-from chunkbus.errors import InvalidChunk, NotABusRoot, PartitionLocked
+from chunkbus.errors import InvalidChunk, InvalidManifest, NotABusRoot, PartitionLocked
 from chunkbus.examine import examine_line
+from chunkbus.findings import Problem, Severity
 from chunkbus.layout import BusRoot, check_partition_key
-from chunkbus.manifest import Counts, Manifest, ManifestProducer, Tombstone, encode_manifest, new_manifest
+from chunkbus.manifest import (
+    Counts,
+    Manifest,
+    ManifestProducer,
+    Tombstone,
+    encode_manifest,
+    examine_manifest,
+    new_manifest,
+)
 from chunkbus.reader import committed_checksum
 from chunkbus.twins import SeenIds, hash_id
 
@@ -92,11 +103,14 @@ class PartitionWriter:
 
     def add(self, record: Record) -> None:
         """Adds one chunk; refuses one that validation would refuse."""
-        line = orjson.dumps(record)
+        place = f"chunk {self._chunks + 1} of partition {self._key}"
+        try:
+            line = orjson.dumps(record)
+        except orjson.JSONEncodeError as error:
+            raise InvalidChunk(f"{place}: not a value that JSON can carry: {error}") from error
         chunk, problems = examine_line(line)
-        if chunk is None or problems:
-            reasons = "; ".join(f"{problem.code} {problem.detail}" for problem in problems)
-            raise InvalidChunk(f"chunk {self._chunks + 1} of partition {self._key}: {reasons}")
+        if chunk is None or any(problem.severity is Severity.ERROR for problem in problems):
+            raise InvalidChunk(f"{place}: {_reasons(problems)}")
         self._chunks += 1
         self._id_hashes.append(hash_id(chunk.chunk_id))
         if len(self._id_hashes) >= 4096:
@@ -135,9 +149,13 @@ class PartitionWriter:
             input_sources=input_sources,
             canonicalization_versions=canonicalization_versions,
         )
+        encoded = encode_manifest(manifest)
+        problems = examine_manifest(self._key, encoded)
+        if problems:
+            raise InvalidManifest(f"partition {self._key}: {_reasons(problems)}")
         waiting = self._root.waiting_file(self._key, digest)
         self._park_chunks(waiting)
-        self._commit_manifest(encode_manifest(manifest))
+        self._commit_manifest(encoded)
         waiting.replace(self._root.chunks_file(self._key))
         _sync_folder(self._root.canonical)
         self._on_step("chunks_renamed")
@@ -192,14 +210,12 @@ class PartitionWriter:
             if waiting.exists():
                 waiting.replace(self._root.chunks_file(self._key))
                 _sync_folder(self._root.canonical)
-        for folder, tail in (
-            (self._root.canonical, "jsonl"),
-            (self._root.canonical, "new"),
-            (self._root.manifests, "new"),
-        ):
-            for leftover in folder.glob(f".{self._key}.*.{tail}"):
-                if leftover.name.count(".") == self._key.count(".") + 3:  # not of key "a.b" where this is "a"
-                    leftover.unlink(missing_ok=True)
+        # Exactly our names: not a file that somebody else keeps here, nor one of key "a.b" where this is "a".
+        ours = re.compile(rf"\.{re.escape(self._key)}\.([0-9a-f]{{64}}\.jsonl|[0-9a-f]{{16}}\.new)")
+        for folder in (self._root.canonical, self._root.manifests):
+            for entry in folder.iterdir():
+                if ours.fullmatch(entry.name):
+                    entry.unlink(missing_ok=True)
 
     def _open_file(self) -> BinaryIO:
         if self._file is None or self._file.closed:
@@ -207,12 +223,18 @@ class PartitionWriter:
         return self._file
 
     def _close(self) -> None:
-        self._ids.close()
-        if self._file is not None:
-            self._file.close()
-        if self._new is not None:
-            self._new.unlink(missing_ok=True)
-        self._lock.release()
+        # All of it, whatever fails: on a full disk already the close of the file does.
+        with ExitStack() as last_to_first:
+            last_to_first.callback(self._lock.release)
+            if self._new is not None:
+                last_to_first.callback(self._new.unlink, missing_ok=True)
+            if self._file is not None:
+                last_to_first.callback(self._file.close)
+            last_to_first.callback(self._ids.close)
+
+
+def _reasons(problems: Iterable[Problem]) -> str:
+    return "; ".join(f"{problem.code} {problem.detail}" for problem in problems)
 
 
 def _refuse_link_out(folder: Path, root: Path) -> None:

@@ -15,9 +15,16 @@ from chunksink.exits import Exit
 
 # Command, module below chunksink.commands, line in the overview. Named here so that --help imports none of them.
 COMMANDS = {
+    "ingest": ("ingest", "Make canonical chunks from documents."),
     "validate": ("validate", "Check chunks and manifests against the contract."),
+    "rebuild": ("rebuild", "Build the index from nothing but the chunks."),
+    "search": ("search", "Search the index."),
     "ledger": ("ledger", "Show which sources were read, by what, and how it ended."),
 }
+
+
+class OutputClosed(Exception):
+    """The reader of our output left, as `| head` does."""
 
 
 class LazyGroup(click.Group):
@@ -32,6 +39,12 @@ class LazyGroup(click.Group):
         module = import_module(f"chunksink.commands.{COMMANDS[cmd_name][0]}")
         command: click.Command = getattr(module, "command")  # noqa: B009 (a module's attribute, known only by name)
         return command
+
+    def invoke(self, ctx: click.Context) -> object:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError as error:  # click would end the process as if it were a bug
+            raise OutputClosed from error
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -66,8 +79,8 @@ def run(arguments: list[str]) -> int:
     except (click.Abort, KeyboardInterrupt):
         click.echo("Interrupted. Nothing is half done; run the command again to go on.", err=True)
         return Exit.INTERRUPTED
-    except BrokenPipeError:
-        # The reader of our output left (`| head`); Python must not complain about it while it ends.
+    except OutputClosed:
+        # Python must not complain about it while it ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return Exit.OK
+        return Exit.OUTPUT_CLOSED
     return result if isinstance(result, int) else Exit.OK

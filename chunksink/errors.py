@@ -1,13 +1,35 @@
 """From errors that a reader can act on to a message and an exit code. Anything not named here is a bug."""
 
+import errno
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import click
 
-from chunkbus.errors import ChunkBusError, InvalidPartitionKey, NotABusRoot, PartitionLocked
 from chunksink.exits import Exit
-from settings.config import ConfigError
+
+# Module, class, exit code; the first that fits counts. By name, since an error of a package that was never imported
+# cannot have been raised, and importing them all would make every command slow.
+_KNOWN = (
+    ("settings.config", "ConfigError", Exit.USAGE),
+    ("chunkbus.errors", "NotABusRoot", Exit.USAGE),
+    ("chunkbus.errors", "InvalidPartitionKey", Exit.USAGE),
+    ("chunkbus.errors", "PartitionLocked", Exit.LOCKED),
+    ("chunkbus.errors", "StoreUnreadable", Exit.USAGE),
+    ("chunkbus.errors", "NewerStore", Exit.USAGE),
+    ("chunkbus.errors", "ChunkBusError", Exit.INVALID_INPUT),
+    ("producers.errors", "ProducerError", Exit.INVALID_INPUT),
+    ("rebuild.errors", "InvalidBus", Exit.INVALID_INPUT),
+    ("rebuild.errors", "NoGeneration", Exit.USAGE),
+    ("rebuild.errors", "HomeLocked", Exit.LOCKED),
+    ("rebuild.errors", "NotVerified", Exit.DRIFT),
+    ("embeddings.errors", "CacheBusy", Exit.LOCKED),
+    ("embeddings.errors", "EmbeddingsError", Exit.USAGE),
+    ("sinks.errors", "InvalidFilter", Exit.USAGE),
+    ("sinks.errors", "SinkError", Exit.ENGINE),
+)
+_DISK_TROUBLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS)
 
 
 class Refusal(click.ClickException):
@@ -23,11 +45,24 @@ def explained() -> Iterator[None]:
     """Turns known errors into refusals; an unknown one passes with its traceback."""
     try:
         yield
-    except (ConfigError, NotABusRoot, InvalidPartitionKey) as error:
-        raise Refusal(str(error), Exit.USAGE) from error
-    except PartitionLocked as error:
-        raise Refusal(str(error), Exit.LOCKED) from error
-    except ChunkBusError as error:
-        raise Refusal(str(error), Exit.INVALID_INPUT) from error
+    except (Refusal, BrokenPipeError):
+        raise
     except PermissionError as error:
         raise Refusal(f"no permission for {error.filename}: change it, or name another folder", Exit.USAGE) from error
+    except OSError as error:
+        if error.filename is None and error.errno not in _DISK_TROUBLE:
+            raise
+        raise Refusal(f"{error.strerror or error}: {error.filename or 'while writing'}", Exit.USAGE) from error
+    except Exception as error:
+        code = _exit_code(error)
+        if code is None:
+            raise
+        raise Refusal(str(error), code) from error
+
+
+def _exit_code(error: Exception) -> Exit | None:
+    for module, name, code in _KNOWN:
+        loaded = sys.modules.get(module)
+        if loaded is not None and isinstance(error, getattr(loaded, name)):
+            return code
+    return None

@@ -8,8 +8,12 @@ class Exit(IntEnum):
     BUG = 1
     USAGE = 2
     INVALID_INPUT = 3
+    DRIFT = 4
+    ENGINE = 5
+    REFUSED = 6
     LOCKED = 7
     INTERRUPTED = 130
+    OUTPUT_CLOSED = 141
 
 
 MEANINGS = {
@@ -17,6 +21,10 @@ MEANINGS = {
     Exit.BUG: "an error that chunksink does not know: a bug, with its traceback",
     Exit.USAGE: "the command, its options or the configuration cannot be used as given",
     Exit.INVALID_INPUT: "chunks, manifests or sources break the contract; what is valid was processed",
+    Exit.DRIFT: "an engine holds something else than was written to it",
+    Exit.ENGINE: "an engine cannot be reached, or will not do what it was asked",
+    Exit.REFUSED: "all is done, but some documents were refused and left out",
     Exit.LOCKED: "another process is writing the same thing",
     Exit.INTERRUPTED: "stopped by Ctrl-C; the state is clean and the command can be run again",
+    Exit.OUTPUT_CLOSED: "whoever read the output left before its end, as `| head` does",
 }

@@ -1,17 +1,75 @@
-"""Progress for people: a tqdm bar on a terminal, nothing in a pipe. Libraries only call back."""
+"""Progress for people: a tqdm bar on a terminal; in a pipe a line on standard error every few seconds.
+
+Libraries only call back.
+"""
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from time import monotonic
+from typing import Protocol
+
+import click
+
+SECONDS_BETWEEN_LINES = 5.0
+
+
+class Progress(Protocol):
+    def advance(self, amount: int) -> object:
+        """So much more is done."""
+
+    def say(self, line: str) -> None:
+        """A line of output, kept apart from a bar."""
 
 
 @contextmanager
-def byte_progress(label: str, total: int, *, hidden: bool = False) -> Iterator[Callable[[int], object]]:
-    """A callback that takes the number of bytes just done."""
-    if hidden or not sys.stderr.isatty():
-        yield lambda _bytes: None
+def progress(label: str, total: int, unit: str) -> Iterator[Progress]:
+    """`unit` is `B` for bytes, else a word: `chunks`."""
+    if not sys.stderr.isatty():
+        yield _Lines(label, total, unit)
         return
-    from tqdm import tqdm
+    bar = _Bar(label, total, unit)
+    try:
+        yield bar
+    finally:
+        bar.close()
 
-    with tqdm(desc=label, total=total, unit="B", unit_scale=True, leave=False) as bar:
-        yield bar.update
+
+class _Bar:
+    def __init__(self, label: str, total: int, unit: str) -> None:
+        from tqdm import tqdm
+
+        size = unit == "B"
+        self._bar = tqdm(desc=label, total=total, unit=unit if size else f" {unit}", unit_scale=size, leave=False)
+
+    def advance(self, amount: int) -> object:
+        return self._bar.update(amount)
+
+    def say(self, line: str) -> None:
+        self._bar.clear()
+        click.echo(line)
+
+    def close(self) -> None:
+        self._bar.close()
+
+
+class _Lines:
+    """What a log file can hold: nothing for short work, a line now and then for long work."""
+
+    def __init__(self, label: str, total: int, unit: str) -> None:
+        self._label = label
+        self._total = total
+        self._unit = "bytes" if unit == "B" else unit
+        self._done = 0
+        self._last = monotonic()
+
+    def advance(self, amount: int) -> object:
+        self._done += amount
+        now = monotonic()
+        if now - self._last >= SECONDS_BETWEEN_LINES:
+            self._last = now
+            click.echo(f"{self._label}: {self._done:,} of {self._total:,} {self._unit}", err=True)
+        return None
+
+    def say(self, line: str) -> None:
+        click.echo(line)

@@ -22,3 +22,7 @@ class NotVerified(RebuildError):
 
 class NoGeneration(RebuildError):
     """Nothing was ever built here: run `chunksink rebuild`."""
+
+
+class HomeLocked(RebuildError):
+    """Another run is writing to this home."""

@@ -3,10 +3,9 @@
 A receipt says what an engine confirmed. It is written after the flush, never before.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from contextlib import ExitStack
 from itertools import islice
-from typing import Protocol
 
 import numpy as np
 from sqlite_utils import Database
@@ -14,6 +13,7 @@ from sqlite_utils import Database
 from chunkbus.layout import BusRoot
 from chunkbus.reader import PartitionReader
 from rebuild.catalog import Catalog, CurrentFamily
+from rebuild.embed import DocumentEmbedder
 from sinks.document import Document, Family, Vectors
 from sinks.projection import project_family
 from sinks.sink import Build, RefusedDocument
@@ -23,18 +23,12 @@ FAMILIES_IN_BATCH = 256
 Progress = Callable[[int], object]
 
 
-class Embed(Protocol):
-    """Turns documents into one vector each, in order; a row that is not finite says that a text has none."""
-
-    def __call__(self, documents: Sequence[Document]) -> Vectors: ...
-
-
 def fill(
     root: BusRoot,
     catalog: Catalog,
     db: Database,
     builds: dict[str, tuple[Build, bool]],
-    embed: Embed | None,
+    embedder: DocumentEmbedder | None,
     on_progress: Progress,
 ) -> list[RefusedDocument]:
     """Writes every current family into every build. `builds`: sink name to (build, whether it wants vectors)."""
@@ -44,7 +38,7 @@ def fill(
         families = catalog.families()
         while batch := list(islice(families, FAMILIES_IN_BATCH)):
             projected = [records.read(family) for family in batch]
-            vectors = _embed(projected, embed)
+            vectors = _embed(projected, embedder)
             for sink, (build, wants_vectors) in builds.items():
                 found = zip(projected, vectors, strict=True)
                 build.replace([Family(documents, rows if wants_vectors else None) for documents, rows in found])
@@ -70,11 +64,11 @@ class _Records:
         return project_family(self._reader.record(place, hashed) for place, hashed in family.chunks)
 
 
-def _embed(projected: list[list[Document]], embed: Embed | None) -> Iterator[Vectors | None]:
-    if embed is None:
-        return iter([None] * len(projected))
-    rows = embed([document for documents in projected for document in documents])
-    return iter(np.split(rows, np.cumsum([len(documents) for documents in projected])[:-1]))
+def _embed(projected: list[list[Document]], embedder: DocumentEmbedder | None) -> list[Vectors | None]:
+    if embedder is None:
+        return [None] * len(projected)
+    rows = embedder.embed([document for documents in projected for document in documents])
+    return list(np.split(rows, np.cumsum([len(documents) for documents in projected])[:-1]))
 
 
 def _note_receipts(

@@ -10,22 +10,13 @@ from dataclasses import dataclass
 from chunkbus.layout import BusRoot
 from chunkbus.runlog import new_run_id, utc_now
 from rebuild.catalog import Catalog
+from rebuild.embed import DocumentEmbedder
 from rebuild.errors import InvalidBus, NotVerified
-from rebuild.fill import Embed, fill
+from rebuild.fill import fill
 from rebuild.state import Generation, State
 from rebuild.verify import verify
 from sinks.projection import PROJECTION_VERSION
 from sinks.sink import Marker, RefusedDocument, Sink
-
-
-@dataclass(frozen=True)
-class Model:
-    """What makes the vectors of a generation; it stays the same for the generation's whole life."""
-
-    name: str
-    fingerprint: str
-    dimensions: int
-    embed: Embed
 
 
 @dataclass(frozen=True)
@@ -40,11 +31,11 @@ class RebuildReport:
 class Rebuild:
     """One rebuild of all sinks of a home. `root` must have passed validation."""
 
-    def __init__(self, root: BusRoot, state: State, sinks: Sequence[Sink], model: Model | None) -> None:
+    def __init__(self, root: BusRoot, state: State, sinks: Sequence[Sink], embedder: DocumentEmbedder | None) -> None:
         self._root = root
         self._state = state
         self._sinks = sinks
-        self._model = model
+        self._embedder = embedder
         self._catalog = Catalog(state)
 
     def read_chunks(self) -> int:
@@ -65,12 +56,11 @@ class Rebuild:
             builds = {}
             for sink in self._sinks:
                 marker = Marker(self._state.home_id, generation.builds[sink.name], PROJECTION_VERSION)
-                dimensions = self._model.dimensions if self._model and sink.wants_vectors else None
+                dimensions = self._embedder.info.dimension if self._embedder and sink.wants_vectors else None
                 build = sink.create(marker, dimensions)
                 stack.callback(build.close)
                 builds[sink.name] = build, sink.wants_vectors
-            embed = self._model.embed if self._model else None
-            refused = fill(self._root, self._catalog, self._state.db, builds, embed, on_progress)
+            refused = fill(self._root, self._catalog, self._state.db, builds, self._embedder, on_progress)
             for name, (build, _) in builds.items():
                 difference = verify(self._state.db, build, generation.builds[name])
                 if difference is not None:
@@ -85,8 +75,8 @@ class Rebuild:
         generation = Generation(
             id=run,
             created_at=utc_now(),
-            model_name=self._model.name if self._model else None,
-            model_fingerprint=self._model.fingerprint if self._model else None,
+            model_name=self._embedder.model if self._embedder else None,
+            model_fingerprint=self._embedder.info.fingerprint if self._embedder else None,
             # Short and plain: engines have their own rules for names.
             builds={sink.name: f"{sink.name}-{run.lower()}" for sink in self._sinks},
         )

@@ -76,6 +76,13 @@ class State:
         self.path = home / "state.db"
         self.db = open_store(self.path, _migrations)
 
+    @classmethod
+    def existing(cls, home: Path) -> "State":
+        """For readers, who make nothing."""
+        if not (home / "state.db").exists():
+            raise NoGeneration(f"no index in {home} yet; build one with `chunksink rebuild`")
+        return cls(home)
+
     def __enter__(self) -> "State":
         return self
 

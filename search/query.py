@@ -38,19 +38,32 @@ class SearchHit:
 
 @dataclass(frozen=True)
 class Answer:
+    """`unavailable` says which leg could not be asked, and why; the hits are then the other leg's."""
+
     query: str
     mode: Mode
     hits: tuple[SearchHit, ...]
     took_ms: float
+    unavailable: dict[str, str]
 
 
 @dataclass(frozen=True)
 class Legs:
-    """What one generation is searched through."""
+    """What one generation is searched through. `encode_query` uses the model that made the generation's vectors."""
 
     keyword: KeywordReader
-    vectors: VectorReader
-    encode_query: Callable[[str], Vectors]
+    vectors: VectorReader | None
+    encode_query: Callable[[str], Vectors] | None
+    unavailable: dict[str, str]
+
+    def ask(self, leg: str, query: str, depth: int) -> list[Hit]:
+        if not query.strip():
+            return []
+        if leg == KEYWORD:
+            return self.keyword.search(query, depth)
+        if self.vectors is None or self.encode_query is None:
+            return []
+        return self.vectors.query(self.encode_query(query), depth)
 
 
 def search(legs: Legs, query: str, *, limit: int = 10, mode: Mode = "hybrid") -> Answer:
@@ -58,7 +71,7 @@ def search(legs: Legs, query: str, *, limit: int = 10, mode: Mode = "hybrid") ->
     started = perf_counter()
     depth = max(_FETCH_AT_FIRST, limit)
     while True:
-        found = {leg: _ask(legs, leg, query, depth) for leg in _LEGS[mode]}
+        found = {leg: legs.ask(leg, query, depth) for leg in _LEGS[mode]}
         ranked = fuse_ranks({leg: [hit.id for hit in hits] for leg, hits in found.items()})
         best = _best_of_families(ranked, found)
         exhausted = all(len(hits) < depth for hits in found.values())
@@ -66,15 +79,8 @@ def search(legs: Legs, query: str, *, limit: int = 10, mode: Mode = "hybrid") ->
             break
         depth *= 4  # many chunks of few families: look further down
     hits = _describe(legs, best[:limit], found)
-    return Answer(query, mode, tuple(hits), (perf_counter() - started) * 1000)
-
-
-def _ask(legs: Legs, leg: str, query: str, depth: int) -> list[Hit]:
-    if not query.strip():
-        return []
-    if leg == KEYWORD:
-        return legs.keyword.search(query, depth)
-    return legs.vectors.query(legs.encode_query(query), depth)
+    unavailable = {leg: reason for leg, reason in legs.unavailable.items() if leg in _LEGS[mode]}
+    return Answer(query, mode, tuple(hits), (perf_counter() - started) * 1000, unavailable)
 
 
 def _best_of_families(ranked: list[tuple[str, float]], found: dict[str, list[Hit]]) -> list[tuple[str, float]]:

@@ -8,7 +8,7 @@ import os
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -20,12 +20,16 @@ class ConfigError(Exception):
     """The configuration cannot be used; the message names the place and what is allowed there."""
 
 
+FolderName = Annotated[str, msgspec.Meta(min_length=1, pattern=r"^[^\x00]*$")]
+
+
 class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Everything that can be set. Relative paths are taken from the folder the command runs in."""
 
-    chunks: str = "chunks"
-    home: str = ".chunksink"
+    chunks: FolderName = "chunks"
+    home: FolderName = ".chunksink"
     require_source_checksum: bool = False
+    model: str = "sentence-transformers/all-MiniLM-L6-v2"
 
     @property
     def chunks_path(self) -> Path:

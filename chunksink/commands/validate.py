@@ -13,7 +13,7 @@ from chunkbus.runlog import RunLog
 from chunksink.errors import explained
 from chunksink.exits import Exit
 from chunksink.options import chunks_option, config_from, home_option, json_option
-from chunksink.progress import byte_progress
+from chunksink.progress import progress
 from chunksink.workers import worker_processes
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def command(
         total = sum(root.size_of(key) for key in keys)
         run_log = stack.enter_context(RunLog(config.home_path, "validate"))
         workers = stack.enter_context(worker_processes(total, jobs))
-        advance = stack.enter_context(byte_progress("validate", total))
+        bar = stack.enter_context(progress("validate", total, "B"))
         found: list[Finding] = []
 
         def take(finding: Finding) -> None:
@@ -69,7 +69,7 @@ def command(
                 found.append(finding)
             else:
                 codes[finding.code] += 1
-                click.echo(str(finding))
+                bar.say(str(finding))
 
         codes: Counter[str] = Counter()
         summary = Validation(
@@ -77,7 +77,7 @@ def command(
             require_source_checksum=config.require_source_checksum,
             workers=workers,
             on_finding=take,
-            on_progress=advance,
+            on_progress=bar.advance,
         ).run(keys if partitions else None)
         run_log.finish("ok" if summary.ok else "invalid", **asdict(summary))
     if as_json:
@@ -100,7 +100,8 @@ def _print_json(summary: "Summary", found: list[Finding]) -> None:
 
 
 def _print_summary(summary: "Summary", codes: Counter[str], root: BusRoot, record: str) -> None:
-    seen = f"{_count(summary.partitions, 'partition')}, {_count(summary.chunks, 'chunk')} in {root.path}"
+    folder = click.format_filename(root.path)
+    seen = f"{_count(summary.partitions, 'partition')}, {_count(summary.chunks, 'chunk')} in {folder}"
     if summary.partitions == 0:
         seen += " (there is nothing here yet)"
     if not codes:

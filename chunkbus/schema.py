@@ -1,0 +1,40 @@
+"""JSON Schemas of the contract, generated from its types, so that the two cannot disagree."""
+
+from typing import Any
+
+import msgspec
+
+from chunkbus.chunk import CHUNK_VERSION, Chunk
+from chunkbus.manifest import Manifest
+
+_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+
+def chunk_schema() -> dict[str, Any]:
+    schema = _schema(Chunk, "A canonical chunk")
+    # What types cannot say: a choice between fields.
+    schema["$defs"]["Provenance"]["allOf"] = [
+        {"anyOf": [_filled("source_uri"), _filled("source_ref")]},
+        {"anyOf": [_given("parser"), _filled("parser_name", "parser_version")]},
+        {"anyOf": [_given("canonicalizer"), _filled("canonicalizer_name", "canonicalizer_version")]},
+    ]
+    return schema
+
+
+def manifest_schema() -> dict[str, Any]:
+    return _schema(Manifest, "The manifest of a partition")
+
+
+def _schema(type_: type, title: str) -> dict[str, Any]:
+    schema = msgspec.json.schema(type_)
+    definitions = schema["$defs"]
+    definitions[type_.__name__]["properties"]["schema_version"] = {"const": CHUNK_VERSION}
+    return {"$schema": _DIALECT, "title": title, **schema}
+
+
+def _filled(*names: str) -> dict[str, Any]:
+    return {"required": list(names), "properties": {name: {"type": "string", "minLength": 1} for name in names}}
+
+
+def _given(name: str) -> dict[str, Any]:
+    return {"required": [name], "properties": {name: {"type": "object"}}}

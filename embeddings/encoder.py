@@ -1,0 +1,130 @@
+"""What an encoder is. Everything that turns text into vectors is one of these: a model here, an endpoint, a fake.
+
+`encode` is all that a simple encoder needs. One that computes for minutes should also offer `encode_batches`
+(see `BatchEncoder`), so that `vectors_for` can commit what is done while the rest is computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, Protocol, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+Precision = Literal["float32", "bfloat16"]
+"""In which precision a vector was computed. It is always stored and returned as float32."""
+
+PrecisionRequest = Literal["auto", "float32", "bfloat16"]
+"""What the user asks for. `auto` takes bfloat16 where the hardware has it."""
+
+LongTexts = Literal["windows", "truncate"]
+"""What happens to a text longer than the model's maximum: the normalised mean of windows, or only its beginning."""
+
+Vectors = npt.NDArray[np.float32]
+
+
+def satisfying(request: PrecisionRequest) -> frozenset[Precision]:
+    """The precisions of cached vectors that satisfy a request."""
+    return frozenset(("float32",)) if request == "float32" else frozenset(("float32", "bfloat16"))
+
+
+@dataclass(frozen=True, slots=True)
+class ModelInfo:
+    """All that is worth knowing about a model; the cache keeps it beside the vectors."""
+
+    name: str
+    fingerprint: str
+    dimension: int
+    max_length: int | None
+    """Longer texts are long texts; None where the limit is not known (endpoints)."""
+    precision: Precision
+    requested: PrecisionRequest
+    long_texts: LongTexts
+    query_prompt: str = ""
+    passage_prompt: str = ""
+    length_unit: Literal["tokens", "characters"] = "tokens"
+    """What `max_length` and the recorded lengths count; tokens include the special ones."""
+    source: str = ""
+    """Where the model was found: a folder, an installed package, the hub, an endpoint's URL."""
+    device: str = "cpu"
+    libraries: Mapping[str, str] = field(default_factory=dict)
+    """Versions of the libraries that compute; recorded, but not part of the fingerprint."""
+
+
+@runtime_checkable
+class Encoder(Protocol):
+    """Turns texts into vectors.
+
+    The fingerprint names everything that decides what a vector means: two encoders with the same fingerprint
+    give interchangeable vectors. `encode` is deterministic up to rounding, keeps the order, returns float32 of
+    shape (len(texts), dimension), and may be called with no texts at all.
+    A text that has no vector gets a row of NaN; `vectors_for` isolates it.
+    """
+
+    @property
+    def fingerprint(self) -> str: ...
+    @property
+    def dimension(self) -> int: ...
+    @property
+    def max_length(self) -> int | None: ...
+    @property
+    def precision(self) -> Precision: ...
+
+    def encode(self, texts: Sequence[str]) -> Vectors:
+        """Vectors of passages, in order."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EncodedBatch:
+    """Some vectors that are ready, and whose they are."""
+
+    positions: Sequence[int]
+    """Indices into the texts that were given."""
+    vectors: Vectors
+    tokens: Sequence[int]
+    """Length of each text before any cut, in the unit of its model; 0 where it is not known."""
+    problems: Mapping[int, str] = field(default_factory=dict)
+    """Positions that have no vector (their row is NaN), and why."""
+
+
+@runtime_checkable
+class BatchEncoder(Encoder, Protocol):
+    """An encoder that hands out vectors as they become ready, in any order, each position exactly once."""
+
+    def encode_batches(self, texts: Sequence[str]) -> Iterator[EncodedBatch]: ...
+
+
+@runtime_checkable
+class QueryEncoder(Encoder, Protocol):
+    """An encoder that treats queries differently from passages (E5, BGE)."""
+
+    def encode_query(self, text: str) -> Vectors:
+        """The vector of one query, of shape (dimension,)."""
+        ...
+
+
+def encode_query(encoder: Encoder, text: str) -> Vectors:
+    """The vector of one query, with the encoder's query prompt where it has one."""
+    if isinstance(encoder, QueryEncoder):
+        return encoder.encode_query(text)
+    vector: Vectors = encoder.encode([text])[0]
+    return vector
+
+
+def info_of(encoder: Encoder) -> ModelInfo:
+    """The encoder's own `info`, or what can be said of an encoder that has none."""
+    info = getattr(encoder, "info", None)
+    if isinstance(info, ModelInfo):
+        return info
+    return ModelInfo(
+        name=type(encoder).__name__,
+        fingerprint=encoder.fingerprint,
+        dimension=encoder.dimension,
+        max_length=encoder.max_length,
+        precision=encoder.precision,
+        requested=encoder.precision,
+        long_texts="truncate",
+    )

@@ -1,0 +1,113 @@
+"""Errors of the embeddings package. Each docstring is the sentence its reader needs; messages add the facts.
+
+    EmbeddingsError
+    ├── BadReference            a text hash, fingerprint or embedding_ref has the wrong form
+    ├── ModelError
+    │   ├── ModelUnavailable    the model is not on this machine and cannot be fetched
+    │   ├── ModelUnsupported    the model is here but is not a text encoder that we can drive
+    │   ├── WrongVectors        the encoder returned the wrong number of vectors, or of the wrong dimension
+    │   └── EncoderOutOfMemory  even a single text does not fit into memory
+    ├── EndpointError
+    │   ├── EndpointUnavailable transient: no usable answer before the deadline; the same call may work later
+    │   ├── EndpointDenied      refused: address, model or key are wrong; no text will pass
+    │   └── TextRefused         refused: this text or batch is not accepted; others may be
+    ├── CacheError
+    │   ├── CacheForeign        the file is not a chunksink cache
+    │   ├── CacheTooNew         a newer chunksink wrote the cache
+    │   ├── CacheDamaged        SQLite cannot read the file; its sound rows can be salvaged
+    │   ├── CacheBusy           transient: another process has held the cache for too long
+    │   ├── CacheUnavailable    the file cannot be opened, read or written
+    │   └── VectorRefused       a vector that must not be cached: not finite, or of the wrong dimension
+    └── ExchangeError
+        ├── BadExport           the export file is damaged, cut off or of another kind
+        └── ImportRefused       the rows were not proved to come from the model they name
+
+Foreign exceptions (sqlite3, httpx, huggingface_hub, torch) are translated once, where they arise.
+Any other exception is a bug and keeps its traceback.
+"""
+
+from __future__ import annotations
+
+
+class EmbeddingsError(Exception):
+    """Something about embeddings that its reader can act on."""
+
+
+class BadReference(EmbeddingsError, ValueError):
+    """A text hash is `sha256:` and 64 hex digits, a fingerprint 64, a reference `cache:FINGERPRINT/TEXT_HASH`."""
+
+
+class ModelError(EmbeddingsError):
+    """The model cannot be used as asked."""
+
+
+class ModelUnavailable(ModelError):
+    """The model is not on this machine and cannot be fetched."""
+
+
+class ModelUnsupported(ModelError):
+    """The model is here but is not a text encoder that chunksink can drive."""
+
+
+class WrongVectors(ModelError):
+    """The encoder returned the wrong number of vectors, or vectors of the wrong dimension."""
+
+
+class EncoderOutOfMemory(ModelError):
+    """Even a single text does not fit into memory; choose a smaller model or a shorter maximum length."""
+
+
+class EndpointError(EmbeddingsError):
+    """The embedding endpoint did not do its work."""
+
+
+class EndpointUnavailable(EndpointError):
+    """No usable answer came before the deadline; the same call may work later."""
+
+
+class EndpointDenied(EndpointError):
+    """Address, model or key of the endpoint are wrong; no text will pass until that is mended."""
+
+
+class TextRefused(EndpointError):
+    """The endpoint does not accept this text; others may pass."""
+
+
+class CacheError(EmbeddingsError):
+    """The vector cache cannot be used as asked."""
+
+
+class CacheForeign(CacheError):
+    """The file is not a chunksink cache; name another path or move the file away."""
+
+
+class CacheTooNew(CacheError):
+    """A newer chunksink wrote this cache; upgrade chunksink or name another path."""
+
+
+class CacheDamaged(CacheError):
+    """SQLite cannot read the cache; opening it for writing salvages its sound rows."""
+
+
+class CacheBusy(CacheError):
+    """Another process has held the cache for too long; wait for it or end it."""
+
+
+class CacheUnavailable(CacheError):
+    """The cache file cannot be opened, read or written."""
+
+
+class VectorRefused(CacheError):
+    """A vector that is not finite or has the wrong dimension is never cached."""
+
+
+class ExchangeError(EmbeddingsError):
+    """Export or import stopped; the cache is as it was."""
+
+
+class BadExport(ExchangeError):
+    """The export file is damaged, cut off or of another kind."""
+
+
+class ImportRefused(ExchangeError):
+    """The rows were not proved to come from the model they name."""

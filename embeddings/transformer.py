@@ -1,0 +1,286 @@
+"""The encoder for sentence-transformers models: their vectors, at the speed of the machine.
+
+The model is theirs, the loop around it is ours. Measured against `SentenceTransformer.encode` (bench/README.md):
+- texts are tokenized in a thread of their own, one block ahead of the model;
+- batches hold texts of similar length and are small enough that a layer's output stays in the processor's cache;
+- on a CPU each core computes its own batch, instead of all cores sharing each matrix;
+- bfloat16 where the hardware has it (see `precision`).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from embeddings.encoder import EncodedBatch, ModelInfo, Precision, Vectors
+from embeddings.errors import EncoderOutOfMemory
+from embeddings.precision import computing_in
+from embeddings.tokens import Layout, Piece, Windows, batches, cut, padded
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+_BLOCK_TEXTS = 512
+_BLOCK_CHARS = 1_000_000
+
+
+class TransformerEncoder:
+    """Encodes with a loaded model. `load_encoder` makes one; usable from several threads."""
+
+    def __init__(
+        self,
+        model: SentenceTransformer,
+        info: ModelInfo,
+        layout: Layout,
+        *,
+        token_budget: int,
+        workers: int,
+    ) -> None:
+        self.info = info
+        self._model = model
+        self._layout = layout
+        self._budget = token_budget
+        self._workers = workers
+        self._tokenizer = model.tokenizer
+        self._tokenizer_lock = threading.Lock()
+        self._pool_lock = threading.Lock()
+        self._pool: ThreadPoolExecutor | None = None
+
+    @property
+    def fingerprint(self) -> str:
+        return self.info.fingerprint
+
+    @property
+    def dimension(self) -> int:
+        return self.info.dimension
+
+    @property
+    def max_length(self) -> int | None:
+        return self.info.max_length
+
+    @property
+    def precision(self) -> Precision:
+        return self.info.precision
+
+    def encode(self, texts: Sequence[str]) -> Vectors:
+        """Vectors of passages, in order."""
+        return self._gathered(texts, self.info.passage_prompt)
+
+    def encode_query(self, text: str) -> Vectors:
+        """The vector of one query."""
+        vector: Vectors = self._gathered([text], self.info.query_prompt)[0]
+        return vector
+
+    def encode_batches(self, texts: Sequence[str]) -> Iterator[EncodedBatch]:
+        """Vectors of passages as they become ready, the longest texts of each block first."""
+        return self._run(texts, self.info.passage_prompt)
+
+    def close(self) -> None:
+        """Ends the threads; the encoder starts them again when it is used again."""
+        with self._pool_lock:
+            if self._pool is not None:
+                self._pool.shutdown(cancel_futures=True)
+                self._pool = None
+
+    def _gathered(self, texts: Sequence[str], prompt: str) -> Vectors:
+        out = np.empty((len(texts), self.dimension), dtype=np.float32)
+        for batch in self._run(texts, prompt):
+            out[batch.positions] = batch.vectors
+        return out
+
+    def _run(self, texts: Sequence[str], prompt: str) -> Iterator[EncodedBatch]:
+        spans = list(_spans(texts))
+        if len(spans) == 1:
+            block = self._tokenize(texts, prompt)
+            if sum(len(piece.ids) for piece in block.pieces) <= self._budget:
+                # A query or two: all cores on one batch answer sooner than a pool would.
+                together = _Assembly(block, 0)
+                for batch in batches(block.pieces, self._budget):
+                    yield together.with_batch(batch, self._compute(batch, block.prompt_length))
+                return
+        yield from self._run_ahead(texts, prompt, spans)
+
+    def _run_ahead(self, texts: Sequence[str], prompt: str, spans: Sequence[slice]) -> Iterator[EncodedBatch]:
+        pool = self._threads()
+        running: dict[Future[Vectors], tuple[_Assembly, list[Piece]]] = {}
+        with ThreadPoolExecutor(1, thread_name_prefix="chunksink-tokenize") as tokenizing:
+            coming = tokenizing.submit(self._tokenize, texts[spans[0]], prompt)
+            try:
+                for span, following in zip(spans, [*spans[1:], None], strict=True):
+                    block = coming.result()
+                    if following is not None:
+                        coming = tokenizing.submit(self._tokenize, texts[following], prompt)
+                    together = _Assembly(block, span.start)
+                    for batch in batches(block.pieces, self._budget):
+                        while len(running) >= 2 * self._workers:
+                            yield from _finished(running)
+                        running[pool.submit(self._compute, batch, block.prompt_length)] = (together, batch)
+                while running:
+                    yield from _finished(running)
+            finally:
+                for future in running:
+                    future.cancel()
+
+    def _tokenize(self, texts: Sequence[str], prompt: str) -> _Block:
+        bodies = self._ids([prompt + _encodable(text) for text in texts])
+        prompt_ids = self._ids([prompt])[0] if prompt else []
+        pieces: list[Piece] = []
+        windows: list[int] = []
+        for position, body in enumerate(bodies):
+            inputs = cut(body, _common(prompt_ids, body), self._layout, self.info.long_texts)
+            windows.append(len(inputs))
+            pieces += [Piece(position, ids) for ids in inputs]
+        special = self._layout.max_length - self._layout.room
+        tokens = [len(body) + special for body in bodies]
+        return _Block(pieces, windows, tokens, len(self._layout.prefix) + len(prompt_ids) if prompt else 0)
+
+    def _ids(self, texts: list[str]) -> list[list[int]]:
+        with self._tokenizer_lock:  # a call sets cut and padding on the tokenizer itself
+            encoded = self._tokenizer(
+                texts,
+                add_special_tokens=False,
+                truncation=False,
+                padding=False,
+                return_attention_mask=False,
+                return_token_type_ids=False,
+                verbose=False,
+            )
+        ids: list[list[int]] = encoded["input_ids"]
+        return ids
+
+    def _compute(self, batch: list[Piece], prompt_length: int) -> Vectors:
+        """The vectors of a batch; of its halves where it does not fit into memory."""
+        try:
+            return self._forward(batch, prompt_length)
+        except (RuntimeError, MemoryError) as exc:
+            if not _is_out_of_memory(exc):
+                raise
+            if len(batch) == 1:
+                raise EncoderOutOfMemory(
+                    f"a single text of {len(batch[0].ids)} tokens does not fit into memory"
+                ) from exc
+        _free_device_memory(self.info.device)
+        middle = len(batch) // 2
+        self._budget = min(self._budget, middle * len(batch[0].ids))
+        return np.concatenate([self._compute(half, prompt_length) for half in (batch[:middle], batch[middle:])])
+
+    def _forward(self, batch: list[Piece], prompt_length: int) -> Vectors:
+        import torch
+
+        arrays = padded(batch, self._layout)
+        features: dict[str, Any] = {
+            name: torch.from_numpy(array).to(self.info.device) for name, array in arrays.items()
+        }
+        if prompt_length:
+            features["prompt_length"] = prompt_length
+        with torch.inference_mode(), computing_in(self.info.precision, self.info.device):
+            embedding = self._model(features)["sentence_embedding"]
+        vectors: Vectors = embedding.float().cpu().numpy()
+        return vectors
+
+    def _threads(self) -> ThreadPoolExecutor:
+        """One thread for each worker, each with its share of the cores."""
+        import torch
+
+        with self._pool_lock:
+            if self._pool is None:
+                cores = torch.get_num_threads()
+                share = max(1, cores // self._workers)
+                self._pool = ThreadPoolExecutor(
+                    self._workers, "chunksink-encode", initializer=torch.set_num_threads, initargs=(share,)
+                )
+                ready = threading.Barrier(self._workers + 1)
+                for _ in range(self._workers):
+                    self._pool.submit(ready.wait)
+                ready.wait()
+                # The setting is each thread's own, and also what threads to come begin with: restore the latter.
+                torch.set_num_threads(cores)
+            return self._pool
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """Some consecutive texts, tokenized and cut."""
+
+    pieces: list[Piece]
+    windows: list[int]
+    """Pieces of each text."""
+    tokens: list[int]
+    """Length of each text before the cut."""
+    prompt_length: int
+
+
+class _Assembly:
+    """Puts what was computed for a block into terms of the texts that were given."""
+
+    def __init__(self, block: _Block, offset: int) -> None:
+        self._block = block
+        self._offset = offset
+        self._windows = Windows(block.windows)
+
+    def with_batch(self, batch: Sequence[Piece], vectors: Vectors) -> EncodedBatch:
+        complete = list(self._windows.add([piece.position for piece in batch], vectors))
+        rows = np.array([vector for _, vector in complete], dtype=np.float32).reshape(-1, vectors.shape[1])
+        tokens = [self._block.tokens[position] for position, _ in complete]
+        return EncodedBatch([self._offset + position for position, _ in complete], rows, tokens)
+
+
+def _finished(running: dict[Future[Vectors], tuple[_Assembly, list[Piece]]]) -> Iterator[EncodedBatch]:
+    done, _ = wait(running, return_when=FIRST_COMPLETED)
+    for future in done:
+        together, batch = running.pop(future)
+        ready = together.with_batch(batch, future.result())
+        if ready.positions:
+            yield ready
+
+
+def _spans(texts: Sequence[str]) -> Iterator[slice]:
+    """Blocks of texts that are sorted together and tokenized at once."""
+    start = chars = 0
+    for position, text in enumerate(texts):
+        if position > start and (position - start >= _BLOCK_TEXTS or chars + len(text) > _BLOCK_CHARS):
+            yield slice(start, position)
+            start, chars = position, 0
+        chars += len(text)
+    if start < len(texts):
+        yield slice(start, len(texts))
+
+
+def _encodable(text: str) -> str:
+    """The text without lone surrogates, which no tokenizer takes."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+    return text
+
+
+def _common(prompt: Sequence[int], body: Sequence[int]) -> int:
+    """How many tokens of the text are the prompt's own."""
+    count = 0
+    for ours, theirs in zip(prompt, body, strict=False):
+        if ours != theirs:
+            break
+        count += 1
+    return count
+
+
+def _is_out_of_memory(exc: BaseException) -> bool:
+    import torch
+
+    if isinstance(exc, MemoryError | torch.OutOfMemoryError):
+        return True
+    said = str(exc)
+    return "out of memory" in said or "can't allocate memory" in said or "not enough memory" in said
+
+
+def _free_device_memory(device: str) -> None:
+    import torch
+
+    if device.startswith("cuda"):
+        torch.cuda.empty_cache()

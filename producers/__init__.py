@@ -1,0 +1,1 @@
+"""producers: everything that makes canonical partitions. They know the contract (`chunkbus`) and nothing of indexes."""

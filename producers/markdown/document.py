@@ -1,0 +1,59 @@
+"""What a Markdown text is made of, as data: the result of `structure.parse`, the input of `passages.cut`."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Kind(StrEnum):
+    """What a stretch of text is. White space means nothing in prose and much in the others."""
+
+    PROSE = "prose"
+    CODE = "code"
+    TABLE = "table"
+    FRONT_MATTER = "front_matter"
+
+    @property
+    def is_literal(self) -> bool:
+        return self is not Kind.PROSE
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A structural unit: whole lines of the normalised text, `[start, end)`.
+
+    `section` is the number of the heading it stands under. `list_number` tells lists apart; None outside.
+    `element` names the list, table or code block within its section, such as `ul[1]`. `detail` is a table's
+    header row or a fence's language.
+    """
+
+    kind: Kind
+    start: int
+    end: int
+    section: int
+    list_number: int | None = None
+    element: str = ""
+    detail: str = ""
+    is_heading: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A link as the source writes it; `at` is where, as an offset into the normalised text."""
+
+    url: str
+    kind: str
+    at: int
+
+
+@dataclass(frozen=True)
+class Document:
+    """A normalised Markdown text with its structure. Blocks come in order and cover every character but white space.
+
+    `sections[n]` is the heading stack of section n; section 0 lies before the first heading.
+    """
+
+    text: str
+    blocks: tuple[Block, ...]
+    sections: tuple[tuple[str, ...], ...]
+    links: tuple[Link, ...]
+    metadata: dict[str, str]

@@ -1,0 +1,94 @@
+"""Links that a document holds, and what they point to. Found while parsing; written out by `producers.links`."""
+
+import posixpath
+import re
+from collections.abc import Iterator
+from enum import StrEnum
+from typing import Any
+from urllib.parse import unquote
+
+from producers.markdown.parser import MAX_INLINE_CHARACTERS, parse_links
+
+
+class LinkKind(StrEnum):
+    DOCUMENT = "document"
+    ANCHOR = "anchor"
+    CONFLUENCE = "confluence"
+    IMAGE = "image"
+    EMAIL = "email"
+    EXTERNAL = "external"
+
+
+_BARE = re.compile(r"https?://[^\s<>\"'`|\\^{}\[\]]+[^\s<>\"'`|\\^{}\[\].,;:!?)*_。，；：！？）]")
+_PATTERN = re.compile(r"(!?)\[[^\[\]\n]{0,999}\]\(\s{0,99}<?([^\s<>()]{1,4096})")
+_HTML_ADDRESS = re.compile(r"""<(a|img)\s[^<>]{0,999}?(?:href|src)\s{0,9}=\s{0,9}["']([^"'\s]{1,4096})["']""", re.I)
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+_CONFLUENCE = re.compile(
+    r"(?:https?://[^/]+)?/(?:[\w-]+/)?"
+    r"(?:wiki/|display/[^/]+/|spaces/[^/]+/|pages/(?:viewpage|releaseview)\.action|x/[\w-]+$|plugins/servlet/mobile)",
+    re.I,
+)
+_CONFLUENCE_HOST = re.compile(r"https?://(?:[\w-]+\.atlassian\.net/wiki|[^/]*\bconfluence\b[^/]*)(?:/|$)", re.I)
+
+
+_SIGNS = re.compile(r"\]\(|://|<(?:[aA]|img|IMG)\b|<[A-Za-z][A-Za-z0-9+.-]*:|@[^<>]*>")
+
+
+def find_links(content: str, definitions: dict[str, Any]) -> Iterator[tuple[str, LinkKind]]:
+    """Address and kind of each link in a paragraph's or cell's inline Markdown, in order."""
+    if not _SIGNS.search(content) and not (definitions and "[" in content):
+        return
+    if len(content) > MAX_INLINE_CHARACTERS:
+        for match in _PATTERN.finditer(content):
+            yield match[2], LinkKind.IMAGE if match[1] else classify(match[2])
+        return
+    inside = 0
+    for token in parse_links(content, definitions):
+        if token.type == "link_open":
+            inside += 1
+            url = str(token.attrs["href"])
+            yield url, classify(url)
+        elif token.type == "link_close":
+            inside -= 1
+        elif token.type == "image":
+            yield str(token.attrs["src"]), LinkKind.IMAGE
+        elif token.type == "html_inline":
+            yield from find_html_links(token.content)
+        elif token.type == "text" and not inside and "://" in token.content:
+            for match in _BARE.finditer(token.content):
+                yield match[0], classify(match[0])
+
+
+def find_html_links(html: str) -> Iterator[tuple[str, LinkKind]]:
+    for match in _HTML_ADDRESS.finditer(html):
+        yield match[2], LinkKind.IMAGE if match[1].lower() == "img" else classify(match[2])
+
+
+def classify(url: str) -> LinkKind:
+    if url.startswith("#"):
+        return LinkKind.ANCHOR
+    if _CONFLUENCE_HOST.match(url):
+        return LinkKind.CONFLUENCE
+    if _CONFLUENCE.match(url) and ("/wiki/" not in url or "/wiki/spaces/" in url or "/wiki/display/" in url):
+        return LinkKind.CONFLUENCE
+    if url.lower().startswith("mailto:"):
+        return LinkKind.EMAIL
+    if _SCHEME.match(url) or url.startswith("//"):
+        return LinkKind.EXTERNAL
+    return LinkKind.DOCUMENT
+
+
+def target_uri(url: str, kind: LinkKind, source_uri: str) -> str | None:
+    """The `source_uri` that a link to another document of the same root would have; None where it leads elsewhere."""
+    if kind is LinkKind.ANCHOR:
+        return source_uri
+    if kind is not LinkKind.DOCUMENT:
+        return None
+    path = unquote(re.split("[?#]", url, maxsplit=1)[0])
+    if not path:
+        return source_uri
+    if path.startswith("/"):
+        target = posixpath.normpath(path.lstrip("/"))
+    else:
+        target = posixpath.normpath(posixpath.join(posixpath.dirname(source_uri), path))
+    return None if target.startswith("..") or target == "." else target

@@ -1,0 +1,52 @@
+"""From the bytes of a source to clean text, and from clean lines to normalised lines.
+
+Line breaks and control characters follow the chunk contract. Runs of spaces inside lines of prose collapse; lines
+of code and tables, indentation and list markers stay as they are, because there white space is structure.
+"""
+
+import re
+
+from chunkbus.canonical import canonical_text
+from producers.errors import CHUNKING_FAILED, SourceFailed
+
+# What may stand before the text of a line and gives it its place: quote marks, list markers, heading marks.
+_PREFIX = re.compile(r"[ \t]*(?:(?:>|[-*+](?=[ \t])|\d{1,9}[.)](?=[ \t])|#{1,6}(?=[ \t]))[ \t]*)*")
+# Looking for the end of code spans that have none is quadratic.
+MAX_LINE_CHARACTERS = 20_000
+# A code span on the line, left as it is, or a run of spaces between two words.
+_RUN = re.compile(r"(?<!`)(`+)(?!`).*?(?<!`)\1(?!`)|(?<=[^ \t])(?:[ \t]{2,}|\t)(?=[^ \t])")
+
+
+def decode(data: bytes) -> str:
+    """The text of a source; refuses what is not UTF-8."""
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise SourceFailed(
+            CHUNKING_FAILED,
+            f"not UTF-8: byte 0x{data[error.start]:02x} at offset {error.start}, line {line}; convert it to UTF-8",
+        ) from error
+
+
+def clean(text: str) -> str:
+    """The contract's line breaks, without the control characters it forbids; the ends are not stripped.
+
+    A text that begins with four spaces begins with code, so the contract's strip has to wait until it is cut.
+    Byte order marks go wherever they stand: joined files have them inside, where they would hide a heading.
+    """
+    text = text.replace("\ufeff", "")
+    return canonical_text(f"|{text}|")[1:-1]
+
+
+def collapse_line(line: str) -> str:
+    """A line of prose with single spaces between its words. Lines that no one wrote by hand stay as they are."""
+    if len(line) > MAX_LINE_CHARACTERS:
+        return line
+    prefix = _PREFIX.match(line)
+    start = prefix.end() if prefix else 0
+    return line[:start] + _RUN.sub(_keep_code, line[start:])
+
+
+def _keep_code(match: re.Match[str]) -> str:
+    return match.group() if match.group(1) else " "

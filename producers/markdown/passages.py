@@ -1,0 +1,171 @@
+"""Chunks as stretches of the text: boundaries, size policy, overlap. Identity comes later (`records`).
+
+Every passage is one contiguous slice of the normalised text: its own part, and before it the end of its neighbour.
+So own parts, in order, are the document; a passage can be replayed from its span; nothing is rewritten.
+
+A passage begins at a heading, where code, a table or front matter begins or ends, where a list ends or another
+begins, and where its predecessor is full. Overlap stays within a section. At a full predecessor it is 15 % of it in
+whole sentences (lines of code or a table), the last sentence up to twice that, else its last tokens; at another
+boundary only whole sentences of prose within the 15 %, since the end of a table or of code says little alone.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from producers.markdown.document import Block, Document, Kind
+from producers.markdown.pieces import Piece, cut_block
+from producers.markdown.policy import Policy
+from producers.markdown.sentences import sentence_spans
+from producers.markdown.tokens import Tokenizer
+
+_TAIL_CHARACTERS = 24  # for each token of the overlap, how far back its beginning is looked for
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A chunk before it has an identity: `text[start:end]`, new from `own_start` on."""
+
+    start: int
+    own_start: int
+    end: int
+    tokens: int
+    kind: Kind
+    section: int
+    element: str
+    detail: str
+    part: int  # 0, or its number among the parts of one code block or table
+
+
+def cut(document: Document, policy: Policy, tokenizer: Tokenizer) -> Iterator[Passage]:
+    """The document's passages in order."""
+    return _Cutter(document, policy, tokenizer).passages()
+
+
+def is_boundary(before: Block, after: Block) -> bool:
+    """True where a new chunk must start whatever the sizes are."""
+    if after.is_heading and after.section != before.section:
+        return True
+    if before.kind.is_literal or after.kind.is_literal:
+        return True
+    return before.list_number is not None and before.list_number != after.list_number
+
+
+class _Cutter:
+    def __init__(self, document: Document, policy: Policy, tokenizer: Tokenizer) -> None:
+        self._document = document
+        self._text = document.text
+        self._policy = policy
+        self._tokenizer = tokenizer
+        self._last: Passage | None = None
+
+    def passages(self) -> Iterator[Passage]:
+        for run in self._runs():
+            yield from self._pack(run)
+
+    def _runs(self) -> Iterator[list[Block]]:
+        """Blocks between two boundaries."""
+        run: list[Block] = []
+        for block in self._document.blocks:
+            if run and is_boundary(run[-1], block):
+                yield run
+                run = []
+            run.append(block)
+        if run:
+            yield run
+
+    def _pack(self, run: list[Block]) -> Iterator[Passage]:
+        pieces = _Ahead(self._cut_run(run), self._policy.soft_max)
+        part = 0
+        while (piece := pieces.take()) is not None:
+            own = [piece]
+            start, total = self._overlap(piece, within_run=part > 0)
+            total += piece.tokens
+            while (following := pieces.peek()) is not None:
+                full = total >= self._policy.target or total + following.tokens > self._policy.soft_max
+                if full and total + pieces.rest() > self._policy.soft_max:
+                    break
+                own.append(following)
+                total += following.tokens
+                pieces.take()
+            self._last = self._passage(start, own, total, part)
+            yield self._last
+            part += 1
+
+    def _cut_run(self, run: list[Block]) -> Iterator[Piece]:
+        for block in run:
+            yield from cut_block(self._text, block, self._policy, self._tokenizer)
+
+    def _passage(self, start: int, own: list[Piece], tokens: int, part: int) -> Passage:
+        first = own[0]
+        element = next((piece.block.element for piece in own if piece.block.element), "")
+        block = first.block
+        return Passage(start, first.start, own[-1].end, tokens, block.kind, block.section, element, block.detail, part)
+
+    def _overlap(self, first: Piece, within_run: bool) -> tuple[int, int]:
+        """Where the passage that begins with `first` starts, and how many tokens it repeats."""
+        last = self._last
+        nothing = (first.start, 0)
+        if last is None or last.section != first.block.section:
+            return nothing
+        if not within_run and last.kind is not Kind.PROSE:
+            return nothing
+        share = self._policy.overlap_of(last.tokens)
+        room = self._policy.hard_max - first.tokens
+        if min(share, room) <= 0:
+            return nothing
+        begin = max(last.own_start, last.end - 2 * share * _TAIL_CHARACTERS)
+        found = nothing
+        spans = list(sentence_spans(self._text, begin, last.end, last.kind))
+        if begin > last.own_start:
+            del spans[0]  # it may have begun earlier
+        for start, _ in reversed(spans):
+            size = self._tokenizer.count(self._text[start : last.end])
+            if size > room or size > (2 * share if within_run and found is nothing else share):
+                break
+            if size:
+                found = (start, size)
+        if found is nothing and within_run:
+            return self._last_tokens(begin, last.end, min(share, room)) or nothing
+        return found
+
+    def _last_tokens(self, begin: int, end: int, budget: int) -> tuple[int, int] | None:
+        """The last `budget` tokens, less the broken word at their head where there is another."""
+        edges = [edge for edge, _ in self._tokenizer.spans(self._text, begin, end)][-budget:]
+        for number, edge in enumerate(edges[: max(1, len(edges) // 2)]):
+            if edge > begin and self._text[edge - 1].isspace():
+                return edge, len(edges) - number
+        return (edges[0], len(edges)) if edges else None
+
+
+class _Ahead:
+    """Pieces with a view of what follows, as far as it decides anything: up to `horizon` tokens."""
+
+    def __init__(self, pieces: Iterator[Piece], horizon: int) -> None:
+        self._pieces = pieces
+        self._horizon = horizon
+        self._queue: list[Piece] = []
+        self._tokens = 0
+        self._fill()
+
+    def _fill(self) -> None:
+        while self._tokens <= self._horizon:
+            piece = next(self._pieces, None)
+            if piece is None:
+                return
+            self._queue.append(piece)
+            self._tokens += piece.tokens
+
+    def peek(self) -> Piece | None:
+        return self._queue[0] if self._queue else None
+
+    def take(self) -> Piece | None:
+        if not self._queue:
+            return None
+        piece = self._queue.pop(0)
+        self._tokens -= piece.tokens
+        self._fill()
+        return piece
+
+    def rest(self) -> int:
+        """Tokens of all that follows, or more than the horizon."""
+        return self._tokens

@@ -1,0 +1,167 @@
+"""Passages become canonical chunks: ids by the chunking specification's formula, metadata, links, provenance."""
+
+import hashlib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from chunkbus.canonical import sha256_hex
+from chunkbus.chunk import Record, new_chunk
+from chunkbus.identity import derive_document_id
+from producers.markdown.document import Document, Kind, Link
+from producers.markdown.links import LinkKind, target_uri
+from producers.markdown.passages import Passage
+from producers.markdown.policy import CANONICALIZER_NAME, PARSER_NAME, PARSER_VERSION
+
+DEFAULT_TENANT = "default"
+
+
+@dataclass(frozen=True)
+class SourceVersion:
+    """One version of one source: its name, the hex sha256 of its bytes and their number, and whose it is."""
+
+    uri: str
+    checksum: str
+    size: int
+    tenant: str | None = None
+
+    @classmethod
+    def of(cls, uri: str, data: bytes, tenant: str | None = None) -> "SourceVersion":
+        return cls(uri, sha256_hex(data), len(data), tenant)
+
+    @property
+    def document_id(self) -> str:
+        return derive_document_id(self.uri, self.checksum)
+
+
+def stable_chunk_id(
+    tenant: str | None, document_id: str, source_version_id: str, ordinal: int, canonical_chunk_text: str
+) -> str:
+    """The chunking specification's formula, section 7."""
+    key = f"{tenant or DEFAULT_TENANT}|{document_id}|{source_version_id}|{ordinal}|{canonical_chunk_text}"
+    return hashlib.sha256(key.encode()).hexdigest()
+
+
+def canonical_chunk_text(text: str, kind: str, overlap_chars: int) -> str:
+    """The text with each run of white space as one space, but in code, tables and front matter as it stands.
+
+    What such a chunk repeats of its predecessor collapses too, and a line break parts it from what is literal.
+    """
+    if not Kind(kind).is_literal:
+        return " ".join(text.split())
+    overlap = " ".join(text[:overlap_chars].split())
+    return f"{overlap}\n{text[overlap_chars:]}" if overlap else text[overlap_chars:]
+
+
+def chunk_path(headings: Sequence[str], element: str) -> str:
+    """Headings, then the list, table or code block: `/Setup/Linux/ol[1]`. Escaped as in JSON Pointer (RFC 6901)."""
+    parts = [heading.replace("~", "~0").replace("/", "~1") for heading in headings]
+    if element:
+        parts.append(element)
+    return "/" + "/".join(parts)
+
+
+def build_records(
+    document: Document,
+    passages: Sequence[Passage],
+    source: SourceVersion,
+    *,
+    policy_id: str,
+    tokenizer_version: str,
+    created_at: str,
+    producer: Record,
+) -> list[Record]:
+    """The chunks of one version of a source, in order."""
+    provenance = {
+        "source_uri": source.uri,
+        "source_checksum": f"sha256:{source.checksum}",
+        "parser": {"parser_name": PARSER_NAME, "parser_version": PARSER_VERSION},
+        "canonicalizer": {"canonicalizer_name": CANONICALIZER_NAME, "canonicalizer_version": policy_id},
+        "inputs": [],
+    }
+    about = _about(document, source)
+    document_id = source.document_id
+    links = _links_by_passage(document.links, passages)
+    records = []
+    for ordinal, passage in enumerate(passages):
+        headings = list(document.sections[passage.section])
+        raw = document.text[passage.start : passage.end]
+        text = raw.strip()
+        start = passage.start + len(raw) - len(raw.lstrip())
+        overlap_chars = max(0, passage.own_start - start) if passage.own_start > passage.start else 0
+        metadata: dict[str, Any] = {
+            **about,
+            "chunk_path": chunk_path(headings, passage.element),
+            "headings_path": headings,
+            "ordinal": ordinal,
+            "token_count": passage.tokens,
+            "kind": passage.kind.value,
+            "overlap_chars": overlap_chars,
+        }
+        if passage.kind is Kind.CODE and passage.detail:
+            metadata["code_language"] = passage.detail
+        if passage.kind is Kind.TABLE and passage.part:
+            metadata["table_header"] = passage.detail
+        if links[ordinal]:
+            metadata["links"] = [_link(link, source.uri) for link in links[ordinal]]
+        fields: Record = {
+            "chunk_index": ordinal,
+            "chunk_count": len(passages),
+            "source": {"source_uri": source.uri, "source_type": "md"},
+            "span": {"char_range": {"char_start": start, "char_end": start + len(text)}, "section": headings},
+            "metadata": metadata,
+            "canonicalization": {"chunking_policy_id": policy_id},
+            "tokens": {"count": passage.tokens, "tokenizer": tokenizer_version},
+            "producer": producer,
+        }
+        if source.tenant is not None:
+            fields["tenant_id"] = source.tenant
+        canonical = canonical_chunk_text(text, passage.kind, overlap_chars)
+        records.append(
+            new_chunk(
+                document_id=document_id,
+                text=text,
+                provenance=provenance,
+                span_key=ordinal,
+                created_at=created_at,
+                chunk_id=stable_chunk_id(source.tenant, document_id, source.checksum, ordinal, canonical),
+                fields=fields,
+            )
+        )
+    return records
+
+
+def _about(document: Document, source: SourceVersion) -> dict[str, Any]:
+    """What the document says about itself, and what its file does."""
+    about: dict[str, Any] = {}
+    said = document.metadata
+    for field in ("title", "language", "date"):
+        if field in said:
+            about[field] = said[field]
+    if "author" in said:
+        about["authors"] = [said["author"]]
+    year = re.match(r"\d{4}(?!\d)", said.get("date", ""))
+    if year:
+        about["year"] = int(year[0])
+    return {**about, "file_type": "md", "mime_type": "text/markdown", "size_bytes": source.size}
+
+
+def _links_by_passage(links: Sequence[Link], passages: Sequence[Passage]) -> list[list[Link]]:
+    """Each link once, with the passage whose own part holds it."""
+    found: list[list[Link]] = [[] for _ in passages]
+    number = 0
+    for link in sorted(links, key=lambda link: link.at):
+        while number + 1 < len(passages) and passages[number + 1].own_start <= link.at:
+            number += 1
+        if passages:
+            found[number].append(link)
+    return found
+
+
+def _link(link: Link, source_uri: str) -> dict[str, str]:
+    entry = {"url": link.url, "link_type": link.kind.lower()}
+    target = target_uri(link.url, LinkKind(link.kind), source_uri)
+    if target is not None:
+        entry["target_uri"] = target
+    return entry

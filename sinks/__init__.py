@@ -1,0 +1,39 @@
+"""sinks: where indexes are written. Families of documents go in, confirmed by the engine, no gap and no orphan."""
+
+from sinks.document import Document, Family, Vectors
+from sinks.errors import BuildBroken, BuildMissing, NotConfirmed, Refused, SinkError, Transient, Unreachable
+from sinks.fields import FILTERS, PROJECTION, FieldRule, sink_id
+from sinks.projection import PROJECTION_VERSION, project_family
+from sinks.reader import FacetValue, Filter, Hit, KeywordReader, Piece, VectorReader
+from sinks.sink import NO_PARENT, Build, Marker, RefusedDocument, Sink, Stored
+
+__all__ = [
+    "FILTERS",
+    "NO_PARENT",
+    "PROJECTION",
+    "PROJECTION_VERSION",
+    "Build",
+    "BuildBroken",
+    "BuildMissing",
+    "Document",
+    "FacetValue",
+    "Family",
+    "FieldRule",
+    "Filter",
+    "Hit",
+    "KeywordReader",
+    "Marker",
+    "NotConfirmed",
+    "Piece",
+    "Refused",
+    "RefusedDocument",
+    "Sink",
+    "SinkError",
+    "Stored",
+    "Transient",
+    "Unreachable",
+    "VectorReader",
+    "Vectors",
+    "project_family",
+    "sink_id",
+]

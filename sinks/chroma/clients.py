@@ -1,0 +1,232 @@
+"""Connections to Chroma: a folder in this process, or a server. Only this file and `errors` touch the chromadb package.
+
+Embedded, chromadb keeps one engine a path and process, and an engine does not see what another process wrote to the
+vectors. So every writer and every reader gets an engine of its own, by spelling the path its own way; only readers
+in the process of an open writer share that writer's engine, which is always current.
+"""
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from sinks import places
+from sinks.chroma import seal
+from sinks.chroma.errors import translated
+from sinks.errors import BuildMissing
+from sinks.sink import Marker
+
+if TYPE_CHECKING:
+    from chromadb.api import ClientAPI
+    from chromadb.api.models.Collection import Collection
+
+COLLECTION = "chunks"
+_SPACE = {"hnsw": {"space": "cosine"}}
+_PAGE = 1000
+
+_lock = threading.Lock()
+_spellings: dict[Path, dict[int, int]] = {}  # of each folder: spelling -> handles that use it
+_writers: dict[Path, int] = {}  # the spelling of the writer in this process
+
+
+@dataclass
+class Handle:
+    """An open collection, how many rows it takes at once, and how to let go of it."""
+
+    collection: "Collection"
+    most: int
+    where: str
+    _client: "ClientAPI"
+    _release: Callable[[], None]
+
+    def metadata(self) -> Mapping[str, Any]:
+        """The metadata as Chroma has it now; somebody else may have changed them."""
+        with translated(self.where):
+            return self._client.get_collection(self.collection.name, embedding_function=None).metadata or {}
+
+    def close(self) -> None:
+        release, self._release = self._release, _nothing
+        release()
+
+
+def _nothing() -> None:
+    pass
+
+
+def metadata_of(marker: Marker, dimensions: int | None) -> dict[str, Any]:
+    """The marker as metadata of a collection: it goes where the collection goes, whatever it is called."""
+    held: dict[str, Any] = {
+        "home_id": marker.home_id,
+        "build_id": marker.build_id,
+        "projection_version": marker.projection_version,
+    }
+    return held if dimensions is None else {**held, "dimensions": dimensions}
+
+
+class Folder:
+    """Embedded: one folder a build below a root."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    def create(self, marker: Marker, dimensions: int | None) -> Handle:
+        path = places.folder(self._root, marker.build_id)
+        path.mkdir(parents=True, exist_ok=True)
+        return self._connect(path, writing=True, made=metadata_of(marker, dimensions))
+
+    def open(self, build_id: str, *, writing: bool) -> Handle:
+        return self._connect(places.existing(self._root, build_id), writing=writing)
+
+    def builds(self) -> list[str]:
+        return places.listing(self._root)
+
+    def drop(self, build_id: str) -> None:
+        places.remove(self._root, build_id)
+
+    def close(self) -> None:
+        pass
+
+    def _connect(self, path: Path, *, writing: bool, made: dict[str, Any] | None = None) -> Handle:
+        import chromadb
+        from chromadb.config import Settings
+
+        seal.check(path)
+        spelling = _spell(path, writing)
+        client: ClientAPI | None = None
+
+        def release() -> None:
+            _end(client)
+            last = _unspell(path, spelling, writing)
+            if writing and last:
+                seal.put(path)
+
+        try:
+            with translated(str(path)):
+                settings = Settings(anonymized_telemetry=False)
+                client = chromadb.PersistentClient(f"{path.resolve()}{'/.' * spelling}", settings=settings)
+                collection = _collection(client, COLLECTION, made)
+                most = client.get_max_batch_size()
+            if writing:
+                seal.lift(path)
+        except BaseException:
+            _end(client)
+            _unspell(path, spelling, writing)
+            raise
+        return Handle(collection, most, str(path), client, release)
+
+
+class Server:
+    """A Chroma server: one collection a build. The client's requests end after `timeout` seconds."""
+
+    def __init__(self, url: str, *, prefix: str, headers: dict[str, str] | None, timeout: float) -> None:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError(f"{parts.scheme}://{parts.hostname} is no address of a Chroma server: http://HOST:PORT")
+        self._host, self._ssl = parts.hostname, parts.scheme == "https"
+        self._port = parts.port or (443 if self._ssl else 8000)
+        self._where = f"{parts.scheme}://{self._host}:{self._port}"
+        self._prefix = f"{prefix}-"
+        self._headers = headers or {}
+        self._timeout = timeout
+
+    def create(self, marker: Marker, dimensions: int | None) -> Handle:
+        return self._connect(places.check_build_id(marker.build_id), made=metadata_of(marker, dimensions))
+
+    def open(self, build_id: str, *, writing: bool) -> Handle:
+        del writing  # a server knows what it holds, whoever asks
+        return self._connect(places.check_build_id(build_id))
+
+    def builds(self) -> list[str]:
+        names: list[str] = []
+        with self._client() as client, translated(self._where):
+            while True:
+                page = client.list_collections(limit=_PAGE, offset=len(names))
+                names += [collection.name for collection in page]
+                if len(page) < _PAGE:
+                    break
+        return sorted(name.removeprefix(self._prefix) for name in names if name.startswith(self._prefix))
+
+    def drop(self, build_id: str) -> None:
+        with self._client() as client:
+            try:
+                with translated(self._where):
+                    client.delete_collection(self._prefix + places.check_build_id(build_id))
+            except BuildMissing:
+                pass
+
+    def close(self) -> None:
+        pass
+
+    def _connect(self, build_id: str, made: dict[str, Any] | None = None) -> Handle:
+        client = self._open()
+        try:
+            with translated(self._where):
+                collection = _collection(client, self._prefix + build_id, made)
+                return Handle(collection, client.get_max_batch_size(), self._where, client, lambda: _end(client))
+        except BaseException:
+            _end(client)
+            raise
+
+    def _open(self) -> "ClientAPI":
+        import chromadb
+        import httpx
+        from chromadb.config import Settings
+
+        with translated(self._where):
+            client = chromadb.HttpClient(
+                self._host, self._port, self._ssl, dict(self._headers), Settings(anonymized_telemetry=False)
+            )
+            # The client waits for ever, and has no setting for it.
+            client._server._session.timeout = httpx.Timeout(self._timeout)  # type: ignore[attr-defined]
+            return client
+
+    @contextmanager
+    def _client(self) -> Iterator["ClientAPI"]:
+        client = self._open()
+        try:
+            yield client
+        finally:
+            _end(client)
+
+
+def _end(client: Any) -> None:
+    if client is not None:
+        client.close()  # not in the interface that chromadb's functions promise
+
+
+def _collection(client: "ClientAPI", name: str, made: dict[str, Any] | None) -> "Collection":
+    """The collection; where `made` is given and there is none, a new one that bears it as metadata."""
+    try:
+        with translated(name):
+            return client.get_collection(name, embedding_function=None)
+    except BuildMissing:
+        if made is None:
+            raise
+    return client.create_collection(name, metadata=made, configuration=_SPACE, embedding_function=None)  # type: ignore[arg-type]
+
+
+def _spell(path: Path, writing: bool) -> int:
+    with _lock:
+        used = _spellings.setdefault(path, {})
+        spelling = _writers.get(path) if not writing else None
+        if spelling is None:
+            spelling = next(number for number in range(len(used) + 1) if number not in used)
+        used[spelling] = used.get(spelling, 0) + 1
+        if writing:
+            _writers[path] = spelling
+        return spelling
+
+
+def _unspell(path: Path, spelling: int, writing: bool) -> bool:
+    """Give a spelling back; true when nobody in this process writes the folder any more."""
+    with _lock:
+        used = _spellings[path]
+        used[spelling] -= 1
+        if not used[spelling]:
+            del used[spelling]
+        if writing and _writers.get(path) == spelling:
+            del _writers[path]
+        return path not in _writers

@@ -1,0 +1,79 @@
+"""Chroma's errors as ours, once: here the words of Chroma's messages are known, and nowhere else.
+
+chromadb is imported by whoever calls Chroma; until then none of its errors can occur.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from sinks.errors import BuildBroken, BuildMissing, NotConfirmed, Refused, SinkError, Transient, Unreachable, WrongKey
+
+
+class RefusedData(Refused):
+    """Chroma refuses something in what was sent; a smaller part of it may go through."""
+
+
+class StaleIndex(Transient):
+    """The vector index in this process is behind the documents: open it again."""
+
+
+_BROKEN = ("hnsw", "segment", "corrupt", "malformed", "not a database", "pickle")
+_BUSY = ("locked", "busy", "timed out", "timeout")
+
+
+@contextmanager
+def translated(where: str) -> Iterator[None]:
+    """`where` names folder or address for the message."""
+    try:
+        yield
+    except SinkError:
+        raise
+    except Exception as error:
+        ours = _ours(error, where)
+        if ours is None:
+            raise
+        raise ours from error
+
+
+def _ours(error: Exception, where: str) -> SinkError | None:
+    import chromadb.errors
+    import httpx
+
+    status = _status(error)
+    if isinstance(error, chromadb.errors.NotFoundError):
+        return BuildMissing(f"Chroma at {where} does not hold it ({error}): run a rebuild")
+    if isinstance(error, chromadb.errors.AuthorizationError | chromadb.errors.ChromaAuthError) or status in (401, 403):
+        return WrongKey(f"Chroma at {where} does not accept the credentials: correct them")
+    if isinstance(error, httpx.TimeoutException):
+        return NotConfirmed(f"Chroma at {where} did not answer in time ({error or type(error).__name__})")
+    if isinstance(error, httpx.TransportError) or isinstance(error.__context__, httpx.TransportError):
+        return Unreachable(f"no Chroma answers at {where} ({error}): start it, or correct the address")
+    if isinstance(error, chromadb.errors.RateLimitError) or status in (429, 502, 503, 504):
+        return Transient(f"Chroma at {where} is overloaded or restarting ({error})")
+    if isinstance(error, chromadb.errors.InternalError) or (status is not None and status >= 500):
+        return _internal(str(error), where)
+    if isinstance(error, chromadb.errors.ChromaError | ValueError | TypeError | OverflowError) or status in (
+        400,
+        413,
+        422,
+    ):
+        return RefusedData(f"Chroma refuses it: {error}")
+    return None
+
+
+def _internal(message: str, where: str) -> SinkError:
+    lower = message.lower()
+    if "error finding id" in lower:
+        return StaleIndex(f"the vectors of {where} changed behind this reader: open it again")
+    if any(word in lower for word in _BUSY):
+        return Transient(f"Chroma at {where} is busy ({message})")
+    if any(word in lower for word in _BROKEN):
+        return BuildBroken(f"the vector index at {where} cannot be read ({message}): rebuild it, nothing is lost")
+    return Transient(f"Chroma at {where} failed ({message})")
+
+
+def _status(error: Exception) -> int | None:
+    """The HTTP status: where Chroma knows no name for it, it raises a bare Exception from within httpx's error."""
+    context = error if hasattr(error, "response") else error.__context__
+    status = getattr(getattr(context, "response", None), "status_code", None)
+    return status if isinstance(status, int) else None

@@ -1,0 +1,109 @@
+"""Asking a Chroma build for the nearest documents."""
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
+
+from sinks.chroma import rows
+from sinks.chroma.clients import Handle
+from sinks.chroma.errors import StaleIndex, translated
+from sinks.document import Document, Vectors
+from sinks.reader import Filter, Hit
+from sinks.sink import Marker
+
+_TRIES = 4
+_PAGE = 5000
+
+
+def marker_of(held: Mapping[str, Any]) -> Marker | None:
+    home, build, version = held.get("home_id"), held.get("build_id"), held.get("projection_version")
+    if isinstance(home, str) and isinstance(build, str) and isinstance(version, int):
+        return Marker(home, build, version)
+    return None
+
+
+class ChromaReader:
+    """Embedded, it sees the vectors as they were when it was opened. Where an answer shows that they moved (it names
+    what is gone), it opens the build again and asks once more, so that nobody sees the gap."""
+
+    def __init__(self, open_: Callable[[], Handle], guard: Callable[[], AbstractContextManager[object]]) -> None:
+        self._open = open_
+        self._guard = guard
+        self._lock = threading.Lock()
+        self._users: dict[int, int] = {}
+        self._retired: dict[int, Handle] = {}
+        with guard():
+            self._handle = open_()
+
+    def marker(self) -> Marker | None:
+        with self._in_use() as handle:
+            return marker_of(handle.metadata())
+
+    def query(self, vector: Vectors, limit: int = 10, filters: Sequence[Filter] = ()) -> list[Hit]:
+        if limit <= 0:
+            return []
+        for _ in range(_TRIES - 1):
+            try:
+                hits, gone = self._ask(vector, limit, filters)
+            except StaleIndex:
+                gone = 1
+            if not gone:
+                return hits
+            self.refresh()
+        return self._ask(vector, limit, filters)[0]
+
+    def get(self, ids: Sequence[str]) -> list[Document]:
+        found: dict[str, Document] = {}
+        with self._in_use() as handle:
+            for start in range(0, len(ids), _PAGE):
+                some = list(dict.fromkeys(ids[start : start + _PAGE]))
+                with translated(handle.where):
+                    page: Any = handle.collection.get(ids=some, include=["metadatas", "documents"])
+                for id, held, text in zip(page["ids"], page["metadatas"], page["documents"], strict=True):
+                    if (document := rows.document(id, held, text)) is not None:
+                        found[id] = document
+        return [found[id] for id in ids if id in found]
+
+    def refresh(self) -> None:
+        with self._guard():
+            fresh = self._open()
+        with self._lock:
+            old, self._handle = self._handle, fresh
+            if self._users.get(id(old)):
+                self._retired[id(old)] = old
+                return
+        old.close()
+
+    def close(self) -> None:
+        self._handle.close()
+
+    def _ask(self, vector: Vectors, limit: int, filters: Sequence[Filter]) -> tuple[list[Hit], int]:
+        """The hits, and how many of the answers are no longer there."""
+        with self._in_use() as handle, translated(handle.where):
+            answer: Any = handle.collection.query(
+                query_embeddings=[rows.as_vector(vector)],  # type: ignore[arg-type]
+                n_results=limit,
+                where=rows.where(filters),
+                include=["metadatas", "distances"],
+            )
+        found = list(zip(answer["ids"][0], answer["metadatas"][0], answer["distances"][0], strict=True))
+        hits = [Hit(id, str(held.get("parent_id", "")), 1.0 - distance) for id, held, distance in found if held]
+        return hits, len(found) - len(hits)
+
+    @contextmanager
+    def _in_use(self) -> Iterator[Handle]:
+        """The handle, kept open until the answer is there, whoever refreshes meanwhile."""
+        with self._lock:
+            handle = self._handle
+            self._users[id(handle)] = self._users.get(id(handle), 0) + 1
+        try:
+            yield handle
+        finally:
+            with self._lock:
+                self._users[id(handle)] -= 1
+                retired = self._retired.pop(id(handle), None) if not self._users[id(handle)] else None
+                if not self._users[id(handle)]:
+                    del self._users[id(handle)]
+            if retired is not None:
+                retired.close()

@@ -1,0 +1,95 @@
+"""A document as Chroma keeps it: flat metadata beside the text. Pure."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from chunkbus.canonical import text_hash
+from sinks.document import FIELDS, LISTS, Document, Vectors, document_hash
+from sinks.reader import Filter
+from sinks.sink import NO_PARENT, Stored
+
+# An upsert merges: a key that vanished from the document stays unless it is said to be None.
+_BLANK: dict[str, Any] = dict.fromkeys(name for name in FIELDS if name not in ("id", "text"))
+
+_FLOAT_BYTES = 6  # of a vector in a request: base64 of float32, rounded up
+_ROW_BYTES = 1500  # names and hashes of a row
+
+
+def metadata(document: Document) -> dict[str, Any]:
+    fields = document.fields()
+    del fields["id"], fields["text"]
+    for name in LISTS:
+        if name in fields:
+            fields[name] = list(fields[name])
+    return _BLANK | fields
+
+
+def document(id: str, held: Mapping[str, Any] | None, text: str | None) -> Document | None:
+    """What was stored; None where the row was not written by a sink."""
+    try:
+        return Document.from_fields({**(held or {}), "id": id, "text": text or ""})
+    except ValueError:
+        return None
+
+
+def stored(id: str, held: Mapping[str, Any] | None, text: str | None, vector: Vectors | None, content: bool) -> Stored:
+    held = held or {}
+    found = document(id, held, text) if content else None
+    hashes = {name: _string(held.get(name)) for name in ("parent_id", "family_hash", "document_hash", "text_hash")}
+    if found is not None and text is not None:  # without the text neither can be computed again
+        hashes["text_hash"] = text_hash(text)
+        hashes["document_hash"] = document_hash(found.fields())
+    return Stored(id=id, **hashes, document=found, vector=vector)
+
+
+def _string(value: Any) -> str:
+    return value if isinstance(value, str) else NO_PARENT
+
+
+def slices(documents: Sequence[Document], dimensions: int, most: int, most_bytes: int) -> Iterator[slice]:
+    """Runs that one request can carry, by number and by bytes."""
+    start = size = 0
+    for position, one in enumerate(documents):
+        weight = len(one.text.encode()) + dimensions * _FLOAT_BYTES + _ROW_BYTES
+        if position > start and (position - start >= most or size + weight > most_bytes):
+            yield slice(start, position)
+            start, size = position, 0
+        size += weight
+    if start < len(documents):
+        yield slice(start, len(documents))
+
+
+def where(filters: Sequence[Filter]) -> dict[str, Any] | None:
+    """The filters as Chroma's `where`; None for none. Bounded fields hold whole numbers, which Chroma sets apart."""
+    conditions: list[dict[str, Any]] = []
+    for condition in filters:
+        if condition.any_of is not None:
+            conditions.append(_any_of(condition.field, condition.any_of))
+        if condition.at_least is not None:
+            conditions.append({condition.field: {"$gte": math.ceil(condition.at_least)}})
+        if condition.at_most is not None:
+            conditions.append({condition.field: {"$lte": math.floor(condition.at_most)}})
+    return _joined("$and", conditions) if conditions else None
+
+
+def _any_of(field: str, values: Sequence[str | int | bool]) -> dict[str, Any]:
+    if field in LISTS:
+        return _joined("$or", [{field: {"$contains": value}} for value in values])
+    kinds: dict[type, list[str | int | bool]] = {}
+    for value in values:
+        kinds.setdefault(type(value), []).append(value)
+    # Chroma wants one type in a list.
+    return _joined("$or", [{field: {"$in": same}} for same in kinds.values()])
+
+
+def _joined(operator: str, conditions: list[dict[str, Any]]) -> dict[str, Any]:
+    if not conditions:
+        return {"parent_id": {"$in": [""]}}  # one of no values: nothing passes, for every document has a parent
+    return conditions[0] if len(conditions) == 1 else {operator: conditions}
+
+
+def as_vector(found: Any) -> Vectors:
+    return np.asarray(found, dtype=np.float32)

@@ -1,0 +1,193 @@
+"""The Chroma sink: vectors with their documents. Writes are done when Chroma has answered; surplus goes at `flush`."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sinks.chroma import rows
+from sinks.chroma.clients import Folder, Handle, Server, metadata_of
+from sinks.chroma.errors import RefusedData, translated
+from sinks.chroma.reader import ChromaReader, marker_of
+from sinks.document import Document, Family, Vectors
+from sinks.errors import BuildMissing
+from sinks.sink import NO_PARENT, Marker, RefusedDocument, Stored
+from sinks.vectors import sound_rows
+
+PAGE = 5000  # above 32,766 rows Chroma cannot answer
+REQUEST_BYTES = 32 * 2**20  # a server takes 40 MiB
+_KEYS = 500  # families in one condition
+
+Guard = Callable[[], AbstractContextManager[object]]
+
+
+class ChromaSink:
+    """Vector builds in a folder, or on a server.
+
+    `guard` is held while a reader opens an embedded build again: the writer's lock, for the file may not be read
+    while it is being saved. Without `store_text` Chroma loads faster and holds no text to show or to check.
+    """
+
+    name = "chroma"
+    wants_vectors = True
+
+    def __init__(self, place: Folder | Server, *, store_text: bool = True, guard: Guard = nullcontext) -> None:
+        self._place = place
+        self._store_text = store_text
+        self._guard = guard
+
+    @classmethod
+    def embedded(cls, root: Path, *, store_text: bool = True, guard: Guard = nullcontext) -> "ChromaSink":
+        return cls(Folder(root), store_text=store_text, guard=guard)
+
+    @classmethod
+    def server(
+        cls,
+        url: str,
+        *,
+        prefix: str = "chunksink",
+        headers: dict[str, str] | None = None,
+        timeout: float = 120,
+        store_text: bool = True,
+    ) -> "ChromaSink":
+        """`prefix` begins the names of its collections; `headers` carry credentials, if the server asks for any."""
+        return cls(Server(url, prefix=prefix, headers=headers, timeout=timeout), store_text=store_text)
+
+    def create(self, marker: Marker, dimensions: int | None = None) -> "ChromaBuild":
+        build = ChromaBuild(self._place.create(marker, dimensions), self._store_text)
+        if build.marker() is None:
+            build.sign(marker)
+        return build
+
+    def open(self, build_id: str) -> "ChromaBuild":
+        return ChromaBuild(self._place.open(build_id, writing=True), self._store_text)
+
+    def reader(self, build_id: str) -> ChromaReader:
+        return ChromaReader(lambda: self._place.open(build_id, writing=False), self._guard)
+
+    def builds(self) -> list[str]:
+        return self._place.builds()
+
+    def flip(self, old: str | None, new: str) -> None:
+        """Nothing bears a public name: Chroma cannot rename in one step, so readers go by the home's pointer."""
+        del old
+        if new not in self.builds():
+            raise BuildMissing(f"Chroma holds no build {new}: run a rebuild")
+
+    def drop(self, build_id: str) -> None:
+        self._place.drop(build_id)
+
+    def close(self) -> None:
+        self._place.close()
+
+
+class ChromaBuild:
+    def __init__(self, handle: Handle, store_text: bool) -> None:
+        self._handle = handle
+        self._collection = handle.collection
+        self._store_text = store_text
+        self._dimensions = _dimensions(self._collection.metadata)
+        self._keep: dict[str, str] = {}  # families replaced since the last flush, and the hash they keep
+        self._refused: dict[str, RefusedDocument] = {}
+
+    def marker(self) -> Marker | None:
+        return marker_of(self._handle.metadata())
+
+    def sign(self, marker: Marker) -> None:
+        with translated(self._handle.where):
+            self._collection.modify(metadata=metadata_of(marker, self._dimensions))
+
+    def count(self) -> int:
+        with translated(self._handle.where):
+            return self._collection.count()
+
+    def replace(self, families: Sequence[Family]) -> None:
+        taken: dict[str, tuple[Document, Vectors]] = {}  # an id that stands twice goes to the later family
+        for family in families:
+            good, refused = sound_rows(family, self._dimensions)
+            self._refuse(refused)
+            if family.vectors is not None:
+                taken.update((family.documents[row].id, (family.documents[row], family.vectors[row])) for row in good)
+        documents = [document for document, _ in taken.values()]
+        vectors = [vector for _, vector in taken.values()]
+        width = self._dimensions or (len(vectors[0]) if vectors else 0)
+        for part in rows.slices(documents, width, min(self._handle.most, PAGE), REQUEST_BYTES):
+            self._upsert(documents[part], np.stack(vectors[part]))
+        self._keep.update((family.parent_id, family.family_hash) for family in families)
+
+    def delete(self, parent_ids: Sequence[str]) -> None:
+        for start in range(0, len(parent_ids), _KEYS):
+            some = list(parent_ids[start : start + _KEYS])
+            self._delete(where={"parent_id": {"$in": some}})
+            for parent in some:
+                self._keep.pop(parent, None)
+        if NO_PARENT in parent_ids:
+            self._delete_strangers()
+
+    def flush(self) -> list[RefusedDocument]:
+        keep = list(self._keep.items())
+        for start in range(0, len(keep), _KEYS):
+            parents = [parent for parent, _ in keep[start : start + _KEYS]]
+            hashes = [hash for _, hash in keep[start : start + _KEYS]]
+            self._delete(where={"$and": [{"parent_id": {"$in": parents}}, {"family_hash": {"$nin": hashes}}]})
+        refused, self._refused, self._keep = list(self._refused.values()), {}, {}
+        return refused
+
+    def scan(self, *, content: bool = False, vectors: bool = False) -> Iterator[Stored]:
+        include = ["metadatas"]
+        if content and self._store_text:
+            include.append("documents")
+        if vectors:
+            include.append("embeddings")
+        offset = 0
+        while True:
+            with translated(self._handle.where):
+                page: Any = self._collection.get(limit=PAGE, offset=offset, include=include)  # type: ignore[arg-type]
+            for position, id in enumerate(page["ids"]):
+                text = page["documents"][position] if page["documents"] is not None else None
+                vector = rows.as_vector(page["embeddings"][position]) if vectors else None
+                yield rows.stored(id, page["metadatas"][position], text, vector, content)
+            if len(page["ids"]) < PAGE:
+                return
+            offset += PAGE
+
+    def close(self) -> None:
+        self._handle.close()
+
+    def _upsert(self, documents: list[Document], vectors: Vectors) -> None:
+        """Send it; what Chroma refuses is halved until the document is found that it does not take."""
+        try:
+            with translated(self._handle.where):
+                self._collection.upsert(
+                    ids=[document.id for document in documents],
+                    embeddings=vectors,
+                    metadatas=[rows.metadata(document) for document in documents],
+                    documents=[document.text for document in documents] if self._store_text else None,
+                )
+        except RefusedData as error:
+            if len(documents) == 1:
+                self._refuse([RefusedDocument(documents[0].id, documents[0].parent_id, str(error))])
+                return
+            middle = len(documents) // 2
+            self._upsert(documents[:middle], vectors[:middle])
+            self._upsert(documents[middle:], vectors[middle:])
+
+    def _refuse(self, refused: Sequence[RefusedDocument]) -> None:
+        self._refused.update((one.id, one) for one in refused)
+
+    def _delete(self, **selected: Any) -> None:
+        with translated(self._handle.where):
+            self._collection.delete(**selected)
+
+    def _delete_strangers(self) -> None:
+        """Rows without a parent cannot be selected by a condition."""
+        strangers = [found.id for found in self.scan() if found.parent_id == NO_PARENT]
+        for start in range(0, len(strangers), PAGE):
+            self._delete(ids=strangers[start : start + PAGE])
+
+
+def _dimensions(held: Any) -> int | None:
+    found = (held or {}).get("dimensions")
+    return found if isinstance(found, int) else None

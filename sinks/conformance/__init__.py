@@ -1,0 +1,26 @@
+"""What every sink must do, as tests that a sink's own test module inherits:
+
+    pytest.register_assert_rewrite("sinks.conformance.writing", "sinks.conformance.reading")  # for telling failures
+
+    class TestMine(SinkConformance, VectorConformance):
+        @pytest.fixture
+        def connect(self, tmp_path):
+            return lambda: MySink(tmp_path)  # every call: the same storage, as another process would open it
+
+`SinkConformance` is for all sinks; `KeywordConformance` and `VectorConformance` are for those whose `reader(build_id)`
+gives such a reader. This package alone imports pytest, and nothing of ours imports it.
+"""
+
+from sinks.conformance.reading import KeywordConformance, VectorConformance
+from sinks.conformance.samples import DIMENSIONS, family, marker, vector
+from sinks.conformance.writing import SinkConformance
+
+__all__ = [
+    "DIMENSIONS",
+    "KeywordConformance",
+    "SinkConformance",
+    "VectorConformance",
+    "family",
+    "marker",
+    "vector",
+]

@@ -1,0 +1,151 @@
+"""The read side: what searches may rely on, whichever engine answers."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from sinks.conformance.samples import DIMENSIONS, family, marker, vector
+from sinks.document import Family
+from sinks.errors import InvalidFilter
+from sinks.reader import FacetValue, Filter, KeywordReader, VectorReader
+
+FAMILIES = [
+    family(
+        "docs/a.md", ["red apple", "green apple"], tenant_id="t1", metadata={"tags": ["fruit", "sweet"], "year": 2001}
+    ),
+    family("docs/b.md", ["red car"], tenant_id="t1", metadata={"tags": ["machine"], "year": 2002, "authors": "Ada"}),
+    family("docs/c.pdf", ["red apple"], tenant_id="t2", metadata={"tags": ["fruit"]}),
+    family("docs/d.pdf", ["blue car"], metadata={"year": 2003}, content_truncated=True),
+]
+T1 = FAMILIES[0].documents[0].tenant_key
+ALL = [document.id for one in FAMILIES for document in one.documents]
+
+FILTERED: list[tuple[list[Filter], list[int]]] = [
+    ([], [0, 1, 2, 3]),
+    ([Filter("parent_id", any_of=(FAMILIES[1].parent_id, FAMILIES[3].parent_id))], [1, 3]),
+    ([Filter("tenant_key", any_of=(str(T1),))], [0, 1]),
+    ([Filter("tags", any_of=("fruit",))], [0, 2]),
+    ([Filter("tags", any_of=("sweet", "machine"))], [0, 1]),
+    ([Filter("authors", any_of=("Ada",))], [1]),
+    ([Filter("extension", any_of=("pdf",)), Filter("tags", any_of=("fruit",))], [2]),
+    ([Filter("year", at_least=2002)], [1, 3]),
+    ([Filter("year", at_least=2001.5, at_most=2002.5)], [1]),
+    ([Filter("year", any_of=(2001, 2003))], [0, 3]),
+    ([Filter("year", any_of=("2001",))], []),
+    ([Filter("content_truncated", any_of=(True,))], [3]),
+    ([Filter("tags", any_of=())], []),
+    ([Filter("tags", any_of=("fruit' OR 1=1 --",))], []),
+    ([Filter("extension", any_of=())], []),
+]
+
+
+def ids(numbers: list[int]) -> set[str]:
+    return {document.id for number in numbers for document in FAMILIES[number].documents}
+
+
+def open_reader(connect: Any, families: list[Family]) -> Iterator[Any]:
+    sink, signed = connect(), marker()
+    build = sink.create(signed, DIMENSIONS)
+    build.replace(families)
+    assert build.flush() == []
+    build.close()
+    reader = sink.reader(signed.build_id)
+    assert reader.marker() == signed
+    yield reader
+    reader.close()
+    reader.close()
+    sink.drop(signed.build_id)
+    sink.close()
+
+
+class ReaderConformance:
+    @pytest.fixture
+    def reader(self, connect: Any) -> Iterator[Any]:
+        yield from open_reader(connect, FAMILIES)
+
+    def test_get_returns_documents_in_the_order_asked(self, reader: Any) -> None:
+        asked = [ALL[3], "nobody", ALL[0], ALL[3]]
+        found = reader.get(asked)
+        assert [document.id for document in found] == [ALL[3], ALL[0], ALL[3]]
+        assert found[1] == FAMILIES[0].documents[0]
+        assert reader.get([]) == []
+
+    def test_filters_that_cannot_be_answered_say_so(self) -> None:
+        for wrong in ({"field": "text", "any_of": ("x",)}, {"field": "tags", "at_least": 1}, {"field": "year"}):
+            with pytest.raises(InvalidFilter):
+                Filter(**wrong)
+
+
+class VectorConformance(ReaderConformance):
+    """For sinks whose reader answers `query`."""
+
+    def test_vector_filters(self, reader: VectorReader) -> None:
+        for filters, expected in FILTERED:
+            hits = reader.query(vector("red apple"), 10, filters)
+            assert {hit.id for hit in hits} == ids(expected), filters
+
+    def test_the_nearest_comes_first(self, reader: VectorReader) -> None:
+        hits = reader.query(vector("blue car"), 3)
+        assert hits[0].id == FAMILIES[3].documents[0].id
+        assert hits[0].parent_id == FAMILIES[3].parent_id
+        assert hits[0].score == pytest.approx(1, abs=1e-4)
+        assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
+        assert len(hits) == 3
+        assert reader.query(vector("blue car"), 0) == []
+        assert reader.query(vector("blue car") * 1000, 1)[0].score == pytest.approx(1, abs=1e-4)
+
+
+class KeywordConformance(ReaderConformance):
+    """For sinks whose reader answers `search`."""
+
+    def test_keyword_filters(self, reader: KeywordReader) -> None:
+        for filters, expected in FILTERED:
+            assert {hit.id for hit in reader.search("", 10, filters)} == ids(expected), filters
+            apples = {hit.id for hit in reader.search("apple", 10, filters)}
+            assert apples == ids(expected) & ids([0, 2]), filters
+
+    def test_the_best_match_comes_first(self, reader: KeywordReader) -> None:
+        hits = reader.search("blue car", 10)
+        assert hits[0].id == FAMILIES[3].documents[0].id
+        assert hits[0].parent_id == FAMILIES[3].parent_id
+        assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
+        assert reader.search("zebra", 10) == []
+        assert len(reader.search("red", 1)) == 1
+        assert reader.search("red", 0) == []
+
+    def test_nothing_typed_is_syntax(self, reader: KeywordReader) -> None:
+        for typed in (
+            '"',
+            '""',
+            '"red',
+            "(",
+            "red AND",
+            "NOT",
+            "*",
+            "red*",
+            "-",
+            "^",
+            "{",
+            "text:",
+            "\\",
+            "\0",
+            "%",
+            "'",
+        ):
+            for query in (typed, f"red {typed}", f"{typed}red", f"red {typed} apple"):
+                reader.search(query, 5)
+                reader.facets(query, ["tags"])
+        found = {hit.id for hit in reader.search("red ; DROP TABLE documents; --", 5)}
+        assert found == ids([1, 2]) | {ALL[0]}, "the words among the signs are searched for"
+
+    def test_facets_count_families(self, reader: KeywordReader) -> None:
+        found = reader.facets("apple", ["tags", "year", "content_truncated"])
+        assert found["tags"] == [FacetValue("fruit", 2), FacetValue("sweet", 1)]
+        assert found["year"] == [FacetValue(2001, 1)]
+        assert found["content_truncated"] == []
+        assert reader.facets("", ["content_truncated"]) == {"content_truncated": [FacetValue(True, 1)]}
+        one = reader.facets("", ["tags", "extension"], [Filter("tenant_key", any_of=(str(T1),))], limit=1)
+        assert one == {"tags": [FacetValue("fruit", 1)], "extension": [FacetValue("md", 2)]}
+        with pytest.raises(InvalidFilter):
+            reader.facets("", ["text"])

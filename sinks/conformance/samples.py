@@ -1,0 +1,113 @@
+"""Families to try a sink with, made as producers make them; and what a build must hold of them."""
+
+import hashlib
+import uuid
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from chunkbus.chunk import Record, new_chunk
+from sinks.document import Document, Family, Vectors
+from sinks.projection import PROJECTION_VERSION, project_family
+from sinks.sink import Build, Marker
+from sinks.vectors import unit
+
+DIMENSIONS = 8
+
+
+def marker(home_id: str = "home-a") -> Marker:
+    """A build nobody has had before: servers are shared by many tests."""
+    return Marker(home_id, f"b{uuid.uuid4().hex[:12]}", PROJECTION_VERSION)
+
+
+def vector(text: str, dimensions: int = DIMENSIONS) -> Vectors:
+    """A vector that depends on the text alone."""
+    seed = int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
+    return unit(np.random.default_rng(seed).standard_normal(dimensions).astype(np.float32))
+
+
+def records(source: str, texts: Sequence[str], /, *, version: str = "1", **fields: Any) -> list[Record]:
+    """The chunks of one source as a producer would write them; a new version gives all of them new ids."""
+    provenance = {
+        "source_uri": source,
+        "source_checksum": "sha256:" + hashlib.sha256(version.encode()).hexdigest(),
+        "parser": {"parser_name": "sample", "parser_version": "1"},
+        "canonicalizer": {"canonicalizer_name": "sample", "canonicalizer_version": "1"},
+        "inputs": [],
+    }
+    return [
+        new_chunk(
+            document_id=f"{fields.get('tenant_id', '')}:{source}@{version}",
+            text=text,
+            provenance=provenance,
+            span_key=index,
+            created_at="2024-05-01T00:00:00Z",
+            fields={"chunk_index": index, "chunk_count": len(texts), **fields},
+        )
+        for index, text in enumerate(texts)
+    ]
+
+
+def family(source: str, texts: Sequence[str], /, *, version: str = "1", **fields: Any) -> Family:
+    """A family of these texts with vectors."""
+    return with_vectors(project_family(records(source, texts, version=version, **fields)))
+
+
+def with_vectors(documents: Sequence[Document]) -> Family:
+    return Family(documents, np.stack([vector(document.text) for document in documents]))
+
+
+def held(build: Build, *, content: bool = False) -> list[tuple[str, ...]]:
+    """The hashes of all that a build holds, sorted."""
+    return sorted(stored.hashes() for stored in build.scan(content=content))
+
+
+def wanted(families: Iterable[Family]) -> list[tuple[str, ...]]:
+    """The hashes that a build of exactly these families has."""
+    return sorted(
+        (d.id, d.parent_id, d.family_hash, d.document_hash, d.text_hash) for one in families for d in one.documents
+    )
+
+
+AWKWARD = {
+    "empty": "",
+    "one character": "x",
+    "line ends": "first\n\nsecond\tthird",
+    "quotes": 'she said "it\'s" -- ; DROP TABLE documents; /* */ \\ \\n %s {} $parent_id',
+    "markup": "<script>alert(1)</script> &amp; <mark>x</mark>",
+    "emoji": "family \U0001f468\u200d\U0001f469\u200d\U0001f467 and flag \U0001f1eb\U0001f1f7",
+    "right to left": "مرحبا بالعالم שלום עולם",
+    "no spaces": "東京都庁の展望台は無料です。ภาษาไทยไม่มีช่องว่าง",
+    "decomposed": "cafe\u0301 naïve ﬁligree",
+    "separators": "a\u2028b\u2029c\u0085d\ufeffe",
+    "control": "nul\x00 bell\x07 escape\x1b[31m start\x02 end\x03",
+    "long": "word " * 60_000,
+    "long word": "w" * 100_000,
+}
+
+RICH: dict[str, Any] = {
+    "parent_id": "my own / parent",
+    "tenant_id": "Ténant",
+    "metadata": {
+        "title": "A title",
+        "authors": ["Ada", "Bob, Jr."],
+        "year": 1999,
+        "language": "fr",
+        "tags": ["x", "y z"],
+        "page_start": 3,
+        "page_end": 4,
+        "section": "1.2",
+        "headings": ["One", 'Two "quoted"'],
+    },
+    "source": {"path": "/data/folder/a.pdf", "mime_type": "application/pdf", "size_bytes": 2**40, "source_type": "pdf"},
+    "locator": {
+        "timestamp_start": 1.5,
+        "timestamp_end": 2,
+        "speaker": "S",
+        "slide_number": 0,
+        "sheet_name": "Übersicht",
+    },
+    "content_truncated": False,
+    "start_offset": {"segment_id": 1, "ordinal": 2, "byte_offset": 3},
+}

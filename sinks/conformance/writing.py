@@ -1,0 +1,301 @@
+"""The write side: replace, delete, flush, scan, marker, builds."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+
+from sinks.conformance.samples import (
+    AWKWARD,
+    DIMENSIONS,
+    RICH,
+    family,
+    held,
+    marker,
+    records,
+    vector,
+    wanted,
+    with_vectors,
+)
+from sinks.conformance.watch import Watch
+from sinks.document import Family
+from sinks.errors import BuildMissing
+from sinks.projection import project_family
+from sinks.sink import Build, Marker, Sink
+
+Connect = Callable[[], Sink]
+
+ALPHA = ["alpha one", "alpha two", "alpha three"]
+BETA = ["beta one", "beta two"]
+
+
+class SinkConformance:
+    """Inherit it and give the fixture `connect`."""
+
+    @pytest.fixture
+    def connect(self) -> Connect:
+        raise NotImplementedError(
+            "give a fixture `connect`: a function that opens the sink, always on the same storage"
+        )
+
+    @pytest.fixture
+    def sink(self, connect: Connect) -> Iterator[Sink]:
+        sink = connect()
+        yield sink
+        sink.close()
+
+    @pytest.fixture
+    def signed(self) -> Marker:
+        return marker()
+
+    @pytest.fixture
+    def build(self, sink: Sink, signed: Marker) -> Iterator[Build]:
+        """A new, empty build."""
+        build = sink.create(signed, DIMENSIONS)
+        yield build
+        build.close()
+        sink.drop(signed.build_id)
+
+    # --- builds and their marker ------------------------------------------------------------------------------
+
+    def test_a_new_build_is_empty_and_signed(self, sink: Sink, build: Build, signed: Marker) -> None:
+        assert (build.marker(), build.count(), held(build)) == (signed, 0, [])
+        assert signed.build_id in sink.builds()
+
+    def test_open_never_makes_a_build(self, sink: Sink) -> None:
+        nobody = marker().build_id
+        with pytest.raises(BuildMissing):
+            sink.open(nobody)
+        assert nobody not in sink.builds()
+
+    def test_create_leaves_what_is_there_alone(self, sink: Sink, build: Build, signed: Marker) -> None:
+        fill(build, [family("a", ALPHA)])
+        build.close()
+        again = sink.create(Marker("somebody else", signed.build_id, 99), DIMENSIONS)
+        assert (again.marker(), again.count()) == (signed, 3)
+        again.close()
+
+    def test_the_marker_is_stored_and_can_be_changed(self, connect: Connect, build: Build, signed: Marker) -> None:
+        adopted = Marker("home-b", signed.build_id, 7)
+        build.sign(adopted)
+        assert build.marker() == adopted
+        fill(build, [family("a", ALPHA)])
+        build.close()
+        other = connect()
+        again = other.open(signed.build_id)
+        assert (again.marker(), again.count()) == (adopted, 3)
+        again.close()
+        other.close()
+
+    def test_builds_are_apart_and_drop_removes_one(self, sink: Sink, build: Build, signed: Marker) -> None:
+        second = marker()
+        other = sink.create(second, DIMENSIONS)
+        fill(build, [family("a", ALPHA)])
+        fill(other, [family("a", BETA)])
+        assert held(build) == wanted([family("a", ALPHA)])
+        other.close()
+        sink.drop(second.build_id)
+        sink.drop(second.build_id)  # once more is no error
+        assert second.build_id not in sink.builds()
+        with pytest.raises(BuildMissing):
+            sink.open(second.build_id)
+        assert held(build) == wanted([family("a", ALPHA)])
+        fresh = sink.create(second, DIMENSIONS)
+        assert (fresh.count(), fresh.marker()) == (0, second), "a dropped build left something behind"
+        fresh.close()
+        sink.drop(second.build_id)
+
+    def test_flip_needs_a_build_that_is_there(self, sink: Sink, build: Build, signed: Marker) -> None:
+        with pytest.raises(BuildMissing):
+            sink.flip(None, marker().build_id)
+        sink.flip(None, signed.build_id)
+        sink.flip(None, signed.build_id)  # repeated after a crash
+
+    # --- what goes in is what is there ------------------------------------------------------------------------
+
+    def test_families_are_there_after_flush(self, connect: Connect, build: Build, signed: Marker) -> None:
+        families = [family("a", ALPHA), family("b", BETA, tenant_id="t1"), family("b", BETA, tenant_id="t2")]
+        build.replace(families)
+        assert build.flush() == []
+        assert held(build) == wanted(families)
+        assert held(build, content=True) == wanted(families), "what is stored is not what was sent"
+        assert build.count() == 7
+        build.close()
+        other = connect()
+        again = other.open(signed.build_id)
+        assert held(again) == wanted(families)
+        again.close()
+        other.close()
+
+    def test_documents_come_back_whole(self, sink: Sink, build: Build) -> None:
+        rich = family("folder/a.pdf", ALPHA, **RICH)
+        fill(build, [rich])
+        found = {stored.id: stored.document for stored in build.scan(content=True)}
+        assert found == {document.id: document for document in rich.documents}
+        if sink.wants_vectors:
+            for stored in build.scan(vectors=True):
+                assert stored.vector is not None
+                text = found[stored.id].text  # type: ignore[union-attr]
+                assert cosine(stored.vector, vector(text)) > 0.99999
+
+    def test_awkward_texts_come_back_as_they_are(self, build: Build) -> None:
+        families = [family(f"awkward/{name}", [text]) for name, text in AWKWARD.items()]
+        raw = [
+            with_vectors([msgspec.structs.replace(project_family(records("raw", ["x"]))[0], text=AWKWARD["control"])])
+        ]
+        fill(build, families + raw)
+        texts = {stored.id: stored.document.text for stored in build.scan(content=True) if stored.document}
+        for one in families + raw:
+            assert texts[one.documents[0].id] == one.documents[0].text
+        assert held(build) == wanted(families + raw)
+
+    def test_doing_it_again_changes_nothing(self, build: Build) -> None:
+        families = [family("a", ALPHA), family("b", BETA)]
+        fill(build, families)
+        fill(build, families)
+        assert held(build, content=True) == wanted(families)
+
+    def test_many_families_at_once(self, build: Build) -> None:
+        families = [family(f"many/{number}", [f"{number} one", f"{number} two"]) for number in range(700)]
+        fill(build, families)
+        assert held(build) == wanted(families)
+        edited = [family(f"many/{number}", [f"{number} new"], version="2") for number in range(700)]
+        fill(build, edited)
+        assert held(build) == wanted(edited)
+
+    # --- replacing: no orphan ---------------------------------------------------------------------------------
+
+    @pytest.mark.parametrize("version", ["1", "2"])
+    @pytest.mark.parametrize("texts", [["alpha one"], [*ALPHA, "alpha four"], ["other"] * 4, ALPHA[::-1]])
+    def test_a_replaced_family_leaves_nothing(self, build: Build, texts: list[str], version: str) -> None:
+        other = family("b", BETA)
+        fill(build, [family("a", ALPHA), other])
+        edited = family("a", texts, version=version)
+        fill(build, [edited])
+        assert held(build, content=True) == wanted([edited, other])
+
+    def test_an_edit_of_ids_alone_leaves_nothing(self, build: Build) -> None:
+        first, second = family("a", ALPHA, version="1"), family("a", ALPHA, version="2")
+        assert not {d.id for d in first.documents} & {d.id for d in second.documents}
+        fill(build, [first])
+        fill(build, [second])
+        assert held(build) == wanted([second])
+
+    def test_orphans_that_nobody_remembers_go_too(self, connect: Connect, build: Build, signed: Marker) -> None:
+        """Left by a run that was killed, or by somebody else: they are found by what the build holds."""
+        orphans = family("a", [f"orphan {number}" for number in range(30)], version="0")
+        with_another_hash = [msgspec.structs.replace(d, family_hash="f" * 64) for d in orphans.documents[:10]]
+        fill(build, [orphans, with_vectors(with_another_hash)])
+        build.close()
+        other = connect()
+        again = other.open(signed.build_id)
+        now = family("a", ALPHA)
+        fill(again, [now])
+        assert held(again) == wanted([now])
+        again.close()
+        other.close()
+
+    def test_files_that_swap_their_contents(self, build: Build) -> None:
+        fill(build, [family("a", ALPHA, version="1"), family("b", BETA, version="2")])
+        swapped = [family("a", BETA, version="2"), family("b", ALPHA, version="1")]
+        fill(build, swapped)
+        assert held(build) == wanted(swapped)
+
+    def test_an_id_that_moved_to_another_family_stays(self, build: Build) -> None:
+        old = family("old name", ALPHA)
+        fill(build, [old, family("b", BETA)])
+        moved = project_family(records("new name", ALPHA))
+        ids = [document.id for document in old.documents]
+        renamed = [msgspec.structs.replace(d, id=id, chunk_id=id) for d, id in zip(moved, ids, strict=True)]
+        fill(build, [with_vectors(renamed), family("old name", ["left behind"])])
+        assert held(build) == wanted([with_vectors(renamed), family("old name", ["left behind"]), family("b", BETA)])
+
+    def test_the_later_of_two_replacements_counts(self, build: Build) -> None:
+        first, second = family("a", ALPHA, version="1"), family("a", BETA, version="2")
+        build.replace([first])
+        build.replace([second])
+        build.flush()
+        assert held(build) == wanted([second])
+        build.replace([second, first])
+        build.flush()
+        assert held(build) == wanted([first])
+
+    # --- deleting ---------------------------------------------------------------------------------------------
+
+    def test_deleted_families_are_gone(self, build: Build) -> None:
+        families = [family(name, ALPHA) for name in "abcd"]
+        fill(build, families)
+        build.delete([families[0].parent_id, families[2].parent_id, "0" * 64])
+        build.delete([])
+        assert build.flush() == []
+        assert held(build) == wanted([families[1], families[3]])
+
+    def test_the_last_word_counts_between_flushes(self, build: Build) -> None:
+        one, two = family("a", ALPHA), family("b", BETA)
+        build.replace([one])
+        build.delete([one.parent_id])
+        build.delete([two.parent_id])
+        build.replace([two])
+        build.flush()
+        assert held(build) == wanted([two])
+
+    # --- refused documents ------------------------------------------------------------------------------------
+
+    @pytest.mark.parametrize("bad", ["nan", "infinite", "no vectors", "wrong length"])
+    def test_a_document_without_a_usable_vector_is_left_out_alone(self, sink: Sink, build: Build, bad: str) -> None:
+        before, others = family("a", ALPHA), [family(f"other {number}", BETA) for number in range(3)]
+        fill(build, [before])
+        spoilt, refused = spoil(family("a", ["alpha one", "edited", "alpha three"]), bad)
+        build.replace([others[0], spoilt, *others[1:]])
+        found = build.flush()
+        if not sink.wants_vectors:
+            assert found == []
+            assert held(build) == wanted([spoilt, *others])
+            return
+        assert {(one.id, one.parent_id) for one in found} == {(id, spoilt.parent_id) for id in refused}
+        assert all(one.reason for one in found)
+        assert held(build) == sorted(row for row in wanted([spoilt, *others]) if row[0] not in refused)
+        assert build.flush() == [], "a refused document is reported once"
+
+    # --- readers during a replacement -------------------------------------------------------------------------
+
+    def test_a_reader_never_finds_the_family_absent(self, connect: Connect, build: Build, signed: Marker) -> None:
+        fill(build, [family("other", BETA), family("a", ALPHA)])
+        sink: Any = connect()
+        if not hasattr(sink, "reader"):
+            pytest.skip("this sink is not read from")
+        watch = Watch(sink.reader(signed.build_id), family("a", ALPHA).parent_id, nearest=sink.wants_vectors)
+        watch.start()
+        try:
+            for round in range(2, 14):
+                texts = [f"round {round} chunk {number}" for number in range(1 + round % 4)]
+                watch.wait_for_more()
+                fill(build, [family("a", texts, version=str(round))])
+        finally:
+            watch.stop()
+        assert watch.absent == 0, f"absent in {watch.absent} of {watch.polls} polls"
+        assert watch.polls >= 12
+
+
+def fill(build: Build, families: list[Family]) -> None:
+    build.replace(families)
+    assert build.flush() == []
+
+
+def spoil(good: Family, how: str) -> tuple[Family, set[str]]:
+    """The family with something wrong about its vectors, and the ids that must be refused for it."""
+    everyone = {document.id for document in good.documents}
+    if how == "no vectors":
+        return Family(good.documents, None), everyone
+    if how == "wrong length":
+        return Family(good.documents, np.ones((len(good.documents), DIMENSIONS + 1), dtype=np.float32)), everyone
+    assert good.vectors is not None
+    vectors = good.vectors.copy()
+    vectors[1, 0] = np.nan if how == "nan" else np.inf
+    return Family(good.documents, vectors), {good.documents[1].id}
+
+
+def cosine(one: Any, other: Any) -> float:
+    return float(np.dot(one, other) / (np.linalg.norm(one) * np.linalg.norm(other)))

@@ -1,0 +1,402 @@
+"""The map from chunks to sink documents: a rule a field, in the order in which they are worked out.
+
+`docs/contract.md` prints it. `projection` applies it and adds what depends on the siblings.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+from chunkbus import identity
+from chunkbus.canonical import sha256_hex, text_hash
+from chunkbus.chunk import Record
+from sinks import names, values
+
+Read = Callable[[Any], Any]
+Values = dict[str, Any]
+
+_SINK_ID = re.compile(r"(?!h-)[A-Za-z0-9_-]{1,511}")
+
+
+@dataclass(frozen=True)
+class FieldRule:
+    """How one field of the document comes about.
+
+    `paths` are asked in order and `read` turns what is found into the field's value, or into None: next path.
+    Where no path answers, `derive` is given the chunk and the fields of the rules above.
+    """
+
+    name: str
+    meaning: str
+    paths: tuple[str, ...] = ()
+    read: Read = values.string
+    derive: Callable[[Record, Values], Any] | None = None
+    filter: Literal["", "equal", "range"] = ""
+
+    @cached_property
+    def _keys(self) -> tuple[tuple[str, ...], ...]:
+        return tuple(tuple(path.split(".")) for path in self.paths)
+
+    def value(self, record: Record, above: Values) -> Any:
+        for keys in self._keys:
+            found = _at(record, keys)
+            if found is not None:
+                value = self.read(found)
+                if value is not None:
+                    return value
+        return self.derive(record, above) if self.derive is not None else None
+
+
+def _at(record: Record, keys: tuple[str, ...]) -> Any:
+    found: Any = record
+    for key in keys:
+        if not isinstance(found, dict):
+            return None
+        found = found.get(key)
+    return found
+
+
+def sink_id(chunk_id: str) -> str:
+    """The id of a document in every sink: the `chunk_id` where every engine takes it, else `h-` and its sha256.
+
+    A `chunk_id` that begins with `h-` is hashed too, so that two chunks never get one id.
+    """
+    return chunk_id if _SINK_ID.fullmatch(chunk_id) else "h-" + sha256_hex(_clean(chunk_id).encode())
+
+
+def _clean(text: str) -> str:
+    return values.verbatim(text) or ""
+
+
+def _paths(name: str, *groups: str) -> tuple[str, ...]:
+    """`name` at the top level and in groups: `_paths("year", "metadata")` is `year`, `metadata.year`."""
+    return (name, *(f"{group}.{name}" for group in groups))
+
+
+def _parent(record: Record, _: Values) -> str:
+    return identity.family_key(_clean(identity.parent_id(record)), _tenant(record))
+
+
+def _tenant(record: Record) -> str | None:
+    tenant = identity.tenant_id(record)
+    return None if tenant is None else _clean(tenant)
+
+
+def _own_extension(_: Record, above: Values) -> str | None:
+    return names.extension_of(above["filename"]) if above["filename"] else None
+
+
+def _window_end(record: Record, _: Values) -> int | None:
+    for path in _paths("occurred_at_end_ms", "metadata", "span"):
+        moment = values.milliseconds(_at(record, tuple(path.split("."))))
+        if moment is not None:
+            return moment
+    return None
+
+
+PROJECTION: tuple[FieldRule, ...] = (
+    # --- identity ---------------------------------------------------------------------------------------------
+    FieldRule("chunk_id", "the chunk's own id", derive=lambda r, _: _clean(r["chunk_id"])),
+    FieldRule(
+        "id",
+        "`chunk_id` where it is 1 to 511 of A-Z a-z 0-9 _ - and does not begin with `h-`; else `h-` and its sha256",
+        derive=lambda r, _: sink_id(r["chunk_id"]),
+    ),
+    FieldRule(
+        "parent_id",
+        "the family key: `parent_id` of the chunk, else sha256 of its normalised source, else of its `document_id`; "
+        "hashed with the tenant where there is one",
+        derive=_parent,
+        filter="equal",
+    ),
+    FieldRule("document_id", "the version of the source", derive=lambda r, _: _clean(r["document_id"]), filter="equal"),
+    FieldRule("tenant_id", "`tenant_id` of the chunk or of its metadata", derive=lambda r, _: _tenant(r)),
+    FieldRule(
+        "tenant_key",
+        "sha256 of `tenant_id`: what searches are bound to",
+        derive=lambda _, above: identity.tenant_key(above["tenant_id"]),
+        filter="equal",
+    ),
+    FieldRule("schema_version", "the chunk's contract", ("schema_version",), filter="equal"),
+    FieldRule(
+        "chunk_index",
+        "place in the document from 0; where no path says it, the place in the family",
+        (*_paths("chunk_index", "metadata", "span"), *_paths("index", "metadata"), *_paths("ordinal", "metadata")),
+        values.count,
+        filter="range",
+    ),
+    FieldRule(
+        "chunk_count",
+        "chunks of the document; where no path says it, chunks of the family",
+        _paths("chunk_count", "metadata", "span"),
+        values.count,
+        filter="range",
+    ),
+    # --- what it says -----------------------------------------------------------------------------------------
+    FieldRule("text", "the text as it is", ("text",), values.verbatim, derive=lambda *_: ""),
+    FieldRule("text_hash", "`sha256:` and the hash of that text", derive=lambda _, above: text_hash(above["text"])),
+    FieldRule(
+        "title",
+        "title of the document",
+        ("title", "metadata.title", "content.title", "metadata.document_title", "source.title"),
+        values.line,
+    ),
+    FieldRule(
+        "headings",
+        "headings above the chunk, outermost first",
+        (
+            *_paths("headings", "metadata"),
+            *_paths("headings_path", "metadata", "span"),
+            *_paths("heading_path", "metadata"),
+            "span.headings",
+            "span.section",
+            "span.section_path",
+        ),
+        values.lines,
+    ),
+    FieldRule(
+        "language",
+        "language as the producer names it",
+        ("metadata.language", "content.language", "language", "metadata.lang"),
+        values.facet,
+        filter="equal",
+    ),
+    FieldRule(
+        "tags",
+        "labels, each once; one string is split at commas and semicolons",
+        ("tags", "metadata.tags", "content.tags", "metadata.keywords", "metadata.topics"),
+        values.labels,
+        filter="equal",
+    ),
+    FieldRule(
+        "authors",
+        "people, from strings or from objects with `name` or `given` and `family`",
+        ("authors", "metadata.authors", "metadata.author", "metadata.creator"),
+        values.names,
+        filter="equal",
+    ),
+    FieldRule(
+        "year",
+        "year of publication, from a number or the first four digits of a date",
+        (
+            *_paths("year", "metadata"),
+            "metadata.publication_year",
+            "metadata.publication_date",
+            "metadata.published_at",
+            "metadata.published",
+            "metadata.date",
+        ),
+        values.year,
+        filter="range",
+    ),
+    FieldRule(
+        "content_truncated",
+        "true where the producer says that text was cut",
+        (
+            "content_truncated",
+            "content.content_truncated",
+            "quality.is_truncated",
+            "quality.content_truncated",
+            "metadata.content_truncated",
+        ),
+        values.boolean,
+        filter="equal",
+    ),
+    FieldRule(
+        "token_count",
+        "tokens as the chunker counted them",
+        (*_paths("token_count", "tokens", "metadata"), "tokens.count", "tokens.total", "tokens"),
+        values.count,
+    ),
+    # --- where it comes from ----------------------------------------------------------------------------------
+    FieldRule(
+        "source_uri",
+        "name of the source, as identity takes it; else whatever names it",
+        (
+            "provenance.source_uri",
+            "provenance.source_ref",
+            "source.source_uri",
+            "source.source_ref",
+            "source.path",
+            "source_uri",
+            "source_ref",
+            "metadata.source_uri",
+            "metadata.source",
+        ),
+    ),
+    FieldRule(
+        "path",
+        "path of the file; else `source_uri` where that is a path or a file: URL",
+        ("source.path", *_paths("path", "metadata"), "metadata.file_path"),
+        derive=lambda _, above: names.path_of(above["source_uri"]) if above["source_uri"] else None,
+    ),
+    FieldRule(
+        "filename",
+        "name of the file; else the last part of `path`, or of the URL",
+        ("source.filename", *_paths("filename", "metadata"), "metadata.file_name"),
+        values.line,
+        derive=lambda _, above: values.line(names.filename_of(above["path"], above["source_uri"])),
+    ),
+    FieldRule(
+        "extension",
+        "lower case, without the dot; else the ending of `filename`",
+        ("source.extension", *_paths("extension", "metadata")),
+        values.extension,
+        derive=_own_extension,
+        filter="equal",
+    ),
+    FieldRule(
+        "source_folder",
+        "the folder, for facets: at most 468 bytes, cut between characters; else the folder of `path`",
+        (
+            "source.source_folder",
+            "source.folder",
+            *_paths("source_folder", "metadata"),
+            "metadata.folder",
+        ),
+        values.facet,
+        derive=lambda _, above: values.facet(names.folder_of(above["path"])) if above["path"] else None,
+        filter="equal",
+    ),
+    FieldRule(
+        "source_type",
+        "kind of source as the producer names it",
+        ("source.source_type", "source.type", *_paths("source_type", "metadata", "provenance")),
+        values.facet,
+        filter="equal",
+    ),
+    FieldRule(
+        "file_type",
+        "kind of file; else `extension`",
+        ("source.file_type", *_paths("file_type", "metadata")),
+        values.facet,
+        derive=lambda _, above: above["extension"],
+        filter="equal",
+    ),
+    FieldRule(
+        "mime_type",
+        "media type",
+        ("source.mime_type", *_paths("mime_type", "metadata"), "source.content_type", "metadata.content_type"),
+        values.facet,
+        filter="equal",
+    ),
+    FieldRule(
+        "size_bytes",
+        "size of the file",
+        ("source.size_bytes", *_paths("size_bytes", "metadata"), "metadata.file_size"),
+        values.count,
+        filter="range",
+    ),
+    FieldRule(
+        "modified_at_epoch",
+        "last change of the source in UTC seconds; of recorded events the end of their window, `occurred_at_end_ms`",
+        (
+            "source.modified_at_epoch",
+            "source.modified_at",
+            *_paths("modified_at_epoch", "metadata"),
+            *_paths("modified_at", "metadata"),
+            "metadata.last_modified",
+            "metadata.modified",
+        ),
+        values.epoch,
+        derive=_window_end,
+        filter="range",
+    ),
+    # --- where in it ------------------------------------------------------------------------------------------
+    FieldRule(
+        "page_start",
+        "first page",
+        (
+            "span.pages.page_start",
+            "span.page_start",
+            "span.pages",
+            "locator.page_start",
+            "locator.page_number",
+            *_paths("page_start", "metadata"),
+            *_paths("page_number", "metadata"),
+        ),
+        values.first_count,
+        filter="range",
+    ),
+    FieldRule(
+        "page_end",
+        "last page; else the first",
+        (
+            "span.pages.page_end",
+            "span.page_end",
+            "span.pages",
+            "locator.page_end",
+            *_paths("page_end", "metadata"),
+        ),
+        values.last_count,
+        derive=lambda _, above: above["page_start"],
+        filter="range",
+    ),
+    FieldRule(
+        "slide_number", "slide", ("locator.slide_number", "span.slide_number", "metadata.slide_number"), values.count
+    ),
+    FieldRule("sheet_name", "sheet", ("locator.sheet_name", "span.sheet_name", "metadata.sheet_name"), values.line),
+    FieldRule(
+        "timestamp_start",
+        "seconds from the beginning of a recording",
+        ("locator.timestamp_start", "span.timestamp_start", "metadata.timestamp_start"),
+        values.seconds,
+    ),
+    FieldRule(
+        "timestamp_end",
+        "seconds from the beginning of a recording",
+        ("locator.timestamp_end", "span.timestamp_end", "metadata.timestamp_end"),
+        values.seconds,
+    ),
+    FieldRule("speaker", "who speaks", ("locator.speaker", "span.speaker", "metadata.speaker"), values.line),
+    FieldRule(
+        "section",
+        "path through the document to the chunk, for people",
+        (*_paths("chunk_path", "metadata", "span"), "span.section", "span.section_path", "metadata.section"),
+        values.chain,
+    ),
+    FieldRule(
+        "anchor",
+        "id of the element in the source (TEI, HTML)",
+        ("span.tei", "span.anchor", "locator.anchor", "metadata.anchor"),
+        values.anchor,
+    ),
+    FieldRule(
+        "char_start",
+        "first character in the canonical text stream",
+        ("span.char_range.char_start", "span.char_start", "span.char_range", *_paths("char_start", "metadata")),
+        values.first_count,
+    ),
+    FieldRule(
+        "char_end",
+        "character after the last one",
+        ("span.char_range.char_end", "span.char_end", "span.char_range", *_paths("char_end", "metadata")),
+        values.last_count,
+    ),
+    FieldRule(
+        "start_offset",
+        "first place in an append log as `segment/ordinal/byte`",
+        _paths("start_offset", "span", "locator", "metadata"),
+        values.offset,
+    ),
+    FieldRule(
+        "end_offset",
+        "last place in an append log as `segment/ordinal/byte`",
+        _paths("end_offset", "span", "locator", "metadata"),
+        values.offset,
+    ),
+    # --- added by project_family ------------------------------------------------------------------------------
+    FieldRule("previous_id", "`id` of the chunk before, in the order of `chunk_index`"),
+    FieldRule("next_id", "`id` of the chunk after, in the order of `chunk_index`"),
+    FieldRule("document_hash", "hash of what the document says: without ids, hashes and whatever is absent"),
+    FieldRule(
+        "family_hash",
+        "hash of `parent_id` and the sorted ids, document ids and document hashes of the family",
+        filter="equal",
+    ),
+)
+
+FILTERS: Mapping[str, str] = {rule.name: rule.filter for rule in PROJECTION if rule.filter}
+"""Fields that readers can filter by: `equal` by value, `range` by value and by bounds."""

@@ -1,0 +1,95 @@
+"""Searching a keyword build: BM25 over words, trigrams for scripts without spaces, facets and snippets."""
+
+import sqlite3
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from sinks.document import Document
+from sinks.errors import InvalidFilter
+from sinks.fields import FILTERS
+from sinks.fts import query as query_
+from sinks.fts import schema
+from sinks.fts.search import Search
+from sinks.reader import FacetValue, Filter, Hit
+from sinks.sink import Marker
+
+_KEYS = 500
+
+
+def read_marker(connection: sqlite3.Connection) -> Marker | None:
+    row = connection.execute("SELECT home_id, build_id, projection_version FROM marker").fetchone()
+    return None if row is None else Marker(*row)
+
+
+class FtsReader:
+    """Each thread reads through a connection of its own, and each answer is taken from one state of the index."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._local = threading.local()
+        self._opened: list[sqlite3.Connection] = []
+        self._lock = threading.Lock()
+        with self._snapshot():
+            pass  # so that a missing or damaged build is said now
+
+    def marker(self) -> Marker | None:
+        with self._snapshot() as connection:
+            return read_marker(connection)
+
+    def search(self, query: str, limit: int = 10, filters: Sequence[Filter] = ()) -> list[Hit]:
+        if limit <= 0:
+            return []
+        with self._snapshot() as connection:
+            search = Search(connection, filters)
+            if not query.strip():
+                return search.everything(limit)
+            return search.best(query_.parse(query), limit)
+
+    def facets(
+        self, query: str, fields: Sequence[str], filters: Sequence[Filter] = (), limit: int = 100
+    ) -> dict[str, list[FacetValue]]:
+        unknown = [field for field in fields if field not in FILTERS]
+        if unknown:
+            raise InvalidFilter(f"no facets of {', '.join(unknown)}; these have: {', '.join(sorted(FILTERS))}")
+        with self._snapshot() as connection:
+            search = Search(connection, filters)
+            found = search.found(query_.parse(query)) if query.strip() else ("1", [])
+            return {field: search.facet(field, found, limit) for field in fields}
+
+    def get(self, ids: Sequence[str]) -> list[Document]:
+        rows: dict[str, sqlite3.Row] = {}
+        with self._snapshot() as connection:
+            for start in range(0, len(ids), _KEYS):
+                some = list(ids[start : start + _KEYS])
+                marks = ", ".join("?" * len(some))
+                for row in connection.execute(f"SELECT * FROM documents WHERE id IN ({marks})", some):
+                    rows[row["id"]] = row
+        return [Document.from_fields(schema.fields_of(rows[id])) for id in ids if id in rows]
+
+    def refresh(self) -> None:
+        """Nothing to do: every answer is taken from the newest state."""
+
+    def close(self) -> None:
+        with self._lock:
+            for connection in self._opened:
+                connection.close()
+            self._opened.clear()
+            self._local = threading.local()
+
+    @contextmanager
+    def _snapshot(self) -> Iterator[sqlite3.Connection]:
+        connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
+        if connection is None:
+            connection = schema.connect(self._path)
+            connection.execute("PRAGMA query_only = ON")
+            self._local.connection = connection
+            with self._lock:
+                self._opened.append(connection)
+        with schema.translated(self._path):
+            connection.execute("BEGIN")
+            try:
+                yield connection
+            finally:
+                connection.execute("COMMIT")

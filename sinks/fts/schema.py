@@ -1,0 +1,170 @@
+"""The tables of a keyword build: one SQLite file that any SQLite tool can read.
+
+    documents            one row a document, a column a field (lists as JSON), and `spaceless`
+    documents_fts        FTS5 over the searched columns: words, stemmed (porter, unicode61)
+    documents_trigrams   FTS5 over every three characters of the rows that hold a script without spaces
+    documents_terms      what trigrams there are
+    marker               whose build it is
+
+Both indexes keep no text of their own and follow `documents` by triggers.
+"""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, get_args, get_type_hints
+
+import orjson
+import sqlite_utils
+
+from sinks.document import FIELDS, LISTS, Document
+from sinks.errors import BuildBroken, BuildMissing, Refused, Transient, WrongShape
+
+LAYOUT = 1  # PRAGMA user_version
+
+# In the order of meilisearch-settings.json; a word in a title says more than one in the text.
+WEIGHTS = {
+    "title": 8.0,
+    "headings": 4.0,
+    "text": 1.0,
+    "filename": 4.0,
+    "authors": 2.0,
+    "tags": 3.0,
+    "source_folder": 1.0,
+    "document_id": 1.0,
+}
+SEARCHED = tuple(WEIGHTS)
+TEXT_COLUMN = SEARCHED.index("text")
+
+_TYPES: dict[type, type] = {str: str, int: int, float: float, bool: int, tuple: str}
+
+
+def _column_types() -> dict[str, type]:
+    """SQLite's type for each field; the text last, for SQLite walks past all that stands before a column."""
+    types: dict[str, type] = {}
+    for name, hint in get_type_hints(Document).items():
+        plain = next((part for part in get_args(hint) if part in _TYPES), hint)
+        types[name] = _TYPES.get(plain, str)
+    types["spaceless"] = int
+    types["text"] = types.pop("text")
+    return types
+
+
+COLUMN_TYPES = _column_types()
+BOOLEANS = frozenset(name for name, hint in get_type_hints(Document).items() if bool in get_args(hint))
+
+
+def lay_out(path: Path) -> None:
+    """Make an empty build in a file that is not there yet."""
+    connection = connect(path, "rwc")
+    try:
+        connection.execute("PRAGMA journal_mode = WAL")  # readers go on while it is written
+        database = sqlite_utils.Database(connection)
+        documents = database.table("documents")
+        documents.create({"row": int, **COLUMN_TYPES}, pk="row", not_null={"id", "parent_id", "family_hash"})
+        documents.create_index(["id"], unique=True)
+        documents.create_index(["parent_id", "family_hash"])
+        documents.enable_fts(SEARCHED, tokenize="porter unicode61 remove_diacritics 2")
+        weights = ", ".join(map(str, WEIGHTS.values()))
+        connection.execute("INSERT INTO documents_fts(documents_fts, rank) VALUES ('rank', ?)", [f"bm25({weights})"])
+        columns = ", ".join(SEARCHED)
+        connection.execute(
+            f"CREATE VIRTUAL TABLE documents_trigrams USING fts5({columns}, content=documents, tokenize='trigram')"
+        )
+        connection.execute(
+            "INSERT INTO documents_trigrams(documents_trigrams, rank) VALUES ('rank', ?)", [f"bm25({weights})"]
+        )
+        connection.execute("CREATE VIRTUAL TABLE documents_terms USING fts5vocab(documents_trigrams, row)")
+        for statement in _triggers():
+            connection.execute(statement)
+        database.table("marker").create({"home_id": str, "build_id": str, "projection_version": int})
+        connection.execute(f"PRAGMA user_version = {LAYOUT}")
+    finally:
+        connection.close()
+
+
+def _triggers() -> Iterator[str]:
+    columns = ", ".join(SEARCHED)
+    changed = " OR ".join(f"old.{name} IS NOT new.{name}" for name in SEARCHED)
+
+    def values(table: str, row: str) -> str:
+        # Two line ends after every column: so each character of it begins a trigram, and short words can be found.
+        end = " || char(10, 10)" if table == "documents_trigrams" else ""
+        return ", ".join(f"{row}.{name}{end}" for name in SEARCHED)
+
+    for table, condition in (("documents_fts", "1"), ("documents_trigrams", "{row}.spaceless")):
+
+        def insert(table: str = table) -> str:
+            return f"INSERT INTO {table}(rowid, {columns}) VALUES (new.row, {values(table, 'new')});"
+
+        def delete(table: str = table) -> str:
+            return f"INSERT INTO {table}({table}, rowid, {columns}) VALUES ('delete', old.row, {values(table, 'old')});"
+
+        old, new = condition.format(row="old"), condition.format(row="new")
+        yield f"CREATE TRIGGER {table}_insert AFTER INSERT ON documents WHEN {new} BEGIN {insert()} END"
+        yield f"CREATE TRIGGER {table}_delete AFTER DELETE ON documents WHEN {old} BEGIN {delete()} END"
+        differs = f"({changed} OR old.spaceless IS NOT new.spaceless)"
+        yield f"CREATE TRIGGER {table}_before BEFORE UPDATE ON documents WHEN {old} AND {differs} BEGIN {delete()} END"
+        yield f"CREATE TRIGGER {table}_after AFTER UPDATE ON documents WHEN {new} AND {differs} BEGIN {insert()} END"
+
+
+def connect(path: Path, mode: str = "rw") -> sqlite3.Connection:
+    """Open the file; `rw` never makes one. Transactions are begun and ended by hand."""
+    if mode == "rw" and not path.is_file():
+        raise BuildMissing(f"there is no keyword index at {path}: run a rebuild")
+    with translated(path):
+        connection = sqlite3.connect(
+            f"{path.absolute().as_uri()}?mode={mode}",
+            uri=True,
+            isolation_level=None,
+            check_same_thread=False,
+            timeout=30,
+        )
+        try:
+            connection.row_factory = sqlite3.Row
+            if mode == "rw":
+                _check_layout(connection, path)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+
+def _check_layout(connection: sqlite3.Connection, path: Path) -> None:
+    layout = connection.execute("PRAGMA user_version").fetchone()[0]
+    if layout != LAYOUT:
+        raise WrongShape(f"{path} has layout {layout}, this version of chunksink knows {LAYOUT}: rebuild it")
+
+
+@contextmanager
+def translated(path: Path) -> Iterator[None]:
+    """SQLite's errors as ours, once."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            raise Transient(f"{path} is locked: another process is writing it. Wait for that or end it") from error
+        if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
+            raise Transient(f"{path} cannot be written ({error}): make room on that disk and run again") from error
+        if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH):
+            raise Refused(f"{path} may not be opened or written ({error}): correct its permissions") from error
+        if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+            raise BuildBroken(f"{path} is damaged ({error}): rebuild it, nothing is lost") from error
+        raise
+
+
+def fields_of(row: sqlite3.Row) -> dict[str, Any]:
+    """The fields of a document as its row holds them."""
+    fields: dict[str, Any] = {}
+    for name in FIELDS:
+        value = row[name]
+        if value is None:
+            continue
+        if name in LISTS:
+            value = orjson.loads(value)
+        elif name in BOOLEANS:
+            value = bool(value)
+        fields[name] = value
+    return fields

@@ -1,0 +1,221 @@
+"""The embedded keyword sink: SQLite FTS5, one file a build, no server. Readers go on while it is written (WAL)."""
+
+import os
+import shutil
+import sqlite3
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from chunkbus.canonical import text_hash
+from sinks import places
+from sinks.document import FIELDS, LISTS, Document, Family, document_hash
+from sinks.errors import BuildMissing
+from sinks.fts import schema
+from sinks.fts.query import is_spaceless
+from sinks.fts.reader import FtsReader, read_marker
+from sinks.sink import Marker, RefusedDocument, Stored
+
+FILE = "fts.db"
+_PAGE = 2000
+_KEYS = 400  # families in one statement
+
+_COLUMNS = tuple(schema.COLUMN_TYPES)
+_UPSERT = (
+    f"INSERT INTO documents ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))}) "
+    f"ON CONFLICT(id) DO UPDATE SET {', '.join(f'{c} = excluded.{c}' for c in _COLUMNS if c != 'id')}"
+)
+_HASHES = "id, parent_id, family_hash, document_hash, text_hash"
+# What a single document can do to a statement; anything else is a bug.
+_UNUSABLE = (UnicodeEncodeError, OverflowError, sqlite3.DataError)
+
+
+class FtsSink:
+    """Keyword builds below a folder."""
+
+    name = "fts"
+    wants_vectors = False
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    def create(self, marker: Marker, dimensions: int | None = None) -> "FtsBuild":
+        folder = places.folder(self._root, marker.build_id)
+        if not folder.is_dir():
+            self._root.mkdir(parents=True, exist_ok=True)
+            # Made aside and renamed when it is whole and signed: no half build has a name.
+            aside = self._root / f".{marker.build_id}.{uuid.uuid4().hex}"
+            aside.mkdir()
+            try:
+                with schema.translated(aside):
+                    schema.lay_out(aside / FILE)
+                with FtsBuild(aside / FILE) as build:
+                    build.sign(marker)
+                aside.rename(folder)
+            except BaseException:
+                shutil.rmtree(aside, ignore_errors=True)
+                raise
+            _sync_folder(self._root)
+        build = self.open(marker.build_id)
+        if build.marker() is None:
+            build.sign(marker)
+        return build
+
+    def open(self, build_id: str) -> "FtsBuild":
+        return FtsBuild(places.existing(self._root, build_id) / FILE)
+
+    def reader(self, build_id: str) -> FtsReader:
+        return FtsReader(places.existing(self._root, build_id) / FILE)
+
+    def builds(self) -> list[str]:
+        return places.listing(self._root)
+
+    def flip(self, old: str | None, new: str) -> None:
+        if new not in self.builds():
+            raise BuildMissing(f"there is no keyword build {new} below {self._root}: run a rebuild")
+
+    def drop(self, build_id: str) -> None:
+        places.remove(self._root, build_id)
+
+    def close(self) -> None:
+        pass
+
+
+class FtsBuild:
+    """A replacement is one transaction: readers see the old family, then the new one, never both and never none."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._connection = schema.connect(path)
+        # Full: a commit is on the disk before it returns, so that there is nothing left for flush to do.
+        self._connection.execute("PRAGMA synchronous = FULL")
+        self._refused: list[RefusedDocument] = []
+
+    def __enter__(self) -> "FtsBuild":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def marker(self) -> Marker | None:
+        with schema.translated(self._path):
+            return read_marker(self._connection)
+
+    def sign(self, marker: Marker) -> None:
+        with self._transaction() as connection:
+            connection.execute("DELETE FROM marker")
+            connection.execute(
+                "INSERT INTO marker (home_id, build_id, projection_version) VALUES (?, ?, ?)",
+                [marker.home_id, marker.build_id, marker.projection_version],
+            )
+
+    def count(self) -> int:
+        with schema.translated(self._path):
+            return int(self._connection.execute("SELECT count(*) FROM documents").fetchone()[0])
+
+    def replace(self, families: Sequence[Family]) -> None:
+        last = {family.parent_id: family for family in families}
+        refused: list[RefusedDocument] = []
+        with self._transaction() as connection:
+            documents = [document for family in last.values() for document in family.documents]
+            connection.execute("SAVEPOINT batch")
+            try:
+                connection.executemany(_UPSERT, map(_row, documents))
+            except _UNUSABLE:
+                connection.execute("ROLLBACK TO batch")
+                refused = self._one_by_one(documents)
+            for some in _slices(list(last.values()), _KEYS):
+                keys = [family.parent_id for family in some]
+                hashes = [family.family_hash for family in some]
+                marks = ", ".join("?" * len(some))
+                connection.execute(
+                    f"DELETE FROM documents WHERE parent_id IN ({marks}) AND family_hash NOT IN ({marks})",
+                    keys + hashes,
+                )
+        self._refused += refused
+
+    def delete(self, parent_ids: Sequence[str]) -> None:
+        with self._transaction() as connection:
+            for some in _slices(parent_ids, _KEYS):
+                connection.execute(f"DELETE FROM documents WHERE parent_id IN ({', '.join('?' * len(some))})", some)
+
+    def flush(self) -> list[RefusedDocument]:
+        refused, self._refused = self._refused, []
+        return refused
+
+    def scan(self, *, content: bool = False, vectors: bool = False) -> Iterator[Stored]:
+        columns = ", ".join(FIELDS) if content else _HASHES
+        statement = f"SELECT row, {columns} FROM documents WHERE row > ? ORDER BY row LIMIT {_PAGE}"
+        last = -1
+        while True:
+            with schema.translated(self._path):
+                page = self._connection.execute(statement, [last]).fetchall()
+            for row in page:
+                yield _stored(row, content)
+            if len(page) < _PAGE:
+                return
+            last = page[-1]["row"]
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def _one_by_one(self, documents: Sequence[Document]) -> list[RefusedDocument]:
+        refused = []
+        for document in documents:
+            try:
+                self._connection.execute(_UPSERT, _row(document))
+            except _UNUSABLE as error:
+                refused.append(RefusedDocument(document.id, document.parent_id, f"SQLite cannot store it: {error}"))
+        return refused
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        """Everything or nothing, and on the disk when it ends."""
+        with schema.translated(self._path):
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._connection
+                self._connection.execute("COMMIT")
+            except BaseException:
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+                raise
+
+
+def _row(document: Document) -> list[Any]:
+    fields = document.fields()
+    for name in LISTS:
+        if name in fields:
+            fields[name] = orjson.dumps(fields[name]).decode()
+    fields["spaceless"] = any(is_spaceless(fields[name]) for name in schema.SEARCHED if name in fields)
+    return [fields.get(column) for column in _COLUMNS]
+
+
+def _stored(row: sqlite3.Row, content: bool) -> Stored:
+    document = Document.from_fields(schema.fields_of(row)) if content else None
+    return Stored(
+        id=row["id"],
+        parent_id=row["parent_id"],
+        family_hash=row["family_hash"],
+        document_hash=document_hash(document.fields()) if document else row["document_hash"] or "",
+        text_hash=text_hash(document.text) if document else row["text_hash"] or "",
+        document=document,
+    )
+
+
+def _slices(items: Sequence[Any], size: int) -> Iterator[list[Any]]:
+    for start in range(0, len(items), size):
+        yield list(items[start : start + size])
+
+
+def _sync_folder(path: Path) -> None:
+    """Make a rename in this folder survive a loss of power."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

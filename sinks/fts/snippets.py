@@ -1,0 +1,39 @@
+"""Snippets as plain pieces with a mark, never as markup: whoever shows them escapes them."""
+
+import re
+from collections.abc import Sequence
+
+from sinks.fts.schema import TEXT_COLUMN
+from sinks.reader import Piece
+
+# Control characters as marks: canonical text has none. Where a text has them all the same, a piece is marked wrongly.
+_OPEN, _CLOSE = "\x02", "\x03"
+_WORDS = 40
+_AROUND = 90  # characters before and after, where words cannot be counted
+
+CALL = f"snippet(documents_fts, {TEXT_COLUMN}, char(2), char(3), '…', {_WORDS})"
+
+
+def pieces(marked: str | None) -> tuple[Piece, ...]:
+    """What FTS5's snippet() gave, taken apart."""
+    found = []
+    for part in re.split(f"(?={_OPEN})|(?<={_CLOSE})", marked or ""):
+        text = part.replace(_OPEN, "").replace(_CLOSE, "")
+        if text:
+            found.append(Piece(text, part.startswith(_OPEN)))
+    return tuple(found)
+
+
+def around(text: str, needles: Sequence[str]) -> tuple[Piece, ...]:
+    """The surroundings of the first needle in the text that has one, with every needle marked; else its beginning."""
+    by_length = sorted((needle for needle in needles if needle), key=len, reverse=True)
+    first = next((at for needle in by_length if (at := text.find(needle)) >= 0), 0)
+    start, end = max(0, first - _AROUND), min(len(text), first + _AROUND)
+    window = text[start:end]
+    parts = re.split(f"({'|'.join(map(re.escape, by_length))})", window) if by_length else [window]
+    found = [Piece(part, position % 2 == 1) for position, part in enumerate(parts) if part]
+    if start:
+        found.insert(0, Piece("…"))
+    if end < len(text):
+        found.append(Piece("…"))
+    return tuple(found)

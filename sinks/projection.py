@@ -1,0 +1,53 @@
+"""The projection: from the chunks of a family, as their producer wrote them, to the documents that every sink stores.
+
+A value that cannot be read is skipped and the next path asked; nothing is invented, and nothing is raised for chunks
+that have the contract's required fields.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+from chunkbus.chunk import Record
+from sinks.document import Document, document_hash, family_hash
+from sinks.fields import PROJECTION, Values
+
+PROJECTION_VERSION = 1
+"""Part of a build's marker: a build of another version is filled anew. Raise it with every change of meaning."""
+
+
+def project_family(records: Iterable[Record]) -> list[Document]:
+    """The documents of one family, in order, with their neighbours and hashes. The order of the records is nothing."""
+    members = sorted((_project(record) for record in records), key=_place)
+    for position, fields in enumerate(members):
+        if fields["chunk_index"] is None:
+            fields["chunk_index"] = position
+        if fields["chunk_count"] is None:
+            fields["chunk_count"] = len(members)
+        fields["previous_id"] = members[position - 1]["id"] if position else None
+        fields["next_id"] = members[position + 1]["id"] if position + 1 < len(members) else None
+        fields["document_hash"] = document_hash(_said(fields))
+    if not members:
+        return []
+    parents = sorted({fields["parent_id"] for fields in members})
+    if len(parents) != 1:
+        raise ValueError(f"chunks of {len(parents)} families where one was expected: {', '.join(parents[:3])}")
+    family = family_hash(parents[0], [(f["id"], f["document_id"], f["document_hash"]) for f in members])
+    return [Document(**_said(fields), family_hash=family) for fields in members]
+
+
+def _project(record: Record) -> Values:
+    fields: Values = {}
+    for rule in PROJECTION:
+        fields[rule.name] = rule.value(record, fields)
+    del fields["family_hash"]
+    return fields
+
+
+def _said(fields: Values) -> Values:
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _place(fields: Values) -> tuple[Any, ...]:
+    """Order in a family: by index, those without one last, by where they lie; the id makes it total."""
+    keys = (fields["chunk_index"], fields["page_start"], fields["char_start"])
+    return (*((key is None, key or 0) for key in keys), fields["id"])

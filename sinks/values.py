@@ -1,0 +1,189 @@
+"""How values found in a chunk are read. Each reader returns None for what it cannot use; none of them raises.
+
+So a field of the wrong type is as good as an absent one, and the projection asks the next path.
+"""
+
+import math
+import re
+import unicodedata
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+FACET_BYTES = 468  # Meilisearch cuts filterable values here, but not what they are compared with
+
+_LARGEST_EXACT_INTEGER = 2**53 - 1  # what JSON carries between languages, and every engine keeps
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_LABEL_ENDS = re.compile("[,;\n]")
+_YEAR = re.compile(r"\s*(\d{4})(?!\d)")
+
+
+def verbatim(value: Any) -> str | None:
+    """A string as it is; lone surrogates, which UTF-8 cannot carry, become U+FFFD."""
+    if not isinstance(value, str):
+        return None
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return value
+
+
+def string(value: Any) -> str | None:
+    """A string that says something, without white space around it."""
+    text = verbatim(value)
+    return (text.strip() or None) if text is not None else None
+
+
+def line(value: Any) -> str | None:
+    """A string on one line."""
+    text = string(value)
+    return " ".join(text.split()) or None if text is not None else None
+
+
+def facet(value: Any) -> str | None:
+    """A string on one line that every engine can filter by: at most 468 bytes, cut between characters."""
+    text = line(value)
+    if text is None or max(_sizes(text)) <= FACET_BYTES:
+        return text
+    size = folded = 0
+    for position, character in enumerate(text):
+        more = _sizes(character)
+        size, folded = size + more[0], folded + more[1]
+        if max(size, folded) > FACET_BYTES:
+            return text[:position].rstrip() or None
+    return text
+
+
+def _sizes(text: str) -> tuple[int, int]:
+    """Bytes of a string, and of the decomposed, folded form that Meilisearch measures: up to 3 times for Hangul."""
+    if text.isascii():
+        return len(text), len(text)
+    return len(text.encode()), len(unicodedata.normalize("NFKD", text).lower().encode())
+
+
+def integer(value: Any) -> int | None:
+    """A whole number that survives JSON; 3.0 is one, true is not."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int) or abs(value) > _LARGEST_EXACT_INTEGER:
+        return None
+    return value
+
+
+def count(value: Any) -> int | None:
+    """A whole number from 0."""
+    number = integer(value)
+    return number if number is not None and number >= 0 else None
+
+
+def first_count(value: Any) -> int | None:
+    """A count, or the first one of a list: `[3, 5]` as a range of pages."""
+    return count(value[0]) if isinstance(value, list) and value else count(value)
+
+
+def last_count(value: Any) -> int | None:
+    return count(value[-1]) if isinstance(value, list) and value else count(value)
+
+
+def seconds(value: Any) -> float | None:
+    """A finite number from 0, as a float."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or abs(value) > _LARGEST_EXACT_INTEGER:
+        return None
+    return float(value) if math.isfinite(value) and value >= 0 else None
+
+
+def boolean(value: Any) -> bool | None:
+    return value if isinstance(value, bool) else None
+
+
+def lines(value: Any) -> tuple[str, ...] | None:
+    """A list of strings, or one string, as lines; members of another type are left out."""
+    members = value if isinstance(value, list | tuple) else [value]
+    return tuple(text for text in map(line, members) if text is not None) or None
+
+
+def labels(value: Any) -> tuple[str, ...] | None:
+    """A list of strings, or one string with commas or semicolons between them; each once, in order."""
+    members = _LABEL_ENDS.split(value) if isinstance(value, str) else value
+    if not isinstance(members, list | tuple):
+        return None
+    return tuple(dict.fromkeys(text for text in map(facet, members) if text is not None)) or None
+
+
+def names(value: Any) -> tuple[str, ...] | None:
+    """People: one string, or a list of strings or objects that hold `name`, or `given`/`family` and their like.
+
+    One string stays one name: "Doe, Jane" is a single person.
+    """
+    members = value if isinstance(value, list | tuple) else [value]
+    return tuple(dict.fromkeys(text for text in map(_name, members) if text is not None)) or None
+
+
+def _name(person: Any) -> str | None:
+    if not isinstance(person, dict):
+        return facet(person)
+    for field in ("name", "full_name", "display_name"):
+        whole = facet(person.get(field))
+        if whole is not None:
+            return whole
+    given = line(person.get("given")) or line(person.get("first_name")) or line(person.get("forename"))
+    family = line(person.get("family")) or line(person.get("last_name")) or line(person.get("surname"))
+    return facet(" ".join(part for part in (given, family) if part))
+
+
+def epoch(value: Any) -> int | None:
+    """Whole UTC seconds since 1970 from a number or an ISO 8601 string; a string without a zone is UTC."""
+    if not isinstance(value, str):
+        return math.floor(value) if seconds(value) is not None else integer(value)
+    try:
+        moment = datetime.fromisoformat(value.strip())
+        if moment.tzinfo is None:
+            moment = moment.replace(tzinfo=UTC)
+        return (moment - _EPOCH) // timedelta(seconds=1)
+    except (ValueError, OverflowError):
+        return None
+
+
+def milliseconds(value: Any) -> int | None:
+    """Whole seconds from milliseconds."""
+    number = integer(value)
+    return number // 1000 if number is not None else None
+
+
+def year(value: Any) -> int | None:
+    """1 to 9999 from a number, or from a string that begins with four digits."""
+    if isinstance(value, str):
+        found = _YEAR.match(value)
+        value = int(found[1]) if found else None
+    number = integer(value)
+    return number if number is not None and 1 <= number <= 9999 else None
+
+
+def extension(value: Any) -> str | None:
+    """`pdf` from `.PDF`."""
+    text = facet(value)
+    return text.lstrip(".").lower() or None if text is not None else None
+
+
+def chain(value: Any) -> str | None:
+    """A path through headings as one line: a string as it is, a list joined by ` > `."""
+    parts = lines(value)
+    return " > ".join(parts) if parts is not None else None
+
+
+def offset(value: Any) -> str | None:
+    """A place in an append log as `segment/ordinal/byte`, from an object with these parts or such a string."""
+    if not isinstance(value, dict):
+        number = count(value)
+        return str(number) if number is not None else line(value)
+    segment = value.get("segment_id")
+    parts = [str(segment) if count(segment) is not None else line(segment)]
+    parts += [str(n) if (n := count(value.get(part))) is not None else None for part in ("ordinal", "byte_offset")]
+    return "/".join(part or "" for part in parts) if any(parts) else None
+
+
+def anchor(value: Any) -> str | None:
+    """The id of an element: a string, or an object that holds one as `xml_id`, `xml:id`, `id` or `anchor`."""
+    if not isinstance(value, dict):
+        return line(value)
+    return next((found for key in ("xml_id", "xml:id", "id", "anchor") if (found := line(value.get(key)))), None)

@@ -1,0 +1,110 @@
+"""The byte recipes on values that nobody chose."""
+
+from __future__ import annotations
+
+import json
+import math
+import unicodedata
+from typing import Any
+
+import pytest
+import rfc8785
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from chunkbus.canonical import bare_hex, canonical_json, canonical_text, chunk_object_hash, json_hash, text_hash
+from chunkbus.errors import NotCanonical
+
+SAFE = 2**53 - 1
+numbers = st.integers(-SAFE, SAFE) | st.floats(allow_nan=False, allow_infinity=False)
+json_values = st.recursive(
+    st.none() | st.booleans() | numbers | st.text(),
+    lambda values: st.lists(values, max_size=4) | st.dictionaries(st.text(), values, max_size=4),
+    max_leaves=20,
+)
+any_text = st.text(st.characters(codec=None))  # with lone surrogates
+
+
+@given(json_values)
+def test_canonical_json_is_rfc_8785(value: Any) -> None:
+    encoded = canonical_json(value)
+    assert encoded == rfc8785.dumps(value)
+    assert canonical_json(json.loads(encoded, parse_int=float)) == encoded  # as a language without integers reads it
+
+
+@given(st.dictionaries(st.text(), st.integers(-SAFE, SAFE), min_size=2))
+def test_the_order_of_keys_does_not_matter(value: dict[str, int]) -> None:
+    assert json_hash(value) == json_hash(dict(reversed(value.items())))
+
+
+@pytest.mark.parametrize(
+    "value",
+    [math.nan, math.inf, -math.inf, SAFE + 1, -SAFE - 1, "\ud800", {"\udfff": 1}, {1: 2}, {"x": {1, 2}}, object()],
+    ids=repr,
+)
+def test_what_has_no_canonical_form_is_refused(value: Any) -> None:
+    with pytest.raises(NotCanonical):
+        canonical_json(value)
+    with pytest.raises(NotCanonical):
+        canonical_json({"deep": [value]})
+
+
+@pytest.mark.parametrize("depth", [300, 5_000])
+def test_what_is_nested_too_deeply_is_refused(depth: int) -> None:
+    value: Any = 1
+    for _ in range(depth):
+        value = [value]
+    with pytest.raises(NotCanonical):
+        canonical_json(value)
+
+
+@given(any_text)
+@example(" \ufeffa")
+@example("\ufeff\ufeffa")
+@example("\ufeff\x00 \ufeff\u2028x\ufeff ")
+def test_canonical_text_is_idempotent_and_can_be_written(text: str) -> None:
+    once = canonical_text(text)
+    assert canonical_text(once) == once
+    assert once == once.strip()
+    assert not once.startswith("\ufeff")
+    assert all(c in "\n\t" or unicodedata.category(c) not in ("Cc", "Cs") for c in once)
+    assert len(once.encode().split(b"\r")) == 1
+
+
+@given(any_text)
+def test_canonical_text_drops_nothing_but_what_it_says(text: str) -> None:
+    def visible(value: str) -> str:
+        return "".join(c for c in value if not c.isspace() and unicodedata.category(c) not in ("Cc", "Cs"))
+
+    assert visible(canonical_text(text)).lstrip("\ufeff") == visible(text).lstrip("\ufeff")
+
+
+def test_hashes_of_text_tell_texts_apart() -> None:
+    assert text_hash("a") != text_hash("a ")
+    assert text_hash("é") != text_hash("e\u0301")
+
+
+def test_the_object_hash_covers_every_field_but_itself() -> None:
+    record = {"a": 1, "b": {"c": [1, 2]}, "hashes": {"text_hash": "x", "chunk_object_hash": "y"}}
+    same = {**record, "hashes": {"text_hash": "x", "chunk_object_hash": "other"}}
+    assert chunk_object_hash(record) == chunk_object_hash(same)
+    assert record["hashes"] == {"text_hash": "x", "chunk_object_hash": "y"}
+    for other in ({**record, "a": 2}, {**record, "b": {"c": [2, 1]}}, {**record, "hashes": {"text_hash": "z"}}):
+        assert chunk_object_hash(other) != chunk_object_hash(record)
+
+
+@pytest.mark.parametrize(
+    ("digest", "expected"),
+    [
+        ("sha256:" + "aB" * 32, "ab" * 32),
+        ("aB" * 32, "ab" * 32),
+        ("sha256:" + "a" * 63, None),
+        ("sha256:" + "g" * 64, None),
+        ("md5:" + "a" * 32, None),
+        ("sha256:" + "a" * 64 + "\n", None),
+        ("", None),
+        (None, None),
+    ],
+)
+def test_bare_hex(digest: str | None, expected: str | None) -> None:
+    assert bare_hex(digest) == expected

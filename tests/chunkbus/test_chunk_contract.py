@@ -1,0 +1,193 @@
+"""What a chunk must have, may have, and need not have."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chunkbus import findings
+from chunkbus.chunk import new_chunk
+from chunkbus.errors import InvalidChunk, NotCanonical
+from chunkbus.examine import examine_line
+from chunkbus.layout import BusRoot
+from tests.chunkbus.samples import NOON, chunk, codes, line_of, lines_of, provenance, put, validate, without
+
+FLAT = {
+    "source_ref": "doi:10.1000/182",
+    "source_checksum": "b" * 64,
+    "parser_name": "grobid",
+    "parser_version": "0.8",
+    "canonicalizer_name": "plain",
+    "canonicalizer_version": "2",
+    "inputs": [{"uri": "a.pdf", "checksum": "b" * 64}],
+}
+
+
+def problems(record: Any, **options: bool) -> list[tuple[str, str]]:
+    return [(problem.code, problem.detail) for problem in examine_line(line_of(record), **options)[1]]
+
+
+REQUIRED = [
+    "schema_version",
+    "chunk_id",
+    "document_id",
+    "text",
+    "provenance",
+    "provenance.source_uri",
+    "provenance.parser",
+    "provenance.parser.parser_name",
+    "provenance.parser.parser_version",
+    "provenance.canonicalizer",
+    "provenance.canonicalizer.canonicalizer_name",
+    "provenance.canonicalizer.canonicalizer_version",
+    "provenance.inputs",
+]
+
+
+@pytest.mark.parametrize("path", REQUIRED)
+def test_each_required_field_is_asked_for(path: str) -> None:
+    found = problems(without(chunk(), path))
+    assert [code for code, _ in found] == [findings.FIELD_MISSING]
+    assert path.rsplit(".", 1)[-1] in found[0][1]
+
+
+@pytest.mark.parametrize("name", ["parser_name", "parser_version", "canonicalizer_name", "canonicalizer_version"])
+def test_each_flat_field_is_asked_for(name: str) -> None:
+    assert problems(chunk(provenance=FLAT)) == []
+    found = problems(chunk(provenance={**FLAT, name: ""}))
+    assert [code for code, _ in found] == [findings.FIELD_MISSING]
+    assert name in found[0][1]
+    assert problems(chunk(provenance=without(FLAT, name))) == found
+
+
+@pytest.mark.parametrize("path", ["chunk_id", "document_id", "provenance.source_uri"])
+def test_an_empty_name_counts_as_missing(path: str) -> None:
+    *parents, name = path.split(".")
+    record = chunk()
+    (record["provenance"] if parents else record)[name] = ""
+    assert [code for code, _ in problems(record)] == [findings.FIELD_MISSING]
+
+
+def test_all_missing_fields_are_named() -> None:
+    assert problems({}) == [(findings.FIELD_MISSING, f"lacks {name}") for name in REQUIRED if "." not in name]
+
+
+@pytest.mark.parametrize("field", ["schema_version", "chunk_id", "document_id", "text", "provenance"])
+@pytest.mark.parametrize("value", [None, 7, [], {}, True], ids=repr)
+def test_a_required_field_of_another_type_is_refused(field: str, value: Any) -> None:
+    if field == "provenance" and value == {}:
+        expected = findings.FIELD_MISSING
+    elif field == "schema_version" and value is not None:
+        expected = findings.UNSUPPORTED_VERSION
+    else:
+        expected = findings.WRONG_TYPE
+    assert [code for code, _ in problems(chunk(**{field: value}))] == [expected]
+
+
+@pytest.mark.parametrize("value", ["chunks.v2", "chunks.v1 ", "CHUNKS.V1", "", "1"])
+def test_another_version_is_refused_and_nothing_else_said(value: str) -> None:
+    found = problems({"schema_version": value})
+    assert [code for code, _ in found] == [findings.UNSUPPORTED_VERSION]
+    assert repr(value) in found[0][1]
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("parent_id", 1),
+        ("tenant_id", ["a"]),
+        ("chunk_index", -1),
+        ("chunk_count", "3"),
+        ("chunk_count", 1.0),
+        ("metadata", []),
+        ("span", {"pages": {"page_start": "1"}}),
+        ("hashes", {"text_hash": 1}),
+        ("producer", "tests"),
+        ("quality", "good"),
+        ("embedding_ref", [0.1, 0.2]),  # a vector never stands in a chunk
+        ("created_at", 1769860800),
+        ("created_at", "31.01.2026"),
+        ("created_at", "0001-01-01T00:00:00+23:00"),  # no UTC instant
+    ],
+)
+def test_a_known_field_has_its_type(field: str, value: Any) -> None:
+    assert [code for code, _ in problems(chunk(**{field: value}))] == [findings.WRONG_TYPE]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"text": ""},
+        {"provenance": provenance(source_uri=None, source_ref="isbn:1")},
+        {"provenance": provenance(parser=None, parser_name="p", parser_version="1")},
+        {"provenance": {**FLAT, "parser": None, "canonicalizer": None}},
+        {"provenance": provenance(source_checksum=None)},
+        {"provenance": provenance(anything={"else": 1})},
+        {"hashes": None},
+        {"hashes": {}},
+        {"metadata": None, "span": None, "source": None, "tokens": None, "created_at": None},
+        {"span": {"pages": {"page_start": 1, "page_end": 2}, "section": ["A", "B"], "tei": {"xpath": "/"}}},
+        {"span": {"section": "A > B", "char_range": {"char_start": 0, "char_end": 9}, "more": True}},
+        {"metadata": {"title": "T", "authors": ["A"], "year": 1999, "nested": {"deep": [1, 2.5, None]}}},
+        {"tokens": {"count": 12}, "quality": {"is_empty": False}, "embedding_ref": "cache:1"},
+        {"created_at": "2026-01-31"},
+        {"created_at": "2026-01-31T12:00:00.123456+02:00"},
+        {"x_unknown": {"kept": [1, {"a": "b"}]}, "zz": None},
+    ],
+    ids=lambda changes: "-".join(changes),
+)
+def test_everything_optional_and_unknown_is_accepted(changes: dict[str, Any]) -> None:
+    record = chunk(**changes)
+    assert problems(record) == []
+    assert examine_line(json.dumps(record, indent=None).encode())[1] == ()
+
+
+@pytest.mark.parametrize("form", ["sha256:{}", "{}", "sha256:{0:.0}{1}", "{0:.0}{1}"])
+def test_hashes_may_be_bare_or_upper_case(form: str) -> None:
+    record = chunk()
+    digest = record["hashes"]["text_hash"].removeprefix("sha256:")
+    assert problems({**record, "hashes": {"text_hash": form.format(digest, digest.upper())}}) == []
+    wrong = "0" * 64
+    found = problems({**record, "hashes": {"text_hash": form.format(wrong, wrong)}})
+    assert [code for code, _ in found] == [findings.TEXT_HASH_MISMATCH]
+
+
+def test_the_policy_on_source_checksums() -> None:
+    for absent in (None, ""):
+        record = chunk(provenance=provenance(source_checksum=absent))
+        assert problems(record) == []
+        assert problems(record, require_source_checksum=True) == [
+            (findings.SOURCE_CHECKSUM_MISSING, "lacks provenance.source_checksum")
+        ]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"text": "a\0b"}, {"text": "c", "created_at": NOON + "x"}, {"text": "a", "hashes": {"text_hash": "0" * 64}}],
+    ids=["nul", "time", "hash"],
+)
+def test_a_chunk_with_a_problem_still_counts_for_its_id(changes: dict[str, Any], tmp_path: Path) -> None:
+    root = put(BusRoot(tmp_path), "k", lines_of([chunk(0), {**chunk(0), **changes}]))
+    assert findings.DUPLICATE_IDS in codes(validate(root))
+
+
+def test_new_chunk_is_what_validation_asks_for() -> None:
+    record = new_chunk(
+        document_id="d", text=" \ufeffText\r\n", provenance=provenance(), span_key=0, created_at=NOON,
+        fields={"metadata": {"title": "T"}, "extra": 1},
+    )  # fmt: skip
+    assert problems(record, require_source_checksum=True) == []
+    assert record["text"] == "Text"
+    assert record["extra"] == 1
+    again = new_chunk(document_id="d", text="Text", provenance=provenance(), span_key=0, created_at="2030-01-01")
+    assert again["chunk_id"] == record["chunk_id"]
+
+
+def test_new_chunk_refuses_what_it_computes_itself() -> None:
+    with pytest.raises(InvalidChunk, match="text"):
+        new_chunk(document_id="d", text="t", provenance={}, span_key=0, created_at=NOON, fields={"text": "other"})
+    with pytest.raises(NotCanonical):
+        new_chunk(document_id="d", text="t", provenance={}, span_key=0, created_at=NOON, fields={"note": "\ud800"})

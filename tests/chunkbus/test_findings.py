@@ -1,0 +1,93 @@
+"""Every code of the taxonomy, with its exact place; and that looking changes nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from chunkbus import findings
+from chunkbus.findings import Finding, Severity
+from chunkbus.layout import BusRoot
+from tests.chunkbus.cases import CASES, Case
+from tests.chunkbus.samples import chunk, commit, lines_of, listing, places, put, validate, validate_all
+
+CODES = sorted(value for name, value in vars(findings).items() if name.isupper() and isinstance(value, str))
+
+
+def test_every_code_has_a_case() -> None:
+    assert sorted({case.code for case in CASES.values()}) == CODES
+    assert len(CODES) >= 16
+
+
+def test_every_code_has_its_meaning() -> None:
+    assert sorted(findings.MEANINGS) == CODES
+    assert all(meaning and remedy for meaning, remedy in findings.MEANINGS.values())
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_the_findings_are_exact_and_nothing_is_touched(case: Case, tmp_path: Path) -> None:
+    root = BusRoot(tmp_path / "bus")
+    case.build(root)
+    before = listing(root.path)
+    summary, found = validate_all(root, require_source_checksum=case.require_source_checksum)
+    assert places(found) == case.places()
+    assert all(finding.detail and "\n" not in finding.detail for finding in found)
+    assert summary.ok is (case.severity == "warning")
+    assert listing(root.path) == before
+
+
+def test_a_clean_bus_has_none(tmp_path: Path) -> None:
+    root = BusRoot(tmp_path)
+    put(root, "a", lines_of([chunk(0), chunk(1)]))
+    commit(root, "b", [chunk(2, provenance={**chunk(2)["provenance"], "source_uri": "docs/b.md"})])
+    put(root, "empty", b"")
+    summary, found = validate_all(root)
+    assert found == []
+    assert (summary.partitions, summary.chunks, summary.ok) == (3, 3, True)
+
+
+def test_one_bad_partition_says_nothing_about_the_others(tmp_path: Path) -> None:
+    root = BusRoot(tmp_path)
+    CASES["broken JSON"].build(root)
+    put(root, "good", lines_of([chunk(7)]))
+    found = validate(root)
+    assert {finding.partition for finding in found} == {CASES["broken JSON"].partition}
+
+
+def test_only_the_named_partitions_are_read(tmp_path: Path) -> None:
+    root = BusRoot(tmp_path)
+    CASES["broken JSON"].build(root)
+    put(root, "good", lines_of([chunk(7)]))
+    summary, found = validate_all(root, ["good", "good"])
+    assert (summary.partitions, found) == (1, [])
+
+
+def test_a_partition_that_is_not_there_is_named(tmp_path: Path) -> None:
+    root = put(BusRoot(tmp_path), "here", b"")
+    assert places(validate(root, ["absent"])) == [
+        (findings.CHUNKS_FILE_MISSING, "error", "absent", None),
+        (findings.MANIFEST_MISSING, "error", "absent", None),
+    ]
+
+
+def test_all_problems_of_a_line_are_named_at_once(tmp_path: Path) -> None:
+    bad = chunk(0, text="a\0b", created_at="never", provenance={"inputs": []}, hashes={"text_hash": "0" * 64})
+    found = validate(put(BusRoot(tmp_path), "k", lines_of([bad])), require_source_checksum=True)
+    assert [(finding.code, finding.line) for finding in found] == [
+        (findings.FIELD_MISSING, 1),
+        (findings.FIELD_MISSING, 1),
+        (findings.FIELD_MISSING, 1),
+        (findings.SOURCE_CHECKSUM_MISSING, 1),
+        (findings.ENCODING, 1),
+        (findings.WRONG_TYPE, 1),
+        (findings.TEXT_HASH_MISMATCH, 1),
+    ]
+
+
+def test_a_finding_reads_as_code_place_detail() -> None:
+    error = Finding("A:b", Severity.ERROR, "key", 3, "is wrong")
+    warning = Finding("A:b", Severity.WARNING, "key", None, "is odd")
+    assert str(error) == "A:b key:3 is wrong"
+    assert str(warning) == "A:b key is odd (warning)"
+    assert (error.is_error, warning.is_error) == (True, False)

@@ -1,0 +1,179 @@
+"""What a manifest must have, and how it must fit its chunks."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chunkbus import findings
+from chunkbus.errors import InvalidManifest
+from chunkbus.layout import BusRoot
+from chunkbus.manifest import (
+    Counts,
+    ManifestProducer,
+    Tombstone,
+    decode_manifest,
+    encode_manifest,
+    examine_manifest,
+    new_manifest,
+)
+from chunkbus.reader import read_manifest
+from chunkbus.writer import PartitionWriter
+from tests.chunkbus.samples import NOON, PRODUCER, chunk, commit, lines_of, manifest, put, validate, without
+
+REQUIRED = [
+    "schema_version",
+    "partition_key",
+    "created_at",
+    "producer",
+    "producer.name",
+    "producer.version",
+    "counts",
+    "counts.documents",
+    "counts.chunks_emitted",
+    "counts.failures",
+    "checksums",
+    "checksums.chunks_file",
+    "idempotency",
+    "idempotency.skipped",
+    "errors",
+]
+
+
+def problems(record: dict[str, Any] | bytes) -> list[tuple[str, str]]:
+    data = record if isinstance(record, bytes) else json.dumps(record).encode()
+    return [(problem.code, problem.detail) for problem in examine_manifest("k", data)]
+
+
+def valid(**changes: Any) -> dict[str, Any]:
+    return manifest("k", b"", **changes)
+
+
+@pytest.mark.parametrize("path", REQUIRED)
+def test_each_required_field_is_asked_for(path: str) -> None:
+    assert problems(valid()) == []
+    assert problems(without(valid(), path)) == [(findings.FIELD_MISSING, f"the manifest: lacks {path}")]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"counts": {"documents": 1, "chunks_emitted": "2", "failures": 0}},
+        {"counts": {"documents": 1, "chunks_emitted": True, "failures": 0}},
+        {"counts": {"documents": 1, "chunks_emitted": -1, "failures": 0}},
+        {"counts": None},
+        {"errors": {"SCHEMA_INVALID:json_parse": "many"}},
+        {"producer": "tests 1"},
+        {"created_at": "noon"},
+        {"created_at": 5},
+        {"checksums": {"chunks_file": "md5:0"}},
+        {"checksums": {"chunks_file": None}},
+        {"idempotency": {"skipped": 1.5}},
+        {"tombstones": {"parent_id": "x"}},
+        {"tombstones": [{"parent_id": "x", "at": "noon"}]},
+    ],
+    ids=str,
+)
+def test_a_field_has_its_type(changes: dict[str, Any]) -> None:
+    assert [code for code, _ in problems(valid(**changes))] == [findings.WRONG_TYPE]
+
+
+def test_a_tombstone_names_what_it_withdraws() -> None:
+    assert (
+        problems(valid(tombstones=[{"document_id": "d", "reason": "asked for", "at": NOON}, {"parent_id": "p"}])) == []
+    )
+    found = problems(valid(tombstones=[{"parent_id": "p"}, {"reason": "whom?"}]))
+    assert [code for code, _ in found] == [findings.FIELD_MISSING]
+    assert "tombstones[1]" in found[0][1]
+
+
+def test_bare_checksums_and_unknown_fields_are_accepted() -> None:
+    checksum = {"chunks_file": "E3B0C44298FC1C149AFBF4C8996FB92427AE41E4649B934CA495991B7852B855"}
+    assert problems(valid(checksums=checksum, notes={"anything": 1}, input_sources=[{"uri": "a"}])) == []
+
+
+@pytest.mark.parametrize(
+    ("data", "code"),
+    [
+        (b"", findings.JSON_PARSE),
+        (b" \n", findings.JSON_PARSE),
+        (b"null", findings.JSON_PARSE),
+        (b"[]", findings.JSON_PARSE),
+        (b'{"a":1,"a":2}', findings.JSON_PARSE),
+        (b'{"counts": NaN}', findings.JSON_PARSE),
+        (b"[" * 10_000, findings.JSON_PARSE),
+        (b"\xef\xbb\xbf{}", findings.ENCODING),
+        (b"{}\x00", findings.ENCODING),
+        (b"\xff\xfe{", findings.ENCODING),
+    ],
+    ids=repr,
+)
+def test_a_manifest_that_is_no_json_object(data: bytes, code: str, tmp_path: Path) -> None:
+    assert [found for found, _ in problems(data)] == [code]
+    root = put(BusRoot(tmp_path), "k", lines_of([chunk()]), data)
+    assert [(finding.code, finding.line) for finding in validate(root)] == [(code, None)]
+    with pytest.raises(InvalidManifest):
+        read_manifest(root, "k")
+
+
+def test_every_cut_of_a_manifest_is_found(tmp_path: Path) -> None:
+    root = BusRoot(tmp_path)
+    commit(root, "k", [chunk()])
+    whole = root.manifest_file("k").read_bytes()
+    for length in range(len(whole) - 1):  # its last byte is a line break
+        root.manifest_file("k").write_bytes(whole[:length])
+        found = validate(root)
+        assert [(finding.code, finding.line) for finding in found] == [(findings.JSON_PARSE, None)], length
+
+
+def test_an_empty_partition_is_an_empty_file_with_a_manifest(tmp_path: Path) -> None:
+    root = BusRoot(tmp_path)
+    commit(root, "k", [])
+    assert root.chunks_file("k").read_bytes() == b""
+    assert read_manifest(root, "k").counts.chunks_emitted == 0
+    assert validate(root) == []
+
+
+def test_what_is_written_can_be_read() -> None:
+    written = new_manifest(
+        partition_key="k",
+        created_at=NOON,
+        producer=ManifestProducer("p", "1"),
+        counts=Counts(2, 3, 1),
+        chunks_checksum="sha256:" + "0" * 64,
+        skipped=4,
+        errors={"SCHEMA_INVALID:encoding": 1},
+        tombstones=[Tombstone(parent_id="p", reason="gone", at=NOON)],
+        chunking_policy_id="v1",
+        input_sources=[{"uri": "a"}],
+        canonicalization_versions={"plain": "1"},
+    )
+    data = encode_manifest(written)
+    assert decode_manifest(data) == written
+    assert examine_manifest("k", data) == []
+    assert json.loads(data)["tombstones"] == [{"parent_id": "p", "reason": "gone", "at": NOON}]
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {"created_at": "noon"},
+        {"producer": ManifestProducer("", "1")},
+        {"documents": -1},
+        {"errors": {"x": -1}},
+        {"tombstones": [Tombstone(reason="whom?")]},
+    ],
+    ids=str,
+)
+def test_the_writer_commits_no_manifest_that_validation_refuses(facts: dict[str, Any], tmp_path: Path) -> None:
+    root = BusRoot(tmp_path)
+    commit(root, "k", [chunk(0)])
+    with PartitionWriter(root, "k") as writer:
+        writer.add(chunk(1))
+        with pytest.raises(InvalidManifest):
+            writer.commit(**{"documents": 1, "producer": PRODUCER, "created_at": NOON} | facts)
+    assert root.chunks_file("k").read_bytes() == lines_of([chunk(0)])
+    assert validate(root) == []

@@ -1,0 +1,22 @@
+"""Chroma in this process, and a real Chroma server."""
+
+from pathlib import Path
+
+import pytest
+
+from sinks.chroma import ChromaSink
+from sinks.conformance import SinkConformance, VectorConformance
+from sinks.conformance.writing import Connect
+from tests.engines.servers import ChromaServer
+
+
+class TestChromaEmbedded(SinkConformance, VectorConformance):
+    @pytest.fixture
+    def connect(self, tmp_path: Path) -> Connect:
+        return lambda: ChromaSink.embedded(tmp_path / "chroma")
+
+
+class TestChromaServer(SinkConformance, VectorConformance):
+    @pytest.fixture
+    def connect(self, chroma_server: ChromaServer) -> Connect:
+        return lambda: ChromaSink.server(chroma_server.url, prefix="conformance")

@@ -1,0 +1,15 @@
+"""The embedded keyword sink."""
+
+from pathlib import Path
+
+import pytest
+
+from sinks.conformance import KeywordConformance, SinkConformance
+from sinks.conformance.writing import Connect
+from sinks.fts import FtsSink
+
+
+class TestFts(SinkConformance, KeywordConformance):
+    @pytest.fixture
+    def connect(self, tmp_path: Path) -> Connect:
+        return lambda: FtsSink(tmp_path / "fts")

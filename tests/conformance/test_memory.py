@@ -1,0 +1,21 @@
+"""The reference passes its own suite, with vectors and without."""
+
+import pytest
+
+from sinks.conformance import KeywordConformance, SinkConformance, VectorConformance
+from sinks.conformance.writing import Connect
+from sinks.memory import MemorySink
+
+
+class TestMemory(SinkConformance, VectorConformance):
+    @pytest.fixture
+    def connect(self) -> Connect:
+        sink = MemorySink()
+        return lambda: sink
+
+
+class TestMemoryWithoutVectors(SinkConformance, KeywordConformance):
+    @pytest.fixture
+    def connect(self) -> Connect:
+        sink = MemorySink(wants_vectors=False)
+        return lambda: sink

@@ -1,0 +1,90 @@
+"""An encoder that depends on the text alone, and other things that several tests need."""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+from collections.abc import Iterable, Sequence
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from embeddings import Embedded, ModelInfo, Precision, PrecisionRequest, VectorCache, Vectors, vectors_for
+
+
+class HashEncoder:
+    """Vectors drawn from the text's hash. Remembers what it was asked to encode."""
+
+    def __init__(
+        self,
+        *,
+        dimension: int = 16,
+        name: str = "hash",
+        precision: Precision = "float32",
+        requested: PrecisionRequest | None = None,
+        max_length: int | None = None,
+    ) -> None:
+        self.info = ModelInfo(
+            name=name,
+            fingerprint=hashlib.sha256(f"{name} {dimension}".encode()).hexdigest(),
+            dimension=dimension,
+            max_length=max_length,
+            precision=precision,
+            requested=requested or precision,
+            long_texts="truncate",
+            libraries={"hash": "1"},
+        )
+        self.fingerprint = self.info.fingerprint
+        self.dimension = dimension
+        self.max_length = max_length
+        self.precision: Precision = precision
+        self.asked: list[str] = []
+
+    def encode(self, texts: Sequence[str]) -> Vectors:
+        self.asked += texts
+        return np.array([self.vector(text) for text in texts], dtype=np.float32).reshape(-1, self.dimension)
+
+    def vector(self, text: str) -> Vectors:
+        return _drawn(text, self.dimension)
+
+
+@cache
+def _drawn(text: str, dimension: int) -> Vectors:
+    seed = int.from_bytes(hashlib.sha256(text.encode("utf-8", "replace")).digest()[:8], "big")
+    vector = np.random.default_rng(seed).standard_normal(dimension).astype(np.float32)
+    vector /= np.linalg.norm(vector)
+    return vector
+
+
+def text_hash(text: str) -> str:
+    return "sha256:" + hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
+
+
+def stream(texts: Iterable[str]) -> list[tuple[str, str]]:
+    return [(text_hash(text), text) for text in texts]
+
+
+def numbered(count: int) -> list[str]:
+    return [f"text number {number}" for number in range(count)]
+
+
+def embed(texts: Iterable[str], encoder: HashEncoder, to: VectorCache) -> list[Embedded]:
+    return list(vectors_for(stream(texts), encoder, to))
+
+
+def filled(path: Path, encoder: HashEncoder, count: int) -> list[str]:
+    """A closed cache file with vectors for some texts."""
+    texts = numbered(count)
+    with VectorCache.open(path) as opened:
+        embed(texts, encoder, opened)
+        opened.read("PRAGMA wal_checkpoint(TRUNCATE)")
+    return texts
+
+
+def tamper(path: Path, sql: str, *parameters: object) -> None:
+    """What another program, or a bad disk, does to the file."""
+    connection = sqlite3.connect(path)
+    with connection:
+        connection.execute(sql, parameters)
+    connection.close()

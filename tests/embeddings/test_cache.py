@@ -1,0 +1,222 @@
+"""The cache serves what it was given, for that key only, and survives what people do to its file."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sqlite3
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from embeddings import (
+    CacheBusy,
+    CacheForeign,
+    CacheTooNew,
+    CacheUnavailable,
+    VectorCache,
+    VectorRefused,
+    embedding_ref,
+    parse_ref,
+    raw_hash,
+)
+from embeddings.errors import BadReference
+from tests.embeddings.helpers import HashEncoder, filled, numbered, tamper
+
+
+def hashes_of(texts: list[str]) -> list[bytes]:
+    return [hashlib.sha256(text.encode()).digest() for text in texts]
+
+
+def test_gives_back_exactly_what_was_put(cache: VectorCache) -> None:
+    encoder, texts = HashEncoder(), numbered(2500)  # more than one query's worth
+    keys = hashes_of(texts)
+    cache.put(encoder.info, keys, encoder.encode(texts), range(2500))
+    found = cache.lookup(encoder.fingerprint, [*keys[::-1], b"\0" * 32], dimension=16)
+    assert sorted(found.positions) == list(range(2500))
+    for position, vector, tokens in zip(found.positions, found.vectors, found.tokens, strict=True):
+        assert (vector == encoder.vector(texts[2499 - position])).all()
+        assert tokens == 2499 - position
+    assert found.corrupt == ()
+
+
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 8), st.sampled_from(["float32", "bfloat16"])), max_size=30))
+def test_behaves_like_a_dict_that_prefers_float32(puts: list[tuple[int, int, str]]) -> None:
+    model: dict[tuple[str, bytes], tuple[str, str]] = {}
+    encoders = {
+        (number, precision): HashEncoder(name=f"m{number}", precision=precision)  # type: ignore[arg-type]
+        for number in range(6)
+        for precision in ("float32", "bfloat16")
+    }
+    with VectorCache.open(":memory:") as memory:
+        for number, text_number, precision in puts:
+            encoder, text = encoders[number, precision], f"{text_number}"
+            key = hashes_of([text])
+            vector = encoder.encode([text + precision])
+            memory.put(encoder.info, key, vector)
+            place = (encoder.fingerprint, key[0])
+            if place not in model or (model[place][0] == "bfloat16" and precision == "float32"):
+                model[place] = (precision, text + precision)
+        for (fingerprint, text_hash), (precision, text) in model.items():
+            found = memory.lookup(fingerprint, [text_hash], dimension=16)
+            assert (found.vectors[0] == HashEncoder().vector(text)).all()
+            strict = memory.lookup(fingerprint, [text_hash], dimension=16, request="float32")
+            assert len(strict.positions) == (precision == "float32")
+
+
+def test_another_model_or_text_finds_nothing(cache: VectorCache) -> None:
+    one, other = HashEncoder(name="one"), HashEncoder(name="other")
+    keys = hashes_of(["a", "b"])
+    cache.put(one.info, keys[:1], one.encode(["a"]))
+    assert len(cache.lookup(other.fingerprint, keys, dimension=16).positions) == 0
+    assert list(cache.lookup(one.fingerprint, keys, dimension=16).positions) == [0]
+
+
+@pytest.mark.parametrize("spoil", [np.nan, np.inf, -np.inf])
+def test_refuses_what_is_not_finite(cache: VectorCache, spoil: float) -> None:
+    encoder = HashEncoder()
+    vectors = encoder.encode(["a", "b"])
+    vectors[1, 3] = spoil
+    with pytest.raises(VectorRefused):
+        cache.put(encoder.info, hashes_of(["a", "b"]), vectors)
+    with pytest.raises(VectorRefused):
+        cache.put(encoder.info, hashes_of(["a"]), vectors[:1, :5])
+    assert cache.read("SELECT count(*) FROM vector") == [(0,)]
+
+
+def test_refuses_a_file_that_is_not_sqlite_and_leaves_it_alone(tmp_path: Path) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text("my only copy " * 1000)
+    before = path.read_bytes()
+    for read_only in (False, True):
+        with pytest.raises(CacheForeign, match=r"notes\.txt is not a chunksink cache"):
+            VectorCache.open(path, read_only=read_only)
+    assert path.read_bytes() == before
+
+
+def test_refuses_somebody_elses_database(tmp_path: Path) -> None:
+    path = tmp_path / "theirs.db"
+    tamper(path, "CREATE TABLE mine (x)")
+    with pytest.raises(CacheForeign, match="a SQLite database, but not a chunksink cache"):
+        VectorCache.open(path)
+    connection = sqlite3.connect(path)
+    assert connection.execute("SELECT name FROM sqlite_master").fetchall() == [("mine",)]
+    connection.close()
+
+
+def test_refuses_a_cache_from_a_newer_version(tmp_path: Path) -> None:
+    path = tmp_path / "vectors.db"
+    filled(path, HashEncoder(), 3)
+    tamper(
+        path,
+        "INSERT INTO _sqlite_migrations (migration_set, name, applied_at) VALUES (?, ?, '')",
+        "chunksink.embeddings",
+        "m999_from_the_future",
+    )
+    before = path.read_bytes()
+    with pytest.raises(CacheTooNew, match="m999_from_the_future"):
+        VectorCache.open(path)
+    assert path.read_bytes() == before
+
+
+def test_a_reader_needs_a_file_and_cannot_write(tmp_path: Path) -> None:
+    with pytest.raises(CacheUnavailable, match="there is no cache"):
+        VectorCache.open(tmp_path / "none.db", read_only=True)
+    filled(tmp_path / "vectors.db", encoder := HashEncoder(), 3)
+    with VectorCache.open(tmp_path / "vectors.db", read_only=True) as reader:
+        assert len(reader.lookup(encoder.fingerprint, hashes_of(numbered(3)), dimension=16).positions) == 3
+        with pytest.raises(CacheUnavailable):
+            reader.put(encoder.info, hashes_of(["x"]), encoder.encode(["x"]))
+
+
+def test_a_folder_is_not_a_cache(tmp_path: Path) -> None:
+    with pytest.raises(CacheUnavailable):
+        VectorCache.open(tmp_path)
+
+
+def test_an_empty_file_becomes_a_cache(tmp_path: Path) -> None:
+    (tmp_path / "vectors.db").touch()
+    with VectorCache.open(tmp_path / "vectors.db") as cache:
+        assert cache.read("SELECT count(*) FROM vector") == [(0,)]
+        assert cache.read("PRAGMA journal_mode") == [("wal",)]
+
+
+def test_names_that_would_confuse_a_uri(tmp_path: Path) -> None:
+    path = tmp_path / "a folder?mode=memory" / "50% #1 vectors.db"
+    encoder = HashEncoder()
+    with VectorCache.open(path) as cache:
+        cache.put(encoder.info, hashes_of(["a"]), encoder.encode(["a"]))
+    assert path.stat().st_size > 0
+
+
+def test_a_writer_that_never_ends_is_named(tmp_path: Path) -> None:
+    path, encoder = tmp_path / "vectors.db", HashEncoder()
+    filled(path, encoder, 1)
+    hog = sqlite3.connect(path, isolation_level=None)
+    hog.execute("BEGIN IMMEDIATE")
+    with VectorCache.open(path, busy_seconds=0.2) as cache:
+        assert cache.read("SELECT count(*) FROM vector") == [(1,)]
+        with pytest.raises(CacheBusy):
+            cache.put(encoder.info, hashes_of(["x"]), encoder.encode(["x"]))
+        hog.execute("ROLLBACK")
+        cache.put(encoder.info, hashes_of(["x"]), encoder.encode(["x"]))
+    hog.close()
+
+
+def test_a_failing_transaction_leaves_nothing(cache: VectorCache) -> None:
+    with pytest.raises(ZeroDivisionError), cache.transaction() as connection:
+        connection.execute("INSERT INTO producer (fingerprint, details) VALUES (x'00', '{}')")
+        raise ZeroDivisionError
+    assert cache.read("SELECT count(*) FROM producer") == [(0,)]
+
+
+def test_many_threads_share_one_cache(cache: VectorCache) -> None:
+    encoder, failures = HashEncoder(), []
+
+    def work(number: int) -> None:
+        texts = [f"{number} {each}" for each in range(50)]
+        try:
+            for text in texts:
+                cache.put(encoder.info, hashes_of([text]), encoder.encode([text]))
+            assert len(cache.lookup(encoder.fingerprint, hashes_of(texts), dimension=16).positions) == 50
+        except Exception as exc:
+            failures.append(exc)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_without_permission_is_named(tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    with pytest.raises(CacheUnavailable):
+        VectorCache.open(tmp_path / "vectors.db")
+
+
+@pytest.mark.parametrize("form", ["sha256:" + "ab" * 32, "AB" * 32, bytes.fromhex("ab" * 32)])
+def test_text_hashes_in_every_accepted_form(form: str | bytes) -> None:
+    assert raw_hash(form) == b"\xab" * 32
+
+
+@pytest.mark.parametrize("form", ["", "sha256:", "ab" * 31, "zz" * 32, "md5:" + "ab" * 32, b"x", "ab" * 32 + "\n", 5])
+def test_anything_else_is_no_text_hash(form: str) -> None:
+    with pytest.raises(BadReference):
+        raw_hash(form)
+
+
+def test_references_are_read_as_they_are_written() -> None:
+    ref = embedding_ref("ab" * 32, "sha256:" + "cd" * 32)
+    assert str(ref) == f"cache:{'ab' * 32}/{'cd' * 32}"
+    assert parse_ref(str(ref)) == ref
+    for wrong in ("", "cache:", f"cache:{'ab' * 32}", f"file:{'ab' * 32}/{'cd' * 32}", f"cache:../{'cd' * 32}"):
+        with pytest.raises(BadReference):
+            parse_ref(wrong)

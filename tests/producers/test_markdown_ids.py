@@ -1,0 +1,98 @@
+"""Ids and counts that must never move: another implementation of the formula has to agree with these."""
+
+import hashlib
+import subprocess
+import sys
+
+from producers.markdown import WordTokenizer
+from tests.producers.support import chunks_of
+
+TEXT = "# Tea\n\nGreen  tea steeps at 80 °C.\n\n```sh\nboil   --to 80\n```\n\n茶。\n"
+
+
+def test_the_formula_written_out() -> None:
+    prose, code, chinese = chunks_of(TEXT, uri="kitchen/tea.md", tenant="acme")
+    version = hashlib.sha256(TEXT.encode()).hexdigest()
+    canonical = {
+        0: (prose, "# Tea Green tea steeps at 80 °C."),
+        1: (code, "```sh\nboil   --to 80\n```"),
+        2: (chinese, "茶。"),
+    }
+    for ordinal, (record, text) in canonical.items():
+        key = f"acme|{record['document_id']}|{version}|{ordinal}|{text}"
+        assert record["chunk_id"] == hashlib.sha256(key.encode()).hexdigest()
+
+
+def test_golden_ids() -> None:
+    found = [(r["chunk_id"], r["hashes"]["text_hash"], r["metadata"]["token_count"]) for r in chunks_of(TEXT)]
+    assert found == GOLDEN
+
+
+def test_an_absent_tenant_is_default_in_the_formula_and_nowhere_else() -> None:
+    without, named = chunks_of(TEXT), chunks_of(TEXT, tenant="default")
+    assert [record["chunk_id"] for record in without] == [record["chunk_id"] for record in named]
+    assert "tenant_id" not in without[0]
+    assert named[0]["tenant_id"] == "default"
+    assert chunks_of(TEXT, tenant="acme")[0]["chunk_id"] != without[0]["chunk_id"]
+
+
+def test_another_process_with_another_hash_seed_finds_the_same_bytes() -> None:
+    program = (
+        "import sys, orjson; from tests.producers.support import chunks_of; "
+        f"sys.stdout.buffer.write(orjson.dumps(chunks_of({TEXT!r} * 40)))"
+    )
+    outputs = {
+        subprocess.run(
+            [sys.executable, "-c", program], env={"PYTHONHASHSEED": seed, "PATH": ""}, capture_output=True, check=True
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(outputs) == 1
+    assert len(outputs.pop()) > 10_000
+
+
+def test_tokens_are_counted_by_the_written_rule() -> None:
+    counts = {
+        "": 0,
+        " \n\t\u3000": 0,
+        "tea": 1,
+        "seventh": 1,
+        "eighteen": 2,
+        "2026": 2,
+        "a_b": 3,
+        "e.g.": 4,
+        "茶叶。": 3,
+        "cafe\u0301": 1,
+        "\U0001f469\u200d\U0001f4bb\U0001f44d\U0001f3fd": 2,
+        "नमस्ते": 1,
+        "한국": 2,
+    }
+    tokenizer = WordTokenizer()
+    assert {text: tokenizer.count(text) for text in counts} == counts
+    assert tokenizer.version == "words-1"
+
+
+def test_counting_a_long_text_gives_the_sum_of_its_parts() -> None:
+    tokenizer = WordTokenizer()
+    part = "Some words, 12345 and 茶。\n"
+    assert tokenizer.count(part * 60_000) == tokenizer.count(part) * 60_000
+    assert len(list(tokenizer.spans(part, 0, len(part)))) == tokenizer.count(part)
+
+
+GOLDEN = [
+    (
+        "f23b26933570772b7d9c9727ed45fa8edc0f1cf92bc9dbf3ae4cfc03feef1ddb",
+        "sha256:3056750db546269ff201238e59705d1caf094c56f5e8a5a3ddc7115f3ece0ab5",
+        10,
+    ),
+    (
+        "3fd9fde7717afd99f5f772ed5b6f75558709d73d3eeb02e7fa4e91c5f42b62d6",
+        "sha256:722d7de2426154e7cd177c851d6896ef9d82675b3b5cc149bd52e71fd224c434",
+        12,
+    ),
+    (
+        "35180e98642b8b510dbd6ff032431d768594841e03074941b4978d2020b438ec",
+        "sha256:83440c4346f649d12b3b6fe3770eebbec6da9d2ae4b96c221f9d0c98c3ad6d75",
+        2,
+    ),
+]

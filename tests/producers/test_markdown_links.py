@@ -1,0 +1,90 @@
+"""Links are found where a reader sees one, kept as written, and placed in the chunk that holds them."""
+
+import pytest
+
+from producers.markdown import parse
+from producers.markdown.links import LinkKind, classify, target_uri
+from producers.markdown.parser import MAX_INLINE_CHARACTERS
+from tests.producers.support import chunks_of
+
+
+def links_of(text: str) -> list[tuple[str, str]]:
+    return [(link.url, link.kind) for link in parse(text).links]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("[a](b.md)", [("b.md", "document")]),
+        ("[a](<b c.md>)", [("b c.md", "document")]),
+        ("**[a](ä.md)**", [("ä.md", "document")]),
+        ("[a][r]\n\n[r]: ../x.md", [("../x.md", "document")]),
+        ("[r]\n\n[r]: ../x.md", [("../x.md", "document")]),
+        ("<https://a.example/b>", [("https://a.example/b", "external")]),
+        ("see https://a.example/b.", [("https://a.example/b", "external")]),
+        ("![alt](p.png)", [("p.png", "image")]),
+        ("[![alt](p.png)](b.md)", [("b.md", "document"), ("p.png", "image")]),
+        ('<a href="b.md">b</a>', [("b.md", "document")]),
+        ('<div>\n<img alt="" src="p.png">\n</div>', [("p.png", "image")]),
+        ("<a@b.example>", [("mailto:a@b.example", "email")]),
+        ("| h |\n|---|\n| [a](b.md) |", [("b.md", "document")]),
+        ("[a](javascript:alert(1))", [("javascript:alert(1)", "external")]),
+        ("`[a](b.md)` and \\[a](b.md)", []),
+        ("```\n[a](b.md)\n```", []),
+        ("no [link] here", []),
+    ],
+)
+def test_links_are_found_as_commonmark_sees_them(text: str, expected: list[tuple[str, str]]) -> None:
+    assert links_of(text) == expected
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://acme.atlassian.net/wiki/spaces/ENG/pages/123/Title",
+        "https://confluence.acme.example/display/ENG/Title",
+        "https://wiki.acme.example/pages/viewpage.action?pageId=42",
+        "/pages/viewpage.action?pageId=42",
+        "/wiki/spaces/ENG/overview",
+    ],
+)
+def test_confluence_links_are_told_apart(url: str) -> None:
+    assert classify(url) is LinkKind.CONFLUENCE
+
+
+@pytest.mark.parametrize(
+    "url", ["https://en.wikipedia.org/wiki/Tea", "https://a.example/x", "//a.example/x", "ftp://a"]
+)
+def test_other_addresses_are_external(url: str) -> None:
+    assert classify(url) is LinkKind.EXTERNAL
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("b.md", "docs/b.md"),
+        ("../b.md#part", "b.md"),
+        ("./sub/../b%20c.md?x", "docs/b c.md"),
+        ("/top.md", "top.md"),
+        ("#part", "docs/a.md"),
+        ("../../outside.md", None),
+        ("https://a.example", None),
+    ],
+)
+def test_targets_within_the_root_are_named_as_their_sources_are(url: str, expected: str | None) -> None:
+    assert target_uri(url, classify(url), "docs/a.md") == expected
+
+
+def test_a_link_stands_with_the_chunk_that_holds_it_once() -> None:
+    filler = "Many words stand here to fill the chunk. " * 60
+    records = chunks_of(f"# A\n\n[one](1.md) {filler} [two](2.md)\n\n# B\n\n[three](3.md)", uri="docs/a.md")
+    placed = [(number, link["url"]) for number, r in enumerate(records) for link in r["metadata"].get("links", ())]
+    assert placed == [(0, "1.md"), (len(records) - 2, "2.md"), (len(records) - 1, "3.md")]
+    assert records[-1]["metadata"]["links"] == [{"url": "3.md", "link_type": "document", "target_uri": "docs/3.md"}]
+
+
+def test_links_of_a_text_too_long_to_parse_inline_are_found_by_pattern() -> None:
+    text = "word [a](b.md) ![i](p.png) " * (MAX_INLINE_CHARACTERS // 20)
+    links = links_of(text)
+    assert len(links) == 2 * (MAX_INLINE_CHARACTERS // 20)
+    assert set(links) == {("b.md", "document"), ("p.png", "image")}

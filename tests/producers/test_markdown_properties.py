@@ -1,0 +1,152 @@
+"""What must hold for every Markdown text: the specification's checklist, and that nothing is lost."""
+
+import random
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+
+from chunkbus.canonical import canonical_text
+from chunkbus.chunk import Record
+from producers.markdown import Policy, WordTokenizer, find_problems, normalise, parse
+from producers.markdown.parser import MAX_NESTING, parse_blocks
+from tests.producers.support import chunks_of, commonmark_examples, corpus, own_parts, without_space
+
+SMALL = Policy(target=20, soft_max=26, hard_max=30)  # cuts everywhere, even in short texts
+
+_inline = st.text(
+    alphabet=st.sampled_from("ab Z.!? ,*_`[]()<>\t你好。é̂\U0001f469\u200d\U0001f4bb1#|-:\\&\u00a0\u3000"), max_size=60
+)
+_line = st.one_of(
+    _inline,
+    st.sampled_from(
+        [
+            "",
+            "",
+            "# One",
+            "## Two",
+            "### ",
+            "===",
+            "---",
+            "```",
+            "~~~~ py",
+            "- a",
+            "  - b",
+            "1. x",
+            "2) y",
+            "> q",
+            ">",
+            "    code",
+            "| a | b |",
+            "|---|---|",
+            "<div>",
+            "</div>",
+            "<!--",
+            "[r]: /u",
+            "* * *",
+            "\tt",
+            "- > - z",
+            "  ```",
+        ]
+    ),
+    st.builds("{}{}".format, st.sampled_from(["> ", "- ", "  ", "10. ", "   > ", "- - "]), _inline),
+    st.builds(
+        lambda word, n: " ".join([word] * n), st.sampled_from(["word", "Ende.", "中文。", "x"]), st.integers(1, 80)
+    ),
+)
+documents = st.lists(_line, max_size=40).map("\n".join)
+
+
+def check(text: str, policy: Policy) -> list[Record]:
+    """Every property that does not depend on what the text says."""
+    records = chunks_of(text, policy=policy)
+    assert find_problems(records, policy, WordTokenizer()) == []
+    assert [record["chunk_index"] for record in records] == list(range(len(records)))
+    expected = without_space(canonical_text(text.replace("\ufeff", "")))
+    assert without_space("".join(own_parts(records))) == expected
+    normal = normalise(text)
+    for record in records:
+        span = record["span"]["char_range"]
+        assert normal[span["char_start"] : span["char_end"]] == record["text"]
+    return records
+
+
+@settings(max_examples=300, deadline=None)
+@given(documents)
+def test_any_document_is_cut_by_the_rules_and_loses_nothing(text: str) -> None:
+    check(text, SMALL)
+
+
+@settings(max_examples=200, deadline=None)
+@given(documents)
+def test_normalising_twice_changes_nothing_and_keeps_the_structure(text: str) -> None:
+    once = normalise(text)
+    assert normalise(once) == once
+    assert [(b.kind, b.section, b.element) for b in parse(once).blocks] == [
+        (b.kind, b.section, b.element) for b in parse(text).blocks
+    ]
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text(max_size=200))
+def test_any_text_at_all_is_cut_by_the_rules_and_loses_nothing(text: str) -> None:
+    text = text.encode("utf-8", "replace").decode()
+    check(text, SMALL)
+
+
+@settings(max_examples=300, deadline=None)
+@given(documents)
+def test_the_fast_paragraph_rule_finds_what_the_library_finds(text: str) -> None:
+    text = normalise(text)
+    assert _shape_by_us(text) == _shape_by_library(text)
+
+
+def _shape_by_us(text: str) -> list[tuple[str, str, object]]:
+    return [(token.type, token.content, token.map) for token in parse_blocks(text)[0]]
+
+
+def _shape_by_library(text: str) -> list[tuple[str, str, object]]:
+    library = MarkdownIt("commonmark", {"maxNesting": MAX_NESTING}).enable("table")
+    tokens: list = []  # type: ignore[type-arg]
+    library.block.parse(text, library, {}, tokens)
+    return [(token.type, token.content, token.map) for token in tokens]
+
+
+def test_every_commonmark_example(shared_data: Path) -> None:
+    examples = list(commonmark_examples(shared_data))
+    assert len(examples) > 600
+    for example in examples:
+        check(example, Policy())
+        check(example, SMALL)
+        normal = normalise(example)
+        assert normalise(normal) == normal
+        assert _shape_by_us(normal) == _shape_by_library(normal)
+
+
+def test_every_document_of_the_corpora(shared_data: Path) -> None:
+    names = set()
+    for name, text in corpus(shared_data):
+        names.add(name.split("/")[0])
+        records = check(text, Policy())
+        assert records, name
+        assert _shape_by_us(normalise(text)) == _shape_by_library(normalise(text)), name
+    assert names == {"rust-book", "javaguide", "commonmark"}
+
+
+def test_corpora_with_bytes_removed_at_random(shared_data: Path) -> None:
+    """Broken fences, half tables, cut lists: what editing leaves behind."""
+    chance = random.Random(7)
+    for _, text in corpus(shared_data):
+        start = chance.randrange(len(text))
+        piece = text[start : start + 3000]
+        for _ in range(12):
+            place = chance.randrange(max(1, len(piece)))
+            piece = piece[:place] + piece[place + chance.randrange(1, 9) :]
+        check(piece, SMALL)
+
+
+@pytest.mark.parametrize("text", ["", " \n\t\n", "\ufeff", "\x00\x01", "\u00a0\n\n\u3000"])
+def test_a_text_of_nothing_has_no_chunks(text: str) -> None:
+    assert chunks_of(text) == []

@@ -1,0 +1,272 @@
+"""The chunking specification, section by section, on small documents."""
+
+from itertools import pairwise
+
+import pytest
+
+from producers.errors import CHUNKING_FAILED, SourceFailed
+from producers.markdown import Policy, WordTokenizer, find_problems, normalise, parse
+from producers.markdown.document import Kind
+from producers.markdown.sentences import sentence_spans
+from tests.producers.support import CREATED_AT, chunks_of, own_parts, texts_of
+
+TOKENS = WordTokenizer()
+NO_OVERLAP = Policy(overlap_percent=0)
+
+
+def sentence(words: int, end: str = ".") -> str:
+    return "Word " + "word " * (words - 2) + "word" + end
+
+
+def paragraph(sentences: int, tokens_each: int = 20) -> str:
+    return " ".join(sentence(tokens_each - 1) for _ in range(sentences))
+
+
+# Section 2: normalisation
+
+
+def test_bytes_that_are_not_utf8_fail_with_their_place() -> None:
+    with pytest.raises(SourceFailed, match=r"0xff at offset 6, line 2") as failure:
+        chunks_of(b"# Top\n\xff\n")
+    assert failure.value.code == CHUNKING_FAILED
+
+
+def test_line_ends_become_line_feeds_and_control_characters_go() -> None:
+    assert normalise("a\r\nb\rc\x00d\x0b") == "a\nb\ncd\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("two  words\tand   tabs", "two words and tabs"),
+        ("-   item  text", "-   item text"),
+        (">  quoted   text", ">  quoted text"),
+        ("#   Head   line", "#   Head line"),
+        ("code `a   b`  stays", "code `a   b` stays"),
+        ("```\na   b\n```", "```\na   b\n```"),
+        ("    indented   code", "    indented   code"),
+        ("| a   b |\n|---|\n| c   d |", "| a   b |\n|---|\n| c   d |"),
+        ("hard  \nbreak", "hard  \nbreak"),
+    ],
+)
+def test_runs_of_spaces_collapse_in_prose_only(text: str, expected: str) -> None:
+    assert normalise(text) == expected
+
+
+# Section 3 and 8: structure and metadata
+
+
+def test_every_chunk_has_the_required_metadata() -> None:
+    first, second = chunks_of("# Guide\n\nText.\n\n## Set/up *now*\n\n1. one\n2. two\n", tenant="acme")
+    assert first["tenant_id"] == second["tenant_id"] == "acme"
+    assert first["document_id"] == second["document_id"]
+    assert first["text"] == "# Guide\n\nText."
+    assert first["metadata"]["headings_path"] == ["Guide"]
+    assert second["metadata"]["headings_path"] == ["Guide", "Set/up now"]
+    assert second["metadata"]["chunk_path"] == "/Guide/Set~1up now/ol[1]"
+    assert [chunk["metadata"]["ordinal"] for chunk in (first, second)] == [0, 1]
+    assert first["metadata"]["token_count"] == TOKENS.count(first["text"]) == 4
+    assert first["metadata"]["title"] == second["metadata"]["title"] == "Guide"
+    assert first["created_at"] == CREATED_AT
+
+
+def test_the_heading_stack_drops_what_a_heading_ends() -> None:
+    text = "before\n\n# A\n\n### C\n\n## B\n\nSetext\n======\n\nend"
+    paths = [chunk["metadata"]["headings_path"] for chunk in chunks_of(text)]
+    assert paths == [[], ["A"], ["A", "C"], ["A", "B"], ["Setext"]]
+
+
+def test_a_heading_inside_a_quote_or_list_is_not_the_documents() -> None:
+    text = "# Own\n\n> # Theirs\n\n- # Item\n"
+    assert {tuple(chunk["metadata"]["headings_path"]) for chunk in chunks_of(text)} == {("Own",)}
+
+
+def test_front_matter_is_a_chunk_of_its_own_and_gives_the_title() -> None:
+    text = "---\ntitle: 'The Book'\nauthor: Ada\ndate: 2024-05-01\nlang: en\n---\n\n# Chapter\n"
+    front, chapter = chunks_of(text)
+    assert front["text"].startswith("---\ntitle") and front["metadata"]["kind"] == "front_matter"
+    assert chapter["metadata"]["title"] == "The Book"
+    assert chapter["metadata"]["authors"] == ["Ada"]
+    assert chapter["metadata"]["year"] == 2024
+    assert chapter["metadata"]["language"] == "en"
+
+
+def test_a_rule_at_the_top_is_no_front_matter() -> None:
+    assert [chunk["metadata"]["kind"] for chunk in chunks_of("---\nplain words\n\nmore\n\n---\n")] == ["prose"]
+
+
+def test_code_and_tables_carry_what_a_part_of_them_would_lose() -> None:
+    rows = "".join(f"| {number} | {'cell ' * 40}|\n" for number in range(30))
+    code, *parts = chunks_of(f"```rust\nfn a() {{}}\n```\n\n| id | text |\n|---|---|\n{rows}")
+    assert code["metadata"]["code_language"] == "rust"
+    assert "table_header" not in parts[0]["metadata"]
+    assert len(parts) > 2
+    assert {part["metadata"]["table_header"] for part in parts[1:]} == {"| id | text |"}
+
+
+# Section 4: boundaries
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("# A\n\n# B\n", ["# A", "# B"]),
+        ("## A\n\ntext\n\n## B\n\ntext", ["## A\n\ntext", "## B\n\ntext"]),
+        ("one\n\ntwo", ["one\n\ntwo"]),
+        ("a\n\n```\nx\n```\n\nb", ["a", "```\nx\n```", "b"]),
+        ("a\n\n| h |\n|---|\n| c |\n\nb", ["a", "| h |\n|---|\n| c |", "b"]),
+        ("intro:\n\n- a\n- b\n\nafter", ["intro:\n\n- a\n- b", "after"]),
+        ("- a\n\n1. b\n", ["- a", "1. b"]),
+        ("- a\n  1. b\n- c", ["- a\n  1. b\n- c"]),
+        ("- a\n\n  ```\n  x\n  ```\n- b", ["- a", "```\n  x\n  ```", "- b"]),
+        ("> quote\n\ntext", ["> quote\n\ntext"]),
+        ("```\nunclosed\n\n# no heading", ["```\nunclosed\n\n# no heading"]),
+    ],
+)
+def test_boundaries(text: str, expected: list[str]) -> None:
+    assert texts_of(text, NO_OVERLAP) == expected
+
+
+# Section 5: sizes
+
+
+def test_paragraphs_gather_up_to_the_target() -> None:
+    records = chunks_of("\n\n".join(paragraph(5) for _ in range(12)), policy=NO_OVERLAP)
+    assert [record["metadata"]["token_count"] for record in records] == [400, 400, 400]
+
+
+def test_a_short_rest_joins_its_neighbour_up_to_the_soft_maximum() -> None:
+    records = chunks_of("\n\n".join([paragraph(18), paragraph(4)]), policy=NO_OVERLAP)
+    assert [record["metadata"]["token_count"] for record in records] == [440]
+
+
+def test_a_unit_up_to_the_hard_maximum_stays_whole() -> None:
+    whole = paragraph(26)
+    assert TOKENS.count(whole) == Policy().hard_max
+    assert texts_of(f"{paragraph(3)}\n\n{whole}\n\n{paragraph(3)}", NO_OVERLAP)[1] == whole
+
+
+def test_a_unit_over_the_hard_maximum_is_cut_between_sentences() -> None:
+    parts = texts_of(paragraph(60), NO_OVERLAP)
+    assert len(parts) > 2
+    assert all(part.startswith("Word ") and part.endswith("word.") for part in parts)
+    assert all(350 <= TOKENS.count(part) <= 450 for part in parts[:-1])
+
+
+def test_a_sentence_over_the_hard_maximum_is_cut_in_windows_that_overlap_by_15_percent() -> None:
+    words = " ".join(f"word{number:03}x" for number in range(700))  # three tokens each
+    records = chunks_of(words)
+    sizes = [record["metadata"]["token_count"] for record in records]
+    assert len(sizes) > 5
+    assert all(0.9 * Policy().target <= size <= Policy().target for size in sizes[1:-1])
+    assert sizes[-1] <= Policy().soft_max
+    for before, after in pairwise(records):
+        overlap = after["text"][: after["metadata"]["overlap_chars"]]
+        assert before["text"].endswith(overlap.strip())
+        share = TOKENS.count(overlap) / before["metadata"]["token_count"]
+        assert 0.13 <= share <= 0.15
+        assert overlap.startswith("word"), "a window begins with a whole word"
+
+
+def test_a_word_without_end_is_cut_too() -> None:
+    records = chunks_of("x" * 20_000)
+    assert "".join(own_parts(records)) == "x" * 20_000
+    assert max(record["metadata"]["token_count"] for record in records) <= Policy().target
+
+
+# Section 6: overlap
+
+
+def test_neighbours_share_whole_sentences_of_about_15_percent() -> None:
+    numbered = " ".join(f"Sentence {number} says a little about itself and then it ends." for number in range(200))
+    records = chunks_of(numbered)
+    assert len(records) > 4
+    for before, after in pairwise(records):
+        overlap = after["text"][: after["metadata"]["overlap_chars"]]
+        assert overlap.startswith("Sentence ")
+        assert before["text"].endswith(overlap.rstrip())
+        assert 0.10 <= TOKENS.count(overlap) / before["metadata"]["token_count"] <= 0.15
+
+
+def test_overlap_never_crosses_a_heading() -> None:
+    text = "\n\n".join(f"## Part {number}\n\n{paragraph(30)}" for number in range(3))
+    for record in chunks_of(text):
+        if record["text"].startswith("## "):
+            assert record["metadata"]["overlap_chars"] == 0
+        else:
+            assert record["metadata"]["overlap_chars"] > 0
+
+
+def test_code_gets_the_sentence_that_introduces_it_but_gives_none_of_its_own() -> None:
+    introduction = f"{paragraph(15)} Run this to begin:"
+    records = chunks_of(f"{introduction}\n\n```\nmake all\n```\n\nThen wait.")
+    assert records[1]["text"].endswith("Run this to begin:\n\n```\nmake all\n```")
+    assert records[1]["metadata"]["overlap_chars"] > 0
+    assert records[2]["text"] == "Then wait."
+
+
+def test_overlap_yields_where_it_would_break_the_hard_maximum() -> None:
+    records = chunks_of(f"{paragraph(20)}\n\n{paragraph(26)}")
+    assert [record["metadata"]["token_count"] for record in records] == [400, 520]
+
+
+# Sentences
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("One. Two! Three?", ["One. ", "Two! ", "Three?"]),
+        ("See e.g. Smith or Dr. Jones. Then go.", ["See e.g. Smith or Dr. Jones. ", "Then go."]),
+        ("Am 3. Mai kam J. Weber, z.B. Tee. Gut.", ["Am 3. Mai kam J. Weber, z.B. Tee. ", "Gut."]),
+        ("你好。再见！“走吧。”他说。", ["你好。", "再见！", "“走吧。”", "他说。"]),
+        ('He said "Stop." She did.', ['He said "Stop." ', "She did."]),
+        ("version 1.5 is out. it works", ["version 1.5 is out. it works"]),
+        ("- a\n- b\n  c", ["- a\n", "- b\n  c"]),
+        ("a\n\nb", ["a\n\n", "b"]),
+    ],
+)
+def test_sentences(text: str, expected: list[str]) -> None:
+    assert [text[start:end] for start, end in sentence_spans(text, 0, len(text), Kind.PROSE)] == expected
+
+
+def test_lines_are_the_sentences_of_code() -> None:
+    text = "a. B\n\nc\n"
+    assert [text[start:end] for start, end in sentence_spans(text, 0, len(text), Kind.CODE)] == ["a. B\n\n", "c\n"]
+
+
+# Section 11: the checklist sees what it is there for
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (lambda r: r[1].update(text=""), "its text is empty"),
+        (lambda r: r[1]["metadata"].update(ordinal=5), "its ordinal is 5"),
+        (lambda r: r[1]["metadata"].update(headings_path=[], chunk_path="/"), "has no headings_path"),
+        (lambda r: r[1]["metadata"].update(chunk_path="/Other"), "does not begin with its headings"),
+        (lambda r: r[1].update(chunk_id="0" * 64), "not the stable-id formula's"),
+        (lambda r: r[1]["metadata"].update(token_count=1), "token_count is 1"),
+        (lambda r: r[1].update(text="word " * 521), "over the hard maximum of 520"),
+        (lambda r: r[1].update(document_id="other"), "different documents"),
+        (lambda r: r.pop(0), "its ordinal is 1"),
+    ],
+)
+def test_the_checklist_finds(change, problem: str) -> None:  # type: ignore[no-untyped-def]
+    records = chunks_of("# A\n\nsome text\n\n## B\n\nmore text")
+    assert find_problems(records, Policy(), TOKENS) == []
+    change(records)
+    assert any(problem in found for found in find_problems(records, Policy(), TOKENS))
+
+
+def test_a_policy_that_cannot_be_kept_is_refused() -> None:
+    with pytest.raises(ValueError, match="target <= soft_max <= hard_max"):
+        Policy(target=500, soft_max=450)
+    with pytest.raises(ValueError, match="0 to 50 percent"):
+        Policy(overlap_percent=60)
+
+
+def test_nesting_beyond_the_parsers_limit_is_kept_as_text() -> None:
+    records = chunks_of(">" * 10_000 + " deep inside")
+    assert "".join("".join(own_parts(records)).split()) == ">" * 10_000 + "deepinside"
+    assert parse("> " * 200 + "x").blocks

@@ -1,0 +1,1 @@
+"""What can be configured, and which source of a setting wins."""

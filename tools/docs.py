@@ -1,0 +1,46 @@
+"""Documents that are made from the code: `--check` fails where one is stale, without it they are written anew.
+
+Prose with generated parts (`docs/*.md`) is done by cog; JSON Schemas are whole files.
+"""
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from chunkbus.schema import chunk_schema, manifest_schema  # noqa: E402 (the path comes first)
+
+SCHEMAS: dict[str, Callable[[], dict[str, Any]]] = {
+    "chunk.schema.json": chunk_schema,
+    "manifest.schema.json": manifest_schema,
+}
+
+
+def main(check: bool) -> int:
+    stale = [name for name, make in SCHEMAS.items() if not _settle(ROOT / "docs" / "schema" / name, make(), check)]
+    pages = [str(page.relative_to(ROOT)) for page in [*ROOT.glob("docs/*.md"), ROOT / "README.md"]]
+    cog = subprocess.run(
+        [sys.executable, "-m", "cogapp", *(["--check"] if check else ["-r"]), *pages], cwd=ROOT, check=False
+    )
+    for name in stale:
+        print(f"docs/schema/{name} is stale: run `python tools/docs.py`")
+    return 1 if stale or cog.returncode else 0
+
+
+def _settle(file: Path, schema: dict[str, Any], check: bool) -> bool:
+    data = orjson.dumps(schema, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+    if check:
+        return file.exists() and file.read_bytes() == data
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(data)
+    return True
+
+
+if __name__ == "__main__":
+    sys.exit(main("--check" in sys.argv[1:]))
