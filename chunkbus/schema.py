@@ -22,7 +22,9 @@ def chunk_schema() -> dict[str, Any]:
 
 
 def manifest_schema() -> dict[str, Any]:
-    return _schema(Manifest, "The manifest of a partition")
+    schema = _schema(Manifest, "The manifest of a partition")
+    schema["$defs"]["Tombstone"]["anyOf"] = [_filled("parent_id"), _filled("document_id")]
+    return schema
 
 
 def _schema(type_: type, title: str) -> dict[str, Any]:

@@ -23,8 +23,8 @@ class Progress(Protocol):
 
 
 @contextmanager
-def progress(label: str, total: int, unit: str) -> Iterator[Progress]:
-    """`unit` is `B` for bytes, else a word: `chunks`."""
+def progress(label: str, total: int | None, unit: str) -> Iterator[Progress]:
+    """`unit` is `B` for bytes, else a word: `chunks`; a `total` of None is not known beforehand."""
     if not sys.stderr.isatty():
         yield _Lines(label, total, unit)
         return
@@ -36,7 +36,7 @@ def progress(label: str, total: int, unit: str) -> Iterator[Progress]:
 
 
 class _Bar:
-    def __init__(self, label: str, total: int, unit: str) -> None:
+    def __init__(self, label: str, total: int | None, unit: str) -> None:
         from tqdm import tqdm
 
         size = unit == "B"
@@ -56,7 +56,7 @@ class _Bar:
 class _Lines:
     """What a log file can hold: nothing for short work, a line now and then for long work."""
 
-    def __init__(self, label: str, total: int, unit: str) -> None:
+    def __init__(self, label: str, total: int | None, unit: str) -> None:
         self._label = label
         self._total = total
         self._unit = "bytes" if unit == "B" else unit
@@ -68,7 +68,8 @@ class _Lines:
         now = monotonic()
         if now - self._last >= SECONDS_BETWEEN_LINES:
             self._last = now
-            click.echo(f"{self._label}: {self._done:,} of {self._total:,} {self._unit}", err=True)
+            of_total = f" of {self._total:,}" if self._total is not None else ""
+            click.echo(f"{self._label}: {self._done:,}{of_total} {self._unit}", err=True)
         return None
 
     def say(self, line: str) -> None:

@@ -60,6 +60,7 @@ def open_embedder(home: Path, model: str) -> Iterator["DocumentEmbedder"]:
 def open_legs(home: Path, generation: "Generation", *, semantic: bool) -> Iterator["Legs"]:
     """What the generation is searched through; `semantic` says whether its vectors are wanted."""
     from search.query import Legs
+    from sinks.errors import SinkError
 
     with open_sinks(home) as (fts, chroma), closing(fts.reader(generation.builds[fts.name])) as keyword:
         if not semantic:
@@ -70,7 +71,12 @@ def open_legs(home: Path, generation: "Generation", *, semantic: bool) -> Iterat
         except ModelMismatch as error:
             yield Legs(keyword, None, None, {"semantic": str(error)})
             return
-        with closing(chroma.reader(generation.builds[chroma.name])) as vectors:
+        try:
+            vectors = chroma.reader(generation.builds[chroma.name])
+        except SinkError as error:
+            yield Legs(keyword, None, None, {"semantic": str(error)})
+            return
+        with closing(vectors):
             yield Legs(keyword, vectors, encode, {})
 
 

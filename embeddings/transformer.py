@@ -95,6 +95,8 @@ class TransformerEncoder:
 
     def _run(self, texts: Sequence[str], prompt: str) -> Iterator[EncodedBatch]:
         spans = list(_spans(texts))
+        if not spans:
+            return
         if len(spans) == 1:
             block = self._tokenize(texts, prompt)
             if sum(len(piece.ids) for piece in block.pieces) <= self._budget:

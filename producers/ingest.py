@@ -7,8 +7,6 @@ byte but times and run ids, follows from the sources' names alone. Sources that 
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from enum import StrEnum
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Protocol
@@ -24,6 +22,7 @@ from producers.errors import SOURCE_EMPTY, SourceFailed
 from producers.links import links_file, write_links
 from producers.markdown import MarkdownChunker, SourceVersion
 from producers.partition import Family, FamilyReader, key_of_source, next_created_at, read_existing
+from producers.report import IngestReport, Outcome, Progress
 from producers.sources import Failure, SourceFile, find_sources, read_source
 
 MARKDOWN_SUFFIXES = (".md", ".markdown")
@@ -44,43 +43,6 @@ class Chunker(Protocol):
 
     def chunks(self, data: bytes, source: SourceVersion, *, created_at: str, producer: Record) -> list[Record]:
         """The source's chunks in order. Raises SourceFailed."""
-
-
-class Outcome(StrEnum):
-    """How it went with one source."""
-
-    PROCESSED = "processed"
-    UNCHANGED = "unchanged"
-    EMPTY = "empty"
-    FAILED = "failed"
-
-
-@dataclass(frozen=True)
-class Progress:
-    """One source is done: its number, of how many, and how it went."""
-
-    done: int
-    total: int
-    source_uri: str
-    outcome: Outcome
-
-
-@dataclass(frozen=True)
-class IngestReport:
-    """What an ingest did. `written` is False where the partition already was what it should be."""
-
-    partition_key: str
-    run_id: str
-    written: bool
-    sources: int
-    processed: int
-    unchanged: int
-    empty: int
-    carried_over: int
-    documents: int
-    chunks: int
-    links: int
-    failures: tuple[Failure, ...]
 
 
 def ingest_markdown(

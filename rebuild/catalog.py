@@ -6,44 +6,56 @@ Which version of a family counts is decided here, in SQL: the highest rank wins,
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any
+from typing import Any, BinaryIO
 
-from chunkbus.canonical import bare_hex, text_hash
+import orjson
+
+from chunkbus.canonical import bare_hex, sha256_hex, text_hash
 from chunkbus.chunk import Record
 from chunkbus.diagnose import parse_time
+from chunkbus.errors import PartitionChanged
 from chunkbus.identity import family_key, parent_id, tenant_id
 from chunkbus.layout import BusRoot
-from chunkbus.manifest import Manifest
-from chunkbus.reader import Place, read_manifest, read_partition
+from chunkbus.manifest import Manifest, decode_manifest
+from chunkbus.reader import Place, open_partition, read_lines
 from rebuild.state import State
 
 # `standing`: a family in one partition, in its last source_checksum there, with its rank.
-# `current`: the standing that counts, of each family that no tombstone of a higher rank retires.
-_VIEWS = """
-create temp view if not exists standing as
-with last as (select partition, family, source_checksum, max(offset) from chunk group by partition, family)
-select c.partition, c.family, c.parent_id, c.source_checksum, min(c.offset) as first_offset,
-    case when count(*) = count(c.created_at) then max(c.created_at) else p.created_at end as rank
-from chunk c join last using (partition, family) join partition p on p.key = c.partition
-where c.source_checksum is last.source_checksum
-group by c.partition, c.family;
-
-create temp view if not exists retired as
-select s.partition, s.family from standing s join tombstone t on t.parent_id in (s.parent_id, s.family)
-where s.partition <> t.partition and (s.rank, s.partition) < (t.at, t.partition)
-union
-select s.partition, s.family from standing s join tombstone t on t.document_id is not null
-where s.partition <> t.partition and (s.rank, s.partition) < (t.at, t.partition) and exists (
-    select 1 from chunk c where c.partition = s.partition and c.family = s.family and c.document_id = t.document_id);
-
+# `current`: the standing that counts, of each family that is not retired.
+_TABLES = """
+create temp table if not exists standing (
+    family text, partition text, parent_id text, source_checksum text, first_offset int, rank text,
+    primary key (family, partition)) without rowid;
 create temp table if not exists current (family text primary key, partition text, first_offset int, source_checksum);
 """
 
+_FILL_STANDING = """
+with last as (select partition, family, source_checksum, max(offset) from chunk group by family, partition)
+insert into standing
+select c.family, c.partition, c.parent_id, c.source_checksum, min(c.offset),
+    case when count(*) = count(c.created_at) then max(c.created_at) else p.created_at end
+from chunk c join last using (family, partition) join partition p on p.key = c.partition
+where c.source_checksum is last.source_checksum
+group by c.family, c.partition
+"""
+
+# A withdrawn document takes along what it had superseded: an older text must not come back.
 _FILL_CURRENT = """
+with retired as (
+    select s.family, s.partition from standing s join tombstone t on t.parent_id in (s.parent_id, s.family)
+    where s.partition <> t.partition and (s.rank, s.partition) < (t.at, t.partition)
+    union
+    select s.family, s.partition from tombstone t join chunk c using (document_id)
+    join standing named on named.family = c.family and named.partition = c.partition
+    join standing s on s.family = named.family
+    where c.source_checksum is named.source_checksum and t.partition not in (s.partition, named.partition)
+    and (named.rank, named.partition) < (t.at, t.partition)
+    and (s.rank, s.partition) <= (named.rank, named.partition))
 insert into current
 select family, partition, first_offset, source_checksum from (
     select *, row_number() over (partition by family order by rank desc, partition desc) as place from standing
-) where place = 1 and (partition, family) not in (select partition, family from retired)
+    where (family, partition) not in (select family, partition from retired)
+) where place = 1
 """
 
 
@@ -69,20 +81,22 @@ class Catalog:
 
     def __init__(self, state: State) -> None:
         self._db = state.db
-        self._db.executescript(_VIEWS)
+        self._db.executescript(_TABLES)
 
     def refresh(self, root: BusRoot) -> None:
         """Takes in partitions that are new or changed, drops those that are gone, decides what counts."""
         keys = root.partition_keys()
-        known = dict(self._db.execute("select key, checksum from partition").fetchall())
+        known = dict(self._db.execute("select key, manifest from partition").fetchall())
         for key in sorted(set(known) - set(keys)):
-            with self._db.conn:
-                self._drop(key)
+            with self._db.atomic():
+                self._drop_manifest(key)
+                self._drop_chunks(key)
         for key in keys:
-            manifest = read_manifest(root, key)
-            if known.get(key) != manifest.checksums.chunks_file:
-                self._take_in(root, key, manifest)
-        with self._db.conn:
+            if known.get(key) != sha256_hex(root.manifest_file(key).read_bytes()):
+                self._take_in(root, key)
+        with self._db.atomic():
+            self._db.execute("delete from standing")
+            self._db.execute(_FILL_STANDING)
             self._db.execute("delete from current")
             self._db.execute(_FILL_CURRENT)
 
@@ -93,15 +107,21 @@ class Catalog:
             "select count(*) from chunk c join current u using (family, partition) "
             "where c.source_checksum is u.source_checksum"
         ).fetchone()[0]
-        superseded = one("select count(*) from standing").fetchone()[0] - families
-        return CatalogCounts(families, chunks, superseded)
+        versions = one(
+            "select count(*) from (select distinct family, partition, source_checksum from chunk "
+            "where family in (select family from current))"
+        ).fetchone()[0]
+        return CatalogCounts(families, chunks, versions - families)
 
     def duplicate_ids(self, limit: int = 20) -> list[tuple[str, str, str]]:
-        """Chunk ids that two current families claim: (chunk_id, partition, other partition)."""
+        """Chunk ids that two current families claim: (chunk_id, place, other place)."""
+        place = (
+            "'document ' || substr(c.document_id, 1, 120) || ' in partition ' || c.partition || ' at byte ' || c.offset"
+        )
         return [
             (row[0], row[1], row[2])
             for row in self._db.execute(
-                "select c.chunk_id, min(c.partition || '/' || c.parent_id), max(c.partition || '/' || c.parent_id) "
+                f"select c.chunk_id, min({place}), max({place}) "
                 "from chunk c join current u using (family, partition) where c.source_checksum is u.source_checksum "
                 "group by c.chunk_id having count(distinct c.family) > 1 limit ?",
                 [limit],
@@ -119,29 +139,46 @@ class Catalog:
             places = tuple((Place(offset, length), hashed) for _, _, offset, length, hashed in members)
             yield CurrentFamily(family, partition, places)
 
-    def _take_in(self, root: BusRoot, key: str, manifest: Manifest) -> None:
-        with self._db.conn:
-            self._drop(key)
-            created_at = _instant(manifest.created_at)
-            self._db.table("partition").insert(
-                {"key": key, "checksum": manifest.checksums.chunks_file, "created_at": created_at}
-            )
-            rows = (_chunk_row(key, place, record) for place, record in read_partition(root, key))
-            self._db.conn.executemany(
-                "insert into chunk values (:partition, :offset, :length, :family, :parent_id, :document_id, "
-                ":chunk_id, :text_hash, :source_checksum, :created_at)",
-                rows,
-            )
-            for tombstone in manifest.tombstones:
-                at = _instant(tombstone.at) if tombstone.at else created_at
-                self._db.table("tombstone").insert(
-                    {"partition": key, "parent_id": tombstone.parent_id, "document_id": tombstone.document_id, "at": at}
-                )
+    def _take_in(self, root: BusRoot, key: str) -> None:
+        """All of it or nothing: a partition that was half taken in would pass for one that holds less."""
+        file, data = open_partition(root, key)
+        with file, self._db.atomic():
+            if data is None:
+                raise PartitionChanged(f"partition {key} has no manifest any more: validate the chunks again")
+            manifest = decode_manifest(data)
+            held = self._db.execute("select checksum from partition where key = ?", [key]).fetchone()
+            self._drop_manifest(key)
+            self._note_manifest(key, manifest, sha256_hex(data))
+            if held is None or held[0] != manifest.checksums.chunks_file:
+                self._drop_chunks(key)
+                self._note_chunks(key, file)
 
-    def _drop(self, key: str) -> None:
+    def _note_manifest(self, key: str, manifest: Manifest, digest: str) -> None:
+        created_at = _instant(manifest.created_at)
+        checksum = manifest.checksums.chunks_file
+        self._db.table("partition").insert(
+            {"key": key, "manifest": digest, "checksum": checksum, "created_at": created_at}
+        )
+        for tombstone in manifest.tombstones:
+            at = _instant(tombstone.at) if tombstone.at else created_at
+            self._db.table("tombstone").insert(
+                {"partition": key, "parent_id": tombstone.parent_id, "document_id": tombstone.document_id, "at": at}
+            )
+
+    def _note_chunks(self, key: str, file: BinaryIO) -> None:
+        rows = (_chunk_row(key, place, orjson.loads(line)) for place, line in read_lines(file))
+        self._db.conn.executemany(
+            "insert into chunk values (:partition, :offset, :length, :family, :parent_id, :document_id, "
+            ":chunk_id, :text_hash, :source_checksum, :created_at)",
+            rows,
+        )
+
+    def _drop_manifest(self, key: str) -> None:
         self._db.execute("delete from partition where key = ?", [key])
-        self._db.execute("delete from chunk where partition = ?", [key])
         self._db.execute("delete from tombstone where partition = ?", [key])
+
+    def _drop_chunks(self, key: str) -> None:
+        self._db.execute("delete from chunk where partition = ?", [key])
 
 
 def _chunk_row(key: str, place: Place, record: Record) -> dict[str, Any]:

@@ -4,7 +4,9 @@ RebuildError
 ├── InvalidBus       chunks break the contract, so that no complete index can be made of them
 ├── NotVerified      what the engine holds is not what was written; the live generation is untouched
 ├── NoGeneration     nothing was ever built here
-└── StateUnreadable  state.db is not a database, or a newer chunksink wrote it
+└── HomeLocked       another run is writing to this home
+
+A `state.db` that cannot be opened is `chunkbus.errors.StoreUnreadable` or `NewerStore`, as for every store of ours.
 """
 
 

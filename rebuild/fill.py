@@ -6,6 +6,7 @@ A receipt says what an engine confirmed. It is written after the flush, never be
 from collections.abc import Callable
 from contextlib import ExitStack
 from itertools import islice
+from typing import Any
 
 import numpy as np
 from sqlite_utils import Database
@@ -13,6 +14,7 @@ from sqlite_utils import Database
 from chunkbus.layout import BusRoot
 from chunkbus.reader import PartitionReader
 from rebuild.catalog import Catalog, CurrentFamily
+from rebuild.digest import document_digest, family_digest
 from rebuild.embed import DocumentEmbedder
 from sinks.document import Document, Family, Vectors
 from sinks.projection import project_family
@@ -79,10 +81,18 @@ def _note_receipts(
     left_out: dict[str, list[str]] = {}
     for document in refused:
         left_out.setdefault(document.parent_id, []).append(document.id)
-    rows = [
-        (marker.build_id, documents[0].parent_id, documents[0].family_hash, len(documents), ids)
-        for documents in projected
-        for ids in [" ".join(left_out.get(documents[0].parent_id, []))]
-    ]
-    with db.conn:
-        db.conn.executemany("insert or replace into receipt values (?, ?, ?, ?, ?)", rows)
+    rows = [_receipt(marker.build_id, documents, left_out.get(documents[0].parent_id, [])) for documents in projected]
+    with db.atomic():
+        db.table("receipt").insert_all(rows, replace=True)
+
+
+def _receipt(build_id: str, documents: list[Document], refused: list[str]) -> dict[str, Any]:
+    taken = [document for document in documents if document.id not in refused]
+    return {
+        "build": build_id,
+        "family": documents[0].parent_id,
+        "family_hash": documents[0].family_hash,
+        "documents": len(documents),
+        "refused": " ".join(refused),
+        "digest": family_digest(document_digest(document, document.text_hash) for document in taken),
+    }

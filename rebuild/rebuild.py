@@ -84,8 +84,9 @@ class Rebuild:
         return generation
 
     def _flip(self, generation: Generation) -> None:
+        before = self._state.live_builds()
         for sink in self._sinks:
-            sink.flip(None, generation.builds[sink.name])
+            sink.flip(before.get(sink.name), generation.builds[sink.name])
         self._state.flip(generation)
         for older in self._state.surplus_generations():
             self._drop(older)

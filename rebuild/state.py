@@ -58,6 +58,17 @@ def create_receipts(db: Database) -> None:
     db.table("receipt").create(columns, pk=("build", "family"))
 
 
+@_migrations()
+def note_manifests(db: Database) -> None:
+    """A manifest can change, with its tombstones, while the chunks stay the same."""
+    db.table("partition").add_column("manifest", str)
+
+
+@_migrations()
+def note_digests(db: Database) -> None:
+    db.table("receipt").add_column("digest", str)
+
+
 @dataclass(frozen=True)
 class Generation:
     """The builds that readers see together; `builds` maps a sink's name to its build's id."""
@@ -97,7 +108,7 @@ class State:
         return home_id
 
     def add_generation(self, generation: Generation) -> None:
-        with self.db.conn:
+        with self.db.atomic():
             row = {
                 "id": generation.id,
                 "created_at": generation.created_at,
@@ -118,9 +129,14 @@ class State:
             raise NoGeneration(f"no index in {self.path.parent} yet; build one with `chunksink rebuild`")
         return self._generation(row)
 
+    def live_builds(self) -> dict[str, str]:
+        """The builds that readers see, by sink; none before the first rebuild."""
+        rows = self.db.execute("select sink, id from build join pointer on generation = live").fetchall()
+        return dict(rows)
+
     def flip(self, generation: Generation) -> None:
         """Readers see `generation` from now on; what they saw before becomes the previous one."""
-        with self.db.conn:
+        with self.db.atomic():
             self.db.execute("update pointer set previous = live, live = ?", [generation.id])
 
     def surplus_generations(self) -> list[Generation]:
@@ -132,7 +148,7 @@ class State:
         return [self._generation(row) for row in rows]
 
     def forget_generation(self, generation: Generation) -> None:
-        with self.db.conn:
+        with self.db.atomic():
             self.db.execute(
                 "delete from receipt where build in (select id from build where generation = ?)", [generation.id]
             )

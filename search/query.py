@@ -2,9 +2,11 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from time import perf_counter
 from typing import Literal
 
+from chunkbus.canonical import canonical_text
 from search.fusion import fuse_ranks
 from sinks.document import Document, Vectors
 from sinks.reader import Hit, KeywordReader, Piece, VectorReader
@@ -56,22 +58,24 @@ class Legs:
     encode_query: Callable[[str], Vectors] | None
     unavailable: dict[str, str]
 
-    def ask(self, leg: str, query: str, depth: int) -> list[Hit]:
-        if not query.strip():
-            return []
-        if leg == KEYWORD:
-            return self.keyword.search(query, depth)
-        if self.vectors is None or self.encode_query is None:
-            return []
-        return self.vectors.query(self.encode_query(query), depth)
+    def questions(self, query: str, mode: Mode) -> dict[str, Callable[[int], list[Hit]]]:
+        """For each leg that can answer: from how many hits are wanted to the hits. A blank query asks nothing."""
+        asked: dict[str, Callable[[int], list[Hit]]] = {}
+        if query and KEYWORD in _LEGS[mode]:
+            asked[KEYWORD] = partial(self.keyword.search, query)
+        if query and SEMANTIC in _LEGS[mode] and self.vectors is not None and self.encode_query is not None:
+            asked[SEMANTIC] = partial(self.vectors.query, self.encode_query(query))
+        return asked
 
 
 def search(legs: Legs, query: str, *, limit: int = 10, mode: Mode = "hybrid") -> Answer:
     """The best `limit` families for a query, best first."""
     started = perf_counter()
+    query = canonical_text(query)  # as the texts are; what no text can hold, no engine can be asked for
+    questions = legs.questions(query, mode)
     depth = max(_FETCH_AT_FIRST, limit)
     while True:
-        found = {leg: legs.ask(leg, query, depth) for leg in _LEGS[mode]}
+        found = {leg: ask(depth) for leg, ask in questions.items()}
         ranked = fuse_ranks({leg: [hit.id for hit in hits] for leg, hits in found.items()})
         best = _best_of_families(ranked, found)
         exhausted = all(len(hits) < depth for hits in found.values())
@@ -97,6 +101,9 @@ def _best_of_families(ranked: list[tuple[str, float]], found: dict[str, list[Hit
 def _describe(legs: Legs, best: Sequence[tuple[str, float]], found: dict[str, list[Hit]]) -> list[SearchHit]:
     ids = [id_ for id_, _ in best]
     documents = {document.id: document for document in legs.keyword.get(ids)}
+    missing = [id_ for id_ in ids if id_ not in documents]
+    if missing and legs.vectors is not None:  # one engine can have refused what the other took
+        documents |= {document.id: document for document in legs.vectors.get(missing)}
     snippets = {hit.id: hit.snippet for hit in found.get(KEYWORD, []) if hit.snippet}
     ranks: dict[str, dict[str, int]] = {id_: {} for id_ in ids}
     for leg, hits in found.items():

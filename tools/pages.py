@@ -5,7 +5,7 @@ import click
 from chunkbus.findings import MEANINGS
 from chunksink.cli import COMMANDS, cli
 from chunksink.exits import MEANINGS as EXIT_MEANINGS
-from sinks.projection import PROJECTION
+from sinks.fields import PROJECTION
 
 
 def findings_table() -> str:

@@ -7,6 +7,7 @@ import click
 from chunksink.errors import explained
 from chunksink.exits import Exit
 from chunksink.options import config_from, home_option, json_option
+from chunksink.wiring import ledger_file
 
 
 @click.command()
@@ -41,7 +42,7 @@ def command(
 
     with explained():
         config = config_from(home=home)
-        path = config.home_path / "ledger.db"
+        path = ledger_file(config.home_path)
         if not path.exists():
             return _print_attempts([], as_json, f"no ledger at {path} yet; chunksink ingest writes one")
         with Ledger(path) as ledger:

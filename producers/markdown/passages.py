@@ -6,7 +6,9 @@ So own parts, in order, are the document; a passage can be replayed from its spa
 A passage begins at a heading, where code, a table or front matter begins or ends, where a list ends or another
 begins, and where its predecessor is full. Overlap stays within a section. At a full predecessor it is 15 % of it in
 whole sentences (lines of code or a table), the last sentence up to twice that, else its last tokens; at another
-boundary only whole sentences of prose within the 15 %, since the end of a table or of code says little alone.
+boundary only whole sentences of prose within the 15 %, since the end of a table or of code says little alone. A
+heading that code or a table follows at once is a passage of its own and is repeated whole: without it neither could
+be cited.
 """
 
 from collections.abc import Iterator
@@ -57,6 +59,7 @@ class _Cutter:
         self._policy = policy
         self._tokenizer = tokenizer
         self._last: Passage | None = None
+        self._last_is_heading = False
 
     def passages(self) -> Iterator[Passage]:
         for run in self._runs():
@@ -88,6 +91,7 @@ class _Cutter:
                 total += following.tokens
                 pieces.take()
             self._last = self._passage(start, own, total, part)
+            self._last_is_heading = all(piece.block.is_heading for piece in own)
             yield self._last
             part += 1
 
@@ -109,8 +113,10 @@ class _Cutter:
             return nothing
         if not within_run and last.kind is not Kind.PROSE:
             return nothing
-        share = self._policy.overlap_of(last.tokens)
         room = self._policy.hard_max - first.tokens
+        if self._last_is_heading and last.tokens <= min(room, self._policy.overlap_of(self._policy.target)):
+            return last.start, last.tokens
+        share = self._policy.overlap_of(last.tokens)
         if min(share, room) <= 0:
             return nothing
         begin = max(last.own_start, last.end - 2 * share * _TAIL_CHARACTERS)

@@ -10,9 +10,14 @@ def main(path: str) -> int:
     try:
         client = chromadb.PersistentClient(path, settings=Settings(anonymized_telemetry=False))
         for collection in client.list_collections():
+            wanted = min(10, collection.count())
+            if not wanted:
+                continue
             some = collection.get(limit=1, include=["embeddings"])
-            if some["ids"]:
-                collection.query(query_embeddings=some["embeddings"], n_results=1, include=[])
+            answer = collection.query(query_embeddings=some["embeddings"], n_results=wanted, include=[])
+            if len(answer["ids"][0]) < wanted:
+                sys.stdout.write("vectors are missing")
+                return 1
     except Exception as error:  # whatever it is, it goes to the one who asked
         sys.stdout.write(f"{type(error).__name__}: {error}")
         return 1

@@ -32,12 +32,13 @@ def lift(path: Path) -> None:
 
 def check(path: Path) -> None:
     """Raise `BuildBroken` where loading this build would fail or crash; costs a process only where in doubt."""
-    files = _files(path)
-    if not files:
+    files, seal = _files(path), _read(path)
+    sealed = seal.get("files", {})
+    if sealed == files or _alive(seal.get("writer")):
         return
-    seal = _read(path)
-    if seal.get("files") == files or _alive(seal.get("writer")):
-        return
+    gone = sorted(sealed.keys() - files.keys())
+    if gone:
+        raise BuildBroken(f"vector files of {path} are gone ({', '.join(gone)}): rebuild it, nothing is lost")
     # -P: the probe's own folder must not hide installed packages.
     command = [sys.executable, "-P", str(_PROBE), str(path)]
     try:
@@ -64,7 +65,7 @@ def _read(path: Path) -> dict[str, Any]:
         seal = json.loads((path / FILE).read_text())
     except (OSError, ValueError):
         return {}
-    return seal if isinstance(seal, dict) else {}
+    return seal if isinstance(seal, dict) and isinstance(seal.get("files", {}), dict) else {}
 
 
 def _write(path: Path, seal: dict[str, Any]) -> None:

@@ -151,6 +151,13 @@ class SinkConformance:
             assert texts[one.documents[0].id] == one.documents[0].text
         assert held(build) == wanted(families + raw)
 
+    def test_what_vanished_from_a_document_vanishes(self, build: Build) -> None:
+        rich, bare = family("a", ALPHA, metadata=RICH["metadata"]), family("a", ALPHA)
+        assert [d.id for d in rich.documents] == [d.id for d in bare.documents]
+        fill(build, [rich])
+        fill(build, [bare])
+        assert {stored.document for stored in build.scan(content=True)} == set(bare.documents)
+
     def test_doing_it_again_changes_nothing(self, build: Build) -> None:
         families = [family("a", ALPHA), family("b", BETA)]
         fill(build, families)

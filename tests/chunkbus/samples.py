@@ -20,7 +20,7 @@ NOON = "2026-01-31T12:00:00Z"
 PRODUCER = ManifestProducer("tests", "1")
 
 
-def chunk(index: int = 0, **changes: Any) -> Record:
+def chunk(index: int = 0, uri: str = "docs/a.md", **changes: Any) -> Record:
     """A valid record, made without the code under test; `changes` replace whole top-level fields."""
     text = f"Chunk {index} says something of its own."
     record: Record = {
@@ -28,7 +28,7 @@ def chunk(index: int = 0, **changes: Any) -> Record:
         "chunk_id": f"chunk-{index}",
         "document_id": "document-1",
         "text": text,
-        "provenance": provenance(),
+        "provenance": provenance(source_uri=uri),
     }
     record |= changes
     if isinstance(record.get("text"), str):

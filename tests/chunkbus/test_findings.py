@@ -40,7 +40,7 @@ def test_the_findings_are_exact_and_nothing_is_touched(case: Case, tmp_path: Pat
 def test_a_clean_bus_has_none(tmp_path: Path) -> None:
     root = BusRoot(tmp_path)
     put(root, "a", lines_of([chunk(0), chunk(1)]))
-    commit(root, "b", [chunk(2, provenance={**chunk(2)["provenance"], "source_uri": "docs/b.md"})])
+    commit(root, "b", [chunk(2, uri="docs/b.md")])
     put(root, "empty", b"")
     summary, found = validate_all(root)
     assert found == []
@@ -50,7 +50,7 @@ def test_a_clean_bus_has_none(tmp_path: Path) -> None:
 def test_one_bad_partition_says_nothing_about_the_others(tmp_path: Path) -> None:
     root = BusRoot(tmp_path)
     CASES["broken JSON"].build(root)
-    put(root, "good", lines_of([chunk(7)]))
+    put(root, "good", lines_of([chunk(7, uri="docs/b.md")]))
     found = validate(root)
     assert {finding.partition for finding in found} == {CASES["broken JSON"].partition}
 

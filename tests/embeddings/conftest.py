@@ -11,7 +11,10 @@ import pytest
 from embeddings import TransformerEncoder, VectorCache, load_encoder, resolve_model
 from embeddings.errors import ModelUnavailable
 
-WORDS = "the a cat dog sat on mat ran far away query passage : , . long text one two three four five six".split()
+WORDS = [
+    *("the", "a", "cat", "dog", "sat", "on", "mat", "ran", "far", "away", "query", "passage", ":", ",", "."),
+    *("long", "text", "one", "two", "three", "four", "five", "six"),
+]
 
 
 @pytest.fixture

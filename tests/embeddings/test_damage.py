@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from embeddings import CacheDamaged, Embedded, VectorCache, verify, vectors_for
+from embeddings import CacheDamaged, Embedded, VectorCache, vectors_for, verify
 from embeddings.rows import seal
 from embeddings.salvage import sound_rows
 from tests.embeddings.helpers import HashEncoder, embed, filled, stream, tamper, text_hash
@@ -178,7 +178,9 @@ def test_nan_is_caught_even_under_a_checksum_that_fits(original: Path, tmp_path:
     encoder = HashEncoder(dimension=DIMENSION)
     vector = encoder.vector("text number 5").copy()
     vector[17] = np.nan
-    row = seal(bytes.fromhex(encoder.fingerprint), bytes.fromhex(text_hash("text number 5")[7:]), 1, 0, vector.tobytes())
+    row = seal(
+        bytes.fromhex(encoder.fingerprint), bytes.fromhex(text_hash("text number 5")[7:]), 1, 0, vector.tobytes()
+    )
     tamper(
         path,
         "UPDATE vector SET vector = ?, checksum = ? WHERE text_hash = ?",
@@ -260,9 +262,7 @@ def test_vectors_larger_than_a_page_are_salvaged(tmp_path: Path) -> None:
         assert all(item.cached for item in embed(texts, encoder, cache))
 
 
-def test_a_process_whose_file_was_salvaged_by_another_goes_on_with_the_new_one(
-    original: Path, tmp_path: Path
-) -> None:
+def test_a_process_whose_file_was_salvaged_by_another_goes_on_with_the_new_one(original: Path, tmp_path: Path) -> None:
     path = tmp_path / "vectors.db"
     shutil.copy(original, path)
     encoder = HashEncoder(dimension=DIMENSION)

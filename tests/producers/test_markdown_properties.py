@@ -1,6 +1,7 @@
 """What must hold for every Markdown text: the specification's checklist, and that nothing is lost."""
 
 import random
+import time
 from pathlib import Path
 
 import pytest
@@ -150,3 +151,30 @@ def test_corpora_with_bytes_removed_at_random(shared_data: Path) -> None:
 @pytest.mark.parametrize("text", ["", " \n\t\n", "\ufeff", "\x00\x01", "\u00a0\n\n\u3000"])
 def test_a_text_of_nothing_has_no_chunks(text: str) -> None:
     assert chunks_of(text) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "." * 100_000,
+        '."' * 50_000,
+        "[" * 50_000,
+        "![[]()" * 10_000,
+        "*a **b " * 20_000,
+        "".join("`" * length + "  " for length in range(1, 400)),
+        ">" * 10_000 + " a",
+        "- " * 3_000,
+        "```\n\n~~~\n" * 5_000,
+        "|" + "a|" * 5_000 + "\n|" + "-|" * 5_000 + "\n|" + "b|" * 5_000,
+        "<!--" * 10_000,
+        "x" * 1_000_000,
+        "word " * 200_000,
+    ],
+    ids=lambda text: text[:8].strip(),
+)
+def test_hostile_texts_take_time_in_proportion(text: str) -> None:
+    """Each takes well under a second of processor time; with one quadratic step it would take minutes."""
+    start = time.process_time()
+    records = chunks_of(text)
+    assert time.process_time() - start < 10
+    assert without_space("".join(own_parts(records))) == without_space(text)

@@ -205,6 +205,13 @@ def test_code_gets_the_sentence_that_introduces_it_but_gives_none_of_its_own() -
     assert records[2]["text"] == "Then wait."
 
 
+def test_a_heading_is_repeated_before_the_table_or_code_that_follows_it_at_once() -> None:
+    table = "| a |\n|---|\n| b |"
+    assert texts_of(f"## Prices\n\n{table}\n\nText.") == ["## Prices", f"## Prices\n\n{table}", "Text."]
+    long_heading = "# " + "word " * 60
+    assert texts_of(f"{long_heading}\n\n{table}")[1] == table
+
+
 def test_overlap_yields_where_it_would_break_the_hard_maximum() -> None:
     records = chunks_of(f"{paragraph(20)}\n\n{paragraph(26)}")
     assert [record["metadata"]["token_count"] for record in records] == [400, 520]

@@ -1,0 +1,63 @@
+"""A file system that fails: the n-th call of its kind, once or from then on."""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+
+class Faults:
+    """Counts opens, writes, fsyncs, renames and removals, and lets the n-th of all of them fail."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, fail_at: int, *, for_good: bool) -> None:
+        self.calls: list[str] = []
+        self._fail_at = fail_at
+        self._for_good = for_good
+        self._open = io.open
+        monkeypatch.setattr(io, "open", self._open_file)
+        for name in ("open", "fsync", "replace", "rename", "unlink"):
+            monkeypatch.setattr(os, name, self._guard(name, getattr(os, name)))
+
+    @property
+    def struck(self) -> bool:
+        return len(self.calls) >= self._fail_at
+
+    def strike(self, call: str) -> None:
+        self.calls.append(call)
+        number = len(self.calls)
+        if number == self._fail_at or (self._for_good and number > self._fail_at):
+            raise OSError(errno.EIO, f"made to fail at call {number}, {call}")
+
+    def _guard(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        def guarded(*arguments: Any, **options: Any) -> Any:
+            self.strike(name)
+            return function(*arguments, **options)
+
+        return guarded
+
+    def _open_file(self, file: Any, mode: str = "r", *arguments: Any, **options: Any) -> Any:
+        self.strike("open")
+        if mode in ("xb", "wb"):
+            return io.BufferedWriter(_FailingFile(file, mode, self))
+        return self._open(file, mode, *arguments, **options)
+
+
+class _FailingFile(io.FileIO):
+    """Writes half of what it is given before it fails, as a full disk does."""
+
+    def __init__(self, file: Any, mode: str, faults: Faults) -> None:
+        super().__init__(file, mode)
+        self._faults = faults
+
+    def write(self, data: Any, /) -> int:
+        try:
+            self._faults.strike("write")
+        except OSError:
+            super().write(bytes(data)[: len(data) // 2])
+            raise
+        return super().write(data) or 0

@@ -1,0 +1,155 @@
+"""A kill at any point leaves the old partition or the new one, and the next writer tidies up."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from chunkbus.chunk import Record
+from chunkbus.layout import BusRoot
+from chunkbus.reader import open_partition, read_partition
+from chunkbus.writer import COMMIT_STEPS, PartitionWriter
+from tests.chunkbus.crash_writer import version, write
+from tests.chunkbus.samples import validate
+from tests.conftest import ROOT
+
+KEY = "2026-01-31"
+# What readers see after a death there: the old partition, or the new one.
+SEEN_AFTER = {
+    "chunks_opened": "old",
+    "chunks_written": "old",
+    "chunks_waiting": "old",
+    "manifest_written": "old",
+    "manifest_committed": "new",
+    "chunks_renamed": "new",
+}
+STEPS = [(step, when) for step in COMMIT_STEPS for when in ("before", "after")]
+
+
+def test_every_step_of_a_commit_is_known_here() -> None:
+    assert tuple(SEEN_AFTER) == COMMIT_STEPS
+
+
+def test_a_commit_goes_through_all_steps_in_order(tmp_path: Path) -> None:
+    steps: list[str] = []
+    write(BusRoot(tmp_path), KEY, 1, steps.append)
+    assert tuple(steps) == COMMIT_STEPS
+
+
+def seen_after(step: str, when: str) -> str:
+    if when == "after":
+        return SEEN_AFTER[step]
+    place = COMMIT_STEPS.index(step)
+    return SEEN_AFTER[COMMIT_STEPS[place - 1]] if place else "old"
+
+
+def run_writer(root: BusRoot, *arguments: str) -> int:
+    command = [sys.executable, "-m", "tests.chunkbus.crash_writer", str(root.path), KEY, *arguments]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, check=False).returncode
+
+
+def read(root: BusRoot) -> list[Record]:
+    return [record for _, record in read_partition(root, KEY)]
+
+
+def names(root: BusRoot) -> list[str]:
+    return sorted(path.name for folder in (root.canonical, root.manifests) for path in folder.iterdir())
+
+
+TIDY = [f".{KEY}.lock", f"{KEY}.jsonl", f"{KEY}.manifest.json"]
+
+
+@pytest.mark.parametrize(("step", "when"), STEPS)
+def test_killed_while_it_replaces_a_partition(step: str, when: str, tmp_path: Path) -> None:
+    root = BusRoot(tmp_path)
+    write(root, KEY, 1)
+    assert run_writer(root, "2", when, step) == -signal.SIGKILL
+    expected = version({"old": 1, "new": 2}[seen_after(step, when)])
+    assert read(root) == expected
+    assert validate(root) == []
+    # A writer that then leaves without a commit has finished the rename and left nothing behind.
+    with PartitionWriter(root, KEY):
+        pass
+    assert names(root) == TIDY
+    assert read(root) == expected
+    assert validate(root) == []
+    write(root, KEY, 3)
+    assert names(root) == TIDY
+    assert read(root) == version(3)
+
+
+@pytest.mark.parametrize(("step", "when"), STEPS)
+def test_killed_while_it_writes_a_partition_for_the_first_time(step: str, when: str, tmp_path: Path) -> None:
+    root = BusRoot(tmp_path)
+    (root.path / "canonical").mkdir()
+    assert run_writer(root, "2", when, step) == -signal.SIGKILL
+    is_new = seen_after(step, when) == "new"
+    assert root.partition_keys() == ([KEY] if is_new else [])
+    assert validate(root) == []
+    assert not is_new or read(root) == version(2)
+    write(root, KEY, 3)
+    assert names(root) == TIDY
+    assert read(root) == version(3)
+
+
+@pytest.mark.parametrize("second", ["chunks_opened", "chunks_waiting", "manifest_committed"])
+def test_killed_again_in_the_run_that_follows(second: str, tmp_path: Path) -> None:
+    root = BusRoot(tmp_path)
+    write(root, KEY, 1)
+    run_writer(root, "2", "after", "manifest_committed")
+    run_writer(root, "3", "after", second)
+    assert read(root) == version(3 if second == "manifest_committed" else 2)
+    assert validate(root) == []
+    write(root, KEY, 4)
+    assert names(root) == TIDY
+    assert read(root) == version(4)
+
+
+def test_killed_at_any_instant(tmp_path: Path) -> None:
+    root = BusRoot(tmp_path)
+    chance = random.Random(1)
+    write(root, KEY, 0)
+    for _ in range(8):
+        command = [sys.executable, "-m", "tests.chunkbus.crash_writer", str(root.path), KEY, "forever"]
+        with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            process.stdout.readline()  # it is at work
+            time.sleep(chance.random() / 20)
+            process.kill()
+            last = max(int(line) for line in ["1", *process.stdout.read().split()])
+        # The version it reported last was durable; the one after it may have been committed too.
+        assert read(root) in (version(last), version(last + 1))
+        assert validate(root) == []
+    write(root, KEY, 3)
+    assert names(root) == TIDY
+
+
+def test_a_reader_beside_two_hundred_commits_never_sees_two_versions_mixed(tmp_path: Path) -> None:
+    root = BusRoot(tmp_path)
+    write(root, KEY, 0)
+    command = [sys.executable, "-m", "tests.chunkbus.crash_writer", str(root.path), KEY, "1", "200"]
+    rounds, seen = 0, set[str]()
+    with subprocess.Popen(command, cwd=ROOT) as process:
+        while process.poll() is None:
+            file, manifest = open_partition(root, KEY)
+            with file:
+                data = file.read()
+            assert manifest is not None
+            checksum = "sha256:" + hashlib.sha256(data).hexdigest()
+            assert json.loads(manifest)["checksums"]["chunks_file"] == checksum
+            if rounds % 10 == 0:
+                assert validate(root) == []
+            seen.add(checksum)
+            rounds += 1
+    assert process.returncode == 0
+    assert read(root) == version(200)
+    assert rounds > 50
+    assert len(seen) > 10

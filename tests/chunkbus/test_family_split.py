@@ -1,0 +1,169 @@
+"""One version of a source stands in one partition, whole. Everything that only looks like a split is left alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chunkbus import findings
+from chunkbus.chunk import Record
+from chunkbus.layout import BusRoot
+from tests.chunkbus.samples import chunk, codes, line_of, lines_of, places, provenance, put, put_chunks, validate
+
+SPLIT = findings.FAMILY_SPLIT
+
+
+def bus(folder: Path, **partitions: list[Record]) -> BusRoot:
+    root = BusRoot(folder)
+    for key, records in partitions.items():
+        put(root, key, lines_of(records))
+    return root
+
+
+def splits(folder: Path, **partitions: list[Record]) -> list[tuple[str, int | None]]:
+    found = validate(bus(folder, **partitions))
+    assert codes(found) == [SPLIT] * len(found)
+    assert all(finding.is_error for finding in found)
+    return [(finding.partition, finding.line) for finding in found]
+
+
+def with_provenance(index: int, **changes: Any) -> Record:
+    return chunk(index, provenance=provenance(**changes))
+
+
+def test_one_version_in_two_partitions(tmp_path: Path) -> None:
+    other = chunk(9, uri="docs/b.md")
+    root = bus(tmp_path, p1=[other, chunk(0), chunk(1)], p2=[chunk(2)], p3=[chunk(8, uri="docs/c.md")])
+    found = validate(root)
+    assert places(found) == [(SPLIT, "error", "p1", 2), (SPLIT, "error", "p2", 1)]
+    assert "'document-1'" in found[0].detail
+    assert "partition p2" in found[0].detail
+    assert "partition p1" in found[1].detail
+
+
+def test_three_partitions_of_which_two_agree(tmp_path: Path) -> None:
+    assert splits(tmp_path, p1=[chunk(0)], p2=[chunk(1)], p3=[chunk(0)]) == [("p1", 1), ("p2", 1), ("p3", 1)]
+
+
+@pytest.mark.parametrize("where", ["field", "metadata", "both"])
+def test_fewer_chunks_than_chunk_count(where: str, tmp_path: Path) -> None:
+    def part(index: int) -> Record:
+        count = {"chunk_count": 3}
+        fields: dict[str, Any] = {"field": count, "metadata": {"metadata": count}}.get(where) or {
+            **count,
+            "metadata": {"chunk_count": 1},
+        }
+        return chunk(index, **fields)
+
+    assert splits(tmp_path / "short", p=[part(0), part(1)]) == [("p", 1)]
+    assert splits(tmp_path / "whole", p=[part(0), part(1), part(2)]) == []
+
+
+def test_a_twin_does_not_make_up_for_a_missing_chunk(tmp_path: Path) -> None:
+    records = [chunk(0, chunk_count=2), chunk(0, chunk_count=2)]
+    assert codes(validate(bus(tmp_path, p=records))) == [findings.DUPLICATE_IDS]
+    # The ids are told as twins; that one is missing shows when the file has fewer lines than chunk_count.
+    assert codes(validate(bus(tmp_path, p=[records[0]]))) == [SPLIT]
+
+
+def test_the_same_shortage_in_two_partitions(tmp_path: Path) -> None:
+    records = [chunk(0, chunk_count=3), chunk(1, chunk_count=3)]
+    assert splits(tmp_path, p1=records, p2=records) == [("p1", 1), ("p2", 1)]
+
+
+def test_chunks_of_a_family_need_not_be_neighbours(tmp_path: Path) -> None:
+    records = [chunk(index, uri=f"docs/{index % 3}.md", chunk_count=4) for index in range(12)]
+    assert splits(tmp_path / "whole", p=records) == []
+    assert splits(tmp_path / "short", p=records[:-1]) == [("p", 3)]
+
+
+@pytest.mark.parametrize("count", [2**62, 2**63, 2**64, 10**30, 10**300])
+def test_an_absurd_chunk_count_is_a_shortage_and_no_crash(count: int, tmp_path: Path) -> None:
+    for name, fields in (("a", {"metadata": {"chunk_count": count}}), ("b", {"chunk_count": count})):
+        root = put(BusRoot(tmp_path / name), "p", line_of(chunk(**fields)) + b"\n")
+        assert set(codes(validate(root))) <= {SPLIT, findings.WRONG_TYPE}
+    assert codes(validate(put(BusRoot(tmp_path), "p", lines_of([chunk(chunk_count=2**62)])))) == [SPLIT]
+
+
+@pytest.mark.parametrize("count", [True, -5, 2.5, "7", None, [3]], ids=repr)
+def test_a_chunk_count_in_metadata_that_is_no_count_says_nothing(count: object, tmp_path: Path) -> None:
+    assert splits(tmp_path, p=[chunk(0, metadata={"chunk_count": count})]) == []
+
+
+VERSIONS = [
+    {"source_checksum": "sha256:" + "b" * 64},
+    {"parser": {"parser_name": "markdown", "parser_version": "2"}},
+    {"parser": {"parser_name": "other", "parser_version": "1"}},
+    {"canonicalizer": {"canonicalizer_name": "plain", "canonicalizer_version": "2"}},
+    {"canonicalizer": {"canonicalizer_name": "other", "canonicalizer_version": "1"}},
+    {"parser": None, "parser_name": "markdown", "parser_version": "2"},
+]
+
+
+@pytest.mark.parametrize("changes", VERSIONS, ids=str)
+def test_two_versions_are_no_split(changes: dict[str, Any], tmp_path: Path) -> None:
+    assert splits(tmp_path, p1=[chunk(0)], p2=[with_provenance(1, **changes)]) == []
+
+
+def test_nested_and_flat_names_are_the_same_version(tmp_path: Path) -> None:
+    flat = {"parser": None, "parser_name": "markdown", "parser_version": "1"}
+    assert splits(tmp_path, p1=[chunk(0)], p2=[with_provenance(1, **flat)]) == [("p1", 1), ("p2", 1)]
+
+
+def test_neighbours_of_two_flat_parsers_are_two_versions(tmp_path: Path) -> None:
+    def read_by(name: str, index: int) -> Record:
+        return with_provenance(index, parser=None, parser_name=name, parser_version="1")
+
+    found = splits(tmp_path, p1=[read_by("x", 0), read_by("y", 1)], p2=[read_by("y", 2)])
+    assert found == [("p1", 2), ("p2", 1)]
+
+
+def test_the_same_ids_again_are_no_split(tmp_path: Path) -> None:
+    assert splits(tmp_path, p1=[chunk(0), chunk(1)], p2=[chunk(1), chunk(0)]) == []
+
+
+def test_an_overlap_is_no_split(tmp_path: Path) -> None:
+    assert splits(tmp_path, p1=[chunk(0), chunk(1)], p2=[chunk(1), chunk(2)]) == []
+
+
+def test_other_tenants_are_other_families(tmp_path: Path) -> None:
+    mine, yours = chunk(0, tenant_id="a"), chunk(1, metadata={"tenant_id": "b"})
+    assert splits(tmp_path / "1", p1=[mine], p2=[yours], p3=[chunk(2)]) == []
+    again = chunk(3, metadata={"tenant_id": "a"})
+    assert splits(tmp_path / "2", p1=[mine], p2=[again]) == [("p1", 1), ("p2", 1)]
+
+
+def test_without_a_source_checksum_nobody_knows_the_version(tmp_path: Path) -> None:
+    for absent in (None, ""):
+        one, two = with_provenance(0, source_checksum=absent), with_provenance(1, source_checksum=absent)
+        assert splits(tmp_path / repr(absent), p1=[one], p2=[two]) == []
+
+
+def test_without_a_source_checksum_a_shortage_still_shows(tmp_path: Path) -> None:
+    def part(index: int) -> Record:
+        return {**with_provenance(index, source_checksum=None), "chunk_count": 2}
+
+    assert splits(tmp_path / "short", p1=[part(0)], p2=[part(1)]) == [("p1", 1), ("p2", 1)]
+    assert splits(tmp_path / "whole", p1=[part(0), part(1)], p2=[part(2), part(3)]) == []
+
+
+def test_a_family_is_found_by_its_own_id_else_by_its_source_else_by_its_document(tmp_path: Path) -> None:
+    own = [chunk(index, uri=f"docs/{index}.md", parent_id="paper") for index in range(2)]
+    assert splits(tmp_path / "own", p1=[own[0]], p2=[own[1]]) == [("p1", 1), ("p2", 1)]
+    spelt = [chunk(0, uri="docs/a.md"), chunk(1, uri="./docs//a.md", document_id="other")]
+    assert splits(tmp_path / "source", p1=[spelt[0]], p2=[spelt[1]]) == [("p1", 1), ("p2", 1)]
+    assert splits(tmp_path / "apart", p1=[chunk(0)], p2=[chunk(1, uri="docs/A.md")]) == []
+
+
+def test_many_families_over_many_partitions(tmp_path: Path) -> None:
+    """More rows than are held in memory: 12 partitions of 4,000 families each, of which one is split."""
+    root = BusRoot(tmp_path)
+    for number in range(12):
+        records = [chunk(index, uri=f"docs/{number}-{index}.md") for index in range(4_000)]
+        if number in (3, 7):
+            records[2_000] = chunk(100_000 + number, uri="docs/split.md")
+        put_chunks(root, f"p{number:02}", lines_of(records))
+    found = [finding for finding in validate(root) if finding.code != findings.MANIFEST_MISSING]
+    assert places(found) == [(SPLIT, "error", "p03", 2_001), (SPLIT, "error", "p07", 2_001)]

@@ -1,0 +1,104 @@
+"""One writer a partition: a second one waits or says so, and a dead one is in nobody's way."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from chunkbus.errors import PartitionLocked
+from chunkbus.layout import BusRoot
+from chunkbus.reader import read_partition
+from chunkbus.writer import PartitionWriter
+from tests.chunkbus.crash_writer import version, write
+from tests.chunkbus.samples import validate
+from tests.conftest import ROOT
+
+HOLD = """
+import sys, time
+from pathlib import Path
+from chunkbus.layout import BusRoot
+from chunkbus.writer import PartitionWriter
+with PartitionWriter(BusRoot(Path(sys.argv[1])), "k"):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+def holder(root: BusRoot) -> subprocess.Popen[str]:
+    """A process that holds the partition until its standard input closes."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(root.path)], cwd=ROOT, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "held\n"
+    return process
+
+
+def test_a_second_writer_is_told_that_it_is_locked(tmp_path: Path) -> None:
+    root = BusRoot(tmp_path)
+    write(root, "k", 1)
+    with holder(root) as process:
+        with (
+            pytest.raises(PartitionLocked, match="partition k of .* is being written"),
+            PartitionWriter(root, "k", lock_seconds=0.2),
+        ):
+            pass
+        write(root, "other", 2)  # another partition is free
+        assert [record for _, record in read_partition(root, "k")] == version(1)  # and so are readers
+        process.communicate("")
+    write(root, "k", 3)
+    assert [record for _, record in read_partition(root, "k")] == version(3)
+
+
+def test_a_second_writer_waits_for_the_first(tmp_path: Path) -> None:
+    root = BusRoot(tmp_path)
+    with holder(root) as process:
+        assert process.stdin is not None
+        release = threading.Timer(0.5, process.stdin.close)
+        started = time.monotonic()
+        release.start()
+        write(root, "k", 1)
+        assert time.monotonic() - started >= 0.4
+        release.join()
+    assert validate(root) == []
+
+
+def test_two_writers_in_one_process_exclude_each_other_too(tmp_path: Path) -> None:
+    root = BusRoot(tmp_path)
+    with PartitionWriter(root, "k"):
+        with pytest.raises(PartitionLocked), PartitionWriter(root, "k", lock_seconds=0):
+            pass
+        with PartitionWriter(root, "k2", lock_seconds=0):
+            pass
+    with PartitionWriter(root, "k", lock_seconds=0):
+        pass
+
+
+def test_the_lock_of_a_dead_process_is_no_obstacle(tmp_path: Path) -> None:
+    root = BusRoot(tmp_path)
+    with holder(root) as process:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    started = time.monotonic()
+    with PartitionWriter(root, "k", lock_seconds=0):
+        pass
+    assert time.monotonic() - started < 5
+    assert {path.name for path in root.canonical.iterdir()} == {".k.lock"}
+
+
+def test_two_processes_at_once_leave_one_of_their_versions(tmp_path: Path) -> None:
+    root = BusRoot(tmp_path)
+    commands = [
+        [sys.executable, "-m", "tests.chunkbus.crash_writer", str(tmp_path), "k", first, "25"] for first in ("1", "101")
+    ]
+    processes = [subprocess.Popen(command, cwd=ROOT) for command in commands]
+    assert [process.wait() for process in processes] == [0, 0]
+    assert [record for _, record in read_partition(root, "k")] in (version(25), version(125))
+    assert validate(root) == []
+    assert {path.name for path in root.canonical.iterdir()} == {"k.jsonl", ".k.lock"}

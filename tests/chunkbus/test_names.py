@@ -1,0 +1,225 @@
+"""Names stay inside the bus root, and two names never become one."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import random
+import unicodedata
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from chunkbus import findings
+from chunkbus.errors import InvalidPartitionKey, NotABusRoot
+from chunkbus.identity import family_key, normalise_source, resolve_parent_id, tenant_key
+from chunkbus.layout import BusRoot, is_partition_key
+from chunkbus.reader import open_partition, read_manifest
+from chunkbus.writer import PartitionWriter
+from tests.chunkbus.samples import chunk, codes, commit, lines_of, listing, places, put, put_manifest, validate
+
+BAD_KEYS = [
+    "",
+    ".",
+    "..",
+    "../evil",
+    "..\\evil",
+    "a/b",
+    "a/../../evil",
+    "/etc/evil",
+    "C:\\evil",
+    "a\\b",
+    ".hidden",
+    "-dash",
+    "_low",
+    "a\0b",
+    "a\n",
+    "a b",
+    "a:b",
+    "a*",
+    "~root",
+    "x" * 129,
+    "x" * 300,
+    "märz",
+    "ma\u0308rz",
+    "日本",
+    "１",  # a digit, but not an ASCII one
+    "a\u202eb",
+    "%2e%2e",
+]
+GOOD_KEYS = ["a", "0", "A.b-c_d", "2026-01-31", "x" * 128, "a..b", "CON", "a.jsonl", "a.manifest.json"]
+
+
+@pytest.mark.parametrize("key", BAD_KEYS, ids=ascii)
+def test_a_bad_key_opens_and_writes_nothing(key: str, tmp_path: Path) -> None:
+    root = BusRoot(tmp_path / "outer" / "bus")
+    commit(root, "good", [chunk()])
+    before = listing(tmp_path)
+    for use in (root.chunks_file, root.manifest_file, lambda key: root.waiting_file(key, "0" * 64)):
+        with pytest.raises(InvalidPartitionKey):
+            use(key)
+    for touch in (PartitionWriter, read_manifest, open_partition):
+        with pytest.raises(InvalidPartitionKey):
+            touch(root, key)
+    with pytest.raises(InvalidPartitionKey):
+        validate(root, [key])
+    assert not is_partition_key(key)
+    assert listing(tmp_path) == before
+
+
+@pytest.mark.parametrize("key", GOOD_KEYS)
+def test_a_good_key_can_be_written_and_read(key: str, tmp_path: Path) -> None:
+    root = BusRoot(tmp_path)
+    commit(root, key, [chunk()])
+    assert root.partition_keys() == [key]
+    assert root.misnamed_files() == []
+    assert validate(root) == []
+
+
+def test_keys_that_contain_each_other_do_not_disturb_each_other(tmp_path: Path) -> None:
+    root = BusRoot(tmp_path)
+    keys = ["a", "a.b", "a.b.c", "A", "a.lock", "a.new", "a." + "0" * 64, "a." + "0" * 16]
+    for index, key in enumerate(keys):
+        commit(root, key, [chunk(index, uri=f"docs/{index}.md")])
+        # What other writers have in hand stays.
+        (root.canonical / f".{key}.{'1' * 64}.jsonl").write_bytes(b"waiting")
+        (root.manifests / f".{key}.{'1' * 16}.new").write_bytes(b"new")
+    for index, key in enumerate(keys):
+        commit(root, key, [chunk(index, uri=f"docs/{index}.md")])
+        left = {path.name for path in [*root.canonical.iterdir(), *root.manifests.iterdir()] if "1" * 16 in path.name}
+        mine = {f".{other}.{'1' * 64}.jsonl" for other in keys[index + 1 :]}
+        assert left == mine | {f".{other}.{'1' * 16}.new" for other in keys[index + 1 :]}
+    assert validate(root) == []
+    assert sorted(root.partition_keys()) == sorted(keys)
+
+
+def test_hidden_files_of_others_are_left_alone(tmp_path: Path) -> None:
+    root = BusRoot(tmp_path)
+    commit(root, "k", [chunk(0)])
+    others = [".k.backup.jsonl", ".k.old.new", ".k.jsonl", f".k.{'0' * 63}.jsonl", f".k.{'G' * 64}.jsonl", ".DS_Store"]
+    for name in others:
+        (root.canonical / name).write_bytes(b"mine")
+    commit(root, "k", [chunk(1)])
+    assert all((root.canonical / name).read_bytes() == b"mine" for name in others)
+    assert validate(root) == []
+
+
+@pytest.mark.parametrize("folder", ["canonical", "manifest"])
+def test_a_folder_that_leads_out_of_the_root_is_not_written(folder: str, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    root = BusRoot(tmp_path / "bus")
+    root.path.mkdir()
+    (root.path / folder).symlink_to(outside)
+    with pytest.raises(NotABusRoot, match="leads out"), PartitionWriter(root, "k"):
+        pass
+    assert list(outside.iterdir()) == []
+
+
+def test_the_root_itself_may_be_a_link(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    commit(BusRoot(tmp_path / "link"), "k", [chunk()])
+    assert validate(BusRoot(tmp_path / "real")) == []
+
+
+@pytest.mark.parametrize("name", ["canonical/k.jsonl", "manifest/k.manifest.json", "canonical/.k.lock"])
+def test_a_linked_file_is_replaced_or_refused_but_never_written_through(name: str, tmp_path: Path) -> None:
+    root = BusRoot(tmp_path / "bus")
+    commit(root, "k", [chunk(0)])
+    outside = tmp_path / "precious"
+    outside.write_bytes((root.path / name).read_bytes() or b"precious")
+    kept = outside.read_bytes()
+    (root.path / name).unlink()
+    (root.path / name).symlink_to(outside)
+    assert validate(root) == []
+    try:
+        commit(root, "k", [chunk(1)])
+    except OSError:
+        assert name.endswith(".lock")
+    else:
+        assert not (root.path / name).is_symlink() or name.endswith(".lock")
+    assert outside.read_bytes() == kept
+
+
+def test_misnamed_files_are_reported_in_printable_letters(tmp_path: Path) -> None:
+    root = put(BusRoot(tmp_path), "good", b"")
+    names = [
+        b"two words.jsonl",
+        b"m\xc3\xa4rz.jsonl",
+        b"\xff.jsonl",
+        b"line\nbreak.jsonl",
+        b"\x1b[31m.jsonl",
+        b"-x.jsonl",
+    ]
+    for name in names:
+        (root.canonical / os.fsdecode(name)).touch()
+    put_manifest(root, "x" * 129, b"{}")
+    put_manifest(root, "y" * 124 + ".jsonl", b"{}")
+    found = validate(root)
+    assert codes(found) == [findings.PARTITION_KEY] * 8
+    reported = {finding.partition for finding in found}
+    assert {"canonical/two words.jsonl", "canonical/märz.jsonl", "canonical/\\udcff.jsonl"} <= reported
+    assert {"canonical/line\\nbreak.jsonl", "canonical/\\x1b[31m.jsonl"} <= reported
+    assert all(str(finding).isprintable() and str(finding).encode() for finding in found)
+    assert places(validate(root, ["good"])) == []
+
+
+def distinct_names(count: int) -> list[str]:
+    """Relative POSIX paths that differ in ways file systems keep apart: case, Unicode form, white space, signs."""
+    chance = random.Random(3)
+    letters = ["a", "A", "b", "é", "e\u0301", "Å", "\u212b", "ß", "ss", "ſ", "ı", "İ", "#", "?", "%", "%20", " ", "\t"]
+    letters += ["\\", "&", "+", ";", ":", "@", "~", "日", "\u200b", "\u00a0", "'", '"', "1", "１", "..a", "a.", "%ff"]
+    names: dict[str, None] = {}
+    while len(names) < count:
+        parts = ["".join(chance.choices(letters, k=chance.randint(1, 4))) for _ in range(chance.randint(1, 3))]
+        name = "notes-" + "/".join(parts)  # one letter and a colon would be a drive, whose case says nothing
+        names[name] = names[name.swapcase()] = None
+        names[unicodedata.normalize("NFC", name)] = names[unicodedata.normalize("NFD", name)] = None
+    return [name for name in names if not {".", ".."} & set(name.split("/"))]
+
+
+def test_a_hundred_thousand_names_stay_apart() -> None:
+    names = distinct_names(100_000)
+    assert len(names) >= 100_000
+    assert len({normalise_source(name) for name in names}) == len(names)
+    assert len({resolve_parent_id(None, name, "d") for name in names}) == len(names)
+    for name in names[::10]:
+        absolute = "/" + name
+        assert normalise_source("file://" + quote(absolute)) == normalise_source(absolute) == absolute
+
+
+@given(st.text(min_size=1))
+@example("//a//b")
+@example("http://[")
+@example("file:///%ff%fe")
+@example("C:/")
+def test_any_name_has_one_spelling_and_a_parent(name: str) -> None:
+    spelling = normalise_source(name)
+    assert spelling == normalise_source(name)
+    parent = resolve_parent_id(None, name, "d")
+    assert len(parent) == 64
+    assert int(parent, 16) >= 0
+
+
+def test_names_that_are_not_utf_8_stay_apart() -> None:
+    assert normalise_source("file:///a%FF") != normalise_source("file:///a%FE")
+
+
+def test_families_of_tenants_stay_apart() -> None:
+    hexes = ["a" * 64, "b" * 64, "A" * 64, "a" * 63, "paper", 'x"],["y']
+    tenants = [None, "a", "A", "null", "a" * 64, '","', "é", "e\u0301"]
+    keys = {family_key(parent, tenant) for parent, tenant in itertools.product(hexes, tenants)}
+    assert len(keys) == len(hexes) * len(tenants)
+    assert all(len(key) == 64 and key == key.lower() for key in keys)
+    assert len({tenant_key(tenant) for tenant in tenants}) == len(tenants)
+
+
+def test_a_chunk_in_a_partition_named_by_a_path_is_never_made(tmp_path: Path) -> None:
+    put(BusRoot(tmp_path / "bus"), "k", lines_of([chunk(chunk_id="../../evil", document_id="/etc/passwd")]))
+    before = listing(tmp_path)
+    assert validate(BusRoot(tmp_path / "bus")) == []  # ids are data, no paths
+    assert listing(tmp_path) == before

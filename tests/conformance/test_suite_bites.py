@@ -1,0 +1,162 @@
+"""Each test of the suite that guards a promise fails on a sink that breaks it: one that cannot fail proves nothing."""
+
+import inspect
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import pytest
+
+from sinks.conformance import DIMENSIONS, SinkConformance, marker
+from sinks.document import Document, Family
+from sinks.memory import MemoryBuild, MemorySink
+from sinks.sink import Marker, RefusedDocument
+
+
+class ForgetsSurplus(MemoryBuild):
+    def _prune(self) -> None:
+        pass
+
+
+class RemovesWhatItRemembers(MemoryBuild):
+    """By the ids that this handle wrote itself."""
+
+    def _prune(self) -> None:
+        mine = self.__dict__.setdefault("mine", set())
+        gone = [
+            d.id
+            for d in self._shelf.documents.values()
+            if d.id in mine and self._keep.get(d.parent_id, d.family_hash) != d.family_hash
+        ]
+        self._take(gone)
+        mine.update(self._shelf.documents)
+
+
+class DeletesFirst(MemoryBuild):
+    def _add(self, family: Family) -> None:
+        self._remove({family.parent_id})
+        time.sleep(0.05)
+        super()._add(family)
+
+
+class ForgetsTheWork(MemoryBuild):
+    def flush(self) -> list[RefusedDocument]:
+        self._queue = []
+        return super().flush()
+
+
+class FailsAllForOne(MemoryBuild):
+    def _add(self, family: Family) -> None:
+        before = len(self._refused)
+        super()._add(family)
+        if len(self._refused) > before:
+            self._take([d.id for d in family.documents if d.id in self._shelf.documents])
+
+
+class SaysNothingOfRefused(MemoryBuild):
+    def flush(self) -> list[RefusedDocument]:
+        super().flush()
+        return []
+
+
+class SaysRefusedTwice(MemoryBuild):
+    def flush(self) -> list[RefusedDocument]:
+        refused = super().flush()
+        self._refused = list(refused)
+        return refused
+
+
+class MergesFields(MemoryBuild):
+    """As Chroma's upsert does."""
+
+    def _add(self, family: Family) -> None:
+        merged = []
+        for document in family.documents:
+            old = self._shelf.documents.get(document.id)
+            fields = (old.fields() if old else {}) | document.fields()
+            merged.append(Document.from_fields(fields))
+        super()._add(Family(merged, family.vectors))
+
+
+class StripsText(MemoryBuild):
+    def _add(self, family: Family) -> None:
+        stripped = [msgspec.structs.replace(d, text=" ".join(d.text.split())) for d in family.documents]
+        super()._add(Family(stripped, family.vectors))
+
+
+class LosesMoved(MemoryBuild):
+    """Removes a family by ids that it has written, wherever they are now."""
+
+    def _prune(self) -> None:
+        owned: dict[str, set[str]] = self.__dict__.setdefault("owned", {})
+        for parent, kept in self._keep.items():
+            now = {d.id for d in self._shelf.documents.values() if (d.parent_id, d.family_hash) == (parent, kept)}
+            self._take([id for id in owned.get(parent, set()) - now if id in self._shelf.documents])
+            owned[parent] = now
+        super()._prune()
+
+
+class IgnoresAdoption(MemoryBuild):
+    def sign(self, marker: Marker) -> None:
+        pass
+
+
+class DeletesTooMuch(MemoryBuild):
+    def delete(self, parent_ids: Sequence[str]) -> None:
+        self._queue.append(lambda: self._take(list(self._shelf.documents)) if parent_ids else None)
+
+
+BROKEN = [
+    (ForgetsSurplus, "test_orphans_that_nobody_remembers_go_too"),
+    (ForgetsSurplus, "test_an_edit_of_ids_alone_leaves_nothing"),
+    (ForgetsSurplus, "test_files_that_swap_their_contents"),
+    (RemovesWhatItRemembers, "test_orphans_that_nobody_remembers_go_too"),
+    (DeletesFirst, "test_a_reader_never_finds_the_family_absent"),
+    (ForgetsTheWork, "test_families_are_there_after_flush"),
+    (FailsAllForOne, "test_a_document_without_a_usable_vector_is_left_out_alone"),
+    (SaysNothingOfRefused, "test_a_document_without_a_usable_vector_is_left_out_alone"),
+    (SaysRefusedTwice, "test_a_document_without_a_usable_vector_is_left_out_alone"),
+    (MergesFields, "test_what_vanished_from_a_document_vanishes"),
+    (StripsText, "test_awkward_texts_come_back_as_they_are"),
+    (LosesMoved, "test_an_id_that_moved_to_another_family_stays"),
+    (IgnoresAdoption, "test_the_marker_is_stored_and_can_be_changed"),
+    (DeletesTooMuch, "test_deleted_families_are_gone"),
+]
+
+
+class BrokenSink(MemorySink):
+    def __init__(self, kind: type[MemoryBuild]) -> None:
+        super().__init__()
+        self._kind = kind
+
+    def create(self, marker: Marker, dimensions: int | None = None) -> MemoryBuild:
+        super().create(marker, dimensions)
+        return self.open(marker.build_id)
+
+    def open(self, build_id: str) -> MemoryBuild:
+        return self._kind(self._shelf(build_id), True)
+
+
+@pytest.mark.parametrize(("kind", "test"), BROKEN)
+def test_a_broken_sink_fails(kind: type[MemoryBuild], test: str) -> None:
+    with pytest.raises(AssertionError):
+        run(BrokenSink(kind), test)
+
+
+@pytest.mark.parametrize("test", sorted({test for _, test in BROKEN}))
+def test_a_sound_sink_passes_the_same(test: str) -> None:
+    run(BrokenSink(MemoryBuild), test)
+
+
+def run(sink: MemorySink, test: str) -> None:
+    signed = marker()
+    given: dict[str, Any] = {
+        "sink": sink,
+        "connect": lambda: sink,
+        "signed": signed,
+        "build": sink.create(signed, DIMENSIONS),
+        "bad": "nan",
+    }
+    method = getattr(SinkConformance(), test)
+    method(**{name: given[name] for name in inspect.signature(method).parameters})

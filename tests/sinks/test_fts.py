@@ -1,0 +1,339 @@
+"""What the embedded keyword sink promises beyond the suite: its search, its file, its errors."""
+
+import random
+import sqlite3
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+import sqlite_utils
+
+from sinks.conformance.samples import family, held, marker, records, wanted, with_vectors
+from sinks.document import Family
+from sinks.errors import BuildBroken, BuildMissing, Transient, WrongShape
+from sinks.fts import FtsBuild, FtsReader, FtsSink
+from sinks.fts.query import parse
+from sinks.projection import project_family
+from sinks.reader import Filter, Hit, KeywordReader
+from sinks.sink import NO_PARENT, Build, Sink
+
+TEXTS = {
+    "fox": "The quick brown foxes were jumping over many configurations.",
+    "cache": "Caching keeps what was computed; caches are never shared.",
+    "cafe": "Un cafe\u0301 à la crème, s'il vous plaît.",
+    "code": "Error ERR_42 is raised in rebuild/plan.py by C++ and .NET code",
+    "tokyo": "東京都庁の展望台は無料です",
+    "kyoto": "京都の寺は静かです",
+    "thai": "ประเทศไทยมีอาหารอร่อยมาก",
+    "seoul": "서울에서 부산까지 KTX 열차를 탔다",
+    "phone": "iPhone手机的机器学习算法很好",
+    "supplementary": "古い字 𠮷野家 です",
+}
+
+
+@pytest.fixture
+def sink(tmp_path: Path) -> FtsSink:
+    return FtsSink(tmp_path / "fts")
+
+
+@pytest.fixture
+def build(sink: FtsSink) -> Iterator[FtsBuild]:
+    build = sink.create(marker())
+    yield build
+    build.close()
+
+
+@pytest.fixture
+def path(sink: FtsSink, build: FtsBuild) -> Path:
+    [only] = sink.builds()
+    return sink._root / only / "fts.db"
+
+
+@pytest.fixture
+def reader(sink: FtsSink, build: FtsBuild) -> Iterator[FtsReader]:
+    reader = sink.reader(sink.builds()[0])
+    yield reader
+    reader.close()
+
+
+@pytest.fixture
+def texts(build: FtsBuild) -> dict[str, str]:
+    """The texts in the index; the name of each by its id."""
+    families = {name: family(f"texts/{name}", [text]) for name, text in TEXTS.items()}
+    build.replace(list(families.values()))
+    return {one.documents[0].id: name for name, one in families.items()}
+
+
+def marked(hit: Hit) -> list[str]:
+    return [piece.text for piece in hit.snippet if piece.match]
+
+
+# --- search ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("query", "first", "match"),
+    [
+        ("jump", "fox", "jumping"),
+        ("configuration fox", "fox", "foxes"),
+        ("cached", "cache", "Caching"),
+        ("CAFÉ creme", "cafe", "cafe\u0301"),
+        ("café", "cafe", "cafe\u0301"),
+        ('"brown foxes"', "fox", "brown foxes"),
+        ("err_42", "code", "ERR_42"),
+        ("plan.py", "code", "plan.py"),
+        ("config", "fox", "configurations"),
+        ("東京", "tokyo", "東京"),
+        ("京都の寺", "kyoto", "京都の寺"),
+        ("展望台", "tokyo", "展望台"),
+        ("です", "tokyo", "です"),
+        ("อาหาร", "thai", "อาหาร"),
+        ("서울", "seoul", "서울"),
+        ("부산 KTX", "seoul", "KTX"),
+        ("手机", "phone", "手机"),
+        ("iPhone手机", "phone", "iPhone"),
+        ("机器学习的技术", "phone", "学习"),
+        ("𠮷野", "supplementary", "𠮷野"),
+        ("東京 zebra", "tokyo", "東京"),
+    ],
+)
+def test_finds(reader: FtsReader, texts: dict[str, str], query: str, first: str, match: str) -> None:
+    hits = reader.search(query, 3)
+    assert hits, "nothing found"
+    found = {texts[hit.id]: hit for hit in hits}
+    assert first in (list(found)[:2] if query == "です" else list(found)[:1])
+    assert any(match.startswith(piece) or piece.startswith(match) for piece in marked(found[first])), found[
+        first
+    ].snippet
+    assert "".join(piece.text for piece in found[first].snippet).strip("…") in TEXTS[first]
+
+
+@pytest.mark.parametrize("query", ["zebra", '"foxes brown"', "大阪", "ฝน", "!!!", "😀", '"', "AND OR NOT"])
+def test_finds_nothing(reader: FtsReader, texts: dict[str, str], query: str) -> None:
+    assert reader.search(query) == []
+
+
+@pytest.mark.parametrize("character", ["台", "東", "す"])
+def test_a_single_character_is_found_wherever_it_stands(
+    reader: FtsReader, texts: dict[str, str], character: str
+) -> None:
+    found = {texts[hit.id] for hit in reader.search(character)}
+    assert found == {name for name, text in TEXTS.items() if character in text}
+
+
+def test_all_words_come_before_some_and_a_title_before_a_text(build: FtsBuild, reader: FtsReader) -> None:
+    both = family("both", ["a long text about many other things, one of them a harbour, another one a bridge " * 3])
+    often = family("often", ["bridge bridge bridge bridge"])
+    titled = family("titled", ["of stone"], metadata={"title": "The bridge"})
+    build.replace([often, both, titled])
+    order = [hit.parent_id for hit in reader.search("harbour bridge")]
+    assert order[0] == both.parent_id
+    assert [hit.parent_id for hit in reader.search("bridge")][0] == titled.parent_id
+    scores = [hit.score for hit in reader.search("harbour bridge")]
+    assert scores == sorted(scores, reverse=True)
+
+
+def test_what_is_no_longer_there_is_not_found(build: FtsBuild, reader: FtsReader) -> None:
+    for text, word in (("an elephant", "elephant"), ("象が好き", "象")):
+        build.replace([family("a", [text])])
+        assert reader.search(word)
+        build.replace([family("a", ["nothing of it"])])
+        assert reader.search(word) == []
+
+
+def test_a_snippet_is_plain_text(build: FtsBuild, reader: FtsReader) -> None:
+    nasty = "<b>bold</b> \x02inside\x03 <script>alert('needle')</script> " + "and so on " * 100
+    build.replace([family("a", [nasty]), family("b", ["東京<script>" + "の" * 500])])
+    for query in ("needle", "東京"):
+        [hit] = reader.search(query)
+        shown = "".join(piece.text for piece in hit.snippet)
+        assert "<script>" in shown
+        assert "<mark>" not in shown
+        assert len(shown) < 400
+        assert query in marked(hit)
+
+
+def test_queries_fall_apart_as_they_should() -> None:
+    assert parse('red "two words" c++ 東京タワー').words == ("red", "two words", "c++")
+    assert parse("東京タワー red").runs == ("東京タワー",)
+    assert parse("iPhone手机").words == ("iPhone",)
+    assert parse("red appl").open_end
+    assert not parse("red apple ").open_end
+    assert not parse('"red appl"').open_end
+    assert not parse("red appl -").open_end
+    assert len(parse(" ".join(map(str, range(1000)))).words) == 48
+
+
+def test_a_pasted_page_is_a_query_too(reader: FtsReader, texts: dict[str, str]) -> None:
+    page = " ".join(TEXTS.values()) * 50
+    assert texts[reader.search(page)[0].id] in TEXTS
+
+
+# --- the file -------------------------------------------------------------------------------------------------
+
+
+def test_the_indexes_follow_the_documents(build: FtsBuild, reader: FtsReader, path: Path) -> None:
+    """After any changes, also of somebody else's hand, both FTS indexes are those of a fresh load."""
+    dice = random.Random(7)
+    words = ["red", "apple", "東京タワー", "京都", "ภาษาไทย", "green", ""]
+    for _ in range(60):
+        names = dice.sample("abcdef", 3)
+        families = [
+            family(
+                name, [" ".join(dice.choices(words, k=4)) for _ in range(dice.randint(1, 3))], version=dice.choice("12")
+            )
+            for name in names
+        ]
+        if dice.random() < 0.3:
+            build.delete([one.parent_id for one in families])
+        else:
+            build.replace(families)
+    other = sqlite_utils.Database(path)
+    other.execute("UPDATE documents SET text = '大阪 by hand' WHERE row = (SELECT min(row) FROM documents)")
+    other.conn.commit()
+    documents = other.table("documents").count
+    assert documents
+    trigrams = other.execute("SELECT count(*) FROM documents WHERE spaceless").fetchone()[0]
+    for table, rows in (("documents_fts", documents), ("documents_trigrams", trigrams)):
+        other.execute(f"INSERT INTO {table}({table}) VALUES ('integrity-check')")
+        assert other.execute(f"SELECT count(*) FROM {table}_docsize").fetchone()[0] == rows
+    other.conn.close()
+    for word in ("red", "東京", "ภาษา", "green", "hand"):
+        found = {hit.id for hit in reader.search(word, 100)}
+        assert found == {s.id for s in build.scan(content=True) if s.document and word in s.document.text}
+
+
+def test_readers_see_one_state_while_it_is_written(build: FtsBuild, sink: FtsSink) -> None:
+    """A replacement is one transaction: never two versions of a family, whoever looks."""
+    build.replace([family("a", ["version 0"] * 5, version="0")])
+    seen: list[set[str]] = []
+    done = threading.Event()
+
+    def look(reader: KeywordReader) -> None:
+        while not done.is_set():
+            documents = reader.get([hit.id for hit in reader.search("version", 50)])
+            seen.append({document.family_hash for document in documents})
+        reader.close()
+
+    threads = [threading.Thread(target=look, args=(sink.reader(sink.builds()[0]),)) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for number in range(1, 40):
+        build.replace([family("a", [f"version {number}"] * 5, version=str(number))])
+    done.set()
+    for thread in threads:
+        thread.join()
+    assert len(seen) > 20
+    assert all(len(one) <= 1 for one in seen)
+
+
+def test_a_reader_serves_many_threads(reader: FtsReader, texts: dict[str, str]) -> None:
+    answers: list[list[str]] = []
+
+    def ask() -> None:
+        answers.extend([hit.id for hit in reader.search("foxes")] for _ in range(20))
+
+    threads = [threading.Thread(target=ask) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert answers == [[next(id for id, name in texts.items() if name == "fox")]] * 80
+
+
+def test_what_somebody_else_put_there_is_seen_and_can_go(build: Build, path: Path) -> None:
+    mine = family("a", ["mine"])
+    build.replace([mine])
+    other = sqlite3.connect(path)
+    other.execute("INSERT INTO documents (id, parent_id, family_hash, text) VALUES ('stranger', '', '', 'who knows')")
+    other.commit()
+    other.close()
+    strangers = [stored for stored in build.scan() if stored.parent_id == NO_PARENT]
+    assert [stored.id for stored in strangers] == ["stranger"]
+    build.delete([NO_PARENT])
+    build.flush()
+    assert held(build) == wanted([mine])
+
+
+def test_a_poison_document_hinders_nobody(build: Build) -> None:
+    good, bad = family("a", ["fine", "too"]), project_family(records("b", ["one", "two"]))
+    poison = Family([bad[0], msgspec.structs.replace(bad[1], title="lone \ud800 surrogate")])
+    build.replace([good, poison, family("c", ["after"])])
+    [refused] = build.flush()
+    assert (refused.id, refused.parent_id) == (bad[1].id, bad[1].parent_id)
+    assert "SQLite" in refused.reason
+    rest = [good, with_vectors(bad[:1]), family("c", ["after"])]
+    assert held(build) == wanted(rest)
+
+
+def test_a_kill_while_it_is_made_leaves_no_build(sink: FtsSink, monkeypatch: pytest.MonkeyPatch) -> None:
+    signed = marker()
+
+    class Killed(BaseException):
+        pass
+
+    def kill(*_: object) -> None:
+        raise Killed
+
+    monkeypatch.setattr(FtsBuild, "sign", kill)
+    with pytest.raises(Killed):
+        sink.create(signed)
+    assert sink.builds() == []
+    monkeypatch.undo()
+    build = sink.create(signed)
+    assert build.marker() == signed
+    build.close()
+
+
+# --- errors ---------------------------------------------------------------------------------------------------
+
+
+def test_a_locked_file_is_transient(build: FtsBuild, path: Path) -> None:
+    build._connection.execute("PRAGMA busy_timeout = 50")
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(Transient, match="another process is writing"):
+        build.replace([family("a", ["x"])])
+    other.execute("ROLLBACK")
+    other.close()
+    build.replace([family("a", ["x"])])
+    assert build.count() == 1
+
+
+def test_a_full_disk_is_transient_and_leaves_the_old_family(build: FtsBuild) -> None:
+    old = family("a", ["old"])
+    build.replace([old])
+    pages = build._connection.execute("PRAGMA page_count").fetchone()[0]
+    build._connection.execute(f"PRAGMA max_page_count = {pages + 2}")
+    with pytest.raises(Transient, match="make room"):
+        build.replace([family("a", ["new " * 20_000], version="2")])
+    assert held(build) == wanted([old])
+
+
+def test_damage_says_rebuild(sink: FtsSink, build: FtsBuild, path: Path) -> None:
+    build.replace([family("a", [f"text {number}" for number in range(200)])])
+    build.close()
+    path.write_bytes(b"no database" * 1000)
+    with pytest.raises(BuildBroken, match="rebuild it"):
+        sink.open(sink.builds()[0])
+    path.unlink()
+    for open_ in (sink.open, sink.reader):
+        with pytest.raises(BuildMissing, match="rebuild"):
+            open_(sink.builds()[0])
+    assert not path.exists(), "looking for a build made one"
+
+
+def test_another_layout_says_rebuild(sink: FtsSink, build: FtsBuild, path: Path) -> None:
+    build._connection.execute("PRAGMA user_version = 99")
+    build.close()
+    with pytest.raises(WrongShape, match="layout 99"):
+        sink.open(sink.builds()[0])
+    assert path.exists()
+
+
+def test_it_is_a_sink(sink: FtsSink, reader: FtsReader) -> None:
+    as_sink: Sink = sink
+    as_reader: KeywordReader = reader
+    assert (as_sink.name, as_reader.search("", 1, [Filter("year", at_least=1)])) == ("fts", [])

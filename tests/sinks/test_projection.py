@@ -1,0 +1,383 @@
+"""The map from chunks to documents, for every producer's way of writing them."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from chunkbus.canonical import sha256_hex, text_hash
+from chunkbus.chunk import Record
+from chunkbus.identity import family_key
+from sinks.conformance.samples import records
+from sinks.document import FIELDS, Document, Family, document_hash
+from sinks.fields import FILTERS, PROJECTION, sink_id
+from sinks.projection import project_family
+from tests.sinks.test_values import JUNK
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def chunk(**fields: Any) -> Record:
+    """A chunk with nothing but the contract's required fields, and these."""
+    provenance = {"source_uri": "docs/a.md", "inputs": [], **fields.pop("provenance", {})}
+    base = {"schema_version": "chunks.v1", "chunk_id": "c1", "document_id": "d1", "text": "body"}
+    return {**base, "provenance": provenance, **fields}
+
+
+def project(**fields: Any) -> Document:
+    [document] = project_family([chunk(**fields)])
+    return document
+
+
+def test_there_is_one_rule_for_every_field() -> None:
+    assert sorted(rule.name for rule in PROJECTION) == sorted(FIELDS)
+    assert all(rule.meaning for rule in PROJECTION)
+
+
+def test_filters_are_those_that_meilisearch_is_set_to() -> None:
+    groups = json.loads((ROOT / "meilisearch-settings.json").read_text())["filterableAttributes"]
+    kinds = {
+        name: "range" if group["features"]["filter"]["comparison"] else "equal"
+        for group in groups
+        for name in group["attributePatterns"]
+    }
+    assert kinds == FILTERS
+
+
+def test_the_least_chunk() -> None:
+    assert project().fields() == {
+        "id": "c1",
+        "chunk_id": "c1",
+        "parent_id": sha256_hex(b"docs/a.md"),
+        "document_id": "d1",
+        "schema_version": "chunks.v1",
+        "text": "body",
+        "text_hash": text_hash("body"),
+        "chunk_index": 0,
+        "chunk_count": 1,
+        "source_uri": "docs/a.md",
+        "path": "docs/a.md",
+        "filename": "a.md",
+        "extension": "md",
+        "file_type": "md",
+        "source_folder": "docs",
+        "document_hash": project().document_hash,
+        "family_hash": project().family_hash,
+    }
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        # specs/000: span, source and metadata
+        (
+            {
+                "source": {"source_uri": "x", "source_type": "pdf"},
+                "span": {"pages": {"page_start": 2, "page_end": 3}, "char_range": {"char_start": 5, "char_end": 9}},
+                "metadata": {"title": "T", "authors": ["A"], "year": 1999, "language": "en", "venue": "V"},
+                "quality": {"is_truncated": True},
+                "tokens": {"count": 7},
+            },
+            {
+                "source_type": "pdf",
+                "page_start": 2,
+                "page_end": 3,
+                "char_start": 5,
+                "char_end": 9,
+                "title": "T",
+                "authors": ("A",),
+                "year": 1999,
+                "language": "en",
+                "content_truncated": True,
+                "token_count": 7,
+            },
+        ),
+        (
+            {"span": {"page_start": 4, "section": ["1 One", "1.2 Two"], "tei": {"xml_id": "p7"}}},
+            {
+                "page_start": 4,
+                "page_end": 4,
+                "section": "1 One > 1.2 Two",
+                "headings": ("1 One", "1.2 Two"),
+                "anchor": "p7",
+            },
+        ),
+        (
+            {"span": {"pages": [4, 6], "char_range": [1, 2]}},
+            {"page_start": 4, "page_end": 6, "char_start": 1, "char_end": 2},
+        ),
+        # specs/001: markdown
+        (
+            {"ordinal": 3, "headings_path": ["A", "B"], "chunk_path": "A > B", "token_count": 9, "tenant_id": "t"},
+            {"chunk_index": 3, "headings": ("A", "B"), "section": "A > B", "token_count": 9, "tenant_id": "t"},
+        ),
+        (
+            {"metadata": {"ordinal": 3, "headings_path": ["A"], "token_count": 9}},
+            {"chunk_index": 3, "headings": ("A",), "token_count": 9},
+        ),
+        # specs/002: the canonical document
+        (
+            {
+                "parent_id": "a" * 64,
+                "chunk_index": 1,
+                "chunk_count": 4,
+                "source": {
+                    "path": "/home/me/Report.PDF",
+                    "filename": "Report.PDF",
+                    "extension": ".PDF",
+                    "source_folder": "me",
+                    "mime_type": "application/pdf",
+                    "file_type": "document",
+                    "size_bytes": 12,
+                    "modified_at": "2024-01-01T00:00:00Z",
+                },
+                "content": {"title": "T", "language": "de", "tags": ["x"], "content_truncated": False},
+                "locator": {
+                    "page_number": 5,
+                    "page_end": 6,
+                    "speaker": None,
+                    "timestamp_start": 1,
+                    "timestamp_end": 2.5,
+                },
+            },
+            {
+                "parent_id": "a" * 64,
+                "chunk_index": 1,
+                "chunk_count": 4,
+                "path": "/home/me/Report.PDF",
+                "filename": "Report.PDF",
+                "extension": "pdf",
+                "source_folder": "me",
+                "mime_type": "application/pdf",
+                "file_type": "document",
+                "size_bytes": 12,
+                "modified_at_epoch": 1704067200,
+                "title": "T",
+                "language": "de",
+                "tags": ("x",),
+                "content_truncated": False,
+                "page_start": 5,
+                "page_end": 6,
+                "timestamp_start": 1.0,
+                "timestamp_end": 2.5,
+                "speaker": None,
+            },
+        ),
+        # specs/003: structural chunks
+        (
+            {
+                "source": {"path": "policies/data/retention.pdf", "folder": "policies/data", "type": "policy"},
+                "index": 1,
+                "neighbors": ["chunk_0480", "chunk_0482"],
+            },
+            {
+                "path": "policies/data/retention.pdf",
+                "source_folder": "policies/data",
+                "source_type": "policy",
+                "chunk_index": 1,
+            },
+        ),
+        # specs/004: recorded events
+        (
+            {
+                "start_offset": {"segment_id": 2, "ordinal": 7, "byte_offset": 512},
+                "end_offset": {"segment_id": 2, "ordinal": 9, "byte_offset": 900},
+                "occurred_at_end_ms": 1704067200999,
+            },
+            {"start_offset": "2/7/512", "end_offset": "2/9/900", "modified_at_epoch": 1704067200},
+        ),
+        # names
+        (
+            {"provenance": {"source_uri": "https://example.org/a%20b/c.html?q=1#f"}},
+            {"path": None, "filename": "c.html", "extension": "html", "source_folder": None},
+        ),
+        (
+            {"provenance": {"source_uri": "file:///C:/My%20Docs/x.TXT"}},
+            {"path": "C:/My Docs/x.TXT", "source_folder": "C:/My Docs", "extension": "txt"},
+        ),
+        (
+            {"provenance": {"source_uri": r"C:\data\x.txt"}},
+            {"path": r"C:\data\x.txt", "filename": "x.txt", "source_folder": "C:/data"},
+        ),
+        ({"provenance": {"source_uri": "doi:10.1000/182"}}, {"path": None, "filename": None}),
+        ({"provenance": {"source_uri": "https://[bad"}}, {"path": None, "filename": None}),
+        ({"provenance": {"source_uri": "notes/.bashrc"}}, {"filename": ".bashrc", "extension": None}),
+        ({"metadata": {"keywords": "a, b", "author": {"name": "Ada"}}}, {"tags": ("a", "b"), "authors": ("Ada",)}),
+    ],
+)
+def test_projected_fields(fields: dict[str, Any], expected: dict[str, Any]) -> None:
+    document = project(**fields)
+    assert {name: getattr(document, name) for name in expected} == expected
+
+
+def test_a_value_of_the_wrong_type_is_skipped_for_the_next_path() -> None:
+    document = project(
+        title=["no"], metadata={"title": "yes", "year": "soon", "tags": 5, "publication_date": "2001-02"}
+    )
+    assert (document.title, document.year, document.tags) == ("yes", 2001, ())
+
+
+@given(st.dictionaries(st.sampled_from(sorted({p.split(".")[0] for r in PROJECTION for p in r.paths})), JUNK))
+@settings(max_examples=200)
+def test_nothing_raises_whatever_else_a_chunk_holds(fields: dict[str, Any]) -> None:
+    fields = {k: v for k, v in fields.items() if k not in ("schema_version", "text", "provenance")}
+    document = project(**fields)
+    assert Document.from_fields(json.loads(json.dumps(document.fields()))) == document
+
+
+@pytest.mark.parametrize("path", [path for rule in PROJECTION for path in rule.paths if path.count(".") <= 1])
+@given(value=JUNK)
+@settings(max_examples=8)
+def test_nothing_raises_whatever_stands_at_a_path(path: str, value: Any) -> None:
+    group, _, field = path.partition(".")
+    if group in ("schema_version", "text"):
+        return
+    record = chunk()
+    if field:
+        record[group] = {**record.get(group, {}), field: value}
+    else:
+        record[group] = value
+    [document] = project_family([record])
+    document.document_id.encode()
+
+
+# --- identity -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("chunk_id", ["c-1_Z", "x" * 511, "H-upper"])
+def test_ids_that_every_engine_takes_are_kept(chunk_id: str) -> None:
+    assert sink_id(chunk_id) == chunk_id
+
+
+@pytest.mark.parametrize("chunk_id", ["", "x" * 512, "a.b", "a b", "é", "h-1", "h-" + "0" * 64, "a\n"])
+def test_other_ids_are_hashed(chunk_id: str) -> None:
+    assert sink_id(chunk_id) == "h-" + sha256_hex(chunk_id.encode())
+
+
+def test_ids_are_never_shared() -> None:
+    some = [f"chunk/{number}" for number in range(50_000)] + [f"chunk_{number}" for number in range(50_000)]
+    mapped = [sink_id(one) for one in some]
+    assert len(set(mapped)) == 100_000
+    assert not {sink_id(one) for one in mapped[:1000]} & set(mapped[:1000]), (
+        "a hashed id taken as a chunk_id is another"
+    )
+
+
+def test_tenants_have_families_of_their_own() -> None:
+    keys = [project(**fields).parent_id for fields in ({}, {"tenant_id": "a"}, {"metadata": {"tenant_id": "b"}})]
+    assert len(set(keys)) == 3
+    assert keys[1] == family_key(keys[0], "a")
+    assert project(tenant_id="a").tenant_key == sha256_hex(b"a")
+
+
+# --- families -------------------------------------------------------------------------------------------------
+
+
+def test_families_are_ordered_and_linked() -> None:
+    chunks = records("a", ["zero", "one", "two"])
+    documents = project_family([chunks[2], chunks[0], chunks[1]])
+    assert [d.text for d in documents] == ["zero", "one", "two"]
+    assert [d.previous_id for d in documents] == [None, documents[0].id, documents[1].id]
+    assert [d.next_id for d in documents] == [documents[1].id, documents[2].id, None]
+    assert documents == project_family(chunks)
+    assert project_family([]) == []
+
+
+def test_without_an_index_the_place_counts_then_the_id() -> None:
+    chunks = [
+        chunk(chunk_id="a", text="last", span={"page_start": 2}),
+        chunk(chunk_id="b", text="second", span={"page_start": 2, "char_start": 4}),
+        chunk(chunk_id="c", text="first", span={"page_start": 1}),
+    ]
+    documents = project_family(chunks)
+    assert [(d.text, d.chunk_index, d.chunk_count) for d in documents] == [
+        ("first", 0, 3),
+        ("second", 1, 3),
+        ("last", 2, 3),
+    ]
+
+
+def test_two_families_are_not_one() -> None:
+    with pytest.raises(ValueError, match="2 families"):
+        project_family(records("a", ["x"]) + records("b", ["y"]))
+    with pytest.raises(ValueError, match="one parent_id"):
+        Family([*project_family(records("a", ["x"])), *project_family(records("b", ["y"]))])
+
+
+# --- hashes ---------------------------------------------------------------------------------------------------
+
+BASE = {"chunk_index": 0, "metadata": {"title": "T"}}
+
+
+def hashes(**fields: Any) -> tuple[str, str]:
+    document = project(**{**BASE, **fields})
+    return document.document_hash, document.family_hash
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"created_at": "2031-01-01T00:00:00Z"},
+        {"producer": {"name": "p", "version": "2", "run_id": "r"}},
+        {"hashes": {"text_hash": "sha256:" + "0" * 64}},
+        {"canonicalization": {"version": 2}},
+        {"something": "that no sink stores"},
+        {"chunk_count": 1},
+        {"provenance": {"source_checksum": "sha256:1"}},
+        {"metadata": {"title": "T", "unknown": 1}},
+    ],
+)
+def test_hashes_stay_where_the_index_stays(fields: dict[str, Any]) -> None:
+    assert hashes(**fields) == hashes()
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"text": "other"},
+        {"metadata": {"title": "U"}},
+        {"chunk_index": 1},
+        {"chunk_count": 2},
+        {"tags": ["x"]},
+        {"metadata": {"title": "T", "year": 1}},
+        {"span": {"page_start": 0}},
+        {"content_truncated": False},
+        {"source": {"path": "docs/./a.md"}},
+        {"start_offset": 0},
+    ],
+)
+def test_hashes_change_with_what_is_stored(fields: dict[str, Any]) -> None:
+    document, family = hashes(**fields)
+    assert document != hashes()[0]
+    assert family != hashes()[1]
+
+
+@pytest.mark.parametrize(
+    "fields", [{"chunk_id": "c2"}, {"document_id": "d2"}, {"parent_id": "b" * 64}, {"tenant_id": "t"}]
+)
+def test_an_id_alone_changes_the_family_hash(fields: dict[str, Any]) -> None:
+    """The index holds ids too: with old ones it would not be the index that a rebuild makes."""
+    document, family = hashes(**fields)
+    assert document == hashes()[0]
+    assert family != hashes()[1]
+
+
+def test_families_never_share_a_hash() -> None:
+    """Else two files that swap contents would protect each other's old chunks from being removed."""
+    one, other = project(parent_id="a" * 64), project(parent_id="b" * 64)
+    assert one.document_hash == other.document_hash
+    assert one.family_hash != other.family_hash
+
+
+def test_the_hash_of_a_document_is_that_of_what_a_sink_stores() -> None:
+    """So that it can be computed again from a scan, and from no other field."""
+    document = project(**BASE)
+    assert document_hash(document.fields()) == document.document_hash
+    renamed = msgspec.structs.replace(
+        document, id="x", document_hash="x", family_hash="x", previous_id="x", next_id="x"
+    )
+    assert document_hash(renamed.fields()) == document.document_hash

@@ -1,0 +1,111 @@
+"""Reading values: what is taken, what is skipped, and that nothing raises."""
+
+import unicodedata
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sinks import values
+
+JUNK = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(st.characters(exclude_categories=()), max_size=40),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+    max_leaves=8,
+)
+READERS = [
+    *(values.verbatim, values.string, values.line, values.facet, values.integer, values.count, values.first_count),
+    *(values.last_count, values.seconds, values.boolean, values.lines, values.labels, values.names, values.epoch),
+    *(values.milliseconds, values.year, values.extension, values.chain, values.offset, values.anchor),
+]
+
+
+@pytest.mark.parametrize(
+    ("read", "value", "expected"),
+    [
+        (values.verbatim, " as it is\n", " as it is\n"),
+        (values.verbatim, "a\ud800b", "a\ufffdb"),
+        (values.verbatim, 5, None),
+        (values.string, "  ", None),
+        (values.line, " two\n lines ", "two lines"),
+        (values.integer, 3.0, 3),
+        (values.integer, 3.5, None),
+        (values.integer, True, None),
+        (values.integer, 2**53, None),
+        (values.integer, "3", None),
+        (values.count, -1, None),
+        (values.first_count, [3, 5], 3),
+        (values.last_count, [3, 5], 5),
+        (values.first_count, [], None),
+        (values.seconds, 2, 2.0),
+        (values.seconds, float("nan"), None),
+        (values.seconds, float("inf"), None),
+        (values.boolean, 1, None),
+        (values.lines, ["One", 2, " Two  words "], ("One", "Two words")),
+        (values.lines, [], None),
+        (values.labels, "a, b; c\nb", ("a", "b", "c")),
+        (values.labels, ["a, b", "a, b", None], ("a, b",)),
+        (values.labels, 7, None),
+        (values.names, "Doe, Jane", ("Doe, Jane",)),
+        (values.names, [{"given": "Jane", "family": "Doe"}, {"name": "Bob"}, {"x": 1}, "Bob"], ("Jane Doe", "Bob")),
+        (values.epoch, "2024-01-01T00:00:00Z", 1704067200),
+        (values.epoch, "2024-01-01T01:00:00+01:00", 1704067200),
+        (values.epoch, "2024-01-01T00:00:00.999", 1704067200),
+        (values.epoch, "2024-01-01", 1704067200),
+        (values.epoch, "1969-12-31T23:59:59.5Z", -1),
+        (values.epoch, 12.7, 12),
+        (values.epoch, "yesterday", None),
+        (values.epoch, True, None),
+        (values.milliseconds, 1999, 1),
+        (values.year, "1999-05", 1999),
+        (values.year, 2001.0, 2001),
+        (values.year, "19999", None),
+        (values.year, 0, None),
+        (values.extension, ".PDF", "pdf"),
+        (values.extension, ".", None),
+        (values.chain, ["A", "B"], "A > B"),
+        (values.offset, {"segment_id": 1, "ordinal": 2, "byte_offset": 3}, "1/2/3"),
+        (values.offset, {"segment_id": "s", "ordinal": 2}, "s/2/"),
+        (values.offset, {}, None),
+        (values.offset, 44, "44"),
+        (values.anchor, {"xml:id": "p3"}, "p3"),
+        (values.anchor, "#p3", "#p3"),
+        (values.anchor, {"n": 1}, None),
+    ],
+)
+def test_values(read: Any, value: Any, expected: Any) -> None:
+    assert read(value) == expected
+
+
+@given(JUNK)
+def test_no_reader_raises_or_returns_what_json_cannot_carry(value: Any) -> None:
+    for read in READERS:
+        found = read(value)
+        for one in found if isinstance(found, tuple) else (found,):
+            if isinstance(one, str):
+                one.encode()
+            assert one is None or isinstance(one, str | int | float)
+
+
+@pytest.mark.parametrize("character", ["a", "é", "漢", "한", "😀", "ﷺ", "İ", "e\u0301"])
+@pytest.mark.parametrize("before", range(4))
+def test_a_facet_fits_whatever_it_is_written_in(character: str, before: int) -> None:
+    """468 bytes as it stands and as the engine decomposes it, cut between characters, and as long as that allows."""
+    text = "x" * before + character * 500
+    token = values.facet(text)
+    assert token is not None
+    assert text.startswith(token)
+    sizes = [len(token.encode()), len(unicodedata.normalize("NFKD", token).lower().encode())]
+    assert max(sizes) <= values.FACET_BYTES
+    longer = text[: len(token) + 1]
+    assert max(len(longer.encode()), len(unicodedata.normalize("NFKD", longer).lower().encode())) > values.FACET_BYTES
+
+
+def test_a_facet_that_fits_is_kept() -> None:
+    assert values.facet("é" * 156) == "é" * 156
+    assert values.facet("a" * 468) == "a" * 468
