@@ -85,21 +85,26 @@ class Ledger:
     ) -> None:
         self._db.close()
 
-    def is_processed(self, reading: Reading) -> bool:
-        """True where the source's last attempt succeeded with the same bytes, parser and canonicaliser."""
-        last = self._db.execute(
-            "select * from attempts where source_uri = ? order by id desc limit 1", [reading.source_uri]
+    def is_processed(self, reading: Reading, partition: str | None = None) -> bool:
+        """True where the source's last attempt succeeded with the same bytes, parser and canonicaliser.
+
+        With `partition` only attempts that went there count: one name can stand for two sources in two partitions.
+        """
+        there = {"source": reading.source_uri, "partition": partition}
+        newest_first = self._db.table("attempts").rows_where(
+            "source_uri = :source and (:partition is null or partition_key = :partition)",
+            there,
+            order_by="id desc",
+            limit=1,
         )
-        names = [column[0] for column in last.description]
-        for row in last.fetchall():
-            attempt = dict(zip(names, row, strict=True))
+        for attempt in newest_first:
             return attempt["status"] == Status.PROCESSED and asdict(reading).items() <= attempt.items()
         return False
 
-    def append(self, attempt: Attempt) -> None:
-        """Records an attempt, durably, beside the earlier ones."""
+    def append(self, *attempts: Attempt) -> None:
+        """Records attempts beside the earlier ones, durably and in one transaction."""
         with self._db.conn:
-            self._db.table("attempts").insert(asdict(attempt))
+            self._db.table("attempts").insert_all(map(asdict, attempts))
 
     def attempts(
         self,

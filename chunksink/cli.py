@@ -10,7 +10,7 @@ from importlib import import_module
 import click
 
 from chunksink import __version__
-from chunksink.errors import Refusal
+from chunksink.errors import Refusal, explained
 from chunksink.exits import Exit
 
 # Command, module below chunksink.commands, line in the overview. Named here so that --help imports none of them.
@@ -42,7 +42,8 @@ class LazyGroup(click.Group):
 
     def invoke(self, ctx: click.Context) -> object:
         try:
-            return super().invoke(ctx)
+            with explained():  # commands print after their own work, too
+                return super().invoke(ctx)
         except BrokenPipeError as error:  # click would end the process as if it were a bug
             raise OutputClosed from error
 

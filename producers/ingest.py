@@ -60,7 +60,8 @@ def ingest_markdown(
 ) -> IngestReport:
     """Reads Markdown below these paths into one partition.
 
-    A source is called by its path below `base`, else below the folder named, else by its file name.
+    A source is called by its path below `base`; else by the name of the folder named and its path below it, so that
+    the name is the same from wherever the folder is reached; a file named by itself by its file name.
     """
     found = find_sources(paths, suffixes=MARKDOWN_SUFFIXES, base=base)
     with PartitionWriter(root, key) as writer, FamilyReader(root, key) as reader:
@@ -184,7 +185,7 @@ class _Ingest:
 
     def _note_success(self, uri: str, checksum: str, *, known: bool, error_type: str | None = None) -> None:
         """Remembered for the ledger, which must not say so before the commit; nothing where it says so already."""
-        if known and self._ledger.is_processed(Reading(uri, checksum, *self._versions())):
+        if known and self._ledger.is_processed(Reading(uri, checksum, *self._versions()), self._key):
             return
         self._successes.append(self._attempt(uri, checksum, Status.PROCESSED, error_type))
 
@@ -200,8 +201,7 @@ class _Ingest:
             self._changed = before.errors != dict(errors) or before.counts.failures != len(self._failures)
         if self._changed:
             self._commit(errors, before)
-        for attempt in self._successes:
-            self._ledger.append(attempt)
+        self._ledger.append(*self._successes)
         return self._report(before)
 
     def _commit(self, errors: Counter[str], before: Manifest | None) -> None:

@@ -43,8 +43,8 @@ class Found:
 def find_sources(paths: Iterable[Path], *, suffixes: tuple[str, ...], base: Path | None = None) -> Found:
     """Files with these suffixes in the folders named, and the files named whatever their suffix.
 
-    A `uri` is relative to `base`, else to the folder named, else to the folder of the file named. Hidden files and
-    folders are passed over, and links to folders are not followed, so that no cycle has no end.
+    A `uri` is relative to `base`, else begins with the name of the folder named, or is the name of the file named.
+    Hidden files and folders are passed over, and links to folders are not followed, so that no cycle has no end.
     """
     files: dict[str, Path] = {}
     failures: list[Failure] = []
@@ -52,7 +52,7 @@ def find_sources(paths: Iterable[Path], *, suffixes: tuple[str, ...], base: Path
         if not path.exists():
             raise IngestRefused(f"{path} does not exist; name a folder or a file")
         is_folder = path.is_dir()
-        root = base or (path if is_folder else path.parent)
+        root = base or Path(os.path.abspath(path)).parent  # noqa: PTH100 (not resolve(): a link has its own name)
         for file in _walk(path, suffixes, failures) if is_folder else [path]:
             uri = _uri(file, root)
             if not _is_unicode(uri):

@@ -15,6 +15,7 @@ from typing import Any
 from sinks.errors import BuildBroken, NotConfirmed
 
 FILE = "chunksink-seal.json"
+_DATABASE = "chroma.sqlite3"
 _PROBE = Path(__file__).with_name("probe.py")
 _PATIENCE = 300  # seconds
 
@@ -32,11 +33,12 @@ def lift(path: Path) -> None:
 
 def check(path: Path) -> None:
     """Raise `BuildBroken` where loading this build would fail or crash; costs a process only where in doubt."""
+    if not (path / _DATABASE).exists():
+        return  # new
     files, seal = _files(path), _read(path)
-    sealed = seal.get("files", {})
-    if sealed == files or _alive(seal.get("writer")):
+    if seal.get("files") == files or _alive(seal.get("writer")):
         return
-    gone = sorted(sealed.keys() - files.keys())
+    gone = sorted(seal.get("files", {}).keys() - files.keys())
     if gone:
         raise BuildBroken(f"vector files of {path} are gone ({', '.join(gone)}): rebuild it, nothing is lost")
     # -P: the probe's own folder must not hide installed packages.

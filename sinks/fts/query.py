@@ -75,7 +75,16 @@ def any_word(query: Query) -> str:
     return f"{expression} OR {quoted(query.words[-1])} *" if query.open_end else expression
 
 
-def pairs(run: str) -> list[str]:
+def parts(query: Query) -> list[str]:
+    """What to look for among trigrams where not everything is found: pairs of the runs, and the words.
+
+    A Latin word beside Han characters has no space around it and is no word of its own for FTS5: 手机iPhone.
+    """
+    found = [pair for run in query.runs for pair in _pairs(run)] + [word for word in query.words if len(word) > 2]
+    return list(dict.fromkeys(found))[:MOST_TERMS]
+
+
+def _pairs(run: str) -> list[str]:
     """Every two neighbouring characters of a run: what is searched for where the whole run is nowhere."""
     return [run[i : i + 2] for i in range(len(run) - 1)] if len(run) > 2 else [run]
 

@@ -48,7 +48,7 @@ class Search:
         if query.words:
             parts.append("SELECT rowid FROM documents_fts WHERE documents_fts MATCH ?")
             values.append(query_.any_word(query))
-        if expression := self._any_run(query.runs):
+        if expression := self._any_part(query):
             parts.append("SELECT rowid FROM documents_trigrams WHERE documents_trigrams MATCH ?")
             values.append(expression)
         return (f"d.row IN ({' UNION '.join(parts)})" if parts else "0"), values
@@ -70,13 +70,15 @@ class Search:
     def _strict(self, query: Query, limit: int) -> dict[int, float]:
         words = query_.all_of(query.words)
         runs = " AND ".join(f"({self._run(run)})" for run in query.runs)
-        if words and runs:
-            return self._in_both(words, runs, limit)
-        return self._matches("documents_fts", words, limit) | self._matches("documents_trigrams", runs, limit)
+        if not (words and runs):
+            return self._matches("documents_fts", words, limit) | self._matches("documents_trigrams", runs, limit)
+        apart = self._in_both(words, runs, limit)
+        together = self._matches("documents_trigrams", f"{runs} AND {words}", limit)
+        return together | apart
 
     def _loose(self, query: Query, limit: int) -> dict[int, float]:
         scores = self._matches("documents_fts", query_.any_word(query), limit)
-        for row, score in self._matches("documents_trigrams", self._any_run(query.runs), limit).items():
+        for row, score in self._matches("documents_trigrams", self._any_part(query), limit).items():
             scores[row] = scores.get(row, 0.0) + score
         return scores
 
@@ -102,9 +104,8 @@ class Search:
         )
         return dict(tuple(row) for row in rows)
 
-    def _any_run(self, runs: Sequence[str]) -> str:
-        parts = dict.fromkeys(pair for run in runs for pair in query_.pairs(run))
-        expressions = [self._run(pair) for pair in list(parts)[: query_.MOST_TERMS]]
+    def _any_part(self, query: Query) -> str:
+        expressions = [self._run(part) for part in query_.parts(query)]
         return " OR ".join(expression for expression in expressions if expression != _NOTHING)
 
     def _run(self, run: str) -> str:
@@ -128,7 +129,7 @@ class Search:
             )
         }
         shown = self._snippets(query, list(rows))
-        needles = [*query.runs, *(pair for run in query.runs for pair in query_.pairs(run))]
+        needles = [*query.runs, *query_.parts(query)]
         return [
             Hit(
                 rows[row]["id"],

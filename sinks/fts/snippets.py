@@ -26,14 +26,15 @@ def pieces(marked: str | None) -> tuple[Piece, ...]:
 
 def around(text: str, needles: Sequence[str]) -> tuple[Piece, ...]:
     """The surroundings of the first needle in the text that has one, with every needle marked; else its beginning."""
-    by_length = sorted((needle for needle in needles if needle), key=len, reverse=True)
-    first = next((at for needle in by_length if (at := text.find(needle)) >= 0), 0)
+    patterns = [re.escape(needle) for needle in sorted(filter(None, needles), key=len, reverse=True)]
+    found = next((match for pattern in patterns if (match := re.search(pattern, text, re.IGNORECASE))), None)
+    first = found.start() if found else 0
     start, end = max(0, first - _AROUND), min(len(text), first + _AROUND)
     window = text[start:end]
-    parts = re.split(f"({'|'.join(map(re.escape, by_length))})", window) if by_length else [window]
-    found = [Piece(part, position % 2 == 1) for position, part in enumerate(parts) if part]
+    parts = re.split(f"({'|'.join(patterns)})", window, flags=re.IGNORECASE) if patterns else [window]
+    shown = [Piece(part, position % 2 == 1) for position, part in enumerate(parts) if part]
     if start:
-        found.insert(0, Piece("…"))
+        shown.insert(0, Piece("…"))
     if end < len(text):
-        found.append(Piece("…"))
-    return tuple(found)
+        shown.append(Piece("…"))
+    return tuple(shown)

@@ -45,7 +45,7 @@ def test_a_second_writer_is_told_that_it_is_locked(tmp_path: Path) -> None:
     write(root, "k", 1)
     with holder(root) as process:
         with (
-            pytest.raises(PartitionLocked, match="partition k of .* is being written"),
+            pytest.raises(PartitionLocked, match=r"partition k of .* is being written"),
             PartitionWriter(root, "k", lock_seconds=0.2),
         ):
             pass

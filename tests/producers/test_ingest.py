@@ -45,7 +45,7 @@ class Bench:
         return path
 
     def ingest(self, **options: Any) -> IngestReport:
-        options = {"now": NOW, "run_id": "run", **options}
+        options = {"now": NOW, "run_id": "run", "base": self.docs, **options}
         return ingest_markdown(options.pop("paths", [self.docs]), self.root, self.ledger, **options)
 
     def records(self, key: str = "markdown") -> list[Record]:
@@ -167,7 +167,7 @@ def test_two_runs_are_byte_identical_but_for_times_and_run_ids(bench: Bench, tmp
     bench.ingest()
     (tmp_path / "again").mkdir()
     again = Bench(tmp_path / "again")
-    again.ingest(paths=[bench.docs])
+    again.ingest(paths=[bench.docs], base=bench.docs)
     assert again.bytes_on_bus() == bench.bytes_on_bus()
     assert len(bench.bytes_on_bus()) == 3
     (tmp_path / "later").mkdir()
@@ -369,13 +369,31 @@ def test_links_are_written_with_their_targets_resolved(bench: Bench) -> None:
 
 
 def test_two_sources_of_one_name_are_refused_before_anything_is_written(bench: Bench) -> None:
-    first, second = bench.write("x/readme.md", "# X"), bench.write("y/readme.md", "# Y")
-    with pytest.raises(IngestRefused, match=r"would both be called 'readme\.md'"):
-        bench.ingest(paths=[first.parent, second.parent])
+    first, second = bench.write("x/notes/readme.md", "# X"), bench.write("y/notes/readme.md", "# Y")
+    with pytest.raises(IngestRefused, match=r"would both be called 'notes/readme\.md'"):
+        bench.ingest(paths=[first.parent, second.parent], base=None)
     assert not bench.root.path.exists()
     report = bench.ingest(paths=[first.parent, second.parent], base=bench.docs)
     assert report.processed == 2
-    assert bench.texts("y/readme.md") == ["# Y"]
+    assert bench.texts("y/notes/readme.md") == ["# Y"]
+
+
+def test_a_source_has_the_same_name_from_wherever_its_folder_is_reached(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = bench.write("notes/sub/a.md", "# A")
+    folder = bench.docs / "notes"
+    seen = []
+    for place, named in (
+        (bench.docs, Path("notes")),
+        (folder, Path()),
+        (folder / "sub", Path("..")),
+        (bench.docs, folder),
+    ):
+        monkeypatch.chdir(place)
+        seen += [file.uri for file in find_sources([named], suffixes=(".md",)).files]
+    assert seen == ["notes/sub/a.md"] * 4
+    assert [file.uri for file in find_sources([path], suffixes=(".md",)).files] == ["a.md"]
 
 
 def test_a_file_named_twice_is_read_once(bench: Bench) -> None:
@@ -398,7 +416,10 @@ def test_links_between_folders_do_not_go_round(bench: Bench) -> None:
     bench.write("sub/a.md", "# A")
     (bench.docs / "sub" / "loop").symlink_to(bench.docs, target_is_directory=True)
     (bench.docs / "alias.md").symlink_to(bench.docs / "sub" / "a.md")
-    assert [file.uri for file in find_sources([bench.docs], suffixes=(".md",)).files] == ["alias.md", "sub/a.md"]
+    assert [file.uri for file in find_sources([bench.docs], suffixes=(".md",)).files] == [
+        "docs/alias.md",
+        "docs/sub/a.md",
+    ]
 
 
 def test_what_cannot_be_read_is_recorded_and_the_rest_goes_on(bench: Bench) -> None:

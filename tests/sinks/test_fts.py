@@ -97,6 +97,10 @@ def marked(hit: Hit) -> list[str]:
         ("机器学习的技术", "phone", "学习"),
         ("𠮷野", "supplementary", "𠮷野"),
         ("東京 zebra", "tokyo", "東京"),
+        ("iphone", "phone", "iPhone"),
+        ("zebra iphone", "phone", "iPhone"),
+        ("ktx 서울", "seoul", "KTX"),
+        ("AND OR NOT", "code", "and"),
     ],
 )
 def test_finds(reader: FtsReader, texts: dict[str, str], query: str, first: str, match: str) -> None:
@@ -104,13 +108,12 @@ def test_finds(reader: FtsReader, texts: dict[str, str], query: str, first: str,
     assert hits, "nothing found"
     found = {texts[hit.id]: hit for hit in hits}
     assert first in (list(found)[:2] if query == "です" else list(found)[:1])
-    assert any(match.startswith(piece) or piece.startswith(match) for piece in marked(found[first])), found[
-        first
-    ].snippet
+    shown = found[first].snippet
+    assert any(match.startswith(piece) or piece.startswith(match) for piece in marked(found[first])), shown
     assert "".join(piece.text for piece in found[first].snippet).strip("…") in TEXTS[first]
 
 
-@pytest.mark.parametrize("query", ["zebra", '"foxes brown"', "大阪", "ฝน", "!!!", "😀", '"', "AND OR NOT"])
+@pytest.mark.parametrize("query", ["zebra", '"foxes brown"', "大阪", "ฝน", "!!!", "😀", '"'])
 def test_finds_nothing(reader: FtsReader, texts: dict[str, str], query: str) -> None:
     assert reader.search(query) == []
 
@@ -130,7 +133,7 @@ def test_all_words_come_before_some_and_a_title_before_a_text(build: FtsBuild, r
     build.replace([often, both, titled])
     order = [hit.parent_id for hit in reader.search("harbour bridge")]
     assert order[0] == both.parent_id
-    assert [hit.parent_id for hit in reader.search("bridge")][0] == titled.parent_id
+    assert reader.search("bridge")[0].parent_id == titled.parent_id
     scores = [hit.score for hit in reader.search("harbour bridge")]
     assert scores == sorted(scores, reverse=True)
 

@@ -1,0 +1,78 @@
+"""Run records can be read while the run goes, after it, and after it was killed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from chunkbus.findings import Finding, Severity
+from chunkbus.runlog import RunLog, new_run_id, read_run
+
+FINDING = Finding("A:b", Severity.WARNING, "k", 3, "is odd")
+
+
+def test_each_event_is_on_disk_when_the_call_returns(tmp_path: Path) -> None:
+    with RunLog(tmp_path / "home", "validate") as log:
+        assert [event["event"] for event in read_run(log.path)] == ["started"]
+        log.finding(FINDING)
+        assert [event["event"] for event in read_run(log.path)] == ["started", "finding"]
+        log.finish("ok", chunks=7)
+    started, finding, finished = read_run(log.path)
+    assert started["command"] == "validate"
+    assert {event["run_id"] for event in (started, finding, finished)} == {log.run_id} == {log.path.stem}
+    place = {"code": "A:b", "severity": "warning", "partition": "k", "line": 3, "detail": "is odd"}
+    assert {name: finding[name] for name in place} == place
+    assert (finished["event"], finished["status"], finished["chunks"]) == ("finished", "ok", 7)
+    assert log.path.parent == tmp_path / "home" / "runs"
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [(KeyboardInterrupt, "interrupted"), (BrokenPipeError, "interrupted"), (ZeroDivisionError, "failed")],
+)
+def test_a_run_that_ends_with_an_error_says_so(error: type[BaseException], status: str, tmp_path: Path) -> None:
+    with pytest.raises(error), RunLog(tmp_path, "validate") as log:
+        raise error
+    finished = list(read_run(log.path))[-1]
+    assert (finished["event"], finished["status"], finished["error"]) == ("finished", status, error.__name__)
+
+
+def test_an_error_after_the_end_does_not_end_it_twice(tmp_path: Path) -> None:
+    with pytest.raises(ZeroDivisionError), RunLog(tmp_path, "validate") as log:
+        log.finish("ok")
+        raise ZeroDivisionError
+    assert [event["event"] for event in read_run(log.path)] == ["started", "finished"]
+
+
+def test_a_last_line_that_was_cut_off_is_left_out(tmp_path: Path) -> None:
+    with RunLog(tmp_path, "validate") as log:
+        log.finding(FINDING)
+    whole = log.path.read_bytes()
+    ends = [index for index in range(len(whole) + 1) if whole[:index].endswith(b"\n")]
+    for length in range(len(whole) + 1):
+        log.path.write_bytes(whole[:length])
+        assert len(list(read_run(log.path))) == sum(end <= length for end in ends)
+
+
+def test_runs_have_names_that_sort_by_time_and_never_meet(tmp_path: Path) -> None:
+    names = [new_run_id() for _ in range(2_000)]
+    assert len(set(names)) == len(names)
+    assert [name.split("-")[0] for name in names] == sorted(name.split("-")[0] for name in names)
+    with RunLog(tmp_path, "a") as one, RunLog(tmp_path, "b") as two:
+        assert one.path != two.path
+
+
+def test_it_is_written_inside_its_block(tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError):
+        RunLog(tmp_path, "validate").finding(FINDING)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_lines_are_plain_json(tmp_path: Path) -> None:
+    with RunLog(tmp_path, "validate") as log:
+        log.write("note", text='Zürich\n"quoted"\u2028')
+    lines = log.path.read_text(encoding="utf-8").split("\n")
+    assert [json.loads(line)["event"] for line in lines[:-1]] == ["started", "note"]
+    assert lines[-1] == ""

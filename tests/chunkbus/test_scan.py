@@ -1,0 +1,206 @@
+"""Large inputs: flat memory, several processes, and files that fail halfway, all with the same findings."""
+
+from __future__ import annotations
+
+import io
+import random
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chunkbus import findings, validate
+from chunkbus.findings import Finding
+from chunkbus.layout import BusRoot
+from chunkbus.reader import Block
+from chunkbus.scan import scan_block, scan_blocks
+from chunkbus.spill import SpilledRows
+from chunkbus.twins import SeenIds, hash_id
+from tests.chunkbus import samples
+from tests.chunkbus.samples import chunk, codes, line_of, lines_of, put, put_chunks
+
+
+@given(st.lists(st.lists(st.integers(-3, 3), max_size=30), max_size=6))
+def test_spilled_rows_come_back_sorted_and_in_order(batches: list[list[int]]) -> None:
+    rows = SpilledRows(columns=2)
+    number = 0
+    for batch in batches:
+        numbers = range(number, number + len(batch))
+        rows.add(np.array([[value * 2**61, n] for value, n in zip(batch, numbers, strict=True)]).reshape(-1, 2))
+        number += len(batch)
+    back = [tuple(row) for bucket in rows.sorted_buckets() for row in bucket.tolist()]
+    values = [value * 2**61 for batch in batches for value in batch]
+    assert back == sorted(zip(values, range(number), strict=True))
+    rows.close()
+
+
+def test_more_rows_than_fit_in_memory_keep_equal_ones_together() -> None:
+    chance = np.random.default_rng(4)
+    values = chance.integers(-(2**63), 2**63 - 1, size=200_000)
+    values[150_000:] = values[:50_000]  # each of these occurs twice, far apart
+    rows = SpilledRows(columns=3)
+    for start in range(0, len(values), 7_000):
+        part = values[start : start + 7_000]
+        places = np.arange(start, start + len(part))
+        rows.add(np.column_stack((part, places, places * 2)))
+    buckets = list(rows.sorted_buckets())
+    rows.close()
+    assert len(buckets) > 1
+    assert sum(len(bucket) for bucket in buckets) == len(values)
+    seen: set[int] = set()
+    pairs = 0
+    for bucket in buckets:
+        own = bucket[:, 0].tolist()
+        assert own == sorted(own)
+        assert seen.isdisjoint(own)
+        seen.update(own)
+        same = np.flatnonzero(np.diff(bucket[:, 0]) == 0)
+        pairs += len(same)
+        assert (bucket[same, 1] < bucket[same + 1, 1]).all()
+        assert (bucket[:, 1] * 2 == bucket[:, 2]).all()
+    assert pairs == 50_000
+
+
+def test_twins_far_apart_are_found_and_equal_hashes_alone_are_no_proof() -> None:
+    ids = [f"id-{number}" for number in range(70_000)]
+    ids[69_999] = ids[5]
+    ids[40_000] = ids[39_999] = ids[7]
+    lines = [line_of(chunk(0, chunk_id=name)) for name in ids]
+    seen = SeenIds()
+    hashes = np.array([hash_id(name) for name in ids])
+    hashes[100] = hashes[60_000]  # a collision: the ids differ
+    hashes[200] = 0  # a line without an id
+    seen.add(hashes[:3])
+    seen.add(hashes[3:])
+    file = io.BytesIO(b"\n".join(lines) + b"\n")
+    found = sorted((twin.line, twin.earlier_line, twin.chunk_id) for twin in seen.twins(file))
+    seen.close()
+    assert found == [(40_000, 8, "id-7"), (40_001, 8, "id-7"), (70_000, 6, "id-5")]
+
+
+def messy_bus(folder: Path) -> BusRoot:
+    """Three partitions of several blocks each, with every kind of finding spread over them."""
+    chance = random.Random(8)
+    root = BusRoot(folder)
+    for number, key in enumerate(("a", "b", "c")):
+        lines = []
+        for index in range(1_500):
+            record = chunk(index, uri=f"docs/{number}-{index // 5}.md", text="word " * 300, chunk_count=5)
+            match chance.randrange(40):
+                case 0:
+                    lines.append(b"{broken")
+                case 1:
+                    lines.append(line_of({**record, "chunk_id": f"chunk-{chance.randrange(1_500)}"}))
+                case 2:
+                    lines.append(line_of({**record, "hashes": {"text_hash": "odd"}}))
+                case 3:
+                    lines.append(line_of(record).replace(b'"schema', b'"a"  :1, "a": 2, "schema'))
+                case _:
+                    lines.append(line_of(record))
+        put_chunks(root, key, b"\n".join(lines) + b"\n")
+    return root
+
+
+@pytest.fixture(scope="module")
+def workers() -> Iterator[ProcessPoolExecutor]:
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
+        yield pool
+
+
+def test_two_processes_find_the_same_in_the_same_order(workers: ProcessPoolExecutor, tmp_path: Path) -> None:
+    root = messy_bus(tmp_path)
+    alone = samples.validate_all(root)
+    assert samples.validate_all(root, workers=workers) == alone
+    kinds = set(codes(alone[1]))
+    assert {findings.JSON_PARSE, findings.DUPLICATE_IDS, findings.TEXT_HASH_MISMATCH, findings.FAMILY_SPLIT} <= kinds
+    assert len(alone[1]) > 200
+
+
+class BreaksAfter(io.BytesIO):
+    """A file on a disk that cannot be read to its end."""
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        if self.tell() >= 3 * 2**20:
+            raise OSError(5, "Input/output error")
+        return super().read(size)
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_disk_that_fails_halfway_is_a_finding_behind_all_others(
+    jobs: int, workers: ProcessPoolExecutor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    good = [line_of(chunk(index, text="x" * 1_000)) for index in range(4_000)]
+    good[10] = b"{"
+    data = b"\n".join(good) + b"\n"
+    assert len(data) > 4 * 2**20
+    root = put(BusRoot(tmp_path), "k", data)
+    whole = data[: 3 * 2**20].count(b"\n")
+    monkeypatch.setattr(validate, "open_partition", lambda root, key: (BreaksAfter(data), None))
+    found = samples.validate(root, workers=workers if jobs == 2 else None)
+    assert [(finding.code, finding.line) for finding in found] == [
+        (findings.MANIFEST_MISSING, None),
+        (findings.JSON_PARSE, 11),
+        (findings.UNREADABLE, whole + 1),
+    ]
+
+
+def test_an_error_of_whoever_takes_the_findings_is_not_taken_for_one_of_the_disk(tmp_path: Path) -> None:
+    root = put(BusRoot(tmp_path), "k", b"{\n")
+    seen: list[Finding] = []
+
+    def take(finding: Finding) -> None:
+        seen.append(finding)
+        raise BrokenPipeError
+
+    with pytest.raises(BrokenPipeError):
+        validate.Validation(root, on_finding=take).run()
+    assert codes(seen) == [findings.JSON_PARSE]
+
+
+def test_a_failing_worker_is_no_finding(workers: ProcessPoolExecutor) -> None:
+    blocks = iter([Block(0, b"{"), Block(2, "not bytes")])  # type: ignore[arg-type]
+    with pytest.raises(TypeError):
+        list(scan_blocks(blocks, False, workers, 8))
+
+
+def test_a_block_counts_lines_and_bytes_from_its_own_beginning() -> None:
+    data = lines_of([chunk(0), chunk(1), chunk(2, uri="docs/b.md")]).rstrip(b"\n")
+    scanned = scan_block(Block(1_000, b"\n" + data), False)
+    assert scanned.lines == 4
+    assert [line for line, _ in scanned.problems] == [0]
+    assert scanned.id_hashes.tolist() == [0, *(hash_id(f"chunk-{number}") for number in range(3))]
+    second = 1_001 + len(lines_of([chunk(0), chunk(1)]))
+    assert scanned.stretches[:, 1:4].tolist() == [[1, 1_001, 2], [3, second, 1]]
+
+
+def test_progress_counts_every_byte(tmp_path: Path) -> None:
+    root = put(BusRoot(tmp_path), "a", lines_of([chunk(index) for index in range(9_000)]))
+    put(root, "b", b"{\n")
+    done: list[int] = []
+    samples.validate(root, on_progress=done.append)
+    assert sum(done) == sum(root.size_of(key) for key in ("a", "b"))
+    assert len(done) > 2
+
+
+def test_a_partition_that_goes_while_it_is_validated_is_no_crash(tmp_path: Path) -> None:
+    """The second look at the suspects of a split finds the partition rewritten, or gone."""
+    root = put(BusRoot(tmp_path), "a", lines_of([chunk(0)]))
+    put(root, "b", lines_of([chunk(1)]))
+    put(root, "c", b"{\n")
+
+    for change in (root.chunks_file("a").unlink, lambda: put(root, "a", lines_of([chunk(5, uri="docs/z.md")] * 2))):
+        found: list[Finding] = []
+
+        def take(finding: Finding, change=change, found=found) -> None:  # type: ignore[no-untyped-def]
+            if finding.partition == "c":
+                change()
+            found.append(finding)
+
+        validate.Validation(root, on_finding=take).run()
+        assert codes(found) == [findings.JSON_PARSE]
+        put(root, "a", lines_of([chunk(0)]))

@@ -1,0 +1,85 @@
+"""File, environment, flags: the later one wins, and a misspelt name is an error."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from settings.config import Config, ConfigError, load_config, variable
+
+
+def load(tmp_path: Path, toml: str | bytes | None = None, env: dict[str, str] | None = None, **flags: object) -> Config:
+    file = tmp_path / "chunksink.toml"
+    if toml is not None:
+        file.write_bytes(toml if isinstance(toml, bytes) else toml.encode())
+    return load_config(flags, env or {}, file)
+
+
+def test_the_defaults_need_nothing(tmp_path: Path) -> None:
+    config = load(tmp_path)
+    assert (config.chunks_path, config.home_path) == (Path("chunks"), Path(".chunksink"))
+    assert config.require_source_checksum is False
+
+
+def test_the_environment_wins_over_the_file_and_flags_over_both(tmp_path: Path) -> None:
+    toml = 'chunks = "from-file"\nhome = "from-file"\nrequire_source_checksum = true\n'
+    env = {"CHUNKSINK_HOME": "from-env", "CHUNKSINK_CHUNKS": "from-env", "OTHER_HOME": "no"}
+    config = load(tmp_path, toml, env, chunks="from-flag", home=None)
+    assert (config.chunks, config.home, config.require_source_checksum) == ("from-flag", "from-env", True)
+    assert load(tmp_path, toml).chunks == "from-file"
+
+
+@pytest.mark.parametrize(("text", "value"), [("true", True), ("1", True), ("false", False), ("0", False)])
+def test_the_environment_can_say_yes_and_no(text: str, value: bool, tmp_path: Path) -> None:
+    toml = f"require_source_checksum = {str(not value).lower()}"
+    config = load(tmp_path, toml, {"CHUNKSINK_REQUIRE_SOURCE_CHECKSUM": text})
+    assert config.require_source_checksum is value
+    assert load(tmp_path, env={"CHUNKSINK_REQUIRE_SOURCE_CHECKSUM": text}, require_source_checksum=not value) == Config(
+        require_source_checksum=not value
+    )
+
+
+@pytest.mark.parametrize(
+    ("toml", "told"),
+    [
+        ('chunk = "x"', "chunk; it may set chunks, home"),
+        ("[chunks]\n", "chunks"),
+        ("chunks = 5", "chunks"),
+        ('chunks = ""', "chunks"),
+        ('home = "a\\u0000b"', "home"),
+        ('require_source_checksum = "perhaps"', "require_source_checksum"),
+        ("chunks = ", "cannot be read"),
+        (b"\xff\xfe", "cannot be read"),
+    ],
+)
+def test_a_file_that_cannot_be_used_says_where(toml: str | bytes, told: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load(tmp_path, toml)
+    assert told in str(caught.value)
+    assert "chunksink.toml" in str(caught.value)
+
+
+@pytest.mark.parametrize("value", ["perhaps", "", "2"])
+def test_an_environment_that_cannot_be_used_is_told(value: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="require_source_checksum"):
+        load(tmp_path, env={"CHUNKSINK_REQUIRE_SOURCE_CHECKSUM": value})
+
+
+def test_a_folder_in_place_of_the_file_is_told(tmp_path: Path) -> None:
+    (tmp_path / "chunksink.toml").mkdir()
+    with pytest.raises(ConfigError, match="cannot be read"):
+        load(tmp_path)
+
+
+def test_without_arguments_it_reads_where_it_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "chunksink.toml").write_text('home = "from-file"')
+    monkeypatch.setenv("CHUNKSINK_CHUNKS", "from-env")
+    monkeypatch.delenv("CHUNKSINK_HOME", raising=False)
+    config = load_config({})
+    assert (config.home, config.chunks) == ("from-file", "from-env")
+
+
+def test_a_setting_and_its_variable_share_a_name() -> None:
+    assert variable("require_source_checksum") == "CHUNKSINK_REQUIRE_SOURCE_CHECKSUM"
