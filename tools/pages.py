@@ -1,16 +1,27 @@
 """Markdown that is made from the code; the generated parts of `docs/*.md` call these functions."""
 
+from collections.abc import Mapping
+
 import click
 
-from chunkbus.findings import MEANINGS
+from chunkbus import findings
 from chunksink.cli import COMMANDS, cli
 from chunksink.exits import MEANINGS as EXIT_MEANINGS
+from producers import errors as producers
 from sinks.fields import PROJECTION
 
 
 def findings_table() -> str:
+    return _codes_table(findings.MEANINGS)
+
+
+def ingest_table() -> str:
+    return _codes_table(producers.MEANINGS)
+
+
+def _codes_table(meanings: Mapping[str, tuple[str, str]]) -> str:
     rows = ["| code | what is wrong | what to do |", "|---|---|---|"]
-    rows += [f"| `{code}` | {_cell(what)} | {_cell(remedy)} |" for code, (what, remedy) in sorted(MEANINGS.items())]
+    rows += [f"| `{code}` | {_cell(what)} | {_cell(remedy)} |" for code, (what, remedy) in sorted(meanings.items())]
     return "\n".join(rows)
 
 

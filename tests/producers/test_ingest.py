@@ -172,7 +172,7 @@ def test_two_runs_are_byte_identical_but_for_times_and_run_ids(bench: Bench, tmp
     assert len(bench.bytes_on_bus()) == 3
     (tmp_path / "later").mkdir()
     later = Bench(tmp_path / "later")
-    later.ingest(paths=[bench.docs], now=LATER, run_id="other")
+    later.ingest(paths=[bench.docs], base=bench.docs, now=LATER, run_id="other")
     assert [stable(record) for record in later.records()] == [stable(record) for record in bench.records()]
 
 

@@ -84,7 +84,7 @@ def test_without_text_nothing_of_it_is_stored(tmp_path: Path, signed: Marker) ->
 def test_a_changed_text_is_seen_by_a_scan_of_the_content(build: ChromaBuild) -> None:
     one = family("a", ["one", "two"])
     build.replace([one])
-    build._collection.update(ids=[one.documents[0].id], documents=["tampered"], embeddings=[vector("one")])
+    build._collection.update(ids=[one.documents[0].id], documents=["tampered"], embeddings=np.stack([vector("one")]))
     assert held(build) == wanted([one])
     assert len(set(held(build, content=True)) & set(wanted([one]))) == 1
 

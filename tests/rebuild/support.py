@@ -1,0 +1,143 @@
+"""A bus written by hand, a home with real sinks, and what they must hold."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from chunkbus.chunk import Record, new_chunk
+from chunkbus.layout import BusRoot
+from chunkbus.manifest import ManifestProducer, Tombstone
+from chunkbus.writer import PartitionWriter
+from embeddings.cache import VectorCache
+from rebuild.catalog import Catalog
+from rebuild.embed import DocumentEmbedder, EmbedCounts
+from rebuild.rebuild import Rebuild, RebuildReport
+from rebuild.state import Generation, State
+from sinks.document import Document
+from sinks.projection import project_family
+from sinks.sink import Build, Sink
+from tests.embeddings.helpers import HashEncoder
+
+JANUARY, FEBRUARY, MARCH, APRIL = (f"2026-0{month}-01T00:00:00Z" for month in range(1, 5))
+
+
+def source(
+    name: str, *texts: str, version: str = "1", at: str | None = JANUARY, ids: str = "", **fields: Any
+) -> list[Record]:
+    """All chunks of one version of a source; `ids` gives them other ids than the version alone would."""
+    records = [
+        new_chunk(
+            document_id=document_id(name, version),
+            text=text,
+            provenance={
+                "source_uri": name,
+                "source_checksum": "sha256:" + hashlib.sha256(version.encode()).hexdigest(),
+                "parser": {"parser_name": "sample", "parser_version": "1"},
+                "canonicalizer": {"canonicalizer_name": "sample", "canonicalizer_version": "1"},
+                "inputs": [],
+            },
+            span_key=f"{ids}{index}",
+            created_at=at or JANUARY,
+            fields={"chunk_index": index, "chunk_count": len(texts), **fields},
+        )
+        for index, text in enumerate(texts)
+    ]
+    if at is None:
+        for record in records:
+            del record["created_at"], record["hashes"]["chunk_object_hash"]
+    return records
+
+
+def document_id(name: str, version: str = "1") -> str:
+    return f"{name}@{version}"
+
+
+def parent_of(name: str) -> str:
+    """The family key of a source without a tenant, made without the code under test."""
+    return hashlib.sha256(name.encode()).hexdigest()
+
+
+def commit(
+    root: BusRoot, key: str, records: Iterable[Record], *, at: str = JANUARY, tombstones: Sequence[Tombstone] = ()
+) -> None:
+    with PartitionWriter(root, key) as writer:
+        for record in records:
+            writer.add(record)
+        producer = ManifestProducer("tests", "1")
+        writer.commit(documents=1, producer=producer, created_at=at, tombstones=list(tombstones))
+
+
+def projected(*families: list[Record]) -> list[Document]:
+    """What an index of exactly these families holds."""
+    return sorted((d for records in families for d in project_family(records)), key=lambda d: d.id)
+
+
+def held(build: Build) -> list[Document]:
+    """What a build holds, read back through its own interface."""
+    documents = [found.document for found in build.scan(content=True) if found.document is not None]
+    assert len(documents) == build.count()
+    return sorted(documents, key=lambda d: d.id)
+
+
+class CatalogProbe:
+    """A catalog in a home of its own, asked in the words of the tests."""
+
+    def __init__(self, home: Path, root: BusRoot) -> None:
+        self.state = State(home)
+        self.catalog = Catalog(self.state)
+        self._root = root
+
+    def refresh(self) -> CatalogProbe:
+        self.catalog.refresh(self._root)
+        return self
+
+    def current(self) -> dict[str, str]:
+        """Family to the partition that it is taken from."""
+        return {family.family: family.partition for family in self.catalog.families()}
+
+
+class Home:
+    """A home folder and its sinks. A sink is made anew for every run, as every process does."""
+
+    def __init__(self, folder: Path, root: BusRoot, *makers: Callable[[Path], Sink]) -> None:
+        self.folder = folder
+        self.root = root
+        self.makers = makers
+        self.encoder = HashEncoder(dimension=8)
+        self.embedded = EmbedCounts()
+
+    def rebuild(self, *, wrap: Callable[[Sink], Sink] = lambda sink: sink) -> RebuildReport:
+        sinks = [wrap(maker(self.folder)) for maker in self.makers]
+        with State(self.folder) as state, VectorCache.open(self.folder / "vectors.db") as cache:
+            embedder = DocumentEmbedder("hash", self.encoder, cache)
+            rebuild = Rebuild(self.root, state, sinks, embedder)
+            try:
+                rebuild.read_chunks()
+                return rebuild.run(lambda _amount: None)
+            finally:
+                self.embedded = embedder.counts
+                for sink in sinks:
+                    sink.close()
+
+    def live(self) -> Generation:
+        with State.existing(self.folder) as state:
+            return state.live()
+
+    def contents(self) -> dict[str, list[Document]]:
+        """What each sink holds in the generation that readers see."""
+        live = self.live()
+        found = {}
+        for maker in self.makers:
+            sink = maker(self.folder)
+            build = sink.open(live.builds[sink.name])
+            found[sink.name] = held(build)
+            build.close()
+            sink.close()
+        return found
+
+    def builds(self) -> dict[str, list[str]]:
+        """Every build in every sink."""
+        return {sink.name: sink.builds() for sink in (maker(self.folder) for maker in self.makers)}
