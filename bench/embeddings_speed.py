@@ -1,10 +1,10 @@
 """Speed of the embeddings package against `SentenceTransformer.encode` with its defaults, in one run.
 
-    python bench/embeddings_speed.py [--texts FOLDER] [--rounds 5] [--count 64] [--rows 100000]
+    python bench/embeddings_speed.py [--texts FOLDER] [--rounds 5] [--count 64] [--rows 100000] [--patience 30]
 
 Prints a Markdown table. All candidates take turns in every round, and a ratio is the median of the rounds' ratios,
-so that other work on the machine slows them alike. Long texts are truncated, as the library does.
-The cold path is compared with the encoder alone in the same way; the figures include reading the stream.
+so that other work on the machine slows them alike; `--patience` waits for an idle machine before each timing.
+Long texts are truncated, as the library does. The cold path is compared with the encoder alone in the same way.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ sys.path.insert(0, str(ROOT))
 
 import numpy as np  # noqa: E402
 
-from embeddings import ModelInfo, TransformerEncoder, VectorCache, load_encoder, resolve_model, vectors_for  # noqa: E402
+from embeddings import ModelInfo, TransformerEncoder, VectorCache, Vectors, load_encoder, resolve_model, vectors_for  # noqa: E402
 
 SHARED = ROOT.parent / "shared" / "data" / "rust-book"
 Candidates = dict[str, Callable[[Sequence[str]], Any]]
@@ -50,14 +51,14 @@ def main() -> None:
         f"chunksink, auto ({auto.precision})": auto.encode,
     }
     print(f"Load before: {os.getloadavg()[0]:.2f}; cores: {os.cpu_count()}; rounds: {options.rounds}\n")
-    print("| what | texts | chunks/s (median) | ratio (median of rounds) |\n|---|---|---|---|")
+    print("| what | texts | per second, median (best) | ratio (median of rounds) |\n|---|---|---|---|")
     for kind, texts in (
         ("about 1,050 characters", even(corpus, options.count)),
         ("mixed lengths", mixed(corpus, options.count * 2)),
     ):
-        compare(kind, texts, candidates, options.rounds)
-    cold(mixed(corpus, options.count * 4), auto, options.rounds)
-    warm(options.rows)
+        compare(kind, texts, candidates, options.rounds, options.patience)
+    cold(mixed(corpus, options.count * 4), auto, options.rounds, options.patience)
+    warm(options.rows, options.patience)
     print(f"\nLoad after: {os.getloadavg()[0]:.2f}")
 
 
@@ -67,6 +68,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--count", type=int, default=64, help="texts of even length; of mixed length twice as many")
     parser.add_argument("--rows", type=int, default=100_000, help="cached vectors for the lookup")
+    parser.add_argument("--patience", type=float, default=0.0, help="seconds to wait for an idle machine, each time")
     return parser.parse_args()
 
 
@@ -95,63 +97,88 @@ def mixed(corpus: str, count: int) -> list[str]:
     return texts
 
 
-def timed(call: Callable[[], Any]) -> float:
-    started = time.perf_counter()
+@dataclass(frozen=True)
+class Took:
+    wall: float
+    cpu: float
+
+
+def timed(call: Callable[[], Any], patience: float = 0.0) -> Took:
+    wait_until_idle(patience)
+    wall, cpu = time.perf_counter(), time.process_time()
     call()
-    return time.perf_counter() - started
+    return Took(time.perf_counter() - wall, time.process_time() - cpu)
 
 
-def compare(kind: str, texts: Sequence[str], candidates: Candidates, rounds: int) -> None:
+def wait_until_idle(patience: float) -> None:
+    """Waits for others on the machine to be quiet for half a second, but not for ever."""
+    until = time.monotonic() + patience
+    while time.monotonic() < until:
+        idle, whole = jiffies()
+        time.sleep(0.5)
+        later_idle, later_whole = jiffies()
+        if later_idle - idle > 0.95 * (later_whole - whole):
+            return
+
+
+def jiffies() -> tuple[int, int]:
+    fields = [int(field) for field in Path("/proc/stat").read_text().splitlines()[0].split()[1:]]
+    return fields[3], sum(fields)
+
+
+def compare(kind: str, texts: Sequence[str], candidates: Candidates, rounds: int, patience: float) -> None:
     for encode in candidates.values():
         encode(texts[:16])
-    seconds: dict[str, list[float]] = {name: [] for name in candidates}
+    took: dict[str, list[Took]] = {name: [] for name in candidates}
     for _ in range(rounds):
         for name, encode in candidates.items():
-            seconds[name].append(timed(lambda encode=encode: encode(texts)))  # type: ignore[misc]
-    first = next(iter(seconds.values()))
-    for name, took in seconds.items():
-        ratio = statistics.median(base / own for base, own in zip(first, took, strict=True))
-        print(f"| {name} | {kind} | {len(texts) / statistics.median(took):.1f} | {ratio:.2f} |", flush=True)
+            took[name].append(timed(lambda encode=encode: encode(texts), patience))  # type: ignore[misc]
+    first = next(iter(took.values()))
+    for name, own in took.items():
+        speed = len(texts) / statistics.median(each.wall for each in own)
+        best = len(texts) / min(each.wall for each in own)
+        ratio = statistics.median(base.wall / each.wall for base, each in zip(first, own, strict=True))
+        print(f"| {name} | {kind} | {speed:.1f} ({best:.1f}) | {ratio:.2f} |", flush=True)
 
 
-def cold(texts: Sequence[str], encoder: TransformerEncoder, rounds: int) -> None:
+def cold(texts: Sequence[str], encoder: TransformerEncoder, rounds: int, patience: float) -> None:
     """Read, look up, encode, commit; against the encoder alone on the same texts."""
     stream = [(hashlib.sha256(f"{number} {text}".encode()).digest(), text) for number, text in enumerate(texts)]
     alone, whole = [], []
     with tempfile.TemporaryDirectory() as folder:
         for number in range(rounds):
-            alone.append(timed(lambda: encoder.encode(texts)))
+            alone.append(timed(lambda: encoder.encode(texts), patience))
             with VectorCache.open(Path(folder) / f"{number}.db") as cache:
-                whole.append(timed(lambda cache=cache: sum(1 for _ in vectors_for(stream, encoder, cache))))  # type: ignore[misc]
-    ratio = statistics.median(path / own for path, own in zip(whole, alone, strict=True))
-    print(
-        f"| encoder alone, {encoder.precision} | mixed lengths | {len(texts) / statistics.median(alone):.1f} | 1.00 |"
-    )
-    print(
-        f"| cold path: read, look up, encode, commit | mixed lengths | {len(texts) / statistics.median(whole):.1f} "
-        f"| {ratio:.3f} times the encoder's time |",
-        flush=True,
-    )
+                whole.append(timed(lambda cache=cache: sum(1 for _ in vectors_for(stream, encoder, cache)), patience))  # type: ignore[misc]
+    wall = statistics.median(path.wall / own.wall for path, own in zip(whole, alone, strict=True))
+    cpu = statistics.median(path.cpu for path in whole) / statistics.median(own.cpu for own in alone)
+    for name, took, ratio in (
+        (f"encoder alone, {encoder.precision}", alone, "1"),
+        ("cold path: read, look up, encode, commit", whole, f"takes {wall:.3f} of the time, {cpu:.3f} of the CPU time"),
+    ):
+        speeds = [len(texts) / each.wall for each in took]
+        print(f"| {name} | mixed lengths | {statistics.median(speeds):.1f} ({max(speeds):.1f}) | {ratio} |", flush=True)
 
 
-def warm(rows: int) -> None:
+def warm(rows: int, patience: float) -> None:
     """Bulk lookup of cached vectors of 384 dimensions, in the order they were written and in random order."""
     info = ModelInfo("bench", "ab" * 32, 384, 256, "float32", "float32", "truncate")
     generator = np.random.default_rng(0)
     hashes = [generator.bytes(32) for _ in range(rows)]
     vectors = generator.standard_normal((4000, 384)).astype(np.float32)
     with tempfile.TemporaryDirectory() as folder, VectorCache.open(Path(folder) / "warm.db") as cache:
-        took = timed(
-            lambda: [
-                cache.put(info, some, vectors[: len(some)])
-                for some in (hashes[start : start + 4000] for start in range(0, rows, 4000))
-            ]
-        )
-        print(f"| put | {rows:,} vectors of 384 dimensions | {rows / took:,.0f} | |")
+        took = timed(lambda: put(cache, info, hashes, vectors))
+        print(f"| put | {rows:,} vectors of 384 dimensions | {rows / took.wall:,.0f} | |")
         for order in ("as written", "shuffled"):
-            best = min(timed(lambda: look_up(cache, info, hashes)) for _ in range(3))
+            best = min(timed(lambda: look_up(cache, info, hashes), patience).wall for _ in range(3))
             print(f"| bulk lookup, {order} | {rows:,} vectors of 384 dimensions | {rows / best:,.0f} | |", flush=True)
             random.Random(3).shuffle(hashes)
+
+
+def put(cache: VectorCache, info: ModelInfo, hashes: Sequence[bytes], vectors: Vectors) -> None:
+    for start in range(0, len(hashes), len(vectors)):
+        some = hashes[start : start + len(vectors)]
+        cache.put(info, some, vectors[: len(some)])
 
 
 def look_up(cache: VectorCache, info: ModelInfo, hashes: Sequence[bytes]) -> None:

@@ -9,6 +9,7 @@ Page layout: https://www.sqlite.org/fileformat2.html, sections 1.6 (b-tree pages
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ _COLUMNS = 8
 _MAX_LOCAL = PAGE_SIZE - 35
 _MIN_LOCAL = (PAGE_SIZE - 12) * 32 // 255 - 23
 _MAX_PAYLOAD = 1 << 20
+_PROBED_PAGES = 5000
 _WAL_HEADER = 32
 _FRAME_HEADER = 24
 
@@ -39,11 +41,11 @@ class SalvageReport:
 
 
 def holds_rows(path: Path) -> bool:
-    """Whether at least one sound row of ours can be read from the file."""
-    return next(sound_rows(path), None) is not None
+    """Whether a sound row of ours can be read from the file, or from the first part of a large one."""
+    return next(sound_rows(path, _PROBED_PAGES), None) is not None
 
 
-def sound_rows(path: Path) -> Iterator[Row]:
+def sound_rows(path: Path, pages: int | None = None) -> Iterator[Row]:
     """Every row in the file or its write-ahead log whose checksum matches; the same row may come twice."""
     for part, start, step in ((path, 0, 0), (Path(f"{path}-wal"), _WAL_HEADER, _FRAME_HEADER)):
         try:
@@ -51,12 +53,12 @@ def sound_rows(path: Path) -> Iterator[Row]:
         except OSError:
             continue
         with file:
-            yield from _rows_of(file, start, step)
+            yield from _rows_of(file, start, step, pages)
 
 
-def _rows_of(file: BinaryIO, start: int, frame_header: int) -> Iterator[Row]:
+def _rows_of(file: BinaryIO, start: int, frame_header: int, pages: int | None) -> Iterator[Row]:
     offset = start
-    while True:
+    for _ in itertools.count() if pages is None else range(pages):
         file.seek(offset + frame_header)
         page = file.read(PAGE_SIZE)
         if len(page) < 12:

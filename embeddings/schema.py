@@ -115,7 +115,7 @@ def _recognise(path: Path, read_only: bool) -> None:
     except FileNotFoundError:
         if read_only:
             raise CacheUnavailable(f"there is no cache at {path}") from None
-        path.parent.mkdir(parents=True, exist_ok=True)
+        _make_folder(path)
         return
     except OSError as exc:
         raise CacheUnavailable(f"cannot open the cache {path}: {exc.strerror}") from exc
@@ -125,6 +125,13 @@ def _recognise(path: Path, read_only: bool) -> None:
         return
     kind = "a SQLite database, but not a chunksink cache" if head.startswith(MAGIC) else "not a chunksink cache"
     raise CacheForeign(f"{path} is {kind}; name another path or move the file away")
+
+
+def _make_folder(path: Path) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as exc:
+        raise CacheUnavailable(f"cannot make a folder for the cache {path}: {exc.strerror}") from exc
 
 
 def _bring_up_to_date(connection: sqlite3.Connection, path: Path, read_only: bool, busy_seconds: float) -> None:
@@ -188,6 +195,8 @@ def _wait_for(handle: int, how: int, path: Path, busy_seconds: float) -> None:
             if time.monotonic() >= deadline:
                 raise CacheBusy(f"another process has held the cache {path} for {busy_seconds:g} s") from None
             time.sleep(0.02)
+        except OSError as exc:  # a file system without locks
+            raise CacheUnavailable(f"cannot lock the cache {path}: {exc.strerror}") from exc
         else:
             return
 
@@ -197,6 +206,8 @@ def translated(path: Path) -> Iterator[None]:
     """The one place where SQLite's exceptions become ours."""
     try:
         yield
+    except (sqlite3.ProgrammingError, sqlite3.InterfaceError):
+        raise  # we used the library wrongly: a bug
     except sqlite3.Error as exc:
         raise _translate(exc, path) from exc
 

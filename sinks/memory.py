@@ -138,8 +138,6 @@ class MemoryBuild:
 
     def _remove(self, parents: set[str]) -> None:
         self._take([d.id for d in self._shelf.documents.values() if d.parent_id in parents])
-        for parent in parents:
-            self._keep.pop(parent, None)
 
     def _prune(self) -> None:
         keep = self._keep

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 COLLECTION = "chunks"
 _SPACE = {"hnsw": {"space": "cosine"}}
-_PAGE = 1000
+_PAGE = 5000
 
 _lock = threading.Lock()
 _spellings: dict[Path, dict[int, int]] = {}  # of each folder: spelling -> handles that use it
@@ -150,10 +150,16 @@ class Server:
         return sorted(name.removeprefix(self._prefix) for name in names if name.startswith(self._prefix))
 
     def drop(self, build_id: str) -> None:
+        name = self._prefix + places.check_build_id(build_id)
         with self._client() as client:
             try:
                 with translated(self._where):
-                    client.delete_collection(self._prefix + places.check_build_id(build_id))
+                    collection = client.get_collection(name, embedding_function=None)
+                    # Row by row: deleting a collection alone leaves its lists behind, and the next collection
+                    # of anybody on that server inherits them (chroma-core/chroma issue 7594).
+                    while ids := collection.get(limit=_PAGE, include=[])["ids"]:
+                        collection.delete(ids=ids)
+                    client.delete_collection(name)
             except BuildMissing:
                 pass
 
@@ -176,10 +182,12 @@ class Server:
         from chromadb.config import Settings
 
         with translated(self._where):
+            # Its client talks to the server while it is made, and waits for ever: so first see that it answers.
+            httpx.get(f"{self._where}/api/v2/heartbeat", headers=self._headers, timeout=self._timeout)
             client = chromadb.HttpClient(
                 self._host, self._port, self._ssl, dict(self._headers), Settings(anonymized_telemetry=False)
             )
-            # The client waits for ever, and has no setting for it.
+            # It has no setting for this.
             client._server._session.timeout = httpx.Timeout(self._timeout)  # type: ignore[attr-defined]
             return client
 

@@ -44,7 +44,7 @@ def _ours(error: Exception, where: str) -> SinkError | None:
         return BuildMissing(f"Chroma at {where} does not hold it ({error}): run a rebuild")
     if isinstance(error, chromadb.errors.AuthorizationError | chromadb.errors.ChromaAuthError) or status in (401, 403):
         return WrongKey(f"Chroma at {where} does not accept the credentials: correct them")
-    if isinstance(error, httpx.TimeoutException):
+    if isinstance(error, httpx.TimeoutException) and not isinstance(error, httpx.ConnectTimeout):
         return NotConfirmed(f"Chroma at {where} did not answer in time ({error or type(error).__name__})")
     if isinstance(error, httpx.TransportError) or isinstance(error.__context__, httpx.TransportError):
         return Unreachable(f"no Chroma answers at {where} ({error}): start it, or correct the address")

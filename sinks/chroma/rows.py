@@ -11,20 +11,23 @@ from sinks.document import FIELDS, LISTS, Document, Vectors, document_hash
 from sinks.reader import Filter
 from sinks.sink import NO_PARENT, Stored
 
-# An upsert merges: a key that vanished from the document stays unless it is said to be None.
+# An upsert merges: a key that vanished from the document stays in the row unless it is said to be None.
 _BLANK: dict[str, Any] = dict.fromkeys(name for name in FIELDS if name not in ("id", "text"))
+# Lists must be said always: a new row can inherit those of a deleted collection (chroma-core/chroma issue 7594).
+_BLANK_LISTS: dict[str, Any] = dict.fromkeys(LISTS)
 
 _FLOAT_BYTES = 6  # of a vector in a request: base64 of float32, rounded up
 _ROW_BYTES = 1500  # names and hashes of a row
 
 
-def metadata(document: Document) -> dict[str, Any]:
+def metadata(document: Document, *, over_old: bool) -> dict[str, Any]:
+    """The fields beside id and text; `over_old` where there may be a row of this id already."""
     fields = document.fields()
     del fields["id"], fields["text"]
     for name in LISTS:
         if name in fields:
             fields[name] = list(fields[name])
-    return _BLANK | fields
+    return (_BLANK if over_old else _BLANK_LISTS) | fields
 
 
 def document(id: str, held: Mapping[str, Any] | None, text: str | None) -> Document | None:

@@ -119,10 +119,7 @@ class ChromaBuild:
 
     def delete(self, parent_ids: Sequence[str]) -> None:
         for start in range(0, len(parent_ids), _KEYS):
-            some = list(parent_ids[start : start + _KEYS])
-            self._delete(where={"parent_id": {"$in": some}})
-            for parent in some:
-                self._keep.pop(parent, None)
+            self._delete(where={"parent_id": {"$in": list(parent_ids[start : start + _KEYS])}})
         if NO_PARENT in parent_ids:
             self._delete_strangers()
 
@@ -158,12 +155,14 @@ class ChromaBuild:
 
     def _upsert(self, documents: list[Document], vectors: Vectors) -> None:
         """Send it; what Chroma refuses is halved until the document is found that it does not take."""
+        ids = [document.id for document in documents]
         try:
             with translated(self._handle.where):
+                old = set(self._collection.get(ids=ids, include=[])["ids"])
                 self._collection.upsert(
-                    ids=[document.id for document in documents],
+                    ids=ids,
                     embeddings=vectors,
-                    metadatas=[rows.metadata(document) for document in documents],
+                    metadatas=[rows.metadata(document, over_old=document.id in old) for document in documents],
                     documents=[document.text for document in documents] if self._store_text else None,
                 )
         except RefusedData as error:

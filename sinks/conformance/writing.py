@@ -248,6 +248,22 @@ class SinkConformance:
         build.flush()
         assert held(build) == wanted([two])
 
+    def test_nothing_is_inherited_from_what_was_there_before(self, sink: Sink, signed: Marker) -> None:
+        labels = {"tags": ["old"], "authors": ["Nobody"], "headings": ["Gone"], "year": 1900}
+        new = family("new", ALPHA)
+        build = sink.create(signed, DIMENSIONS)
+        fill(build, [family("old", ALPHA, metadata=labels), family("older", BETA, metadata=labels)])
+        build.delete([family("older", BETA).parent_id])
+        fill(build, [new])
+        assert {stored.document for stored in build.scan(content=True)} >= set(new.documents)
+        build.close()
+        sink.drop(signed.build_id)
+        build = sink.create(signed, DIMENSIONS)
+        fill(build, [new])
+        assert {stored.document for stored in build.scan(content=True)} == set(new.documents)
+        build.close()
+        sink.drop(signed.build_id)
+
     # --- refused documents ------------------------------------------------------------------------------------
 
     @pytest.mark.parametrize("bad", ["nan", "infinite", "no vectors", "wrong length"])

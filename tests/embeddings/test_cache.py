@@ -49,7 +49,7 @@ def test_gives_back_exactly_what_was_put(cache: VectorCache) -> None:
 def test_behaves_like_a_dict_that_prefers_float32(puts: list[tuple[int, int, str]]) -> None:
     model: dict[tuple[str, bytes], tuple[str, str]] = {}
     encoders = {
-        (number, precision): HashEncoder(name=f"m{number}", precision=precision)  # type: ignore[arg-type]
+        (number, precision): HashEncoder(name=f"m{number}", precision=precision)
         for number in range(6)
         for precision in ("float32", "bfloat16")
     }

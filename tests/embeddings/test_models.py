@@ -398,5 +398,5 @@ def test_the_real_model_through_the_cache(real_bfloat16: TransformerEncoder, cac
     assert run.report.over_length == 1
     again = vectors_for(stream(REAL), real_bfloat16, cache)
     for one, other in zip(first, again, strict=True):
-        assert (one == other.vector).all()
+        assert np.array_equal(one, other.vector)  # type: ignore[arg-type]
     assert again.report.encoded == 0

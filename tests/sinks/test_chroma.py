@@ -106,6 +106,34 @@ def test_rows_of_strangers_are_seen_and_can_go(build: ChromaBuild) -> None:
     assert held(build) == wanted([mine, other])
 
 
+@pytest.mark.parametrize("dropped_by_us", [True, False])
+def test_lists_of_a_deleted_collection_reach_nobody(chroma_server: ChromaServer, dropped_by_us: bool) -> None:
+    """Chroma leaves them behind and gives them to new rows; neither ours nor anybody else's may get them."""
+    client = chromadb.HttpClient("127.0.0.1", chroma_server.port, settings=Settings(anonymized_telemetry=False))
+    sink, signed = ChromaSink.server(chroma_server.url, prefix="lists"), marker()
+    vectors = np.ones((40, DIMENSIONS), dtype=np.float32)
+    if dropped_by_us:
+        build = sink.create(signed, DIMENSIONS)
+        build.replace([family("a", [f"{n}" for n in range(40)], metadata={"tags": ["ghost"]})])
+        build.close()
+        sink.drop(signed.build_id)
+        theirs = client.create_collection(f"theirs-{signed.build_id}", embedding_function=None)
+        theirs.add([f"{n}" for n in range(40)], vectors, metadatas=[{"x": 1}] * 40)
+        metadatas = theirs.get()["metadatas"] or []
+        client.delete_collection(theirs.name)
+        assert not [one for one in metadatas if one and "tags" in one]
+        return
+    theirs = client.create_collection(f"theirs-{signed.build_id}", embedding_function=None)
+    theirs.add([f"{n}" for n in range(40)], vectors, metadatas=[{"tags": ["ghost"]}] * 40)
+    client.delete_collection(theirs.name)
+    build = sink.create(signed, DIMENSIONS)
+    mine = family("a", [f"{n}" for n in range(40)])
+    build.replace([mine])
+    assert held(build, content=True) == wanted([mine])
+    build.close()
+    sink.drop(signed.build_id)
+
+
 # --- limits ---------------------------------------------------------------------------------------------------
 
 
@@ -264,6 +292,9 @@ def test_a_server_that_falls_silent_is_not_waited_for(chroma_server: ChromaServe
         build._collection._client._api_url = f"http://127.0.0.1:{port}/api/v2"  # type: ignore[attr-defined]
         with pytest.raises(NotConfirmed, match="did not answer in time"):
             build.replace([family("a", ["x"])])
+        for call in (lambda: ChromaSink.server(f"http://127.0.0.1:{port}", timeout=0.3).open("b1"), build.count):
+            with pytest.raises(NotConfirmed, match="did not answer in time"):
+                call()
     build.close()
     sink.drop(signed.build_id)
 
@@ -289,6 +320,8 @@ def test_a_failed_removal_is_done_by_the_next_flush(build: ChromaBuild, monkeypa
     assert len(held(build)) == 3, "both versions are there, none is missing"
     build.flush()
     assert held(build) == wanted([new])
+    monkeypatch.setattr(ChromaBuild, "_delete", fail)
+    assert build.flush() == [], "what is done is not done again"
 
 
 def fail(*_: Any, **__: Any) -> None:
