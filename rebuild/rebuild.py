@@ -28,24 +28,33 @@ class RebuildReport:
     refused: tuple[RefusedDocument, ...]
 
 
-class Rebuild:
-    """One rebuild of all sinks of a home. `root` must have passed validation."""
+def read_chunks(root: BusRoot, state: State) -> Catalog:
+    """The catalog, brought up to date with a bus root that has passed validation."""
+    catalog = Catalog(state)
+    catalog.refresh(root)
+    twice = catalog.duplicate_ids()
+    if twice:
+        chunk_id, one, other = twice[0]
+        raise InvalidBus(f"chunk_id {chunk_id!r:.120} belongs to two families: {one} and {other}; give it to one")
+    return catalog
 
-    def __init__(self, root: BusRoot, state: State, sinks: Sequence[Sink], embedder: DocumentEmbedder | None) -> None:
+
+class Rebuild:
+    """One rebuild of all sinks of a home, from a catalog that was just read."""
+
+    def __init__(
+        self,
+        root: BusRoot,
+        state: State,
+        catalog: Catalog,
+        sinks: Sequence[Sink],
+        embedder: DocumentEmbedder | None,
+    ) -> None:
         self._root = root
         self._state = state
+        self._catalog = catalog
         self._sinks = sinks
         self._embedder = embedder
-        self._catalog = Catalog(state)
-
-    def read_chunks(self) -> int:
-        """Brings the catalog up to date; how many chunks the index will hold."""
-        self._catalog.refresh(self._root)
-        twice = self._catalog.duplicate_ids()
-        if twice:
-            chunk_id, one, other = twice[0]
-            raise InvalidBus(f"chunk_id {chunk_id!r:.120} belongs to two families: {one} and {other}; give it to one")
-        return self._catalog.counts().chunks
 
     def run(self, on_progress: Callable[[int], object]) -> RebuildReport:
         """Fills, verifies and flips. `on_progress` is given the number of chunks just written."""

@@ -4,12 +4,14 @@ The pointer's transaction is the commit of a flip. All of it can be lost: a rebu
 """
 
 import secrets
+import sqlite3
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
 from sqlite_utils import Database, Migrations
 
+from chunkbus.errors import StoreUnreadable
 from chunkbus.store import open_store
 from rebuild.errors import NoGeneration
 
@@ -101,6 +103,8 @@ class State:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.db.close()
+        if type(error) is sqlite3.DatabaseError:  # the class itself: a subclass of it is a bug, or a full disk
+            raise StoreUnreadable(f"{self.path} is damaged ({error}); move it away and rebuild") from error
 
     @property
     def home_id(self) -> str:

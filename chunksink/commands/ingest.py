@@ -16,7 +16,7 @@ from chunksink.progress import progress
 from chunksink.wiring import ledger_file
 
 if TYPE_CHECKING:
-    from producers.ingest import IngestReport
+    from producers.report import IngestReport
 
 _SHOWN_FAILURES = 20
 

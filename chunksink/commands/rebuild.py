@@ -46,16 +46,16 @@ def command(chunks: str | None, home: str | None, model: str | None, as_json: bo
         _refuse_invalid(root, config.require_source_checksum, run_log)
 
         from rebuild.lock import writing
-        from rebuild.rebuild import Rebuild
+        from rebuild.rebuild import Rebuild, read_chunks
         from rebuild.state import State
 
         stack.enter_context(writing(config.home_path))
         state = stack.enter_context(State(config.home_path))
+        catalog = read_chunks(root, state)  # before the model, which takes seconds to load
         sinks = stack.enter_context(open_sinks(config.home_path))
         embedder = stack.enter_context(open_embedder(config.home_path, config.model))
-        rebuild = Rebuild(root, state, sinks, embedder)
-        with progress("rebuild", rebuild.read_chunks(), "chunks") as bar:
-            report = rebuild.run(bar.advance)
+        with progress("rebuild", catalog.counts().chunks, "chunks") as bar:
+            report = Rebuild(root, state, catalog, sinks, embedder).run(bar.advance)
         facts = _facts(run_log.run_id, report, embedder.counts, [sink.name for sink in sinks], monotonic() - started)
         run_log.finish(**{name: fact for name, fact in facts.items() if name != "run_id"})
     if as_json:

@@ -156,7 +156,7 @@ class Server:
                 with translated(self._where):
                     collection = client.get_collection(name, embedding_function=None)
                     # Row by row: deleting a collection alone leaves its lists behind, and the next collection
-                    # of anybody on that server inherits them (chroma-core/chroma issue 7594).
+                    # of anybody on that server inherits them (chroma-core/chroma#7594).
                     while ids := collection.get(limit=_PAGE, include=[])["ids"]:
                         collection.delete(ids=ids)
                     client.delete_collection(name)

@@ -13,7 +13,7 @@ from sinks.sink import NO_PARENT, Stored
 
 # An upsert merges: a key that vanished from the document stays in the row unless it is said to be None.
 _BLANK: dict[str, Any] = dict.fromkeys(name for name in FIELDS if name not in ("id", "text"))
-# Lists must be said always: a new row can inherit those of a deleted collection (chroma-core/chroma issue 7594).
+# Lists must be said always: a new row can inherit those of a deleted collection (chroma-core/chroma#7594).
 _BLANK_LISTS: dict[str, Any] = dict.fromkeys(LISTS)
 
 _FLOAT_BYTES = 6  # of a vector in a request: base64 of float32, rounded up

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from chunkbus.layout import BusRoot
-from sinks.chroma import ChromaSink
-from sinks.fts import FtsSink
-from sinks.memory import MemorySink
-from sinks.sink import Sink
+from tests.rebuild.engines import chroma, fts, memory
 from tests.rebuild.support import CatalogProbe, Home
 
 
@@ -23,20 +19,6 @@ def root(tmp_path: Path) -> BusRoot:
 @pytest.fixture
 def probe(tmp_path: Path, root: BusRoot) -> CatalogProbe:
     return CatalogProbe(tmp_path / "home", root)
-
-
-def fts(home: Path) -> Sink:
-    return FtsSink(home / "fts")
-
-
-def chroma(home: Path) -> Sink:
-    return ChromaSink.embedded(home / "chroma")
-
-
-def memory() -> Callable[[Path], Sink]:
-    """One sink for the whole test: it holds its builds in this process."""
-    sink = MemorySink()
-    return lambda _home: sink
 
 
 @pytest.fixture

@@ -7,14 +7,17 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from chunkbus.chunk import Record, new_chunk
 from chunkbus.layout import BusRoot
 from chunkbus.manifest import ManifestProducer, Tombstone
 from chunkbus.writer import PartitionWriter
+from embeddings import Vectors
 from embeddings.cache import VectorCache
 from rebuild.catalog import Catalog
 from rebuild.embed import DocumentEmbedder, EmbedCounts
-from rebuild.rebuild import Rebuild, RebuildReport
+from rebuild.rebuild import Rebuild, RebuildReport, read_chunks
 from rebuild.state import Generation, State
 from sinks.document import Document
 from sinks.projection import project_family
@@ -82,6 +85,15 @@ def held(build: Build) -> list[Document]:
     return sorted(documents, key=lambda d: d.id)
 
 
+class PoisonedEncoder(HashEncoder):
+    """Has no vector for texts with a certain word."""
+
+    def encode(self, texts: Sequence[str]) -> Vectors:
+        rows = super().encode(texts)
+        rows[["poison" in text for text in texts]] = np.nan
+        return rows
+
+
 class CatalogProbe:
     """A catalog in a home of its own, asked in the words of the tests."""
 
@@ -113,10 +125,9 @@ class Home:
         sinks = [wrap(maker(self.folder)) for maker in self.makers]
         with State(self.folder) as state, VectorCache.open(self.folder / "vectors.db") as cache:
             embedder = DocumentEmbedder("hash", self.encoder, cache)
-            rebuild = Rebuild(self.root, state, sinks, embedder)
             try:
-                rebuild.read_chunks()
-                return rebuild.run(lambda _amount: None)
+                catalog = read_chunks(self.root, state)
+                return Rebuild(self.root, state, catalog, sinks, embedder).run(lambda _amount: None)
             finally:
                 self.embedded = embedder.counts
                 for sink in sinks:

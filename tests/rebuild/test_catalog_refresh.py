@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from chunkbus.layout import BusRoot
+from chunkbus.manifest import ManifestProducer
 from chunkbus.writer import PartitionWriter
 from rebuild.errors import InvalidBus
 from tests.rebuild.support import FEBRUARY, MARCH, CatalogProbe, Home, commit, parent_of, source
@@ -82,8 +83,6 @@ def test_chunks_that_wait_for_their_name_are_read(root: BusRoot, probe: CatalogP
     commit(root, "p1", source("docs/a.md", "old"))
     with pytest.raises(Killed), PartitionWriter(root, "p1", on_step=die) as writer:
         writer.add(source("docs/b.md", "new")[0])
-        from chunkbus.manifest import ManifestProducer
-
         writer.commit(documents=1, producer=ManifestProducer("tests", "1"), created_at=FEBRUARY)
     assert probe.refresh().current() == {B: "p1"}
 

@@ -1,0 +1,88 @@
+"""The real command line in a process of its own, as a script would run it: no terminal, both outputs in pipes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from chunkbus.chunk import Record, new_chunk
+from chunkbus.identity import derive_document_id
+from chunkbus.layout import BusRoot
+from chunkbus.manifest import ManifestProducer
+from chunkbus.writer import PartitionWriter
+from tests.conftest import ROOT
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> dict[str, Any]:
+        report: dict[str, Any] = json.loads(self.out)
+        return report
+
+
+def chunksink(folder: Path, *arguments: str) -> Ended:
+    """Runs a command in a folder. Whatever comes out of it: no traceback, and nothing that only a terminal needs."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("CHUNKSINK_")}
+    environment |= {"HF_HUB_OFFLINE": "1", "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, "-m", "chunksink", *arguments],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        timeout=300,
+        check=False,
+    )
+    ended = Ended(done.returncode, done.stdout.decode(), done.stderr.decode())
+    for printed in (ended.out, ended.err):
+        assert "Traceback" not in printed
+        assert not [sign for sign in ("\r", "\x1b", "%|") if sign in printed]  # of a bar, or of colours
+    return ended
+
+
+def document(name: str, *texts: str, version: str = "1", at: str = "2026-01-01T00:00:00Z") -> list[Record]:
+    checksum = "sha256:" + version * 64
+    document_id = derive_document_id(name, checksum)
+    return [
+        new_chunk(
+            document_id=document_id,
+            text=text,
+            provenance={
+                "source_uri": name,
+                "source_checksum": checksum,
+                "parser": {"parser_name": "journey", "parser_version": "1"},
+                "canonicalizer": {"canonicalizer_name": "journey", "canonicalizer_version": "1"},
+                "inputs": [],
+            },
+            span_key=index,
+            created_at=at,
+            fields={
+                "chunk_index": index,
+                "chunk_count": len(texts),
+                "metadata": {"title": name.removesuffix(".md").title(), "section": f"Part {index + 1}"},
+            },
+        )
+        for index, text in enumerate(texts)
+    ]
+
+
+def write(chunks: Path, key: str, *documents: Sequence[Record]) -> None:
+    with PartitionWriter(BusRoot(chunks), key) as writer:
+        for records in documents:
+            for record in records:
+                writer.add(record)
+        writer.commit(
+            documents=len(documents), producer=ManifestProducer("journey", "1"), created_at="2026-01-01T00:00:00Z"
+        )

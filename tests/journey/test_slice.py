@@ -1,0 +1,122 @@
+"""From chunks on disk to an answer, through the command line, with the real model and the embedded engines."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.journey.support import Ended, chunksink, document, write
+
+LENDING = document(
+    "lending.md",
+    "Every tool that leaves the workshop has to come home within seven days, cleaned and dry.",
+    "Late tools cost one euro a day; broken ones are repaired together on Saturdays.",
+)
+BEES = document("bees.md", "Hives stand on the roof. In June the honey is spun and shared among all members.")
+NIGHT = document("night.md", "After ten in the evening machines stay off, for the neighbours want to sleep.")
+
+HIT = {"chunk_id", "parent_id", "score", "title", "text", "highlights", "source_uri", "locator", "ranks"}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Everything by default: chunks in ./chunks, the home in ./.chunksink."""
+    folder = tmp_path_factory.mktemp("journey")
+    write(folder / "chunks", "2026-01", LENDING, BEES)
+    write(folder / "chunks", "2026-02", NIGHT)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def rebuilt(folder: Path) -> Ended:
+    return chunksink(folder, "rebuild", "--json")
+
+
+def sources(ended: Ended) -> list[str]:
+    return [hit["source_uri"] for hit in ended.json["hits"]]
+
+
+def words(text: str) -> set[str]:
+    return set(re.findall(r"\w+", text.lower()))
+
+
+def test_the_chunks_are_clean(folder: Path) -> None:
+    ended = chunksink(folder, "validate")
+    assert (ended.code, ended.out, ended.err) == (0, "clean: 2 partitions, 4 chunks in chunks\n", "")
+
+
+def test_the_rebuild_says_what_it_did(rebuilt: Ended) -> None:
+    assert (rebuilt.code, rebuilt.err) == (0, "")
+    report = rebuilt.json
+    assert report["status"] == "ok"
+    assert report["families"] == {"added": 3, "superseded": 0}
+    assert report["chunks"] == {"written": 4}
+    assert report["embeddings"] == {"computed": 4, "cached": 0}
+    assert report["sinks"] == {name: {"families": 3, "chunks": 4} for name in ("fts", "chroma")}
+    assert report["refused"] == []
+    assert report["seconds"] > 0
+
+
+@pytest.mark.usefixtures("rebuilt")
+def test_keyword_search_finds_the_word_and_marks_it(folder: Path) -> None:
+    ended = chunksink(folder, "search", "honey", "--mode", "keyword", "--json")
+    assert (ended.code, ended.err) == (0, "")
+    report = ended.json
+    assert {"query", "mode", "hits", "took_ms"} <= set(report)
+    assert (report["query"], report["mode"]) == ("honey", "keyword")
+    assert 0 < report["took_ms"] < 60_000
+    (hit,) = report["hits"]
+    assert set(hit) == HIT
+    assert hit["text"] == BEES[0]["text"]
+    assert hit["chunk_id"] == BEES[0]["chunk_id"]
+    assert re.fullmatch("[0-9a-f]{64}", hit["parent_id"])
+    assert (hit["source_uri"], hit["title"]) == ("bees.md", "Bees")
+    assert hit["highlights"] == ["honey"]
+    assert hit["locator"] == {"section": "Part 1"}
+    assert hit["ranks"] == {"keyword": 1}
+    assert hit["score"] == pytest.approx(1 / 61)
+
+
+@pytest.mark.usefixtures("rebuilt")
+def test_semantic_search_finds_what_shares_no_word_with_the_question(folder: Path) -> None:
+    question = "give back borrowed equipment"
+    answers = [record["text"] for record in LENDING]
+    assert not words(question) & words(" ".join(answers))
+    ended = chunksink(folder, "search", question, "--mode", "semantic", "--json")
+    assert (ended.code, ended.err) == (0, "")
+    assert sources(ended)[0] == "lending.md"
+    assert len(sources(ended)) == 3  # every source once, though the first has two chunks
+    first = ended.json["hits"][0]
+    assert set(first) == HIT
+    assert first["text"] in answers
+    assert (first["ranks"], first["highlights"]) == ({"semantic": 1}, [])
+
+
+@pytest.mark.usefixtures("rebuilt")
+def test_hybrid_search_is_for_people_too(folder: Path) -> None:
+    ended = chunksink(folder, "search", "noise at night, neighbours", "--limit", "2")
+    assert (ended.code, ended.err) == (0, "")
+    lines = ended.out.splitlines()
+    assert lines[0] == "1. Night  Part 1"
+    assert "the neighbours want to sleep" in lines[1]
+    assert lines[2] == "   night.md  (keyword 1, semantic 1)"
+    assert lines[3].startswith("2. ")
+    assert len(lines) == 6
+
+
+@pytest.mark.usefixtures("rebuilt")
+def test_an_edit_is_there_after_the_next_rebuild_and_only_it_is_computed(folder: Path) -> None:
+    """Last in this file: the index moves on."""
+    later = "2026-03-01T00:00:00Z"
+    moved = document("bees.md", "The hives moved to the garden behind the library.", version="2", at=later)
+    write(folder / "chunks", "2026-03", moved)
+    ended = chunksink(folder, "rebuild")
+    assert (ended.code, ended.err) == (0, "")
+    built, vectors, superseded = ended.out.splitlines()
+    assert re.fullmatch(r"built fts, chroma: 4 chunks of 3 sources, verified and live, in \d+\.\d s", built)
+    assert vectors == "vectors: 1 computed, 3 from the cache"
+    assert superseded == "1 older versions of sources were left out"
+    assert sources(chunksink(folder, "search", "honey", "--mode", "keyword", "--json")) == []
+    assert sources(chunksink(folder, "search", "garden", "--mode", "keyword", "--json")) == ["bees.md"]

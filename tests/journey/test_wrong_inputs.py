@@ -1,0 +1,88 @@
+"""What goes wrong is said in words, with the exit code that the documentation names, and harms nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from chunksink.exits import Exit
+from tests.journey.support import chunksink, document, write
+
+NOTE = document("note.md", "A note that nobody has broken yet.")
+
+
+@pytest.mark.parametrize("command", ["validate", "rebuild"])
+def test_no_chunks_folder(command: str, tmp_path: Path) -> None:
+    ended = chunksink(tmp_path, command, "--chunks", "nowhere")
+    assert ended.code == Exit.USAGE
+    assert ended.err.startswith("Error: no chunks at nowhere: there is no such folder.")
+    assert "--chunks DIR" in ended.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_holds_no_chunks(tmp_path: Path) -> None:
+    (tmp_path / "chunks").mkdir()
+    ended = chunksink(tmp_path, "rebuild")
+    assert ended.code == Exit.USAGE
+    assert "neither canonical/ nor manifest/ is in it" in ended.err
+
+
+def test_no_index_yet(tmp_path: Path) -> None:
+    ended = chunksink(tmp_path, "search", "anything")
+    assert (ended.code, ended.out) == (Exit.USAGE, "")
+    assert ended.err == "Error: no index in .chunksink yet; build one with `chunksink rebuild`\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_broken_chunk(tmp_path: Path) -> None:
+    write(tmp_path / "chunks", "2026-01", NOTE)
+    file = tmp_path / "chunks" / "canonical" / "2026-01.jsonl"
+    file.write_bytes(file.read_bytes().replace(b"broken yet", b"mended yet"))
+    finding = "INTEGRITY_VIOLATION:text_hash_mismatch 2026-01:1"
+    validated = chunksink(tmp_path, "validate")
+    assert validated.code == Exit.INVALID_INPUT
+    assert finding in validated.out
+    rebuilt = chunksink(tmp_path, "rebuild")
+    assert (rebuilt.code, rebuilt.out) == (Exit.INVALID_INPUT, "")
+    assert finding in rebuilt.err
+    assert "the index is unchanged" in rebuilt.err
+    assert [entry.name for entry in (tmp_path / ".chunksink").iterdir()] == ["runs"]
+
+
+def test_an_id_in_two_sources(tmp_path: Path) -> None:
+    """Each partition is valid by itself; together they make no index."""
+    other = document("other.md", "Another note.")
+    other[0]["chunk_id"] = NOTE[0]["chunk_id"]
+    write(tmp_path / "chunks", "2026-01", NOTE)
+    write(tmp_path / "chunks", "2026-02", other)
+    ended = chunksink(tmp_path, "rebuild")
+    assert ended.code == Exit.INVALID_INPUT
+    assert "belongs to two families" in ended.err
+    for name in (NOTE[0]["document_id"], other[0]["document_id"], "partition 2026-01", "partition 2026-02"):
+        assert name in ended.err
+    assert not (tmp_path / ".chunksink" / "fts").exists()
+
+
+def test_a_model_that_is_nowhere(tmp_path: Path) -> None:
+    write(tmp_path / "chunks", "2026-01", NOTE)
+    ended = chunksink(tmp_path, "rebuild", "--model", "./no/such/model")
+    assert ended.code == Exit.USAGE
+    assert ended.err == "Error: there is no model folder ./no/such/model\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["rebuild", "--fast"], "No such option '--fast'"),
+        (["search", "x", "--mode", "magic"], "'magic' is not one of 'hybrid', 'keyword', 'semantic'"),
+        (["search", "x", "--limit", "0"], "0 is not in the range 1<=x<=1000"),
+        (["search"], "Missing argument 'QUERY'"),
+        (["serach", "x"], "No such command 'serach'"),
+    ],
+)
+def test_options_that_are_none(tmp_path: Path, arguments: list[str], said: str) -> None:
+    ended = chunksink(tmp_path, *arguments)
+    assert (ended.code, ended.out) == (Exit.USAGE, "")
+    assert said in ended.err
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,28 @@
+"""The engines that a home's sinks are made of, each anew for every run, as every process does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from sinks.chroma import ChromaSink
+from sinks.fts import FtsSink
+from sinks.memory import MemorySink
+from sinks.sink import Sink
+
+
+def fts(home: Path) -> Sink:
+    return FtsSink(home / "fts")
+
+
+def chroma(home: Path) -> Sink:
+    return ChromaSink.embedded(home / "chroma")
+
+
+ENGINES: dict[str, Callable[[Path], Sink]] = {"fts": fts, "chroma": chroma}
+
+
+def memory() -> Callable[[Path], Sink]:
+    """One sink for the whole test: it holds its builds in this process."""
+    sink = MemorySink()
+    return lambda _home: sink

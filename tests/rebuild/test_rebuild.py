@@ -1,0 +1,147 @@
+"""A rebuild makes the index that the chunks say, whatever was there before."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from chunkbus.layout import BusRoot
+from chunkbus.manifest import Tombstone
+from rebuild import fill
+from rebuild.errors import NoGeneration
+from rebuild.state import State
+from sinks.conformance.samples import RICH
+from tests.embeddings.helpers import HashEncoder
+from tests.rebuild.engines import memory
+from tests.rebuild.support import FEBRUARY, MARCH, Home, PoisonedEncoder, commit, parent_of, projected, source
+
+
+@pytest.fixture(autouse=True)
+def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Several batches, the last one not full."""
+    monkeypatch.setattr(fill, "FAMILIES_IN_BATCH", 2)
+
+
+def test_every_sink_holds_the_projection_of_what_counts(root: BusRoot, embedded_home: Home) -> None:
+    """Superseded, tombstoned, rich, multilingual, of tenants: read back field by field from real engines."""
+    rich = source("docs/rich.md", "第一章 図書館", "Zweiter Teil: Müll\n\ttrennen", **RICH)
+    new = source("docs/a.md", "new", version="2", at=FEBRUARY)
+    theirs = source("docs/a.md", "theirs", tenant_id="south", version="3")
+    commit(root, "p1", [*source("docs/a.md", "old", "older"), *rich, *theirs])
+    commit(root, "p2", [*new, *source("docs/gone.md", "withdrawn")])
+    commit(root, "p3", [], at=MARCH, tombstones=[Tombstone(parent_id=parent_of("docs/gone.md"))])
+    report = embedded_home.rebuild()
+    wanted = projected(rich, new, theirs)
+    assert len(wanted) == 4
+    assert embedded_home.contents() == {"fts": wanted, "chroma": wanted}
+    assert (report.families, report.chunks, report.superseded, report.refused) == (3, 4, 1, ())
+
+
+def test_each_chunk_has_the_vector_of_its_own_text(root: BusRoot, embedded_home: Home) -> None:
+    families = [source(f"docs/{number}.md", *(f"text {number} {part}" for part in range(3))) for number in range(5)]
+    commit(root, "p1", [record for family in families for record in family])
+    embedded_home.rebuild()
+    sink = embedded_home.makers[1](embedded_home.folder)
+    build = sink.open(embedded_home.live().builds["chroma"])
+    found = {
+        stored.document.text: stored.vector for stored in build.scan(content=True, vectors=True) if stored.document
+    }
+    build.close()
+    assert len(found) == 15
+    for text, vector in found.items():
+        assert vector is not None
+        np.testing.assert_allclose(vector, embedded_home.encoder.vector(text), atol=1e-6)
+
+
+def test_twice_gives_the_same_and_computes_no_vector_twice(root: BusRoot, home: Home) -> None:
+    commit(root, "p1", [*source("docs/a.md", "a0", "a1"), *source("docs/b.md", "b0"), *source("docs/c.md", "a0")])
+    first = home.rebuild()
+    assert (home.embedded.computed, home.embedded.cached) == (3, 1)  # "a0" comes again in a later batch
+    contents = home.contents()
+    assert home.encoder.asked == ["a0", "a1", "b0"]
+    second = home.rebuild()
+    assert home.contents() == contents
+    assert home.encoder.asked == ["a0", "a1", "b0"]
+    assert (home.embedded.computed, home.embedded.cached) == (0, 4)
+    assert second.generation != first.generation
+
+
+def test_from_any_state_it_ends_in_the_same_index_as_from_nothing(root: BusRoot, home: Home, tmp_path: Path) -> None:
+    commit(root, "p1", [*source("docs/a.md", "a0", "a1"), *source("docs/b.md", "b0"), *source("docs/c.md", "c0")])
+    home.rebuild()
+    edited = source("docs/a.md", "a0", "a1, edited", version="2", at=FEBRUARY)
+    kept, added = source("docs/c.md", "c0"), source("docs/d.md", "d0")
+    commit(root, "p1", [*edited, *kept])
+    commit(root, "p2", added, at=FEBRUARY)
+    home.rebuild()
+    assert home.contents()["fts"] == projected(edited, kept, added)
+    fresh = Home(tmp_path / "fresh", root, home.makers[0], memory())
+    fresh.rebuild()
+    assert fresh.contents() == home.contents()
+
+
+def test_readers_have_the_new_generation_and_the_previous_one_is_kept(root: BusRoot, home: Home) -> None:
+    kept: list[str] = []
+    for number in range(4):
+        commit(root, "p1", source("docs/a.md", f"text {number}", version=str(number)))
+        report = home.rebuild()
+        assert home.live().id == report.generation
+        assert [document.text for document in home.contents()["memory"]] == [f"text {number}"]
+        kept = [*kept, report.generation.lower()][-2:]
+        assert home.builds() == {name: [f"{name}-{id_}" for id_ in kept] for name in ("fts", "memory")}
+
+
+def test_a_sink_with_a_public_name_is_flipped_from_what_was_live(root: BusRoot, home: Home) -> None:
+    """Such a sink refuses a flip from anything else: two runs would otherwise undo each other."""
+    commit(root, "p1", source("docs/a.md", "a"))
+    for _ in range(3):
+        home.rebuild()
+        assert getattr(home.makers[1](home.folder), "live") == home.live().builds["memory"]  # noqa: B009
+
+
+def test_a_generation_knows_the_model_that_made_it(root: BusRoot, home: Home) -> None:
+    commit(root, "p1", source("docs/a.md", "a"))
+    home.rebuild()
+    live = home.live()
+    assert (live.model_name, live.model_fingerprint) == ("hash", home.encoder.fingerprint)
+
+
+def test_an_empty_bus_gives_an_empty_index(root: BusRoot, home: Home) -> None:
+    commit(root, "p1", [])
+    report = home.rebuild()
+    assert (report.families, report.chunks) == (0, 0)
+    assert home.contents() == {"fts": [], "memory": []}
+
+
+def test_before_the_first_rebuild_there_is_nothing_to_read(tmp_path: Path) -> None:
+    with pytest.raises(NoGeneration, match="chunksink rebuild"):
+        State.existing(tmp_path / "home")
+    assert not (tmp_path / "home").exists()
+    with State(tmp_path / "home") as state, pytest.raises(NoGeneration, match="chunksink rebuild"):
+        state.live()
+
+
+def test_a_refused_document_is_named_and_hinders_no_other(root: BusRoot, embedded_home: Home) -> None:
+    embedded_home.encoder = PoisonedEncoder(dimension=8)
+    bad = source("docs/bad.md", "before", "poison", "after")
+    alone, good = source("docs/alone.md", "poison too"), source("docs/good.md", "good")
+    commit(root, "p1", [*bad, *alone, *good])
+    report = embedded_home.rebuild()
+    wanted = projected(bad, alone, good)
+    poisoned = [document for document in wanted if "poison" in document.text]
+    assert sorted((one.id, one.parent_id) for one in report.refused) == [(d.id, d.parent_id) for d in poisoned]
+    assert all("vector" in one.reason for one in report.refused)
+    # The keyword sink needs no vector; the siblings are in both.
+    assert embedded_home.contents() == {"fts": wanted, "chroma": [d for d in wanted if d not in poisoned]}
+    assert embedded_home.live().id == report.generation
+
+
+def test_a_refused_document_is_tried_again_by_the_next_rebuild(root: BusRoot, home: Home) -> None:
+    home.encoder = PoisonedEncoder(dimension=8)
+    commit(root, "p1", source("docs/a.md", "fine", "poison"))
+    assert len(home.rebuild().refused) == 1
+    home.encoder = HashEncoder(dimension=8)
+    assert home.rebuild().refused == ()
+    assert len(home.contents()["memory"]) == 2

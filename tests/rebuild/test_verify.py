@@ -1,0 +1,180 @@
+"""An engine that holds something else than was sent is found before readers see it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+
+import msgspec
+import numpy as np
+import pytest
+
+from chunkbus.layout import BusRoot
+from rebuild import fill
+from rebuild.errors import NotVerified
+from sinks.document import Document, Family
+from sinks.sink import Build, Marker, Sink
+from tests.rebuild.support import FEBRUARY, Home, PoisonedEncoder, commit, parent_of, source
+
+Lie = Callable[[Family], Family | None]
+
+
+class LyingSink:
+    """Passes everything on to a real sink, except that its builds are given something else."""
+
+    def __init__(self, sink: Sink, lie: Lie) -> None:
+        self._sink = sink
+        self._lie = lie
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._sink, name)
+
+    def create(self, marker: Marker, dimensions: int | None = None) -> LyingBuild:
+        return LyingBuild(self._sink.create(marker, dimensions), self._lie)
+
+
+class LyingBuild:
+    def __init__(self, build: Build, lie: Lie) -> None:
+        self._build = build
+        self._lie = lie
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._build, name)
+
+    def replace(self, families: Sequence[Family]) -> None:
+        self._build.replace([told for family in families if (told := self._lie(family)) is not None])
+
+
+def about_the_victim(change: Callable[[Document], Sequence[Document]]) -> Lie:
+    """A lie about one document: the first one that says `victim`."""
+
+    def tell(family: Family) -> Family | None:
+        if not any("victim" in document.text for document in family.documents):
+            return family
+        told = list(_told(family, change))
+        if not told:
+            return None
+        vectors = None if family.vectors is None else np.stack([family.vectors[row] for row, _ in told])
+        return Family([document for _, document in told], vectors)
+
+    return tell
+
+
+def _told(family: Family, change: Callable[[Document], Sequence[Document]]) -> Iterator[tuple[int, Document]]:
+    for row, document in enumerate(family.documents):
+        for told in change(document) if "victim" in document.text else [document]:
+            yield row, told
+
+
+def altered(**fields: object) -> Lie:
+    return about_the_victim(lambda document: [msgspec.structs.replace(document, **fields)])
+
+
+LIES: dict[str, Lie] = {
+    "drops it": about_the_victim(lambda document: []),
+    "adds one": about_the_victim(lambda document: [document, msgspec.structs.replace(document, id="stranger")]),
+    "gives it another id": altered(id="stranger"),
+    "alters its text": altered(text="a victim of another kind"),
+    "cuts its text": altered(text="the vic"),
+    "alters its title": altered(title="Another title"),
+    "gives it to a tenant": altered(tenant_key="0" * 64),
+    "loses its neighbours": altered(previous_id=None, next_id=None),
+    "alters a hash": altered(document_hash="0" * 64),
+    "drops the family": lambda family: None if "victim" in family.documents[1].text else family,
+    "invents a family": lambda family: (
+        Family([msgspec.structs.replace(d, parent_id="f" * 64) for d in family.documents], family.vectors)
+        if "victim" in family.documents[1].text
+        else family
+    ),
+}
+
+
+@pytest.fixture
+def built(root: BusRoot, home: Home, monkeypatch: pytest.MonkeyPatch) -> Home:
+    """A live generation, and a bus that has moved on since."""
+    monkeypatch.setattr(fill, "FAMILIES_IN_BATCH", 1)
+    move_on(root, home)
+    return home
+
+
+def move_on(root: BusRoot, home: Home) -> None:
+    commit(root, "p1", source("docs/a.md", "first", "second"))
+    home.rebuild()
+    commit(root, "p1", [*source("docs/a.md", "0", "the victim", "2", version="2"), *source("docs/b.md", "3", "4")])
+
+
+def lying(name: str, lie: Lie) -> Callable[[Sink], Sink]:
+    return lambda sink: LyingSink(sink, lie) if sink.name == name else sink  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize("engine", ["fts", "memory"])
+@pytest.mark.parametrize("lie", LIES)
+def test_a_lie_is_found_and_the_live_generation_untouched(built: Home, engine: str, lie: str) -> None:
+    before, contents = built.live(), built.contents()
+    with pytest.raises(NotVerified, match=engine) as found:
+        built.rebuild(wrap=lying(engine, LIES[lie]))
+    assert parent_of("docs/a.md") in str(found.value) or "f" * 64 in str(found.value)
+    assert (built.live(), built.contents()) == (before, contents)
+    # The next honest run goes through, and takes what the refused one left along.
+    report = built.rebuild()
+    assert report.families == 2
+    assert {len(builds) for builds in built.builds().values()} == {2}
+
+
+def test_a_lie_of_chroma_is_found(root: BusRoot, embedded_home: Home) -> None:
+    move_on(root, embedded_home)
+    before = embedded_home.live()
+    for lie in ("alters its text", "gives it to a tenant", "gives it another id"):
+        with pytest.raises(NotVerified, match="chroma holds 1 families wrong"):
+            embedded_home.rebuild(wrap=lying("chroma", LIES[lie]))
+    assert embedded_home.live() == before
+    embedded_home.rebuild()
+
+
+def test_what_got_lost_beside_a_refused_document_is_found(root: BusRoot, home: Home) -> None:
+    """A receipt that names a refused document does not excuse the absence of another one."""
+    home.encoder = PoisonedEncoder(dimension=8)
+    commit(root, "p1", source("docs/a.md", "poison", "the victim", "third"))
+    with pytest.raises(NotVerified, match="memory holds 1 families wrong"):
+        home.rebuild(wrap=lying("memory", LIES["drops it"]))
+    with pytest.raises(NotVerified, match="memory holds 1 families wrong"):
+        home.rebuild(wrap=lying("memory", LIES["alters its text"]))
+    assert len(home.rebuild().refused) == 1
+
+
+def test_a_loss_after_the_confirmation_is_found(built: Home) -> None:
+    """The receipt is written, then the engine loses everything but one document."""
+
+    class Forgetful(LyingBuild):
+        def flush(self) -> object:
+            refused = self._build.flush()
+            self._build.delete([parent_of("docs/a.md")])
+            self._build.flush()
+            return refused
+
+    class ForgetfulSink(LyingSink):
+        def create(self, marker: Marker, dimensions: int | None = None) -> LyingBuild:
+            return Forgetful(self._sink.create(marker, dimensions), self._lie)
+
+    before = built.live()
+    with pytest.raises(NotVerified, match="fts holds 1 families wrong"):
+        built.rebuild(wrap=lambda sink: ForgetfulSink(sink, lambda f: f) if sink.name == "fts" else sink)  # type: ignore[arg-type,return-value]
+    assert built.live() == before
+
+
+def test_the_count_names_all_and_the_message_some(root: BusRoot, home: Home) -> None:
+    commit(root, "p1", [r for n in range(9) for r in source(f"docs/{n}.md", "x", f"the victim {n}")], at=FEBRUARY)
+    with pytest.raises(NotVerified, match="fts holds 9 families wrong, among them") as found:
+        home.rebuild(wrap=lying("fts", LIES["alters its title"]))
+    assert sum(parent_of(f"docs/{n}.md") in str(found.value) for n in range(9)) == 3
+
+
+def test_a_sound_build_of_every_engine_is_not_suspected(root: BusRoot, embedded_home: Home) -> None:
+    """Documents come back as they went in, or verify would cry wolf: numbers, lists, and times that are no integers."""
+    locator = {"timestamp_start": 0.1, "timestamp_end": 3, "slide_number": 7, "speaker": "Ö"}
+    commit(
+        root, "p1", source("docs/a.md", "a", "b\n\n\tc", locator=locator, metadata={"tags": ["x", "x y"], "year": 1})
+    )
+    embedded_home.rebuild()
+    with closing(embedded_home.makers[0](embedded_home.folder)) as sink:
+        assert sink.builds() == [embedded_home.live().builds["fts"]]

@@ -1,0 +1,94 @@
+"""Legs over real engines that hold what a test says, and an encoder whose meaning a test can read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import numpy as np
+
+from chunkbus.chunk import Record
+from search.query import Legs
+from sinks.chroma import ChromaSink
+from sinks.document import Family, Vectors
+from sinks.fts import FtsSink
+from sinks.projection import project_family
+from sinks.reader import Hit
+from sinks.sink import Marker
+from tests.embeddings.helpers import HashEncoder
+from tests.rebuild.support import source
+
+# Words of one meaning point the same way; all others nowhere in particular.
+MEANINGS = (("cat", "feline", "kitten"), ("boat", "ship", "vessel"), ("tax", "levy", "duty"))
+
+_OWN = HashEncoder(dimension=16)
+DIMENSIONS = len(MEANINGS) + _OWN.dimension
+
+
+def meaning(text: str) -> Vectors:
+    """How often a text speaks of each meaning, and a little that is its own: an engine of approximate neighbours
+    loses some of many equal vectors."""
+    words = text.lower().split()
+    said = [sum(words.count(word) for word in group) for group in MEANINGS]
+    return np.array([*said, *(0.3 * _OWN.vector(text))], dtype=np.float32)
+
+
+def family(name: str, *texts: str) -> Family:
+    records: list[Record] = source(name, *texts)
+    documents = project_family(records)
+    return Family(documents, np.stack([meaning(document.text) for document in documents]))
+
+
+class Counted:
+    """A reader that remembers how deep it was asked."""
+
+    def __init__(self, reader: object, call: str) -> None:
+        self._reader = reader
+        self._call = call
+        self.depths: list[int] = []
+
+    def __getattr__(self, name: str) -> object:
+        found = getattr(self._reader, name)
+        if name != self._call:
+            return found
+
+        def counted(question: object, depth: int) -> list[Hit]:
+            self.depths.append(depth)
+            hits: list[Hit] = found(question, depth)
+            return hits
+
+        return counted
+
+
+@contextmanager
+def legs_over(
+    folder: Path,
+    families: Iterable[Family],
+    *,
+    vectors_too: bool = True,
+    unavailable: dict[str, str] | None = None,
+    encode: Callable[[str], Vectors] = meaning,
+    fts_families: Sequence[Family] | None = None,
+) -> Iterator[Legs]:
+    """Real engines that hold these families; `fts_families` are those of the keyword engine where it holds others."""
+    held = list(families)
+    with ExitStack() as stack:
+        fts = FtsSink(folder / "fts")
+        build = fts.create(Marker("home", "words", 1))
+        build.replace(held if fts_families is None else fts_families)
+        build.flush()
+        build.close()
+        keyword = fts.reader("words")
+        stack.callback(keyword.close)
+        if not vectors_too:
+            yield Legs(keyword, None, None, unavailable or {})
+            return
+        chroma = ChromaSink.embedded(folder / "chroma")
+        vectors = chroma.create(Marker("home", "vectors", 1), DIMENSIONS)
+        vectors.replace(held)
+        vectors.flush()
+        vectors.close()
+        reader = chroma.reader("vectors")
+        stack.callback(reader.close)
+        yield Legs(keyword, reader, encode, unavailable or {})

@@ -1,0 +1,117 @@
+"""`chunksink search` over a home: without an index, without its model, without one of its engines."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from chunkbus.layout import BusRoot
+from chunksink.cli import run
+from chunksink.exits import Exit
+from embeddings import load
+from tests.embeddings.helpers import HashEncoder
+from tests.rebuild.engines import chroma, fts
+from tests.rebuild.support import Home, commit, source
+
+MODEL = "hash"
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Home:
+    folder = tmp_path_factory.mktemp("built")
+    home = Home(folder / "home", BusRoot(folder / "chunks"), fts, chroma)
+    commit(home.root, "p1", [*source("docs/a.md", "a cat", "a mat"), *source("docs/b.md", "a boat")])
+    home.rebuild()
+    return home
+
+
+@pytest.fixture
+def loads(monkeypatch: pytest.MonkeyPatch) -> HashEncoder:
+    """The model that made the index, in place of one that takes seconds to load."""
+    encoder = HashEncoder(dimension=8)
+    monkeypatch.setattr(load, "load_encoder", lambda _name: encoder)
+    return encoder
+
+
+def answer(capsys: pytest.CaptureFixture[str], home: Path, *arguments: str) -> tuple[int, dict[str, object]]:
+    code = run(["search", *arguments, "--home", str(home), "--json"])
+    return code, json.loads(capsys.readouterr().out)
+
+
+def sources(report: dict[str, object]) -> list[str]:
+    hits = report["hits"]
+    assert isinstance(hits, list)
+    return [hit["source_uri"] for hit in hits]
+
+
+@pytest.mark.usefixtures("loads")
+def test_all_is_well(built: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    """The reference for the faults below: both legs answer."""
+    code, report = answer(capsys, built.folder, "boat", "--limit", "1")
+    assert (code, sources(report), report["unavailable"]) == (Exit.OK, ["docs/b.md"], {})
+
+
+@pytest.mark.parametrize("mode", ["hybrid", "keyword", "semantic"])
+def test_no_index_yet_says_what_to_run(mode: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["search", "cat", "--mode", mode, "--home", str(tmp_path / "home")]) == Exit.USAGE
+    assert "build one with `chunksink rebuild`" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_model_that_is_gone_leaves_the_words(built: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    """No such model can be found: it was a folder that has moved."""
+    code, report = answer(capsys, built.folder, "boat")
+    assert (code, sources(report)) == (Exit.ENGINE, ["docs/b.md"])
+    assert "the model hash that made the live index cannot be loaded" in str(report["unavailable"])
+    code, report = answer(capsys, built.folder, "boat", "--mode", "semantic")
+    assert (code, sources(report), list(report["unavailable"])) == (Exit.ENGINE, [], ["semantic"])  # type: ignore[call-overload]
+    code, report = answer(capsys, built.folder, "boat", "--mode", "keyword")
+    assert (code, sources(report), report["unavailable"]) == (Exit.OK, ["docs/b.md"], {})
+
+
+def test_another_model_under_the_same_name_is_not_asked(
+    built: Home, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its vectors would be compared with those of a model that it is not."""
+    other = HashEncoder(dimension=8, name="retrained")
+    monkeypatch.setattr(load, "load_encoder", lambda _name: other)
+    code, report = answer(capsys, built.folder, "boat")
+    assert (code, sources(report)) == (Exit.ENGINE, ["docs/b.md"])
+    assert "is not the model any more" in str(report["unavailable"])
+    assert other.asked == []
+
+
+@pytest.mark.usefixtures("loads")
+@pytest.mark.parametrize("damage", ["gone", "empty"])
+def test_a_vector_engine_that_lost_its_build_leaves_the_words(
+    damage: str, built: Home, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home = tmp_path / "home"
+    shutil.copytree(built.folder, home)
+    build = home / "chroma" / built.live().builds["chroma"]
+    shutil.rmtree(build)
+    if damage == "empty":
+        build.mkdir()
+    code, report = answer(capsys, home, "boat")
+    assert (code, sources(report)) == (Exit.ENGINE, ["docs/b.md"])
+    assert "rebuild" in str(report["unavailable"])
+    assert run(["search", "boat", "--home", str(home)]) == Exit.ENGINE
+    captured = capsys.readouterr()
+    assert "without semantic search:" in captured.err
+    assert "docs/b.md" in captured.out
+
+
+@pytest.mark.usefixtures("loads")
+def test_a_keyword_engine_that_lost_its_build_is_named(
+    built: Home, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home = tmp_path / "home"
+    shutil.copytree(built.folder, home)
+    shutil.rmtree(home / "fts")
+    assert run(["search", "boat", "--home", str(home)]) == Exit.ENGINE
+    error = capsys.readouterr().err
+    assert "run a rebuild" in error
+    assert "Traceback" not in error

@@ -1,0 +1,174 @@
+"""One answer from two engines: what is asked, what is shown, and what is dropped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from search.query import MODES, Answer, Legs, Mode, search
+from sinks.document import Vectors
+from sinks.fts import FtsSink
+from tests.rebuild.support import parent_of
+from tests.search.support import Counted, family, legs_over, meaning
+
+FAMILIES = [
+    family("pets.md", "The cat sleeps on the mat", "A cat and another cat", "Dogs bark at night"),
+    family("sea.md", "The vessel left the harbour", "A boat needs paint"),
+    family("law.md", "The levy is due in May"),
+]
+
+
+@pytest.fixture(scope="module")
+def legs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Legs]:
+    with legs_over(tmp_path_factory.mktemp("index"), FAMILIES) as legs:
+        yield legs
+
+
+def texts(answer: Answer) -> list[str]:
+    return [hit.text for hit in answer.hits]
+
+
+def test_keyword_finds_words_and_semantic_finds_meanings(legs: Legs) -> None:
+    assert texts(search(legs, "boat", mode="keyword")) == ["A boat needs paint"]
+    assert texts(search(legs, "feline", mode="keyword")) == []
+    (hit,) = search(legs, "feline", mode="semantic", limit=1).hits
+    assert hit.parent_id == parent_of("pets.md")
+    assert "cat" in hit.text
+
+
+def test_hybrid_adds_up_what_both_say(legs: Legs) -> None:
+    """`harbour` is a word of one chunk, `ship` the meaning of two; the one that has both comes first."""
+    answer = search(legs, "ship harbour", mode="hybrid")
+    first = answer.hits[0]
+    assert first.text == "The vessel left the harbour"
+    assert set(first.ranks) == {"keyword", "semantic"}
+    assert first.score == pytest.approx(sum(1 / (60 + rank) for rank in first.ranks.values()))
+    assert len(answer.hits) == 3
+
+
+def test_a_family_is_shown_once_by_its_best_chunk(legs: Legs) -> None:
+    answer = search(legs, "cat", mode="keyword")
+    assert texts(answer) == ["A cat and another cat"]
+    (hit,) = answer.hits
+    assert hit.parent_id == parent_of("pets.md")
+    assert hit.ranks == {"keyword": 1}
+    assert hit.score == pytest.approx(1 / 61)
+    assert hit.source_uri == "pets.md"
+
+
+def test_what_matched_is_marked(legs: Legs) -> None:
+    (hit,) = search(legs, "cat", mode="keyword").hits
+    assert [piece.text for piece in hit.snippet if piece.match] == ["cat", "cat"]
+    assert "".join(piece.text for piece in hit.snippet) == "A cat and another cat"
+
+
+def test_limit_counts_families(legs: Legs) -> None:
+    assert len(search(legs, "the", mode="semantic", limit=2).hits) == 2
+    assert len({hit.parent_id for hit in search(legs, "the", mode="semantic", limit=9).hits}) == 3
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("query", ["", "   ", "\n\t", "\x00\x07"])
+def test_a_blank_query_finds_nothing_and_asks_nobody(legs: Legs, mode: Mode, query: str) -> None:
+    def never(_query: str) -> Vectors:
+        raise AssertionError("the model was asked")
+
+    answer = search(replace(legs, encode_query=never), query, mode=mode)
+    assert answer.hits == ()
+    assert answer.unavailable == {}
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(
+    "query",
+    [
+        "caf\udcff cat",
+        '"',
+        '"cat',
+        "cat AND",
+        "NEAR(cat",
+        "cat*:^(){}",
+        "-cat",
+        "猫",
+        "🐈 cat",
+        "مرحبا",
+        "?!…",
+        "x" * 10_000,
+    ],
+)
+def test_no_query_is_an_error(legs: Legs, mode: Mode, query: str) -> None:
+    answer = search(legs, query, mode=mode)
+    answer.query.encode()  # so that it can be printed, whatever came in
+    if "cat" in query.split():
+        assert parent_of("pets.md") in [hit.parent_id for hit in answer.hits]
+
+
+def test_legs_are_asked_deeper_until_there_are_enough_families(tmp_path: Path) -> None:
+    """One long document with the best 120 chunks hides all others from a shallow look."""
+    crowd = family("crowd.md", *(f"cat cat cat {number}" for number in range(120)))
+    others = [family(f"{number}.md", f"a boat with many words and one cat {number}") for number in range(4)]
+    with legs_over(tmp_path, [crowd, *others]) as legs:
+        for mode in MODES:
+            keyword, vectors = Counted(legs.keyword, "search"), Counted(legs.vectors, "query")
+            encoded: list[str] = []
+
+            def encode(query: str, encoded: list[str] = encoded) -> Vectors:
+                encoded.append(query)
+                return meaning(query)
+
+            counted = Legs(keyword, vectors, encode, {})  # type: ignore[arg-type]
+            answer = search(counted, "cat", mode=mode, limit=4)
+            assert len({hit.parent_id for hit in answer.hits}) == 4
+            assert answer.hits[0].parent_id == parent_of("crowd.md")
+            for reader, asked in ((keyword, mode != "semantic"), (vectors, mode != "keyword")):
+                assert reader.depths == ([50, 200] if asked else [])
+            assert encoded == ([] if mode == "keyword" else ["cat"])  # the model is asked once, however deep
+
+
+def test_a_limit_that_nobody_can_fill_ends(legs: Legs) -> None:
+    keyword = Counted(legs.keyword, "search")
+    answer = search(replace(legs, keyword=keyword), "cat", mode="keyword", limit=1000)  # type: ignore[arg-type]
+    assert len(answer.hits) == 1
+    assert keyword.depths == [1000]
+
+
+def test_a_hit_that_is_gone_before_it_is_shown_is_left_out(tmp_path: Path) -> None:
+    """A sync removed the family from both engines between the question and the look at its text."""
+    with legs_over(tmp_path, FAMILIES) as legs:
+
+        class Racing(Counted):
+            def __getattr__(self, name: str) -> object:
+                if name == "get":
+                    build = FtsSink(tmp_path / "fts").open("words")
+                    build.delete([parent_of("pets.md")])
+                    build.flush()
+                    build.close()
+                return super().__getattr__(name)
+
+        racing = Racing(legs.keyword, "search")
+        answer = search(replace(legs, keyword=racing, vectors=None), "cat boat", mode="hybrid")  # type: ignore[arg-type]
+        assert texts(answer) == ["A boat needs paint"]
+
+
+def test_a_text_that_the_keyword_engine_lacks_comes_from_the_other(tmp_path: Path) -> None:
+    with legs_over(tmp_path, FAMILIES, fts_families=FAMILIES[1:]) as legs:
+        (hit,) = search(legs, "feline", mode="semantic", limit=1).hits
+    assert "cat" in hit.text
+    assert (hit.source_uri, hit.ranks) == ("pets.md", {"semantic": 1})
+
+
+@pytest.mark.parametrize(
+    ("mode", "found", "said"),
+    [("hybrid", ["A boat needs paint"], True), ("semantic", [], True), ("keyword", ["A boat needs paint"], False)],
+)
+def test_a_leg_that_cannot_be_asked_is_named_where_it_is_missed(
+    tmp_path: Path, mode: Mode, found: list[str], said: bool
+) -> None:
+    why = {"semantic": "the model is gone"}
+    with legs_over(tmp_path, FAMILIES, vectors_too=False, unavailable=why) as legs:
+        answer = search(legs, "boat", mode=mode)
+    assert texts(answer) == found
+    assert answer.unavailable == (why if said else {})
