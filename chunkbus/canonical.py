@@ -39,7 +39,7 @@ def canonical_json(value: Any) -> bytes:
 
 def _is_plain(value: Any) -> bool:
     """True where orjson's number and key order are RFC 8785's: no floats, exact integers, ASCII keys."""
-    kind = value.__class__
+    kind: type = value.__class__
     if kind is dict:
         # Most values are strings: asking here saves a call for each.
         return all(
@@ -49,8 +49,8 @@ def _is_plain(value: Any) -> bool:
     if kind is list or kind is tuple:
         return all(item.__class__ is str or _is_plain(item) for item in value)
     if kind is int:
-        return -_LARGEST_EXACT_INTEGER <= value <= _LARGEST_EXACT_INTEGER
-    return bool(kind is str or kind is bool or value is None)
+        return bool(-_LARGEST_EXACT_INTEGER <= value <= _LARGEST_EXACT_INTEGER)
+    return kind is str or kind is bool or value is None
 
 
 def sha256_hex(data: bytes) -> str:

@@ -1,7 +1,7 @@
 """From bytes to a typed value, or to the reasons why not.
 
-The contract's reader must be strict where parsers are lenient (duplicate keys, lone surrogates) and still run at
-the speed of the disk. So each line takes a fast path that proves it clean; only what fails it is looked at slowly.
+The contract's reader must be strict where parsers are lenient (duplicate keys, lone surrogates) and still fast. So each
+line takes a fast path that proves it clean; only what fails it is looked at slowly.
 """
 
 import json
@@ -35,7 +35,7 @@ def proves_unique_keys(line: bytes, record: dict[str, Any]) -> bool:
         if orjson.dumps(record) == line:
             return True
     except orjson.JSONEncodeError:  # it reads what is nested more deeply than it writes
-        pass
+        return False
     begins, ends = b'" ' in line or b'"\t' in line, b" :" in line or b"\t:" in line
     parted = (begins and ends) or b"\r" in line or b"\n" in line
     return not parted and line.count(b'":') == _count_keys(record)

@@ -68,10 +68,7 @@ class StretchCounter:
 
 
 def number_version(chunk: Chunk) -> int:
-    """One number for one version of one family, the same in every process; even where no checksum tells versions apart.
-
-    Equal numbers of different versions are possible in theory only: there are 2**63 of each kind.
-    """
+    """One number for one version of one family, the same in every process; even without a source checksum."""
     counter = StretchCounter()
     counter.add(chunk, 0, 0)
     return counter.rows[0][_GROUP]
@@ -85,7 +82,7 @@ def _number(own: object, tenant: object, document_id: str, provenance: Provenanc
     own_text = own if isinstance(own, str) else None
     tenant_text = tenant if isinstance(tenant, str) and tenant else None
     parent = resolve_parent_id(own_text, provenance.source(), document_id)
-    number = mmh3.hash64(repr((tenant_text, parent, provenance.version())))[0]
+    number = mmh3.hash64("\0".join(map(str, (tenant_text, parent, *provenance.version()))))[0]
     return number | 1 if provenance.source_checksum else number & ~1
 
 

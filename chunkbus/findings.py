@@ -20,7 +20,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Finding:
-    """A problem and its place. An error keeps its whole partition out of every index; a warning does not."""
+    """A problem and its place. An error keeps chunks out of every index; a warning does not."""
 
     code: str
     severity: Severity

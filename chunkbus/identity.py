@@ -60,13 +60,17 @@ def _normalise_path(path: str) -> str:
     return normal if network else re.sub("^//", "/", normal)
 
 
-def derive_document_id(source: str | None, source_checksum: str | None, title: str | None = None) -> str:
-    """Stable id of one version of a source: from its name and checksum, from checksum and title if it has no name."""
+def derive_document_id(
+    source: str | None, source_checksum: str | None, title: str | None = None, tenant: str | None = None
+) -> str:
+    """Stable id of one version of a source: from its name and checksum, from checksum and title if it has no name.
+
+    A tenant's documents get ids of their own: two tenants with the same file must not share chunk ids.
+    """
     checksum = bare_hex(source_checksum) or source_checksum
     name = normalise_source(source) if source else None
-    if name:
-        return json_hash([name, checksum])
-    return json_hash([None, checksum, title])
+    version = [name, checksum] if name else [None, checksum, title]
+    return json_hash(version if tenant is None else [*version, tenant])
 
 
 def derive_chunk_id(document_id: str, span_key: str | int, text_hash: str) -> str:
@@ -85,7 +89,7 @@ def source_name(record: Mapping[str, Any]) -> str | None:
     return None
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=256)
 def resolve_parent_id(own: str | None, source: str | None, document_id: str) -> str:
     """The record's own `parent_id`, else the hash of its source's name, else of its `document_id`."""
     if own:

@@ -1,4 +1,4 @@
-"""Where things lie below a bus root. Pure paths: nothing here opens a file for writing.
+"""Where things lie below a bus root. Nothing here opens a file.
 
 <root>/canonical/<key>.jsonl               the chunks of a partition
 <root>/canonical/.<key>.<sha256>.jsonl     new chunks that wait for their manifest (see `writer`)

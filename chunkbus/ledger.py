@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlite_utils import Database, Migrations
 
-from chunkbus.store import open_store
+from chunkbus.store import open_store, write_transaction
 
 _migrations = Migrations("chunksink.ledger")
 
@@ -103,7 +103,7 @@ class Ledger:
 
     def append(self, *attempts: Attempt) -> None:
         """Records attempts beside the earlier ones, durably and in one transaction."""
-        with self._db.conn:
+        with write_transaction(self._db):
             self._db.table("attempts").insert_all(map(asdict, attempts))
 
     def attempts(

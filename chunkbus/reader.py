@@ -19,7 +19,7 @@ from chunkbus.examine import MAX_LINE_BYTES
 from chunkbus.layout import BusRoot
 from chunkbus.manifest import Manifest, decode_manifest
 
-BLOCK_BYTES = 2**20
+BLOCK_BYTES = 2**18
 
 
 @dataclass(frozen=True)

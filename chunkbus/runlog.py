@@ -65,8 +65,9 @@ class RunLog:
 
 
 def read_run(path: Path) -> Iterator[dict[str, Any]]:
-    """The events of a run; a last line that a crash cut off is left out."""
+    """The events of a run; a last line that a crash cut off, or that is just being written, is left out."""
     with path.open("rb") as file:
         for line in file:
-            if line.endswith(b"\n"):
-                yield orjson.loads(line)
+            if not line.endswith(b"\n"):
+                return  # going on would read the rest of it as a line of its own, once it is there
+            yield orjson.loads(line)

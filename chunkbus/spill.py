@@ -1,6 +1,6 @@
 """Rows of integers that do not fit in memory: gathered by their first column, so that equal values meet again.
 
-Used to find twins among millions of ids with flat memory. Rows live in unnamed temporary files and go with them.
+Rows live in unnamed temporary files and go with them.
 """
 
 import tempfile
@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 _BUCKET_BITS = 6
-_ROWS_IN_MEMORY = 2**15
+_ROWS_IN_MEMORY = 2**13
 
 Rows = npt.NDArray[np.int64]
 

@@ -1,6 +1,8 @@
 """Opening a SQLite file of ours: made where it is missing, migrated where it is older, refused where it is newer."""
 
 import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import filelock
@@ -24,6 +26,18 @@ def open_store(path: Path, migrations: Migrations) -> Database:
     except sqlite3.DatabaseError as error:
         raise StoreUnreadable(f"{path} is not a database of chunksink ({error}); move it away to start anew") from error
     return db
+
+
+@contextmanager
+def write_transaction(db: Database) -> Iterator[None]:
+    """A transaction that waits its turn: one that begins by reading is refused, not queued, when it comes to write."""
+    db.conn.execute("begin immediate")
+    try:
+        yield
+    except BaseException:
+        db.conn.rollback()
+        raise
+    db.conn.commit()
 
 
 def _refuse_newer(db: Database, path: Path, migrations: Migrations) -> None:

@@ -1,6 +1,6 @@
 """The smoke test of the chunk bus: proves a bus root against the contract, with flat memory, without any engine.
 
-Never writes below the bus root. What is wrong is a `Finding`; an error keeps its whole partition out of every index.
+Never writes below the bus root. What is wrong is a `Finding`; an error keeps chunks out of every index.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -139,8 +139,9 @@ class Validation:
             except _ReadFailed as error:
                 self._report(key, lines + 1, [Problem(findings.UNREADABLE, str(error))])
                 return lines
+            digest = checksum.hexdigest()
         if manifest is not None:
-            self._report(key, None, _compare_with_manifest(manifest, lines, checksum.hexdigest()))
+            self._report(key, None, _compare_with_manifest(manifest, lines, digest))
         return lines
 
     def _report_splits(self, families: FamilyRows, names: list[str]) -> None:

@@ -13,13 +13,13 @@ from chunksink import __version__
 from chunksink.errors import Refusal, explained
 from chunksink.exits import Exit
 
-# Command, module below chunksink.commands, line in the overview. Named here so that --help imports none of them.
+# Command, which is its module below chunksink.commands too, and its line in the overview: --help imports none of them.
 COMMANDS = {
-    "ingest": ("ingest", "Make canonical chunks from documents."),
-    "validate": ("validate", "Check chunks and manifests against the contract."),
-    "rebuild": ("rebuild", "Build the index from nothing but the chunks."),
-    "search": ("search", "Search the index."),
-    "ledger": ("ledger", "Show which sources were read, by what, and how it ended."),
+    "ingest": "Make canonical chunks from documents.",
+    "validate": "Check chunks and manifests against the contract.",
+    "rebuild": "Build the index from nothing but the chunks.",
+    "search": "Search the index.",
+    "ledger": "Show which sources were read, by what, and how it ended.",
 }
 
 
@@ -36,7 +36,7 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        module = import_module(f"chunksink.commands.{COMMANDS[cmd_name][0]}")
+        module = import_module(f"chunksink.commands.{cmd_name}")
         command: click.Command = getattr(module, "command")  # noqa: B009 (a module's attribute, known only by name)
         return command
 
@@ -49,13 +49,13 @@ class LazyGroup(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+            formatter.write_dl(list(COMMANDS.items()))
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, "-V", "--version", prog_name="chunksink")
 def cli() -> None:
-    """Keeps Meilisearch and Chroma a pure function of your canonical document chunks.
+    """Keeps your search index a pure function of your canonical document chunks.
 
     Chunks live in a bus root (default: ./chunks) as canonical/KEY.jsonl with manifest/KEY.manifest.json.
     Every command works from the current folder without a configuration; chunksink.toml, CHUNKSINK_* variables
@@ -65,7 +65,17 @@ def cli() -> None:
 
 def main() -> None:
     """Runs the command line and ends the process with its exit code."""
-    sys.exit(run(sys.argv[1:]))
+    code = run(sys.argv[1:])
+    try:
+        sys.stdout.flush()
+    except OSError:  # was told already; Python must not complain about it again while it ends
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(code)
+
+
+def rebuild_index() -> None:
+    """`rebuild-index` is `chunksink rebuild` under the name that pipelines know."""
+    sys.exit(run(["rebuild", *sys.argv[1:]]))
 
 
 def run(arguments: list[str]) -> int:
@@ -81,7 +91,5 @@ def run(arguments: list[str]) -> int:
         click.echo("Interrupted. Nothing is half done; run the command again to go on.", err=True)
         return Exit.INTERRUPTED
     except OutputClosed:
-        # Python must not complain about it while it ends.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return Exit.OUTPUT_CLOSED
     return result if isinstance(result, int) else Exit.OK

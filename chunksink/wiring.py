@@ -4,7 +4,7 @@ Everything heavy is imported when it is asked for.
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,22 +22,13 @@ def ledger_file(home: Path) -> Path:
     return home / "ledger.db"
 
 
-def _fts(home: Path) -> "FtsSink":
-    from sinks.fts import FtsSink
-
-    return FtsSink(home / "fts")
-
-
-def _chroma(home: Path) -> "ChromaSink":
-    from sinks.chroma import ChromaSink
-
-    return ChromaSink.embedded(home / "chroma")
-
-
 @contextmanager
 def open_sinks(home: Path) -> Iterator["tuple[FtsSink, ChromaSink]"]:
     """The sinks of the embedded default: keyword search in SQLite, vectors in Chroma, no server."""
-    fts, chroma = _fts(home), _chroma(home)
+    from sinks.chroma import ChromaSink
+    from sinks.fts import FtsSink
+
+    fts, chroma = FtsSink(home / "fts"), ChromaSink.embedded(home / "chroma")
     try:
         yield fts, chroma
     finally:
@@ -62,25 +53,21 @@ def open_legs(home: Path, generation: "Generation", *, semantic: bool) -> Iterat
     from search.query import Legs
     from sinks.errors import SinkError
 
-    with open_sinks(home) as (fts, chroma), closing(fts.reader(generation.builds[fts.name])) as keyword:
-        if not semantic:
-            yield Legs(keyword, None, None, {})
-            return
-        try:
-            encode = _query_encoder(generation)
-        except ModelMismatch as error:
-            yield Legs(keyword, None, None, {"semantic": str(error)})
-            return
-        try:
-            vectors = chroma.reader(generation.builds[chroma.name])
-        except SinkError as error:
-            yield Legs(keyword, None, None, {"semantic": str(error)})
-            return
-        with closing(vectors):
-            yield Legs(keyword, vectors, encode, {})
+    with ExitStack() as stack:
+        fts, chroma = stack.enter_context(open_sinks(home))
+        keyword = stack.enter_context(closing(fts.reader(generation.builds[fts.name])))
+        legs = Legs(keyword, None, None, {})
+        if semantic:
+            try:
+                encode = _query_encoder(generation)
+                vectors = stack.enter_context(closing(chroma.reader(generation.builds[chroma.name])))
+                legs = Legs(keyword, vectors, encode, {})
+            except (ModelUnusable, SinkError) as error:
+                legs = Legs(keyword, None, None, {"semantic": str(error)})
+        yield legs
 
 
-class ModelMismatch(Exception):
+class ModelUnusable(Exception):
     """The model that made the live index cannot be had, so that its vectors cannot be searched."""
 
 
@@ -90,12 +77,10 @@ def _query_encoder(generation: "Generation") -> "Callable[[str], Vectors]":
     from embeddings.load import load_encoder
 
     name = generation.model_name
-    if name is None:
-        raise ModelMismatch("the live index was built without vectors; run `chunksink rebuild`")
     try:
         encoder = load_encoder(name)
     except ModelError as error:
-        raise ModelMismatch(f"the model {name} that made the live index cannot be loaded: {error}") from error
+        raise ModelUnusable(f"the model {name} that made the live index cannot be loaded: {error}") from error
     if encoder.fingerprint != generation.model_fingerprint:
-        raise ModelMismatch(f"{name} is not the model any more that made the live index; run `chunksink rebuild`")
+        raise ModelUnusable(f"{name} is not the model any more that made the live index; run `chunksink rebuild`")
     return partial(encode_query, encoder)

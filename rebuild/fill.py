@@ -3,8 +3,9 @@
 A receipt says what an engine confirmed. It is written after the flush, never before.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
@@ -25,28 +26,36 @@ FAMILIES_IN_BATCH = 256
 Progress = Callable[[int], object]
 
 
+@dataclass(frozen=True)
+class Target:
+    """One build that is being filled, and what it is called in receipts and reports."""
+
+    sink: str
+    build_id: str
+    build: Build
+
+
 def fill(
     root: BusRoot,
     catalog: Catalog,
     db: Database,
-    builds: dict[str, tuple[Build, bool]],
-    embedder: DocumentEmbedder | None,
+    targets: Sequence[Target],
+    embedder: DocumentEmbedder,
     on_progress: Progress,
-) -> list[RefusedDocument]:
-    """Writes every current family into every build. `builds`: sink name to (build, whether it wants vectors)."""
-    refused: list[RefusedDocument] = []
+) -> dict[str, tuple[RefusedDocument, ...]]:
+    """Writes every current family into every target. Returns what each sink refused."""
+    refused: dict[str, tuple[RefusedDocument, ...]] = {target.sink: () for target in targets}
     with ExitStack() as stack:
         records = _Records(root, stack)
         families = catalog.families()
         while batch := list(islice(families, FAMILIES_IN_BATCH)):
             projected = [records.read(family) for family in batch]
-            vectors = _embed(projected, embedder)
-            for sink, (build, wants_vectors) in builds.items():
-                found = zip(projected, vectors, strict=True)
-                build.replace([Family(documents, rows if wants_vectors else None) for documents, rows in found])
-                left_out = build.flush()
-                refused += left_out
-                _note_receipts(db, sink, build, projected, left_out)
+            written = [Family(*pair) for pair in zip(projected, _embed(projected, embedder), strict=True)]
+            for target in targets:
+                target.build.replace(written)
+                left_out = target.build.flush()
+                refused[target.sink] += tuple(left_out)
+                _note_receipts(db, target.build_id, projected, left_out)
             on_progress(sum(map(len, projected)))
     return refused
 
@@ -66,22 +75,18 @@ class _Records:
         return project_family(self._reader.record(place, hashed) for place, hashed in family.chunks)
 
 
-def _embed(projected: list[list[Document]], embedder: DocumentEmbedder | None) -> list[Vectors | None]:
-    if embedder is None:
-        return [None] * len(projected)
+def _embed(projected: list[list[Document]], embedder: DocumentEmbedder) -> list[Vectors]:
     rows = embedder.embed([document for documents in projected for document in documents])
     return list(np.split(rows, np.cumsum([len(documents) for documents in projected])[:-1]))
 
 
 def _note_receipts(
-    db: Database, sink: str, build: Build, projected: list[list[Document]], refused: list[RefusedDocument]
+    db: Database, build_id: str, projected: list[list[Document]], refused: list[RefusedDocument]
 ) -> None:
-    marker = build.marker()
-    assert marker is not None, f"the build of {sink} lost its marker while it was filled"
     left_out: dict[str, list[str]] = {}
     for document in refused:
         left_out.setdefault(document.parent_id, []).append(document.id)
-    rows = [_receipt(marker.build_id, documents, left_out.get(documents[0].parent_id, [])) for documents in projected]
+    rows = [_receipt(build_id, documents, left_out.get(documents[0].parent_id, [])) for documents in projected]
     with db.atomic():
         db.table("receipt").insert_all(rows, replace=True)
 

@@ -12,7 +12,7 @@ from chunkbus.runlog import new_run_id, utc_now
 from rebuild.catalog import Catalog
 from rebuild.embed import DocumentEmbedder
 from rebuild.errors import InvalidBus, NotVerified
-from rebuild.fill import fill
+from rebuild.fill import Target, fill
 from rebuild.state import Generation, State
 from rebuild.verify import verify
 from sinks.projection import PROJECTION_VERSION
@@ -25,7 +25,8 @@ class RebuildReport:
     families: int
     chunks: int
     superseded: int
-    refused: tuple[RefusedDocument, ...]
+    refused: dict[str, tuple[RefusedDocument, ...]]
+    """By sink."""
 
 
 def read_chunks(root: BusRoot, state: State) -> Catalog:
@@ -48,7 +49,7 @@ class Rebuild:
         state: State,
         catalog: Catalog,
         sinks: Sequence[Sink],
-        embedder: DocumentEmbedder | None,
+        embedder: DocumentEmbedder,
     ) -> None:
         self._root = root
         self._state = state
@@ -62,30 +63,32 @@ class Rebuild:
             self._drop(leftover)
         generation = self._begin()
         with ExitStack() as stack:
-            builds = {}
-            for sink in self._sinks:
-                marker = Marker(self._state.home_id, generation.builds[sink.name], PROJECTION_VERSION)
-                dimensions = self._embedder.info.dimension if self._embedder and sink.wants_vectors else None
-                build = sink.create(marker, dimensions)
-                stack.callback(build.close)
-                builds[sink.name] = build, sink.wants_vectors
-            refused = fill(self._root, self._catalog, self._state.db, builds, self._embedder, on_progress)
-            for name, (build, _) in builds.items():
-                difference = verify(self._state.db, build, generation.builds[name])
+            targets = [self._open(sink, generation.builds[sink.name], stack) for sink in self._sinks]
+            refused = fill(self._root, self._catalog, self._state.db, targets, self._embedder, on_progress)
+            for target in targets:
+                difference = verify(self._state.db, target.build, target.build_id)
                 if difference is not None:
                     families = ", ".join(difference.examples)
-                    raise NotVerified(f"{name} holds {difference.families} families wrong, among them {families}")
+                    raise NotVerified(
+                        f"{target.sink} holds {difference.families} families wrong, among them {families}"
+                    )
         self._flip(generation)
         counts = self._catalog.counts()
-        return RebuildReport(generation.id, counts.families, counts.chunks, counts.superseded, tuple(refused))
+        return RebuildReport(generation.id, counts.families, counts.chunks, counts.superseded, refused)
+
+    def _open(self, sink: Sink, build_id: str, stack: ExitStack) -> Target:
+        marker = Marker(self._state.home_id, build_id, PROJECTION_VERSION)
+        build = sink.create(marker, self._embedder.info.dimension if sink.wants_vectors else None)
+        stack.callback(build.close)
+        return Target(sink.name, build_id, build)
 
     def _begin(self) -> Generation:
         run = new_run_id()
         generation = Generation(
             id=run,
             created_at=utc_now(),
-            model_name=self._embedder.model if self._embedder else None,
-            model_fingerprint=self._embedder.info.fingerprint if self._embedder else None,
+            model_name=self._embedder.model,
+            model_fingerprint=self._embedder.info.fingerprint,
             # Short and plain: engines have their own rules for names.
             builds={sink.name: f"{sink.name}-{run.lower()}" for sink in self._sinks},
         )

@@ -77,8 +77,8 @@ class Generation:
 
     id: str
     created_at: str
-    model_name: str | None
-    model_fingerprint: str | None
+    model_name: str
+    model_fingerprint: str
     builds: dict[str, str]
 
 
@@ -159,6 +159,6 @@ class State:
             self.db.execute("delete from build where generation = ?", [generation.id])
             self.db.execute("delete from generation where id = ?", [generation.id])
 
-    def _generation(self, row: tuple[str, str, str | None, str | None]) -> Generation:
+    def _generation(self, row: tuple[str, str, str, str]) -> Generation:
         builds = self.db.execute("select sink, id from build where generation = ?", [row[0]]).fetchall()
         return Generation(*row, builds=dict(builds))

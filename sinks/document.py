@@ -17,7 +17,7 @@ Vectors = NDArray[np.float32]
 
 
 class Document(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a sink holds of one chunk. What each field means stands in `projection.PROJECTION`."""
+    """What a sink holds of one chunk. What each field means stands in `fields.PROJECTION`."""
 
     id: str
     chunk_id: str

@@ -40,7 +40,7 @@ def exits_table() -> str:
 
 
 def commands_help() -> str:
-    parent = click.Context(cli, info_name="chunksink", max_content_width=100)
+    parent = click.Context(cli, info_name="chunksink", **cli.context_settings)
     parts = []
     for name in COMMANDS:
         command = cli.get_command(parent, name)

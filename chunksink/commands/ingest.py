@@ -9,9 +9,9 @@ import click
 
 from chunkbus.layout import BusRoot, check_partition_key
 from chunkbus.runlog import RunLog
-from chunksink.errors import explained
 from chunksink.exits import Exit
 from chunksink.options import config_from, home_option, json_option
+from chunksink.output import counted, print_json
 from chunksink.progress import progress
 from chunksink.wiring import ledger_file
 
@@ -23,9 +23,6 @@ _SHOWN_FAILURES = 20
 
 @click.command()
 @click.argument("sources", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="SOURCE...")
-@click.option(
-    "--as", "kind", type=click.Choice(["markdown"]), default="markdown", show_default=True, help="What they are."
-)
 @click.option("--to", "chunks", metavar="DIR", help="The bus root to write to.  [default: chunks]")
 @click.option(
     "--partition", "key", default="markdown", show_default=True, metavar="KEY", help="The partition to write."
@@ -36,7 +33,6 @@ _SHOWN_FAILURES = 20
 @json_option
 def command(
     sources: tuple[Path, ...],
-    kind: str,
     chunks: str | None,
     key: str,
     base: Path | None,
@@ -55,7 +51,7 @@ def command(
       chunksink ingest ~/notes
       chunksink ingest docs README.md --to /data/chunks --partition docs
     """
-    with explained(), ExitStack() as stack:
+    with ExitStack() as stack:
         from chunkbus.ledger import Ledger
         from producers.ingest import ingest_markdown
 
@@ -78,9 +74,7 @@ def command(
             run_log.write("failure", **asdict(failure))
         run_log.finish("failures" if report.failures else "ok", report=asdict(report))
     if as_json:
-        import orjson
-
-        click.echo(orjson.dumps(asdict(report), option=orjson.OPT_INDENT_2).decode())
+        print_json(asdict(report))
     else:
         _print(report, config.chunks_path)
     return Exit.INVALID_INPUT if report.failures else Exit.OK
@@ -89,16 +83,16 @@ def command(
 def _print(report: "IngestReport", root: Path) -> None:
     place = f"{root}/canonical/{report.partition_key}.jsonl"
     if not report.written:
-        click.echo(f"nothing to do: {report.unchanged:,} sources are in {place} as they are")
+        click.echo(f"nothing to do: {place} holds {counted(report.unchanged, 'source')} as they are")
     else:
         click.echo(
-            f"wrote {report.chunks:,} chunks of {report.documents:,} sources to {place} "
+            f"wrote {counted(report.chunks, 'chunk')} of {counted(report.documents, 'source')} to {place} "
             f"({report.processed:,} new or changed, {report.unchanged:,} unchanged, {report.carried_over:,} others)"
         )
     if report.sources == 0:
         click.echo("no Markdown (.md, .markdown) was found there", err=True)
     if report.empty:
-        click.echo(f"{report.empty:,} sources hold no text")
+        click.echo(f"{counted(report.empty, 'source')} without text")
     for failure in report.failures[:_SHOWN_FAILURES]:
         click.echo(f"{failure.code} {failure.source_uri} {failure.reason}", err=True)
     if len(report.failures) > _SHOWN_FAILURES:

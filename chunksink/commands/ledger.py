@@ -4,9 +4,9 @@ from typing import Any
 
 import click
 
-from chunksink.errors import explained
 from chunksink.exits import Exit
 from chunksink.options import config_from, home_option, json_option
+from chunksink.output import print_json
 from chunksink.wiring import ledger_file
 
 
@@ -40,22 +40,19 @@ def command(
     """
     from chunkbus.ledger import Ledger, Status
 
-    with explained():
-        config = config_from(home=home)
-        path = ledger_file(config.home_path)
-        if not path.exists():
-            return _print_attempts([], as_json, f"no ledger at {path} yet; chunksink ingest writes one")
-        with Ledger(path) as ledger:
-            chosen = Status(status) if status else None
-            found = ledger.attempts(source=source, status=chosen, run_id=run_id, partition=partition, limit=limit)
-            return _print_attempts(list(found), as_json, "no attempt fits these filters")
+    config = config_from(home=home)
+    path = ledger_file(config.home_path)
+    if not path.exists():
+        return _print_attempts([], as_json, f"no ledger at {path} yet; chunksink ingest writes one")
+    with Ledger(path) as ledger:
+        chosen = Status(status) if status else None
+        found = ledger.attempts(source=source, status=chosen, run_id=run_id, partition=partition, limit=limit)
+        return _print_attempts(list(found), as_json, "no attempt fits these filters")
 
 
 def _print_attempts(attempts: list[dict[str, Any]], as_json: bool, nothing: str) -> int:
     if as_json:
-        import orjson
-
-        click.echo(orjson.dumps(attempts, option=orjson.OPT_INDENT_2).decode())
+        print_json(attempts)
         return Exit.OK
     if not attempts:
         click.echo(nothing, err=True)

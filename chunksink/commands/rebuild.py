@@ -9,9 +9,9 @@ import click
 
 from chunkbus.layout import BusRoot
 from chunkbus.runlog import RunLog
-from chunksink.errors import Refusal, explained
 from chunksink.exits import Exit
 from chunksink.options import chunks_option, config_from, home_option, json_option
+from chunksink.output import counted, print_json
 from chunksink.progress import progress
 from chunksink.wiring import open_embedder, open_sinks
 from chunksink.workers import worker_processes
@@ -38,88 +38,69 @@ def command(chunks: str | None, home: str | None, model: str | None, as_json: bo
       chunksink rebuild
       chunksink rebuild --chunks /data/chunks --home /data/index
     """
-    with explained(), ExitStack() as stack:
-        config = config_from(chunks=chunks, home=home, model=model)
-        started = monotonic()
-        root = BusRoot(config.chunks_path).require()
+    from rebuild.gate import require_valid
+    from rebuild.lock import writing
+    from rebuild.rebuild import Rebuild, read_chunks
+    from rebuild.state import State
+
+    config = config_from(chunks=chunks, home=home, model=model)
+    started = monotonic()
+    root = BusRoot(config.chunks_path).require()
+    size = sum(root.size_of(key) for key in root.partition_keys())
+    with ExitStack() as stack:
         run_log = stack.enter_context(RunLog(config.home_path, "rebuild"))
-        _refuse_invalid(root, config.require_source_checksum, run_log)
-
-        from rebuild.lock import writing
-        from rebuild.rebuild import Rebuild, read_chunks
-        from rebuild.state import State
-
         stack.enter_context(writing(config.home_path))
+        with worker_processes(size, None) as workers, progress("validate", size, "B") as bar:
+            require_valid(
+                root,
+                require_source_checksum=config.require_source_checksum,
+                workers=workers,
+                on_finding=run_log.finding,
+                on_progress=bar.advance,
+            )
         state = stack.enter_context(State(config.home_path))
         catalog = read_chunks(root, state)  # before the model, which takes seconds to load
         sinks = stack.enter_context(open_sinks(config.home_path))
         embedder = stack.enter_context(open_embedder(config.home_path, config.model))
         with progress("rebuild", catalog.counts().chunks, "chunks") as bar:
             report = Rebuild(root, state, catalog, sinks, embedder).run(bar.advance)
-        facts = _facts(run_log.run_id, report, embedder.counts, [sink.name for sink in sinks], monotonic() - started)
-        run_log.finish(**{name: fact for name, fact in facts.items() if name != "run_id"})
+        facts = _facts(run_log.run_id, report, embedder.counts, monotonic() - started)
+        run_log.finish(**facts)
     if as_json:
-        import orjson
-
-        click.echo(orjson.dumps(facts, option=orjson.OPT_INDENT_2).decode())
+        print_json(facts)
     else:
         _print(report, embedder.counts, facts)
-    return Exit.REFUSED if report.refused else Exit.OK
+    return Exit.REFUSED if facts["status"] == "refused" else Exit.OK
 
 
-def _refuse_invalid(root: BusRoot, require_source_checksum: bool, run_log: RunLog) -> None:
-    from chunkbus.validate import Validation
-
-    total = sum(root.size_of(key) for key in root.partition_keys())
-    with worker_processes(total, None) as workers, progress("validate", total, "B") as bar:
-        first: list[str] = []
-
-        def take(finding: Any) -> None:
-            run_log.finding(finding)
-            if finding.is_error and len(first) < 3:
-                first.append(str(finding))
-
-        summary = Validation(
-            root,
-            require_source_checksum=require_source_checksum,
-            workers=workers,
-            on_finding=take,
-            on_progress=bar.advance,
-        ).run()
-    if not summary.ok:
-        run_log.finish("invalid", **asdict(summary))
-        shown = "\n  ".join(first)
-        message = f"{summary.errors} errors in {root.path}; the index is unchanged. The first:\n  {shown}"
-        raise Refusal(f"{message}\nSee all with `chunksink validate --chunks {root.path}`", Exit.INVALID_INPUT)
-
-
-def _facts(
-    run_id: str, report: "RebuildReport", embedded: "EmbedCounts", sinks: list[str], seconds: float
-) -> dict[str, Any]:
+def _facts(run_id: str, report: "RebuildReport", embedded: "EmbedCounts", seconds: float) -> dict[str, Any]:
     return {
         "run_id": run_id,
-        "status": "refused" if report.refused else "ok",
+        "status": "refused" if any(report.refused.values()) else "ok",
         "generation": report.generation,
         "families": {"added": report.families, "superseded": report.superseded},
         "chunks": {"written": report.chunks},
         "embeddings": {"computed": embedded.computed, "cached": embedded.cached},
-        "sinks": {name: {"families": report.families, "chunks": report.chunks} for name in sinks},
-        "refused": [asdict(document) for document in report.refused],
+        "sinks": {
+            sink: {"chunks": report.chunks - len(refused), "refused": [asdict(document) for document in refused]}
+            for sink, refused in report.refused.items()
+        },
         "seconds": round(seconds, 3),
     }
 
 
 def _print(report: "RebuildReport", embedded: "EmbedCounts", facts: dict[str, Any]) -> None:
     click.echo(
-        f"built {', '.join(facts['sinks'])}: {report.chunks:,} chunks of {report.families:,} sources, "
-        f"verified and live, in {facts['seconds']:.1f} s"
+        f"built {', '.join(facts['sinks'])}: {counted(report.chunks, 'chunk')} of "
+        f"{counted(report.families, 'source')}, verified and live, in {facts['seconds']:.1f} s"
     )
     click.echo(f"vectors: {embedded.computed:,} computed, {embedded.cached:,} from the cache")
     if report.superseded:
-        click.echo(f"{report.superseded:,} older versions of sources were left out")
+        click.echo(f"{counted(report.superseded, 'older version')} of sources left out")
     if embedded.over_length:
         click.echo(
-            f"{embedded.over_length:,} texts are longer than the model takes at once; their windows were averaged"
+            f"{counted(embedded.over_length, 'text')} longer than the model takes at once: windows were averaged"
         )
-    for document in report.refused:
-        click.echo(f"refused: {document.id}: {document.reason}", err=True)
+    for sink, refused in report.refused.items():
+        for document in refused:
+            click.echo(f"refused by {sink}: {document.id}: {document.reason}", err=True)

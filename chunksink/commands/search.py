@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from chunksink.errors import explained
 from chunksink.exits import Exit
 from chunksink.options import config_from, home_option, json_option
+from chunksink.output import print_json
 from chunksink.wiring import open_legs
 
 if TYPE_CHECKING:
@@ -35,20 +35,17 @@ def command(query: str, mode: str, limit: int, home: str | None, as_json: bool) 
       chunksink search "Ausleihe" --mode keyword --limit 3
       chunksink search "battery safety" --json | jq '.hits[].source_uri'
     """
-    with explained():
-        from rebuild.state import State
-        from search.query import MODES, search
+    from rebuild.state import State
+    from search.query import MODES, search
 
-        config = config_from(home=home)
-        with State.existing(config.home_path) as state:
-            generation = state.live()
-        chosen = next(known for known in MODES if known == mode)
-        with open_legs(config.home_path, generation, semantic=mode != "keyword") as legs:
-            answer = search(legs, query, limit=limit, mode=chosen)
+    config = config_from(home=home)
+    with State.existing(config.home_path) as state:
+        generation = state.live()
+    chosen = next(known for known in MODES if known == mode)
+    with open_legs(config.home_path, generation, semantic=mode != "keyword") as legs:
+        answer = search(legs, query, limit=limit, mode=chosen)
     if as_json:
-        import orjson
-
-        click.echo(orjson.dumps(_report(answer), option=orjson.OPT_INDENT_2).decode())
+        print_json(_report(answer))
     else:
         _print(answer)
     return Exit.ENGINE if answer.unavailable else Exit.OK

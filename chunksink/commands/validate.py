@@ -10,9 +10,9 @@ import click
 from chunkbus.findings import MEANINGS, Finding
 from chunkbus.layout import BusRoot
 from chunkbus.runlog import RunLog
-from chunksink.errors import explained
 from chunksink.exits import Exit
 from chunksink.options import chunks_option, config_from, home_option, json_option
+from chunksink.output import counted, print_json
 from chunksink.progress import progress
 from chunksink.workers import worker_processes
 
@@ -53,7 +53,7 @@ def command(
     """
     from chunkbus.validate import Validation  # brings numpy
 
-    with explained(), ExitStack() as stack:
+    with ExitStack() as stack:
         config = config_from(chunks=chunks, home=home, require_source_checksum=require_source_checksum)
         root = BusRoot(config.chunks_path).require()
         keys = list(partitions) or root.partition_keys()
@@ -81,38 +81,23 @@ def command(
         ).run(keys if partitions else None)
         run_log.finish("ok" if summary.ok else "invalid", **asdict(summary))
     if as_json:
-        _print_json(summary, found)
+        findings = [asdict(finding) for finding in found]
+        print_json({"ok": summary.ok, "partitions": summary.partitions, "chunks": summary.chunks, "findings": findings})
     else:
         _print_summary(summary, codes, root, str(run_log.path))
     return Exit.OK if summary.ok else Exit.INVALID_INPUT
 
 
-def _print_json(summary: "Summary", found: list[Finding]) -> None:
-    import orjson
-
-    report = {
-        "ok": summary.ok,
-        "partitions": summary.partitions,
-        "chunks": summary.chunks,
-        "findings": [asdict(finding) for finding in found],
-    }
-    click.echo(orjson.dumps(report, option=orjson.OPT_INDENT_2).decode())
-
-
 def _print_summary(summary: "Summary", codes: Counter[str], root: BusRoot, record: str) -> None:
     folder = click.format_filename(root.path)
-    seen = f"{_count(summary.partitions, 'partition')}, {_count(summary.chunks, 'chunk')} in {folder}"
+    seen = f"{counted(summary.partitions, 'partition')}, {counted(summary.chunks, 'chunk')} in {folder}"
     if summary.partitions == 0:
         seen += " (there is nothing here yet)"
     if not codes:
         click.echo(f"clean: {seen}")
         return
-    click.echo(f"{_count(summary.errors, 'error')}, {_count(summary.warnings, 'warning')}: {seen}")
+    click.echo(f"{counted(summary.errors, 'error')}, {counted(summary.warnings, 'warning')}: {seen}")
     click.echo("What to do:", err=True)
     for code in sorted(codes):
         click.echo(f"  {code}: {MEANINGS[code][1]}", err=True)
     click.echo(f"All of it is in the run record {record}", err=True)
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -113,6 +113,9 @@ CASES: dict[str, Case] = {
     "manifest count": Case(
         findings.MANIFEST_MISMATCH, _manifest(counts={"documents": 1, "chunks_emitted": 3, "failures": 0})
     ),
+    "manifest count too low": Case(
+        findings.MANIFEST_MISMATCH, _manifest(counts={"documents": 1, "chunks_emitted": 1, "failures": 0})
+    ),
     "manifest of another partition": Case(findings.MANIFEST_MISMATCH, _manifest(partition_key="2026-02-01")),
     "checksum": Case(findings.CHECKSUM_MISMATCH, _manifest(checksums={"chunks_file": "sha256:" + "0" * 64})),
     "text hash": Case(

@@ -17,9 +17,11 @@ from chunkbus.errors import NotCanonical
 
 SAFE = 2**53 - 1
 numbers = st.integers(-SAFE, SAFE) | st.floats(allow_nan=False, allow_infinity=False)
+# UTF-8 and UTF-16 sort these differently.
+keys = st.text() | st.text("a\ud7ff\ue000\ufb33\uffff\U00010000\U0001f600", max_size=2)
 json_values = st.recursive(
     st.none() | st.booleans() | numbers | st.text(),
-    lambda values: st.lists(values, max_size=4) | st.dictionaries(st.text(), values, max_size=4),
+    lambda values: st.lists(values, max_size=4) | st.dictionaries(keys, values, max_size=4),
     max_leaves=20,
 )
 any_text = st.text(st.characters(codec=None))  # with lone surrogates
@@ -40,7 +42,6 @@ def test_the_order_of_keys_does_not_matter(value: dict[str, int]) -> None:
 @pytest.mark.parametrize(
     "value",
     [math.nan, math.inf, -math.inf, SAFE + 1, -SAFE - 1, "\ud800", {"\udfff": 1}, {1: 2}, {"x": {1, 2}}, object()],
-    ids=repr,
 )
 def test_what_has_no_canonical_form_is_refused(value: Any) -> None:
     with pytest.raises(NotCanonical):

@@ -102,6 +102,24 @@ def test_what_was_written_is_there_for_the_next_process(tmp_path: Path) -> None:
             ledger.append(attempt())
 
 
+def test_attempts_that_are_appended_together_are_all_there_or_none(ledger: Ledger) -> None:
+    ledger.append(attempt(run_id="1"), attempt(run_id="2"))
+    with pytest.raises(sqlite3.IntegrityError):
+        ledger.append(attempt(run_id="3"), replace(attempt(), processed_at=None))  # type: ignore[arg-type]
+    ledger.append(attempt(run_id="4"))
+    assert [row["run_id"] for row in ledger.attempts()] == ["4", "2", "1"]
+
+
+def test_one_name_in_two_partitions_is_two_sources(ledger: Ledger) -> None:
+    ledger.append(attempt(partition_key="a"))
+    assert ledger.is_processed(READING)
+    assert ledger.is_processed(READING, "a")
+    assert not ledger.is_processed(READING, "b")
+    ledger.append(replace(FAILED, partition_key="b"))
+    assert ledger.is_processed(READING, "a")
+    assert not ledger.is_processed(READING)
+
+
 def test_a_newer_ledger_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "ledger.db"
     with Ledger(path) as ledger:

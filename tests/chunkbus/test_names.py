@@ -197,12 +197,23 @@ def test_a_hundred_thousand_names_stay_apart() -> None:
 @example("http://[")
 @example("file:///%ff%fe")
 @example("C:/")
-def test_any_name_has_one_spelling_and_a_parent(name: str) -> None:
-    spelling = normalise_source(name)
-    assert spelling == normalise_source(name)
+def test_any_name_has_a_parent(name: str) -> None:
     parent = resolve_parent_id(None, name, "d")
     assert len(parent) == 64
     assert int(parent, 16) >= 0
+
+
+@given(st.lists(st.sampled_from(["a", "b", ".", "..", ""]), min_size=1).map("/".join).filter(bool))
+def test_a_path_has_one_spelling(path: str) -> None:
+    spelling = normalise_source(path)
+    assert normalise_source(spelling) == spelling
+    assert normalise_source(path + ("." if path.endswith("/") else "/.")) == spelling
+    assert path.startswith("/") or normalise_source("./" + path) == spelling
+    steps = spelling.lstrip("/").split("/")
+    while steps and steps[0] == ".." and spelling[0] != "/":
+        steps.pop(0)
+    assert not {".", "..", ""} & set(steps) or spelling in (".", "/", "//")
+    assert spelling.startswith("/") is path.startswith("/")
 
 
 def test_names_that_are_not_utf_8_stay_apart() -> None:

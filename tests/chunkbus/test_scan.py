@@ -162,6 +162,12 @@ def test_an_error_of_whoever_takes_the_findings_is_not_taken_for_one_of_the_disk
     assert codes(seen) == [findings.JSON_PARSE]
 
 
+def test_reports_come_in_the_order_of_the_blocks(workers: ProcessPoolExecutor) -> None:
+    blocks = [Block(0, b"\n".join([b"{"] * (40 - number))) for number in range(40)]
+    reports = scan_blocks(iter(blocks), False, workers, in_flight=3)
+    assert [report.lines for report in reports] == [40 - number for number in range(40)]
+
+
 def test_a_failing_worker_is_no_finding(workers: ProcessPoolExecutor) -> None:
     blocks = iter([Block(0, b"{"), Block(2, "not bytes")])  # type: ignore[arg-type]
     with pytest.raises(TypeError):

@@ -36,7 +36,8 @@ def test_every_sink_holds_the_projection_of_what_counts(root: BusRoot, embedded_
     wanted = projected(rich, new, theirs)
     assert len(wanted) == 4
     assert embedded_home.contents() == {"fts": wanted, "chroma": wanted}
-    assert (report.families, report.chunks, report.superseded, report.refused) == (3, 4, 1, ())
+    assert (report.families, report.chunks, report.superseded) == (3, 4, 1)
+    assert report.refused == {"fts": (), "chroma": ()}
 
 
 def test_each_chunk_has_the_vector_of_its_own_text(root: BusRoot, embedded_home: Home) -> None:
@@ -131,8 +132,10 @@ def test_a_refused_document_is_named_and_hinders_no_other(root: BusRoot, embedde
     report = embedded_home.rebuild()
     wanted = projected(bad, alone, good)
     poisoned = [document for document in wanted if "poison" in document.text]
-    assert sorted((one.id, one.parent_id) for one in report.refused) == [(d.id, d.parent_id) for d in poisoned]
-    assert all("vector" in one.reason for one in report.refused)
+    refused = report.refused["chroma"]
+    assert sorted((one.id, one.parent_id) for one in refused) == [(d.id, d.parent_id) for d in poisoned]
+    assert all("vector" in one.reason for one in refused)
+    assert report.refused["fts"] == ()
     # The keyword sink needs no vector; the siblings are in both.
     assert embedded_home.contents() == {"fts": wanted, "chroma": [d for d in wanted if d not in poisoned]}
     assert embedded_home.live().id == report.generation
@@ -141,7 +144,7 @@ def test_a_refused_document_is_named_and_hinders_no_other(root: BusRoot, embedde
 def test_a_refused_document_is_tried_again_by_the_next_rebuild(root: BusRoot, home: Home) -> None:
     home.encoder = PoisonedEncoder(dimension=8)
     commit(root, "p1", source("docs/a.md", "fine", "poison"))
-    assert len(home.rebuild().refused) == 1
+    assert len(home.rebuild().refused["memory"]) == 1
     home.encoder = HashEncoder(dimension=8)
-    assert home.rebuild().refused == ()
+    assert home.rebuild().refused["memory"] == ()
     assert len(home.contents()["memory"]) == 2

@@ -139,7 +139,7 @@ def test_what_got_lost_beside_a_refused_document_is_found(root: BusRoot, home: H
         home.rebuild(wrap=lying("memory", LIES["drops it"]))
     with pytest.raises(NotVerified, match="memory holds 1 families wrong"):
         home.rebuild(wrap=lying("memory", LIES["alters its text"]))
-    assert len(home.rebuild().refused) == 1
+    assert len(home.rebuild().refused["memory"]) == 1
 
 
 def test_a_loss_after_the_confirmation_is_found(built: Home) -> None:

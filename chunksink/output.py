@@ -1,0 +1,15 @@
+"""What commands print in the same way: JSON documents and counted nouns."""
+
+from typing import Any
+
+import click
+
+
+def print_json(document: Any) -> None:
+    import orjson
+
+    click.echo(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode())
+
+
+def counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -1,0 +1,116 @@
+"""What a reader does when a writer gets in between two of its steps. Each meeting is staged; none is left to luck."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from chunkbus import reader
+from chunkbus.layout import BusRoot
+from chunkbus.reader import open_partition
+from tests.chunkbus.crash_writer import version, write
+from tests.chunkbus.samples import lines_of
+
+KEY = "k"
+Stage = Callable[[str, Callable[[], object]], None]
+
+
+@pytest.fixture
+def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Stage:
+    """Lets something happen once, just before the reader calls one of its own functions."""
+
+    def stage(function: str, event: Callable[[], object]) -> None:
+        original = getattr(reader, function)
+        events = [event]
+
+        def interrupted(*arguments: object) -> object:
+            if events:
+                events.pop()()
+            return original(*arguments)
+
+        monkeypatch.setattr(reader, function, interrupted)
+
+    return stage
+
+
+def seen(root: BusRoot) -> bytes:
+    """The chunks that a reader gets, which must be those that its manifest names."""
+    file, manifest = open_partition(root, KEY)
+    with file:
+        data = file.read()
+    assert manifest is not None
+    assert json.loads(manifest)["checksums"]["chunks_file"] == "sha256:" + hashlib.sha256(data).hexdigest()
+    return data
+
+
+def stop_before_the_rename(root: BusRoot, number: int) -> None:
+    """A commit whose writer died between the manifest and the chunks."""
+
+    class DiedError(Exception):
+        pass
+
+    def die(step: str) -> None:
+        if step == "manifest_committed":
+            raise DiedError
+
+    with pytest.raises(DiedError):
+        write(root, KEY, number, die)
+
+
+def test_a_whole_commit_between_manifest_and_chunks(tmp_path: Path, meanwhile: Stage) -> None:
+    root = BusRoot(tmp_path)
+    write(root, KEY, 1)
+    meanwhile("committed_checksum", lambda: write(root, KEY, 2))
+    assert seen(root) == lines_of(version(2))
+
+
+def test_half_a_commit_between_manifest_and_chunks(tmp_path: Path, meanwhile: Stage) -> None:
+    root = BusRoot(tmp_path)
+    write(root, KEY, 1)
+    meanwhile("committed_checksum", lambda: stop_before_the_rename(root, 2))
+    assert seen(root) == lines_of(version(2))
+
+
+def test_the_waiting_chunks_take_their_name_between_manifest_and_chunks(tmp_path: Path, meanwhile: Stage) -> None:
+    root = BusRoot(tmp_path)
+    write(root, KEY, 1)
+    stop_before_the_rename(root, 2)
+    (waiting,) = root.canonical.glob(f".{KEY}.*.jsonl")
+    meanwhile("_open_chunks", lambda: waiting.rename(root.chunks_file(KEY)))
+    assert seen(root) == lines_of(version(2))
+
+
+def test_the_first_commit_comes_while_there_is_nothing_yet(tmp_path: Path, meanwhile: Stage) -> None:
+    root = BusRoot(tmp_path)
+    meanwhile("_is_at", lambda: write(root, KEY, 1))
+    assert seen(root) == lines_of(version(1))
+
+
+def test_an_old_manifest_that_comes_back_is_not_taken_for_one_that_stayed(tmp_path: Path, meanwhile: Stage) -> None:
+    """One, two, one again: the manifest reads the same before and after, the chunks in between were others."""
+    root = BusRoot(tmp_path)
+    write(root, KEY, 1)
+    meanwhile("committed_checksum", lambda: write(root, KEY, 2))
+    meanwhile("_is_at", lambda: write(root, KEY, 1))
+    assert seen(root) == lines_of(version(1))
+
+
+def test_a_partition_that_goes_is_gone(tmp_path: Path, meanwhile: Stage) -> None:
+    root = BusRoot(tmp_path)
+    write(root, KEY, 1)
+    meanwhile("committed_checksum", root.chunks_file(KEY).unlink)
+    with pytest.raises(FileNotFoundError, match=r"k\.jsonl"):
+        open_partition(root, KEY)
+
+
+def test_what_was_opened_stays_what_it_was(tmp_path: Path) -> None:
+    root = BusRoot(tmp_path)
+    write(root, KEY, 1)
+    file, _ = open_partition(root, KEY)
+    with file:
+        write(root, KEY, 2)
+        assert file.read() == lines_of(version(1))

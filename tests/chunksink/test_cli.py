@@ -1,0 +1,110 @@
+"""The command line as a whole: help, exit codes, and what it must not load."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+from chunksink import __version__
+from chunksink.cli import COMMANDS, cli, run
+from chunksink.exits import MEANINGS, Exit
+from tests.conftest import ROOT
+
+# What takes long to import, or brings an engine along; `--help` answers before any of it.
+HEAVY = {"numpy", "tqdm", "torch", "chromadb", "sentence_transformers", "meilisearch", "sqlite_utils", "transformers"}
+HEAVY |= {"starlette", "ray", "orjson", "mmh3", "rfc8785", "httpx", "requests", "pydantic", "markdown_it"}
+PACKAGES = {"chunkbus", "producers", "sinks", "embeddings", "rebuild", "search"}
+
+
+def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["--help"]) == 0
+    out = capsys.readouterr().out
+    for name, text in COMMANDS.items():
+        assert name in out
+        assert text.split(".")[0][:40] in out
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_help_with_an_example(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([name, "--help"]) == 0
+    out, err = capsys.readouterr()
+    assert out.startswith(f"Usage: chunksink {name} ")
+    assert f"chunksink {name}" in out.split("Examples:")[1]
+    assert err == ""
+    command = cli.get_command(click.Context(cli), name)
+    assert command is not None
+    assert command.help
+    options = [parameter for parameter in command.params if isinstance(parameter, click.Option)]
+    assert [option.name for option in options if not option.help] == []
+
+
+def loaded_after(statement: str) -> set[str]:
+    """The top-level modules that a fresh process holds after a statement."""
+    program = f"import json, sys\n{statement}\njson.dump(sorted(sys.modules), sys.stderr)"
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+    return {name.split(".")[0] for name in json.loads(done.stderr)}
+
+
+@pytest.mark.parametrize(
+    "statement", ["import chunksink.cli", "from chunksink.cli import run; assert run(['--help']) == 0"]
+)
+def test_the_overview_loads_nothing_heavy(statement: str) -> None:
+    loaded = loaded_after(statement)
+    assert {"click", "chunksink"} <= loaded
+    assert loaded & (HEAVY | PACKAGES) == set()
+
+
+@pytest.mark.parametrize("name", ["validate", "ledger"])
+def test_the_help_of_light_commands_loads_no_engine(name: str) -> None:
+    loaded = loaded_after(f"from chunksink.cli import run; assert run([{name!r}, '--help']) == 0")
+    assert loaded & {"numpy", "tqdm", "torch", "chromadb", "sentence_transformers", "meilisearch"} == set()
+
+
+def test_validating_loads_no_engine(tmp_path: Path) -> None:
+    (tmp_path / "canonical").mkdir()
+    call = ["validate", "--chunks", str(tmp_path), "--home", str(tmp_path / "home")]
+    loaded = loaded_after(f"from chunksink.cli import run; assert run({call!r}) == 0")
+    assert "chunkbus" in loaded
+    assert loaded & {"tqdm", "torch", "chromadb", "sentence_transformers", "meilisearch", "sqlite_utils"} == set()
+
+
+def test_exit_codes_are_distinct_and_explained() -> None:
+    assert list(MEANINGS) == list(Exit)
+    assert len({code.value for code in Exit}) == len(Exit)
+    assert len(set(MEANINGS.values())) == len(Exit)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "told"),
+    [
+        (["--version"], 0, __version__),
+        (["nonsense"], Exit.USAGE, "nonsense"),
+        (["--nonsense"], Exit.USAGE, "--nonsense"),
+        ([], Exit.USAGE, "Usage: chunksink"),
+    ],
+)
+def test_the_group_itself(arguments: list[str], code: int, told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(arguments) == code
+    out, err = capsys.readouterr()
+    assert told in out + err
+
+
+def test_it_runs_as_a_module() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "chunksink", "--version"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, f"chunksink, version {__version__}\n")
+
+
+def test_a_bug_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError("a bug")
+
+    monkeypatch.setattr("chunkbus.layout.BusRoot.require", broken)
+    with pytest.raises(ZeroDivisionError):
+        run(["validate", "--home", str(tmp_path)])

@@ -1,0 +1,85 @@
+"""`chunksink ledger` shows what the ledger holds, and makes none."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from chunkbus.ledger import Attempt, Ledger, Status
+from chunksink.cli import run
+from chunksink.exits import Exit
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    with Ledger(tmp_path / "ledger.db") as ledger:
+        for number in range(60):
+            failed = number % 3 == 0
+            ledger.append(
+                Attempt(
+                    source_uri=f"docs/{number}.md",
+                    source_checksum="sha256:" + "a" * 64,
+                    parser_name="markdown",
+                    parser_version="1.2",
+                    canonicalizer_name="plain",
+                    canonicalizer_version="1",
+                    processed_at=f"2026-01-31T12:00:{number:02}Z",
+                    run_id=f"run-{number // 30}",
+                    status=Status.FAILED if failed else Status.PROCESSED,
+                    error_type="SCHEMA_INVALID:encoding" if failed else None,
+                    partition_key=f"p{number % 2}",
+                )
+            )
+    return tmp_path
+
+
+def test_the_newest_first_and_at_most_fifty(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["ledger", "--home", str(home)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 50
+    assert lines[0].split() == ["2026-01-31T12:00:59Z", "processed", "docs/59.md", "(markdown", "1.2)"]
+    assert lines[2].split()[1] == "SCHEMA_INVALID:encoding"
+
+
+@pytest.mark.parametrize(
+    ("filters", "count"),
+    [
+        (["--status", "failed"], 20),
+        (["--status", "processed", "--run", "run-1"], 20),
+        (["--partition", "p1", "--limit", "7"], 7),
+        (["--source", "docs/1"], 11),
+        (["--source", "nowhere"], 0),
+    ],
+)
+def test_filters(filters: list[str], count: int, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["ledger", "--home", str(home), "--json", *filters]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert len(found) == count
+    assert all({"source_uri", "source_checksum", "parser_version", "status", "error_type"} <= set(row) for row in found)
+    assert run(["ledger", "--home", str(home), *filters]) == 0
+    out, err = capsys.readouterr()
+    assert len(out.splitlines()) == count
+    assert bool(err) is (count == 0)
+
+
+def test_without_a_ledger_it_says_so_and_makes_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    home = tmp_path / "home"
+    assert run(["ledger", "--home", str(home)]) == 0
+    assert "no ledger at" in capsys.readouterr().err
+    assert run(["ledger", "--home", str(home), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == []
+    assert not home.exists()
+
+
+def test_what_is_no_ledger_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "ledger.db").write_bytes(b"no database " * 100)
+    assert run(["ledger", "--home", str(tmp_path)]) not in (Exit.OK, Exit.BUG)
+    assert "ledger.db" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("arguments", [["--limit", "0"], ["--status", "odd"], ["--nonsense"]])
+def test_a_call_that_makes_no_sense(arguments: list[str], home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["ledger", "--home", str(home), *arguments]) == Exit.USAGE
+    assert arguments[0] in capsys.readouterr().err
