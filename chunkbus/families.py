@@ -62,9 +62,13 @@ class StretchCounter:
             self._key = key
             self._row = [_number(own, tenant, chunk.document_id, provenance), line, offset, 0, 0]
             self.rows.append(self._row)
-        self._row[_CHUNKS] += 1
+        self._row[_CHUNKS] += 1  # lines too: they follow each other, see `interrupt`
         if expected is not None and expected > self._row[_EXPECTED]:
             self._row[_EXPECTED] = min(expected, _MOST)
+
+    def interrupt(self) -> None:
+        """A line without a chunk ends the stretch, so that its chunks can be found again by counting lines."""
+        self._key = ()
 
 
 def number_version(chunk: Chunk) -> int:

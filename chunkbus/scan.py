@@ -3,10 +3,13 @@
 `scan_block` is a pure function of bytes, so that blocks can be examined anywhere and their reports joined in order.
 """
 
+import os
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +20,8 @@ from chunkbus.findings import Problem
 from chunkbus.reader import Block
 from chunkbus.spill import Rows
 from chunkbus.twins import hash_id
+
+SPAN_BYTES = 2**21
 
 
 @dataclass(frozen=True)
@@ -44,15 +49,41 @@ def scan_block(block: Block, require_source_checksum: bool) -> Scanned:
             stretches.add(chunk, line, offset)
         else:
             id_hashes.append(0)
+            stretches.interrupt()
         offset += len(data) + 1
     rows = np.array(stretches.rows, dtype=np.int64).reshape(-1, 5)
     return Scanned(len(lines), problems, np.array(id_hashes, dtype=np.int64), rows)
 
 
-def scan_blocks(
-    blocks: Iterator[Block], require_source_checksum: bool, workers: Executor | None, in_flight: int
+@dataclass(frozen=True)
+class Span:
+    """A stretch of a file that a worker reads by itself: sending its bytes would cost as much as examining them."""
+
+    path: str
+    device: int
+    inode: int
+    offset: int
+    length: int
+
+
+def scan_span(span: Span, require_source_checksum: bool) -> Scanned | None:
+    """None where another file, or none, has the name by now; whoever holds the file open reads it then."""
+    try:
+        with Path(span.path).open("rb") as file:
+            found = os.fstat(file.fileno())
+            if (found.st_dev, found.st_ino) != (span.device, span.inode):
+                return None
+            file.seek(span.offset)
+            data = file.read(span.length)
+    except OSError:
+        return None
+    return scan_block(Block(span.offset, data), require_source_checksum) if len(data) == span.length else None
+
+
+def scan_file(
+    file: BinaryIO, blocks: Iterator[Block], require_source_checksum: bool, workers: Executor | None, in_flight: int
 ) -> Iterator[Scanned]:
-    """Reports in the order of the blocks; with workers, `in_flight` blocks are held in memory.
+    """Reports on the blocks that were read from a file, in their order, made here or by workers, `in_flight` at a time.
 
     Where reading fails, the blocks before are reported first, with workers as without.
     """
@@ -60,16 +91,48 @@ def scan_blocks(
         for block in blocks:
             yield scan_block(block, require_source_checksum)
         return
-    pending: deque[Future[Scanned]] = deque()
+    pending: deque[tuple[Span, Future[Scanned | None]]] = deque()
+
+    def oldest() -> Scanned:
+        span, future = pending.popleft()
+        scanned = future.result()
+        if scanned is None:
+            data = os.pread(file.fileno(), span.length, span.offset)
+            scanned = scan_block(Block(span.offset, data), require_source_checksum)
+        return scanned
+
     failure: Exception | None = None
     try:
-        for block in blocks:
+        for span in _spans(file, blocks):
             if len(pending) >= in_flight:
-                yield pending.popleft().result()
-            pending.append(workers.submit(scan_block, block, require_source_checksum))
+                yield oldest()
+            pending.append((span, workers.submit(scan_span, span, require_source_checksum)))
     except Exception as error:  # of any kind: it is raised again, only later
         failure = error
     while pending:
-        yield pending.popleft().result()
+        yield oldest()
     if failure is not None:
         raise failure
+
+
+def _spans(file: BinaryIO, blocks: Iterator[Block]) -> Iterator[Span]:
+    """Neighbouring blocks joined to spans worth a worker's while. What was cut off a line is in no span."""
+    found = os.fstat(file.fileno())
+    start, end = 0, -1  # the open span, without its last line break
+
+    def open_span() -> Span:
+        return Span(str(file.name), found.st_dev, found.st_ino, start, end - start)
+
+    try:
+        for block in blocks:
+            if end >= 0 and (block.offset != end + 1 or end - start >= SPAN_BYTES):
+                yield open_span()
+                end = -1
+            start = start if end >= 0 else block.offset
+            end = block.offset + len(block.data)
+    except OSError:
+        if end >= 0:  # what was read before the failure is reported too
+            yield open_span()
+        raise
+    if end >= 0:
+        yield open_span()

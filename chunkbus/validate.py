@@ -17,11 +17,11 @@ from chunkbus.findings import Finding, Problem, Severity
 from chunkbus.layout import BusRoot, check_partition_key
 from chunkbus.manifest import Manifest, decode_manifest, examine_manifest
 from chunkbus.reader import open_partition, read_blocks
-from chunkbus.scan import scan_blocks
+from chunkbus.scan import scan_file
 from chunkbus.splits import find_splits
 from chunkbus.twins import SeenIds
 
-BLOCKS_IN_FLIGHT = 8
+SPANS_IN_FLIGHT = 8
 
 T = TypeVar("T")
 
@@ -127,7 +127,7 @@ class Validation:
         with closing(SeenIds()) as ids:
             try:
                 blocks = _reading(read_blocks(file, watch))
-                for scanned in scan_blocks(blocks, self._require_source_checksum, self._workers, BLOCKS_IN_FLIGHT):
+                for scanned in scan_file(file, blocks, self._require_source_checksum, self._workers, SPANS_IN_FLIGHT):
                     for line, problems in scanned.problems:
                         self._report(key, lines + line + 1, problems)
                     ids.add(scanned.id_hashes)

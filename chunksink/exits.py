@@ -20,7 +20,7 @@ MEANINGS = {
     Exit.OK: "done, and nothing to complain about",
     Exit.BUG: "an error that chunksink does not know: a bug, with its traceback",
     Exit.USAGE: "the command, its options or the configuration cannot be used as given",
-    Exit.INVALID_INPUT: "chunks, manifests or sources break the contract; ingest took the rest, rebuild changed nothing",
+    Exit.INVALID_INPUT: "chunks, manifests or sources break the contract; ingest took the rest, rebuild nothing",
     Exit.DRIFT: "an engine holds something else than was written to it",
     Exit.ENGINE: "an engine cannot be reached, or will not do what it was asked",
     Exit.REFUSED: "all is done, but some documents were refused and left out",

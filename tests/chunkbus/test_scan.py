@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import io
 import random
-from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from dataclasses import replace
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chunkbus import findings, validate
+from chunkbus import findings, reader, scan, validate
 from chunkbus.findings import Finding
 from chunkbus.layout import BusRoot
-from chunkbus.reader import Block
-from chunkbus.scan import scan_block, scan_blocks
+from chunkbus.reader import Block, read_blocks
+from chunkbus.scan import Span, scan_block, scan_file, scan_span
 from chunkbus.spill import SpilledRows
 from chunkbus.twins import SeenIds, hash_id
 from tests.chunkbus import samples
@@ -121,7 +123,7 @@ def test_two_processes_find_the_same_in_the_same_order(workers: ProcessPoolExecu
     assert len(alone[1]) > 200
 
 
-class BreaksAfter(io.BytesIO):
+class BreaksAfter(io.FileIO):
     """A file on a disk that cannot be read to its end."""
 
     def read(self, size: int | None = -1, /) -> bytes:
@@ -140,7 +142,7 @@ def test_a_disk_that_fails_halfway_is_a_finding_behind_all_others(
     assert len(data) > 4 * 2**20
     root = put(BusRoot(tmp_path), "k", data)
     whole = data[: 3 * 2**20].count(b"\n")
-    monkeypatch.setattr(validate, "open_partition", lambda root, key: (BreaksAfter(data), None))
+    monkeypatch.setattr(validate, "open_partition", lambda root, key: (BreaksAfter(root.chunks_file(key)), None))
     found = samples.validate(root, workers=workers if jobs == 2 else None)
     assert [(finding.code, finding.line) for finding in found] == [
         (findings.MANIFEST_MISSING, None),
@@ -162,16 +164,64 @@ def test_an_error_of_whoever_takes_the_findings_is_not_taken_for_one_of_the_disk
     assert codes(seen) == [findings.JSON_PARSE]
 
 
-def test_reports_come_in_the_order_of_the_blocks(workers: ProcessPoolExecutor) -> None:
-    blocks = [Block(0, b"\n".join([b"{"] * (40 - number))) for number in range(40)]
-    reports = scan_blocks(iter(blocks), False, workers, in_flight=3)
-    assert [report.lines for report in reports] == [40 - number for number in range(40)]
+@pytest.fixture
+def many_spans(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A file of 200 lines, each broken in its own way, read in some forty blocks and as many spans."""
+    monkeypatch.setattr(reader, "BLOCK_BYTES", 256)
+    monkeypatch.setattr(scan, "SPAN_BYTES", 1)
+    path = tmp_path / "lines"
+    path.write_bytes(b"".join(b'{"n":%d}' % number + b" " * 40 + b"\n" for number in range(200)))
+    return path
 
 
-def test_a_failing_worker_is_no_finding(workers: ProcessPoolExecutor) -> None:
-    blocks = iter([Block(0, b"{"), Block(2, "not bytes")])  # type: ignore[arg-type]
-    with pytest.raises(TypeError):
-        list(scan_blocks(blocks, False, workers, 8))
+def reports(path: Path, workers: Executor | None, before: Callable[[], object] = lambda: None) -> list[object]:
+    with path.open("rb") as file:
+        before()
+        found = scan_file(file, read_blocks(file), False, workers, in_flight=3)
+        return [
+            (number, line, problem)
+            for number, scanned in enumerate(found)
+            for line, problems in scanned.problems
+            for problem in problems
+        ]
+
+
+def test_workers_report_the_same_in_the_same_order(many_spans: Path, workers: ProcessPoolExecutor) -> None:
+    alone = reports(many_spans, None)
+    assert len({number for number, _, _ in alone}) > 30  # type: ignore[misc]
+    assert reports(many_spans, workers) == alone
+
+
+def test_a_file_whose_name_was_taken_away_is_read_by_whoever_holds_it_open(
+    many_spans: Path, workers: ProcessPoolExecutor
+) -> None:
+    alone = reports(many_spans, None)
+
+    def take_the_name() -> None:
+        many_spans.unlink()
+        many_spans.write_bytes(b"{}\n" * 10_000)
+
+    assert reports(many_spans, workers, take_the_name) == alone
+
+
+def test_a_span_of_another_file_is_not_scanned(many_spans: Path) -> None:
+    found = many_spans.stat()
+    span = Span(str(many_spans), found.st_dev, found.st_ino, 0, 10)
+    assert scan_span(span, False) is not None
+    assert scan_span(replace(span, inode=found.st_ino + 1), False) is None
+    assert scan_span(replace(span, path=f"{many_spans}.gone"), False) is None
+    assert scan_span(replace(span, length=10**6), False) is None
+
+
+def test_a_failing_worker_is_no_finding(many_spans: Path) -> None:
+    class Failing(Executor):
+        def submit(self, *_: object, **__: object) -> Future[Any]:  # type: ignore[override]
+            future: Future[Any] = Future()
+            future.set_exception(TypeError("a bug"))
+            return future
+
+    with pytest.raises(TypeError, match="a bug"):
+        reports(many_spans, Failing())
 
 
 def test_a_block_counts_lines_and_bytes_from_its_own_beginning() -> None:
