@@ -130,7 +130,7 @@ def _spans(file: BinaryIO, blocks: Iterator[Block]) -> Iterator[Span]:
                 end = -1
             start = start if end >= 0 else block.offset
             end = block.offset + len(block.data)
-    except OSError:
+    except Exception:
         if end >= 0:  # what was read before the failure is reported too
             yield open_span()
         raise
