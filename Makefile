@@ -55,7 +55,7 @@ engines: $(VENV)/.test ## get the real engines that the tests use
 	@$(BIN)/python tools/engines.py
 
 bench: $(VENV)/.test ## measure the speed of validation
-	$(BIN)/python bench/validate_speed.py
+	$(BIN)/python -m bench.validate_speed
 
 clean: ## remove what builds, tests and the demo leave
 	rm -rf demo build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
