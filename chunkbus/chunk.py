@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from chunkbus.canonical import canonical_text, chunk_object_hash, text_hash
+from chunkbus.canonical import bare_hex, canonical_text, chunk_object_hash, text_hash
 from chunkbus.errors import InvalidChunk
 from chunkbus.identity import derive_chunk_id
 
@@ -65,7 +65,8 @@ class Provenance(msgspec.Struct, gc=False, kw_only=True, omit_defaults=True):
 
     def version(self) -> tuple[str | None, ...]:
         """What must be equal for two reads of a source to be the same version of it."""
-        return (self.source_checksum, *self.parser_pair(), *self.canonicalizer_pair())
+        checksum = bare_hex(self.source_checksum) or self.source_checksum
+        return (checksum, *self.parser_pair(), *self.canonicalizer_pair())
 
 
 class Source(msgspec.Struct, gc=False, kw_only=True, omit_defaults=True):

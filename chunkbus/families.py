@@ -86,7 +86,7 @@ def _number(own: object, tenant: object, document_id: str, provenance: Provenanc
     own_text = own if isinstance(own, str) else None
     tenant_text = tenant if isinstance(tenant, str) and tenant else None
     parent = resolve_parent_id(own_text, provenance.source(), document_id)
-    number = mmh3.hash64("\0".join(map(str, (tenant_text, parent, *provenance.version()))))[0]
+    number = mmh3.hash64(repr((tenant_text, parent, provenance.version())))[0]
     return number | 1 if provenance.source_checksum else number & ~1
 
 

@@ -12,7 +12,8 @@ from pathlib import Path
 
 from chunkbus.errors import InvalidPartitionKey, NotABusRoot
 
-_KEY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+PARTITION_KEY = "[A-Za-z0-9][A-Za-z0-9._-]{0,127}"
+_KEY = re.compile(PARTITION_KEY)
 _CHUNKS = ".jsonl"
 _MANIFEST = ".manifest.json"
 

@@ -6,6 +6,7 @@ import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO
@@ -75,13 +76,29 @@ def _open_if_there(path: Path) -> Iterator[BinaryIO | None]:
 def _open_chunks(root: BusRoot, key: str, manifest: bytes | None) -> BinaryIO | None:
     """The waiting file of the manifest, else the file under its own name: a writer may rename it just now."""
     checksum = committed_checksum(manifest)
-    names = [root.chunks_file(key)] if checksum is None else [root.waiting_file(key, checksum), root.chunks_file(key)]
-    for name in names:
-        try:
-            return _open_regular(name)
-        except FileNotFoundError:
-            continue
-    return None
+    if checksum is not None:
+        waiting = _open_or_none(root.waiting_file(key, checksum))
+        if waiting is not None:
+            if has_checksum(waiting, checksum):
+                return waiting
+            waiting.close()
+    return _open_or_none(root.chunks_file(key))
+
+
+def _open_or_none(path: Path) -> BinaryIO | None:
+    try:
+        return _open_regular(path)
+    except FileNotFoundError:
+        return None
+
+
+def has_checksum(file: BinaryIO, checksum: str) -> bool:
+    """Whether a waiting file is what its name says: a name alone is no reason to prefer it to committed chunks."""
+    digest = sha256()
+    while data := file.read(BLOCK_BYTES):
+        digest.update(data)
+    file.seek(0)
+    return digest.hexdigest() == checksum
 
 
 def _open_regular(path: Path) -> BinaryIO:

@@ -1,12 +1,14 @@
-"""JSON Schemas of the contract, generated from its types, so that the two cannot disagree."""
+"""JSON Schemas of the contract, generated from its types; what types cannot say is added here."""
 
 from typing import Any
 
 import msgspec
 
 from chunkbus.chunk import CHUNK_VERSION, Chunk
+from chunkbus.layout import PARTITION_KEY
 from chunkbus.manifest import Manifest
 
+_CHECKSUM = "^(sha256:)?[0-9A-Fa-f]{64}$"
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
@@ -23,14 +25,20 @@ def chunk_schema() -> dict[str, Any]:
 
 def manifest_schema() -> dict[str, Any]:
     schema = _schema(Manifest, "The manifest of a partition")
-    schema["$defs"]["Tombstone"]["anyOf"] = [_filled("parent_id"), _filled("document_id")]
+    definitions = schema["$defs"]
+    definitions["Tombstone"]["anyOf"] = [_filled("parent_id"), _filled("document_id")]
+    definitions["Checksums"]["properties"]["chunks_file"] = {"type": "string", "pattern": _CHECKSUM}
+    definitions["Manifest"]["properties"]["partition_key"] = {"type": "string", "pattern": f"^{PARTITION_KEY}$"}
+    definitions["ManifestProducer"].update(_filled("name", "version"))
     return schema
 
 
 def _schema(type_: type, title: str) -> dict[str, Any]:
     schema = msgspec.json.schema(type_)
     definitions = schema["$defs"]
-    definitions[type_.__name__]["properties"]["schema_version"] = {"const": CHUNK_VERSION}
+    properties = definitions[type_.__name__]["properties"]
+    properties["schema_version"] = {"const": CHUNK_VERSION}
+    properties["created_at"]["format"] = "date-time"  # validation reads ISO 8601 more widely
     return {"$schema": _DIALECT, "title": title, **schema}
 
 

@@ -4,7 +4,6 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from chunkbus.chunk import Chunk
 from chunkbus.examine import MAX_LINE_BYTES, examine_line
 from chunkbus.families import Stretch, number_version
 from chunkbus.layout import BusRoot
@@ -30,15 +29,14 @@ def find_splits(root: BusRoot, partitions: list[str], suspects: Iterator[list[St
 
 
 def _judge(root: BusRoot, partitions: list[str], shares: dict[int, list[Stretch]]) -> Iterator[Split]:
-    chunks = {number: _read_chunks(root, partitions[number], share) for number, share in shares.items()}
-    ids = {number: {chunk.chunk_id for chunk in found} for number, found in chunks.items()}
+    ids = {number: _read_ids(root, partitions[number], share) for number, share in shares.items()}
     for number, share in sorted(shares.items()):
-        if not chunks[number]:
+        if not ids[number]:
             continue  # rewritten while it was validated; the next run sees what it is now
         apart = [
             other
             for other in sorted(shares)
-            if other != number and chunks[other] and ids[other].isdisjoint(ids[number])
+            if other != number and ids[other] and ids[other].keys().isdisjoint(ids[number])
         ]
         expected = max(stretch.expected for stretch in share)
         if apart:
@@ -48,21 +46,22 @@ def _judge(root: BusRoot, partitions: list[str], shares: dict[int, list[Stretch]
             reason = f"{len(ids[number])} of the {expected} chunks that chunk_count names are here"
         else:
             continue
-        yield Split(partitions[number], min(stretch.line for stretch in share), chunks[number][0].document_id, reason)
+        document_id = next(iter(ids[number].values()))
+        yield Split(partitions[number], min(stretch.line for stretch in share), document_id, reason)
 
 
-def _read_chunks(root: BusRoot, key: str, share: list[Stretch]) -> list[Chunk]:
-    """The share's chunks; without those that are gone, since the partition was rewritten while it was validated."""
-    found = []
+def _read_ids(root: BusRoot, key: str, share: list[Stretch]) -> dict[str, str]:
+    """Document of each chunk id of the share; without those that are gone since the partition was validated."""
+    found: dict[str, str] = {}
     try:
         file, _ = open_partition(root, key)
     except OSError:
-        return []
+        return {}
     with file:
         for stretch in share:
             file.seek(stretch.offset)
             for _ in range(stretch.chunks):
                 chunk, _problems = examine_line(file.readline(MAX_LINE_BYTES + 2).removesuffix(b"\n"))
                 if chunk is not None and number_version(chunk) == stretch.version:
-                    found.append(chunk)
+                    found[chunk.chunk_id] = chunk.document_id
     return found

@@ -33,7 +33,7 @@ from chunkbus.manifest import (
     examine_manifest,
     new_manifest,
 )
-from chunkbus.reader import committed_checksum
+from chunkbus.reader import committed_checksum, has_checksum
 from chunkbus.twins import SeenIds, hash_id
 
 LOCK_SECONDS = 10.0
@@ -207,7 +207,7 @@ class PartitionWriter:
         checksum = committed_checksum(manifest.read_bytes() if manifest.exists() else None)
         if checksum is not None:
             waiting = self._root.waiting_file(self._key, checksum)
-            if waiting.exists():
+            if waiting.is_file() and _is_whole(waiting, checksum):
                 waiting.replace(self._root.chunks_file(self._key))
                 _sync_folder(self._root.canonical)
         # Exactly our names: not a file that somebody else keeps here, nor one of key "a.b" where this is "a".
@@ -235,6 +235,11 @@ class PartitionWriter:
 
 def _reasons(problems: Iterable[Problem]) -> str:
     return "; ".join(f"{problem.code} {problem.detail}" for problem in problems)
+
+
+def _is_whole(waiting: Path, checksum: str) -> bool:
+    with waiting.open("rb") as file:
+        return has_checksum(file, checksum)
 
 
 def _refuse_link_out(folder: Path, root: Path) -> None:

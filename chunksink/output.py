@@ -13,3 +13,8 @@ def print_json(document: Any) -> None:
 
 def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def printable(text: str) -> str:
+    """A name from somewhere else on one line of a terminal: what would move the cursor is spelt out."""
+    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)

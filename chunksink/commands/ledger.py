@@ -6,7 +6,7 @@ import click
 
 from chunksink.exits import Exit
 from chunksink.options import config_from, home_option, json_option
-from chunksink.output import print_json
+from chunksink.output import print_json, printable
 from chunksink.wiring import ledger_file
 
 
@@ -43,14 +43,14 @@ def command(
     config = config_from(home=home)
     path = ledger_file(config.home_path)
     if not path.exists():
-        return _print_attempts([], as_json, f"no ledger at {path} yet; chunksink ingest writes one")
+        return _print_attempts([], as_json, f"no ledger at {path} yet; chunksink ingest writes one", limit)
     with Ledger(path) as ledger:
         chosen = Status(status) if status else None
         found = ledger.attempts(source=source, status=chosen, run_id=run_id, partition=partition, limit=limit)
-        return _print_attempts(list(found), as_json, "no attempt fits these filters")
+        return _print_attempts(list(found), as_json, "no attempt fits these filters", limit)
 
 
-def _print_attempts(attempts: list[dict[str, Any]], as_json: bool, nothing: str) -> int:
+def _print_attempts(attempts: list[dict[str, Any]], as_json: bool, nothing: str, limit: int) -> int:
     if as_json:
         print_json(attempts)
         return Exit.OK
@@ -59,5 +59,7 @@ def _print_attempts(attempts: list[dict[str, Any]], as_json: bool, nothing: str)
     for attempt in attempts:
         outcome = attempt["error_type"] or attempt["status"]
         reader = f"{attempt['parser_name']} {attempt['parser_version']}"
-        click.echo(f"{attempt['processed_at']}  {outcome:<24}  {attempt['source_uri']}  ({reader})")
+        click.echo(f"{attempt['processed_at']}  {outcome:<24}  {printable(attempt['source_uri'])}  ({reader})")
+    if len(attempts) == limit:
+        click.echo(f"the newest {limit:,}; ask for more with --limit", err=True)
     return Exit.OK

@@ -18,7 +18,7 @@ from chunkbus.layout import BusRoot
 from chunkbus.reader import open_partition, read_partition
 from chunkbus.writer import COMMIT_STEPS, PartitionWriter
 from tests.chunkbus.crash_writer import version, write
-from tests.chunkbus.samples import validate
+from tests.chunkbus.samples import chunk, commit, validate
 from tests.conftest import ROOT
 
 KEY = "2026-01-31"
@@ -153,3 +153,17 @@ def test_a_reader_beside_two_hundred_commits_never_sees_two_versions_mixed(tmp_p
     assert read(root) == version(200)
     assert rounds > 50
     assert len(seen) > 10
+
+
+@pytest.mark.parametrize("content", [b"", b"{\n", b"not what its name says\n"])
+def test_a_waiting_file_that_is_not_what_its_name_says_is_never_preferred(content: bytes, tmp_path: Path) -> None:
+    root = BusRoot(tmp_path)
+    commit(root, "p", [chunk(0), chunk(1)])
+    before = root.chunks_file("p").read_bytes()
+    root.waiting_file("p", hashlib.sha256(before).hexdigest()).write_bytes(content)
+    assert validate(root) == []
+    assert [record["chunk_id"] for _, record in read_partition(root, "p")] == ["chunk-0", "chunk-1"]
+    with PartitionWriter(root, "p"):
+        pass
+    assert root.chunks_file("p").read_bytes() == before
+    assert validate(root) == []

@@ -167,3 +167,13 @@ def test_many_families_over_many_partitions(tmp_path: Path) -> None:
         put_chunks(root, f"p{number:02}", lines_of(records))
     found = [finding for finding in validate(root) if finding.code != findings.MANIFEST_MISSING]
     assert places(found) == [(SPLIT, "error", "p03", 2_001), (SPLIT, "error", "p07", 2_001)]
+
+
+def test_no_tenant_is_not_a_tenant_called_none(tmp_path: Path) -> None:
+    assert splits(tmp_path, a=[chunk(0)], b=[chunk(1, tenant_id="None")]) == []
+
+
+def test_one_checksum_in_two_spellings_is_one_version(tmp_path: Path) -> None:
+    digits = "ab" * 32
+    spelt = [with_provenance(n, source_checksum=c) for n, c in enumerate((f"sha256:{digits}", digits.upper()))]
+    assert splits(tmp_path, a=spelt[:1], b=spelt[1:]) == [("a", 1), ("b", 1)]
