@@ -41,7 +41,13 @@ class Summary:
 
     @property
     def ok(self) -> bool:
+        """Nothing keeps chunks out of an index."""
         return self.errors == 0
+
+    @property
+    def clean(self) -> bool:
+        """There is no finding at all."""
+        return self.errors == 0 and self.warnings == 0
 
 
 def _ignore_progress(_bytes: int) -> None:

@@ -41,9 +41,9 @@ def command(
 ) -> int:
     """Check chunks and manifests against the contract, without any engine.
 
-    Prints one line a finding: CODE partition:line detail. Nothing is changed. Exits with 0 when there is no error
-    (warnings are printed, and do not count), with 3 otherwise. Every finding also goes to the run record below
-    HOME/runs.
+    Prints one line a finding: CODE partition:line detail. Nothing is changed. Exits with 0 only when clean, with 3
+    otherwise; a warning counts here, though it does not stop a rebuild. Every finding also goes to the run record
+    below HOME/runs.
 
     \b
     Examples:
@@ -79,13 +79,15 @@ def command(
             on_finding=take,
             on_progress=bar.advance,
         ).run(keys if partitions else None)
-        run_log.finish("ok" if summary.ok else "invalid", **asdict(summary))
+        run_log.finish("ok" if summary.clean else "invalid", **asdict(summary))
     if as_json:
         findings = [asdict(finding) for finding in found]
-        print_json({"ok": summary.ok, "partitions": summary.partitions, "chunks": summary.chunks, "findings": findings})
+        print_json(
+            {"ok": summary.clean, "partitions": summary.partitions, "chunks": summary.chunks, "findings": findings}
+        )
     else:
         _print_summary(summary, codes, root, str(run_log.path))
-    return Exit.OK if summary.ok else Exit.INVALID_INPUT
+    return Exit.OK if summary.clean else Exit.INVALID_INPUT
 
 
 def _print_summary(summary: "Summary", codes: Counter[str], root: BusRoot, record: str) -> None:
