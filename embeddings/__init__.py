@@ -6,7 +6,7 @@
             ...
 
 `encoder` says what an encoder is; `load` and `endpoint` make the two kinds; `cache` keeps what they computed;
-`vectors_for` joins the two. `maintenance` and `exchange` are behind `chunksink cache ...`.
+`vectors_for` joins the two. `maintenance` and `exchange` are library calls without a command yet.
 Importing this package imports neither torch nor sentence_transformers, httpx or sqlite_utils.
 """
 

@@ -1,4 +1,4 @@
-"""What a cache can tell about itself, and how it is kept small and sound. Behind `chunksink cache ...`.
+"""What a cache can tell about itself, and how it is kept small and sound. Library calls; no command uses them yet.
 
 Long scans ask page by page, so that no read transaction stays open and the writer's log stays short.
 """
