@@ -20,7 +20,8 @@ sys.path.insert(0, str(ROOT))
 
 import numpy as np  # noqa: E402
 
-from embeddings import LongTexts, PrecisionRequest, encode_query, load_encoder  # noqa: E402
+from embeddings.encoder import LongTexts, PrecisionRequest, encode_query  # noqa: E402
+from embeddings.load import load_encoder  # noqa: E402
 
 DEFAULT_FOLDER = ROOT.parent / "shared" / "data" / "cranfield"
 SETTINGS: list[tuple[PrecisionRequest, LongTexts]] = [

@@ -28,7 +28,12 @@ sys.path.insert(0, str(ROOT))
 
 import numpy as np  # noqa: E402
 
-from embeddings import ModelInfo, TransformerEncoder, VectorCache, Vectors, load_encoder, resolve_model, vectors_for  # noqa: E402
+from embeddings.cache import VectorCache  # noqa: E402
+from embeddings.encoder import ModelInfo, Vectors  # noqa: E402
+from embeddings.load import load_encoder  # noqa: E402
+from embeddings.resolve import resolve_model  # noqa: E402
+from embeddings.transformer import TransformerEncoder  # noqa: E402
+from embeddings.vectors import vectors_for  # noqa: E402
 
 SHARED = ROOT.parent / "shared" / "data" / "rust-book"
 Candidates = dict[str, Callable[[Sequence[str]], Any]]

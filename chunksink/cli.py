@@ -19,6 +19,7 @@ COMMANDS = {
     "validate": "Check chunks and manifests against the contract.",
     "rebuild": "Build the index from nothing but the chunks.",
     "search": "Search the index.",
+    "cache": "Look after the cache of vectors.",
     "ledger": "Show which sources were read, by what, and how it ended.",
 }
 

@@ -25,6 +25,8 @@ _KNOWN = (
     ("rebuild.errors", "HomeLocked", Exit.LOCKED),
     ("rebuild.errors", "NotVerified", Exit.DRIFT),
     ("embeddings.errors", "CacheBusy", Exit.LOCKED),
+    ("embeddings.errors", "CacheDamaged", Exit.DRIFT),
+    ("embeddings.errors", "EndpointError", Exit.ENGINE),
     ("embeddings.errors", "EmbeddingsError", Exit.USAGE),
     ("sinks.errors", "InvalidFilter", Exit.USAGE),
     ("sinks.errors", "SinkError", Exit.ENGINE),

@@ -92,7 +92,8 @@ class VectorCache:
             if isinstance(exc, CacheForeign) and not holds_rows(cache.path):
                 raise
             if read_only or not salvage:
-                raise CacheDamaged(f"the cache {path} is damaged: open it for writing to salvage it") from exc
+                remedy = "`chunksink cache verify --repair` salvages its sound rows"
+                raise CacheDamaged(f"the cache {path} is damaged; {remedy}") from exc
             cache.salvage(str(exc))
             cache._live()
         return cache

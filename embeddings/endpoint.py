@@ -55,6 +55,8 @@ class EndpointSettings:
     """For one try."""
     deadline_seconds: float = 180.0
     """For one batch with all its tries."""
+    first_deadline_seconds: float = 20.0
+    """For the first question, which tells whether anyone is there."""
 
 
 class EndpointEncoder:
@@ -74,7 +76,7 @@ class EndpointEncoder:
         self._url = settings.url.rstrip("/")
         self._client = client
         self._client_lock = threading.Lock()
-        dimension = settings.dimensions or self._request(["dimension"]).shape[1]
+        dimension = settings.dimensions or self._first_answer().shape[1]
         meaning = {
             "query_prompt": settings.query_prompt,
             "passage_prompt": settings.passage_prompt,
@@ -219,14 +221,17 @@ class EndpointEncoder:
         refused = first_refused | {middle + number: problem for number, problem in second_refused.items()}
         return np.concatenate([first, second]), refused
 
-    def _request(self, parts: list[str], dimension: int | None = None) -> Vectors:
+    def _first_answer(self) -> Vectors:
+        return self._request(["dimension"], seconds=self._settings.first_deadline_seconds)
+
+    def _request(self, parts: list[str], dimension: int | None = None, seconds: float | None = None) -> Vectors:
         """One batch with all its tries."""
         import httpx
 
         body: dict[str, Any] = {"model": self._settings.model, "input": parts, "encoding_format": "float"}
         if self._settings.dimensions:
             body["dimensions"] = self._settings.dimensions
-        backoff = Backoff(self._settings.deadline_seconds)
+        backoff = Backoff(seconds or self._settings.deadline_seconds)
         key = self._key()
         # A lone surrogate has no UTF-8; the endpoint gets the replacement character, as models here do.
         content = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")

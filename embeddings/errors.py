@@ -86,7 +86,7 @@ class CacheTooNew(CacheError):
 
 
 class CacheDamaged(CacheError):
-    """SQLite cannot read the cache; opening it for writing salvages its sound rows."""
+    """SQLite cannot read the cache; `chunksink cache verify --repair` salvages its sound rows."""
 
 
 class CacheBusy(CacheError):

@@ -14,8 +14,9 @@ from __future__ import annotations
 import hashlib
 import os
 import struct
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -35,10 +36,15 @@ LEAST_COSINE = 0.999
 
 _HEAD = struct.Struct("<HBII32s16s")
 _BATCH = 2000
+_LOOKUP_SIZE = 1000
 _MAX_HEADER = 16_000_000
 
-EncoderFor = Callable[[str, Precision], Encoder | None]
-"""An encoder with this fingerprint that computes in this precision, or None where there is none."""
+EncoderFor = Callable[[ModelInfo], Encoder | None]
+"""An encoder with this fingerprint that computes in this precision, or None where there is none. All else that is
+said of the model comes from the file, and only helps to find it."""
+
+Texts = Callable[[], Iterable[tuple[TextHash, str]]]
+"""The chunks of this machine, as often as they are asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +63,14 @@ class Proof:
     """How one model's rows at one precision were proved."""
 
     fingerprint: str
+    model: str
+    """Its name, as the file has it."""
     precision: Precision
     checked: int
     """Rows whose text was encoded again; 0 means that none could be."""
     least_cosine: float | None
+    obstacle: str | None = None
+    """Why none could be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +119,7 @@ def import_cache(
     cache: VectorCache,
     file: Path | str,
     *,
-    texts: Iterable[tuple[TextHash, str]],
+    texts: Texts,
     encoder_for: EncoderFor,
     least_cosine: float = LEAST_COSINE,
 ) -> ImportReport:
@@ -123,7 +133,7 @@ def import_cache(
     try:
         with source.open("rb") as opened:
             header = _checked_header(opened, source)
-            proofs = _prove(opened, header, texts, encoder_for, least_cosine)
+            proofs = _prove(cache, opened, header, texts, encoder_for, least_cosine)
             proved = {(proof.fingerprint, proof.precision) for proof in proofs if proof.checked}
             written, unproved = _take_over(cache, opened, header, proved)
     except OSError as exc:
@@ -235,67 +245,74 @@ def _rows(file: BinaryIO, header: _Header) -> Iterator[Row]:
 
 
 def _prove(
-    file: BinaryIO,
-    header: _Header,
-    texts: Iterable[tuple[TextHash, str]],
-    encoder_for: EncoderFor,
-    least_cosine: float,
+    cache: VectorCache, file: BinaryIO, header: _Header, texts: Texts, encoder_for: EncoderFor, least_cosine: float
 ) -> list[Proof]:
-    samples = _samples(file, header, texts)
-    return [
-        _proof(key.hex(), PRECISIONS[code], chosen, encoder_for, least_cosine)
-        for (key, code), chosen in sorted(samples.items())
-    ]
+    samples = _samples(cache, file, header, texts)
+    wanted = {row.text_hash for sample in samples.values() for row in sample.chosen}
+    text_of = {raw: text for text_hash, text in (texts() if wanted else ()) if (raw := raw_hash(text_hash)) in wanted}
+    return [_proof(sample, text_of, encoder_for, least_cosine) for _, sample in sorted(samples.items())]
 
 
-def _samples(
-    file: BinaryIO, header: _Header, texts: Iterable[tuple[TextHash, str]]
-) -> dict[tuple[bytes, int], list[tuple[str, Row]]]:
-    """For each model and precision up to 16 rows and their texts, spread over the rows that we have texts for."""
-    here = {raw_hash(text_hash): text for text_hash, text in texts}
-    samples: dict[tuple[bytes, int], list[tuple[str, Row]]] = {}
-    step: dict[tuple[bytes, int], int] = {}
-    seen: dict[tuple[bytes, int], int] = {}
-    for row in _rows(file, header):
-        kind = (row.fingerprint, row.precision)
-        chosen = samples.setdefault(kind, [])
-        text = here.get(row.text_hash)
-        if text is None:
-            continue
-        number = seen[kind] = seen.get(kind, -1) + 1
-        if number % step.setdefault(kind, 1):
-            continue
-        chosen.append((text, row))
-        if len(chosen) > SAMPLES * 2:  # keep every other one, and look at half as many from here on
-            del chosen[1::2]
-            step[kind] *= 2
-    return {kind: chosen[:: max(1, len(chosen) // SAMPLES)][:SAMPLES] for kind, chosen in samples.items()}
+class _Sample:
+    """Rows of one model and precision, spread evenly over those that are offered; memory does not grow with them."""
+
+    def __init__(self, info: ModelInfo) -> None:
+        self.info = info
+        self._kept: list[Row] = []
+        self._offered = 0
+        self._step = 1
+
+    def offer(self, row: Row) -> None:
+        if self._offered % self._step == 0:
+            self._kept.append(row)
+            if len(self._kept) > SAMPLES * 2:  # keep every other one, and look at half as many from here on
+                del self._kept[1::2]
+                self._step *= 2
+        self._offered += 1
+
+    @property
+    def chosen(self) -> list[Row]:
+        return self._kept[:: max(1, len(self._kept) // SAMPLES)][:SAMPLES]
 
 
-def _proof(
-    fingerprint: str,
-    precision: Precision,
-    chosen: list[tuple[str, Row]],
-    encoder_for: EncoderFor,
-    least_cosine: float,
-) -> Proof:
-    encoder = encoder_for(fingerprint, precision) if chosen else None
+def _samples(cache: VectorCache, file: BinaryIO, header: _Header, texts: Texts) -> dict[tuple[bytes, int], _Sample]:
+    """For each model and precision up to 16 of the rows that we have texts for."""
+    samples: dict[tuple[bytes, int], _Sample] = {}
+    rows = _rows(file, header)
+    with cache.temporary(raw_hash(text_hash) for text_hash, _ in texts()) as here:
+        while page := list(islice(rows, _LOOKUP_SIZE)):
+            marks = ",".join("?" * len(page))
+            hashes = [row.text_hash for row in page]
+            ours = {raw for (raw,) in cache.read(f"SELECT text_hash FROM {here} WHERE text_hash IN ({marks})", hashes)}
+            for row in page:
+                kind = (row.fingerprint, row.precision)
+                if kind not in samples:
+                    samples[kind] = _Sample(_info(header, row))
+                if row.text_hash in ours:
+                    samples[kind].offer(row)
+    return samples
+
+
+def _proof(sample: _Sample, text_of: Mapping[bytes, str], encoder_for: EncoderFor, least_cosine: float) -> Proof:
+    info, chosen = sample.info, sample.chosen
+    encoder = encoder_for(info) if chosen else None
     if encoder is None:
-        return Proof(fingerprint, precision, 0, None)
-    if encoder.fingerprint != fingerprint or encoder.precision != precision:
-        raise ImportRefused(f"the encoder for {fingerprint} in {precision} is of another model or precision")
-    ours = encoder.encode([text for text, _ in chosen]).astype(np.float64)
-    theirs = [unpack(row.vector).astype(np.float64) for _, row in chosen]
+        obstacle = "the model cannot be used here" if chosen else "none of its texts stands in the chunks here"
+        return Proof(info.fingerprint, info.name, info.precision, 0, None, obstacle)
+    named = f"model {info.name} ({info.fingerprint}) in {info.precision}"
+    if encoder.fingerprint != info.fingerprint or encoder.precision != info.precision:
+        raise ImportRefused(f"the encoder for {named} is of another model or precision")
+    ours = encoder.encode([text_of[row.text_hash] for row in chosen]).astype(np.float64)
+    theirs = [unpack(row.vector).astype(np.float64) for row in chosen]
     if any(len(vector) != encoder.dimension for vector in theirs):
-        raise ImportRefused(f"the file's vectors of model {fingerprint} have another dimension than the model")
-    cosines = [_cosine(our, their) for our, their in zip(ours, theirs, strict=True)]
-    least = min(cosines)
+        raise ImportRefused(f"the file's vectors of {named} have another dimension than the model")
+    least = min(_cosine(our, their) for our, their in zip(ours, theirs, strict=True))
     if not least >= least_cosine:
         raise ImportRefused(
-            f"the file's vectors are not those of model {fingerprint} in {precision}: of {len(chosen)} encoded again, "
+            f"the file's vectors are not those of {named}: of {len(chosen)} encoded again, "
             f"one has cosine {least:.5f}; {least_cosine} is the least"
         )
-    return Proof(fingerprint, precision, len(chosen), least)
+    return Proof(info.fingerprint, info.name, info.precision, len(chosen), least)
 
 
 def _cosine(one: np.ndarray[Any, Any], other: np.ndarray[Any, Any]) -> float:

@@ -39,9 +39,9 @@ class Embedded:
     problem: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class EmbedReport:
-    """What one run has done so far."""
+    """What has been done so far; it grows while a stream is read."""
 
     texts: int = 0
     """Items of the stream that were handed out."""
@@ -54,13 +54,13 @@ class EmbedReport:
     refused: int = 0
     """Distinct texts without a vector; the items say why."""
     over_length: int = 0
-    """Distinct texts longer than the model's maximum, cached ones too (`maintenance.long_texts` lists them)."""
+    """Distinct texts longer than the model's maximum, cached ones too (`stats.lengths` tells)."""
     corrupt: int = 0
     """Cached rows that failed their checksum and were computed again."""
-    corrupt_examples: tuple[str, ...] = ()
+    corrupt_examples: list[str] = field(default_factory=list)
     """The first of their text hashes."""
     encode_seconds: float = 0.0
-    salvaged: tuple[SalvageReport, ...] = ()
+    salvaged: list[SalvageReport] = field(default_factory=list)
     """What became of a cache file that was found damaged during the run."""
 
 
@@ -79,7 +79,7 @@ class VectorStream(Iterator[Embedded]):
 
     @property
     def report(self) -> EmbedReport:
-        return self._run.counts.report()
+        return self._run.report
 
 
 def vectors_for(
@@ -92,44 +92,19 @@ def vectors_for(
     window_chars: int = 16_000_000,
     commit_seconds: float = 2.0,
     progress: Progress | None = None,
+    report: EmbedReport | None = None,
 ) -> VectorStream:
     """Vectors for a stream of (text hash, text), in its order.
 
     `request` says which cached precisions will do; it is the encoder's own unless given. `progress` is called
-    after every batch. A text that the model cannot embed comes back with a `problem`; its siblings are not
-    affected. Anything that concerns all texts (endpoint down, out of memory, disk full) is raised, after what was
-    computed has been committed.
+    after every batch. `report` goes on with the counts of an earlier stream. A text that the model cannot embed
+    comes back with a `problem`; its siblings are not affected. Anything that concerns all texts (endpoint down, out
+    of memory, disk full) is raised, after what was computed has been committed.
     """
     wanted = request or info_of(encoder).requested
-    return VectorStream(_Run(items, encoder, cache, wanted, window, window_chars, min(commit_seconds, 5.0), progress))
-
-
-@dataclass(slots=True)
-class _Counts:
-    texts: int = 0
-    duplicates: int = 0
-    cached: int = 0
-    encoded: int = 0
-    refused: int = 0
-    over_length: int = 0
-    corrupt: int = 0
-    corrupt_examples: list[str] = field(default_factory=list)
-    encode_seconds: float = 0.0
-    salvaged: list[SalvageReport] = field(default_factory=list)
-
-    def report(self) -> EmbedReport:
-        return EmbedReport(
-            texts=self.texts,
-            duplicates=self.duplicates,
-            cached=self.cached,
-            encoded=self.encoded,
-            refused=self.refused,
-            over_length=self.over_length,
-            corrupt=self.corrupt,
-            corrupt_examples=tuple(self.corrupt_examples),
-            encode_seconds=self.encode_seconds,
-            salvaged=tuple(self.salvaged),
-        )
+    seconds = min(commit_seconds, 5.0)
+    report = report if report is not None else EmbedReport()
+    return VectorStream(_Run(items, encoder, cache, wanted, window, window_chars, seconds, progress, report))
 
 
 @dataclass(slots=True)
@@ -156,6 +131,7 @@ class _Run:
         window_chars: int,
         commit_seconds: float,
         progress: Progress | None,
+        report: EmbedReport,
     ) -> None:
         self._source = iter(items)
         self._encoder = encoder
@@ -166,7 +142,7 @@ class _Run:
         self._window_chars = window_chars
         self._commit_seconds = commit_seconds
         self._progress = progress
-        self.counts = _Counts()
+        self.report = report
 
     def items(self) -> Iterator[Embedded]:
         for window in self._windows():
@@ -190,7 +166,7 @@ class _Run:
                     break
             if not items:
                 return
-            self.counts.duplicates += len(items) - len(texts)
+            self.report.duplicates += len(items) - len(texts)
             yield _Window(items, texts, np.empty((len(texts), self._info.dimension), dtype=np.float32))
 
     def _look_up(self, window: _Window) -> tuple[list[bytes], tuple[bytes, ...]]:
@@ -202,10 +178,10 @@ class _Run:
         )
         window.rows[found.positions] = found.vectors
         window.known = {hashes[position]: int(position) for position in found.positions}
-        self.counts.cached += len(window.known)
-        self.counts.corrupt += len(found.corrupt)
-        room = max(0, _EXAMPLES - len(self.counts.corrupt_examples))
-        self.counts.corrupt_examples += [text_hash.hex() for text_hash in found.corrupt[:room]]
+        self.report.cached += len(window.known)
+        self.report.corrupt += len(found.corrupt)
+        room = max(0, _EXAMPLES - len(self.report.corrupt_examples))
+        self.report.corrupt_examples += [text_hash.hex() for text_hash in found.corrupt[:room]]
         self._count_lengths(found.tokens)
         return [text_hash for text_hash in hashes if text_hash not in window.known], found.corrupt
 
@@ -228,9 +204,9 @@ class _Run:
                 if pending.is_due():
                     commit()
                 if self._progress:
-                    self._progress(self.counts.report())
+                    self._progress(self.report)
         finally:
-            self.counts.encode_seconds += time.monotonic() - started
+            self.report.encode_seconds += time.monotonic() - started
             commit()
         if len(window.known) + len(window.problems) != len(window.texts):
             raise WrongVectors(f"the encoder {self._info.name} left texts without a vector")
@@ -259,19 +235,19 @@ class _Run:
                 problem = "the model returned a vector of zeros"
             if problem is not None:
                 window.problems[text_hash] = problem
-                self.counts.refused += 1
+                self.report.refused += 1
                 continue
             row = place[text_hash]
             window.rows[row] = batch.vectors[number]
             window.known[text_hash] = row
             window.fresh.add(text_hash)
             pending.add(text_hash, batch.tokens[number])
-            self.counts.encoded += 1
+            self.report.encoded += 1
         self._count_lengths(batch.tokens)
 
     def _hand_out(self, window: _Window) -> Iterator[Embedded]:
         for text_hash, text in window.items:
-            self.counts.texts += 1
+            self.report.texts += 1
             if text != window.texts[text_hash]:
                 yield Embedded(text_hash, None, False, "this text hash also stands for a different text")
             elif text_hash in window.problems:
@@ -280,11 +256,11 @@ class _Run:
                 row = window.rows[window.known[text_hash]]
                 yield Embedded(text_hash, row, text_hash not in window.fresh)
         if self._progress:
-            self._progress(self.counts.report())
+            self._progress(self.report)
 
     def _count_lengths(self, tokens: Iterable[int]) -> None:
         if self._info.max_length is not None:
-            self.counts.over_length += sum(1 for count in tokens if count > self._info.max_length)
+            self.report.over_length += sum(1 for count in tokens if count > self._info.max_length)
 
     def _mended(self, call: Callable[[], _T]) -> _T:
         """The call's result; if SQLite chokes on the file, once more after its sound rows were salvaged."""
@@ -295,7 +271,7 @@ class _Run:
                 raise
             report = self._cache.salvage(str(exc))
             if report is not None:
-                self.counts.salvaged.append(report)
+                self.report.salvaged.append(report)
             return call()
 
 

@@ -59,6 +59,13 @@ select family, partition, first_offset, source_checksum from (
 """
 
 
+_REPEATED = """
+create temp table repeated as
+select c.text_hash, count(*) as chunks from current u join chunk c using (family, partition)
+where c.source_checksum is u.source_checksum group by c.text_hash having count(distinct c.family) > 1
+"""
+
+
 @dataclass(frozen=True)
 class CurrentFamily:
     """A family that the index must hold, and where its chunks lie."""
@@ -67,6 +74,25 @@ class CurrentFamily:
     partition: str
     chunks: tuple[tuple[Place, str], ...]
     """Each chunk's place and text hash."""
+
+
+@dataclass(frozen=True)
+class CurrentChunk:
+    """A chunk that the index must hold."""
+
+    partition: str
+    chunk_id: str
+    text_hash: str
+
+
+@dataclass(frozen=True)
+class RepeatedTexts:
+    """Texts that stand, letter for letter, in more than one source: how many, and in how many chunks."""
+
+    texts: int
+    chunks: int
+    examples: tuple[tuple[str, ...], ...]
+    """Some of the chunk ids that share a text."""
 
 
 @dataclass(frozen=True)
@@ -94,6 +120,15 @@ class Catalog:
         for key in keys:
             if known.get(key) != sha256_hex(root.manifest_file(key).read_bytes()):
                 self._take_in(root, key)
+        self.decide()
+
+    def missing_partitions(self, root: BusRoot) -> list[str]:
+        """Partitions that were taken in and are not in the bus root now."""
+        known = {key for (key,) in self._db.execute("select key from partition")}
+        return sorted(known - set(root.partition_keys()))
+
+    def decide(self) -> None:
+        """Works out which versions count, from what was taken in."""
         with self._db.atomic():
             self._db.execute("delete from standing")
             self._db.execute(_FILL_STANDING)
@@ -138,6 +173,29 @@ class Catalog:
         for (family, partition), members in groupby(rows, key=lambda row: (row[0], row[1])):
             places = tuple((Place(offset, length), hashed) for _, _, offset, length, hashed in members)
             yield CurrentFamily(family, partition, places)
+
+    def chunks(self) -> Iterator[CurrentChunk]:
+        """The chunks of the current families, in the order in which they lie on disk."""
+        rows = self._db.execute(
+            "select c.partition, c.chunk_id, c.text_hash from current u join chunk c using (family, partition) "
+            "where c.source_checksum is u.source_checksum order by c.partition, c.offset"
+        )
+        return (CurrentChunk(*row) for row in rows)
+
+    def repeated_texts(self, examples: int = 5, ids: int = 5) -> RepeatedTexts:
+        """Texts that more than one current family holds."""
+        self._db.executescript("drop table if exists repeated; " + _REPEATED)
+        texts, chunks = self._db.execute("select count(*), coalesce(sum(chunks), 0) from repeated").fetchone()
+        shared = self._db.execute("select text_hash from repeated order by chunks desc, text_hash limit ?", [examples])
+        return RepeatedTexts(texts, chunks, tuple(self._holders(text_hash, ids) for (text_hash,) in shared.fetchall()))
+
+    def _holders(self, text_hash: str, most: int) -> tuple[str, ...]:
+        rows = self._db.execute(
+            "select c.chunk_id from current u join chunk c using (family, partition) "
+            "where c.text_hash = ? and c.source_checksum is u.source_checksum order by c.partition, c.offset limit ?",
+            [text_hash, most],
+        )
+        return tuple(chunk_id for (chunk_id,) in rows)
 
     def _take_in(self, root: BusRoot, key: str) -> None:
         """All of it or nothing: a partition that was half taken in would pass for one that holds less."""

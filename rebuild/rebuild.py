@@ -87,7 +87,7 @@ class Rebuild:
         generation = Generation(
             id=run,
             created_at=utc_now(),
-            model_name=self._embedder.model,
+            encoder=self._embedder.settings,
             model_fingerprint=self._embedder.info.fingerprint,
             # Short and plain: engines have their own rules for names.
             builds={sink.name: f"{sink.name}-{run.lower()}" for sink in self._sinks},

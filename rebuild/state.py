@@ -9,10 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
+import orjson
 from sqlite_utils import Database, Migrations
 
 from chunkbus.errors import StoreUnreadable
 from chunkbus.store import open_store
+from embeddings.settings import EncoderSettings
 from rebuild.errors import NoGeneration
 
 _migrations = Migrations("chunksink.state")
@@ -26,7 +28,8 @@ def create_home(db: Database) -> None:
 
 @_migrations()
 def create_generations(db: Database) -> None:
-    db.table("generation").create({"id": str, "created_at": str, "model_fingerprint": str, "model_name": str}, pk="id")
+    columns = {"id": str, "created_at": str, "encoder": str, "model_fingerprint": str}
+    db.table("generation").create(columns, pk="id")
     db.table("build").create({"id": str, "generation": str, "sink": str}, pk="id", foreign_keys=["generation"])
     db.table("pointer").create({"live": str, "previous": str})
     db.table("pointer").insert({"live": None, "previous": None})
@@ -34,7 +37,8 @@ def create_generations(db: Database) -> None:
 
 @_migrations()
 def create_catalog(db: Database) -> None:
-    db.table("partition").create({"key": str, "checksum": str, "created_at": str}, pk="key")
+    # A manifest can change, with its tombstones, while the chunks stay the same: both have a digest.
+    db.table("partition").create({"key": str, "manifest": str, "checksum": str, "created_at": str}, pk="key")
     db.table("chunk").create(
         {
             "partition": str,
@@ -56,28 +60,20 @@ def create_catalog(db: Database) -> None:
 
 @_migrations()
 def create_receipts(db: Database) -> None:
-    columns = {"build": str, "family": str, "family_hash": str, "documents": int, "refused": str}
+    columns = {"build": str, "family": str, "family_hash": str, "documents": int, "refused": str, "digest": str}
     db.table("receipt").create(columns, pk=("build", "family"))
-
-
-@_migrations()
-def note_manifests(db: Database) -> None:
-    """A manifest can change, with its tombstones, while the chunks stay the same."""
-    db.table("partition").add_column("manifest", str)
-
-
-@_migrations()
-def note_digests(db: Database) -> None:
-    db.table("receipt").add_column("digest", str)
 
 
 @dataclass(frozen=True)
 class Generation:
-    """The builds that readers see together; `builds` maps a sink's name to its build's id."""
+    """The builds that readers see together; `builds` maps a sink's name to its build's id.
+
+    `encoder` makes the encoder of its vectors again; the fingerprint proves that it is the same.
+    """
 
     id: str
     created_at: str
-    model_name: str
+    encoder: EncoderSettings
     model_fingerprint: str
     builds: dict[str, str]
 
@@ -116,7 +112,7 @@ class State:
             row = {
                 "id": generation.id,
                 "created_at": generation.created_at,
-                "model_name": generation.model_name,
+                "encoder": orjson.dumps(generation.encoder).decode(),
                 "model_fingerprint": generation.model_fingerprint,
             }
             self.db.table("generation").insert(row)
@@ -127,7 +123,7 @@ class State:
     def live(self) -> Generation:
         """The generation that readers see."""
         row = self.db.execute(
-            "select id, created_at, model_name, model_fingerprint from generation join pointer on id = live"
+            "select id, created_at, encoder, model_fingerprint from generation join pointer on id = live"
         ).fetchone()
         if row is None:
             raise NoGeneration(f"no index in {self.path.parent} yet; build one with `chunksink rebuild`")
@@ -146,7 +142,7 @@ class State:
     def surplus_generations(self) -> list[Generation]:
         """Those that are neither live nor previous: older ones, and unfinished ones of runs that died."""
         rows = self.db.execute(
-            "select id, created_at, model_name, model_fingerprint from generation, pointer "
+            "select id, created_at, encoder, model_fingerprint from generation, pointer "
             "where id is not live and id is not previous"
         ).fetchall()
         return [self._generation(row) for row in rows]
@@ -159,6 +155,16 @@ class State:
             self.db.execute("delete from build where generation = ?", [generation.id])
             self.db.execute("delete from generation where id = ?", [generation.id])
 
+    def model_fingerprints(self) -> set[str]:
+        """The models of all builds that are there: live, previous and unfinished."""
+        return {fingerprint for (fingerprint,) in self.db.execute("select model_fingerprint from generation")}
+
+    def encoders(self) -> list[EncoderSettings]:
+        """The encoders of all builds that are there, the newest first."""
+        rows = self.db.execute("select encoder from generation order by created_at desc").fetchall()
+        return [EncoderSettings(**orjson.loads(encoder)) for (encoder,) in rows]
+
     def _generation(self, row: tuple[str, str, str, str]) -> Generation:
-        builds = self.db.execute("select sink, id from build where generation = ?", [row[0]]).fetchall()
-        return Generation(*row, builds=dict(builds))
+        number, created_at, encoder, fingerprint = row
+        builds = self.db.execute("select sink, id from build where generation = ?", [number]).fetchall()
+        return Generation(number, created_at, EncoderSettings(**orjson.loads(encoder)), fingerprint, dict(builds))

@@ -8,7 +8,7 @@ import os
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -21,6 +21,8 @@ class ConfigError(Exception):
 
 
 FolderName = Annotated[str, msgspec.Meta(min_length=1, pattern=r"^[^\x00]*$")]
+Name = Annotated[str, msgspec.Meta(min_length=1)]
+Count = Annotated[int, msgspec.Meta(ge=1)]
 
 
 class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -29,7 +31,15 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     chunks: FolderName = "chunks"
     home: FolderName = ".chunksink"
     require_source_checksum: bool = False
-    model: str = "sentence-transformers/all-MiniLM-L6-v2"
+    model: Name = "sentence-transformers/all-MiniLM-L6-v2"
+    precision: Literal["auto", "float32", "bfloat16"] = "auto"
+    long_texts: Literal["windows", "truncate"] = "windows"
+    max_length: Count | None = None
+    query_prompt: str | None = None
+    passage_prompt: str | None = None
+    endpoint: Name | None = None
+    endpoint_key_variable: Name | None = None
+    endpoint_dimensions: Count | None = None
 
     @property
     def chunks_path(self) -> Path:
@@ -38,6 +48,23 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def home_path(self) -> Path:
         return Path(self.home)
+
+
+# What each setting means, for the documentation; a test sees to it that none is missing.
+MEANINGS = {
+    "chunks": "the bus root: a folder with `canonical/` and `manifest/`",
+    "home": "where chunksink keeps its own records, the cache of vectors and the embedded index",
+    "require_source_checksum": "refuse chunks whose provenance has no `source_checksum`",
+    "model": "a folder, a name on the hub (`owner/name` or `owner/name@revision`), or what the endpoint calls it",
+    "precision": "`auto` computes in bfloat16 where the hardware does; `float32`; `bfloat16`",
+    "long_texts": "texts longer than the model takes: the mean of `windows` over all of it, or `truncate`",
+    "max_length": "lowers the model's maximum, in tokens; for an endpoint it is in characters",
+    "query_prompt": 'put before queries; otherwise the model\'s own; `""` for none',
+    "passage_prompt": "put before chunks; likewise",
+    "endpoint": "address of an OpenAI-compatible endpoint, without `/embeddings`, that computes instead",
+    "endpoint_key_variable": "name of the environment variable that holds its key",
+    "endpoint_dimensions": "asked of models that can shorten their vectors",
+}
 
 
 def load_config(

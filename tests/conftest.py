@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 from tests.engines.servers import ChromaServer, MeilisearchServer, run_chroma, run_meilisearch
 from tools import engines
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
 
 # Before anything imports chromadb or transformers: tests talk to this machine only.
 os.environ.update(ANONYMIZED_TELEMETRY="False", HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false")
+
+# How long an example takes says something about the machine only.
+settings.register_profile("unhurried", deadline=None)
+settings.load_profile("unhurried")
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -1,13 +1,15 @@
 """Markdown that is made from the code; the generated parts of `docs/*.md` call these functions."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import click
+import msgspec
 
 from chunkbus import findings
-from chunksink.cli import COMMANDS, cli
+from chunksink.cli import cli
 from chunksink.exits import MEANINGS as EXIT_MEANINGS
 from producers import errors as producers
+from settings import config
 from sinks.fields import PROJECTION
 
 
@@ -39,15 +41,27 @@ def exits_table() -> str:
     return "\n".join(rows)
 
 
+def settings_table() -> str:
+    rows = ["| setting | default | meaning |", "|---|---|---|"]
+    for field in msgspec.structs.fields(config.Config):
+        default = "" if field.default is None else f"`{field.default}`"
+        rows.append(f"| `{field.name}` | {default} | {_cell(config.MEANINGS[field.name])} |")
+    return "\n".join(rows)
+
+
 def commands_help() -> str:
     parent = click.Context(cli, info_name="chunksink", **cli.context_settings)
-    parts = []
-    for name in COMMANDS:
-        command = cli.get_command(parent, name)
+    return "\n\n".join(_help_below(cli, parent))
+
+
+def _help_below(group: click.Group, parent: click.Context) -> Iterator[str]:
+    for name in group.list_commands(parent):
+        command = group.get_command(parent, name)
         assert command is not None
         context = click.Context(command, info_name=name, parent=parent, max_content_width=100, terminal_width=100)
-        parts.append(f"### chunksink {name}\n\n```text\n{command.get_help(context)}\n```")
-    return "\n\n".join(parts)
+        yield f"### {context.command_path}\n\n```text\n{command.get_help(context)}\n```"
+        if isinstance(command, click.Group):
+            yield from _help_below(command, context)
 
 
 def _cell(text: str) -> str:

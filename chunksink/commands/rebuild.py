@@ -9,15 +9,16 @@ import click
 
 from chunkbus.layout import BusRoot
 from chunkbus.runlog import RunLog
+from chunksink.chunks import validate_chunks
 from chunksink.exits import Exit
 from chunksink.options import chunks_option, config_from, home_option, json_option
-from chunksink.output import counted, print_json
+from chunksink.output import counted, print_json, printable
 from chunksink.progress import progress
 from chunksink.wiring import open_embedder, open_sinks
-from chunksink.workers import worker_processes
 
 if TYPE_CHECKING:
-    from rebuild.embed import EmbedCounts
+    from rebuild.catalog import RepeatedTexts
+    from rebuild.embed import DocumentEmbedder
     from rebuild.rebuild import RebuildReport
 
 
@@ -25,8 +26,13 @@ if TYPE_CHECKING:
 @chunks_option
 @home_option
 @click.option("--model", metavar="NAME", help="Sentence-transformers model: a folder or a name on the hub.")
+@click.option(
+    "--precision",
+    type=click.Choice(["auto", "float32", "bfloat16"]),
+    help="What vectors are computed in; auto takes bfloat16 where the hardware has it.  [default: auto]",
+)
 @json_option
-def command(chunks: str | None, home: str | None, model: str | None, as_json: bool) -> int:
+def command(chunks: str | None, home: str | None, model: str | None, precision: str | None, as_json: bool) -> int:
     """Build the index from nothing but the chunks.
 
     Fills a new generation beside the live one, reads it back to verify it, then shows it to readers in one step.
@@ -38,49 +44,54 @@ def command(chunks: str | None, home: str | None, model: str | None, as_json: bo
       chunksink rebuild
       chunksink rebuild --chunks /data/chunks --home /data/index
     """
-    from rebuild.gate import require_valid
     from rebuild.lock import writing
     from rebuild.rebuild import Rebuild, read_chunks
     from rebuild.state import State
 
-    config = config_from(chunks=chunks, home=home, model=model)
+    config = config_from(chunks=chunks, home=home, model=model, precision=precision)
     started = monotonic()
     root = BusRoot(config.chunks_path).require()
-    size = sum(root.size_of(key) for key in root.partition_keys())
     with ExitStack() as stack:
         run_log = stack.enter_context(RunLog(config.home_path, "rebuild"))
         stack.enter_context(writing(config.home_path))
-        with worker_processes(size, None) as workers, progress("validate", size, "B") as bar:
-            require_valid(
-                root,
-                require_source_checksum=config.require_source_checksum,
-                workers=workers,
-                on_finding=run_log.finding,
-                on_progress=bar.advance,
-            )
+        validate_chunks(root, config, run_log)
         state = stack.enter_context(State(config.home_path))
         catalog = read_chunks(root, state)  # before the model, which takes seconds to load
         sinks = stack.enter_context(open_sinks(config.home_path))
-        embedder = stack.enter_context(open_embedder(config.home_path, config.model))
+        embedder = stack.enter_context(open_embedder(config))
         with progress("rebuild", catalog.counts().chunks, "chunks") as bar:
             report = Rebuild(root, state, catalog, sinks, embedder).run(bar.advance)
-        facts = _facts(run_log.run_id, report, embedder.counts, monotonic() - started)
+        facts = _facts(run_log.run_id, report, embedder, catalog.repeated_texts(), monotonic() - started)
         run_log.finish(**facts)
     if as_json:
         print_json(facts)
     else:
-        _print(report, embedder.counts, facts)
+        _print(report, facts)
     return Exit.REFUSED if facts["status"] == "refused" else Exit.OK
 
 
-def _facts(run_id: str, report: "RebuildReport", embedded: "EmbedCounts", seconds: float) -> dict[str, Any]:
+def _facts(
+    run_id: str, report: "RebuildReport", embedder: "DocumentEmbedder", repeated: "RepeatedTexts", seconds: float
+) -> dict[str, Any]:
+    embedded = embedder.report
     return {
         "run_id": run_id,
         "status": "refused" if any(report.refused.values()) else "ok",
         "generation": report.generation,
         "families": {"added": report.families, "superseded": report.superseded},
         "chunks": {"written": report.chunks},
-        "embeddings": {"computed": embedded.computed, "cached": embedded.cached},
+        "repeated_texts": asdict(repeated),
+        "embeddings": {
+            "model": embedder.info.name,
+            "fingerprint": embedder.info.fingerprint,
+            "precision": embedder.info.precision,
+            "computed": embedded.encoded,
+            "cached": embedded.cached,
+            "refused": embedded.refused,
+            "long_texts": embedded.over_length,
+            "corrupt": embedded.corrupt,
+            "salvaged": [asdict(each) for each in embedded.salvaged],
+        },
         "sinks": {
             sink: {"chunks": report.chunks - len(refused), "refused": [asdict(document) for document in refused]}
             for sink, refused in report.refused.items()
@@ -89,18 +100,35 @@ def _facts(run_id: str, report: "RebuildReport", embedded: "EmbedCounts", second
     }
 
 
-def _print(report: "RebuildReport", embedded: "EmbedCounts", facts: dict[str, Any]) -> None:
+def _print(report: "RebuildReport", facts: dict[str, Any]) -> None:
     click.echo(
         f"built {', '.join(facts['sinks'])}: {counted(report.chunks, 'chunk')} of "
         f"{counted(report.families, 'source')}, verified and live, in {facts['seconds']:.1f} s"
     )
-    click.echo(f"vectors: {embedded.computed:,} computed, {embedded.cached:,} from the cache")
+    _print_vectors(facts["embeddings"])
     if report.superseded:
         click.echo(f"{counted(report.superseded, 'older version')} of sources left out")
-    if embedded.over_length:
-        click.echo(
-            f"{counted(embedded.over_length, 'text')} longer than the model takes at once: windows were averaged"
-        )
+    repeated = facts["repeated_texts"]
+    if repeated["texts"]:
+        example = " and ".join(printable(chunk_id) for chunk_id in repeated["examples"][0][:2])
+        click.echo(f"{counted(repeated['texts'], 'text')} in more than one source, as in {example}")
     for sink, refused in report.refused.items():
         for document in refused:
             click.echo(f"refused by {sink}: {document.id}: {document.reason}", err=True)
+
+
+def _print_vectors(embedded: dict[str, Any]) -> None:
+    click.echo(
+        f"vectors: {embedded['computed']:,} computed in {embedded['precision']}, {embedded['cached']:,} from the cache"
+    )
+    if embedded["long_texts"]:
+        longer = f"{counted(embedded['long_texts'], 'text')} longer than the model takes at once"
+        click.echo(f"{longer}; `chunksink cache long-texts` lists them")
+    if embedded["corrupt"]:
+        click.echo(f"{counted(embedded['corrupt'], 'damaged vector')} in the cache computed again", err=True)
+    for salvaged in embedded["salvaged"]:
+        click.echo(
+            f"the cache was damaged: {counted(salvaged['rows'], 'sound vector')} carried over, "
+            f"the damaged file kept as {salvaged['kept']}",
+            err=True,
+        )

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -29,15 +31,28 @@ def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
         assert text.split(".")[0][:40] in out
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_every_command_has_help_with_an_example(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run([name, "--help"]) == 0
+def commands(group: click.Group = cli, *before: str) -> Iterator[tuple[str, click.Command]]:
+    """Every command that does something, with its full name."""
+    for name in group.list_commands(click.Context(group)):
+        command = group.get_command(click.Context(group), name)
+        assert command is not None
+        if isinstance(command, click.Group):
+            yield from commands(command, *before, name)
+        else:
+            yield " ".join((*before, name)), command
+
+
+@pytest.mark.parametrize(
+    ("name", "command"), list(commands()), ids=lambda value: value if isinstance(value, str) else ""
+)
+def test_every_command_has_help_with_an_example(
+    name: str, command: click.Command, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run([*name.split(), "--help"]) == 0
     out, err = capsys.readouterr()
     assert out.startswith(f"Usage: chunksink {name} ")
-    assert f"chunksink {name}" in out.split("Examples:")[1]
+    assert f"chunksink {name}" in re.split("Examples?:", out)[1]
     assert err == ""
-    command = cli.get_command(click.Context(cli), name)
-    assert command is not None
     assert command.help
     options = [parameter for parameter in command.params if isinstance(parameter, click.Option)]
     assert [option.name for option in options if not option.help] == []

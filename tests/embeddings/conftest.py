@@ -8,8 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from embeddings import TransformerEncoder, VectorCache, load_encoder, resolve_model
+from embeddings.cache import VectorCache
 from embeddings.errors import ModelUnavailable
+from embeddings.load import load_encoder
+from embeddings.resolve import resolve_model
+from embeddings.transformer import TransformerEncoder
 
 WORDS = [
     *("the", "a", "cat", "dog", "sat", "on", "mat", "ran", "far", "away", "query", "passage", ":", ",", "."),

@@ -10,7 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
-from embeddings import Embedded, ModelInfo, Precision, PrecisionRequest, VectorCache, Vectors, vectors_for
+from embeddings.cache import VectorCache
+from embeddings.encoder import ModelInfo, Precision, PrecisionRequest, Vectors
+from embeddings.vectors import Embedded, vectors_for
 
 
 class HashEncoder:

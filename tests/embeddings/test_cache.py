@@ -13,18 +13,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from embeddings import (
-    CacheBusy,
-    CacheForeign,
-    CacheTooNew,
-    CacheUnavailable,
-    VectorCache,
-    VectorRefused,
-    embedding_ref,
-    parse_ref,
-    raw_hash,
-)
-from embeddings.errors import BadReference
+from embeddings.cache import VectorCache
+from embeddings.errors import BadReference, CacheBusy, CacheForeign, CacheTooNew, CacheUnavailable, VectorRefused
+from embeddings.references import embedding_ref, parse_ref, raw_hash
 from tests.embeddings.helpers import HashEncoder, filled, numbered, tamper
 
 

@@ -14,9 +14,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from embeddings import CacheDamaged, Embedded, VectorCache, vectors_for, verify
+from embeddings.cache import VectorCache
+from embeddings.errors import CacheDamaged
+from embeddings.maintenance import verify
 from embeddings.rows import seal
 from embeddings.salvage import sound_rows
+from embeddings.vectors import Embedded, vectors_for
 from tests.embeddings.helpers import HashEncoder, embed, filled, stream, tamper, text_hash
 
 FLIPS = int(os.environ.get("CHUNKSINK_BYTE_FLIPS", "80"))

@@ -3,29 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from embeddings import (
-    BadExport,
-    Encoder,
-    ExchangeError,
-    ImportRefused,
-    Precision,
-    TransformerEncoder,
-    VectorCache,
-    Vectors,
-    embedding_ref,
-    export_cache,
-    gc,
-    import_cache,
-    show,
-    stats,
-    vectors_for,
-)
-from embeddings.exchange import EncoderFor
+from embeddings.cache import VectorCache
+from embeddings.encoder import Encoder, ModelInfo, Vectors
+from embeddings.errors import BadExport, ExchangeError, ImportRefused
+from embeddings.exchange import EncoderFor, export_cache, import_cache
+from embeddings.maintenance import drop, find_surplus
+from embeddings.references import embedding_ref
+from embeddings.stats import lengths, show, stats
+from embeddings.transformer import TransformerEncoder
+from embeddings.vectors import vectors_for
 from tests.embeddings.helpers import HashEncoder, embed, numbered, stream, tamper, text_hash
 
 
@@ -79,18 +71,16 @@ def test_show_gives_the_vector_of_a_reference_or_nothing(cache: VectorCache) -> 
     assert show(cache, ref) is None
 
 
-def test_gc_says_how_much_and_then_drops_that(cache: VectorCache) -> None:
+def test_surplus_is_told_and_then_dropped(cache: VectorCache) -> None:
     live, old = HashEncoder(name="live"), HashEncoder(name="old")
     embed(numbered(3000), live, cache)
     embed(numbered(100), old, cache)
-    keep = hashes(numbered(1000))
-    said = gc(cache, text_hashes=keep, fingerprints=[live.fingerprint], dry_run=True)
+    surplus = find_surplus(cache, text_hashes=hashes(numbered(1000)), fingerprints=[live.fingerprint])
+    assert (surplus.rows, surplus.kept_rows, surplus.vector_bytes) == (2100, 1000, 2100 * 16 * 4)
+    assert surplus.rows_by_model == {live.fingerprint: 2000, old.fingerprint: 100}
     assert stats(cache).rows == 3100
-    done = gc(cache, text_hashes=keep, fingerprints=[live.fingerprint])
-    assert (said.rows, said.vector_bytes, said.rows_by_model) == (done.rows, done.vector_bytes, done.rows_by_model)
-    assert (done.rows, done.kept_rows) == (2100, 1000)
-    assert done.rows_by_model == {live.fingerprint: 2000, old.fingerprint: 100}
-    assert [model.name for model in stats(cache).models] == ["live"]
+    drop(cache, surplus)
+    assert [(model.name, model.rows) for model in stats(cache).models] == [("live", 1000)]
     assert stats(cache).free_bytes == 0
     live.asked.clear()
     embed(numbered(1000), live, cache)
@@ -99,18 +89,28 @@ def test_gc_says_how_much_and_then_drops_that(cache: VectorCache) -> None:
     assert "old" in {model.name for model in stats(cache).models}
 
 
-def test_gc_with_nothing_to_keep(cache: VectorCache) -> None:
-    embed(numbered(10), HashEncoder(), cache)
-    assert gc(cache, text_hashes=[], fingerprints=[]).rows == 10
-    assert gc(cache, text_hashes=[], fingerprints=[]).rows == 0
+def test_without_a_list_of_models_only_texts_decide(cache: VectorCache) -> None:
+    for name in ("one", "other"):
+        embed(numbered(10), HashEncoder(name=name), cache)
+    assert find_surplus(cache, text_hashes=hashes(numbered(4)), fingerprints=None).rows == 12
+    assert find_surplus(cache, text_hashes=hashes(numbered(4)), fingerprints=[]).rows == 20
+    assert find_surplus(cache, text_hashes=[], fingerprints=None).kept_rows == 0
+
+
+def test_lengths_of_texts(cache: VectorCache) -> None:
+    encoder = HashEncoder()
+    cache.put(encoder.info, [b"\1" * 32, b"\2" * 32], encoder.encode(["x", "y"]), [9, 300])
+    asked = [b"\1" * 32, b"\2" * 32, b"\3" * 32]
+    assert lengths(cache, encoder.fingerprint, asked) == {b"\1" * 32: 9, b"\2" * 32: 300}
+    assert lengths(cache, HashEncoder(name="other").fingerprint, asked) == {}
 
 
 # -- export and import -----------------------------------------------------------------------------------------------
 
 
 def only(encoder: Encoder) -> EncoderFor:
-    def encoder_for(fingerprint: str, precision: Precision) -> Encoder | None:
-        return encoder if (fingerprint, precision) == (encoder.fingerprint, encoder.precision) else None
+    def encoder_for(info: ModelInfo) -> Encoder | None:
+        return encoder if (info.fingerprint, info.precision) == (encoder.fingerprint, encoder.precision) else None
 
     return encoder_for
 
@@ -129,7 +129,7 @@ def test_a_cache_travels(cache: VectorCache, tmp_path: Path) -> None:
         report = import_cache(
             other,
             file,
-            texts=stream(numbered(3000)),
+            texts=lambda: stream(numbered(3000)),
             encoder_for=only(encoder),
         )
         assert report.rows == 3000
@@ -167,10 +167,10 @@ def test_a_damaged_export_is_refused_wherever_the_damage_is(cache: VectorCache, 
     for damaged in [*bad, content + b"x", b"", b"SQLite format 3\0" + bytes(1000)]:
         file.write_bytes(damaged)
         with pytest.raises(BadExport):
-            import_cache(other, file, texts=stream(numbered(20)), encoder_for=only(HashEncoder()))
+            import_cache(other, file, texts=lambda: stream(numbered(20)), encoder_for=only(HashEncoder()))
     assert stats(other).rows == 0
     with pytest.raises(ExchangeError):
-        import_cache(other, tmp_path / "none", texts=[], encoder_for=only(HashEncoder()))
+        import_cache(other, tmp_path / "none", texts=list, encoder_for=only(HashEncoder()))
     other.close()
 
 
@@ -185,17 +185,19 @@ def test_vectors_of_another_model_are_refused_before_anything_is_written(cache: 
     file = exported(cache, tmp_path / "export.bin", Impostor(), 100)
     with VectorCache.open(tmp_path / "other.db") as other:
         with pytest.raises(ImportRefused, match=r"0\.999 is the least"):
-            import_cache(other, file, texts=stream(numbered(100)), encoder_for=only(HashEncoder()))
+            import_cache(other, file, texts=lambda: stream(numbered(100)), encoder_for=only(HashEncoder()))
         with pytest.raises(ImportRefused, match="another model or precision"):
-            import_cache(other, file, texts=stream(numbered(100)), encoder_for=lambda *_: HashEncoder(name="unasked"))
+            import_cache(
+                other, file, texts=lambda: stream(numbered(100)), encoder_for=lambda _: HashEncoder(name="unasked")
+            )
         assert stats(other).rows == 0
 
 
 def test_rows_that_nothing_proves_are_left_out(cache: VectorCache, tmp_path: Path) -> None:
     file = exported(cache, tmp_path / "export.bin", HashEncoder(), 10)
     with VectorCache.open(tmp_path / "other.db") as other:
-        for texts, known in ((stream(["unrelated"]), HashEncoder()), (stream(numbered(10)), HashEncoder(name="x"))):
-            report = import_cache(other, file, texts=texts, encoder_for=only(known))
+        for texts, known in ((["unrelated"], HashEncoder()), (numbered(10), HashEncoder(name="x"))):
+            report = import_cache(other, file, texts=partial(stream, texts), encoder_for=only(known))
             assert (report.rows, report.unproved, report.proofs[0].checked) == (0, 10, 0)
 
 
@@ -211,7 +213,7 @@ def test_float32_here_is_not_replaced_by_bfloat16_from_there(cache: VectorCache,
         import_cache(
             other,
             file,
-            texts=stream(numbered(10)),
+            texts=lambda: stream(numbered(10)),
             encoder_for=only(Rounded(precision="bfloat16")),
         )
         assert stats(other).models[0].rows_by_precision == {"float32": 5, "bfloat16": 5}
@@ -228,7 +230,7 @@ def test_the_real_model_proves_its_own_export(
         report = import_cache(
             other,
             tmp_path / "x",
-            texts=stream(texts),
+            texts=lambda: stream(texts),
             encoder_for=only(real_bfloat16),
         )
         assert report.rows == 40
@@ -237,7 +239,7 @@ def test_the_real_model_proves_its_own_export(
         report = import_cache(
             other,
             tmp_path / "x",
-            texts=stream(texts),
+            texts=lambda: stream(texts),
             encoder_for=only(real_float32),
         )
         assert report.unproved == 40

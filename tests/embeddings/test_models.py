@@ -10,26 +10,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from embeddings import (
-    DEFAULT_MODEL,
-    BatchEncoder,
-    EncoderOutOfMemory,
-    ModelUnavailable,
-    ModelUnsupported,
-    QueryEncoder,
-    TransformerEncoder,
-    VectorCache,
-    Vectors,
-    encode_query,
-    load_encoder,
-    long_texts,
-    resolve_model,
-    vectors_for,
-)
+from embeddings.cache import VectorCache
+from embeddings.encoder import BatchEncoder, QueryEncoder, Vectors, encode_query
+from embeddings.errors import EncoderOutOfMemory, ModelUnavailable, ModelUnsupported
+from embeddings.load import load_encoder
 from embeddings.precision import choose_precision, has_bfloat16
+from embeddings.references import raw_hash
+from embeddings.resolve import DEFAULT_MODEL, resolve_model
+from embeddings.stats import lengths
 from embeddings.tokens import Layout, Piece, batches, cut, padded
+from embeddings.transformer import TransformerEncoder
+from embeddings.vectors import vectors_for
 from tests.embeddings.conftest import WORDS
-from tests.embeddings.helpers import stream
+from tests.embeddings.helpers import stream, text_hash
 
 TEXTS = [" ".join(WORDS[number % 7 :: 1 + number % 5][: 1 + number % 20]) for number in range(60)]
 
@@ -94,7 +87,7 @@ def test_long_texts_are_the_mean_of_windows_over_all_of_it(tiny_folder: Path, ca
     run = vectors_for(stream([long, "cat"]), windows, cache)
     list(run)
     assert run.report.over_length == 1
-    assert [tokens for _, tokens in long_texts(cache, windows.fingerprint, 32)] == [77]
+    assert lengths(cache, windows.fingerprint, [raw_hash(text_hash(long))]) == {raw_hash(text_hash(long)): 77}
 
 
 def test_a_megabyte_of_text(tiny_folder: Path) -> None:

@@ -11,14 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from embeddings import VectorCache
+from embeddings.cache import VectorCache
 from tests.embeddings.helpers import HashEncoder, embed, numbered
 
 ROOT = Path(__file__).resolve().parents[2]
 
 WRITER = """
 import sys, time
-from embeddings import VectorCache, vectors_for
+from embeddings.cache import VectorCache
+from embeddings.vectors import vectors_for
 from tests.embeddings.helpers import HashEncoder, stream, numbered
 
 class Slow(HashEncoder):
@@ -36,7 +37,7 @@ with VectorCache.open(sys.argv[1]) as cache:
 
 READER = """
 import sys, time
-from embeddings import VectorCache
+from embeddings.cache import VectorCache
 from tests.embeddings.helpers import HashEncoder, numbered, text_hash
 
 encoder, most, slowest = HashEncoder(), 0, 0.0
@@ -132,7 +133,8 @@ def test_several_writers_take_turns_from_the_first_moment(tmp_path: Path) -> Non
 
 def test_importing_the_package_stays_light() -> None:
     program = (
-        "import sys, embeddings; heavy = {'torch', 'transformers', 'sentence_transformers', 'httpx', 'sqlite_utils', "
+        "import sys, embeddings.settings, embeddings.vectors, embeddings.maintenance, embeddings.exchange; "
+        "heavy = {'torch', 'transformers', 'sentence_transformers', 'httpx', 'sqlite_utils', "
         "'huggingface_hub', 'click', 'tqdm'} & set(sys.modules); assert not heavy, heavy"
     )
     process = start(program)

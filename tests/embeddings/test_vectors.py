@@ -9,17 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from embeddings import (
-    EncodedBatch,
-    EncoderOutOfMemory,
-    EndpointUnavailable,
-    TextRefused,
-    VectorCache,
-    Vectors,
-    WrongVectors,
-    vectors_for,
-)
-from embeddings.vectors import EmbedReport
+from embeddings.cache import VectorCache
+from embeddings.encoder import EncodedBatch, Vectors
+from embeddings.errors import EncoderOutOfMemory, EndpointUnavailable, TextRefused, WrongVectors
+from embeddings.vectors import EmbedReport, vectors_for
 from tests.embeddings.helpers import HashEncoder, embed, numbered, stream, text_hash
 
 

@@ -33,14 +33,22 @@ class Ended:
         return report
 
 
-def chunksink(folder: Path, *arguments: str) -> Ended:
+def command_line(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "chunksink", *arguments]
+
+
+def environment(**more: str) -> dict[str, str]:
+    """This process's, without its own settings."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("CHUNKSINK_")}
+    return inherited | {"HF_HUB_OFFLINE": "1", "PYTHONPATH": str(ROOT)} | more
+
+
+def chunksink(folder: Path, *arguments: str, **variables: str) -> Ended:
     """Runs a command in a folder. Whatever comes out of it: no traceback, and nothing that only a terminal needs."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("CHUNKSINK_")}
-    environment |= {"HF_HUB_OFFLINE": "1", "PYTHONPATH": str(ROOT)}
     done = subprocess.run(
-        [sys.executable, "-m", "chunksink", *arguments],
+        command_line(*arguments),
         cwd=folder,
-        env=environment,
+        env=environment(**variables),
         capture_output=True,
         timeout=300,
         check=False,

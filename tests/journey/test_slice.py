@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from embeddings.resolve import DEFAULT_MODEL
 from tests.journey.support import Ended, chunksink, document, write
 
 LENDING = document(
@@ -53,7 +54,10 @@ def test_the_rebuild_says_what_it_did(rebuilt: Ended) -> None:
     assert report["status"] == "ok"
     assert report["families"] == {"added": 3, "superseded": 0}
     assert report["chunks"] == {"written": 4}
-    assert report["embeddings"] == {"computed": 4, "cached": 0}
+    embedded = report["embeddings"]
+    assert (embedded["model"], embedded["computed"], embedded["cached"]) == (DEFAULT_MODEL, 4, 0)
+    assert (embedded["refused"], embedded["long_texts"], embedded["corrupt"], embedded["salvaged"]) == (0, 0, 0, [])
+    assert report["repeated_texts"] == {"texts": 0, "chunks": 0, "examples": []}
     assert report["sinks"] == {name: {"chunks": 4, "refused": []} for name in ("fts", "chroma")}
     assert report["seconds"] > 0
 
@@ -115,7 +119,7 @@ def test_an_edit_is_there_after_the_next_rebuild_and_only_it_is_computed(folder:
     assert (ended.code, ended.err) == (0, "")
     built, vectors, superseded = ended.out.splitlines()
     assert re.fullmatch(r"built fts, chroma: 4 chunks of 3 sources, verified and live, in \d+\.\d s", built)
-    assert vectors == "vectors: 1 computed, 3 from the cache"
+    assert re.fullmatch(r"vectors: 1 computed in (bfloat16|float32), 3 from the cache", vectors)
     assert superseded == "1 older version of sources left out"
     assert sources(chunksink(folder, "search", "honey", "--mode", "keyword", "--json")) == []
     assert sources(chunksink(folder, "search", "garden", "--mode", "keyword", "--json")) == ["bees.md"]

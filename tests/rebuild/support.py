@@ -13,10 +13,12 @@ from chunkbus.chunk import Record, new_chunk
 from chunkbus.layout import BusRoot
 from chunkbus.manifest import ManifestProducer, Tombstone
 from chunkbus.writer import PartitionWriter
-from embeddings import Vectors
 from embeddings.cache import VectorCache
+from embeddings.encoder import Vectors
+from embeddings.settings import EncoderSettings
+from embeddings.vectors import EmbedReport
 from rebuild.catalog import Catalog
-from rebuild.embed import DocumentEmbedder, EmbedCounts
+from rebuild.embed import DocumentEmbedder
 from rebuild.rebuild import Rebuild, RebuildReport, read_chunks
 from rebuild.state import Generation, State
 from sinks.document import Document
@@ -119,17 +121,17 @@ class Home:
         self.root = root
         self.makers = makers
         self.encoder = HashEncoder(dimension=8)
-        self.embedded = EmbedCounts()
+        self.embedded = EmbedReport()
 
     def rebuild(self, *, wrap: Callable[[Sink], Sink] = lambda sink: sink) -> RebuildReport:
         sinks = [wrap(maker(self.folder)) for maker in self.makers]
         with State(self.folder) as state, VectorCache.open(self.folder / "vectors.db") as cache:
-            embedder = DocumentEmbedder("hash", self.encoder, cache)
+            embedder = DocumentEmbedder(EncoderSettings("hash"), self.encoder, cache)
             try:
                 catalog = read_chunks(self.root, state)
                 return Rebuild(self.root, state, catalog, sinks, embedder).run(lambda _amount: None)
             finally:
-                self.embedded = embedder.counts
+                self.embedded = embedder.report
                 for sink in sinks:
                     sink.close()
 

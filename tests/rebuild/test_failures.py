@@ -11,7 +11,7 @@ import pytest
 
 from chunkbus.errors import PartitionChanged
 from chunkbus.layout import BusRoot
-from embeddings import Vectors
+from embeddings.encoder import Vectors
 from embeddings.errors import EmbeddingsError
 from rebuild import fill
 from sinks.errors import SinkError, Unreachable

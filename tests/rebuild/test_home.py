@@ -92,7 +92,7 @@ def test_a_lost_state_is_made_again_from_the_chunks(root: BusRoot, embedded_home
         embedded_home.live()
     embedded_home.rebuild()
     assert embedded_home.contents() == {"fts": projected(records), "chroma": projected(records)}
-    assert embedded_home.embedded.computed == 0
+    assert embedded_home.embedded.encoded == 0
 
 
 @pytest.mark.parametrize("command", ["rebuild", "search"])

@@ -32,7 +32,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Home:
 def loads(monkeypatch: pytest.MonkeyPatch) -> HashEncoder:
     """The model that made the index, in place of one that takes seconds to load."""
     encoder = HashEncoder(dimension=8)
-    monkeypatch.setattr(load, "load_encoder", lambda _name: encoder)
+    monkeypatch.setattr(load, "load_encoder", lambda _name, **_settings: encoder)
     return encoder
 
 
@@ -77,7 +77,7 @@ def test_another_model_under_the_same_name_is_not_asked(
 ) -> None:
     """Its vectors would be compared with those of a model that it is not."""
     other = HashEncoder(dimension=8, name="retrained")
-    monkeypatch.setattr(load, "load_encoder", lambda _name: other)
+    monkeypatch.setattr(load, "load_encoder", lambda _name, **_settings: other)
     code, report = answer(capsys, built.folder, "boat")
     assert (code, sources(report)) == (Exit.ENGINE, ["docs/b.md"])
     assert "is not the model any more" in str(report["unavailable"])

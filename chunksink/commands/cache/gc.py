@@ -1,0 +1,103 @@
+"""`chunksink cache gc`: vectors that no current chunk refers to."""
+
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from chunkbus.layout import BusRoot
+from chunkbus.runlog import RunLog
+from chunksink.chunks import validate_chunks
+from chunksink.errors import Refusal
+from chunksink.exits import Exit
+from chunksink.options import chunks_option, config_from, home_option, json_option
+from chunksink.output import counted, print_json, sized
+from chunksink.progress import progress
+from chunksink.wiring import existing_cache
+
+if TYPE_CHECKING:
+    from embeddings.maintenance import Surplus
+
+
+@click.command("gc")
+@chunks_option
+@home_option
+@click.option("--dry-run", is_flag=True, help="Only say how much would go.")
+@json_option
+def gc_command(chunks: str | None, home: str | None, dry_run: bool, as_json: bool) -> None:
+    """Drop the vectors that no current chunk refers to, after saying how much that is.
+
+    Kept are the texts of all current chunks, under the models of the live, the previous and any unfinished build.
+    While a partition that the index was made from is missing or breaks the contract, nothing is dropped.
+
+    \b
+    Examples:
+      chunksink cache gc --dry-run
+      chunksink cache gc
+    """
+    from embeddings.maintenance import drop, find_surplus
+    from rebuild.catalog import Catalog
+    from rebuild.lock import writing
+    from rebuild.rebuild import read_chunks
+    from rebuild.state import State
+
+    config = config_from(chunks=chunks, home=home)
+    root = BusRoot(config.chunks_path).require()
+    with ExitStack() as stack:
+        cache = stack.enter_context(existing_cache(config, read_only=False))
+        run_log = stack.enter_context(RunLog(config.home_path, "cache gc"))
+        stack.enter_context(writing(config.home_path))
+        validate_chunks(root, config, run_log)
+        state = stack.enter_context(State(config.home_path))
+        _refuse_missing(Catalog(state).missing_partitions(root), root)
+        catalog = read_chunks(root, state)
+        with progress("look", None, "vectors") as bar:
+            surplus = find_surplus(
+                cache,
+                text_hashes=(chunk.text_hash for chunk in catalog.chunks()),
+                fingerprints=state.model_fingerprints() or None,  # nothing is known of models: texts alone decide
+                progress=bar.advance,
+            )
+        facts = {
+            "rows": surplus.rows,
+            "vector_bytes": surplus.vector_bytes,
+            "rows_by_model": surplus.rows_by_model,
+            "kept_rows": surplus.kept_rows,
+            "dry_run": dry_run,
+        }
+        if not as_json:
+            _print(surplus, dry_run)
+        if surplus.rows and not dry_run:
+            _refuse_all(surplus, root, cache.path)
+            drop(cache, surplus)
+        run_log.finish("ok", **facts)
+    if as_json:
+        print_json(facts)
+
+
+def _refuse_missing(missing: list[str], root: BusRoot) -> None:
+    if missing:
+        names = ", ".join(missing[:3]) + (", ..." if len(missing) > 3 else "")
+        raise Refusal(
+            f"{counted(len(missing), 'partition')} that the index was made from is not in {root.path}: {names}. "
+            "Bring it back, or rebuild without it first",
+            Exit.INVALID_INPUT,
+        )
+
+
+def _refuse_all(surplus: "Surplus", root: BusRoot, file: Path) -> None:
+    if not surplus.kept_rows:
+        raise Refusal(
+            f"no chunk in {root.path} uses any cached vector, so that all {surplus.rows:,} would go; is it the right "
+            f"folder? To drop them all, delete {file}",
+            Exit.USAGE,
+        )
+
+
+def _print(surplus: "Surplus", dry_run: bool) -> None:
+    verb = "would drop" if dry_run else "dropping"
+    of_all = f"{counted(surplus.rows, 'vector')} of {surplus.rows + surplus.kept_rows:,}"
+    click.echo(f"{verb} {of_all}, {sized(surplus.vector_bytes)}")
+    for fingerprint, rows in surplus.rows_by_model.items():
+        click.echo(f"  {rows:>10,}  of model {fingerprint}")

@@ -1,0 +1,78 @@
+"""Everything that says which encoder is wanted, and the encoder made of it.
+
+A build keeps the settings of its encoder, so that queries are encoded as its texts were, whatever is configured now.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from embeddings.encoder import Encoder, LongTexts, PrecisionRequest, info_of
+from embeddings.errors import ModelUnsupported
+from embeddings.resolve import DEFAULT_MODEL
+
+
+@dataclass(frozen=True, slots=True)
+class EncoderSettings:
+    """A model on this machine, or one behind an OpenAI-compatible endpoint. `None` leaves a thing to the model."""
+
+    model: str = DEFAULT_MODEL
+    precision: PrecisionRequest = "auto"
+    long_texts: LongTexts = "windows"
+    max_length: int | None = None
+    """In tokens; in characters for an endpoint."""
+    query_prompt: str | None = None
+    passage_prompt: str | None = None
+    endpoint: str | None = None
+    """Its address up to and without `/embeddings`."""
+    endpoint_key_variable: str | None = None
+    """Name of the environment variable that holds its key."""
+    endpoint_dimensions: int | None = None
+
+
+def open_encoder(settings: EncoderSettings, *, network: bool = True) -> Encoder:
+    """The encoder that these settings ask for; `network` says whether the hub may be asked for a model."""
+    if settings.endpoint is not None:
+        return _behind_endpoint(settings, settings.endpoint)
+    from embeddings.load import load_encoder
+
+    return load_encoder(
+        settings.model,
+        precision=settings.precision,
+        long_texts=settings.long_texts,
+        query_prompt=settings.query_prompt,
+        passage_prompt=settings.passage_prompt,
+        max_length=settings.max_length,
+        network=network,
+    )
+
+
+def settled(settings: EncoderSettings, encoder: Encoder) -> EncoderSettings:
+    """The settings that make this very encoder again: the precision it took, its folder from the root."""
+    folder = Path(settings.model).expanduser()
+    is_folder = settings.endpoint is None and folder.is_dir()
+    return replace(
+        settings,
+        model=str(folder.resolve()) if is_folder else settings.model,
+        precision=info_of(encoder).precision,
+    )
+
+
+def _behind_endpoint(settings: EncoderSettings, url: str) -> Encoder:
+    from embeddings.endpoint import EndpointEncoder, EndpointSettings
+
+    if settings.precision == "bfloat16":
+        raise ModelUnsupported("an endpoint decides its precision itself; leave the precision at auto")
+    return EndpointEncoder(
+        EndpointSettings(
+            url,
+            settings.model,
+            key_variable=settings.endpoint_key_variable,
+            dimensions=settings.endpoint_dimensions,
+            max_chars=settings.max_length,
+            long_texts=settings.long_texts,
+            query_prompt=settings.query_prompt or "",
+            passage_prompt=settings.passage_prompt or "",
+        )
+    )

@@ -1,0 +1,94 @@
+"""A real HTTP server on loopback that speaks as OpenAI's embedding endpoint does, and can be told to misbehave."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from tests.embeddings.helpers import HashEncoder
+
+KEY = "canary-key-2f9c1e7d"
+Answer = tuple[int, dict[str, str], bytes]
+
+
+class Server:
+    """An endpoint that computes what `HashEncoder` does, unless told otherwise."""
+
+    def __init__(self) -> None:
+        self.url = ""
+        self.requests: list[dict[str, Any]] = []
+        self.keys: list[str | None] = []
+        self.dimension = 16
+        self.next: list[Callable[[dict[str, Any]], Answer | None]] = []
+        """What the next requests are answered; None leaves without an answer."""
+        self.refuse = "refuse"
+        self._lock = threading.Lock()
+
+    def answer(self, body: dict[str, Any], key: str | None) -> Answer | None:
+        with self._lock:
+            self.requests.append(body)
+            self.keys.append(key)
+            special = self.next.pop(0) if self.next else None
+        if special:
+            return special(body)
+        if any(self.refuse in text for text in body["input"]):
+            return 400, {}, f"input is not acceptable for {key}".encode()
+        return good(body, self.dimension)
+
+
+def good(body: dict[str, Any], dimension: int = 16) -> Answer:
+    encoder = HashEncoder(dimension=body.get("dimensions", dimension))
+    data = [
+        {"object": "embedding", "index": number, "embedding": encoder.vector(text).tolist()}
+        for number, text in enumerate(body["input"])
+    ]
+    return 200, {}, json.dumps({"object": "list", "data": data[::-1], "model": body["model"]}).encode()
+
+
+def status(code: int, **headers: str) -> Callable[[dict[str, Any]], Answer]:
+    return lambda body: (code, {name.replace("_", "-"): value for name, value in headers.items()}, b"no")
+
+
+@contextmanager
+def serve() -> Iterator[Server]:
+    served = Server()
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+            if self.path != "/v1/embeddings":
+                answer: Answer | None = (404, {}, b"no such path")
+            else:
+                answer = served.answer(body, self.headers.get("authorization"))
+            if answer is None:
+                self.connection.shutdown(socket.SHUT_RDWR)
+                self.close_connection = True
+                return
+            code, headers, content = answer
+            self.send_response(code)
+            for name, value in headers.items():
+                self.send_header(name, value)
+            self.send_header("content-length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    http.daemon_threads = True
+    thread = threading.Thread(target=http.serve_forever, daemon=True)
+    thread.start()
+    served.url = f"http://127.0.0.1:{http.server_address[1]}/v1"
+    try:
+        yield served
+    finally:
+        http.shutdown()
+        http.server_close()

@@ -1,0 +1,151 @@
+"""The cache of vectors seen from the command line, with the real model, a real kill and a real endpoint."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from chunksink.exits import Exit
+from embeddings.cache import VectorCache
+from embeddings.precision import choose_precision
+from embeddings.references import embedding_ref, raw_hash
+from embeddings.stats import lengths
+from rebuild.state import State
+from tests.embeddings.endpoint import KEY, serve
+from tests.embeddings.helpers import tamper
+from tests.journey.support import chunksink, command_line, document, environment, write
+
+LONG = document("long.md", "The lighthouse keeper writes every evening into the log. " * 60)
+SHORT = document("short.md", "Pump the bilge at dawn.", "Oil the lamp at dusk.")
+TWIN = document("twin.md", "Oil the lamp at dusk.")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    write(tmp_path / "chunks", "logs", LONG, SHORT, TWIN)
+    return tmp_path
+
+
+def vectors(folder: Path) -> VectorCache:
+    return VectorCache.open(folder / ".chunksink" / "vectors.db", read_only=True)
+
+
+def test_nothing_is_cut_silently_and_repeats_are_counted(folder: Path) -> None:
+    ended = chunksink(folder, "rebuild")
+    assert ended.code == Exit.OK
+    assert "1 text longer than the model takes at once; `chunksink cache long-texts` lists them" in ended.out
+    assert f"1 text in more than one source, as in {SHORT[1]['chunk_id']} and {TWIN[0]['chunk_id']}" in ended.out
+    report = chunksink(folder, "rebuild", "--json").json
+    assert report["embeddings"]["long_texts"] == 1
+    assert report["repeated_texts"] == {
+        "texts": 1,
+        "chunks": 2,
+        "examples": [[SHORT[1]["chunk_id"], TWIN[0]["chunk_id"]]],
+    }
+    listed = chunksink(folder, "cache", "long-texts", "--json").json
+    assert [chunk["chunk_id"] for chunk in listed["chunks"]] == [LONG[0]["chunk_id"]]
+    assert listed["chunks"][0]["length"] > listed["max_length"] == 256
+
+
+def test_a_damaged_vector_is_computed_again_and_told(folder: Path) -> None:
+    chunksink(folder, "rebuild")
+    tamper(folder / ".chunksink" / "vectors.db", "UPDATE vector SET vector = zeroblob(1536) WHERE id = 2")
+    ended = chunksink(folder, "rebuild")
+    assert ended.code == Exit.OK
+    assert "1 computed" in ended.out
+    assert "1 damaged vector in the cache computed again" in ended.err
+    assert chunksink(folder, "cache", "verify").code == Exit.OK
+
+
+def test_what_auto_took_is_fixed_for_the_build(folder: Path) -> None:
+    report = chunksink(folder, "rebuild", "--json").json
+    taken = choose_precision("auto", "cpu")
+    assert report["embeddings"]["precision"] == taken
+    with State.existing(folder / ".chunksink") as state:
+        assert state.live().encoder.precision == taken
+    ref = embedding_ref(report["embeddings"]["fingerprint"], SHORT[0]["hashes"]["text_hash"])
+    assert chunksink(folder, "cache", "show", str(ref), "--json").json["precision"] == taken
+    # Asked for float32, a bfloat16 vector will not do; a float32 one does for everything.
+    again = chunksink(folder, "rebuild", "--precision", "float32", "--json").json["embeddings"]
+    assert (again["computed"], again["cached"]) == ((3, 0) if taken == "bfloat16" else (0, 3))
+    for precision in ("auto", "bfloat16"):
+        after = chunksink(folder, "rebuild", "--precision", precision, "--json").json["embeddings"]
+        assert (after["computed"], after["cached"], after["precision"] in (taken, precision)) == (0, 3, True)
+
+
+def test_queries_use_the_model_of_the_index_whatever_is_configured(folder: Path) -> None:
+    chunksink(folder, "rebuild")
+    found = chunksink(folder, "search", "maritime lantern", "--json", CHUNKSINK_MODEL="no/such-model")
+    assert found.code == Exit.OK
+    assert found.json["unavailable"] == {}
+    wrong = chunksink(folder, "rebuild", CHUNKSINK_MODEL="no/such-model")
+    assert wrong.code == Exit.USAGE
+    assert "pip install" in wrong.err or "package" in wrong.err
+
+
+def test_a_kill_during_encoding_loses_only_what_was_not_committed(tmp_path: Path) -> None:
+    """The process is killed as soon as it has committed something; the next computes exactly the rest."""
+    texts = [f"Entry {number}: the wind turned, the glass fell, and we reefed the main." * 3 for number in range(600)]
+    write(tmp_path / "chunks", "log", document("log.md", *texts))
+    file = tmp_path / ".chunksink" / "vectors.db"
+    process = subprocess.Popen(
+        command_line("rebuild"),
+        cwd=tmp_path,
+        env=environment(),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    until = time.monotonic() + 120
+    while process.poll() is None and time.monotonic() < until:
+        if file.exists() and count(tmp_path):
+            break
+        time.sleep(0.05)
+    assert process.poll() is None, "it was to be killed in the middle"
+    process.kill()
+    process.wait()
+    committed = count(tmp_path)
+    assert 0 < committed < len(texts)
+    after = chunksink(tmp_path, "rebuild", "--json")
+    assert after.code == Exit.OK
+    embedded = after.json["embeddings"]
+    assert (embedded["cached"], embedded["computed"]) == (committed, len(texts) - committed)
+    assert count(tmp_path) == len(texts)
+
+
+def count(folder: Path) -> int:
+    with vectors(folder) as cache:
+        rows: int = cache.read("SELECT count(*) FROM vector")[0][0]
+        return rows
+
+
+def test_an_endpoint_computes_instead_and_its_key_stays_secret(folder: Path) -> None:
+    with serve() as server:
+        settings = {
+            "CHUNKSINK_ENDPOINT": server.url,
+            "CHUNKSINK_MODEL": "hash-model",
+            "CHUNKSINK_ENDPOINT_KEY_VARIABLE": "CANARY",
+            "CHUNKSINK_MAX_LENGTH": "1000",
+            "CANARY": KEY,
+        }
+        rebuilt = chunksink(folder, "rebuild", "--json", **settings)
+        assert (rebuilt.code, rebuilt.json["embeddings"]["computed"]) == (Exit.OK, 3)
+        assert rebuilt.json["embeddings"]["long_texts"] == 1
+        with vectors(folder) as cache:
+            text_hash = raw_hash(LONG[0]["hashes"]["text_hash"])
+            length = lengths(cache, rebuilt.json["embeddings"]["fingerprint"], [text_hash])[text_hash]
+        assert length == len(LONG[0]["text"])
+        assert set(server.keys) == {f"Bearer {KEY}"}
+        asked = len(server.requests)
+        # The index knows its endpoint; only the key must be there.
+        found = chunksink(folder, "search", "Oil the lamp at dusk.", "--json", CANARY=KEY)
+        assert (found.code, found.json["hits"][0]["ranks"]["semantic"]) == (Exit.OK, 1)
+        assert len(server.requests) > asked
+        keyless = chunksink(folder, "search", "Oil the lamp", "--json")
+        assert keyless.code == Exit.ENGINE
+        assert "CANARY holds no key" in str(keyless.json["unavailable"])
+    assert KEY not in "".join(each.out + each.err for each in (rebuilt, found, keyless))
+    for file in folder.rglob("*"):
+        assert not file.is_file() or KEY.encode() not in file.read_bytes(), file
