@@ -21,12 +21,15 @@ from chunkbus.reader import Place, open_partition, read_lines
 from rebuild.state import State
 
 # `standing`: a family in one partition, in its last source_checksum there, with its rank.
-# `current`: the standing that counts, of each family that is not retired.
+# `current`: the standing that counts, of each family that is not retired; `current_chunk`: its chunks.
 _TABLES = """
 create temp table if not exists standing (
     family text, partition text, parent_id text, source_checksum text, first_offset int, rank text,
     primary key (family, partition)) without rowid;
 create temp table if not exists current (family text primary key, partition text, first_offset int, source_checksum);
+create temp view if not exists current_chunk as
+    select c.*, u.first_offset from temp.current u join main.chunk c using (family, partition)
+    where c.source_checksum is u.source_checksum;
 """
 
 _FILL_STANDING = """
@@ -59,10 +62,10 @@ select family, partition, first_offset, source_checksum from (
 """
 
 
+# The chunks of the least and of the greatest family stand for all; family keys are 64 digits long.
 _REPEATED = """
-create temp table repeated as
-select c.text_hash, count(*) as chunks from current u join chunk c using (family, partition)
-where c.source_checksum is u.source_checksum group by c.text_hash having count(distinct c.family) > 1
+select count(*) as chunks, substr(min(family || chunk_id), 65) as one, substr(max(family || chunk_id), 65) as other
+from current_chunk group by text_hash having min(family) <> max(family)
 """
 
 
@@ -91,8 +94,8 @@ class RepeatedTexts:
 
     texts: int
     chunks: int
-    examples: tuple[tuple[str, ...], ...]
-    """Some of the chunk ids that share a text."""
+    examples: tuple[tuple[str, str], ...]
+    """Pairs of chunk ids of two sources that share a text, of those that stand most often."""
 
 
 @dataclass(frozen=True)
@@ -138,10 +141,7 @@ class Catalog:
     def counts(self) -> CatalogCounts:
         one = self._db.execute
         families = one("select count(*) from current").fetchone()[0]
-        chunks = one(
-            "select count(*) from chunk c join current u using (family, partition) "
-            "where c.source_checksum is u.source_checksum"
-        ).fetchone()[0]
+        chunks = one("select count(*) from current_chunk").fetchone()[0]
         versions = one(
             "select count(*) from (select distinct family, partition, source_checksum from chunk "
             "where family in (select family from current))"
@@ -150,15 +150,12 @@ class Catalog:
 
     def duplicate_ids(self, limit: int = 20) -> list[tuple[str, str, str]]:
         """Chunk ids that two current families claim: (chunk_id, place, other place)."""
-        place = (
-            "'document ' || substr(c.document_id, 1, 120) || ' in partition ' || c.partition || ' at byte ' || c.offset"
-        )
+        place = "'document ' || substr(document_id, 1, 120) || ' in partition ' || partition || ' at byte ' || offset"
         return [
             (row[0], row[1], row[2])
             for row in self._db.execute(
-                f"select c.chunk_id, min({place}), max({place}) "
-                "from chunk c join current u using (family, partition) where c.source_checksum is u.source_checksum "
-                "group by c.chunk_id having count(distinct c.family) > 1 limit ?",
+                f"select chunk_id, min({place}), max({place}) from current_chunk "
+                "group by chunk_id having min(family) <> max(family) limit ?",
                 [limit],
             )
         ]
@@ -166,9 +163,8 @@ class Catalog:
     def families(self) -> Iterator[CurrentFamily]:
         """What the index must hold, in the order in which it lies on disk."""
         rows = self._db.execute(
-            "select u.family, u.partition, c.offset, c.length, c.text_hash "
-            "from current u join chunk c using (family, partition) where c.source_checksum is u.source_checksum "
-            "order by u.partition, u.first_offset, u.family, c.offset"
+            "select family, partition, offset, length, text_hash from current_chunk "
+            "order by partition, first_offset, family, offset"
         )
         for (family, partition), members in groupby(rows, key=lambda row: (row[0], row[1])):
             places = tuple((Place(offset, length), hashed) for _, _, offset, length, hashed in members)
@@ -176,26 +172,15 @@ class Catalog:
 
     def chunks(self) -> Iterator[CurrentChunk]:
         """The chunks of the current families, in the order in which they lie on disk."""
-        rows = self._db.execute(
-            "select c.partition, c.chunk_id, c.text_hash from current u join chunk c using (family, partition) "
-            "where c.source_checksum is u.source_checksum order by c.partition, c.offset"
-        )
+        rows = self._db.execute("select partition, chunk_id, text_hash from current_chunk order by partition, offset")
         return (CurrentChunk(*row) for row in rows)
 
-    def repeated_texts(self, examples: int = 5, ids: int = 5) -> RepeatedTexts:
+    def repeated_texts(self, examples: int = 5) -> RepeatedTexts:
         """Texts that more than one current family holds."""
-        self._db.executescript("drop table if exists repeated; " + _REPEATED)
-        texts, chunks = self._db.execute("select count(*), coalesce(sum(chunks), 0) from repeated").fetchone()
-        shared = self._db.execute("select text_hash from repeated order by chunks desc, text_hash limit ?", [examples])
-        return RepeatedTexts(texts, chunks, tuple(self._holders(text_hash, ids) for (text_hash,) in shared.fetchall()))
-
-    def _holders(self, text_hash: str, most: int) -> tuple[str, ...]:
-        rows = self._db.execute(
-            "select c.chunk_id from current u join chunk c using (family, partition) "
-            "where c.text_hash = ? and c.source_checksum is u.source_checksum order by c.partition, c.offset limit ?",
-            [text_hash, most],
-        )
-        return tuple(chunk_id for (chunk_id,) in rows)
+        count = f"select count(*), coalesce(sum(chunks), 0) from ({_REPEATED})"
+        texts, chunks = self._db.execute(count).fetchone()
+        pairs = self._db.execute(f"select one, other from ({_REPEATED}) order by chunks desc, one limit ?", [examples])
+        return RepeatedTexts(texts, chunks, tuple(pairs.fetchall()))
 
     def _take_in(self, root: BusRoot, key: str) -> None:
         """All of it or nothing: a partition that was half taken in would pass for one that holds less."""

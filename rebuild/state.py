@@ -56,6 +56,8 @@ def create_catalog(db: Database) -> None:
     )
     db.table("chunk").create_index(["family", "partition"])
     db.table("tombstone").create({"partition": str, "parent_id": str, "document_id": str, "at": str})
+    db.table("tombstone").create_index(["parent_id"])
+    db.table("tombstone").create_index(["document_id"])
 
 
 @_migrations()
@@ -158,11 +160,6 @@ class State:
     def model_fingerprints(self) -> set[str]:
         """The models of all builds that are there: live, previous and unfinished."""
         return {fingerprint for (fingerprint,) in self.db.execute("select model_fingerprint from generation")}
-
-    def encoders(self) -> list[EncoderSettings]:
-        """The encoders of all builds that are there, the newest first."""
-        rows = self.db.execute("select encoder from generation order by created_at desc").fetchall()
-        return [EncoderSettings(**orjson.loads(encoder)) for (encoder,) in rows]
 
     def _generation(self, row: tuple[str, str, str, str]) -> Generation:
         number, created_at, encoder, fingerprint = row

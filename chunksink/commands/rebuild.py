@@ -110,7 +110,7 @@ def _print(report: "RebuildReport", facts: dict[str, Any]) -> None:
         click.echo(f"{counted(report.superseded, 'older version')} of sources left out")
     repeated = facts["repeated_texts"]
     if repeated["texts"]:
-        example = " and ".join(printable(chunk_id) for chunk_id in repeated["examples"][0][:2])
+        example = " and ".join(printable(chunk_id) for chunk_id in repeated["examples"][0])
         click.echo(f"{counted(repeated['texts'], 'text')} in more than one source, as in {example}")
     for sink, refused in report.refused.items():
         for document in refused:

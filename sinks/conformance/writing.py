@@ -289,7 +289,9 @@ class SinkConformance:
         sink: Any = connect()
         if not hasattr(sink, "reader"):
             pytest.skip("this sink is not read from")
-        watch = Watch(sink.reader(signed.build_id), family("a", ALPHA).parent_id, nearest=sink.wants_vectors)
+        reader = sink.reader(signed.build_id)
+        nearest = sink.wants_vectors and hasattr(reader, "query")
+        watch = Watch(reader, family("a", ALPHA).parent_id, nearest=nearest)
         watch.start()
         try:
             for round in range(2, 14):

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from chunksink.exits import Exit
 from embeddings.cache import VectorCache
+from embeddings.errors import CacheError
 from embeddings.precision import choose_precision
 from embeddings.references import embedding_ref, raw_hash
 from embeddings.stats import lengths
@@ -37,13 +39,15 @@ def test_nothing_is_cut_silently_and_repeats_are_counted(folder: Path) -> None:
     ended = chunksink(folder, "rebuild")
     assert ended.code == Exit.OK
     assert "1 text longer than the model takes at once; `chunksink cache long-texts` lists them" in ended.out
-    assert f"1 text in more than one source, as in {SHORT[1]['chunk_id']} and {TWIN[0]['chunk_id']}" in ended.out
+    assert "1 text in more than one source, as in " in ended.out
     report = chunksink(folder, "rebuild", "--json").json
+    pair = report["repeated_texts"]["examples"][0]
+    assert sorted(pair) == sorted([SHORT[1]["chunk_id"], TWIN[0]["chunk_id"]])
     assert report["embeddings"]["long_texts"] == 1
     assert report["repeated_texts"] == {
         "texts": 1,
         "chunks": 2,
-        "examples": [[SHORT[1]["chunk_id"], TWIN[0]["chunk_id"]]],
+        "examples": [pair],
     }
     listed = chunksink(folder, "cache", "long-texts", "--json").json
     assert [chunk["chunk_id"] for chunk in listed["chunks"]] == [LONG[0]["chunk_id"]]
@@ -90,7 +94,6 @@ def test_a_kill_during_encoding_loses_only_what_was_not_committed(tmp_path: Path
     """The process is killed as soon as it has committed something; the next computes exactly the rest."""
     texts = [f"Entry {number}: the wind turned, the glass fell, and we reefed the main." * 3 for number in range(600)]
     write(tmp_path / "chunks", "log", document("log.md", *texts))
-    file = tmp_path / ".chunksink" / "vectors.db"
     process = subprocess.Popen(
         command_line("rebuild"),
         cwd=tmp_path,
@@ -98,14 +101,14 @@ def test_a_kill_during_encoding_loses_only_what_was_not_committed(tmp_path: Path
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
-    until = time.monotonic() + 120
-    while process.poll() is None and time.monotonic() < until:
-        if file.exists() and count(tmp_path):
-            break
-        time.sleep(0.05)
-    assert process.poll() is None, "it was to be killed in the middle"
-    process.kill()
-    process.wait()
+    try:
+        until = time.monotonic() + 120
+        while process.poll() is None and time.monotonic() < until and not count(tmp_path):
+            time.sleep(0.05)
+        assert process.poll() is None, "it was to be killed in the middle"
+    finally:
+        process.kill()
+        process.wait()
     committed = count(tmp_path)
     assert 0 < committed < len(texts)
     after = chunksink(tmp_path, "rebuild", "--json")
@@ -116,9 +119,11 @@ def test_a_kill_during_encoding_loses_only_what_was_not_committed(tmp_path: Path
 
 
 def count(folder: Path) -> int:
-    with vectors(folder) as cache:
+    """Cached vectors; none while the file is being made."""
+    with suppress(CacheError), vectors(folder) as cache:
         rows: int = cache.read("SELECT count(*) FROM vector")[0][0]
         return rows
+    return 0
 
 
 def test_an_endpoint_computes_instead_and_its_key_stays_secret(folder: Path) -> None:

@@ -1,0 +1,58 @@
+"""The index settings of Meilisearch: the file that has them, and how a live index differs from it.
+
+`meilisearch-settings.json` is their only source. Embedders are not in it: the model decides them, and they are never
+changed on a live index.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from settings.config import ConfigError
+
+SETTINGS_FILE = "meilisearch-settings.json"
+_OF_THE_MODEL = "embedders"
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One setting that the live index has otherwise than the file."""
+
+    name: str
+    live: Any
+    wanted: Any
+
+
+def find_settings_file(named: str | None) -> Path:
+    """The file that is named; else the one in this folder; else the one that came with chunksink."""
+    if named is not None:
+        return Path(named)
+    here = Path(SETTINGS_FILE)
+    if here.exists():
+        return here
+    beside = Path(__file__).with_name(SETTINGS_FILE)  # in an installed package
+    return beside if beside.exists() else Path(__file__).parents[1] / SETTINGS_FILE
+
+
+def load_index_settings(file: Path) -> dict[str, Any]:
+    try:
+        settings = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"the index settings {file} cannot be read: {error}") from error
+    if not isinstance(settings, dict):
+        raise ConfigError(f"the index settings {file} are no JSON object of settings")
+    if _OF_THE_MODEL in settings:
+        raise ConfigError(f"{file} sets {_OF_THE_MODEL}: leave them out, the model decides them")
+    return settings
+
+
+def differences(wanted: Mapping[str, Any], live: Mapping[str, Any]) -> list[Difference]:
+    """What the live index has otherwise; settings that the file does not name are left alone."""
+    return [Difference(name, live.get(name), value) for name, value in wanted.items() if live.get(name) != value]
+
+
+def patch_of(found: list[Difference]) -> dict[str, Any]:
+    """The least that makes the live index as the file wants it."""
+    return {difference.name: difference.wanted for difference in found}

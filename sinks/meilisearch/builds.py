@@ -1,0 +1,158 @@
+"""Builds as indexes of a server. An index is known by the marker that it carries, not by its name: a flip swaps names.
+
+The marker is a synonym in the index's settings. Settings go wherever the content goes, changing synonyms indexes
+nothing again, and no person types the word.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sinks.errors import BuildMissing, NotConfirmed, Refused, WrongShape
+from sinks.meilisearch import tasks
+from sinks.meilisearch.connection import Connection
+from sinks.meilisearch.errors import RefusedData, translated
+from sinks.places import check_build_id
+from sinks.sink import Marker
+
+MARKER = "chunksinkmarker"
+PRIMARY_KEY = "id"
+
+
+def marker_in(synonyms: Mapping[str, Any]) -> Marker | None:
+    match synonyms.get(MARKER):
+        case [str(home), str(build), str(version)] if version.isdigit():
+            return Marker(home, build, int(version))
+    return None
+
+
+def with_marker(synonyms: Mapping[str, Any], marker: Marker) -> dict[str, Any]:
+    return {**synonyms, MARKER: [marker.home_id, marker.build_id, str(marker.projection_version)]}
+
+
+def without_marker(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings as the settings file has them."""
+    own = {key: value for key, value in settings.get("synonyms", {}).items() if key != MARKER}
+    return {**settings, "synonyms": own}
+
+
+@dataclass(frozen=True)
+class Index:
+    """An index as it stands on the server now."""
+
+    name: str
+    marker: Marker | None
+
+
+class Indexes:
+    """All indexes that belong to one public name: that one, and those whose names begin with it and a hyphen."""
+
+    def __init__(self, connection: Connection, public: str, patience: float) -> None:
+        self.connection = connection
+        self.public = public
+        self._patience = patience
+
+    def all(self) -> list[Index]:
+        return [Index(name, self.marker_of(name)) for name in self._names()]
+
+    def marker_of(self, name: str) -> Marker | None:
+        return marker_in(self.connection.get(f"/indexes/{name}/settings/synonyms"))
+
+    def find(self, build_id: str) -> Index:
+        """The index of a build; also one that was made for it and never signed."""
+        indexes = self.all()
+        for index in indexes:
+            if index.marker is not None and index.marker.build_id == build_id:
+                return index
+        for index in indexes:
+            if index.marker is None and index.name == self._name_for(build_id):
+                return index
+        raise BuildMissing(f"Meilisearch at {self.connection.where} holds no build {build_id}: run a rebuild")
+
+    def build_ids(self) -> list[str]:
+        found = {index.marker.build_id if index.marker else self._id_in(index.name) for index in self.all()}
+        return sorted(build_id for build_id in found if build_id)
+
+    def make(self, build_id: str) -> str:
+        """A new, empty index; an unsigned one of that name, left by a run that was killed, is taken over."""
+        name = self._name_for(build_id)
+        taken = {index.name for index in self.all() if index.marker is not None}
+        while name in taken:  # by another build, since the last flip
+            name += "-"
+        with translated(self.connection.where):
+            task = self.connection.control.create_index(name, {"primaryKey": PRIMARY_KEY})
+        try:
+            tasks.wait_for(self.connection, task.task_uid, self._patience)
+        except RefusedData:
+            if name not in self._names():
+                raise
+        return name
+
+    def require_ours(self, name: str) -> None:
+        key = self.connection.get(f"/indexes/{name}").get("primaryKey")
+        if key not in (PRIMARY_KEY, None):
+            raise WrongShape(
+                f"index {name} of Meilisearch at {self.connection.where} has the primary key {key!r}, not "
+                f"{PRIMARY_KEY!r}: it is not one of ours; choose another index name"
+            )
+
+    def drain(self) -> None:
+        """Waits for what a run before left in the queue, so that what is read now stays true."""
+        left = tasks.unfinished(self.connection, self._names())
+        tasks.wait(self.connection, left, self._patience)
+
+    def flip(self, old: str | None, new: str) -> None:
+        """Gives the build `new` the public name, in one step. A swap is its own inverse: so look first."""
+        self.drain()
+        live = next((index for index in self.all() if index.name == self.public), None)
+        if live is not None and live.marker is not None and live.marker.build_id == new:
+            return
+        found = self.find(new)
+        if live is not None and (live.marker is None or live.marker.build_id != old):
+            held = f"build {live.marker.build_id}" if live.marker else "something that is not ours"
+            raise Refused(
+                f"index {self.public} of Meilisearch at {self.connection.where} holds {held}, not {old}: "
+                "choose another index name, or look at the pointer again before flipping"
+            )
+        # Where the public name is free, the index is renamed to it.
+        with translated(self.connection.where):
+            task = self.connection.control.swap_indexes(
+                [{"indexes": [found.name, self.public], "rename": live is None}]
+            )
+        tasks.wait_for(self.connection, task.task_uid, self._patience)
+        now = self.marker_of(self.public)
+        if now is None or now.build_id != new:
+            raise NotConfirmed(f"after the swap, index {self.public} does not hold build {new}: look at /tasks")
+
+    def drop(self, build_id: str) -> None:
+        while True:
+            try:
+                name = self.find(build_id).name
+            except BuildMissing:
+                return
+            with translated(self.connection.where):
+                task = self.connection.control.delete_index(name)
+            try:
+                tasks.wait_for(self.connection, task.task_uid, self._patience)
+            except BuildMissing:
+                return
+
+    def _names(self) -> list[str]:
+        return list(self._pages())
+
+    def _pages(self) -> Iterator[str]:
+        offset = 0
+        while True:
+            page = self.connection.get("/indexes", limit=1000, offset=offset)["results"]
+            for index in page:
+                if index["uid"] == self.public or index["uid"].startswith(f"{self.public}-"):
+                    yield index["uid"]
+            if len(page) < 1000:
+                return
+            offset += len(page)
+
+    def _name_for(self, build_id: str) -> str:
+        return f"{self.public}-{check_build_id(build_id)}"
+
+    def _id_in(self, name: str) -> str:
+        return name.removeprefix(self.public).removeprefix("-")

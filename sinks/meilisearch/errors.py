@@ -1,0 +1,71 @@
+"""Meilisearch's errors as ours, once: here its codes are known, and nowhere else."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from sinks.errors import BuildMissing, NotConfirmed, Refused, SinkError, Transient, Unreachable, WrongKey
+
+_LATER = frozenset((408, 425, 429, 500, 502, 503, 504))
+_OF_THE_ENGINE = frozenset(("internal", "system"))
+"""Types of errors for which the document is not to blame."""
+
+
+class RefusedData(Refused):
+    """Meilisearch refuses something in what was sent; a smaller part of it may go through."""
+
+
+@contextmanager
+def translated(where: str) -> Iterator[None]:
+    """`where` is the server's address, for the message. Knows the errors of httpx and of Meilisearch's own client."""
+    try:
+        yield
+    except SinkError:
+        raise
+    except Exception as error:
+        ours = _ours(error, where)
+        if ours is None:
+            raise
+        raise ours from error
+
+
+def of_answer(status: int, body: Mapping[str, Any], where: str) -> SinkError:
+    """What an answer that is no success says."""
+    message, code = str(body.get("message") or f"status {status}"), str(body.get("code") or "")
+    if status in (401, 403):
+        return WrongKey(
+            f"Meilisearch at {where} does not accept the key ({message}): set the environment variable that "
+            "`key_variable` names to a key that may write indexes"
+        )
+    if code == "index_not_found":
+        return BuildMissing(f"Meilisearch at {where}: {message} Run a rebuild")
+    if status in _LATER:
+        return Transient(f"Meilisearch at {where} is overloaded or restarting ({message})")
+    return RefusedData(f"Meilisearch refuses it: {message}")
+
+
+def of_task(error: Mapping[str, Any] | None, where: str) -> SinkError:
+    """What the error of a failed task says."""
+    error = error or {}
+    message, code = str(error.get("message") or "no reason given"), str(error.get("code") or "")
+    if code == "index_not_found":
+        return BuildMissing(f"Meilisearch at {where}: {message} Run a rebuild")
+    if error.get("type") in _OF_THE_ENGINE:
+        return Transient(f"Meilisearch at {where} failed: {message}")
+    return RefusedData(message)
+
+
+def _ours(error: Exception, where: str) -> SinkError | None:
+    import httpx
+    import requests
+    from meilisearch import errors as client
+
+    if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | client.MeilisearchCommunicationError):
+        return Unreachable(f"no Meilisearch answers at {where} ({error}): start it, or correct the address")
+    if isinstance(error, httpx.TimeoutException | client.MeilisearchTimeoutError):
+        return NotConfirmed(f"Meilisearch at {where} did not answer in time ({type(error).__name__})")
+    if isinstance(error, httpx.TransportError | requests.RequestException):
+        return Unreachable(f"the connection to Meilisearch at {where} broke ({error})")
+    if isinstance(error, client.MeilisearchApiError):
+        return of_answer(error.status_code, {"message": error.message, "code": error.code}, where)
+    return None

@@ -1,0 +1,40 @@
+"""Keys for those who search: they cannot write, and a token made of one cannot look beyond its tenant."""
+
+from dataclasses import dataclass
+
+from sinks.meilisearch.connection import Connection
+from sinks.meilisearch.errors import translated
+from sinks.meilisearch.rows import quoted
+
+
+@dataclass(frozen=True)
+class SearchKey:
+    """A key that may only search one index, and the number that tokens name it by."""
+
+    uid: str
+    key: str
+
+
+def make_search_key(url: str, master_key: str, index: str) -> SearchKey:
+    connection = Connection(url, master_key)
+    try:
+        with translated(connection.where):
+            made = connection.control.create_key(
+                {
+                    "description": f"searches {index}, made by chunksink",
+                    "actions": ["search"],
+                    "indexes": [index],
+                    "expiresAt": None,
+                }
+            )
+        return SearchKey(str(made.uid), str(made.key))
+    finally:
+        connection.close()
+
+
+def tenant_token(url: str, key: SearchKey, index: str, tenant_key: str) -> str:
+    """A token whose searches find documents of this tenant only. Nothing is sent: it is signed with the key."""
+    import meilisearch
+
+    rules = {index: {"filter": f"tenant_key = {quoted(tenant_key)}"}}
+    return meilisearch.Client(url, key.key).generate_tenant_token(key.uid, rules, api_key=key.key)

@@ -1,0 +1,99 @@
+"""Asking a Meilisearch build for documents. Each family answers once, by its best document: `parent_id` is distinct."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from sinks.document import Document
+from sinks.errors import InvalidFilter
+from sinks.fields import FILTERS
+from sinks.meilisearch import rows
+from sinks.meilisearch.builds import marker_in
+from sinks.meilisearch.connection import Connection
+from sinks.reader import FacetValue, Filter, Hit, Piece, Value
+from sinks.sink import Marker
+
+# Around what matched: from the private use area, which no text of ours holds on purpose.
+_OPEN, _CLOSE = "\ue000", "\ue001"
+_SNIPPET_WORDS = 40
+_MOST_FACETS = 100  # what the settings let Meilisearch count
+
+
+class MeilisearchReader:
+    def __init__(self, connection: Connection, name: str) -> None:
+        self._connection = connection
+        self._path = f"/indexes/{name}"
+
+    def marker(self) -> Marker | None:
+        return marker_in(self._connection.get(f"{self._path}/settings/synonyms"))
+
+    def get(self, ids: Sequence[str]) -> list[Document]:
+        if not ids:
+            return []
+        asked = list(dict.fromkeys(ids))
+        answer = self._connection.send(f"{self._path}/documents/fetch", {"ids": asked, "limit": len(asked)})
+        found = {held["id"]: Document.from_fields(held) for held in answer["results"]}
+        return [found[id] for id in ids if id in found]
+
+    def search(self, query: str, limit: int = 10, filters: Sequence[Filter] = ()) -> list[Hit]:
+        if limit < 1:
+            return []
+        answer = self._ask(
+            query,
+            filters,
+            limit=limit,
+            attributesToRetrieve=["id", "parent_id"],
+            attributesToCrop=["text"],
+            cropLength=_SNIPPET_WORDS,
+            attributesToHighlight=["text"],
+            highlightPreTag=_OPEN,
+            highlightPostTag=_CLOSE,
+            showRankingScore=True,
+        )
+        return [
+            Hit(hit["id"], hit["parent_id"], hit["_rankingScore"], tuple(_pieces(hit["_formatted"].get("text", ""))))
+            for hit in answer["hits"]
+        ]
+
+    def facets(
+        self, query: str, fields: Sequence[str], filters: Sequence[Filter] = (), limit: int = _MOST_FACETS
+    ) -> dict[str, list[FacetValue]]:
+        unknown = [name for name in fields if name not in FILTERS]
+        if unknown:
+            raise InvalidFilter(f"{unknown[0]!r} has no facets")
+        # Pages instead of a limit: only then are families counted, and not their documents.
+        answer = self._ask(query, filters, page=1, hitsPerPage=1, attributesToRetrieve=["id"], facets=list(fields))
+        found = answer.get("facetDistribution", {})
+        return {name: _counted(name, found.get(name, {}))[:limit] for name in fields}
+
+    def refresh(self) -> None:
+        """A server always knows what it holds."""
+
+    def close(self) -> None:
+        """The connection is the sink's."""
+
+    def _ask(self, query: str, filters: Sequence[Filter], **more: Any) -> Any:
+        asked = {"q": query, "filter": rows.conditions(filters), "matchingStrategy": "last", **more}
+        return self._connection.send(f"{self._path}/search", asked)
+
+
+def _pieces(marked: str) -> Iterator[Piece]:
+    """The runs of a snippet between the marks."""
+    for number, part in enumerate(marked.split(_OPEN)):
+        inside, closed, after = part.partition(_CLOSE)
+        if number and closed:
+            yield Piece(inside, match=True)
+            inside = after
+        if inside:
+            yield Piece(inside)
+
+
+def _counted(field: str, counts: dict[str, int]) -> list[FacetValue]:
+    values = [FacetValue(_value(field, value), families) for value, families in counts.items()]
+    return sorted(values, key=lambda one: (-one.families, one.value))
+
+
+def _value(field: str, told: str) -> Value:
+    """Meilisearch tells all facet values as strings."""
+    if field == "content_truncated":
+        return told == "true"
+    return int(float(told)) if FILTERS[field] == "range" else told

@@ -1,0 +1,130 @@
+"""Documents as Meilisearch takes them and gives them back, and its filters."""
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import orjson
+
+from chunkbus.canonical import text_hash
+from sinks.document import Document, Vectors, document_hash
+from sinks.fields import FILTERS
+from sinks.reader import Filter, Value
+from sinks.sink import NO_PARENT, Stored
+
+VECTORS = "_vectors"
+HASHES = ("id", "parent_id", "family_hash", "document_hash", "text_hash")
+MOST_POSITIONS = 65_535
+"""Of one field; what stands behind them is not searchable, and Meilisearch does not say so."""
+
+# A word takes one position, a word after one of these signs eight.
+_WORD = re.compile(r"\w+")
+_BREAK = re.compile(r"[.,;!?…。，、；！？]\W*")
+
+
+def line(document: Document, vector: Vectors | None, embedder: str | None) -> bytes:
+    """One document as a line of NDJSON. The vector is always named: an omitted one would keep the old one alive."""
+    fields = document.fields()
+    if embedder is not None:
+        fields[VECTORS] = {embedder: {"embeddings": vector, "regenerate": False}}
+    return orjson.dumps(fields, option=orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_APPEND_NEWLINE)
+
+
+def flaw(document: Document, size: int, most_bytes: int) -> str | None:
+    """Why Meilisearch would not take it, or would find only a part of it."""
+    if size > most_bytes:
+        return f"it has {size:,} bytes, Meilisearch takes {most_bytes:,}: split it into smaller chunks"
+    if len(document.text) > MOST_POSITIONS // 4 and positions(document.text) > MOST_POSITIONS:
+        return (
+            f"its text may take {positions(document.text):,} positions, and Meilisearch finds words in the first "
+            f"{MOST_POSITIONS:,} only: split it into smaller chunks"
+        )
+    return None
+
+
+def positions(text: str) -> int:
+    """At most so many positions does the text take."""
+    return sum(1 for _ in _WORD.finditer(text)) + 7 * sum(1 for _ in _BREAK.finditer(text))
+
+
+def payloads(lines: Sequence[bytes], most: int, most_bytes: int) -> Iterator[slice]:
+    """Runs of lines that go into one request."""
+    start = size = 0
+    for position, one in enumerate(lines):
+        if position > start and (position - start >= most or size + len(one) > most_bytes):
+            yield slice(start, position)
+            start, size = position, 0
+        size += len(one)
+    if start < len(lines):
+        yield slice(start, len(lines))
+
+
+def stored(held: Mapping[str, Any], embedder: str | None, content: bool) -> Stored:
+    document = None
+    if content:
+        try:
+            document = Document.from_fields(held)
+        except ValueError:  # not written by a sink
+            document = None
+    hashes = {name: _string(held.get(name)) for name in HASHES[1:]}
+    if document is not None:
+        hashes["text_hash"] = text_hash(document.text)
+        hashes["document_hash"] = document_hash(document.fields())
+    return Stored(id=str(held.get("id", "")), **hashes, document=document, vector=_vector(held, embedder))
+
+
+def _string(value: Any) -> str:
+    return value if isinstance(value, str) else NO_PARENT
+
+
+def _vector(held: Mapping[str, Any], embedder: str | None) -> Vectors | None:
+    try:
+        return np.asarray(held[VECTORS][embedder]["embeddings"][0], dtype=np.float32)
+    except (KeyError, IndexError, TypeError):
+        return None
+
+
+def quoted(value: str) -> str:
+    """A string inside a filter; nothing in it is syntax."""
+    return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def listed(values: Iterable[str]) -> str:
+    return f"[{', '.join(map(quoted, values))}]"
+
+
+def surplus(kept: Mapping[str, str]) -> str:
+    """What the index holds of these families beside their kept hashes."""
+    return f"parent_id IN {listed(kept)} AND family_hash NOT IN {listed(kept.values())}"
+
+
+def strangers() -> str:
+    return "parent_id NOT EXISTS OR parent_id IS NULL OR parent_id IS EMPTY"
+
+
+def conditions(filters: Sequence[Filter]) -> list[str]:
+    """The filters as Meilisearch's, all of which must hold."""
+    found: list[str] = []
+    for condition in filters:
+        if condition.any_of is not None:
+            values = [literal for value in condition.any_of if (literal := _literal(condition.field, value))]
+            found.append(f"{condition.field} IN [{', '.join(values)}]" if values else NOTHING)
+        if condition.at_least is not None:
+            found.append(f"{condition.field} >= {math.ceil(condition.at_least)}")
+        if condition.at_most is not None:
+            found.append(f"{condition.field} <= {math.floor(condition.at_most)}")
+    return found
+
+
+NOTHING = "parent_id IN []"
+
+
+def _literal(field: str, value: Value) -> str | None:
+    """The value as the field stores it; None where the field holds values of another type, so that none is equal."""
+    if isinstance(value, bool):
+        return str(value).lower() if field == "content_truncated" else None
+    if isinstance(value, int):
+        return str(value) if FILTERS[field] == "range" else None
+    return quoted(value) if FILTERS[field] == "equal" and field != "content_truncated" else None

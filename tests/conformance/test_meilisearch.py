@@ -1,0 +1,31 @@
+"""A real Meilisearch server, with vectors and without."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from sinks.conformance import KeywordConformance, SinkConformance
+from sinks.conformance.writing import Connect
+from sinks.meilisearch import MeilisearchSink
+from tests.conftest import ROOT
+from tests.engines.servers import MeilisearchServer
+
+SETTINGS = json.loads((ROOT / "meilisearch-settings.json").read_text(encoding="utf-8"))
+
+
+class TestMeilisearch(SinkConformance, KeywordConformance):
+    one_hit_a_family = True
+
+    @pytest.fixture
+    def connect(self, meilisearch_server: MeilisearchServer) -> Connect:
+        server = meilisearch_server
+        return lambda: MeilisearchSink(server.url, server.key, settings=SETTINGS, index="conformance")
+
+
+class TestMeilisearchWithoutVectors(SinkConformance):
+    @pytest.fixture
+    def connect(self, meilisearch_server: MeilisearchServer) -> Connect:
+        server = meilisearch_server
+        return lambda: MeilisearchSink(server.url, server.key, settings=SETTINGS, index="bare", vectors=False)
