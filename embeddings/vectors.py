@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from embeddings.cache import VectorCache
-from embeddings.encoder import BatchEncoder, EncodedBatch, Encoder, PrecisionRequest, Vectors, info_of
+from embeddings.encoder import BatchEncoder, EncodedBatch, Encoder, Vectors, info_of
 from embeddings.errors import CacheDamaged, TextRefused, WrongVectors
 from embeddings.references import TextHash, raw_hash
 from embeddings.salvage import SalvageReport
@@ -24,7 +24,6 @@ from embeddings.salvage import SalvageReport
 _T = TypeVar("_T")
 Flags = np.ndarray[Any, np.dtype[np.bool_]]
 
-_EXAMPLES = 100
 _CALL_SECONDS = 1.0
 _COMMIT_ROWS = 4000
 
@@ -41,149 +40,106 @@ class Embedded:
 
 @dataclass(slots=True)
 class EmbedReport:
-    """What has been done so far; it grows while a stream is read."""
+    """What has been done so far; it grows while a stream is read, and may go on with the next one."""
 
     texts: int = 0
-    """Items of the stream that were handed out."""
-    duplicates: int = 0
-    """Items whose text hash had already come in the same window."""
-    cached: int = 0
-    """Distinct texts served from the cache."""
+    """Items that were handed out."""
     encoded: int = 0
-    """Distinct texts that were computed."""
+    """Vectors that were computed."""
     refused: int = 0
-    """Distinct texts without a vector; the items say why."""
+    """Items without a vector; `problems` says why."""
     over_length: int = 0
-    """Distinct texts longer than the model's maximum, cached ones too (`stats.lengths` tells)."""
+    """Items longer than the model's maximum, those with a cached vector too (`stats.lengths` tells)."""
     corrupt: int = 0
     """Cached rows that failed their checksum and were computed again."""
-    corrupt_examples: list[str] = field(default_factory=list)
-    """The first of their text hashes."""
-    encode_seconds: float = 0.0
+    problems: dict[bytes, str] = field(default_factory=dict)
+    """Why a text has no vector. It is asked for once in a report, however often it comes."""
     salvaged: list[SalvageReport] = field(default_factory=list)
     """What became of a cache file that was found damaged during the run."""
 
-
-Progress = Callable[[EmbedReport], None]
-
-
-class VectorStream(Iterator[Embedded]):
-    """An iterator over `Embedded`, and the report so far."""
-
-    def __init__(self, run: _Run) -> None:
-        self._run = run
-        self._items = run.items()
-
-    def __next__(self) -> Embedded:
-        return next(self._items)
-
     @property
-    def report(self) -> EmbedReport:
-        return self._run.report
+    def reused(self) -> int:
+        """Items whose vector was there already: in the cache, or computed for an item before."""
+        return self.texts - self.encoded - self.refused
 
 
 def vectors_for(
     items: Iterable[tuple[TextHash, str]],
     encoder: Encoder,
     cache: VectorCache,
+    report: EmbedReport | None = None,
     *,
-    request: PrecisionRequest | None = None,
     window: int = 2048,
     window_chars: int = 16_000_000,
     commit_seconds: float = 2.0,
-    progress: Progress | None = None,
-    report: EmbedReport | None = None,
-) -> VectorStream:
-    """Vectors for a stream of (text hash, text), in its order.
+) -> Iterator[Embedded]:
+    """Vectors for a stream of (text hash, text), in its order. What is done is counted in `report`.
 
-    `request` says which cached precisions will do; it is the encoder's own unless given. `progress` is called
-    after every batch. `report` goes on with the counts of an earlier stream. A text that the model cannot embed
-    comes back with a `problem`; its siblings are not affected. Anything that concerns all texts (endpoint down, out
-    of memory, disk full) is raised, after what was computed has been committed.
+    A text that the model cannot embed comes back with a `problem`; its siblings are not affected. Anything that
+    concerns all texts (endpoint down, out of memory, disk full) is raised, after what was computed has been committed.
     """
-    wanted = request or info_of(encoder).requested
-    seconds = min(commit_seconds, 5.0)
-    report = report if report is not None else EmbedReport()
-    return VectorStream(_Run(items, encoder, cache, wanted, window, window_chars, seconds, progress, report))
+    run = _Run(encoder, cache, report if report is not None else EmbedReport(), min(commit_seconds, 5.0))
+    for some in _windows(items, window, window_chars):
+        yield from run.embed(some)
+
+
+def _windows(items: Iterable[tuple[TextHash, str]], most: int, most_chars: int) -> Iterator[list[tuple[bytes, str]]]:
+    """Runs of items of bounded size."""
+    window: list[tuple[bytes, str]] = []
+    chars = 0
+    for text_hash, text in items:
+        window.append((raw_hash(text_hash), text))
+        chars += len(text)
+        if len(window) >= most or chars >= most_chars:
+            yield window
+            window, chars = [], 0
+    if window:
+        yield window
 
 
 @dataclass(slots=True)
 class _Window:
-    """Some items of the stream, and what is known of their distinct texts."""
+    """What is known of the distinct texts of some items."""
 
-    items: list[tuple[bytes, str]]
     texts: dict[bytes, str]
     rows: Vectors
     known: dict[bytes, int] = field(default_factory=dict)
     """Row of each text that has its vector."""
     fresh: set[bytes] = field(default_factory=set)
-    problems: dict[bytes, str] = field(default_factory=dict)
+    long: set[bytes] = field(default_factory=set)
 
 
 class _Run:
-    def __init__(
-        self,
-        items: Iterable[tuple[TextHash, str]],
-        encoder: Encoder,
-        cache: VectorCache,
-        request: PrecisionRequest,
-        window: int,
-        window_chars: int,
-        commit_seconds: float,
-        progress: Progress | None,
-        report: EmbedReport,
-    ) -> None:
-        self._source = iter(items)
+    def __init__(self, encoder: Encoder, cache: VectorCache, report: EmbedReport, commit_seconds: float) -> None:
         self._encoder = encoder
         self._info = info_of(encoder)
         self._cache = cache
-        self._request = request
-        self._window = window
-        self._window_chars = window_chars
         self._commit_seconds = commit_seconds
-        self._progress = progress
         self.report = report
 
-    def items(self) -> Iterator[Embedded]:
-        for window in self._windows():
-            missing, corrupt = self._look_up(window)
-            if missing:
-                self._encode(window, missing, corrupt)
-            yield from self._hand_out(window)
-
-    def _windows(self) -> Iterator[_Window]:
-        while True:
-            items: list[tuple[bytes, str]] = []
-            texts: dict[bytes, str] = {}
-            chars = 0
-            for text_hash, text in self._source:
-                raw = raw_hash(text_hash)
-                items.append((raw, text))
-                if raw not in texts:
-                    texts[raw] = text
-                    chars += len(text)
-                if len(items) >= self._window or chars >= self._window_chars:
-                    break
-            if not items:
-                return
-            self.report.duplicates += len(items) - len(texts)
-            yield _Window(items, texts, np.empty((len(texts), self._info.dimension), dtype=np.float32))
+    def embed(self, items: list[tuple[bytes, str]]) -> Iterator[Embedded]:
+        texts: dict[bytes, str] = {}
+        for text_hash, text in items:
+            texts.setdefault(text_hash, text)
+        window = _Window(texts, np.empty((len(texts), self._info.dimension), dtype=np.float32))
+        missing, corrupt = self._look_up(window)
+        if missing:
+            self._encode(window, missing, corrupt)
+        for text_hash, text in items:
+            yield self._embedded(window, text_hash, text)
 
     def _look_up(self, window: _Window) -> tuple[list[bytes], tuple[bytes, ...]]:
         hashes = list(window.texts)
+        info = self._info
         found = self._mended(
-            lambda: self._cache.lookup(
-                self._info.fingerprint, hashes, dimension=self._info.dimension, request=self._request
-            )
+            lambda: self._cache.lookup(info.fingerprint, hashes, dimension=info.dimension, request=info.requested)
         )
         window.rows[found.positions] = found.vectors
         window.known = {hashes[position]: int(position) for position in found.positions}
-        self.report.cached += len(window.known)
         self.report.corrupt += len(found.corrupt)
-        room = max(0, _EXAMPLES - len(self.report.corrupt_examples))
-        self.report.corrupt_examples += [text_hash.hex() for text_hash in found.corrupt[:room]]
-        self._count_lengths(found.tokens)
-        return [text_hash for text_hash in hashes if text_hash not in window.known], found.corrupt
+        self._note_lengths(window, window.known, found.tokens)
+        done = window.known.keys() | self.report.problems.keys()
+        return [text_hash for text_hash in hashes if text_hash not in done], found.corrupt
 
     def _encode(self, window: _Window, missing: list[bytes], corrupt: tuple[bytes, ...]) -> None:
         place = {text_hash: number for number, text_hash in enumerate(window.texts)}
@@ -197,18 +153,14 @@ class _Run:
                 drop = [text_hash for text_hash in hashes if text_hash in stale]
                 self._mended(lambda: self._cache.put(self._info, hashes, rows, tokens, corrupt=drop))
 
-        started = time.monotonic()
         try:
             for batch in _batches(self._encoder, [window.texts[text_hash] for text_hash in missing]):
                 self._take(window, batch, missing, place, pending)
                 if pending.is_due():
                     commit()
-                if self._progress:
-                    self._progress(self.report)
         finally:
-            self.report.encode_seconds += time.monotonic() - started
             commit()
-        if len(window.known) + len(window.problems) != len(window.texts):
+        if any(text_hash not in window.known and text_hash not in self.report.problems for text_hash in missing):
             raise WrongVectors(f"the encoder {self._info.name} left texts without a vector")
 
     def _take(
@@ -234,8 +186,7 @@ class _Run:
             elif problem is None and empty[number]:
                 problem = "the model returned a vector of zeros"
             if problem is not None:
-                window.problems[text_hash] = problem
-                self.report.refused += 1
+                self.report.problems[text_hash] = problem
                 continue
             row = place[text_hash]
             window.rows[row] = batch.vectors[number]
@@ -243,24 +194,22 @@ class _Run:
             window.fresh.add(text_hash)
             pending.add(text_hash, batch.tokens[number])
             self.report.encoded += 1
-        self._count_lengths(batch.tokens)
+        self._note_lengths(window, (missing[position] for position in batch.positions), batch.tokens)
 
-    def _hand_out(self, window: _Window) -> Iterator[Embedded]:
-        for text_hash, text in window.items:
-            self.report.texts += 1
-            if text != window.texts[text_hash]:
-                yield Embedded(text_hash, None, False, "this text hash also stands for a different text")
-            elif text_hash in window.problems:
-                yield Embedded(text_hash, None, False, window.problems[text_hash])
-            else:
-                row = window.rows[window.known[text_hash]]
-                yield Embedded(text_hash, row, text_hash not in window.fresh)
-        if self._progress:
-            self._progress(self.report)
+    def _note_lengths(self, window: _Window, text_hashes: Iterable[bytes], tokens: Iterable[int]) -> None:
+        if (most := self._info.max_length) is not None:
+            window.long.update(hash for hash, count in zip(text_hashes, tokens, strict=True) if count > most)
 
-    def _count_lengths(self, tokens: Iterable[int]) -> None:
-        if self._info.max_length is not None:
-            self.report.over_length += sum(1 for count in tokens if count > self._info.max_length)
+    def _embedded(self, window: _Window, text_hash: bytes, text: str) -> Embedded:
+        self.report.texts += 1
+        self.report.over_length += text_hash in window.long
+        problem = self.report.problems.get(text_hash)
+        if problem is None and text != window.texts[text_hash]:
+            problem = "this text hash also stands for a different text"
+        if problem is not None:
+            self.report.refused += 1
+            return Embedded(text_hash, None, False, problem)
+        return Embedded(text_hash, window.rows[window.known[text_hash]], text_hash not in window.fresh)
 
     def _mended(self, call: Callable[[], _T]) -> _T:
         """The call's result; if SQLite chokes on the file, once more after its sound rows were salvaged."""

@@ -25,7 +25,7 @@ class DocumentEmbedder:
         """One row a document, in order; a row that is not finite says that its text has no vector."""
         rows = np.full((len(documents), self.info.dimension), np.nan, dtype=np.float32)
         texts = ((document.text_hash, document.text) for document in documents)
-        stream = vectors_for(texts, self._encoder, self._cache, report=self.report)
+        stream = vectors_for(texts, self._encoder, self._cache, self.report)
         for row, embedded in zip(rows, stream, strict=True):
             if embedded.vector is not None:
                 row[:] = embedded.vector

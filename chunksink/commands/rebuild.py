@@ -2,6 +2,7 @@
 
 from contextlib import ExitStack
 from dataclasses import asdict
+from itertools import islice
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from rebuild.catalog import RepeatedTexts
     from rebuild.embed import DocumentEmbedder
     from rebuild.rebuild import RebuildReport
+
+
+_EXAMPLES = 20
 
 
 @click.command()
@@ -86,9 +90,10 @@ def _facts(
             "fingerprint": embedder.info.fingerprint,
             "precision": embedder.info.precision,
             "computed": embedded.encoded,
-            "cached": embedded.cached,
+            "cached": embedded.reused,
             "refused": embedded.refused,
-            "long_texts": embedded.over_length,
+            "problems": {hash.hex(): problem for hash, problem in islice(embedded.problems.items(), _EXAMPLES)},
+            "long_chunks": embedded.over_length,
             "corrupt": embedded.corrupt,
             "salvaged": [asdict(each) for each in embedded.salvaged],
         },
@@ -121,8 +126,10 @@ def _print_vectors(embedded: dict[str, Any]) -> None:
     click.echo(
         f"vectors: {embedded['computed']:,} computed in {embedded['precision']}, {embedded['cached']:,} from the cache"
     )
-    if embedded["long_texts"]:
-        longer = f"{counted(embedded['long_texts'], 'text')} longer than the model takes at once"
+    for problem in sorted(set(embedded["problems"].values())):
+        click.echo(f"no vector: {printable(problem)}", err=True)
+    if embedded["long_chunks"]:
+        longer = f"{counted(embedded['long_chunks'], 'chunk')} longer than the model takes at once"
         click.echo(f"{longer}; `chunksink cache long-texts` lists them")
     if embedded["corrupt"]:
         click.echo(f"{counted(embedded['corrupt'], 'damaged vector')} in the cache computed again", err=True)

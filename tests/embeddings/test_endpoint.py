@@ -15,7 +15,7 @@ from embeddings.cache import VectorCache
 from embeddings.encoder import encode_query
 from embeddings.endpoint import EndpointEncoder, EndpointSettings
 from embeddings.errors import EndpointDenied, EndpointUnavailable, TextRefused, WrongVectors
-from embeddings.vectors import vectors_for
+from embeddings.vectors import EmbedReport, vectors_for
 from tests.embeddings.endpoint import KEY, Answer, Server, good, serve, status
 from tests.embeddings.helpers import HashEncoder, numbered, stream
 
@@ -163,9 +163,10 @@ def test_long_texts_are_windows_or_cut_and_always_counted(server: Server, cache:
     cut = connect(server, max_chars=10, long_texts="truncate")
     assert windows.fingerprint != cut.fingerprint
     texts = ["short", "0123456789abcdefghij0123456789", "exactly 10"]
-    run = vectors_for(stream(texts), windows, cache)
+    report = EmbedReport()
+    run = vectors_for(stream(texts), windows, cache, report)
     vectors = [item.vector for item in run]
-    assert run.report.over_length == 1
+    assert report.over_length == 1
     encoder = HashEncoder()
     mean = np.sum([encoder.vector(part) for part in ("0123456789", "abcdefghij", "0123456789")], axis=0)
     mean /= np.linalg.norm(mean)

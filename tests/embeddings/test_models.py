@@ -20,7 +20,7 @@ from embeddings.resolve import DEFAULT_MODEL, resolve_model
 from embeddings.stats import lengths
 from embeddings.tokens import Layout, Piece, batches, cut, padded
 from embeddings.transformer import TransformerEncoder
-from embeddings.vectors import vectors_for
+from embeddings.vectors import EmbedReport, vectors_for
 from tests.embeddings.conftest import WORDS
 from tests.embeddings.helpers import stream, text_hash
 
@@ -84,9 +84,10 @@ def test_long_texts_are_the_mean_of_windows_over_all_of_it(tiny_folder: Path, ca
     assert cosines(windows.encode([long]), mean[None])[0] > 0.99999
     assert abs(np.linalg.norm(windows.encode([long])[0]) - 1) < 1e-5
     assert cosines(cutting.encode([long]), cutting.encode([" ".join(words[:30])]))[0] > 0.99999
-    run = vectors_for(stream([long, "cat"]), windows, cache)
+    report = EmbedReport()
+    run = vectors_for(stream([long, "cat"]), windows, cache, report)
     list(run)
-    assert run.report.over_length == 1
+    assert report.over_length == 1
     assert lengths(cache, windows.fingerprint, [raw_hash(text_hash(long))]) == {raw_hash(text_hash(long)): 77}
 
 
@@ -385,11 +386,13 @@ def test_the_same_text_in_other_company(real_bfloat16: TransformerEncoder) -> No
 
 
 def test_the_real_model_through_the_cache(real_bfloat16: TransformerEncoder, cache: VectorCache) -> None:
-    run = vectors_for(stream(REAL), real_bfloat16, cache)
+    report = EmbedReport()
+    run = vectors_for(stream(REAL), real_bfloat16, cache, report)
     first = [item.vector for item in run]
-    assert run.report.encoded == len(REAL)
-    assert run.report.over_length == 1
-    again = vectors_for(stream(REAL), real_bfloat16, cache)
+    assert report.encoded == len(REAL)
+    assert report.over_length == 1
+    later = EmbedReport()
+    again = vectors_for(stream(REAL), real_bfloat16, cache, later)
     for one, other in zip(first, again, strict=True):
         assert np.array_equal(one, other.vector)  # type: ignore[arg-type]
-    assert again.report.encoded == 0
+    assert later.encoded == 0

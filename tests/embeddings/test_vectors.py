@@ -19,15 +19,13 @@ from tests.embeddings.helpers import HashEncoder, embed, numbered, stream, text_
 def test_vectors_come_in_order_and_each_text_is_computed_once(cache: VectorCache) -> None:
     encoder = HashEncoder()
     texts = [f"text {number % 70}" for number in range(1000)]
-    run = vectors_for(stream(texts), encoder, cache, window=64)
-    for text, item in zip(texts, run, strict=True):
+    report = EmbedReport()
+    for text, item in zip(texts, vectors_for(stream(texts), encoder, cache, report, window=64), strict=True):
         assert item.vector is not None
         assert (item.vector == encoder.vector(text)).all()
         assert item.text_hash.hex() == text_hash(text)[7:]
     assert sorted(encoder.asked) == sorted(set(texts))
-    assert run.report.texts == 1000
-    assert run.report.encoded == 70
-    assert run.report.cached + run.report.encoded + run.report.duplicates == 1000
+    assert (report.texts, report.encoded, report.reused, report.refused) == (1000, 70, 930, 0)
 
 
 def test_a_second_run_computes_nothing(cache: VectorCache) -> None:
@@ -89,8 +87,8 @@ class Poisoned(HashEncoder):
 def test_a_bad_text_does_not_block_the_others(cache: VectorCache) -> None:
     texts = [*numbered(40), "nan", "refuse", "zero", *(f"more {number}" for number in range(40)), "refuse too"]
     encoder = Poisoned()
-    run = vectors_for(stream(texts), encoder, cache)
-    items = list(run)
+    report = EmbedReport()
+    items = list(vectors_for(stream(texts), encoder, cache, report))
     problems = {text: item.problem for text, item in zip(texts, items, strict=True) if item.vector is None}
     assert problems == {
         "nan": "the model returned a vector that is not finite",
@@ -98,11 +96,20 @@ def test_a_bad_text_does_not_block_the_others(cache: VectorCache) -> None:
         "refuse": "not this one",
         "refuse too": "not this one",
     }
-    assert run.report.refused == 4
+    assert (report.refused, report.encoded) == (4, 80)
     assert cache.read("SELECT count(*) FROM vector") == [(80,)]
     encoder.asked.clear()
     embed(texts, encoder, cache)
     assert set(encoder.asked) == {"nan", "zero"}, "what has no vector is tried again, what has one is not"
+
+
+def test_a_text_without_a_vector_is_asked_for_once_in_a_report(cache: VectorCache) -> None:
+    encoder, report = Poisoned(), EmbedReport()
+    for _ in range(3):
+        items = list(vectors_for(stream(["nan", "fine"]), encoder, cache, report))
+        assert [item.problem is None for item in items] == [False, True]
+    assert encoder.asked == ["nan", "fine"]
+    assert (report.texts, report.encoded, report.reused, report.refused) == (6, 1, 2, 3)
 
 
 def test_two_texts_under_one_hash_are_told_apart(cache: VectorCache) -> None:
@@ -142,14 +149,14 @@ class Batching(HashEncoder):
 
 def test_an_encoder_that_hands_out_batches_in_its_own_order(cache: VectorCache) -> None:
     texts = ["short", "a text longer than ten", "tiny"]
-    run = vectors_for(stream(texts), encoder := Batching(), cache)
-    for text, item in zip(texts, run, strict=True):
+    encoder, report = Batching(), EmbedReport()
+    for text, item in zip(texts, vectors_for(stream(texts), encoder, cache, report), strict=True):
         assert item.vector is not None
         assert (item.vector == encoder.vector(text)).all()
-    assert run.report.over_length == 1
-    again = vectors_for(stream(texts), encoder, cache)
-    list(again)
-    assert again.report.over_length == 1, "counted for cached vectors too"
+    assert report.over_length == 1
+    again = EmbedReport()
+    list(vectors_for(stream([*texts, texts[1]]), encoder, cache, again))
+    assert again.over_length == 2, "counted for cached vectors and for repeated texts too"
 
 
 def test_what_was_computed_before_a_failure_is_kept(cache: VectorCache) -> None:
@@ -186,13 +193,6 @@ def test_commits_come_while_the_encoder_computes(cache: VectorCache, tmp_path: P
     list(vectors_for(stream(numbered(5000)), Watched(), cache, window=5000, commit_seconds=0.0))
     assert 0 < seen[-1] < 5000
     reader.close()
-
-
-def test_progress_is_told(cache: VectorCache) -> None:
-    told: list[EmbedReport] = []
-    list(vectors_for(stream(numbered(100)), HashEncoder(), cache, window=40, progress=told.append))
-    assert told[-1].texts == told[-1].encoded == 100
-    assert [report.encoded for report in told] == sorted(report.encoded for report in told)
 
 
 def test_the_stream_is_read_no_further_than_a_window(cache: VectorCache) -> None:

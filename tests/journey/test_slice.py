@@ -56,7 +56,7 @@ def test_the_rebuild_says_what_it_did(rebuilt: Ended) -> None:
     assert report["chunks"] == {"written": 4}
     embedded = report["embeddings"]
     assert (embedded["model"], embedded["computed"], embedded["cached"]) == (DEFAULT_MODEL, 4, 0)
-    assert (embedded["refused"], embedded["long_texts"], embedded["corrupt"], embedded["salvaged"]) == (0, 0, 0, [])
+    assert (embedded["refused"], embedded["long_chunks"], embedded["corrupt"], embedded["salvaged"]) == (0, 0, 0, [])
     assert report["repeated_texts"] == {"texts": 0, "chunks": 0, "examples": []}
     assert report["sinks"] == {name: {"chunks": 4, "refused": []} for name in ("fts", "chroma")}
     assert report["seconds"] > 0

@@ -38,12 +38,12 @@ def vectors(folder: Path) -> VectorCache:
 def test_nothing_is_cut_silently_and_repeats_are_counted(folder: Path) -> None:
     ended = chunksink(folder, "rebuild")
     assert ended.code == Exit.OK
-    assert "1 text longer than the model takes at once; `chunksink cache long-texts` lists them" in ended.out
+    assert "1 chunk longer than the model takes at once; `chunksink cache long-texts` lists them" in ended.out
     assert "1 text in more than one source, as in " in ended.out
     report = chunksink(folder, "rebuild", "--json").json
     pair = report["repeated_texts"]["examples"][0]
     assert sorted(pair) == sorted([SHORT[1]["chunk_id"], TWIN[0]["chunk_id"]])
-    assert report["embeddings"]["long_texts"] == 1
+    assert report["embeddings"]["long_chunks"] == 1
     assert report["repeated_texts"] == {
         "texts": 1,
         "chunks": 2,
@@ -137,7 +137,7 @@ def test_an_endpoint_computes_instead_and_its_key_stays_secret(folder: Path) -> 
         }
         rebuilt = chunksink(folder, "rebuild", "--json", **settings)
         assert (rebuilt.code, rebuilt.json["embeddings"]["computed"]) == (Exit.OK, 3)
-        assert rebuilt.json["embeddings"]["long_texts"] == 1
+        assert rebuilt.json["embeddings"]["long_chunks"] == 1
         with vectors(folder) as cache:
             text_hash = raw_hash(LONG[0]["hashes"]["text_hash"])
             length = lengths(cache, rebuilt.json["embeddings"]["fingerprint"], [text_hash])[text_hash]

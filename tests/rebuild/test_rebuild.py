@@ -59,13 +59,13 @@ def test_each_chunk_has_the_vector_of_its_own_text(root: BusRoot, embedded_home:
 def test_twice_gives_the_same_and_computes_no_vector_twice(root: BusRoot, home: Home) -> None:
     commit(root, "p1", [*source("docs/a.md", "a0", "a1"), *source("docs/b.md", "b0"), *source("docs/c.md", "a0")])
     first = home.rebuild()
-    assert (home.embedded.encoded, home.embedded.cached) == (3, 1)  # "a0" comes again in a later batch
+    assert (home.embedded.encoded, home.embedded.reused) == (3, 1)  # "a0" comes again in a later batch
     contents = home.contents()
     assert home.encoder.asked == ["a0", "a1", "b0"]
     second = home.rebuild()
     assert home.contents() == contents
     assert home.encoder.asked == ["a0", "a1", "b0"]
-    assert (home.embedded.encoded, home.embedded.cached) == (0, 4)
+    assert (home.embedded.encoded, home.embedded.reused) == (0, 4)
     assert second.generation != first.generation
 
 
