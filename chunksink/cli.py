@@ -20,6 +20,7 @@ COMMANDS = {
     "rebuild": "Build the index from nothing but the chunks.",
     "search": "Search the index.",
     "cache": "Look after the cache of vectors.",
+    "settings": "Compare and apply the index settings of Meilisearch.",
     "ledger": "Show which sources were read, by what, and how it ended.",
 }
 

@@ -8,7 +8,7 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from settings.config import Config
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from rebuild.embed import DocumentEmbedder
     from rebuild.state import Generation
     from search.query import Legs
-    from sinks.chroma import ChromaSink
-    from sinks.fts import FtsSink
+    from sinks.patient import Fault
+    from sinks.sink import Sink
 
 
 def ledger_file(home: Path) -> Path:
@@ -28,17 +28,19 @@ def ledger_file(home: Path) -> Path:
 
 
 @contextmanager
-def open_sinks(home: Path) -> Iterator["tuple[FtsSink, ChromaSink]"]:
-    """The sinks of the embedded default: keyword search in SQLite, vectors in Chroma, no server."""
-    from sinks.chroma import ChromaSink
-    from sinks.fts import FtsSink
+def open_sinks(config: Config, on_fault: "Callable[[Fault], object]") -> Iterator["list[Sink]"]:
+    """The sinks that are configured, with patience from the moment on when each has answered once."""
+    from sinks.patient import Patience, PatientSink
+    from sinks.registry import open_sink
 
-    fts, chroma = FtsSink(home / "fts"), ChromaSink.embedded(home / "chroma")
-    try:
-        yield fts, chroma
-    finally:
-        chroma.close()
-        fts.close()
+    patience = Patience(deadline_seconds=config.patience, documents_per_second=config.documents_per_second)
+    with ExitStack() as stack:
+        sinks: list[Sink] = []
+        for name in dict.fromkeys(config.sinks):
+            sink = stack.enter_context(closing(open_sink(name, config.home_path, config.sink.get(name, {}))))
+            sink.builds()  # a wrong address or key is told at once
+            sinks.append(PatientSink(sink, patience, on_fault=on_fault))
+        yield sinks
 
 
 def cache_file(home: Path) -> Path:
@@ -46,15 +48,15 @@ def cache_file(home: Path) -> Path:
 
 
 @contextmanager
-def existing_cache(config: Config, *, read_only: bool) -> Iterator["VectorCache"]:
-    """The cache of a home for whoever looks after it; only a rebuild makes one."""
+def existing_cache(config: Config, *, read_only: bool, salvage: bool = False) -> Iterator["VectorCache"]:
+    """The cache of a home for whoever looks after it; only a rebuild makes one. A damaged file is told, not mended."""
     from embeddings.cache import VectorCache
     from embeddings.errors import CacheUnavailable
 
     path = cache_file(config.home_path)
     if not path.exists():
         raise CacheUnavailable(f"there is no cache at {path}; `chunksink rebuild` makes one, --home names another home")
-    with VectorCache.open(path, read_only=read_only) as cache:
+    with VectorCache.open(path, read_only=read_only, salvage=salvage) as cache:
         yield cache
 
 
@@ -108,23 +110,56 @@ def find_encoder(configured: "EncoderSettings", info: "ModelInfo") -> "Encoder |
 
 
 @contextmanager
-def open_legs(home: Path, generation: "Generation", *, semantic: bool) -> Iterator["Legs"]:
+def open_legs(config: Config, generation: "Generation", *, semantic: bool) -> Iterator["Legs"]:
     """What the generation is searched through; `semantic` says whether its vectors are wanted."""
     from search.query import Legs
     from sinks.errors import SinkError
 
     with ExitStack() as stack:
-        fts, chroma = stack.enter_context(open_sinks(home))
-        keyword = stack.enter_context(closing(fts.reader(generation.builds[fts.name])))
-        legs = Legs(keyword, None, None, {})
+        readers = _Readers(config, generation, stack)
+        legs = Legs(readers.first("search"), None, None, {})
         if semantic:
             try:
                 encode = _query_encoder(generation)
-                vectors = stack.enter_context(closing(chroma.reader(generation.builds[chroma.name])))
-                legs = Legs(keyword, vectors, encode, {})
+                legs = Legs(legs.keyword, readers.first("query"), encode, {})
             except (ModelUnusable, SinkError) as error:
-                legs = Legs(keyword, None, None, {"semantic": str(error)})
+                legs = Legs(legs.keyword, None, None, {"semantic": str(error)})
         yield legs
+
+
+class _Readers:
+    """The readers of a generation's sinks, known by what they can do and opened when they are asked for."""
+
+    def __init__(self, config: Config, generation: "Generation", stack: ExitStack) -> None:
+        self._config = config
+        self._builds = generation.builds
+        self._stack = stack
+        self._open: dict[str, Any] = {}
+
+    def first(self, method: str) -> Any:
+        """The first that can answer; where none could be opened, the reason of the last that failed."""
+        from sinks.errors import Refused, SinkError
+
+        failed: SinkError | None = None
+        for name in self._builds:
+            try:
+                reader = self._reader(name)
+            except SinkError as error:
+                failed = error
+                continue
+            if hasattr(reader, method):
+                return reader
+        raise failed or Refused(f"none of the sinks {', '.join(self._builds)} can {method}")
+
+    def _reader(self, name: str) -> Any:
+        from sinks.registry import open_sink
+
+        if name not in self._open:
+            sink: Any = open_sink(name, self._config.home_path, self._config.sink.get(name, {}))
+            self._stack.enter_context(closing(sink))
+            readable = hasattr(sink, "reader")
+            self._open[name] = self._stack.enter_context(closing(sink.reader(self._builds[name]))) if readable else None
+        return self._open[name]
 
 
 class ModelUnusable(Exception):

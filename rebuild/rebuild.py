@@ -13,6 +13,7 @@ from rebuild.catalog import Catalog
 from rebuild.embed import DocumentEmbedder
 from rebuild.errors import InvalidBus, NotVerified
 from rebuild.fill import Target, fill
+from rebuild.lease import removing
 from rebuild.state import Generation, State
 from rebuild.verify import verify
 from sinks.projection import PROJECTION_VERSION
@@ -104,7 +105,11 @@ class Rebuild:
             self._drop(older)
 
     def _drop(self, generation: Generation) -> None:
-        for sink in self._sinks:
-            if sink.name in generation.builds:
-                sink.drop(generation.builds[sink.name])
-        self._state.forget_generation(generation)
+        """Removes its builds; not while somebody reads them, then a later run does."""
+        with removing(self._state, generation) as alone:
+            if not alone:
+                return
+            for sink in self._sinks:
+                if sink.name in generation.builds:
+                    sink.drop(generation.builds[sink.name])
+            self._state.forget_generation(generation)

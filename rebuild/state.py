@@ -105,6 +105,10 @@ class State:
             raise StoreUnreadable(f"{self.path} is damaged ({error}); move it away and rebuild") from error
 
     @property
+    def home(self) -> Path:
+        return self.path.parent
+
+    @property
     def home_id(self) -> str:
         home_id: str = self.db.execute("select id from home").fetchone()[0]
         return home_id
@@ -130,6 +134,9 @@ class State:
         if row is None:
             raise NoGeneration(f"no index in {self.path.parent} yet; build one with `chunksink rebuild`")
         return self._generation(row)
+
+    def has_generation(self, generation_id: str) -> bool:
+        return self.db.execute("select 1 from generation where id = ?", [generation_id]).fetchone() is not None
 
     def live_builds(self) -> dict[str, str]:
         """The builds that readers see, by sink; none before the first rebuild."""

@@ -14,6 +14,7 @@ import msgspec
 
 CONFIG_FILE = "chunksink.toml"
 PREFIX = "CHUNKSINK_"
+_SINK_PREFIX = f"{PREFIX}SINK_"
 
 
 class ConfigError(Exception):
@@ -40,6 +41,10 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     endpoint: Name | None = None
     endpoint_key_variable: Name | None = None
     endpoint_dimensions: Count | None = None
+    sinks: Annotated[tuple[Name, ...], msgspec.Meta(min_length=1)] = ("fts", "chroma")
+    sink: dict[str, dict[str, Any]] = {}
+    patience: Annotated[float, msgspec.Meta(gt=0)] = 120.0
+    documents_per_second: Annotated[float, msgspec.Meta(gt=0)] | None = None
 
     @property
     def chunks_path(self) -> Path:
@@ -64,6 +69,10 @@ MEANINGS = {
     "endpoint": "address of an OpenAI-compatible endpoint, without `/embeddings`, that computes instead",
     "endpoint_key_variable": "name of the environment variable that holds its key",
     "endpoint_dimensions": "asked of models that can shorten their vectors",
+    "sinks": "where the index is written: names of sinks, with commas between them in the environment",
+    "sink": "options of a sink: a table `[sink.NAME]`, in the environment `CHUNKSINK_SINK_NAME_OPTION`",
+    "patience": "seconds for which a call is tried again when an engine does not answer or is overloaded",
+    "documents_per_second": "the most that a sink is given on average, for engines that others use too",
 }
 
 
@@ -75,6 +84,9 @@ def load_config(
     values = _read_file(file)
     values |= {name: environment[variable(name)] for name in _names() if variable(name) in environment}
     values |= {name: value for name, value in flags.items() if value is not None}
+    if isinstance(values.get("sinks"), str):
+        values["sinks"] = [name.strip() for name in values["sinks"].split(",")]
+    _add_sink_options(values, environment)
     try:
         # Not strict: the environment can only say "true" or "8".
         return msgspec.convert(values, Config, strict=False)
@@ -85,6 +97,19 @@ def load_config(
 def variable(name: str) -> str:
     """The environment variable of a setting."""
     return PREFIX + name.upper()
+
+
+def _add_sink_options(values: dict[str, Any], environment: Mapping[str, str]) -> None:
+    """`CHUNKSINK_SINK_MEILISEARCH_URL` is the option `url` of the sink `meilisearch`."""
+    given = values.get("sink", {})
+    if not isinstance(given, dict):
+        return  # refused by its type
+    options = {name: dict(table) if isinstance(table, dict) else table for name, table in given.items()}
+    for name in environment:
+        sink, separator, option = name.removeprefix(_SINK_PREFIX).lower().partition("_")
+        if name.startswith(_SINK_PREFIX) and separator and isinstance(options.setdefault(sink, {}), dict):
+            options[sink][option] = environment[name]
+    values["sink"] = options
 
 
 def _names() -> tuple[str, ...]:

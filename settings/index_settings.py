@@ -14,6 +14,19 @@ from settings.config import ConfigError
 
 SETTINGS_FILE = "meilisearch-settings.json"
 _OF_THE_MODEL = "embedders"
+_SETS = frozenset(
+    (
+        "sortableAttributes",
+        "stopWords",
+        "dictionary",
+        "separatorTokens",
+        "nonSeparatorTokens",
+        "disableOnWords",
+        "disableOnAttributes",
+    )
+)
+_WHOLE = frozenset(("synonyms",))
+"""Objects that a patch replaces."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +63,20 @@ def load_index_settings(file: Path) -> dict[str, Any]:
 
 def differences(wanted: Mapping[str, Any], live: Mapping[str, Any]) -> list[Difference]:
     """What the live index has otherwise; settings that the file does not name are left alone."""
-    return [Difference(name, live.get(name), value) for name, value in wanted.items() if live.get(name) != value]
+    return [
+        Difference(name, live.get(name), value)
+        for name, value in wanted.items()
+        if not _agree(name, value, live.get(name))
+    ]
+
+
+def _agree(name: str, wanted: Any, live: Any) -> bool:
+    """Whether Meilisearch would take `wanted` as what it has: it sorts sets, and merges into objects."""
+    if name in _SETS and isinstance(wanted, list) and isinstance(live, list):
+        return sorted(map(str, wanted)) == sorted(map(str, live))
+    if name not in _WHOLE and isinstance(wanted, dict) and isinstance(live, dict):
+        return all(_agree(key, value, live.get(key)) for key, value in wanted.items())
+    return bool(wanted == live)
 
 
 def patch_of(found: list[Difference]) -> dict[str, Any]:

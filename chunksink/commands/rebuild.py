@@ -2,6 +2,7 @@
 
 from contextlib import ExitStack
 from dataclasses import asdict
+from functools import partial
 from itertools import islice
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from rebuild.catalog import RepeatedTexts
     from rebuild.embed import DocumentEmbedder
     from rebuild.rebuild import RebuildReport
+    from sinks.patient import Fault
 
 
 _EXAMPLES = 20
@@ -35,8 +37,16 @@ _EXAMPLES = 20
     type=click.Choice(["auto", "float32", "bfloat16"]),
     help="What vectors are computed in; auto takes bfloat16 where the hardware has it.  [default: auto]",
 )
+@click.option("--sink", "sinks", multiple=True, metavar="NAME", help="Write to this sink only; may be repeated.")
 @json_option
-def command(chunks: str | None, home: str | None, model: str | None, precision: str | None, as_json: bool) -> int:
+def command(
+    chunks: str | None,
+    home: str | None,
+    model: str | None,
+    precision: str | None,
+    sinks: tuple[str, ...],
+    as_json: bool,
+) -> int:
     """Build the index from nothing but the chunks.
 
     Fills a new generation beside the live one, reads it back to verify it, then shows it to readers in one step.
@@ -47,12 +57,13 @@ def command(chunks: str | None, home: str | None, model: str | None, precision: 
     Examples:
       chunksink rebuild
       chunksink rebuild --chunks /data/chunks --home /data/index
+      chunksink rebuild --sink meilisearch --sink chroma
     """
     from rebuild.lock import writing
     from rebuild.rebuild import Rebuild, read_chunks
     from rebuild.state import State
 
-    config = config_from(chunks=chunks, home=home, model=model, precision=precision)
+    config = config_from(chunks=chunks, home=home, model=model, precision=precision, sinks=sinks or None)
     started = monotonic()
     root = BusRoot(config.chunks_path).require()
     with ExitStack() as stack:
@@ -61,10 +72,10 @@ def command(chunks: str | None, home: str | None, model: str | None, precision: 
         validate_chunks(root, config, run_log)
         state = stack.enter_context(State(config.home_path))
         catalog = read_chunks(root, state)  # before the model, which takes seconds to load
-        sinks = stack.enter_context(open_sinks(config.home_path))
+        opened = stack.enter_context(open_sinks(config, partial(_tell_fault, run_log)))
         embedder = stack.enter_context(open_embedder(config))
         with progress("rebuild", catalog.counts().chunks, "chunks") as bar:
-            report = Rebuild(root, state, catalog, sinks, embedder).run(bar.advance)
+            report = Rebuild(root, state, catalog, opened, embedder).run(bar.advance)
         facts = _facts(run_log.run_id, report, embedder, catalog.repeated_texts(), monotonic() - started)
         run_log.finish(**facts)
     if as_json:
@@ -72,6 +83,11 @@ def command(chunks: str | None, home: str | None, model: str | None, precision: 
     else:
         _print(report, facts)
     return Exit.REFUSED if facts["status"] == "refused" else Exit.OK
+
+
+def _tell_fault(run_log: RunLog, fault: "Fault") -> None:
+    run_log.write("fault", **asdict(fault))
+    click.echo(f"{fault.sink}: {fault.call} failed ({fault.error}); it is tried again", err=True)
 
 
 def _facts(

@@ -1,5 +1,6 @@
 """`chunksink search`: one answer from both indexes."""
 
+from contextlib import ExitStack
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -35,14 +36,16 @@ def command(query: str, mode: str, limit: int, home: str | None, as_json: bool) 
       chunksink search "Ausleihe" --mode keyword --limit 3
       chunksink search "battery safety" --json | jq '.hits[].source_uri'
     """
+    from rebuild.lease import reading_live
     from rebuild.state import State
     from search.query import MODES, search
 
     config = config_from(home=home)
-    with State.existing(config.home_path) as state:
-        generation = state.live()
     chosen = next(known for known in MODES if known == mode)
-    with open_legs(config.home_path, generation, semantic=mode != "keyword") as legs:
+    with ExitStack() as stack:
+        state = stack.enter_context(State.existing(config.home_path))
+        generation = stack.enter_context(reading_live(state))
+        legs = stack.enter_context(open_legs(config, generation, semantic=mode != "keyword"))
         answer = search(legs, query, limit=limit, mode=chosen)
     if as_json:
         print_json(_report(answer))

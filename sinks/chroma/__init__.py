@@ -1,6 +1,54 @@
 """The vector sink on Chroma: embedded (a folder a build) and server (a collection a build), behind the same code."""
 
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from settings.config import ConfigError
 from sinks.chroma.reader import ChromaReader
 from sinks.chroma.sink import ChromaBuild, ChromaSink
+from sinks.registry import read_options
 
-__all__ = ["ChromaBuild", "ChromaReader", "ChromaSink"]
+__all__ = ["ChromaBuild", "ChromaOptions", "ChromaReader", "ChromaSink", "open_sink"]
+
+
+class ChromaOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Embedded in `folder` (without it `chroma` in the home), or on the server at `url`.
+
+    `prefix` begins the names of a server's collections; `token_variable` names the environment variable with a token
+    that is sent as `x-chroma-token`. Without `store_text` Chroma holds no text: it loads faster, and other programs
+    that open the collection find vectors and metadata only.
+    """
+
+    folder: str | None = None
+    url: str | None = None
+    prefix: str = "chunksink"
+    token_variable: str | None = None
+    store_text: bool = True
+    timeout: float = 120.0
+
+
+def open_sink(home: Path, options: Mapping[str, Any]) -> ChromaSink:
+    wanted = read_options("chroma", ChromaOptions, options)
+    if wanted.url is None:
+        return ChromaSink.embedded(
+            Path(wanted.folder) if wanted.folder else home / "chroma", store_text=wanted.store_text
+        )
+    if wanted.folder is not None:
+        raise ConfigError("the sink chroma is either in a folder or on a server: give `folder` or `url`, not both")
+    token = os.environ.get(wanted.token_variable) if wanted.token_variable else None
+    if wanted.token_variable and not token:
+        raise ConfigError(f"the environment variable {wanted.token_variable} holds no token for Chroma")
+    try:
+        return ChromaSink.server(
+            wanted.url,
+            prefix=wanted.prefix,
+            headers={"x-chroma-token": token} if token else None,
+            timeout=wanted.timeout,
+            store_text=wanted.store_text,
+        )
+    except ValueError as error:
+        raise ConfigError(f"option url of the sink chroma: {error}") from error

@@ -177,19 +177,27 @@ class Server:
             raise
 
     def _open(self) -> "ClientAPI":
-        import chromadb
+        """A client that has not asked the server anything yet: what `chromadb.HttpClient` asks while it is made has
+        no timeout, and where it fails the reason is lost."""
         import httpx
+        from chromadb.api import ServerAPI
+        from chromadb.api.client import Client
+        from chromadb.api.shared_system_client import SharedSystemClient
         from chromadb.config import Settings
 
-        with translated(self._where):
-            # Its client talks to the server while it is made, and waits for ever: so first see that it answers.
-            httpx.get(f"{self._where}/api/v2/heartbeat", headers=self._headers, timeout=self._timeout)
-            client = chromadb.HttpClient(
-                self._host, self._port, self._ssl, dict(self._headers), Settings(anonymized_telemetry=False)
-            )
-            # It has no setting for this.
-            client._server._session.timeout = httpx.Timeout(self._timeout)  # type: ignore[attr-defined]
-            return client
+        settings = Settings(
+            anonymized_telemetry=False,
+            chroma_api_impl="chromadb.api.fastapi.FastAPI",
+            chroma_server_host=self._host,
+            chroma_server_http_port=self._port,
+            chroma_server_ssl_enabled=self._ssl,
+            chroma_server_headers=dict(self._headers),
+        )
+        client = Client.__new__(Client)
+        SharedSystemClient.__init__(client, settings)
+        client._server = client._system.instance(ServerAPI)  # type: ignore[type-abstract]
+        client._server._session.timeout = httpx.Timeout(self._timeout)  # type: ignore[attr-defined]
+        return client
 
     @contextmanager
     def _client(self) -> Iterator["ClientAPI"]:

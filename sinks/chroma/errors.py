@@ -3,6 +3,7 @@
 chromadb is imported by whoever calls Chroma; until then none of its errors can occur.
 """
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -52,6 +53,8 @@ def _ours(error: Exception, where: str) -> SinkError | None:
         return Transient(f"Chroma at {where} is overloaded or restarting ({error})")
     if isinstance(error, chromadb.errors.InternalError) or (status is not None and status >= 500):
         return _internal(str(error), where)
+    if isinstance(error, json.JSONDecodeError) or status in (*range(300, 400), 404, 405):
+        return Refused(f"what answers at {where} is no Chroma ({error}): correct the address")
     if isinstance(error, chromadb.errors.ChromaError | ValueError | TypeError | OverflowError) or status in (
         400,
         413,

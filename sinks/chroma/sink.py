@@ -57,8 +57,12 @@ class ChromaSink:
 
     def create(self, marker: Marker, dimensions: int | None = None) -> "ChromaBuild":
         build = ChromaBuild(self._place.create(marker, dimensions), self._store_text)
-        if build.marker() is None:
-            build.sign(marker)
+        try:
+            if build.marker() is None:
+                build.sign(marker)
+        except BaseException:
+            build.close()
+            raise
         return build
 
     def open(self, build_id: str) -> "ChromaBuild":

@@ -1,6 +1,52 @@
 """The Meilisearch sink: keyword search by a server, with vectors for its own hybrid search where they are wanted."""
 
-from sinks.meilisearch.reader import MeilisearchReader
-from sinks.meilisearch.sink import MeilisearchBuild, MeilisearchSink
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
 
-__all__ = ["MeilisearchBuild", "MeilisearchReader", "MeilisearchSink"]
+import msgspec
+
+from settings.config import ConfigError
+from settings.index_settings import find_settings_file, load_index_settings
+from sinks.meilisearch.reader import MeilisearchReader
+from sinks.meilisearch.sink import Limits, MeilisearchBuild, MeilisearchSink
+from sinks.registry import read_options
+
+__all__ = ["MeilisearchBuild", "MeilisearchOptions", "MeilisearchReader", "MeilisearchSink", "open_sink", "options_of"]
+
+
+class MeilisearchOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The server at `url`; `key_variable` names the environment variable that holds its key.
+
+    `index` is the name under which other programs search. `vectors` gives the server our vectors for its own hybrid
+    search. `settings_file` holds the index settings; without it meilisearch-settings.json in this folder, else ours.
+    `patience` is how many seconds the server may work without finishing any task.
+    """
+
+    url: str = "http://127.0.0.1:7700"
+    key_variable: str = "MEILI_MASTER_KEY"
+    index: Annotated[str, msgspec.Meta(pattern="^[A-Za-z0-9_-]{1,200}$")] = "chunks"
+    vectors: bool = True
+    settings_file: str | None = None
+    patience: Annotated[float, msgspec.Meta(gt=0)] = 900.0
+
+
+def options_of(options: Mapping[str, Any]) -> MeilisearchOptions:
+    return read_options("meilisearch", MeilisearchOptions, options)
+
+
+def open_sink(home: Path, options: Mapping[str, Any]) -> MeilisearchSink:
+    wanted = options_of(options)
+    settings = load_index_settings(find_settings_file(wanted.settings_file))
+    try:
+        return MeilisearchSink(
+            wanted.url,
+            os.environ.get(wanted.key_variable),
+            settings=settings,
+            index=wanted.index,
+            vectors=wanted.vectors,
+            limits=Limits(patience=wanted.patience),
+        )
+    except ValueError as error:
+        raise ConfigError(f"option url of the sink meilisearch: {error}") from error

@@ -4,14 +4,16 @@ The marker is a synonym in the index's settings. Settings go wherever the conten
 nothing again, and no person types the word.
 """
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from sinks.errors import BuildMissing, NotConfirmed, Refused, WrongShape
 from sinks.meilisearch import tasks
 from sinks.meilisearch.connection import Connection
-from sinks.meilisearch.errors import RefusedData, translated
+from sinks.meilisearch.errors import RefusedData
 from sinks.places import check_build_id
 from sinks.sink import Marker
 
@@ -51,6 +53,7 @@ class Indexes:
         self.connection = connection
         self.public = public
         self._patience = patience
+        self._orders = tasks.Orders(connection, patience)
 
     def all(self) -> list[Index]:
         return [Index(name, self.marker_of(name)) for name in self._names()]
@@ -79,10 +82,9 @@ class Indexes:
         taken = {index.name for index in self.all() if index.marker is not None}
         while name in taken:  # by another build, since the last flip
             name += "-"
-        with translated(self.connection.where):
-            task = self.connection.control.create_index(name, {"primaryKey": PRIMARY_KEY})
+        create = partial(self.connection.control.create_index, name, {"primaryKey": PRIMARY_KEY})
         try:
-            tasks.wait_for(self.connection, task.task_uid, self._patience)
+            self._orders.carry_out(f"create {name}", create)
         except RefusedData:
             if name not in self._names():
                 raise
@@ -95,6 +97,12 @@ class Indexes:
                 f"index {name} of Meilisearch at {self.connection.where} has the primary key {key!r}, not "
                 f"{PRIMARY_KEY!r}: it is not one of ours; choose another index name"
             )
+
+    def change_settings(self, name: str, patch: Mapping[str, Any]) -> None:
+        """Sends these settings and waits until what they touch is indexed again."""
+        if patch:
+            send = partial(self.connection.control.index(name).update_settings, dict(patch))
+            self._orders.carry_out(f"set {name} to {json.dumps(patch, sort_keys=True)}", send)
 
     def drain(self) -> None:
         """Waits for what a run before left in the queue, so that what is read now stays true."""
@@ -115,11 +123,9 @@ class Indexes:
                 "choose another index name, or look at the pointer again before flipping"
             )
         # Where the public name is free, the index is renamed to it.
-        with translated(self.connection.where):
-            task = self.connection.control.swap_indexes(
-                [{"indexes": [found.name, self.public], "rename": live is None}]
-            )
-        tasks.wait_for(self.connection, task.task_uid, self._patience)
+        pair: dict[str, list[str] | bool] = {"indexes": [found.name, self.public], "rename": live is None}
+        swap = partial(self.connection.control.swap_indexes, [pair])
+        self._orders.carry_out(f"swap {found.name} of build {new}", swap)
         now = self.marker_of(self.public)
         if now is None or now.build_id != new:
             raise NotConfirmed(f"after the swap, index {self.public} does not hold build {new}: look at /tasks")
@@ -130,10 +136,8 @@ class Indexes:
                 name = self.find(build_id).name
             except BuildMissing:
                 return
-            with translated(self.connection.where):
-                task = self.connection.control.delete_index(name)
             try:
-                tasks.wait_for(self.connection, task.task_uid, self._patience)
+                self._orders.carry_out(f"delete {name}", partial(self.connection.control.delete_index, name))
             except BuildMissing:
                 return
 

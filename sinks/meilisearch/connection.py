@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from sinks.errors import Refused
-from sinks.meilisearch.errors import of_answer, translated
+from sinks.meilisearch.errors import RefusedData, of_answer, translated
 
 if TYPE_CHECKING:
     import httpx
@@ -87,11 +87,14 @@ class Connection:
 
     def _check(self, answer: "httpx.Response") -> None:
         """Refuses versions that would not do, while nothing has been written."""
-        body = self._read(answer)
+        try:
+            body = self._read(answer)
+        except RefusedData as error:
+            raise Refused(f"what answers at {self.where} is no Meilisearch ({error}): correct the address") from error
         version = str(body.get("pkgVersion", "")) if isinstance(body, dict) else ""
         found = re.match(r"(\d+)\.(\d+)", version)
         if found is None:
-            raise Refused(f"{self.where} does not answer as Meilisearch does: correct the address")
+            raise Refused(f"what answers at {self.where} is no Meilisearch: correct the address")
         if version == PANICS:
             raise Refused(
                 f"Meilisearch {PANICS} at {self.where} dies of ordinary work: use another; {TESTED} is tested"

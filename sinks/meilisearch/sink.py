@@ -9,7 +9,7 @@ from sinks.errors import NotConfirmed
 from sinks.meilisearch import rows, tasks
 from sinks.meilisearch.builds import Indexes, marker_in, with_marker, without_marker
 from sinks.meilisearch.connection import Connection
-from sinks.meilisearch.errors import RefusedData, of_task, translated
+from sinks.meilisearch.errors import RefusedData, of_task
 from sinks.meilisearch.reader import MeilisearchReader
 from sinks.sink import NO_PARENT, Marker, RefusedDocument, Stored
 from sinks.vectors import sound_rows
@@ -66,7 +66,7 @@ class MeilisearchSink:
             wanted = {**self._settings, "embedders": self._embedders(dimensions)}
             wanted["synonyms"] = with_marker(wanted.get("synonyms", {}), marker)
             self._indexes.require_ours(index.name)
-            change_settings(self._connection, index.name, wanted, self._limits.patience)
+            self._indexes.change_settings(index.name, wanted)
         return self.open(marker.build_id)
 
     def open(self, build_id: str) -> "MeilisearchBuild":
@@ -96,7 +96,7 @@ class MeilisearchSink:
         marker = self._indexes.marker_of(public)
         if "synonyms" in patch and marker is not None:
             patch = {**patch, "synonyms": with_marker(patch["synonyms"], marker)}
-        change_settings(self._connection, public, patch, self._limits.patience)
+        self._indexes.change_settings(public, patch)
 
     def close(self) -> None:
         self._connection.close()
@@ -105,13 +105,6 @@ class MeilisearchSink:
         if not self.wants_vectors or dimensions is None:
             return {}
         return {EMBEDDER: {"source": "userProvided", "dimensions": dimensions}}
-
-
-def change_settings(connection: Connection, index: str, patch: Mapping[str, Any], patience: float) -> None:
-    if patch:
-        with translated(connection.where):
-            task = connection.control.index(index).update_settings(dict(patch))
-        tasks.wait_for(connection, task.task_uid, patience)
 
 
 Row = tuple[Document, bytes]
@@ -140,6 +133,7 @@ class _Unflushed:
 
 class MeilisearchBuild:
     def __init__(self, indexes: Indexes, name: str, vectors: bool, limits: Limits) -> None:
+        self._indexes = indexes
         self._connection = indexes.connection
         self._path = f"/indexes/{name}"
         self._name = name
@@ -155,7 +149,7 @@ class MeilisearchBuild:
 
     def sign(self, marker: Marker) -> None:
         synonyms = with_marker(self._connection.get(f"{self._path}/settings/synonyms"), marker)
-        change_settings(self._connection, self._name, {"synonyms": synonyms}, self._limits.patience)
+        self._indexes.change_settings(self._name, {"synonyms": synonyms})
 
     def count(self) -> int:
         return int(self._connection.get(f"{self._path}/stats")["numberOfDocuments"])

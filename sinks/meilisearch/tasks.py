@@ -1,12 +1,12 @@
 """Waiting for Meilisearch's tasks: an accepted request is a promise, a task that succeeded is a fact."""
 
 import time
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Protocol
 
 from sinks.errors import NotConfirmed
 from sinks.meilisearch.connection import Connection
-from sinks.meilisearch.errors import of_task
+from sinks.meilisearch.errors import of_task, translated
 
 Task = dict[str, Any]
 
@@ -45,6 +45,37 @@ def wait_for(connection: Connection, number: int, patience: float) -> None:
         raise NotConfirmed(f"task {number} of Meilisearch at {connection.where} was cancelled or purged")
     if task["status"] != "succeeded":
         raise of_task(task.get("error"), connection.where)
+
+
+class Accepted(Protocol):
+    """What Meilisearch's client returns for an accepted request."""
+
+    task_uid: int
+
+
+class Orders:
+    """Requests that end in one task which must succeed.
+
+    One whose end was not seen, for the connection broke, is asked after when it is ordered again, and not sent twice.
+    """
+
+    def __init__(self, connection: Connection, patience: float) -> None:
+        self._connection = connection
+        self._patience = patience
+        self._unseen: dict[str, int] = {}
+
+    def carry_out(self, order: str, send: Callable[[], Accepted]) -> None:
+        """`order` says in words what `send` asks for: the same words are the same order."""
+        if order not in self._unseen:
+            with translated(self._connection.where):
+                self._unseen[order] = send().task_uid
+        number = self._unseen[order]
+        task = wait(self._connection, [number], self._patience)[number]
+        del self._unseen[order]
+        if task["status"] == LOST:
+            raise NotConfirmed(f"Meilisearch at {self._connection.where} lost task {number} (cancelled or purged)")
+        if task["status"] != "succeeded":
+            raise of_task(task.get("error"), self._connection.where)
 
 
 def unfinished(connection: Connection, indexes: Iterable[str]) -> list[int]:

@@ -2,6 +2,7 @@
 
 from contextlib import ExitStack
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import click
@@ -51,14 +52,17 @@ def gc_command(chunks: str | None, home: str | None, dry_run: bool, as_json: boo
         validate_chunks(root, config, run_log)
         state = stack.enter_context(State(config.home_path))
         _refuse_missing(Catalog(state).missing_partitions(root), root)
-        catalog = read_chunks(root, state)
+        # Aside: were this the wrong folder, the home's own catalog would be that of other chunks.
+        scratch = stack.enter_context(TemporaryDirectory(prefix="gc-", dir=config.home_path))
+        current = read_chunks(root, stack.enter_context(State(Path(scratch))))
         with progress("look", None, "vectors") as bar:
             surplus = find_surplus(
                 cache,
-                text_hashes=(chunk.text_hash for chunk in catalog.chunks()),
+                text_hashes=(chunk.text_hash for chunk in current.chunks()),
                 fingerprints=state.model_fingerprints() or None,  # nothing is known of models: texts alone decide
                 progress=bar.advance,
             )
+        _refuse_all(surplus, root, cache.path)
         facts = {
             "rows": surplus.rows,
             "vector_bytes": surplus.vector_bytes,
@@ -66,14 +70,13 @@ def gc_command(chunks: str | None, home: str | None, dry_run: bool, as_json: boo
             "kept_rows": surplus.kept_rows,
             "dry_run": dry_run,
         }
-        if not as_json:
+        if as_json:
+            print_json(facts)
+        else:
             _print(surplus, dry_run)
         if surplus.rows and not dry_run:
-            _refuse_all(surplus, root, cache.path)
             drop(cache, surplus)
         run_log.finish("ok", **facts)
-    if as_json:
-        print_json(facts)
 
 
 def _refuse_missing(missing: list[str], root: BusRoot) -> None:
@@ -87,7 +90,7 @@ def _refuse_missing(missing: list[str], root: BusRoot) -> None:
 
 
 def _refuse_all(surplus: "Surplus", root: BusRoot, file: Path) -> None:
-    if not surplus.kept_rows:
+    if surplus.rows and not surplus.kept_rows:
         raise Refusal(
             f"no chunk in {root.path} uses any cached vector, so that all {surplus.rows:,} would go; is it the right "
             f"folder? To drop them all, delete {file}",

@@ -1,0 +1,286 @@
+"""The jsonl sink: projected documents as plain files, for any other system to pick up. No engine, no server.
+
+    <root>/current -> <build_id>                         what others read; changed in one step
+    <root>/<build_id>/marker.json                        whose build it is
+    <root>/<build_id>/families/ab/ab...<64 digits>.jsonl a family: its documents in order, each a line of canonical JSON
+    <root>/<build_id>/.pending/                          written, not yet flushed
+
+A family is one file, renamed over its old one: never absent, and no surplus to look for. A stranger's file is one
+document to `scan`. A line that cannot be read is one without hashes: so its family differs, not the whole build. An
+id that moved to another family stands in both until the old one is replaced or deleted.
+"""
+
+import errno
+import os
+import re
+import shutil
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import orjson
+
+from chunkbus.canonical import canonical_json, text_hash
+from chunkbus.errors import NotCanonical
+from sinks import places
+from sinks.document import Document, Family, document_hash
+from sinks.errors import BuildBroken, BuildMissing, Refused, Transient
+from sinks.registry import read_options
+from sinks.sink import NO_PARENT, Marker, RefusedDocument, Stored
+
+LINK, MARKER, FAMILIES, PENDING = "current", "marker.json", "families", ".pending"
+_DIGEST = re.compile("[0-9a-f]{64}")
+_FILE = re.compile(r"([0-9a-f]{2})/(\1[0-9a-f]{62})\.jsonl")
+_REMEDIES = {
+    (Transient, "make room on that disk and run again"): ("ENOSPC", "EDQUOT", "EFBIG"),
+    (Transient, "look after that disk and run again"): ("EIO", "EAGAIN", "EBUSY", "EMFILE", "ENFILE", "ENOMEM"),
+    (Refused, "correct its permissions"): ("EACCES", "EPERM", "EROFS"),
+    (Refused, "move away what is there"): ("ENOTDIR", "EISDIR", "EEXIST", "ENOTEMPTY", "EINVAL", "ELOOP"),
+    (BuildBroken, "something of it is gone, so run again or rebuild it"): ("ENOENT",),
+}
+
+
+class JsonlOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What can be set: the `folder` of the builds; without it `jsonl` in the home."""
+
+    folder: str | None = None
+
+
+def open_sink(home: Path, options: Mapping[str, Any]) -> "JsonlSink":
+    folder = read_options("jsonl", JsonlOptions, options).folder
+    return JsonlSink(Path(folder) if folder else home / "jsonl")
+
+
+class JsonlSink:
+    name = "jsonl"
+    wants_vectors = False
+
+    def __init__(self, root: Path) -> None:
+        self._root = root.absolute()
+        self._link = self._root / LINK
+
+    def create(self, marker: Marker, dimensions: int | None = None) -> "JsonlBuild":
+        folder = places.folder(self._root, marker.build_id)
+        if folder == self._link:
+            raise ValueError(f"a build cannot be called {LINK!r}: that is the link to the live one")
+        with _translated(self._root):
+            if not folder.is_dir():
+                # Made aside and renamed when it is whole and signed: no half build has a name. `drop` removes halves.
+                aside = self._root / f".{marker.build_id}.{uuid.uuid4().hex}"
+                (aside / FAMILIES).mkdir(parents=True)
+                JsonlBuild(aside).sign(marker)
+                aside.rename(folder)
+            _sync(self._root)
+        build = self.open(marker.build_id)
+        if build.marker() is None:
+            build.sign(marker)
+        return build
+
+    def open(self, build_id: str) -> "JsonlBuild":
+        with _translated(self._root):
+            if (folder := places.existing(self._root, build_id)).is_symlink():
+                raise BuildMissing(f"{folder} is a link, not a build: name the build that it leads to")
+            return JsonlBuild(folder)
+
+    def builds(self) -> list[str]:
+        with _translated(self._root):
+            return [name for name in places.listing(self._root) if not (self._root / name).is_symlink()]
+
+    def flip(self, old: str | None, new: str) -> None:
+        self.open(new)
+        with _translated(self._root):
+            if (live := self._live()) not in (old, new):
+                raise Refused(f"{self._link} leads to {live}, not to {old}: look at the pointer, or correct the link")
+            if live != new:
+                aside = self._root / f".{LINK}"
+                aside.unlink(missing_ok=True)  # of a kill in between
+                aside.symlink_to(new)  # relative: the folder may be moved
+                aside.replace(self._link)
+            _sync(self._root)
+
+    def drop(self, build_id: str) -> None:
+        folder = places.folder(self._root, build_id)
+        with _translated(self._root):
+            if self._root.is_dir() and not folder.is_symlink():
+                if self._live() == build_id:
+                    self._link.unlink()
+                places.remove(self._root, build_id)
+                _sync(self._root)
+
+    def close(self) -> None:
+        pass
+
+    def _live(self) -> str | None:
+        return str(self._link.readlink()) if os.path.lexists(self._link) else None
+
+
+class JsonlBuild:
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._families = folder / FAMILIES
+        self._cleaned = False
+        self._waiting: dict[str, Path | None] = {}  # by parent_id the new file, or None to remove it: the last word
+        self._refused: dict[str, list[RefusedDocument]] = {}
+        self._unsynced: set[Path] = set()
+
+    def marker(self) -> Marker | None:
+        path = self._folder / MARKER
+        with _translated(self._folder):
+            try:
+                return msgspec.json.decode(path.read_bytes(), type=Marker) if path.exists() else None
+            except msgspec.MsgspecError as error:
+                raise BuildBroken(f"{path} is damaged ({error}): rebuild it, nothing is lost") from error
+
+    def sign(self, marker: Marker) -> None:
+        with _translated(self._folder):
+            self._write([canonical_json(msgspec.to_builtins(marker))]).replace(self._folder / MARKER)
+            _sync(self._folder)
+
+    def count(self) -> int:
+        with _translated(self._folder):
+            return sum(1 for _ in self._held())
+
+    def replace(self, families: Sequence[Family]) -> None:
+        with _translated(self._folder):
+            for parent_id, family in {family.parent_id: family for family in families}.items():
+                lines, refused = _lines(family)
+                self._ask(parent_id, self._write(lines) if lines else None, refused)
+
+    def delete(self, parent_ids: Sequence[str]) -> None:
+        for parent_id in parent_ids:
+            self._ask(parent_id, None, [])
+
+    def flush(self) -> list[RefusedDocument]:
+        with _translated(self._folder):
+            for parent_id, path in list(self._waiting.items()):
+                self._settle(parent_id, path)
+                del self._waiting[parent_id]  # not before: the next flush goes on with what failed
+            for folder in self._unsynced:
+                _sync(folder)
+        refused = [one for some in self._refused.values() for one in some]
+        self._refused, self._unsynced = {}, set()
+        return refused
+
+    def scan(self, *, content: bool = False, vectors: bool = False) -> Iterator[Stored]:
+        with _translated(self._folder):
+            for place, parent_id, line in self._held():
+                yield _stored(place, parent_id, line, content)
+
+    def close(self) -> None:
+        self.delete(list(self._waiting))
+        self._waiting, self._refused = {}, {}
+
+    def _ask(self, parent_id: str, path: Path | None, refused: list[RefusedDocument]) -> None:
+        if (former := self._waiting.get(parent_id)) is not None:
+            with suppress(OSError):  # left to the next writer
+                former.unlink()
+        self._waiting[parent_id], self._refused[parent_id] = path, refused
+
+    def _write(self, lines: Sequence[bytes]) -> Path:
+        """A new file of these lines, on the disk. Synced here and not by `flush`: what a sync failed to save must be
+        written again, as whoever repeats this call does; another sync could say that all is well."""
+        folder = self._folder / PENDING
+        if not self._cleaned:  # by the first write, not by opening: who only scans leaves a writer's files alone
+            shutil.rmtree(folder, ignore_errors=True)
+            self._cleaned = True
+        folder.mkdir(exist_ok=True)
+        path = folder / uuid.uuid4().hex
+        try:
+            with path.open("xb") as file:
+                file.writelines(line + b"\n" for line in lines)
+                file.flush()
+                os.fsync(file.fileno())
+        except BaseException:
+            path.unlink(missing_ok=True)
+            raise
+        return path
+
+    def _settle(self, parent_id: str, waiting: Path | None) -> None:
+        path = self._families / parent_id[:2] / f"{parent_id}.jsonl"
+        if waiting is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._unsynced |= {path.parent, self._families, self._folder}
+            waiting.replace(path)
+        elif _DIGEST.fullmatch(parent_id) and path.parent.is_dir():
+            self._unsynced.add(path.parent)
+            path.unlink(missing_ok=True)
+        elif parent_id == NO_PARENT:
+            for stranger in [place for place, parent_id in self._files() if parent_id == NO_PARENT]:
+                (self._families / stranger).unlink(missing_ok=True)
+
+    def _held(self) -> Iterator[tuple[str, str, bytes]]:
+        """Every document: its place, its family, its line. A stranger's file is one, without a line."""
+        for place, parent_id in self._files():
+            name = os.fsencode(f"{FAMILIES}/{place}").decode(errors="backslashreplace")
+            if parent_id == NO_PARENT:
+                yield name, NO_PARENT, b""
+                continue
+            with (self._families / place).open("rb") as file:
+                yield from ((f"{name}:{at}", parent_id, line) for at, line in enumerate(file, 1) if line.strip())
+
+    def _files(self, below: str = "") -> Iterator[tuple[str, str]]:
+        """Every file that is not hidden, by its path under `families/`, and whose it is."""
+        with os.scandir(self._families / below) as entries:
+            for entry in entries:
+                place = below + entry.name
+                if entry.is_dir(follow_symlinks=False):
+                    yield from self._files(f"{place}/")
+                elif not entry.name.startswith("."):
+                    family = _FILE.fullmatch(place) if entry.is_file(follow_symlinks=False) else None
+                    yield place, family[2] if family else NO_PARENT
+
+
+def _lines(family: Family) -> tuple[list[bytes], list[RefusedDocument]]:
+    documents = {document.id: document for document in family.documents}.values()
+    if not _DIGEST.fullmatch(family.parent_id):  # it could be a path
+        why = "its parent_id is not 64 lower-case hex digits, so no file can be named after it"
+        return [], [RefusedDocument(document.id, document.parent_id, why) for document in documents]
+    lines, refused = [], []
+    for document in documents:
+        try:
+            lines.append(canonical_json(document.fields()))
+        except NotCanonical as error:
+            refused.append(RefusedDocument(document.id, document.parent_id, str(error)))
+    return lines, refused
+
+
+def _stored(place: str, parent_id: str, line: bytes, content: bool) -> Stored:
+    fields: Any = None
+    with suppress(orjson.JSONDecodeError):
+        fields = orjson.loads(line)
+    if not isinstance(fields, dict):
+        return Stored(place, parent_id, "", "", "")
+    says = {name: value for name, value in fields.items() if isinstance(value, str)}
+    id, family = says.get("id") or place, says.get("family_hash", "")
+    if not content:
+        return Stored(id, parent_id, family, says.get("document_hash", ""), says.get("text_hash", ""))
+    try:
+        document = Document.from_fields(fields)
+        return Stored(id, parent_id, family, document_hash(document.fields()), text_hash(document.text), document)
+    except (ValueError, NotCanonical):  # no sink has written this
+        return Stored(id, parent_id, family, "", "")
+
+
+def _sync(folder: Path) -> None:
+    """Make what was renamed and removed there survive a loss of power."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def _translated(folder: Path) -> Iterator[None]:
+    """The system's errors as ours, once."""
+    try:
+        yield
+    except OSError as error:
+        name = errno.errorcode.get(error.errno or 0)
+        for (kind, remedy), names in _REMEDIES.items():
+            if name in names:
+                raise kind(f"{folder} cannot be used ({error}): {remedy}") from error
+        raise

@@ -1,0 +1,133 @@
+"""`chunksink settings` against a real server."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chunksink.cli import run
+from chunksink.exits import Exit
+from settings.config import ConfigError
+from settings.index_settings import differences, find_settings_file, load_index_settings
+from sinks.conformance.samples import marker
+from sinks.meilisearch import MeilisearchSink
+from tests.conftest import ROOT
+from tests.engines.servers import MeilisearchServer
+
+FILE = load_index_settings(ROOT / "meilisearch-settings.json")
+
+
+@pytest.fixture
+def live(
+    meilisearch_server: MeilisearchServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[MeilisearchSink]:
+    """A live index, and a configuration that leads to it."""
+    server, index = meilisearch_server, f"s{uuid.uuid4().hex[:10]}"
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CHUNKSINK_SINK_MEILISEARCH_URL", server.url)
+    monkeypatch.setenv("CHUNKSINK_SINK_MEILISEARCH_INDEX", index)
+    monkeypatch.setenv("MEILI_MASTER_KEY", server.key)
+    sink = MeilisearchSink(server.url, server.key, settings=FILE, index=index)
+    signed = marker()
+    sink.create(signed, 8)
+    sink.flip(None, signed.build_id)
+    yield sink
+    sink.drop(signed.build_id)
+    sink.close()
+
+
+def own_file(**changes: Any) -> None:
+    Path("meilisearch-settings.json").write_text(json.dumps(FILE | changes), encoding="utf-8")
+
+
+@pytest.mark.usefixtures("live")
+def test_a_new_index_has_no_difference(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["settings", "diff"]) == Exit.OK
+    assert capsys.readouterr().out == "the live index has the settings of the file\n"
+
+
+@pytest.mark.usefixtures("live")
+def test_what_is_shown_is_the_file(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["settings", "show"]) == Exit.OK
+    assert json.loads(capsys.readouterr().out) == FILE
+
+
+def test_apply_sends_what_differs_and_then_nothing(live: MeilisearchSink, capsys: pytest.CaptureFixture[str]) -> None:
+    own_file(stopWords=["the", "a"], synonyms={"boat": ["ship"]})
+    assert run(["settings", "diff", "--json"]) == Exit.DRIFT
+    found = json.loads(capsys.readouterr().out)
+    assert found == {
+        "stopWords": {"live": [], "file": ["the", "a"]},
+        "synonyms": {"live": {}, "file": {"boat": ["ship"]}},
+    }
+    builds, tasks = live.builds(), settings_tasks(live)
+    assert run(["settings", "apply"]) == Exit.OK
+    assert "2 settings changed" in capsys.readouterr().out
+    assert settings_tasks(live) == tasks + 1
+    assert live.builds() == builds, "the marker stayed"
+    assert run(["settings", "apply"]) == Exit.OK
+    assert "nothing to do" in capsys.readouterr().out
+    assert settings_tasks(live) == tasks + 1
+    assert run(["settings", "diff"]) == Exit.OK
+
+
+def settings_tasks(sink: MeilisearchSink) -> int:
+    return int(sink._connection.get("/tasks", types="settingsUpdate", limit=1)["total"])  # type: ignore[attr-defined]
+
+
+UNSORTED: dict[str, Any] = {
+    "sortableAttributes": ["year", "chunk_index"],
+    "stopWords": ["the", "a"],
+    "dictionary": ["z.z", "a.a"],
+    "separatorTokens": ["|", "&"],
+    "nonSeparatorTokens": ["#", "@"],
+    "typoTolerance": {"disableOnAttributes": ["title", "document_id"], "disableOnWords": ["zz", "aa"]},
+    "faceting": {"maxValuesPerFacet": 50},
+    "synonyms": {"zebra": ["horse", "ass"], "boat": ["ship"]},
+    "rankingRules": ["words", "sort", "typo"],
+    "searchableAttributes": ["text", "title"],
+}
+
+
+@pytest.mark.parametrize("name", UNSORTED)
+def test_a_second_apply_finds_nothing_to_do(name: str, live: MeilisearchSink) -> None:
+    """Whatever Meilisearch makes of a setting: sorted, merged, or as it was sent."""
+    own_file(**{name: UNSORTED[name]})
+    assert run(["settings", "apply"]) == Exit.OK
+    assert differences(load_index_settings(find_settings_file(None)), live.live_settings()) == []
+    own_file()
+    found = [each.name for each in differences(FILE, live.live_settings())]
+    assert found == ([name] if name in FILE else []), "what the file does not name is left alone"
+
+
+def test_without_an_index_it_says_what_to_do(
+    meilisearch_server: MeilisearchServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("CHUNKSINK_SINK_MEILISEARCH_URL", meilisearch_server.url)
+    monkeypatch.setenv("CHUNKSINK_SINK_MEILISEARCH_INDEX", "nobody")
+    monkeypatch.setenv("MEILI_MASTER_KEY", meilisearch_server.key)
+    for command in ("show", "diff"):
+        assert run(["settings", command]) == Exit.ENGINE
+        assert "Run a rebuild" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("content", "told"), [("{", "cannot be read"), ("[]", "no JSON object"), ('{"embedders": {}}', "the model decides")]
+)
+def test_a_file_that_cannot_be_used(content: str, told: str, tmp_path: Path) -> None:
+    (tmp_path / "s.json").write_text(content)
+    with pytest.raises(ConfigError, match=told):
+        load_index_settings(tmp_path / "s.json")
+
+
+def test_the_file_here_goes_before_the_one_that_came_along(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert find_settings_file(None) == ROOT / "meilisearch-settings.json"
+    own_file()
+    assert find_settings_file(None) == Path("meilisearch-settings.json")
+    assert find_settings_file("x.json") == Path("x.json")

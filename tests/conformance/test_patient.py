@@ -1,0 +1,50 @@
+"""Patience changes nothing about what a sink does, also where every call fails at first."""
+
+from typing import Any
+
+import pytest
+
+from sinks.conformance import SinkConformance, VectorConformance
+from sinks.conformance.writing import Connect
+from sinks.errors import Transient
+from sinks.memory import MemorySink
+from sinks.patient import PatientSink
+
+
+class TestPatient(SinkConformance, VectorConformance):
+    @pytest.fixture
+    def connect(self) -> Connect:
+        sink = MemorySink()
+        return lambda: PatientSink(sink)
+
+
+class TestPatientWithALosingEngine(SinkConformance):
+    """It does every call at the first try, and loses the answer; at the second one all is well."""
+
+    @pytest.fixture
+    def connect(self) -> Connect:
+        sink = Losing(MemorySink())
+        return lambda: PatientSink(sink, sleep=lambda seconds: None)
+
+
+class Losing:
+    def __init__(self, inner: Any) -> None:
+        self._inner = inner
+        self._lost: set[str] = set()
+
+    def __getattr__(self, name: str) -> Any:
+        held = getattr(self._inner, name)
+        if not callable(held) or name in ("reader", "close"):
+            return held
+
+        def call(*arguments: Any, **named: Any) -> Any:
+            self._lost ^= {name}
+            lost = name in self._lost
+            if lost and name == "flush":  # what it did it says once: here it fails before that
+                raise Transient("not now")
+            answer = held(*arguments, **named)
+            if lost:
+                raise Transient("the answer is lost")
+            return Losing(answer) if name in ("create", "open") else answer
+
+        return call

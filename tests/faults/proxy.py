@@ -1,0 +1,200 @@
+"""A proxy on loopback, between a client and a real HTTP server, that does to requests what networks do.
+
+    with Proxy(server.url) as proxy:
+        proxy.inject(RESET, only(3))  # until proxy.heal(), of the requests to proxy.url
+
+Messages pass byte for byte. A fault says how far a request and its answer get, and how the connection then ends.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import socketserver
+import struct
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from io import BufferedIOBase
+from typing import Literal
+from urllib.parse import urlsplit
+
+LONGEST_SILENCE = 10.0  # a client that has no timeout of its own fails its test, and does not hang it
+
+When = Callable[[int, bytes], bool]
+"""Whether a fault befalls a request, by its number since the fault was injected (from 1) and by its bytes."""
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What befalls a request."""
+
+    name: str
+    delay: float = 0.0
+    """Seconds that the request waits."""
+    request_bytes: int | None = None
+    """So much of it reaches the server, -5 is all but five, and there is no answer; None is all."""
+    answer_bytes: int | None = None
+    """So much of the answer reaches the client; None is all."""
+    status: int | None = None
+    """Answered in place of the server."""
+    end: Literal["close", "reset", "silence"] = "close"
+    """What then becomes of the connection; silence lasts until the client leaves."""
+    act: Callable[[], object] = lambda: None
+    """Called before that end."""
+
+
+NOTHING = Fault("nothing")
+LATENCY = Fault("latency", delay=0.05)
+RESET = Fault("reset", request_bytes=0, end="reset")
+SILENCE = Fault("silence", request_bytes=0, end="silence")
+CUT_REQUEST = Fault("cut request", request_bytes=-5)
+CUT_ANSWER = Fault("cut answer", answer_bytes=-5)
+ANSWER_LOST = Fault("answer lost", answer_bytes=0)
+ANSWER_LATE = Fault("answer never comes", answer_bytes=0, end="silence")
+TOO_MANY, FAILED, UNAVAILABLE = (Fault(f"status {status}", status=status) for status in (429, 500, 503))
+
+
+def always(_number: int, _request: bytes) -> bool:
+    return True
+
+
+def only(wanted: int) -> When:
+    return lambda number, _: number == wanted
+
+
+def since(first: int) -> When:
+    return lambda number, _: number >= first
+
+
+def each_once() -> When:
+    """Every request when it is made for the first time, told apart by its bytes."""
+    seen: set[bytes] = set()
+
+    def new(_: int, request: bytes) -> bool:
+        return request not in seen and not seen.add(request)  # type: ignore[func-returns-value]
+
+    return new
+
+
+class Proxy(socketserver.ThreadingTCPServer):
+    """Works from the beginning to the end of a `with`, which leaves neither thread nor socket."""
+
+    request_queue_size = 64
+
+    def __init__(self, upstream: str) -> None:
+        super().__init__(("127.0.0.1", 0), _Connection)
+        parts = urlsplit(upstream)
+        self.upstream = (parts.hostname, parts.port)
+        self.url = f"http://127.0.0.1:{self.server_address[1]}"
+        self._held: set[socket.socket] = set()
+        self.ending = threading.Event()
+        self._lock = threading.Lock()
+        self._running = threading.Thread(target=self.serve_forever, args=(0.02,))
+        self.heal()
+
+    def inject(self, fault: Fault, when: When = always) -> None:
+        """From now on, instead of what was; requests are counted from 1 again."""
+        with self._lock:
+            self._fault, self._when = fault, when
+            self.requests: list[str] = []
+            self.faulted: list[str] = []
+
+    def heal(self) -> None:
+        self.inject(NOTHING, only(0))
+
+    def take(self, request: bytes) -> Fault:
+        """Count a request; what befalls it."""
+        line = request.partition(b"\r\n")[0].decode()
+        with self._lock:
+            self.requests.append(line)
+            if not self._when(len(self.requests), request):
+                return NOTHING
+            self.faulted.append(line)
+            return self._fault
+
+    @contextlib.contextmanager
+    def holding(self, *connections: socket.socket) -> Iterator[None]:
+        """The end of the proxy ends these, whatever they wait for."""
+        with self._lock:
+            self._held.update(connections)
+            if self.ending.is_set():
+                raise ConnectionAbortedError("the proxy ends")
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._held.difference_update(connections)
+
+    def __enter__(self) -> Proxy:
+        self._running.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.shutdown()
+        self._running.join()
+        with self._lock:
+            self.ending.set()
+            for connection in self._held:
+                with contextlib.suppress(OSError):  # ended already
+                    connection.shutdown(socket.SHUT_RDWR)
+        self.server_close()  # waits for the threads of all connections
+
+
+class _Connection(socketserver.StreamRequestHandler):
+    """One of a client's, with one to the server for it."""
+
+    server: Proxy
+
+    def handle(self) -> None:
+        with (
+            contextlib.suppress(OSError),
+            socket.create_connection(self.server.upstream) as upstream,
+            self.server.holding(self.connection, upstream),
+            upstream.makefile("rb") as answers,
+        ):
+            while (request := _message(self.rfile)) and self._served(request, upstream, answers):
+                pass
+
+    def _served(self, request: bytes, upstream: socket.socket, answers: BufferedIOBase) -> bool:
+        """False when the connection ends with it."""
+        fault = self.server.take(request)
+        self.server.ending.wait(fault.delay)
+        if fault.status is not None:
+            self.wfile.write(b"HTTP/1.1 %d Fault\r\nContent-Length: 9\r\n\r\ntry later" % fault.status)
+            return True
+        upstream.sendall(request[: fault.request_bytes])
+        if fault.request_bytes is None:
+            answer = _message(answers)
+            self.wfile.write(answer[: fault.answer_bytes])
+            if answer and fault.answer_bytes is None:
+                return True
+        fault.act()
+        if fault.end == "silence":
+            self.connection.settimeout(LONGEST_SILENCE)
+            self.rfile.read(1)
+        elif fault.end == "reset":  # closed with this, a connection is reset
+            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            self.connection.close()
+        return False
+
+
+def _message(stream: BufferedIOBase) -> bytes:
+    """The next request or answer, of known length or in chunks; nothing where the stream ends before it does."""
+    message = b""
+    while not message.endswith(b"\r\n\r\n"):
+        line = stream.readline()
+        if not line:
+            return b""
+        message += line
+    fields = dict(line.lower().split(b": ", 1) for line in message.split(b"\r\n")[1:-2])
+    if fields.get(b"transfer-encoding") != b"chunked":
+        length = int(fields.get(b"content-length", 0))
+        body = stream.read(length)
+        return message + body if len(body) == length else b""
+    while line := stream.readline():
+        length = int(line.partition(b";")[0], 16)
+        message += line + stream.read(length + 2)
+        if not length:
+            return message
+    return b""

@@ -1,0 +1,123 @@
+"""The proxy does what its faults say, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import httpx
+import pytest
+
+from tests.faults import proxy as p
+from tests.faults.proxy import Fault, Proxy
+
+
+class Echo(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    arrived: list[bytes] = []  # noqa: RUF012 (emptied by the fixture)
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        if len(body) < int(self.headers["Content-Length"]):
+            return
+        self.arrived.append(body)
+        self.send_response(200)
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        with suppress(ConnectionError):  # whoever asked has left
+            self.wfile.write(b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body))
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@pytest.fixture
+def proxy() -> Iterator[Proxy]:
+    Echo.arrived.clear()
+    before = set(threading.enumerate())
+    with ThreadingHTTPServer(("127.0.0.1", 0), Echo) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+        thread.start()
+        with Proxy(f"http://127.0.0.1:{server.server_address[1]}") as proxy:
+            yield proxy
+        server.shutdown()
+        thread.join()
+    until = time.monotonic() + 5  # the server's own threads end by themselves
+    while not set(threading.enumerate()) <= before and time.monotonic() < until:
+        time.sleep(0.01)
+    assert set(threading.enumerate()) <= before
+
+
+@pytest.fixture
+def client(proxy: Proxy) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=proxy.url, timeout=0.3, trust_env=False) as client:
+        yield client
+
+
+def test_messages_pass_as_they_are(proxy: Proxy, client: httpx.Client) -> None:
+    for body in (b"one", b"two" * 100_000):
+        assert client.post("/x", content=body).content == body
+    assert client.post("/y", content=iter([b"in ", b"chunks"]), headers={"Content-Length": "9"}).content == b"in chunks"
+    assert proxy.requests == ["POST /x HTTP/1.1", "POST /x HTTP/1.1", "POST /y HTTP/1.1"]
+    assert proxy.faulted == []
+
+
+@pytest.mark.parametrize(
+    ("fault", "error", "arrives"),
+    [
+        (p.RESET, httpx.ReadError, False),
+        (p.SILENCE, httpx.ReadTimeout, False),
+        (p.CUT_REQUEST, httpx.RemoteProtocolError, False),
+        (p.CUT_ANSWER, httpx.RemoteProtocolError, True),
+        (p.ANSWER_LOST, httpx.RemoteProtocolError, True),
+        (p.ANSWER_LATE, httpx.ReadTimeout, True),
+        (Fault("slow", delay=1), httpx.ReadTimeout, False),
+    ],
+    ids=lambda value: getattr(value, "name", None),
+)
+def test_a_fault_is_what_it_says(
+    proxy: Proxy, client: httpx.Client, fault: Fault, error: type[Exception], arrives: bool
+) -> None:
+    proxy.inject(fault, p.only(2))
+    client.post("/", content=b"first")
+    with pytest.raises(error):
+        client.post("/", content=b"second")
+    assert Echo.arrived == [b"first", b"second"][: 2 if arrives else 1]
+    assert client.post("/", content=b"third").content == b"third"
+    assert len(proxy.faulted) == 1
+
+
+@pytest.mark.parametrize("fault", [p.TOO_MANY, p.FAILED, p.UNAVAILABLE], ids=lambda fault: fault.name)
+def test_a_status_is_answered_in_place_of_the_server(proxy: Proxy, client: httpx.Client, fault: Fault) -> None:
+    proxy.inject(fault)
+    assert [client.post("/", content=b"x").status_code for _ in range(2)] == [fault.status] * 2
+    proxy.heal()
+    assert client.post("/", content=b"x").status_code == 200
+    assert Echo.arrived == [b"x"]
+
+
+def test_whom_a_fault_befalls(proxy: Proxy, client: httpx.Client) -> None:
+    def statuses(when: p.When, *bodies: bytes) -> list[int]:
+        proxy.inject(p.FAILED, when)
+        return [client.post("/", content=body).status_code for body in bodies]
+
+    assert statuses(p.only(2), b"a", b"b", b"c") == [200, 500, 200]
+    assert statuses(p.since(2), b"a", b"b", b"c") == [200, 500, 500]
+    assert statuses(p.each_once(), b"a", b"a", b"b", b"a", b"b") == [500, 200, 500, 200, 200]
+
+
+def test_a_client_that_waits_is_let_go_at_the_end(proxy: Proxy) -> None:
+    with Proxy(f"http://{proxy.upstream[0]}:{proxy.upstream[1]}") as other, socket.socket() as waiting:
+        other.inject(p.SILENCE)
+        waiting.connect(("127.0.0.1", other.server_address[1]))
+        waiting.sendall(b"GET / HTTP/1.1\r\n\r\n")
+        while not other.faulted:
+            pass
+        other.__exit__()
+        assert waiting.recv(1) == b""
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(("127.0.0.1", other.server_address[1]))

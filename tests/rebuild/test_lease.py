@@ -1,0 +1,122 @@
+"""A build is never removed under a reader, and a reader that died holds nothing."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from chunkbus.layout import BusRoot
+from rebuild.lease import FOLDER, reading_live, removing
+from rebuild.state import State
+from tests.conftest import ROOT
+from tests.rebuild.engines import fts
+from tests.rebuild.support import Home, commit, source
+
+READER = """
+import sys
+from pathlib import Path
+from rebuild.lease import reading_live
+from rebuild.state import State
+
+with State.existing(Path(sys.argv[1])) as state, reading_live(state) as generation:
+    print(generation.id, flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    home = Home(tmp_path / "home", BusRoot(tmp_path / "chunks"), fts)
+    commit(home.root, "p1", source("docs/a.md", "a cat"))
+    home.rebuild()
+    return home
+
+
+@contextmanager
+def reader(home: Home) -> Iterator[subprocess.Popen[str]]:
+    """Another process that reads what is live now."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", READER, str(home.folder)],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline().strip() == home.live().id
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_what_is_read_stays_until_the_reader_has_gone(home: Home) -> None:
+    first = home.live()
+    with reader(home):
+        for _ in range(3):
+            home.rebuild()
+        assert first.builds["fts"] in home.builds()["fts"]
+    home.rebuild()
+    assert first.builds["fts"] not in home.builds()["fts"]
+    assert len(home.builds()["fts"]) == 2, "the live one and the one before"
+
+
+def test_without_a_reader_only_two_generations_stay(home: Home) -> None:
+    for _ in range(3):
+        home.rebuild()
+    assert len(home.builds()["fts"]) == 2
+    assert {file.stem for file in (home.folder / FOLDER).glob("*")} <= {home.live().id}
+
+
+def test_several_readers_and_a_remover_beside_them(home: Home) -> None:
+    with State.existing(home.folder) as state, reading_live(state) as one, reading_live(state) as other:
+        assert one == other
+        with removing(state, one) as alone:
+            assert not alone
+    with State.existing(home.folder) as state, removing(state, one) as alone:
+        assert alone
+
+
+def test_a_reader_that_comes_while_a_generation_is_removed_takes_the_live_one(home: Home) -> None:
+    """It read the pointer, and then everything moved on."""
+    old = home.live()
+    home.rebuild()
+    with State.existing(home.folder) as state:
+        new = state.live()
+        answers = [old, new]
+
+        class Late(State):
+            def live(self):  # type: ignore[no-untyped-def]
+                return answers.pop(0)
+
+        late = Late(home.folder)
+        with removing(state, old) as alone:
+            assert alone
+            with reading_live(late) as generation:
+                assert generation == new
+        late.db.close()
+
+
+def test_a_search_holds_a_lease(
+    home: Home, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from chunksink.cli import run
+    from search import query
+
+    seen: list[bool] = []
+    real = query.search
+
+    def search(*arguments: object, **named: object) -> object:
+        with State.existing(home.folder) as state, removing(state, home.live()) as alone:
+            seen.append(alone)
+        return real(*arguments, **named)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(query, "search", search)
+    assert run(["search", "cat", "--mode", "keyword", "--home", str(home.folder)]) == 0
+    assert seen == [False]

@@ -1,0 +1,320 @@
+"""Patience: what is tried again and what is not, how long, how fast, and what is told of it."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import pytest
+
+from sinks.conformance.samples import DIMENSIONS, family, held, marker, wanted
+from sinks.errors import BuildMissing, NotConfirmed, Refused, SinkError, Transient, Unreachable, WrongKey
+from sinks.memory import MemorySink
+from sinks.patient import Fault, Patience, PatientBuild, PatientSink
+from sinks.sink import Build, Sink, Stored
+
+CALLS: list[tuple[str, Callable[[Any, Any], object]]] = [
+    ("create", lambda sink, build: sink.create(marker(), DIMENSIONS)),
+    ("open", lambda sink, build: sink.open(build.marker().build_id)),
+    ("builds", lambda sink, build: sink.builds()),
+    ("flip", lambda sink, build: sink.flip(None, build.marker().build_id)),
+    ("drop", lambda sink, build: sink.drop("nobody")),
+    ("sign", lambda sink, build: build.sign(marker())),
+    ("marker", lambda sink, build: build.marker()),
+    ("count", lambda sink, build: build.count()),
+    ("replace", lambda sink, build: build.replace([family("a", ["x"])])),
+    ("delete", lambda sink, build: build.delete(["0" * 64])),
+    ("flush", lambda sink, build: build.flush()),
+    ("scan", lambda sink, build: list(build.scan())),
+]
+
+
+class Failing:
+    """A memory sink, or a build of it, whose calls fail first with these errors; and how often each was made."""
+
+    def __init__(self, inner: Any, errors: dict[str, list[BaseException]], made: dict[str, int]) -> None:
+        self._inner = inner
+        self._errors = errors
+        self.made = made
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("name", "wants_vectors", "reader"):
+            return getattr(self._inner, name)
+
+        def call(*arguments: Any, **named: Any) -> Any:
+            self.made[name] = self.made.get(name, 0) + 1
+            if self._errors.get(name):
+                raise self._errors[name].pop(0)
+            answer = getattr(self._inner, name)(*arguments, **named)
+            return Failing(answer, self._errors, self.made) if name in ("create", "open") else answer
+
+        return call
+
+
+class Case:
+    """A patient sink on a failing one, with a clock that only sleeping moves."""
+
+    def __init__(self, patience: Patience | None = None, sink: Any = None) -> None:
+        self.now = 1000.0
+        self.slept: list[float] = []
+        self.told: list[Fault] = []
+        self.errors: dict[str, list[BaseException]] = {}
+        self.made: dict[str, int] = {}
+        inner: Any = Failing(sink or MemorySink(), self.errors, self.made)
+        self.sink = PatientSink(
+            inner, patience or Patience(), on_fault=self.told.append, sleep=self.sleep, clock=lambda: self.now
+        )
+        self.signed = marker()
+        self.build = self.sink.create(self.signed, DIMENSIONS)
+        self.made.clear()
+
+    def sleep(self, seconds: float) -> None:
+        assert seconds > 0
+        self.slept.append(seconds)
+        self.now += seconds
+
+
+# --- tries ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("name", "call"), CALLS, ids=[name for name, _ in CALLS])
+def test_every_call_is_tried_again_and_every_fault_told(name: str, call: Callable[[Any, Any], object]) -> None:
+    case = Case()
+    build = case.build
+    case.errors[name] = [Unreachable("no one"), NotConfirmed("not yet")]
+    call(case.sink, build)
+    assert case.made[name] == 3
+    assert case.told == [
+        Fault("memory", name, "Unreachable: no one", 1),
+        Fault("memory", name, "NotConfirmed: not yet", 2),
+    ]
+    assert len(case.slept) == 2
+
+
+@pytest.mark.parametrize("error", [Refused("no"), WrongKey("no"), BuildMissing("no"), SinkError("?"), OSError("disk")])
+@pytest.mark.parametrize(("name", "call"), CALLS, ids=[name for name, _ in CALLS])
+def test_nothing_else_is_tried_again(name: str, call: Callable[[Any, Any], object], error: Exception) -> None:
+    case = Case()
+    build = case.build
+    before = str(error)
+    case.errors[name] = [error]
+    with pytest.raises(type(error)) as raised:
+        call(case.sink, build)
+    assert raised.value is error
+    assert (str(error), raised.traceback[-1].name) == (before, "call"), "it keeps its words and where it came from"
+    assert (case.made[name], case.told, case.slept) == (1, [], [])
+
+
+def test_a_refusal_after_a_fault_ends_the_tries() -> None:
+    case = Case()
+    case.errors["flush"] = [Transient("busy"), Refused("no")]
+    with pytest.raises(Refused, match=r"^no$"):
+        case.build.flush()
+    assert [fault.attempt for fault in case.told] == [1]
+
+
+def test_an_interruption_is_one() -> None:
+    case = Case()
+    case.errors["flush"] = [KeyboardInterrupt()]
+    with pytest.raises(KeyboardInterrupt):
+        case.build.flush()
+    assert case.made["flush"] == 1
+
+
+def test_what_a_refusing_flush_says_comes_through() -> None:
+    case = Case()
+    spoilt = family("a", ["one", "two"])
+    assert spoilt.vectors is not None
+    spoilt.vectors[1, 0] = float("nan")
+    case.errors["flush"] = [Transient("busy")]
+    case.build.replace([spoilt])
+    assert [one.id for one in case.build.flush()] == [spoilt.documents[1].id]
+    assert case.build.flush() == []
+
+
+# --- how long -------------------------------------------------------------------------------------------------
+
+
+def test_waits_grow_are_random_and_bounded() -> None:
+    waits: list[list[float]] = []
+    for _ in range(20):
+        case = Case(Patience(deadline_seconds=10_000, first_wait_seconds=0.25, longest_wait_seconds=15))
+        case.errors["flush"] = [Transient("busy") for _ in range(12)]
+        case.build.flush()
+        waits.append(case.slept)
+    for number, tried in enumerate(zip(*waits, strict=True)):
+        most = min(15, 0.5 * 2**number)
+        assert all(0.25 <= wait <= most for wait in tried)
+        assert len(set(tried)) > 10, "all clients would come back at once"
+        assert max(tried) > most / 2, "the waits do not grow"
+
+
+def test_the_last_error_is_raised_by_the_deadline() -> None:
+    case = Case(Patience(deadline_seconds=30))
+    cause = OSError("connection reset")
+    errors: list[BaseException] = [NotConfirmed("not yet") for _ in range(100)]
+    for error in errors[3:]:
+        error.__cause__ = cause
+    case.errors["flush"] = list(errors)
+    with pytest.raises(NotConfirmed, match="not yet -- flush was tried") as raised:
+        case.build.flush()
+    tries, taken = case.made["flush"], case.now - 1000
+    assert raised.value is errors[tries - 1]
+    assert raised.value.__cause__ is cause
+    assert 5 < tries < 40
+    assert taken <= 30
+    assert f"tried {tries} times in {taken:.1f} s: see that memory is up, then run again" in str(raised.value)
+    assert [fault.attempt for fault in case.told] == list(range(1, tries + 1))
+    assert {fault.error for fault in case.told} == {"NotConfirmed: not yet"}
+
+
+def test_the_deadline_is_one_of_each_call() -> None:
+    case = Case(Patience(deadline_seconds=5))
+    for _ in range(4):
+        case.errors["count"] = [Transient("busy")] * 3
+        assert case.build.count() == 0
+        case.now += 4
+    assert case.made["count"] == 16
+
+
+def test_a_try_that_took_all_the_time_is_the_last() -> None:
+    class Slow(MemorySink):
+        def builds(self) -> list[str]:
+            case.now += 61
+            raise NotConfirmed("no answer in 61 s")
+
+    case = Case(Patience(deadline_seconds=60), Slow())
+    with pytest.raises(NotConfirmed, match=r"builds was tried once in 61\.0 s"):
+        case.sink.builds()
+    assert case.slept == []
+
+
+# --- scans ----------------------------------------------------------------------------------------------------
+
+
+class Breaking(MemorySink):
+    """Its scans break off after so many documents, each once."""
+
+    after: Sequence[int] = ()
+
+    def open(self, build_id: str) -> Any:
+        build, breaks = super().open(build_id), list(self.after)
+
+        class Scanning(Failing):
+            def scan(self, *, content: bool = False, vectors: bool = False) -> Iterator[Stored]:
+                stop = breaks.pop(0) if breaks else -1
+                for number, stored in enumerate(build.scan(content=content, vectors=vectors)):
+                    if number == stop:
+                        raise Transient(f"away at {number}")
+                    yield stored
+
+        return Scanning(build, {}, {})
+
+
+def broken_scans(*after: int) -> tuple[Case, PatientBuild]:
+    sink = Breaking()
+    sink.after = after
+    case = Case(sink=sink)
+    case.build.replace([family("a", ["one", "two", "three"])])
+    case.build.flush()
+    return case, case.sink.open(case.signed.build_id)
+
+
+def test_a_scan_that_gave_nothing_is_begun_again() -> None:
+    case, build = broken_scans(0, 0)
+    assert held(build) == wanted([family("a", ["one", "two", "three"])])
+    assert [(fault.call, fault.attempt) for fault in case.told] == [("scan", 1), ("scan", 2)]
+
+
+def test_a_scan_that_breaks_in_the_middle_is_told_and_left_to_the_reader() -> None:
+    case, build = broken_scans(2)
+    seen: list[Stored] = []
+    with pytest.raises(Transient, match=r"^away at 2$"):
+        seen.extend(build.scan())
+    assert len({stored.id for stored in seen}) == len(seen) == 2
+    assert case.told == [Fault("memory", "scan", "Transient: away at 2", 1)]
+    assert held(build) == wanted([family("a", ["one", "two", "three"])])
+
+
+def test_an_empty_build_is_scanned_too() -> None:
+    assert list(Case().build.scan(content=True, vectors=True)) == []
+
+
+def test_what_is_asked_of_a_scan_is_handed_on() -> None:
+    case = Case()
+    case.build.replace([family("a", ["x"])])
+    case.build.flush()
+    [bare], [full] = list(case.build.scan()), list(case.build.scan(content=True, vectors=True))
+    assert (bare.document, bare.vector) == (None, None)
+    assert full.document is not None
+    assert full.vector is not None
+
+
+# --- how fast -------------------------------------------------------------------------------------------------
+
+
+def test_documents_go_in_no_faster_than_allowed() -> None:
+    case = Case(Patience(documents_per_second=10))
+    other = case.sink.create(marker(), DIMENSIONS)
+    started, sent = case.now, 0
+    for number in range(20):
+        build = other if number % 3 == 0 else case.build
+        build.replace([family(f"{number}", ["x"] * 5), family(f"{number} more", ["y"])])
+        assert case.now - started == pytest.approx(sent / 10), "the batches before it have had their time"
+        sent += 6
+    case.now += 60
+    before = len(case.slept)
+    case.build.replace([family("late", ["x"])])
+    case.build.delete(["0" * 64])
+    case.build.flush()
+    assert len(case.slept) == before, "nobody waits for time that has passed, nor for anything but documents"
+    case.build.replace([family("later", ["x"])])
+    assert case.slept[-1] == pytest.approx(0.1), "idle time is not saved up"
+
+
+def test_what_is_tried_again_waits_for_its_turn_once() -> None:
+    case = Case(Patience(documents_per_second=1, first_wait_seconds=0.01, longest_wait_seconds=0.01))
+    case.build.replace([family("a", ["x"] * 50)])
+    case.errors["replace"] = [Transient("busy"), Transient("busy")]
+    case.build.replace([family("b", ["x"])])
+    assert case.slept == pytest.approx([50, 0.01, 0.01])
+
+
+def test_without_a_limit_nothing_waits() -> None:
+    case = Case()
+    for number in range(10):
+        case.build.replace([family(f"{number}", ["x"] * 5)])
+    assert case.slept == []
+
+
+@pytest.mark.parametrize("rate", [0, -1, float("nan")])
+def test_a_limit_that_lets_nothing_in_is_none(rate: float) -> None:
+    with pytest.raises(ValueError, match="would never end"):
+        Patience(documents_per_second=rate)
+
+
+# --- the wrapper ----------------------------------------------------------------------------------------------
+
+
+def test_a_sink_that_is_not_read_from_stays_one() -> None:
+    class Mute(MemorySink):
+        @property
+        def reader(self) -> Any:
+            raise AttributeError("reader")
+
+    assert hasattr(PatientSink(MemorySink()), "reader")
+    assert not hasattr(PatientSink(Mute()), "reader")
+
+
+def test_closing_is_not_waited_for() -> None:
+    case = Case()
+    build, sink = case.build, case.sink
+    for close in (build.close, sink.close):
+        case.errors["close"] = [Transient("gone already")]
+        with pytest.raises(Transient, match=r"^gone already$"):
+            close()
+    assert (case.slept, case.made["close"]) == ([], 2)
+
+
+def test_it_is_a_sink() -> None:
+    sink: Sink = PatientSink(MemorySink(wants_vectors=False))
+    build: Build = sink.create(marker())
+    assert (sink.name, sink.wants_vectors, build.count()) == ("memory", False, 0)
