@@ -6,6 +6,7 @@ import numpy as np
 
 from embeddings.cache import VectorCache
 from embeddings.encoder import Encoder, Vectors, info_of
+from embeddings.references import raw_hash
 from embeddings.settings import EncoderSettings, settled
 from embeddings.vectors import EmbedReport, vectors_for
 from sinks.document import Document
@@ -20,6 +21,13 @@ class DocumentEmbedder:
         self.report = EmbedReport(salvaged=list(cache.salvaged))
         self._encoder = encoder
         self._cache = cache
+
+    def cached(self, text_hashes: Sequence[str]) -> dict[str, Vectors]:
+        """The cached vectors of these texts."""
+        asked = {raw_hash(text_hash): text_hash for text_hash in text_hashes}
+        hashes = list(asked)
+        found = self._cache.lookup(self.info.fingerprint, hashes, dimension=self.info.dimension)
+        return {asked[hashes[place]]: row for place, row in zip(found.positions, found.vectors, strict=True)}
 
     def embed(self, documents: Sequence[Document]) -> Vectors:
         """One row a document, in order; a row that is not finite says that its text has no vector."""

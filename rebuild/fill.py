@@ -33,6 +33,7 @@ class Target:
     sink: str
     build_id: str
     build: Build
+    holds_vectors: bool
 
 
 def fill(

@@ -6,10 +6,12 @@ Until the flip readers see the generation before; a run that fails or is killed 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import islice
 
 from chunkbus.layout import BusRoot
 from chunkbus.runlog import new_run_id, utc_now
 from rebuild.catalog import Catalog
+from rebuild.deep import wrong_vectors
 from rebuild.embed import DocumentEmbedder
 from rebuild.errors import InvalidBus, NotVerified
 from rebuild.fill import Target, fill
@@ -18,6 +20,8 @@ from rebuild.state import Generation, State
 from rebuild.verify import verify
 from sinks.projection import PROJECTION_VERSION
 from sinks.sink import Marker, RefusedDocument, Sink
+
+_EXAMPLES = 3
 
 
 @dataclass(frozen=True)
@@ -58,8 +62,11 @@ class Rebuild:
         self._sinks = sinks
         self._embedder = embedder
 
-    def run(self, on_progress: Callable[[int], object]) -> RebuildReport:
-        """Fills, verifies and flips. `on_progress` is given the number of chunks just written."""
+    def run(self, on_progress: Callable[[int], object], *, deep: bool = False) -> RebuildReport:
+        """Fills, verifies and flips. `on_progress` is given the number of chunks just written.
+
+        With `deep` every vector in the engines is compared with the cached one before the flip.
+        """
         for leftover in self._state.surplus_generations():
             self._drop(leftover)
         generation = self._begin()
@@ -73,15 +80,24 @@ class Rebuild:
                     raise NotVerified(
                         f"{target.sink} holds {difference.families} families wrong, among them {families}"
                     )
+                if deep:
+                    self._verify_vectors(target)
         self._flip(generation)
         counts = self._catalog.counts()
         return RebuildReport(generation.id, counts.families, counts.chunks, counts.superseded, refused)
+
+    def _verify_vectors(self, target: Target) -> None:
+        if not target.holds_vectors:
+            return
+        wrong = list(islice(wrong_vectors(target.build, self._embedder.cached), _EXAMPLES))
+        if wrong:
+            raise NotVerified(f"{target.sink} holds other vectors than were computed, among them of {', '.join(wrong)}")
 
     def _open(self, sink: Sink, build_id: str, stack: ExitStack) -> Target:
         marker = Marker(self._state.home_id, build_id, PROJECTION_VERSION)
         build = sink.create(marker, self._embedder.info.dimension if sink.wants_vectors else None)
         stack.callback(build.close)
-        return Target(sink.name, build_id, build)
+        return Target(sink.name, build_id, build, sink.wants_vectors)
 
     def _begin(self) -> Generation:
         run = new_run_id()

@@ -37,6 +37,7 @@ _EXAMPLES = 20
     type=click.Choice(["auto", "float32", "bfloat16"]),
     help="What vectors are computed in; auto takes bfloat16 where the hardware has it.  [default: auto]",
 )
+@click.option("--deep", is_flag=True, help="Also compare every vector in the engines with the computed one.")
 @click.option("--sink", "sinks", multiple=True, metavar="NAME", help="Write to this sink only; may be repeated.")
 @json_option
 def command(
@@ -44,6 +45,7 @@ def command(
     home: str | None,
     model: str | None,
     precision: str | None,
+    deep: bool,
     sinks: tuple[str, ...],
     as_json: bool,
 ) -> int:
@@ -75,7 +77,7 @@ def command(
         opened = stack.enter_context(open_sinks(config, partial(_tell_fault, run_log)))
         embedder = stack.enter_context(open_embedder(config))
         with progress("rebuild", catalog.counts().chunks, "chunks") as bar:
-            report = Rebuild(root, state, catalog, opened, embedder).run(bar.advance)
+            report = Rebuild(root, state, catalog, opened, embedder).run(bar.advance, deep=deep)
         facts = _facts(run_log.run_id, report, embedder, catalog.repeated_texts(), monotonic() - started)
         run_log.finish(**facts)
     if as_json:

@@ -1,0 +1,34 @@
+"""Vectors judged one by one: what a sink holds against what the cache holds for the same text."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
+
+import numpy as np
+
+from sinks.document import Vectors
+from sinks.sink import Build
+
+LEAST_COSINE = 0.99999
+"""Engines normalise, and another batch changes the last bits."""
+_PAGE = 1000
+
+Lookup = Callable[[Sequence[str]], Mapping[str, Vectors]]
+"""From text hashes to the cached vectors of those that are cached."""
+
+
+def wrong_vectors(build: Build, cached: Lookup) -> Iterator[str]:
+    """Ids of documents whose vector is missing, or is not the cached one. What is not cached cannot be judged."""
+    stored = build.scan(vectors=True)
+    while page := list(islice(stored, _PAGE)):
+        known = cached([found.text_hash for found in page if found.text_hash])
+        for found in page:
+            if found.vector is None or (found.text_hash in known and not _same(found.vector, known[found.text_hash])):
+                yield found.id
+
+
+def _same(one: Vectors, other: Vectors) -> bool:
+    if one.shape != other.shape:
+        return False
+    wide, other_wide = one.astype(np.float64), other.astype(np.float64)
+    length = float(np.linalg.norm(wide) * np.linalg.norm(other_wide))
+    return bool(length) and float(wide @ other_wide) / length >= LEAST_COSINE

@@ -1,0 +1,109 @@
+"""`--deep`: a vector that is not the computed one is found, whichever engine holds it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from chunkbus.layout import BusRoot
+from rebuild.errors import NotVerified
+from sinks.document import Family
+from sinks.meilisearch import MeilisearchSink
+from sinks.sink import Sink, Stored
+from tests.conformance.test_meilisearch import SETTINGS
+from tests.engines.servers import MeilisearchServer
+from tests.rebuild.engines import chroma, fts, memory
+from tests.rebuild.support import Home, commit, source
+
+
+@pytest.fixture(params=["chroma", "memory", "meilisearch"])
+def home(request: pytest.FixtureRequest, tmp_path: Path) -> Home:
+    made: dict[str, Callable[[], Callable[[Path], Sink]]] = {
+        "chroma": lambda: chroma,
+        "memory": memory,
+        "meilisearch": lambda: server_sink(request.getfixturevalue("meilisearch_server"), tmp_path.name),
+    }
+    home = Home(tmp_path / "home", BusRoot(tmp_path / "chunks"), fts, made[request.param]())
+    commit(home.root, "p1", [*source("docs/a.md", "a cat", "a mat"), *source("docs/b.md", "a boat")])
+    return home
+
+
+def server_sink(server: MeilisearchServer, index: str) -> Callable[[Path], Sink]:
+    name = "".join(character if character.isalnum() else "-" for character in index)
+    return lambda _home: MeilisearchSink(server.url, server.key, settings=SETTINGS, index=f"deep-{name}")
+
+
+class Altering:
+    """A build that stores another vector than it is given, of one document."""
+
+    def __init__(self, build: Any, change: Callable[[Any], Any]) -> None:
+        self._build = build
+        self._change = change
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._build, name)
+
+    def replace(self, families: list[Family]) -> None:
+        changed = []
+        for family in families:
+            vectors = family.vectors.copy() if family.vectors is not None else None
+            if vectors is not None and family.documents[0].source_uri == "docs/b.md":
+                vectors[0] = self._change(vectors[0])
+            changed.append(Family(family.documents, vectors))
+        self._build.replace(changed)
+
+
+class AlteringSink:
+    def __init__(self, sink: Any, change: Callable[[Any], Any]) -> None:
+        self._sink = sink
+        self._change = change
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._sink, name)
+
+    def create(self, *arguments: Any) -> Altering:
+        return Altering(self._sink.create(*arguments), self._change)
+
+
+def altering(change: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda sink: AlteringSink(sink, change)
+
+
+def test_sound_vectors_pass(home: Home) -> None:
+    assert home.rebuild(deep=True).chunks == 3
+
+
+@pytest.mark.parametrize(
+    "change", [lambda v: v[::-1].copy(), lambda v: v + np.float32(0.02)], ids=["another", "drifted"]
+)
+def test_another_vector_is_named_and_the_live_index_stays(home: Home, change: Callable[[Any], Any]) -> None:
+    home.rebuild()
+    live = home.live()
+    with pytest.raises(NotVerified, match="other vectors than were computed"):
+        home.rebuild(wrap=altering(change), deep=True)
+    assert home.live() == live
+
+
+def test_rounding_is_no_difference(home: Home) -> None:
+    assert home.rebuild(wrap=altering(lambda v: v * np.float32(3) + np.float32(1e-6)), deep=True).chunks == 3
+
+
+def test_a_vector_that_is_missing_is_named(home: Home) -> None:
+    class Losing(AlteringSink):
+        def create(self, *arguments: Any) -> Any:
+            build = super().create(*arguments)
+            scan = build._build.scan
+
+            def without(**asked: Any) -> Iterator[Stored]:
+                for found in scan(**asked):
+                    yield found if not asked.get("vectors") else Stored(*found.hashes())
+
+            build.scan = without  # type: ignore[attr-defined]
+            return build
+
+    with pytest.raises(NotVerified, match="other vectors than were computed"):
+        home.rebuild(wrap=lambda sink: Losing(sink, lambda v: v), deep=True)  # type: ignore[arg-type, return-value]
