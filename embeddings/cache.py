@@ -7,16 +7,14 @@ It promises:
 - a float32 vector is never replaced by a bfloat16 one;
 - readers are not in the way of a writer, nor a writer of readers; two writers take turns.
 
-`open` salvages a damaged file (see `salvage`) and says so in `salvaged`. What the cache can tell about itself is
-in `maintenance`, how it travels in `exchange`.
+`open` salvages a damaged file (see `salvage`) and says so in `salvaged`. How the file is read and written is in
+`cachefile`, what the cache can tell about itself in `stats` and `maintenance`, how it travels in `exchange`.
 """
 
 from __future__ import annotations
 
 import sqlite3
-import threading
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
@@ -25,12 +23,13 @@ from typing import Any, Self
 import numpy as np
 import orjson
 
-from embeddings.encoder import ModelInfo, PrecisionRequest, Vectors
-from embeddings.errors import CacheBusy, CacheDamaged, CacheForeign, VectorRefused
+from embeddings.cachefile import CacheFile, inode
+from embeddings.encoder import ModelInfo, PrecisionRequest, Vectors, satisfying
+from embeddings.errors import CacheBusy, CacheDamaged, CacheForeign, CacheUnavailable, VectorRefused
 from embeddings.references import raw_fingerprint
-from embeddings.rows import CODES, Row, checksum, codes_for, seal
+from embeddings.rows import CODES, Row, flaw, seal
 from embeddings.salvage import SalvageReport, holds_rows, put_aside, sound_rows
-from embeddings.schema import IN_MEMORY, connect, locked, translated
+from embeddings.schema import REMEDY, damaged, locked
 
 _LOOKUP_SIZE = 1000
 _INSERT = """
@@ -57,19 +56,14 @@ class Found:
     """Text hashes whose row is there but failed its check; they count as not found."""
 
 
-class VectorCache:
+class VectorCache(CacheFile):
     """An open cache. Usable from several threads, one at a time; processes open their own."""
 
     def __init__(self, path: Path, *, read_only: bool, busy_seconds: float) -> None:
         """Use `open`."""
-        self.path = path
-        self.read_only = read_only
+        super().__init__(path, read_only=read_only, busy_seconds=busy_seconds)
         self.salvaged: tuple[SalvageReport, ...] = ()
-        self._busy_seconds = busy_seconds
-        self._lock = threading.RLock()
         self._producers: dict[tuple[bytes, bytes], int] = {}
-        self._connection: sqlite3.Connection | None = None
-        self._inode = 0
 
     @classmethod
     def open(
@@ -91,10 +85,10 @@ class VectorCache:
         except (CacheDamaged, CacheForeign) as exc:
             if isinstance(exc, CacheForeign) and not holds_rows(cache.path):
                 raise
+            told = exc if isinstance(exc, CacheDamaged) else damaged(cache.path, "it has lost its header")
             if read_only or not salvage:
-                remedy = "`chunksink cache verify --repair` salvages its sound rows"
-                raise CacheDamaged(f"the cache {path} is damaged; {remedy}") from exc
-            cache.salvage(str(exc))
+                raise told from exc
+            cache.salvage(str(told))
             cache._live()
         return cache
 
@@ -105,13 +99,6 @@ class VectorCache:
         self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-    def close(self) -> None:
-        """Closes the file; the cache opens it again when it is used again (an in-memory one starts empty)."""
-        with self._lock:
-            if self._connection is not None:
-                self._connection.close()
-                self._connection = None
 
     # -- vectors ---------------------------------------------------------------------------------------------
 
@@ -124,7 +111,7 @@ class VectorCache:
         request: PrecisionRequest = "auto",
     ) -> Found:
         """All cached vectors of these texts (32 raw bytes each, no two the same) that satisfy the request."""
-        key, codes = raw_fingerprint(fingerprint), codes_for(request)
+        key, codes = raw_fingerprint(fingerprint), {CODES[precision] for precision in satisfying(request)}
         place = {text_hash: number for number, text_hash in enumerate(text_hashes)}
         if len(place) != len(text_hashes):
             raise ValueError("the text hashes of one lookup must be distinct")
@@ -132,7 +119,6 @@ class VectorCache:
         blobs: list[bytes] = []
         lengths: list[int] = []
         corrupt: list[bytes] = []
-        size = 4 * dimension
         for start in range(0, len(text_hashes), _LOOKUP_SIZE):
             some = text_hashes[start : start + _LOOKUP_SIZE]
             marks = ",".join("?" * len(some))
@@ -144,7 +130,7 @@ class VectorCache:
                 number = place.get(text_hash)
                 if number is None:  # a damaged index led to another row
                     continue
-                if not _is_sound(key, text_hash, precision, tokens, digest, vector, size):
+                if flaw((key, text_hash, precision, tokens, digest, vector), dimension) is not None:
                     corrupt.append(text_hash)
                 elif precision in codes:
                     positions.append(number)
@@ -152,10 +138,6 @@ class VectorCache:
                     lengths.append(tokens)
         vectors = np.frombuffer(b"".join(blobs), dtype="<f4").reshape(len(blobs), dimension)
         where, found_tokens = np.array(positions, dtype=np.intp), np.array(lengths, dtype=np.int64)
-        finite = np.isfinite(vectors).all(axis=1)
-        if not finite.all():  # a sealed row holds finite numbers only; an older or foreign writer may differ
-            corrupt += [text_hashes[position] for position in where[~finite]]
-            where, vectors, found_tokens = where[finite], vectors[finite], found_tokens[finite]
         return Found(where, vectors, found_tokens, tuple(corrupt))
 
     def put(
@@ -222,74 +204,10 @@ class VectorCache:
             self._producers[key, producer] = number
         return self._producers[key, producer]
 
-    # -- the file, for this package ------------------------------------------------------------------------
+    def _forget(self) -> None:
+        self._producers.clear()
 
-    def read(self, sql: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
-        """All rows of a short query; for long scans ask page by page, so that no read transaction stays open."""
-        with self._lock, translated(self.path):
-            return self._live().execute(sql, parameters).fetchall()
-
-    @contextmanager
-    def transaction(self) -> Iterator[sqlite3.Connection]:
-        """One write transaction, alone among writers; rolled back when the block raises."""
-        with self._lock, translated(self.path), ExitStack() as held:
-            # Opening may need the file alone, so it comes before the shared lock; then nobody may have replaced it.
-            connection = self._live()
-            held.enter_context(locked(self.path, alone=False, busy_seconds=self._busy_seconds))
-            while not self._is_current():
-                held.close()
-                connection = self._live()
-                held.enter_context(locked(self.path, alone=False, busy_seconds=self._busy_seconds))
-            connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield connection
-            except BaseException:
-                self._producers.clear()
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
-                raise
-            connection.execute("COMMIT")
-
-    @contextmanager
-    def temporary(self, text_hashes: Iterable[bytes]) -> Iterator[str]:
-        """Name of a temporary table with these text hashes; it is on disk, and only this connection sees it."""
-        with self._lock, translated(self.path):
-            connection = self._live()
-            connection.execute("CREATE TEMP TABLE wanted (text_hash BLOB PRIMARY KEY) WITHOUT ROWID")
-            connection.execute("BEGIN")  # deferred: takes no lock on the cache itself
-            try:
-                connection.executemany(
-                    "INSERT OR IGNORE INTO wanted VALUES (?)", ((text_hash,) for text_hash in text_hashes)
-                )
-            finally:
-                connection.execute("COMMIT")
-        try:
-            yield "temp.wanted"
-        finally:
-            with self._lock, translated(self.path):
-                self._live().execute("DROP TABLE IF EXISTS temp.wanted")
-
-    def shrink(self) -> None:
-        """Gives the space of dropped rows back to the file system."""
-        with self._lock, translated(self.path):
-            self._producers.clear()  # some may have been dropped too
-            connection = self._live()
-            connection.executescript("PRAGMA incremental_vacuum")  # a script runs it to its end
-            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-
-    def _live(self) -> sqlite3.Connection:
-        """The connection; a new one if another process has put a salvaged file in place of ours."""
-        if self._connection is not None and not self._is_current():
-            self.close()
-        if self._connection is None:
-            self._producers.clear()
-            self._inode = _inode(self.path)
-            self._connection = connect(self.path, read_only=self.read_only, busy_seconds=self._busy_seconds)
-            self._inode = _inode(self.path)
-        return self._connection
-
-    def _is_current(self) -> bool:
-        return self.path == IN_MEMORY or self._inode == _inode(self.path)
+    # -- salvage ---------------------------------------------------------------------------------------------
 
     def salvage(self, reason: str = "asked for") -> SalvageReport | None:
         """Replaces the file by one with all its sound rows; None when another process has just done so.
@@ -300,9 +218,12 @@ class VectorCache:
             seen, self._inode = self._inode, 0
             self.close()
             with locked(self.path, alone=True, busy_seconds=self._busy_seconds):
-                if seen and seen != _inode(self.path):
+                if seen and seen != inode(self.path):
                     return None
-                report = self._replace(reason)
+                try:
+                    report = self._replace(reason.removesuffix(REMEDY))
+                except OSError as exc:  # the disk fails, or has no links
+                    raise CacheUnavailable(f"cannot salvage the cache {self.path}: {exc.strerror or exc}") from exc
             self.salvaged += (report,)
             return report
 
@@ -321,30 +242,13 @@ class VectorCache:
             (rows,) = fresh.read("SELECT count(*) FROM vector")[0]
             (busy, _, _) = fresh.read("PRAGMA wal_checkpoint(TRUNCATE)")[0]
             if busy:
-                raise CacheBusy(f"another process reads {fresh_path}")
+                raise CacheBusy(f"another process reads {fresh_path}; wait for it or end it")
             fresh.close()
             kept = put_aside(self.path, fresh_path)
         finally:
             fresh.close()
             _remove_with_log(fresh_path)
         return SalvageReport(rows, str(kept), reason)
-
-
-def _is_sound(
-    key: bytes, text_hash: bytes, precision: object, tokens: object, digest: object, vector: object, size: int
-) -> bool:
-    """`rows.flaw` for the hot path: the same checks, finiteness left to the caller, who has all vectors at once."""
-    try:
-        return len(vector) == size and checksum(key, text_hash, precision, tokens, vector) == digest  # type: ignore[arg-type]
-    except Exception:  # whatever the disk gave us in place of a blob or a number
-        return False
-
-
-def _inode(path: Path) -> int:
-    try:
-        return path.stat().st_ino
-    except OSError:
-        return 0
 
 
 def _remove_with_log(path: Path) -> None:

@@ -2,16 +2,20 @@
 
 `encode` is all that a simple encoder needs. One that computes for minutes should also offer `encode_batches`
 (see `BatchEncoder`), so that `vectors_for` can commit what is done while the rest is computed.
+Ours are `InfoEncoder`s, and can be closed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
+
+from embeddings.errors import TextRefused
 
 Precision = Literal["float32", "bfloat16"]
 """In which precision a vector was computed. It is always stored and returned as float32."""
@@ -104,6 +108,65 @@ class QueryEncoder(Encoder, Protocol):
     def encode_query(self, text: str) -> Vectors:
         """The vector of one query, of shape (dimension,)."""
         ...
+
+
+class ClosingEncoder(Encoder, Protocol):
+    """An encoder that holds threads or connections: `with closing(open_encoder(settings)) as encoder`."""
+
+    def close(self) -> None:
+        """Lets go of them; once more does no harm, and the encoder takes them again when it is used again."""
+        ...
+
+
+class InfoEncoder(ABC):
+    """What the encoders that know their `info` have in common: all but how batches are computed."""
+
+    info: ModelInfo
+
+    @property
+    def fingerprint(self) -> str:
+        return self.info.fingerprint
+
+    @property
+    def dimension(self) -> int:
+        return self.info.dimension
+
+    @property
+    def max_length(self) -> int | None:
+        return self.info.max_length
+
+    @property
+    def precision(self) -> Precision:
+        return self.info.precision
+
+    def encode(self, texts: Sequence[str]) -> Vectors:
+        """Vectors of passages, in order; `TextRefused` if one of them is refused."""
+        return gathered(self._run(texts, self.info.passage_prompt), len(texts), self.dimension)
+
+    def encode_query(self, text: str) -> Vectors:
+        """The vector of one query."""
+        vector: Vectors = gathered(self._run([text], self.info.query_prompt), 1, self.dimension)[0]
+        return vector
+
+    def encode_batches(self, texts: Sequence[str]) -> Iterator[EncodedBatch]:
+        """Vectors of passages as they become ready, in any order; refused texts are named in `problems`."""
+        return self._run(texts, self.info.passage_prompt)
+
+    @abstractmethod
+    def close(self) -> None: ...
+
+    @abstractmethod
+    def _run(self, texts: Sequence[str], prompt: str) -> Iterator[EncodedBatch]: ...
+
+
+def gathered(batches: Iterable[EncodedBatch], count: int, dimension: int) -> Vectors:
+    """The vectors of batches in the order of their texts; raises `TextRefused` for the first that has none."""
+    out = np.empty((count, dimension), dtype=np.float32)
+    for batch in batches:
+        for problem in batch.problems.values():
+            raise TextRefused(problem)
+        out[batch.positions] = batch.vectors
+    return out
 
 
 def encode_query(encoder: Encoder, text: str) -> Vectors:

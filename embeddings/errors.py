@@ -78,11 +78,11 @@ class CacheError(EmbeddingsError):
 
 
 class CacheForeign(CacheError):
-    """The file is not a chunksink cache; name another path or move the file away."""
+    """The file is not a chunksink cache; move the file away."""
 
 
 class CacheTooNew(CacheError):
-    """A newer chunksink wrote this cache; upgrade chunksink or name another path."""
+    """A newer chunksink wrote this cache; upgrade chunksink or move the file away."""
 
 
 class CacheDamaged(CacheError):
@@ -102,7 +102,8 @@ class VectorRefused(CacheError):
 
 
 class ExchangeError(EmbeddingsError):
-    """Export or import stopped; the cache is as it was."""
+    """Export or import stopped. An export that stops leaves no file; what an import has committed by then stays in the
+    cache, proved row by row, and importing again goes on from there."""
 
 
 class BadExport(ExchangeError):
@@ -110,4 +111,4 @@ class BadExport(ExchangeError):
 
 
 class ImportRefused(ExchangeError):
-    """The rows were not proved to come from the model they name."""
+    """The rows were not proved to come from the model they name; nothing of the file was imported."""

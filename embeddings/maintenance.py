@@ -1,23 +1,19 @@
-"""How a cache is kept sound and small. Library calls; the commands are `chunksink cache verify` and `gc`.
-
-Long scans ask page by page, so that no read transaction stays open and the writer's log stays short.
-"""
+"""How a cache is kept sound and small. Library calls; the commands are `chunksink cache verify` and `gc`."""
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from embeddings.cache import VectorCache
 from embeddings.errors import CacheDamaged
 from embeddings.references import TextHash, embedding_ref, raw_fingerprint, raw_hash
 from embeddings.rows import flaw
-from embeddings.salvage import SalvageReport
+from embeddings.schema import REMEDY
 
-_SCAN_ROWS = 2000
 _DELETE_ROWS = 5000
+_EXAMPLES = 20
 
 Progress = Callable[[int], object]
 """Called with the number of rows just done."""
@@ -36,15 +32,16 @@ class VerifyReport:
     """What `verify` found."""
 
     rows: int
+    bad_rows: int
     bad: tuple[BadRow, ...]
+    """The first 20 of them."""
     damage: tuple[str, ...]
-    """What SQLite says about the file itself; empty when it is sound."""
+    """What is wrong with the file itself; empty when it is sound."""
     dropped: int
-    salvaged: SalvageReport | None = None
 
     @property
     def is_sound(self) -> bool:
-        return not self.bad and not self.damage
+        return not self.bad_rows and not self.damage
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,38 +57,42 @@ class Surplus:
 
 
 def verify(cache: VectorCache, *, repair: bool = False, progress: Progress | None = None) -> VerifyReport:
-    """Checks every row and the file. `repair` drops bad rows and salvages a damaged file.
+    """Checks every row and the file. `repair` drops bad rows and salvages a damaged file (see `cache.salvaged`).
 
     What is dropped will be computed again when it is needed.
     """
-    damage: tuple[str, ...] = ()
-    bad: list[BadRow] = []
-    ids: list[int] = []
-    rows = 0
+    damage: list[str] = []
     try:
-        damage = tuple(line for (line,) in cache.read("PRAGMA integrity_check(20)") if line != "ok")
-        for page in scan(
-            cache,
-            "SELECT id, fingerprint, text_hash, precision, tokens, checksum, vector FROM vector WHERE id > ?",
+        damage += [str(line) for (line,) in cache.read("PRAGMA integrity_check(20)") if line != "ok"]
+    except CacheDamaged as exc:
+        damage.append(_without_remedy(exc))
+    bad: list[BadRow] = []
+    rows = bad_rows = dropped = 0
+    try:
+        for page in cache.scan(
+            "SELECT id, fingerprint, text_hash, precision, tokens, checksum, vector FROM vector WHERE id > ?"
         ):
-            rows += len(page)
+            ids = []
             for number, *values in page:
                 reason = flaw(tuple(values))
-                if reason is not None:
+                if reason is None:
+                    continue
+                ids.append(number)
+                if len(bad) < _EXAMPLES:
                     bad.append(BadRow(_ref_of(values[0], values[1]), reason))
-                    ids.append(number)
+            rows += len(page)
+            bad_rows += len(ids)
+            if repair and not damage:  # a salvage leaves them behind anyway
+                _delete(cache, ids)
+                dropped += len(ids)
             if progress:
                 progress(len(page))
     except CacheDamaged as exc:
-        damage += (str(exc),)
-    dropped, salvaged = 0, None
+        if (told := _without_remedy(exc)) not in damage:
+            damage.append(told)
     if repair and damage:
-        salvaged = cache.salvage(damage[0])
-    elif repair and ids:
-        with cache.transaction() as connection:
-            connection.executemany("DELETE FROM vector WHERE id = ?", ((number,) for number in ids))
-        dropped = len(ids)
-    return VerifyReport(rows, tuple(bad), damage, dropped, salvaged)
+        cache.salvage(damage[0])
+    return VerifyReport(rows, bad_rows, tuple(bad), tuple(damage), dropped)
 
 
 def find_surplus(
@@ -110,17 +111,16 @@ def find_surplus(
     with cache.temporary(raw_hash(each) for each in text_hashes) as table:
         size = kept = 0
         by_model: dict[str, int] = {}
-        for page in scan(
-            cache,
+        for page in cache.scan(
             f"SELECT id, fingerprint, length(vector), text_hash IN (SELECT text_hash FROM {table}) "
-            "FROM vector WHERE id > ?",
+            "FROM vector WHERE id > ?"
         ):
             for number, fingerprint, length, referred in page:
                 if referred and (keep_models is None or fingerprint in keep_models):
                     kept += 1
                     continue
                 ids.append(number)
-                size += length
+                size += length or 0  # a damaged row may have no vector
                 name = fingerprint.hex() if isinstance(fingerprint, bytes) else "?"
                 by_model[name] = by_model.get(name, 0) + 1
             if progress:
@@ -131,22 +131,25 @@ def find_surplus(
 def drop(cache: VectorCache, surplus: Surplus) -> None:
     """Drops these rows and gives their space back. Nobody may write to the cache since they were found."""
     for start in range(0, len(surplus.ids), _DELETE_ROWS):
-        with cache.transaction() as connection:
-            connection.executemany(
-                "DELETE FROM vector WHERE id = ?", ((number,) for number in surplus.ids[start : start + _DELETE_ROWS])
-            )
+        _delete(cache, surplus.ids[start : start + _DELETE_ROWS])
     with cache.transaction() as connection:
-        connection.execute("DELETE FROM producer WHERE fingerprint NOT IN (SELECT DISTINCT fingerprint FROM vector)")
-        connection.execute("DELETE FROM model WHERE fingerprint NOT IN (SELECT DISTINCT fingerprint FROM vector)")
+        for table in ("producer", "model"):  # few rows, and one look into the index for each
+            connection.execute(
+                f"DELETE FROM {table} "
+                f"WHERE NOT EXISTS (SELECT 1 FROM vector WHERE vector.fingerprint = {table}.fingerprint)"
+            )
     cache.shrink()
 
 
-def scan(cache: VectorCache, sql: str, parameters: tuple[object, ...] = ()) -> Iterator[list[tuple[Any, ...]]]:
-    """A long scan in short reads. The query's first column is the id; its first parameter is where to go on."""
-    last = -(2**63)
-    while page := cache.read(f"{sql} ORDER BY id LIMIT {_SCAN_ROWS}", (last, *parameters)):
-        yield page
-        last = page[-1][0]
+def _delete(cache: VectorCache, ids: Sequence[int]) -> None:
+    if ids:
+        with cache.transaction() as connection:
+            connection.executemany("DELETE FROM vector WHERE id = ?", ((number,) for number in ids))
+
+
+def _without_remedy(exc: CacheDamaged) -> str:
+    """`verify` is the remedy."""
+    return str(exc).removesuffix(REMEDY)
 
 
 def _ref_of(fingerprint: object, text_hash: object) -> str:

@@ -8,20 +8,25 @@ of a damaged file, in an export. Nothing else in the cache has to be believed.
 from __future__ import annotations
 
 import hashlib
+import math
 import struct
 from typing import NamedTuple
 
 import numpy as np
 
-from embeddings.encoder import Precision, PrecisionRequest, Vectors, satisfying
+from embeddings.encoder import Precision, Vectors
 
 CODES: dict[Precision, int] = {"float32": 1, "bfloat16": 2}
 """How precisions are stored; of two vectors for one key the lower code is the better one."""
 
 PRECISIONS: dict[int, Precision] = {code: precision for precision, code in CODES.items()}
 
+KEY_BYTES = 32
+"""Of a fingerprint, and of a text hash."""
+
 _STATEMENT = struct.Struct("<BI")
 _MAX_TOKENS = 2**32 - 1
+_NUMBER = np.dtype("<f4")
 
 
 class Row(NamedTuple):
@@ -33,11 +38,6 @@ class Row(NamedTuple):
     tokens: int
     checksum: bytes
     vector: bytes
-
-
-def codes_for(request: PrecisionRequest) -> frozenset[int]:
-    """The stored codes that satisfy a request."""
-    return frozenset(CODES[precision] for precision in satisfying(request))
 
 
 def checksum(fingerprint: bytes, text_hash: bytes, precision: int, tokens: int, vector: bytes) -> bytes:
@@ -64,15 +64,19 @@ def flaw(row: tuple[object, ...], dimension: int | None = None) -> str | None:
         return "wrong types"
     if precision not in PRECISIONS:
         return "unknown precision"
+    if not len(fingerprint) == len(text_hash) == KEY_BYTES:
+        return "not a key"
     if digest != checksum(fingerprint, text_hash, precision, tokens, vector):
         return "checksum mismatch"
     if len(vector) % 4 or not vector or (dimension is not None and len(vector) != 4 * dimension):
         return "wrong dimension"
-    if not np.isfinite(np.frombuffer(vector, dtype="<f4")).all():
+    numbers = np.frombuffer(vector, dtype=_NUMBER)
+    # The product is the fast way to look at all numbers; it may overflow where each of them is finite.
+    if not math.isfinite(numbers.dot(numbers)) and not np.isfinite(numbers).all():
         return "not finite"
     return None
 
 
 def unpack(vector: bytes) -> Vectors:
     """The vector of a blob, as a read-only array."""
-    return np.frombuffer(vector, dtype="<f4")
+    return np.frombuffer(vector, dtype=_NUMBER)

@@ -1,4 +1,4 @@
-"""The cache file: how it is opened, recognised and migrated. `cache` is the only user besides `salvage`.
+"""The cache file: how it is recognised, migrated and locked, and what SQLite's errors about it mean.
 
 One SQLite file in WAL mode, so that readers are never in the way of the writer. `synchronous=NORMAL`: a killed
 process loses nothing that was committed; a machine that loses power may lose the last commits, never the file.
@@ -13,6 +13,7 @@ import sqlite3
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,6 +35,10 @@ APPLICATION_ID = 0x43534B45
 PAGE_SIZE = 8192
 """Five vectors of 384 dimensions to a page. `salvage` relies on it."""
 IN_MEMORY = Path(":memory:")
+REMEDY = "; `chunksink cache verify --repair` salvages its sound rows"
+
+_START = MAGIC + PAGE_SIZE.to_bytes(2, "big")
+_JOURNAL_FORMATS = (b"\1\1", b"\2\2")
 
 _TABLES = """
 CREATE TABLE model (
@@ -108,7 +113,9 @@ def connect(path: Path, *, read_only: bool, busy_seconds: float) -> sqlite3.Conn
 
 
 def _recognise(path: Path, read_only: bool) -> None:
-    """Refuses what is not ours before SQLite touches it."""
+    """Refuses what is not ours, or no longer whole, before SQLite touches it."""
+    # Asked before the file is read: whoever makes a cache writes to the file first.
+    has_log = _size(Path(f"{path}-wal")) > 0
     try:
         with path.open("rb") as file:
             head = file.read(100)
@@ -119,12 +126,27 @@ def _recognise(path: Path, read_only: bool) -> None:
         return
     except OSError as exc:
         raise CacheUnavailable(f"cannot open the cache {path}: {exc.strerror}") from exc
-    if not head:
+    if not head and not has_log:
         return
-    if head.startswith(MAGIC) and head[68:72] in (APPLICATION_ID.to_bytes(4, "big"), bytes(4)):
+    if len(head) < 100 and head[: len(_START)] == _START[: len(head)]:
+        raise damaged(path, f"only {len(head)} bytes of it are left")  # SQLite would begin anew and delete the log
+    if head.startswith(MAGIC) and head[68:72] in (_application_id(), bytes(4)):
+        if head[18:20] not in _JOURNAL_FORMATS:  # SQLite would take it for a file that must not be written
+            raise damaged(path, "its header has no known format")
         return
     kind = "a SQLite database, but not a chunksink cache" if head.startswith(MAGIC) else "not a chunksink cache"
-    raise CacheForeign(f"{path} is {kind}; name another path or move the file away")
+    raise CacheForeign(f"{path} is {kind}; move the file away")
+
+
+def _application_id() -> bytes:
+    return APPLICATION_ID.to_bytes(4, "big")
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
 
 
 def _make_folder(path: Path) -> None:
@@ -138,35 +160,62 @@ def _bring_up_to_date(connection: sqlite3.Connection, path: Path, read_only: boo
     from sqlite_utils import Database
 
     steps = migrations()
-    db = Database(connection, execute_plugins=False)
+    known, objects = _present()
     with nullcontext() if read_only else locked(path, alone=True, busy_seconds=busy_seconds):
+        # In this order, since a reader has no lock: what is read later may only be further on.
         tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         (application,) = connection.execute("PRAGMA application_id").fetchone()
         if tables - {steps.migrations_table} and application != APPLICATION_ID:
-            raise CacheForeign(f"{path} is a SQLite database, but not a chunksink cache; name another path")
-        newer = {step.name for step in steps.applied(db)} - _all_names(steps)
-        if newer:
+            raise CacheForeign(f"{path} is a SQLite database, but not a chunksink cache; move the file away")
+        applied = _applied(connection, steps)
+        newer = applied - known
+        if newer and known <= applied:
             raise CacheTooNew(
                 f"{path} was written by a newer chunksink (it has {', '.join(sorted(newer))}); "
-                "upgrade chunksink or name another path"
+                "upgrade chunksink or move the file away"
             )
+        if newer or (application == APPLICATION_ID and not applied):  # the first step sets it
+            raise damaged(path, "its list of migrations is not whole")
         if read_only:
-            if steps.pending(db):
+            if known - applied:
                 raise CacheUnavailable(f"{path} is not in its present form; open it for writing once")
-            return
-        if not tables:
-            connection.execute(f"PRAGMA page_size = {PAGE_SIZE}")
-            connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA synchronous = NORMAL")
-        if steps.pending(db):
-            steps.apply(db)
+        else:
+            if not tables:
+                connection.execute(f"PRAGMA page_size = {PAGE_SIZE}")
+                connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = NORMAL")
+            if known - applied:
+                steps.apply(Database(connection, execute_plugins=False))
+        if not objects <= set(connection.execute(_OBJECTS)):
+            raise damaged(path, "its tables are not as they were made")
 
 
-def _all_names(steps: Migrations) -> set[str]:
+def _applied(connection: sqlite3.Connection, steps: Migrations) -> set[str]:
+    """Not through sqlite_utils, which trusts the names of the columns."""
+    table = connection.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (steps.migrations_table,)).fetchone()
+    if table is None:
+        return set()
+    names = connection.execute(f"SELECT name FROM {steps.migrations_table} WHERE migration_set = ?", (steps.name,))
+    return {str(name) for (name,) in names}
+
+
+_OBJECTS = "SELECT type, name, tbl_name, sql FROM sqlite_master"
+
+
+@cache
+def _present() -> tuple[frozenset[str], frozenset[tuple[object, ...]]]:
+    """Names of all steps, and the tables and indices to which they lead."""
     from sqlite_utils import Database
 
-    return {step.name for step in steps.pending(Database(memory=True))}
+    steps = migrations()
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    try:
+        steps.apply(Database(connection, execute_plugins=False))
+        objects = frozenset(row for row in connection.execute(_OBJECTS) if row[2] != steps.migrations_table)
+        return frozenset(_applied(connection, steps)), objects
+    finally:
+        connection.close()
 
 
 @contextmanager
@@ -193,7 +242,8 @@ def _wait_for(handle: int, how: int, path: Path, busy_seconds: float) -> None:
             fcntl.flock(handle, how | fcntl.LOCK_NB)
         except BlockingIOError:
             if time.monotonic() >= deadline:
-                raise CacheBusy(f"another process has held the cache {path} for {busy_seconds:g} s") from None
+                held = f"another process has held the cache {path} for {busy_seconds:g} s"
+                raise CacheBusy(f"{held}; wait for it or end it") from None
             time.sleep(0.02)
         except OSError as exc:  # a file system without locks
             raise CacheUnavailable(f"cannot lock the cache {path}: {exc.strerror}") from exc
@@ -203,20 +253,22 @@ def _wait_for(handle: int, how: int, path: Path, busy_seconds: float) -> None:
 
 @contextmanager
 def translated(path: Path) -> Iterator[None]:
-    """The one place where SQLite's exceptions become ours."""
+    """The one place where SQLite's exceptions become ours. Nothing but SQL may stand in the block."""
     try:
         yield
     except (sqlite3.ProgrammingError, sqlite3.InterfaceError):
         raise  # we used the library wrongly: a bug
     except sqlite3.Error as exc:
         raise _translate(exc, path) from exc
+    except UnicodeDecodeError as exc:  # sqlite3 could not even read the name of a column, or the message
+        raise damaged(path, "a text in it is not UTF-8") from exc
 
 
 def _translate(exc: sqlite3.Error, path: Path) -> CacheError:
     code = getattr(exc, "sqlite_errorcode", None)
     primary = code & 0xFF if isinstance(code, int) else None
     if primary in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-        return CacheBusy(f"another process holds the cache {path}: {exc}")
+        return CacheBusy(f"another process holds the cache {path}: {exc}; wait for it or end it")
     if primary in (
         sqlite3.SQLITE_FULL,
         sqlite3.SQLITE_IOERR,
@@ -224,12 +276,16 @@ def _translate(exc: sqlite3.Error, path: Path) -> CacheError:
         sqlite3.SQLITE_CANTOPEN,
         sqlite3.SQLITE_PERM,
         sqlite3.SQLITE_NOMEM,
-        sqlite3.SQLITE_TOOBIG,
     ):
         return CacheUnavailable(f"the cache {path} cannot be used: {exc}")
-    # All SQL here is fixed and tested: whatever else SQLite objects to (a missing table, a wrong type,
-    # a malformed page) comes from the bytes of the file.
-    return CacheDamaged(f"the cache {path} is damaged: {exc}")
+    # All SQL here is fixed and tested, and no row is large: whatever else SQLite objects to (a missing table,
+    # a wrong type, a malformed page) comes from the bytes of the file.
+    return damaged(path, str(exc))
+
+
+def damaged(path: Path, what: str) -> CacheDamaged:
+    """The error, with its remedy."""
+    return CacheDamaged(f"the cache {path} is damaged: {what}{REMEDY}")
 
 
 def _lenient_text(raw: bytes) -> str:

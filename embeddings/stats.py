@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -63,49 +64,76 @@ class CachedVector:
 
 
 def stats(cache: VectorCache) -> CacheStats:
-    """Counts and sizes, by model."""
+    """Counts and sizes, by model. Reads the whole table, in its order."""
     described = {
-        key: (name, dimension, max_length, orjson.loads(details).get("length_unit", "tokens"))
+        key: _Described(_text(name), _number(dimension), _number(max_length), _unit(details))
         for key, name, dimension, max_length, details in cache.read(
             "SELECT fingerprint, name, dimension, max_length, details FROM model"
         )
     }
-    keys = {key for (key,) in cache.read("SELECT DISTINCT fingerprint FROM vector")} | described.keys()
-    models = tuple(
-        _stats_of(cache, key, *described.get(key, ("", None, None, "tokens")))
-        for key in sorted(key for key in keys if isinstance(key, bytes))
-    )
+    counts: dict[bytes, _Count] = {key: _Count() for key in described if isinstance(key, bytes)}
+    rows = 0
+    for page in cache.scan("SELECT id, fingerprint, precision, tokens, length(vector) FROM vector WHERE id > ?"):
+        rows += len(page)
+        for _, key, code, tokens, size in page:
+            if not isinstance(key, bytes):
+                continue
+            if (count := counts.get(key)) is None:
+                count = counts[key] = _Count()
+            most = described[key].max_length if key in described else None
+            count.rows += 1
+            count.by_code[code] += 1
+            count.vector_bytes += size or 0
+            count.long_texts += most is not None and isinstance(tokens, int) and tokens > most
     (free_pages,), (page_size,) = cache.read("PRAGMA freelist_count")[0], cache.read("PRAGMA page_size")[0]
     return CacheStats(
         path=str(cache.path),
         file_bytes=sum(_size(Path(f"{cache.path}{suffix}")) for suffix in ("", "-wal")),
         free_bytes=free_pages * page_size,
-        rows=sum(model.rows for model in models),
-        models=models,
+        rows=rows,
+        models=tuple(
+            _model_stats(cache, key, described.get(key, _Described()), count) for key, count in sorted(counts.items())
+        ),
     )
 
 
-def _stats_of(
-    cache: VectorCache, key: bytes, name: str, dimension: int | None, max_length: int | None, length_unit: str
-) -> ModelStats:
-    counts = cache.read(
-        "SELECT precision, count(*), sum(length(vector)), sum(tokens > ?) FROM vector "
-        "WHERE fingerprint = ? GROUP BY precision",
-        (max_length if max_length is not None else 2**32, key),
-    )
+@dataclass(frozen=True, slots=True)
+class _Described:
+    name: str = ""
+    dimension: int | None = None
+    max_length: int | None = None
+    length_unit: str = "tokens"
+
+
+@dataclass(slots=True)
+class _Count:
+    rows: int = 0
+    by_code: Counter[object] = field(default_factory=Counter)
+    vector_bytes: int = 0
+    long_texts: int = 0
+
+
+def _model_stats(cache: VectorCache, key: bytes, model: _Described, count: _Count) -> ModelStats:
     producers = cache.read("SELECT details FROM producer WHERE fingerprint = ? ORDER BY id", (key,))
     return ModelStats(
         fingerprint=key.hex(),
-        name=name,
-        dimension=dimension,
-        max_length=max_length,
-        length_unit=length_unit,
-        rows=sum(rows for _, rows, _, _ in counts),
-        rows_by_precision={PRECISIONS[code]: rows for code, rows, _, _ in counts if code in PRECISIONS},
-        vector_bytes=sum(size for _, _, size, _ in counts),
-        long_texts=sum(long for _, _, _, long in counts),
-        producers=tuple(orjson.loads(details) for (details,) in producers),
+        name=model.name,
+        dimension=model.dimension,
+        max_length=model.max_length,
+        length_unit=model.length_unit,
+        rows=count.rows,
+        rows_by_precision={name: count.by_code[code] for code, name in PRECISIONS.items() if count.by_code[code]},
+        vector_bytes=count.vector_bytes,
+        long_texts=count.long_texts,
+        producers=tuple(_producer(details) for (details,) in producers),
     )
+
+
+def model_limits(cache: VectorCache, fingerprint: str) -> tuple[int, str] | None:
+    """The most that a model takes at once, and its unit; None where that is not known."""
+    found = cache.read("SELECT max_length, details FROM model WHERE fingerprint = ?", (raw_fingerprint(fingerprint),))
+    max_length = _number(found[0][0]) if found else None
+    return None if max_length is None else (max_length, _unit(found[0][1]))
 
 
 def show(cache: VectorCache, ref: str | EmbeddingRef) -> CachedVector | None:
@@ -126,25 +154,61 @@ def show(cache: VectorCache, ref: str | EmbeddingRef) -> CachedVector | None:
     vector = unpack(blob)
     return CachedVector(
         ref=pointer,
-        model=name or "",
+        model=_text(name),
         precision=PRECISIONS[precision],
         dimension=len(vector),
         tokens=tokens,
         norm=float(np.linalg.norm(vector)),
-        producer=orjson.loads(producer) if producer else {},
+        producer=_producer(producer),
         vector=vector,
     )
 
 
 def lengths(cache: VectorCache, fingerprint: str, text_hashes: Sequence[bytes]) -> dict[bytes, int]:
-    """Length of each of these texts that the model has embedded, before any cut. Ask for up to a thousand."""
+    """Length of each of these texts that the model has embedded, before any cut. Ask for up to a thousand.
+
+    The checksum covers the length too: of a row that fails it nothing is told.
+    """
+    key = raw_fingerprint(fingerprint)
     marks = ",".join("?" * len(text_hashes))
-    return dict(
-        cache.read(
-            f"SELECT text_hash, tokens FROM vector WHERE fingerprint = ? AND text_hash IN ({marks})",
-            (raw_fingerprint(fingerprint), *text_hashes),
-        )
+    rows = cache.read(
+        "SELECT text_hash, precision, tokens, checksum, vector FROM vector "
+        f"WHERE fingerprint = ? AND text_hash IN ({marks})",
+        (key, *text_hashes),
     )
+    return {row[0]: row[2] for row in rows if flaw((key, *row)) is None}
+
+
+# -- what the file says of models and producers has no checksum: it is shown, and must not be relied on ----------------
+
+
+def details_of(raw: object) -> dict[str, Any]:
+    """Recorded details; empty where they cannot be read."""
+    try:
+        details = orjson.loads(raw)  # type: ignore[arg-type]  # of another type is refused as well
+    except ValueError:
+        return {}
+    return details if isinstance(details, dict) else {}
+
+
+def _producer(raw: object) -> dict[str, Any]:
+    details = details_of(raw)
+    if not isinstance(details.get("libraries", {}), dict):
+        del details["libraries"]
+    return details
+
+
+def _unit(raw: object) -> str:
+    unit = details_of(raw).get("length_unit")
+    return unit if unit in ("tokens", "characters") else "tokens"
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _number(value: object) -> int | None:
+    return value if isinstance(value, int) else None
 
 
 def _size(path: Path) -> int:

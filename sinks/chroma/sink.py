@@ -13,6 +13,7 @@ from sinks.chroma.errors import RefusedData, translated
 from sinks.chroma.reader import ChromaReader, marker_of
 from sinks.document import Document, Family, Vectors
 from sinks.errors import BuildMissing
+from sinks.firsts import Firsts
 from sinks.sink import NO_PARENT, Marker, RefusedDocument, Stored
 from sinks.vectors import sound_rows
 
@@ -93,6 +94,7 @@ class ChromaBuild:
         self._collection = handle.collection
         self._store_text = store_text
         self._dimensions = _dimensions(self._collection.metadata)
+        self._firsts = Firsts(empty=self.count() == 0)
         self._keep: dict[str, str] = {}  # families replaced since the last flush, and the hash they keep
         self._refused: dict[str, RefusedDocument] = {}
 
@@ -108,8 +110,9 @@ class ChromaBuild:
             return self._collection.count()
 
     def replace(self, families: Sequence[Family]) -> None:
+        last = {family.parent_id: family for family in families}
         taken: dict[str, tuple[Document, Vectors]] = {}  # an id that stands twice goes to the later family
-        for family in families:
+        for family in last.values():
             good, refused = sound_rows(family, self._dimensions)
             self._refuse(refused)
             if family.vectors is not None:
@@ -119,7 +122,8 @@ class ChromaBuild:
         width = self._dimensions or (len(vectors[0]) if vectors else 0)
         for part in rows.slices(documents, width, min(self._handle.most, PAGE), REQUEST_BYTES):
             self._upsert(documents[part], np.stack(vectors[part]))
-        self._keep.update((family.parent_id, family.family_hash) for family in families)
+        held = self._firsts.held(last) | self._keep.keys()
+        self._keep.update((parent_id, family.family_hash) for parent_id, family in last.items() if parent_id in held)
 
     def delete(self, parent_ids: Sequence[str]) -> None:
         for start in range(0, len(parent_ids), _KEYS):

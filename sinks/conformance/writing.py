@@ -219,6 +219,13 @@ class SinkConformance:
         fill(build, [with_vectors(renamed), family("old name", ["left behind"])])
         assert held(build) == wanted([with_vectors(renamed), family("old name", ["left behind"]), family("b", BETA)])
 
+    def test_the_later_of_two_replacements_at_once_counts(self, build: Build) -> None:
+        """In a build that held nothing of the family before."""
+        first, second = family("a", ALPHA, version="1"), family("a", BETA, version="2")
+        build.replace([first, family("b", BETA), second])
+        build.flush()
+        assert held(build) == wanted([family("b", BETA), second])
+
     def test_the_later_of_two_replacements_counts(self, build: Build) -> None:
         first, second = family("a", ALPHA, version="1"), family("a", BETA, version="2")
         build.replace([first])

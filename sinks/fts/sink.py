@@ -15,6 +15,7 @@ from chunkbus.canonical import text_hash
 from sinks import places
 from sinks.document import FIELDS, LISTS, Document, Family, document_hash
 from sinks.errors import BuildMissing
+from sinks.firsts import Firsts
 from sinks.fts import schema
 from sinks.fts.query import is_spaceless
 from sinks.fts.reader import FtsReader, read_marker
@@ -93,6 +94,9 @@ class FtsBuild:
         self._connection = schema.connect(path)
         # Full: a commit is on the disk before it returns, so that there is nothing left for flush to do.
         self._connection.execute("PRAGMA synchronous = FULL")
+        with schema.translated(path):
+            empty = self._connection.execute("SELECT 1 FROM documents LIMIT 1").fetchone() is None
+        self._firsts = Firsts(empty=empty)
         self._refused: list[RefusedDocument] = []
 
     def __enter__(self) -> "FtsBuild":
@@ -128,7 +132,8 @@ class FtsBuild:
             except _UNUSABLE:
                 connection.execute("ROLLBACK TO batch")
                 refused = self._one_by_one(documents)
-            for some in _slices(list(last.values()), _KEYS):
+            held = self._firsts.held(last)
+            for some in _slices([family for family in last.values() if family.parent_id in held], _KEYS):
                 keys = [family.parent_id for family in some]
                 hashes = [family.family_hash for family in some]
                 marks = ", ".join("?" * len(some))

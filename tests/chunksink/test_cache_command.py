@@ -99,7 +99,7 @@ def test_a_reference_to_nothing_is_told(ref: str, home: Home, capsys: pytest.Cap
 
 
 def test_long_texts_are_listed_with_their_place(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
-    assert told(home, capsys, "long-texts") == {"max_length": None, "length_unit": "tokens", "chunks": []}
+    assert told(home, capsys, "long-texts") == {"max_length": None, "length_unit": None, "chunks": []}
     tamper(home.folder / "vectors.db", "UPDATE model SET max_length = 4")
     hashes = [bytes.fromhex(text_hash(text).removeprefix("sha256:")) for text in ("a cat", "a cow", "a boat")]
     with VectorCache.open(home.folder / "vectors.db") as opened:
@@ -125,10 +125,10 @@ def test_a_bad_row_is_found_and_dropped(home: Home, capsys: pytest.CaptureFixtur
     assert cache(home, "verify") == Exit.DRIFT
     out = capsys.readouterr().out
     assert "checksum mismatch: cache:" in out
-    assert "1 bad row of 5; drop them with --repair" in out
+    assert "1 bad row of 5; --repair mends it" in out
     assert rows(home) == 5
     assert cache(home, "verify", "--repair") == Exit.OK
-    assert "1 bad row of 5; 1 dropped" in capsys.readouterr().out
+    assert "1 bad row of 5 dropped" in capsys.readouterr().out
     assert rows(home) == 4
     home.encoder.asked.clear()
     home.rebuild()
@@ -218,30 +218,47 @@ def test_an_export_saves_the_other_machine_the_work(
     home: Home, model: HashEncoder, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "vectors.bin"
+    cache(home, "gc")  # of a few rows all are asked for
+    capsys.readouterr()
     assert cache(home, "export", str(file)) == Exit.OK
-    assert "5 vectors" in capsys.readouterr().out
+    assert "4 vectors" in capsys.readouterr().out
     other = Home(tmp_path / "there", home.root, fts)
     assert cache(other, "import", str(file)) == Exit.OK
     out = capsys.readouterr().out
-    assert "5 vectors taken over" in out
+    assert "4 vectors taken over" in out
     assert "hash in float32: 4 texts embedded again, least cosine 1.00000" in out
     assert sorted(model.asked) == ["a boat", "a cat", "a crow", "a mat"]
     other.rebuild()
     assert other.encoder.asked == []
 
 
+def test_an_export_replaces_nothing_unasked(home: Home, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "notes.txt"
+    file.write_text("mine")
+    for target in (file, home.folder / "vectors.db"):
+        before = target.read_bytes()
+        assert cache(home, "export", str(target)) == Exit.USAGE
+        assert target.read_bytes() == before
+    assert cache(home, "export", str(home.folder / "vectors.db"), "--replace") == Exit.USAGE
+    assert cache(home, "export", str(file), "--replace") == Exit.OK
+    assert file.stat().st_size > 100
+    assert rows(home) == 5
+    capsys.readouterr()
+
+
 def test_vectors_of_an_unknown_model_are_left_out(
     home: Home, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    cache(home, "gc")
     home.encoder = HashEncoder(dimension=8, name="elsewhere")
     home.rebuild()
     cache(home, "export", str(tmp_path / "x"))
     other = Home(tmp_path / "there", home.root, fts)
     assert cache(other, "import", str(tmp_path / "x")) == Exit.REFUSED
     out, err = capsys.readouterr()
-    assert "5 vectors taken over" in out
+    assert "4 vectors taken over" in out
     assert "elsewhere in float32: left out, since the model cannot be used here" in err
-    assert rows(other) == 5
+    assert rows(other) == 4
 
 
 def test_vectors_of_other_texts_are_left_out(home: Home, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -256,6 +273,7 @@ def test_vectors_of_other_texts_are_left_out(home: Home, tmp_path: Path, capsys:
 def test_a_file_that_lies_is_refused(
     home: Home, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    cache(home, "gc")
     cache(home, "export", str(tmp_path / "x"))
 
     class Impostor(HashEncoder):

@@ -14,7 +14,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from embeddings.cache import VectorCache
-from embeddings.errors import BadReference, CacheBusy, CacheForeign, CacheTooNew, CacheUnavailable, VectorRefused
+from embeddings.errors import (
+    BadReference,
+    CacheBusy,
+    CacheDamaged,
+    CacheError,
+    CacheForeign,
+    CacheTooNew,
+    CacheUnavailable,
+    VectorRefused,
+)
 from embeddings.references import embedding_ref, parse_ref, raw_hash
 from tests.embeddings.helpers import HashEncoder, filled, numbered, tamper
 
@@ -85,7 +94,7 @@ def test_refuses_a_file_that_is_not_sqlite_and_leaves_it_alone(tmp_path: Path) -
     path.write_text("my only copy " * 1000)
     before = path.read_bytes()
     for read_only in (False, True):
-        with pytest.raises(CacheForeign, match=r"notes\.txt is not a chunksink cache"):
+        with pytest.raises(CacheForeign, match=r"notes\.txt is not a chunksink cache; move the file away"):
             VectorCache.open(path, read_only=read_only)
     assert path.read_bytes() == before
 
@@ -110,9 +119,24 @@ def test_refuses_a_cache_from_a_newer_version(tmp_path: Path) -> None:
         "m999_from_the_future",
     )
     before = path.read_bytes()
-    with pytest.raises(CacheTooNew, match="m999_from_the_future"):
+    with pytest.raises(CacheTooNew, match=r"m999_from_the_future.*move the file away"):
         VectorCache.open(path)
     assert path.read_bytes() == before
+
+
+def test_what_is_found_damaged_while_reading_says_how_to_mend_it(cache: VectorCache) -> None:
+    tamper(cache.path, "DROP TABLE vector")
+    with pytest.raises(CacheDamaged, match=r"`chunksink cache verify --repair` salvages its sound rows$"):
+        cache.read("SELECT count(*) FROM vector")
+
+
+def test_ids_that_do_not_grow_end_a_scan(cache: VectorCache) -> None:
+    """As on a damaged page whose first id is larger than those that follow."""
+    for circle in ("VALUES (1), (2), (2)", "VALUES (7), (3)", "VALUES (1)"):
+        tamper(cache.path, f"CREATE VIEW circle (id) AS {circle}")
+        with pytest.raises(CacheDamaged, match="comes after row"):
+            list(cache.scan("SELECT id FROM (SELECT id, ? AS ignored FROM circle)"))
+        tamper(cache.path, "DROP VIEW circle")
 
 
 def test_a_reader_needs_a_file_and_cannot_write(tmp_path: Path) -> None:
@@ -152,7 +176,7 @@ def test_a_writer_that_never_ends_is_named(tmp_path: Path) -> None:
     hog.execute("BEGIN IMMEDIATE")
     with VectorCache.open(path, busy_seconds=0.2) as cache:
         assert cache.read("SELECT count(*) FROM vector") == [(1,)]
-        with pytest.raises(CacheBusy):
+        with pytest.raises(CacheBusy, match="wait for it or end it"):
             cache.put(encoder.info, hashes_of(["x"]), encoder.encode(["x"]))
         hog.execute("ROLLBACK")
         cache.put(encoder.info, hashes_of(["x"]), encoder.encode(["x"]))
@@ -164,6 +188,18 @@ def test_a_failing_transaction_leaves_nothing(cache: VectorCache) -> None:
         connection.execute("INSERT INTO producer (fingerprint, details) VALUES (x'00', '{}')")
         raise ZeroDivisionError
     assert cache.read("SELECT count(*) FROM producer") == [(0,)]
+
+
+def test_a_commit_that_fails_is_rolled_back(cache: VectorCache) -> None:
+    encoder = HashEncoder()
+    cache.read("PRAGMA foreign_keys = ON")  # what else can fail a commit needs a full disk
+    cache.read("CREATE TEMP TABLE parent (id INTEGER PRIMARY KEY)")
+    cache.read("CREATE TEMP TABLE child (id INTEGER REFERENCES parent DEFERRABLE INITIALLY DEFERRED)")
+    with pytest.raises(CacheError), cache.transaction() as connection:
+        connection.execute("INSERT INTO producer (fingerprint, details) VALUES (x'00', '{}')")
+        connection.execute("INSERT INTO child VALUES (1)")
+    assert cache.read("SELECT count(*) FROM producer") == [(0,)]
+    cache.put(encoder.info, hashes_of(["x"]), encoder.encode(["x"]))
 
 
 def test_many_threads_share_one_cache(cache: VectorCache) -> None:

@@ -9,6 +9,7 @@ import os
 import random
 import shutil
 import struct
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -168,7 +169,7 @@ def test_rows_that_another_program_wrote_are_caught(original: Path, tmp_path: Pa
         return
     encoder = HashEncoder(dimension=DIMENSION)
     with VectorCache.open(path) as cache:
-        assert len(verify(cache).bad) == ROWS // 10
+        assert verify(cache).bad_rows == ROWS // 10
         report = EmbedReport()
         run = vectors_for(stream(f"text number {number}" for number in range(ROWS)), encoder, cache, report)
         list(run)
@@ -228,6 +229,66 @@ def test_verify_names_what_is_bad_and_repair_drops_only_that(original: Path, tmp
     assert report.rows == ROWS - 2
 
 
+def test_verify_remembers_a_few_bad_rows_and_drops_all(original: Path, tmp_path: Path) -> None:
+    path = tmp_path / "vectors.db"
+    shutil.copy(original, path)
+    tamper(path, "UPDATE vector SET tokens = tokens + 1 WHERE id > 50")
+    with VectorCache.open(path) as cache:
+        report = verify(cache)
+        assert (report.rows, report.bad_rows, len(report.bad), report.dropped) == (ROWS, ROWS - 50, 20, 0)
+        assert verify(cache, repair=True).dropped == ROWS - 50
+        assert verify(cache).rows == 50
+
+
+def test_verify_ends_on_rows_that_come_in_circles(tmp_path: Path) -> None:
+    """One byte makes a row's id larger than those that follow it: read from the last id on, they come again."""
+    path = tmp_path / "vectors.db"
+    filled(path, HashEncoder(), 60)
+    content = path.read_bytes()
+    leaves = [page * PAGE for page in range(1, len(content) // PAGE) if content[page * PAGE] == 0x0D]
+    places = [
+        leaf + int.from_bytes(content[leaf + 8 + 2 * cell :][:2], "big") + 2  # after two bytes of length
+        for leaf in leaves
+        for cell in range(content[leaf + 4])
+        if content[leaf + 4] > 5  # of the table of vectors, not of models
+    ]
+    assert sorted(content[place] for place in places) == list(range(1, 61))
+    circles = 0
+    for place in places:
+        damaged = bytearray(content)
+        damaged[place] = 0x8D
+        path.write_bytes(damaged)
+        with VectorCache.open(path) as cache:
+            report = verify(cache)
+            assert report.rows <= 60
+            assert not report.is_sound
+            assert all("--repair" not in line for line in report.damage)
+            circles += "comes after row" in report.damage[-1]
+            verify(cache, repair=True)
+            assert verify(cache).is_sound
+        for file in tmp_path.iterdir():
+            file.unlink()
+    assert circles > 5
+
+
+def test_verify_goes_on_after_a_failed_check_of_the_file(
+    original: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "vectors.db"
+    shutil.copy(original, path)
+    with VectorCache.open(path) as cache:
+        read = cache.read
+
+        def failing(sql: str, parameters: Sequence[object] = ()) -> list[tuple[object, ...]]:
+            if "integrity_check" in sql:
+                raise CacheDamaged("the check itself failed")
+            return read(sql, parameters)
+
+        monkeypatch.setattr(cache, "read", failing)
+        report = verify(cache)
+    assert (report.rows, report.damage) == (ROWS, ("the check itself failed",))
+
+
 def test_verify_salvages_a_broken_index(original: Path, tmp_path: Path) -> None:
     path = tmp_path / "vectors.db"
     content = bytearray(original.read_bytes())
@@ -238,33 +299,9 @@ def test_verify_salvages_a_broken_index(original: Path, tmp_path: Path) -> None:
     with VectorCache.open(path) as cache:
         report = verify(cache, repair=True)
         assert report.damage
-        assert report.salvaged is not None
+        assert len(cache.salvaged) == 1
         assert verify(cache).is_sound
     assert run_again(path).asked == []
-
-
-def test_rows_in_the_log_are_salvaged_too(tmp_path: Path) -> None:
-    path = tmp_path / "vectors.db"
-    encoder = HashEncoder(dimension=DIMENSION)
-    texts = [f"text number {number}" for number in range(ROWS)]
-    writer = VectorCache.open(path)
-    embed(texts, encoder, writer)  # they are in the log only: the file itself is still nearly empty
-    copy = tmp_path / "copy.db"
-    copy.write_bytes(bytes(path.stat().st_size))
-    shutil.copy(f"{path}-wal", f"{copy}-wal")
-    writer.close()
-    with VectorCache.open(copy) as cache:
-        assert cache.salvaged[0].rows == ROWS
-
-
-def test_vectors_larger_than_a_page_are_salvaged(tmp_path: Path) -> None:
-    path = tmp_path / "vectors.db"
-    encoder = HashEncoder(dimension=4096)
-    texts = filled(path, encoder, 5)
-    path.write_bytes(bytes(100) + path.read_bytes()[100:])
-    with VectorCache.open(path) as cache:
-        assert cache.salvaged[0].rows == 5
-        assert all(item.cached for item in embed(texts, encoder, cache))
 
 
 def test_a_process_whose_file_was_salvaged_by_another_goes_on_with_the_new_one(original: Path, tmp_path: Path) -> None:

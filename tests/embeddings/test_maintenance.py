@@ -1,24 +1,27 @@
-"""What stands behind `chunksink cache ...`: stats, show, gc, export, import. (`verify` is in test_damage.)"""
+"""What stands behind `chunksink cache stats | long-texts | show | gc`. (`verify` is in test_damage.)"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import partial
+import sqlite3
+from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from embeddings.cache import VectorCache
-from embeddings.encoder import Encoder, ModelInfo, Vectors
-from embeddings.errors import BadExport, ExchangeError, ImportRefused
-from embeddings.exchange import EncoderFor, export_cache, import_cache
 from embeddings.maintenance import drop, find_surplus
 from embeddings.references import embedding_ref
-from embeddings.stats import lengths, show, stats
-from embeddings.transformer import TransformerEncoder
-from embeddings.vectors import vectors_for
-from tests.embeddings.helpers import HashEncoder, embed, numbered, stream, tamper, text_hash
+from embeddings.stats import lengths, model_limits, show, stats
+from tests.embeddings.helpers import HashEncoder, embed, numbered, tamper, text_hash
+
+
+def without_constraints(path: Path) -> None:
+    """NOT NULL holds for what SQL writes, not for what a bad disk makes of it."""
+    connection = sqlite3.connect(path)
+    connection.execute("PRAGMA writable_schema = ON")
+    connection.execute("UPDATE sqlite_master SET sql = replace(sql, 'NOT NULL', '        ') WHERE name = 'vector'")
+    connection.commit()
+    connection.close()
 
 
 def hashes(texts: list[str]) -> list[str]:
@@ -105,141 +108,76 @@ def test_lengths_of_texts(cache: VectorCache) -> None:
     assert lengths(cache, HashEncoder(name="other").fingerprint, asked) == {}
 
 
-# -- export and import -----------------------------------------------------------------------------------------------
-
-
-def only(encoder: Encoder) -> EncoderFor:
-    def encoder_for(info: ModelInfo) -> Encoder | None:
-        return encoder if (info.fingerprint, info.precision) == (encoder.fingerprint, encoder.precision) else None
-
-    return encoder_for
-
-
-def exported(cache: VectorCache, file: Path, encoder: HashEncoder, count: int = 3000) -> Path:
-    embed(numbered(count), encoder, cache)
-    report = export_cache(cache, file)
-    assert (report.rows, report.skipped, report.file_bytes) == (count, 0, file.stat().st_size)
-    return file
-
-
-def test_a_cache_travels(cache: VectorCache, tmp_path: Path) -> None:
-    file = exported(cache, tmp_path / "export.bin", HashEncoder())
+def test_a_length_is_told_only_of_a_row_that_is_sound(cache: VectorCache) -> None:
     encoder = HashEncoder()
-    with VectorCache.open(tmp_path / "other.db") as other:
-        report = import_cache(
-            other,
-            file,
-            texts=lambda: stream(numbered(3000)),
-            encoder_for=only(encoder),
-        )
-        assert report.rows == 3000
-        assert report.proofs[0].checked == 16
-        assert report.proofs[0].least_cosine == pytest.approx(1)
-        assert len(encoder.asked) == 16
-        again = HashEncoder()
-        assert all(item.cached for item in embed(numbered(3000), again, other))
-        assert stats(other).models[0].name == "hash"
-
-
-def test_an_export_of_one_model(cache: VectorCache, tmp_path: Path) -> None:
-    one, other = HashEncoder(name="one"), HashEncoder(name="other")
-    embed(numbered(5), one, cache)
-    embed(numbered(7), other, cache)
-    assert export_cache(cache, tmp_path / "x", fingerprints=[other.fingerprint]).rows == 7
-
-
-def test_bad_rows_are_left_out_of_an_export(cache: VectorCache, tmp_path: Path) -> None:
-    embed(numbered(10), HashEncoder(), cache)
+    keys = [bytes([number]) * 32 for number in range(4)]
+    cache.put(encoder.info, keys, encoder.encode(numbered(4)), [9, 9, 9, 9])
+    tamper(cache.path, "UPDATE vector SET tokens = 5000 WHERE id = 1")
+    tamper(cache.path, "UPDATE vector SET tokens = 'many' WHERE id = 2")
     tamper(cache.path, "UPDATE vector SET vector = zeroblob(64) WHERE id = 3")
-    report = export_cache(cache, tmp_path / "x")
-    assert (report.rows, report.skipped) == (9, 1)
+    assert lengths(cache, encoder.fingerprint, keys) == {keys[3]: 9}
 
 
-def test_a_damaged_export_is_refused_wherever_the_damage_is(cache: VectorCache, tmp_path: Path) -> None:
-    file = exported(cache, tmp_path / "export.bin", HashEncoder(), 20)
-    content = file.read_bytes()
-    other = VectorCache.open(tmp_path / "other.db")
-    bad = [content[:length] for length in range(0, len(content), 97)]
-    for place in range(0, len(content), 61):
-        flipped = bytearray(content)
-        flipped[place] ^= 4
-        bad.append(bytes(flipped))
-    for damaged in [*bad, content + b"x", b"", b"SQLite format 3\0" + bytes(1000)]:
-        file.write_bytes(damaged)
-        with pytest.raises(BadExport):
-            import_cache(other, file, texts=lambda: stream(numbered(20)), encoder_for=only(HashEncoder()))
-    assert stats(other).rows == 0
-    with pytest.raises(ExchangeError):
-        import_cache(other, tmp_path / "none", texts=list, encoder_for=only(HashEncoder()))
-    other.close()
+def test_limits_of_a_model(cache: VectorCache) -> None:
+    encoder, endless = HashEncoder(max_length=256), HashEncoder(name="endless")
+    embed(["a"], encoder, cache)
+    embed(["a"], endless, cache)
+    assert model_limits(cache, encoder.fingerprint) == (256, "tokens")
+    assert model_limits(cache, endless.fingerprint) is None
+    assert model_limits(cache, "ab" * 32) is None
+    tamper(cache.path, "UPDATE model SET max_length = 'none', details = '{'")
+    assert model_limits(cache, encoder.fingerprint) is None
 
 
-class Impostor(HashEncoder):
-    """Another model under the same fingerprint."""
-
-    def encode(self, texts: Sequence[str]) -> Vectors:
-        return super().encode([text + "!" for text in texts])
-
-
-def test_vectors_of_another_model_are_refused_before_anything_is_written(cache: VectorCache, tmp_path: Path) -> None:
-    file = exported(cache, tmp_path / "export.bin", Impostor(), 100)
-    with VectorCache.open(tmp_path / "other.db") as other:
-        with pytest.raises(ImportRefused, match=r"0\.999 is the least"):
-            import_cache(other, file, texts=lambda: stream(numbered(100)), encoder_for=only(HashEncoder()))
-        with pytest.raises(ImportRefused, match="another model or precision"):
-            import_cache(
-                other, file, texts=lambda: stream(numbered(100)), encoder_for=lambda _: HashEncoder(name="unasked")
-            )
-        assert stats(other).rows == 0
+def test_models_without_rows_go_and_others_stay(cache: VectorCache) -> None:
+    for name in ("one", "two", "three"):
+        embed(numbered(5), HashEncoder(name=name), cache)
+    two = HashEncoder(name="two").fingerprint
+    drop(cache, find_surplus(cache, text_hashes=hashes(numbered(5)), fingerprints=[two]))
+    for table in ("model", "producer"):
+        assert cache.read(f"SELECT hex(fingerprint) FROM {table}") == [(two.upper(),)]
 
 
-def test_rows_that_nothing_proves_are_left_out(cache: VectorCache, tmp_path: Path) -> None:
-    file = exported(cache, tmp_path / "export.bin", HashEncoder(), 10)
-    with VectorCache.open(tmp_path / "other.db") as other:
-        for texts, known in ((["unrelated"], HashEncoder()), (numbered(10), HashEncoder(name="x"))):
-            report = import_cache(other, file, texts=partial(stream, texts), encoder_for=only(known))
-            assert (report.rows, report.unproved, report.proofs[0].checked) == (0, 10, 0)
+@pytest.mark.parametrize(
+    "details",
+    ["{", "[]", "7", '{"length_unit": ["x"]}', '{"libraries": 7}', b"\xff\xfe", "\ud800".encode("utf-8", "replace")],
+)
+def test_what_is_recorded_of_a_model_may_be_anything(cache: VectorCache, details: object) -> None:
+    encoder = HashEncoder(max_length=5)
+    embed(["a"], encoder, cache)
+    tamper(cache.path, "UPDATE model SET details = ?, dimension = 'x', name = x'ff'", details)
+    tamper(cache.path, "UPDATE producer SET details = ?", details)
+    (model,) = stats(cache).models
+    assert (model.name, model.dimension, model.length_unit, model.rows) == ("", None, "tokens", 1)
+    assert model.producers[0].get("libraries", {}) == {}
+    shown = show(cache, embedding_ref(encoder.fingerprint, text_hash("a")))
+    assert shown is not None
+    assert shown.model == ""
 
 
-def test_float32_here_is_not_replaced_by_bfloat16_from_there(cache: VectorCache, tmp_path: Path) -> None:
-    class Rounded(HashEncoder):
-        def encode(self, texts: Sequence[str]) -> Vectors:
-            return (super().encode(texts).astype(np.float16)).astype(np.float32)
-
-    file = exported(cache, tmp_path / "export.bin", Rounded(precision="bfloat16"), 10)
-    with VectorCache.open(tmp_path / "other.db") as other:
-        full = HashEncoder()
-        embed(numbered(5), full, other)
-        import_cache(
-            other,
-            file,
-            texts=lambda: stream(numbered(10)),
-            encoder_for=only(Rounded(precision="bfloat16")),
-        )
-        assert stats(other).models[0].rows_by_precision == {"float32": 5, "bfloat16": 5}
-        assert np.array_equal(embed(numbered(1), full, other)[0].vector, full.vector(numbered(1)[0]))  # type: ignore[arg-type]
+def test_surplus_counts_a_row_without_a_vector(cache: VectorCache) -> None:
+    embed(numbered(3), HashEncoder(), cache)
+    without_constraints(cache.path)
+    tamper(cache.path, "UPDATE vector SET vector = NULL WHERE id = 2")
+    surplus = find_surplus(cache, text_hashes=[], fingerprints=None)
+    assert (surplus.rows, surplus.vector_bytes) == (3, 2 * 16 * 4)
+    drop(cache, surplus)
+    assert stats(cache).rows == 0
 
 
-def test_the_real_model_proves_its_own_export(
-    cache: VectorCache, tmp_path: Path, real_bfloat16: TransformerEncoder, real_float32: TransformerEncoder
-) -> None:
-    texts = [f"{text} and some more words about wings and slipstreams" for text in numbered(40)]
-    list(vectors_for(stream(texts), real_bfloat16, cache))
-    export_cache(cache, tmp_path / "x")
-    with VectorCache.open(tmp_path / "other.db") as other:
-        report = import_cache(
-            other,
-            tmp_path / "x",
-            texts=lambda: stream(texts),
-            encoder_for=only(real_bfloat16),
-        )
-        assert report.rows == 40
-        assert report.proofs[0].checked == 16
-        # At float32 this machine has nothing to compare with, so nothing is proved.
-        report = import_cache(
-            other,
-            tmp_path / "x",
-            texts=lambda: stream(texts),
-            encoder_for=only(real_float32),
-        )
-        assert report.unproved == 40
+def test_a_list_that_fails_is_not_blamed_on_the_cache(cache: VectorCache) -> None:
+    def failing(error: Exception) -> Iterator[str]:
+        yield text_hash("a")
+        raise error
+
+    embed(["a"], HashEncoder(), cache)
+    for error in (sqlite3.DatabaseError("somebody else's file is malformed"), OSError("somebody else's disk")):
+        with pytest.raises(type(error), match="somebody else's"):
+            find_surplus(cache, text_hashes=failing(error), fingerprints=None)
+    assert find_surplus(cache, text_hashes=hashes(["a"]), fingerprints=None).kept_rows == 1
+
+
+def test_a_table_that_was_left_behind_is_no_damage(cache: VectorCache) -> None:
+    embed(["a"], HashEncoder(), cache)
+    cache.read("CREATE TEMP TABLE wanted (text_hash BLOB PRIMARY KEY) WITHOUT ROWID")
+    assert find_surplus(cache, text_hashes=hashes(["a"]), fingerprints=None).kept_rows == 1

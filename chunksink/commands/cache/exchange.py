@@ -21,9 +21,10 @@ if TYPE_CHECKING:
 
 @click.command("export")
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@click.option("--replace", is_flag=True, help="Replace FILE where it is there already.")
 @home_option
 @json_option
-def export_command(file: Path, home: str | None, as_json: bool) -> None:
+def export_command(file: Path, replace: bool, home: str | None, as_json: bool) -> None:
     """Write all sound vectors of the cache to FILE, with a checksum, for another machine to import.
 
     \b
@@ -33,7 +34,7 @@ def export_command(file: Path, home: str | None, as_json: bool) -> None:
     from embeddings.exchange import export_cache
 
     with existing_cache(config_from(home=home), read_only=True) as cache:
-        report = export_cache(cache, file)
+        report = export_cache(cache, file, replace=replace)
     if as_json:
         print_json(asdict(report))
         return
@@ -51,9 +52,9 @@ def export_command(file: Path, home: str | None, as_json: bool) -> None:
 def import_command(file: Path, chunks: str | None, home: str | None, as_json: bool) -> int:
     """Take over the vectors of an exported FILE, after proving that they are what they say.
 
-    Of each model and precision 16 texts that stand in your chunks are embedded again here; a cosine below 0.999
-    refuses the file. Vectors of a model that this machine does not have, or whose texts it does not have, cannot be
-    proved and are left out; then the exit code is 6.
+    Of each model and precision 16 texts that stand in your chunks (all, where there are fewer) are embedded again
+    here; a cosine below 0.999 refuses the file. Vectors of a model that this machine does not have, or whose texts
+    it does not have, cannot be proved and are left out; then the exit code is 6.
 
     \b
     Example:

@@ -74,7 +74,7 @@ def long_texts_command(home: str | None, as_json: bool) -> None:
       chunksink cache long-texts
       chunksink cache long-texts --json | jq '.chunks[].chunk_id'
     """
-    from embeddings.stats import stats
+    from embeddings.stats import model_limits
     from rebuild.catalog import Catalog
     from rebuild.state import State
 
@@ -83,20 +83,19 @@ def long_texts_command(home: str | None, as_json: bool) -> None:
         catalog = Catalog(state)
         catalog.decide()
         fingerprint = state.live().model_fingerprint
-        model = next((model for model in stats(cache).models if model.fingerprint == fingerprint), None)
-        most = model.max_length if model else None
+        most, unit = model_limits(cache, fingerprint) or (None, None)
         found = _long_chunks(catalog, cache, fingerprint, most) if most else iter(())
         if as_json:
-            print_json({"max_length": most, "length_unit": model.length_unit if model else None, "chunks": list(found)})
+            print_json({"max_length": most, "length_unit": unit, "chunks": list(found)})
             return
         count = 0
         for chunk in found:
             count += 1
             click.echo(f"{chunk['length']:>8,}  {printable(chunk['partition'])}  {printable(chunk['chunk_id'])}")
-    if most is None or model is None:
+    if most is None:
         click.echo("the live index's model has no maximum that is known, or the cache holds nothing of it")
     else:
-        click.echo(f"{counted(count, 'chunk')} of more than {most:,} {model.length_unit}")
+        click.echo(f"{counted(count, 'chunk')} of more than {most:,} {unit}")
 
 
 def _long_chunks(catalog: "Catalog", cache: "VectorCache", fingerprint: str, most: int) -> Iterator[dict[str, Any]]:

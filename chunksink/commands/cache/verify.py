@@ -1,5 +1,6 @@
 """`chunksink cache verify`: every row against its checksum."""
 
+from contextlib import ExitStack
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
@@ -13,8 +14,6 @@ from chunksink.wiring import existing_cache
 
 if TYPE_CHECKING:
     from embeddings.maintenance import VerifyReport
-
-_SHOWN = 20
 
 
 @click.command("verify")
@@ -33,29 +32,37 @@ def verify_command(repair: bool, home: str | None, as_json: bool) -> int:
       chunksink cache verify --repair
     """
     from embeddings.maintenance import verify
+    from rebuild.lock import writing
 
     # Of a damaged file nothing is certain, not even how many rows it has.
-    with existing_cache(config_from(home=home), read_only=not repair) as cache, progress("verify", None, "rows") as bar:
+    config = config_from(home=home)
+    with ExitStack() as stack:
+        cache = stack.enter_context(existing_cache(config, read_only=not repair, salvage=repair))
+        if repair:  # it drops rows
+            stack.enter_context(writing(config.home_path))
+        bar = stack.enter_context(progress("verify", None, "rows"))
         report = verify(cache, repair=repair, progress=bar.advance)
         salvaged = cache.salvaged
     if as_json:
         print_json({"sound": report.is_sound, **asdict(report), "salvaged": [asdict(each) for each in salvaged]})
     else:
-        _print(report)
+        _print(report, repaired=repair)
         for each in salvaged:
             click.echo(f"salvaged {counted(each.rows, 'row')}; the damaged file is kept as {each.kept}")
     return Exit.OK if report.is_sound or repair else Exit.DRIFT
 
 
-def _print(report: "VerifyReport") -> None:
+def _print(report: "VerifyReport", *, repaired: bool) -> None:
     if report.is_sound:
         click.echo(f"sound: {counted(report.rows, 'vector')}")
         return
     for line in report.damage:
         click.echo(f"file: {line}")
-    for row in report.bad[:_SHOWN]:
+    for row in report.bad:
         click.echo(f"{row.reason}: {row.ref}")
-    if len(report.bad) > _SHOWN:
-        click.echo(f"... and {len(report.bad) - _SHOWN:,} more")
-    done = f"{report.dropped:,} dropped" if report.dropped else "drop them with --repair"
-    click.echo(f"{counted(len(report.bad), 'bad row')} of {report.rows:,}; {done}")
+    if report.bad_rows > len(report.bad):
+        click.echo(f"... and {report.bad_rows - len(report.bad):,} more")
+    if report.dropped:
+        click.echo(f"{counted(report.dropped, 'bad row')} of {report.rows:,} dropped")
+    elif not repaired:
+        click.echo(f"{counted(report.bad_rows, 'bad row')} of {report.rows:,}; --repair mends it")

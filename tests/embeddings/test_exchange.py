@@ -1,0 +1,328 @@
+"""A cache travels as one file, and what comes from elsewhere is not believed."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from embeddings import exchange
+from embeddings.cache import VectorCache
+from embeddings.encoder import Encoder, ModelInfo, Vectors
+from embeddings.errors import BadExport, ExchangeError, ImportRefused
+from embeddings.exchange import export_cache, import_cache
+from embeddings.maintenance import verify
+from embeddings.proof import EncoderFor
+from embeddings.stats import stats
+from embeddings.transformer import TransformerEncoder
+from embeddings.vectors import vectors_for
+from tests.embeddings.helpers import HashEncoder, embed, numbered, stream, tamper, text_hash
+
+
+def only(encoder: Encoder) -> EncoderFor:
+    def encoder_for(info: ModelInfo) -> Encoder | None:
+        return encoder if (info.fingerprint, info.precision) == (encoder.fingerprint, encoder.precision) else None
+
+    return encoder_for
+
+
+def exported(cache: VectorCache, file: Path, encoder: HashEncoder, count: int = 3000) -> Path:
+    embed(numbered(count), encoder, cache)
+    report = export_cache(cache, file)
+    assert (report.rows, report.skipped, report.file_bytes) == (count, 0, file.stat().st_size)
+    return file
+
+
+def test_a_cache_travels(cache: VectorCache, tmp_path: Path) -> None:
+    file = exported(cache, tmp_path / "export.bin", HashEncoder())
+    encoder = HashEncoder()
+    with VectorCache.open(tmp_path / "other.db") as other:
+        report = import_cache(
+            other,
+            file,
+            texts=lambda: stream(numbered(3000)),
+            encoder_for=only(encoder),
+        )
+        assert report.rows == 3000
+        assert report.proofs[0].checked == 16
+        assert report.proofs[0].least_cosine == pytest.approx(1)
+        assert len(encoder.asked) == 16
+        again = HashEncoder()
+        assert all(item.cached for item in embed(numbered(3000), again, other))
+        assert stats(other).models[0].name == "hash"
+
+
+def test_bad_rows_are_left_out_of_an_export(cache: VectorCache, tmp_path: Path) -> None:
+    embed(numbered(10), HashEncoder(), cache)
+    tamper(cache.path, "UPDATE vector SET vector = zeroblob(64) WHERE id = 3")
+    report = export_cache(cache, tmp_path / "x")
+    assert (report.rows, report.skipped) == (9, 1)
+
+
+def test_a_damaged_export_is_refused_wherever_the_damage_is(cache: VectorCache, tmp_path: Path) -> None:
+    file = exported(cache, tmp_path / "export.bin", HashEncoder(), 20)
+    content = file.read_bytes()
+    other = VectorCache.open(tmp_path / "other.db")
+    bad = [content[:length] for length in range(0, len(content), 97)]
+    for place in range(0, len(content), 61):
+        flipped = bytearray(content)
+        flipped[place] ^= 4
+        bad.append(bytes(flipped))
+    for damaged in [*bad, content + b"x", b"", b"SQLite format 3\0" + bytes(1000)]:
+        file.write_bytes(damaged)
+        with pytest.raises(BadExport):
+            import_cache(other, file, texts=lambda: stream(numbered(20)), encoder_for=only(HashEncoder()))
+    assert stats(other).rows == 0
+    with pytest.raises(ExchangeError):
+        import_cache(other, tmp_path / "none", texts=list, encoder_for=only(HashEncoder()))
+    other.close()
+
+
+class Impostor(HashEncoder):
+    """Another model under the same fingerprint."""
+
+    def encode(self, texts: Sequence[str]) -> Vectors:
+        return super().encode([text + "!" for text in texts])
+
+
+def test_vectors_of_another_model_are_refused_before_anything_is_written(cache: VectorCache, tmp_path: Path) -> None:
+    file = exported(cache, tmp_path / "export.bin", Impostor(), 100)
+    with VectorCache.open(tmp_path / "other.db") as other:
+        with pytest.raises(ImportRefused, match=r"0\.999 is the least"):
+            import_cache(other, file, texts=lambda: stream(numbered(100)), encoder_for=only(HashEncoder()))
+        with pytest.raises(ImportRefused, match="another model or precision"):
+            import_cache(
+                other, file, texts=lambda: stream(numbered(100)), encoder_for=lambda _: HashEncoder(name="unasked")
+            )
+        assert stats(other).rows == 0
+
+
+def test_rows_that_nothing_proves_are_left_out(cache: VectorCache, tmp_path: Path) -> None:
+    file = exported(cache, tmp_path / "export.bin", HashEncoder(), 10)
+    with VectorCache.open(tmp_path / "other.db") as other:
+        for texts, known in ((["unrelated"], HashEncoder()), (numbered(10), HashEncoder(name="x"))):
+            report = import_cache(other, file, texts=partial(stream, texts), encoder_for=only(known))
+            assert (report.rows, report.unproved, report.proofs[0].checked) == (0, 10, 0)
+
+
+def test_float32_here_is_not_replaced_by_bfloat16_from_there(cache: VectorCache, tmp_path: Path) -> None:
+    class Rounded(HashEncoder):
+        def encode(self, texts: Sequence[str]) -> Vectors:
+            return (super().encode(texts).astype(np.float16)).astype(np.float32)
+
+    file = exported(cache, tmp_path / "export.bin", Rounded(precision="bfloat16"), 10)
+    with VectorCache.open(tmp_path / "other.db") as other:
+        full = HashEncoder()
+        embed(numbered(5), full, other)
+        import_cache(
+            other,
+            file,
+            texts=lambda: stream(numbered(10)),
+            encoder_for=only(Rounded(precision="bfloat16")),
+        )
+        assert stats(other).models[0].rows_by_precision == {"float32": 5, "bfloat16": 5}
+        assert np.array_equal(embed(numbered(1), full, other)[0].vector, full.vector(numbered(1)[0]))  # type: ignore[arg-type]
+
+
+def test_the_real_model_proves_its_own_export(
+    cache: VectorCache, tmp_path: Path, real_bfloat16: TransformerEncoder, real_float32: TransformerEncoder
+) -> None:
+    texts = [f"{text} and some more words about wings and slipstreams" for text in numbered(40)]
+    list(vectors_for(stream(texts), real_bfloat16, cache))
+    export_cache(cache, tmp_path / "x")
+    with VectorCache.open(tmp_path / "other.db") as other:
+        report = import_cache(
+            other,
+            tmp_path / "x",
+            texts=lambda: stream(texts),
+            encoder_for=only(real_bfloat16),
+        )
+        assert report.rows == 40
+        assert report.proofs[0].checked == 16
+        # At float32 this machine has nothing to compare with, so nothing is proved.
+        report = import_cache(
+            other,
+            tmp_path / "x",
+            texts=lambda: stream(texts),
+            encoder_for=only(real_float32),
+        )
+        assert report.unproved == 40
+
+
+# -- where an export may be written -----------------------------------------------------------------------------------
+
+
+def direct(path: Path, _: Path) -> Path:
+    return path
+
+
+def spelled_otherwise(path: Path, folder: Path) -> Path:
+    (folder / "sub").mkdir()
+    return folder / "sub" / ".." / path.name
+
+
+def symbolic(path: Path, folder: Path) -> Path:
+    (folder / "link").symlink_to(path)
+    return folder / "link"
+
+
+def hard(path: Path, folder: Path) -> Path:
+    os.link(path, folder / "link")
+    return folder / "link"
+
+
+def through_a_linked_folder(path: Path, folder: Path) -> Path:
+    (folder / "elsewhere").symlink_to(path.parent, target_is_directory=True)
+    return folder / "elsewhere" / path.name
+
+
+@pytest.mark.parametrize("replace", [False, True])
+@pytest.mark.parametrize("suffix", ["", "-wal", "-shm", ".lock"])
+@pytest.mark.parametrize("way", [direct, spelled_otherwise, symbolic, hard, through_a_linked_folder])
+def test_an_export_never_replaces_the_cache(
+    cache: VectorCache, tmp_path: Path, suffix: str, way: Callable[[Path, Path], Path], replace: bool
+) -> None:
+    embed(numbered(5), HashEncoder(), cache)
+    file = way(Path(f"{cache.path}{suffix}"), tmp_path)
+    with pytest.raises(ExchangeError, match="belongs to the cache itself"):
+        export_cache(cache, file, replace=replace)
+    assert stats(cache).rows == 5
+    assert verify(cache).is_sound
+
+
+def test_an_export_never_replaces_a_log_that_is_not_there_now(cache: VectorCache) -> None:
+    cache.close()
+    reader = VectorCache.open(cache.path, read_only=True)
+    target = Path(f"{cache.path}-wal")
+    target.unlink(missing_ok=True)
+    with pytest.raises(ExchangeError, match="belongs to the cache itself"):
+        export_cache(reader, target, replace=True)
+    reader.close()
+
+
+def test_another_file_is_replaced_only_when_that_is_asked_for(cache: VectorCache, tmp_path: Path) -> None:
+    embed(numbered(5), HashEncoder(), cache)
+    file, dangling = tmp_path / "thesis.txt", tmp_path / "dangling"
+    file.write_text("my only copy")
+    dangling.symlink_to(tmp_path / "nowhere")
+    for target in (file, dangling):
+        with pytest.raises(ExchangeError, match="exists"):
+            export_cache(cache, target)
+    assert file.read_text() == "my only copy"
+    assert export_cache(cache, file, replace=True).file_bytes == file.stat().st_size
+    with pytest.raises(ExchangeError, match="not a file"):
+        export_cache(cache, tmp_path, replace=True)
+    with pytest.raises(ExchangeError):
+        export_cache(cache, file / "within a file")
+    with pytest.raises(ExchangeError):
+        export_cache(cache, tmp_path / ("long" * 100))
+    assert not [path for path in tmp_path.iterdir() if "unfinished" in path.name]
+
+
+def test_an_export_reads_the_vectors_once(cache: VectorCache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    embed(numbered(10), HashEncoder(), cache)
+    checks = 0
+
+    def counted(row: tuple[object, ...]) -> str | None:
+        nonlocal checks
+        checks += 1
+        return flaw(row)
+
+    flaw = exchange.flaw
+    monkeypatch.setattr(exchange, "flaw", counted)
+    assert export_cache(cache, tmp_path / "x").rows == checks == 10
+
+
+# -- what counts as proof ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("rows", "here", "told"), [(5000, 1, "only 1 of the 16"), (40, 15, "15 of the 16"), (7, 6, "6 of the 7")]
+)
+def test_an_honest_sample_does_not_carry_the_others(
+    cache: VectorCache, tmp_path: Path, rows: int, here: int, told: str
+) -> None:
+    """One honest row among thousands that are not: too few of the texts stand here to say anything."""
+    honest, texts = HashEncoder(), numbered(rows)
+    keys = [bytes.fromhex(text_hash(text)[7:]) for text in texts]
+    false = Impostor().encode(texts)
+    false[:here] = honest.encode(texts[:here])
+    cache.put(honest.info, keys, false)
+    export_cache(cache, tmp_path / "x")
+    with VectorCache.open(tmp_path / "other.db") as other:
+        report = import_cache(
+            other, tmp_path / "x", texts=lambda: stream(texts[:here]), encoder_for=only(HashEncoder())
+        )
+        assert (report.rows, report.unproved, report.proofs[0].checked) == (0, rows, 0)
+        assert report.proofs[0].obstacle is not None
+        assert told in report.proofs[0].obstacle
+        assert stats(other).rows == 0
+
+
+@pytest.mark.parametrize("rows", [1, 7, 16, 17])
+def test_a_small_export_is_proved_by_all_its_rows(cache: VectorCache, tmp_path: Path, rows: int) -> None:
+    file = exported(cache, tmp_path / "x", HashEncoder(), rows)
+    with VectorCache.open(tmp_path / "other.db") as other:
+        report = import_cache(other, file, texts=lambda: stream(numbered(rows)), encoder_for=only(HashEncoder()))
+        assert (report.rows, report.proofs[0].checked) == (rows, min(rows, 16))
+
+
+def test_rows_of_another_dimension_refuse_the_file(cache: VectorCache, tmp_path: Path) -> None:
+    encoder = HashEncoder()
+    embed(numbered(40), encoder, cache)
+    other_info = HashEncoder(dimension=8).info
+    object.__setattr__(other_info, "fingerprint", encoder.fingerprint)
+    cache.put(other_info, [b"\1" * 32], HashEncoder(dimension=8).encode(["x"]))
+    export_cache(cache, tmp_path / "x")
+    with VectorCache.open(tmp_path / "other.db") as other:
+        with pytest.raises(ImportRefused, match="dimensions"):
+            import_cache(other, tmp_path / "x", texts=lambda: stream(numbered(40)), encoder_for=only(encoder))
+        assert stats(other).rows == 0
+
+
+def test_a_corrupt_row_here_is_replaced_by_the_imported_one(cache: VectorCache, tmp_path: Path) -> None:
+    file = exported(cache, tmp_path / "x", HashEncoder(), 30)
+    with VectorCache.open(tmp_path / "other.db") as other:
+        embed(numbered(10), HashEncoder(), other)
+        tamper(other.path, "UPDATE vector SET vector = zeroblob(64) WHERE id <= 6")
+        tamper(other.path, "UPDATE vector SET precision = 0, tokens = 'x' WHERE id = 7")
+        report = import_cache(other, file, texts=lambda: stream(numbered(30)), encoder_for=only(HashEncoder()))
+        assert report.rows == 30
+        last = HashEncoder()
+        assert all(item.cached for item in embed(numbered(30), last, other))
+        assert last.asked == []
+
+
+def test_a_vector_that_is_not_a_number_proves_nothing(cache: VectorCache, tmp_path: Path) -> None:
+    class Broken(HashEncoder):
+        def encode(self, texts: Sequence[str]) -> Vectors:
+            vectors = super().encode(texts)
+            vectors[-1:] = np.nan
+            return vectors
+
+    file = exported(cache, tmp_path / "x", HashEncoder(), 30)
+    with VectorCache.open(tmp_path / "other.db") as other, pytest.raises(ImportRefused):
+        import_cache(other, file, texts=lambda: stream(numbered(30)), encoder_for=only(Broken()))
+
+
+def test_errors_of_others_are_not_blamed_on_the_file_or_the_cache(cache: VectorCache, tmp_path: Path) -> None:
+    file = exported(cache, tmp_path / "x", HashEncoder(), 30)
+
+    def failing(error: Exception) -> Iterator[tuple[str, str]]:
+        yield text_hash("a"), "a"
+        raise error
+
+    def encoder_for(_: ModelInfo) -> Encoder | None:
+        raise OSError("the model's folder")
+
+    with VectorCache.open(tmp_path / "other.db") as other:
+        for error in (OSError("somebody else's disk"), sqlite3.DatabaseError("somebody else's file")):
+            with pytest.raises(type(error), match="somebody else's"):
+                import_cache(other, file, texts=partial(failing, error), encoder_for=only(HashEncoder()))
+        with pytest.raises(OSError, match="the model's folder"):
+            import_cache(other, file, texts=lambda: stream(numbered(30)), encoder_for=encoder_for)
