@@ -14,7 +14,7 @@ from settings.config import Config
 
 if TYPE_CHECKING:
     from embeddings.cache import VectorCache
-    from embeddings.encoder import Encoder, ModelInfo, PrecisionRequest, Vectors
+    from embeddings.encoder import Encoder, ModelInfo, Vectors
     from embeddings.settings import EncoderSettings
     from rebuild.embed import DocumentEmbedder
     from rebuild.state import Generation
@@ -83,14 +83,13 @@ def open_embedder(config: Config) -> Iterator["DocumentEmbedder"]:
     from rebuild.embed import DocumentEmbedder
 
     settings = encoder_settings(config)
-    encoder = open_encoder(settings)
-    with VectorCache.open(cache_file(config.home_path)) as cache:
+    with closing(open_encoder(settings)) as encoder, VectorCache.open(cache_file(config.home_path)) as cache:
         yield DocumentEmbedder(settings, encoder, cache)
 
 
-def find_encoder(configured: "EncoderSettings", info: "ModelInfo") -> "Encoder | None":
+def find_encoder(configured: "EncoderSettings", stack: ExitStack, info: "ModelInfo") -> "Encoder | None":
     """An encoder of this fingerprint and precision: the configured one, or that which `info` names, if it is here."""
-    from embeddings.errors import EmbeddingsError
+    from embeddings.errors import ModelError
     from embeddings.settings import EncoderSettings, open_encoder
 
     named = EncoderSettings(
@@ -101,11 +100,12 @@ def find_encoder(configured: "EncoderSettings", info: "ModelInfo") -> "Encoder |
         passage_prompt=info.passage_prompt,
     )
     for settings in (configured, named):
-        precision: PrecisionRequest = "auto" if settings.endpoint else info.precision
-        with suppress(EmbeddingsError):
-            encoder = open_encoder(replace(settings, precision=precision), network=False)
+        with suppress(ModelError):
+            encoder = open_encoder(replace(settings, precision=info.precision), network=False)
             if (encoder.fingerprint, encoder.precision) == (info.fingerprint, info.precision):
+                stack.callback(encoder.close)
                 return encoder
+            encoder.close()
     return None
 
 
@@ -120,7 +120,7 @@ def open_legs(config: Config, generation: "Generation", *, semantic: bool) -> It
         legs = Legs(readers.first("search"), None, None, {})
         if semantic:
             try:
-                encode = _query_encoder(generation)
+                encode = _query_encoder(generation, stack)
                 legs = Legs(legs.keyword, readers.first("query"), encode, {})
             except (ModelUnusable, SinkError) as error:
                 legs = Legs(legs.keyword, None, None, {"semantic": str(error)})
@@ -166,14 +166,14 @@ class ModelUnusable(Exception):
     """The model that made the live index cannot be had, so that its vectors cannot be searched."""
 
 
-def _query_encoder(generation: "Generation") -> "Callable[[str], Vectors]":
+def _query_encoder(generation: "Generation", stack: ExitStack) -> "Callable[[str], Vectors]":
     from embeddings.encoder import encode_query
     from embeddings.errors import EmbeddingsError
     from embeddings.settings import open_encoder
 
     name = generation.encoder.model
     try:
-        encoder = open_encoder(generation.encoder)
+        encoder = stack.enter_context(closing(open_encoder(generation.encoder)))
     except EmbeddingsError as error:
         raise ModelUnusable(f"the model {name} that made the live index cannot be loaded: {error}") from error
     if encoder.fingerprint != generation.model_fingerprint:

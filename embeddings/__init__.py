@@ -1,7 +1,6 @@
 """Vectors for texts, computed once.
 
-    encoder = open_encoder(EncoderSettings())
-    with VectorCache.open("vectors.db") as cache:
+    with closing(open_encoder(EncoderSettings())) as encoder, VectorCache.open("vectors.db") as cache:
         for embedded in vectors_for(stream_of_hash_and_text, encoder, cache):
             ...
 

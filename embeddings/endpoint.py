@@ -1,35 +1,30 @@
 """An encoder behind any OpenAI-compatible endpoint: `POST {url}/embeddings`.
 
-The key is read from an environment variable when it is needed, sent to this address only (redirects are not
-followed), and taken out of every message. What the endpoint cannot do now is retried with backoff until the
-deadline; what it refuses is never retried: a refused batch is halved until the refused text stands alone.
+`connection` makes one request of it. Here texts become requests and answers vectors: a batch that the endpoint
+refuses is halved until the refused text stands alone.
 """
 
 from __future__ import annotations
 
-import json
-import os
 import threading
 from collections.abc import Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 import numpy as np
-import orjson
 
-from embeddings.encoder import EncodedBatch, LongTexts, ModelInfo, Precision, Vectors
-from embeddings.errors import EndpointDenied, EndpointUnavailable, TextRefused, WrongVectors
+from embeddings.connection import Connection, checked_url
+from embeddings.encoder import EncodedBatch, InfoEncoder, LongTexts, ModelInfo, Vectors
+from embeddings.errors import EndpointDenied, TextRefused, WrongVectors
 from embeddings.fingerprint import fingerprint_of_endpoint
-from embeddings.retry import Backoff
 from embeddings.tokens import Windows, edges
 
-if TYPE_CHECKING:
-    import httpx
+_Answer = tuple[Vectors, dict[int, str]]
 
-_TRANSIENT = frozenset((408, 409, 425, 429, 500, 502, 503, 504, 529))
-_ABOUT_THE_TEXT = frozenset((400, 413, 422))
+DEFAULT_MAX_CHARS = 24_000
+"""Three characters for each of the 8,192 tokens that most models take."""
+
+_DOUBTFUL_REFUSALS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +38,9 @@ class EndpointSettings:
     """Name of the environment variable that holds the key; None sends no key."""
     dimensions: int | None = None
     """Asked of models that can shorten their vectors; otherwise the model's own."""
-    max_chars: int | None = None
-    """Texts longer than this are cut or embedded in windows; None leaves long texts to the endpoint."""
+    max_chars: int = DEFAULT_MAX_CHARS
+    """Longer texts are cut or embedded in windows, and counted: many endpoints cut them without a word. Lower it for
+    a model that takes less than 8,192 tokens, and for Chinese or Japanese, where a character can be a token."""
     long_texts: LongTexts = "windows"
     query_prompt: str = ""
     passage_prompt: str = ""
@@ -54,34 +50,31 @@ class EndpointSettings:
     timeout_seconds: float = 60.0
     """For one try."""
     deadline_seconds: float = 180.0
-    """For one batch with all its tries."""
+    """For one request with all its tries."""
     first_deadline_seconds: float = 20.0
     """For the first question, which tells whether anyone is there."""
 
 
-class EndpointEncoder:
+class EndpointEncoder(InfoEncoder):
     """Encodes over HTTP. Usable from several threads."""
 
-    def __init__(self, settings: EndpointSettings, *, client: httpx.Client | None = None) -> None:
-        """Asks the endpoint for one vector to learn the dimension, unless the settings name it."""
-        parts = urlsplit(settings.url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise EndpointDenied("the endpoint's URL must begin with http:// or https:// and name a host")
-        if parts.username or parts.password or parts.query or parts.fragment:
-            raise EndpointDenied(
-                "the endpoint's URL must not carry a user, a password or parameters; "
-                "put the key into an environment variable"
-            )
+    def __init__(self, settings: EndpointSettings) -> None:
+        """Asks the endpoint for one vector, to learn the dimension and whether anything will pass at all."""
         self._settings = settings
-        self._url = settings.url.rstrip("/")
-        self._client = client
-        self._client_lock = threading.Lock()
-        dimension = settings.dimensions or self._first_answer().shape[1]
+        self._url = checked_url(settings.url)
+        self._connection: Connection | None = None
+        self._lock = threading.Lock()
+        self._refused_in_a_row = 0
+        try:
+            dimension = self._first_dimension()
+        except BaseException:
+            self.close()
+            raise
         meaning = {
             "query_prompt": settings.query_prompt,
             "passage_prompt": settings.passage_prompt,
             "max_chars": settings.max_chars,
-            "long_texts": settings.long_texts if settings.max_chars else None,
+            "long_texts": settings.long_texts,
         }
         self.info = ModelInfo(
             name=settings.model,
@@ -98,88 +91,40 @@ class EndpointEncoder:
             device="endpoint",
         )
 
-    @property
-    def fingerprint(self) -> str:
-        return self.info.fingerprint
-
-    @property
-    def dimension(self) -> int:
-        return self.info.dimension
-
-    @property
-    def max_length(self) -> int | None:
-        return self.info.max_length
-
-    @property
-    def precision(self) -> Precision:
-        return self.info.precision
-
-    def encode(self, texts: Sequence[str]) -> Vectors:
-        """Vectors of passages, in order; `TextRefused` if the endpoint refuses one of them."""
-        return self._gathered(texts, self.info.passage_prompt)
-
-    def encode_query(self, text: str) -> Vectors:
-        """The vector of one query."""
-        vector: Vectors = self._gathered([text], self.info.query_prompt)[0]
-        return vector
-
-    def encode_batches(self, texts: Sequence[str]) -> Iterator[EncodedBatch]:
-        """Vectors of passages as answers come in; refused texts are named in `problems`."""
-        return self._run(texts, self.info.passage_prompt)
-
     def close(self) -> None:
-        """Closes the connections; the encoder opens them again when it is used again."""
-        with self._client_lock:
-            if self._client is not None:
-                self._client.close()
-                self._client = None
+        """Breaks off running requests and closes the connections; they are opened again when they are needed."""
+        with self._lock:
+            connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
 
-    def _gathered(self, texts: Sequence[str], prompt: str) -> Vectors:
-        out = np.empty((len(texts), self.dimension), dtype=np.float32)
-        for batch in self._run(texts, prompt):
-            for problem in batch.problems.values():
-                raise TextRefused(problem)
-            out[batch.positions] = batch.vectors
-        return out
+    def _open(self) -> Connection:
+        with self._lock:
+            if self._connection is None:
+                self._connection = Connection(self._settings)
+            return self._connection
+
+    def _first_dimension(self) -> int:
+        connection = self._open()
+        return connection.start(self._first_answer(connection)).result()
 
     def _run(self, texts: Sequence[str], prompt: str) -> Iterator[EncodedBatch]:
+        """As answers come in."""
         windows: list[int] = []
         together = Windows(windows)
         problems: dict[int, str] = {}
-        running: dict[Future[tuple[Vectors, dict[int, str]]], list[int]] = {}
-        with ThreadPoolExecutor(self._settings.concurrency, "chunksink-endpoint") as pool:
-            try:
-                for positions, parts in self._batches(texts, prompt, windows):
-                    while len(running) >= 2 * self._settings.concurrency:
-                        yield from self._finished(running, together, problems, texts)
-                    running[pool.submit(self._isolated, parts)] = positions
-                while running:
-                    yield from self._finished(running, together, problems, texts)
-            finally:
-                for future in running:
-                    future.cancel()
-
-    def _finished(
-        self,
-        running: dict[Future[tuple[Vectors, dict[int, str]]], list[int]],
-        together: Windows,
-        problems: dict[int, str],
-        texts: Sequence[str],
-    ) -> Iterator[EncodedBatch]:
-        done, _ = wait(running, return_when=FIRST_COMPLETED)
-        for future in done:
-            positions = running.pop(future)
-            vectors, refused = future.result()
-            problems |= {positions[number]: problem for number, problem in refused.items()}
-            complete = list(together.add(positions, vectors))
-            if complete:
-                ready = [position for position, _ in complete]
-                yield EncodedBatch(
-                    ready,
-                    np.array([vector for _, vector in complete], dtype=np.float32),
-                    [len(texts[position]) for position in ready],
-                    {position: problems.pop(position) for position in ready if position in problems},
-                )
+        running: dict[Future[_Answer], list[int]] = {}
+        connection = self._open()
+        try:
+            for positions, parts in self._batches(texts, prompt, windows):
+                while len(running) >= 2 * self._settings.concurrency:
+                    yield from _finished(running, together, problems, texts)
+                running[connection.start(self._isolated(connection, parts))] = positions
+            while running:
+                yield from _finished(running, together, problems, texts)
+        finally:
+            for future in running:
+                future.cancel()
 
     def _batches(self, texts: Sequence[str], prompt: str, windows: list[int]) -> Iterator[tuple[list[int], list[str]]]:
         """Requests to send: whose text each part is, and the parts. Fills in the number of windows of each text."""
@@ -202,123 +147,78 @@ class EndpointEncoder:
 
     def _cut(self, text: str) -> list[str]:
         longest = self._settings.max_chars
-        if longest is None or len(text) <= longest:
+        if len(text) <= longest:
             return [text]
         if self._settings.long_texts == "truncate":
             return [text[:longest]]
         return [text[start:stop] for start, stop in edges(len(text), longest)]
 
-    def _isolated(self, parts: list[str]) -> tuple[Vectors, dict[int, str]]:
+    async def _isolated(self, connection: Connection, parts: list[str]) -> _Answer:
         """Vectors of a batch; a row of NaN, and why, for each text that the endpoint refuses."""
         try:
-            return self._request(parts, self.dimension), {}
+            vectors = await connection.ask(parts, self._settings.deadline_seconds)
         except TextRefused as exc:
             if len(parts) == 1:
+                await self._doubt(connection)
                 return np.full((1, self.dimension), np.nan, dtype=np.float32), {0: str(exc)}
+        else:
+            if vectors.shape[1] != self.dimension:
+                raise WrongVectors(
+                    f"the endpoint's model {self._settings.model} now returns {vectors.shape[1]} dimensions "
+                    f"instead of {self.dimension}"
+                )
+            self._refused_in_a_row = 0
+            return vectors, {}
         middle = len(parts) // 2
-        first, first_refused = self._isolated(parts[:middle])
-        second, second_refused = self._isolated(parts[middle:])
+        first, first_refused = await self._isolated(connection, parts[:middle])
+        second, second_refused = await self._isolated(connection, parts[middle:])
         refused = first_refused | {middle + number: problem for number, problem in second_refused.items()}
         return np.concatenate([first, second]), refused
 
-    def _first_answer(self) -> Vectors:
-        return self._request(["dimension"], seconds=self._settings.first_deadline_seconds)
+    async def _doubt(self, connection: Connection) -> None:
+        """After many refusals and no vector between them: is it the texts, or does it refuse whatever comes?"""
+        self._refused_in_a_row += 1
+        if self._refused_in_a_row == _DOUBTFUL_REFUSALS:
+            self._refused_in_a_row = 0
+            await self._first_answer(connection)
 
-    def _request(self, parts: list[str], dimension: int | None = None, seconds: float | None = None) -> Vectors:
-        """One batch with all its tries."""
-        import httpx
-
-        body: dict[str, Any] = {"model": self._settings.model, "input": parts, "encoding_format": "float"}
-        if self._settings.dimensions:
-            body["dimensions"] = self._settings.dimensions
-        backoff = Backoff(seconds or self._settings.deadline_seconds)
-        key = self._key()
-        # A lone surrogate has no UTF-8; the endpoint gets the replacement character, as models here do.
-        content = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
-        while True:
-            asked: float | None = None
-            cause: Exception | None = None
-            try:
-                response = self._open_client().post(
-                    f"{self._url}/embeddings",
-                    content=content,
-                    headers={"content-type": "application/json"} | ({"authorization": f"Bearer {key}"} if key else {}),
-                    timeout=max(0.1, min(self._settings.timeout_seconds, backoff.remaining)),
-                )
-            except httpx.TransportError as exc:
-                failure, cause = f"{type(exc).__name__}: {exc}", exc
-            else:
-                if response.status_code == 200:
-                    vectors = _vectors(response.content, len(parts))
-                    if vectors is not None:
-                        return self._checked(vectors, dimension)
-                    failure = "an answer that cannot be read"
-                elif response.status_code in _TRANSIENT:
-                    failure, asked = f"status {response.status_code}", _retry_after(response)
-                else:
-                    raise self._refusal(response, key)
-            if not backoff.pause(asked):
-                raise EndpointUnavailable(
-                    _without(key, f"the endpoint {self._url} failed {backoff.tries} times, at last with {failure}")
-                ) from cause
-
-    def _refusal(self, response: httpx.Response, key: str | None) -> TextRefused | EndpointDenied:
-        said = _without(key, response.text[:300].strip())
-        if response.status_code in _ABOUT_THE_TEXT:
-            return TextRefused(f"the endpoint refused the text (status {response.status_code}): {said}")
-        hint = {401: "; is the key right?", 403: "; is the key right?", 404: "; are URL and model right?"}
-        return EndpointDenied(
-            f"the endpoint {self._url} answered {response.status_code}{hint.get(response.status_code, '')} {said}"
-        )
-
-    def _checked(self, vectors: Vectors, dimension: int | None) -> Vectors:
-        if dimension is not None and vectors.shape[1] != dimension:
-            raise WrongVectors(
-                f"the endpoint's model {self._settings.model} now returns {vectors.shape[1]} dimensions "
-                f"instead of {dimension}"
-            )
-        return vectors
-
-    def _key(self) -> str | None:
-        variable = self._settings.key_variable
-        if variable is None:
-            return None
-        key = os.environ.get(variable, "").strip()
-        if not key:
-            raise EndpointDenied(f"the environment variable {variable} holds no key for the endpoint")
-        return key
-
-    def _open_client(self) -> httpx.Client:
-        import httpx
-
-        with self._client_lock:
-            if self._client is None:
-                self._client = httpx.Client(follow_redirects=False)
-            return self._client
-
-
-def _vectors(content: bytes, expected: int) -> Vectors | None:
-    """The vectors of an answer in the order of the request, or None if it is no such answer."""
-    try:
+    async def _first_answer(self, connection: Connection) -> int:
+        """The dimension of the vector of one word; `EndpointDenied` if not even that will do."""
+        question = [f"{self._settings.passage_prompt}dimension"]
         try:
-            answer = orjson.loads(content)
-        except orjson.JSONDecodeError:
-            answer = json.loads(content)  # takes the NaN that some servers write
-        entries = sorted(answer["data"], key=lambda entry: entry["index"])
-        if [entry["index"] for entry in entries] != list(range(expected)):
-            return None
-        vectors = np.array([entry["embedding"] for entry in entries], dtype=np.float32)
-    except (ValueError, TypeError, KeyError, RecursionError):
-        return None
-    return vectors if vectors.ndim == 2 else None
+            found: int = (await connection.ask(question, self._settings.first_deadline_seconds)).shape[1]
+        except TextRefused as exc:
+            doubt = "are model and endpoint_dimensions right?"
+            raise EndpointDenied(f"the endpoint {self._url} refuses even a single word; {doubt} {exc}") from exc
+        asked = self._settings.dimensions
+        if not found or (asked and found != asked):
+            expected = f" instead of the {asked} that endpoint_dimensions asks for" if asked else ""
+            raise EndpointDenied(f"the endpoint's model {self._settings.model} returns {found} dimensions{expected}")
+        return found
 
 
-def _retry_after(response: httpx.Response) -> float | None:
-    try:
-        return min(max(float(response.headers.get("retry-after", "")), 0.0), 3600.0)
-    except ValueError:
-        return None
-
-
-def _without(key: str | None, message: str) -> str:
-    return message.replace(key, "[key]") if key else message
+def _finished(
+    running: dict[Future[_Answer], list[int]], together: Windows, problems: dict[int, str], texts: Sequence[str]
+) -> Iterator[EncodedBatch]:
+    """What is ready; then the error of a request that failed, if one did."""
+    done, _ = wait(running, return_when=FIRST_COMPLETED)
+    failures: list[Exception] = []
+    for future in done:
+        positions = running.pop(future)
+        try:
+            vectors, refused = future.result()
+        except Exception as exc:
+            failures.append(exc)
+            continue
+        problems |= {positions[number]: problem for number, problem in refused.items()}
+        complete = list(together.add(positions, vectors))
+        if complete:
+            ready = [position for position, _ in complete]
+            yield EncodedBatch(
+                ready,
+                np.array([vector for _, vector in complete], dtype=np.float32),
+                [len(texts[position]) for position in ready],
+                {position: problems.pop(position) for position in ready if position in problems},
+            )
+    for failure in failures:
+        raise failure

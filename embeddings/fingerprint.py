@@ -1,8 +1,8 @@
 """The model fingerprint: what decides the meaning of a vector, and nothing else.
 
-In: weights, tokenizer, architecture, the chain of modules with pooling and normalisation, prompts, maximum
-length, long-text policy. Out: names, paths, dates, library versions, precision and device, so that neither an
-upgrade nor another copy of the same files makes anyone embed again.
+In: weights, tokenizer and its settings, architecture, the chain of modules with pooling and normalisation, prompts,
+maximum length, long-text policy. Out: names, paths, dates, library versions, precision and device, so that neither
+an upgrade nor another copy of the same files makes anyone embed again.
 """
 
 from __future__ import annotations
@@ -31,7 +31,36 @@ _PASSING = {
     "transformers_version",
     "use_cache",
 }
-_TOKENIZER_FILES = (
+# Of a tokenizer's settings: where it lay, who wrote it, how it decodes or holds conversations, and the cut and padding
+# that are ours to make; the maximum length has its own place. Any other key counts: one too many embeds again for
+# nothing, one too few serves wrong vectors.
+_PASSING_TOKENIZER = {
+    "_commit_hash",
+    "_name_or_path",
+    "added_tokens_file",
+    "chat_template",
+    "clean_up_tokenization_spaces",
+    "is_local",
+    "local_files_only",
+    "max_length",
+    "model_max_length",
+    "name_or_path",
+    "pad_to_multiple_of",
+    "padding",
+    "special_tokens_map_file",
+    "stride",
+    "tokenizer_config_file",
+    "tokenizer_file",
+    "transformers_version",
+    "truncation",
+    "truncation_side",
+    "truncation_strategy",
+    "use_fast",
+    "verbose",
+    "vocab_file",
+}
+_TOKENIZER_SETTINGS = ("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
+_VOCABULARY_FILES = (
     "vocab.txt",
     "vocab.json",
     "merges.txt",
@@ -123,12 +152,30 @@ def _weights(folder: Path, modules: list[dict[str, str]]) -> list[str]:
     return digests
 
 
-def _tokenizer(folder: Path) -> dict[str, str]:
-    """tokenizer.json without its cut and padding, which are set anew on every call; else the vocabulary files."""
+def _tokenizer(folder: Path) -> dict[str, Any]:
+    """What the files say, each setting that decides token ids, and what the first module does to a text before.
+
+    Not the tokenizer as it is loaded: libraries write that differently from one version to the next (tokenizers 0.19
+    and 0.20 did, for the same file), and their upgrade would embed everything again.
+    """
     whole = _json(folder / "tokenizer.json")
+    parts: dict[str, Any] = {}
     if isinstance(whole, dict):
-        return {"tokenizer.json": _digest_of({k: v for k, v in whole.items() if k not in ("truncation", "padding")})}
-    return {name: _file_digest(folder / name) for name in _TOKENIZER_FILES if (folder / name).is_file()}
+        # Without its cut and padding, which are set anew on every call.
+        parts["tokenizer.json"] = _digest_of({k: v for k, v in whole.items() if k not in ("truncation", "padding")})
+    else:
+        parts |= {name: _file_digest(folder / name) for name in _VOCABULARY_FILES if (folder / name).is_file()}
+    for name in _TOKENIZER_SETTINGS:
+        said = _json(folder / name) or {}
+        parts[name] = {key: value for key, value in said.items() if key not in _PASSING_TOKENIZER}
+    kind = parts["tokenizer_config.json"].get("tokenizer_class")
+    if isinstance(kind, str):  # two names of one tokenizer
+        parts["tokenizer_config.json"]["tokenizer_class"] = kind.removesuffix("Fast")
+    # sentence_bert_config.json, or sentence_<architecture>_config.json: lower-casing and arguments to load with.
+    for path in sorted(folder.glob("sentence_*_config.json")):
+        said = _json(path) or {}
+        parts[path.name] = {key: value for key, value in said.items() if value and key != "max_seq_length"}
+    return parts
 
 
 def _file_digest(path: Path) -> str:

@@ -2,28 +2,42 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from pickle import UnpicklingError
 from typing import TYPE_CHECKING, Any
 
 from embeddings.encoder import LongTexts, ModelInfo, PrecisionRequest
-from embeddings.errors import ModelUnsupported
+from embeddings.errors import EncoderOutOfMemory, ModelUnsupported
 from embeddings.fingerprint import fingerprint_of_model
 from embeddings.precision import choose_device, choose_precision, set_precision
 from embeddings.resolve import DEFAULT_MODEL, ResolvedModel, resolve_model
 from embeddings.tokens import Layout
-from embeddings.transformer import TransformerEncoder
+from embeddings.transformer import TransformerEncoder, is_out_of_memory
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
-# Models whose prompts stand in their description only. A model's own configuration goes before this.
-_KNOWN_PROMPTS = (
-    (re.compile(r"(^|/)(multilingual-)?e5-(small|base|large)(-|$)"), "query: ", "passage: "),
-    (re.compile(r"(^|/)bge-\w+-en(-|$)"), "Represent this sentence for searching relevant passages: ", ""),
-    (re.compile(r"(^|/)bge-\w+-zh(-|$)"), "为这个句子生成表示以用于检索相关文章：", ""),
+# Models whose prompts stand in their description only; a model's own configuration goes before this. The instructed E5
+# wants another prompt for every task, so it has none here.
+_KNOWN_PROMPTS = tuple(
+    (re.compile(rf"(?:^|[/_ ]){name}", re.IGNORECASE), query, passage)
+    for name, query, passage in (
+        (r"(?:multilingual-)?e5-(?:small|base|large)\b.*instruct", "", ""),
+        (r"(?:multilingual-)?e5-(?:small|base|large)\b", "query: ", "passage: "),
+        (r"bge-(?:small|base|large)-en\b", "Represent this sentence for searching relevant passages: ", ""),
+        (r"bge-(?:small|base|large)-zh\b", "为这个句子生成表示以用于检索相关文章：", ""),
+    )
+)
+# What a model card calls its model, or the model it was made from: in its head, then in its title.
+_CARD_NAMES = (
+    re.compile(r"^model-index:\s*-\s*name:(.+)$", re.MULTILINE),
+    re.compile(r"^base_model:\s*(?:-\s)?(.+)$", re.MULTILINE),
+    re.compile(r"^#{1,2} (.+)$", re.MULTILINE),
 )
 _UNBOUNDED = 1_000_000
 _CPU_BUDGET = 1024
@@ -55,7 +69,7 @@ def load_encoder(
     taken = choose_precision(precision, device)
     model = _read(found, device)
     layout = _layout(model, max_length)
-    own_query, own_passage = _prompts(model, found)
+    own_query, own_passage = _prompts(model, found.folder)
     queries = own_query if query_prompt is None else query_prompt
     passages = own_passage if passage_prompt is None else passage_prompt
     fingerprint = fingerprint_of_model(
@@ -95,6 +109,7 @@ def load_encoder(
 
 def _read(found: ResolvedModel, device: str) -> SentenceTransformer:
     import torch
+    from safetensors import SafetensorError
     from sentence_transformers import SentenceTransformer
 
     try:
@@ -104,6 +119,13 @@ def _read(found: ResolvedModel, device: str) -> SentenceTransformer:
             )
     except (OSError, ValueError, KeyError, ImportError) as exc:
         raise ModelUnsupported(f"cannot load the model {found.name} from {found.folder}: {exc}") from exc
+    except (RuntimeError, EOFError, SafetensorError, UnpicklingError) as exc:
+        if is_out_of_memory(exc):
+            raise EncoderOutOfMemory(f"the model {found.name} does not fit into the memory of {device}") from exc
+        raise ModelUnsupported(
+            f"the weights in {found.folder} are cut off, or do not belong to its config.json ({exc}); "
+            "copy the model again"
+        ) from exc
     return model.eval()
 
 
@@ -149,15 +171,33 @@ def _layout(model: SentenceTransformer, max_length: int | None) -> Layout:
     return layout
 
 
-def _prompts(model: SentenceTransformer, found: ResolvedModel) -> tuple[str, str]:
+def _prompts(model: SentenceTransformer, folder: Path) -> tuple[str, str]:
     own: dict[str, str] = dict(getattr(model, "prompts", None) or {})
     query, passage = own.get("query", ""), own.get("document") or own.get("passage", "")
     if query or passage:
         return query, passage
-    for names, known_query, known_passage in _KNOWN_PROMPTS:
-        if names.search(found.name):
-            return known_query, known_passage
+    for name in _names(folder):
+        for known, known_query, known_passage in _KNOWN_PROMPTS:
+            if known.search(name):
+                return known_query, known_passage
     return "", ""
+
+
+def _names(folder: Path) -> Iterator[str]:
+    """What the model's own files call it, the surest first. What its folder is called depends on whoever copied it."""
+    try:
+        card = (folder / "README.md").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        card = ""
+    for names in _CARD_NAMES:
+        if found := names.search(card):
+            yield found[1].strip(" \"'")
+    try:
+        config = json.loads((folder / "config.json").read_bytes())
+    except (OSError, ValueError):
+        return
+    if isinstance(name := config.get("_name_or_path"), str):
+        yield name
 
 
 def _libraries() -> dict[str, str]:

@@ -1,42 +1,31 @@
-"""Waiting between tries: exponential, with jitter, never past the deadline."""
+"""Patience with one request: what may pass is tried again, with growing, random waits, never past the deadline.
+
+Only how long we wait depends on the clock, never what is true.
+"""
 
 from __future__ import annotations
 
-import random
-import time
-from collections.abc import Callable
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, stop_before_delay, wait_random_exponential
+
+_GROWING = wait_random_exponential(multiplier=0.25, max=15.0)
 
 
-class Backoff:
-    """The patience of one call. The clock decides only how long we wait, never what is true."""
+class MayPass(Exception):
+    """The other side cannot do it now; it may have said in how many seconds to ask again."""
 
-    def __init__(
-        self,
-        seconds: float,
-        *,
-        first: float = 0.25,
-        longest: float = 15.0,
-        clock: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], None] = time.sleep,
-    ) -> None:
-        self._clock = clock
-        self._sleep = sleep
-        self._deadline = clock() + seconds
-        self._next = first
-        self._longest = longest
-        self.tries = 1
+    def __init__(self, what: str, asked: float | None = None) -> None:
+        super().__init__(what)
+        self.asked = asked
 
-    @property
-    def remaining(self) -> float:
-        """Seconds until the deadline, at least 0."""
-        return max(0.0, self._deadline - self._clock())
 
-    def pause(self, asked: float | None = None) -> bool:
-        """Waits before the next try, at least as long as the other side asked; False if no time is left for it."""
-        wait = max(asked or 0.0, self._next * random.uniform(0.5, 1.0))
-        self._next = min(self._next * 2, self._longest)
-        if wait >= self.remaining:
-            return False
-        self._sleep(wait)
-        self.tries += 1
-        return True
+def patience(seconds: float) -> AsyncRetrying:
+    """Calls a coroutine function until it raises no `MayPass`; the last one comes through."""
+    return AsyncRetrying(
+        retry=retry_if_exception_type(MayPass), wait=_wait, stop=stop_before_delay(seconds), reraise=True
+    )
+
+
+def _wait(state: RetryCallState) -> float:
+    failure = state.outcome.exception() if state.outcome else None
+    asked = failure.asked if isinstance(failure, MayPass) else None
+    return max(asked or 0.0, _GROWING(state))

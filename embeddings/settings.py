@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from embeddings.encoder import Encoder, LongTexts, PrecisionRequest, info_of
+from embeddings.encoder import ClosingEncoder, Encoder, LongTexts, PrecisionRequest, info_of
 from embeddings.errors import ModelUnsupported
 from embeddings.resolve import DEFAULT_MODEL
 
@@ -21,7 +21,7 @@ class EncoderSettings:
     precision: PrecisionRequest = "auto"
     long_texts: LongTexts = "windows"
     max_length: int | None = None
-    """In tokens; in characters for an endpoint."""
+    """In tokens; in characters for an endpoint, where `None` is 24,000."""
     query_prompt: str | None = None
     passage_prompt: str | None = None
     endpoint: str | None = None
@@ -31,8 +31,11 @@ class EncoderSettings:
     endpoint_dimensions: int | None = None
 
 
-def open_encoder(settings: EncoderSettings, *, network: bool = True) -> Encoder:
-    """The encoder that these settings ask for; `network` says whether the hub may be asked for a model."""
+def open_encoder(settings: EncoderSettings, *, network: bool = True) -> ClosingEncoder:
+    """The encoder that these settings ask for; `network` says whether the hub may be asked for a model.
+
+    It holds threads or connections: `with closing(open_encoder(settings)) as encoder`.
+    """
     if settings.endpoint is not None:
         return _behind_endpoint(settings, settings.endpoint)
     from embeddings.load import load_encoder
@@ -49,18 +52,22 @@ def open_encoder(settings: EncoderSettings, *, network: bool = True) -> Encoder:
 
 
 def settled(settings: EncoderSettings, encoder: Encoder) -> EncoderSettings:
-    """The settings that make this very encoder again: the precision it took, its folder from the root."""
+    """The settings that make this very encoder again: the precision it took, its folder from the root.
+
+    For an endpoint also the length: what `None` stands for there is ours to change, the build's is not.
+    """
     folder = Path(settings.model).expanduser()
     is_folder = settings.endpoint is None and folder.is_dir()
     return replace(
         settings,
         model=str(folder.resolve()) if is_folder else settings.model,
         precision=info_of(encoder).precision,
+        max_length=settings.max_length if settings.endpoint is None else info_of(encoder).max_length,
     )
 
 
-def _behind_endpoint(settings: EncoderSettings, url: str) -> Encoder:
-    from embeddings.endpoint import EndpointEncoder, EndpointSettings
+def _behind_endpoint(settings: EncoderSettings, url: str) -> ClosingEncoder:
+    from embeddings.endpoint import DEFAULT_MAX_CHARS, EndpointEncoder, EndpointSettings
 
     if settings.precision == "bfloat16":
         raise ModelUnsupported("an endpoint decides its precision itself; leave the precision at auto")
@@ -70,7 +77,7 @@ def _behind_endpoint(settings: EncoderSettings, url: str) -> Encoder:
             settings.model,
             key_variable=settings.endpoint_key_variable,
             dimensions=settings.endpoint_dimensions,
-            max_chars=settings.max_length,
+            max_chars=settings.max_length or DEFAULT_MAX_CHARS,
             long_texts=settings.long_texts,
             query_prompt=settings.query_prompt or "",
             passage_prompt=settings.passage_prompt or "",

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from embeddings.encoder import EncodedBatch, ModelInfo, Precision, Vectors
+from embeddings.encoder import EncodedBatch, InfoEncoder, ModelInfo, Vectors
 from embeddings.errors import EncoderOutOfMemory
 from embeddings.precision import computing_in
 from embeddings.tokens import Layout, Piece, Windows, batches, cut, padded
@@ -29,7 +29,7 @@ _BLOCK_TEXTS = 512
 _BLOCK_CHARS = 1_000_000
 
 
-class TransformerEncoder:
+class TransformerEncoder(InfoEncoder):
     """Encodes with a loaded model. `load_encoder` makes one; usable from several threads."""
 
     def __init__(
@@ -51,35 +51,6 @@ class TransformerEncoder:
         self._pool_lock = threading.Lock()
         self._pool: ThreadPoolExecutor | None = None
 
-    @property
-    def fingerprint(self) -> str:
-        return self.info.fingerprint
-
-    @property
-    def dimension(self) -> int:
-        return self.info.dimension
-
-    @property
-    def max_length(self) -> int | None:
-        return self.info.max_length
-
-    @property
-    def precision(self) -> Precision:
-        return self.info.precision
-
-    def encode(self, texts: Sequence[str]) -> Vectors:
-        """Vectors of passages, in order."""
-        return self._gathered(texts, self.info.passage_prompt)
-
-    def encode_query(self, text: str) -> Vectors:
-        """The vector of one query."""
-        vector: Vectors = self._gathered([text], self.info.query_prompt)[0]
-        return vector
-
-    def encode_batches(self, texts: Sequence[str]) -> Iterator[EncodedBatch]:
-        """Vectors of passages as they become ready, the longest texts of each block first."""
-        return self._run(texts, self.info.passage_prompt)
-
     def close(self) -> None:
         """Ends the threads; the encoder starts them again when it is used again."""
         with self._pool_lock:
@@ -87,13 +58,8 @@ class TransformerEncoder:
                 self._pool.shutdown(cancel_futures=True)
                 self._pool = None
 
-    def _gathered(self, texts: Sequence[str], prompt: str) -> Vectors:
-        out = np.empty((len(texts), self.dimension), dtype=np.float32)
-        for batch in self._run(texts, prompt):
-            out[batch.positions] = batch.vectors
-        return out
-
     def _run(self, texts: Sequence[str], prompt: str) -> Iterator[EncodedBatch]:
+        """As they become ready: the longest texts of each block first."""
         spans = list(_spans(texts))
         if not spans:
             return
@@ -160,7 +126,7 @@ class TransformerEncoder:
         try:
             return self._forward(batch, prompt_length)
         except (RuntimeError, MemoryError) as exc:
-            if not _is_out_of_memory(exc):
+            if not is_out_of_memory(exc):
                 raise
             if len(batch) == 1:
                 raise EncoderOutOfMemory(
@@ -272,7 +238,8 @@ def _common(prompt: Sequence[int], body: Sequence[int]) -> int:
     return count
 
 
-def _is_out_of_memory(exc: BaseException) -> bool:
+def is_out_of_memory(exc: BaseException) -> bool:
+    """Whether a library said so, each in its own words."""
     import torch
 
     if isinstance(exc, MemoryError | torch.OutOfMemoryError):

@@ -1,23 +1,27 @@
 """From a stream of (text hash, text) to vectors, in order: dedupe, look up, encode what is missing, commit.
 
 The stream is worked through in windows, so memory does not depend on its length. Within a window every distinct
-text is looked up once and encoded at most once. Encoded vectors are committed every `commit_seconds` and before
-anything is handed out, also when the encoder fails: a committed vector is never computed again.
+text is looked up once and encoded at most once. Encoded vectors are committed every `commit_seconds`, also while
+the encoder computes or waits for somebody, and before anything is handed out, also when the encoder fails: a
+committed vector is never computed again.
 """
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any, TypeVar
+from types import TracebackType
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
 from embeddings.cache import VectorCache
 from embeddings.encoder import BatchEncoder, EncodedBatch, Encoder, Vectors, info_of
-from embeddings.errors import CacheDamaged, TextRefused, WrongVectors
+from embeddings.errors import CacheBusy, CacheDamaged, TextRefused, WrongVectors
 from embeddings.references import TextHash, raw_hash
 from embeddings.salvage import SalvageReport
 
@@ -26,6 +30,8 @@ Flags = np.ndarray[Any, np.dtype[np.bool_]]
 
 _CALL_SECONDS = 1.0
 _COMMIT_ROWS = 4000
+_LONGEST_COMMIT_SECONDS = 4.0
+_LOOK_SECONDS = 0.25
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,7 +84,7 @@ def vectors_for(
     A text that the model cannot embed comes back with a `problem`; its siblings are not affected. Anything that
     concerns all texts (endpoint down, out of memory, disk full) is raised, after what was computed has been committed.
     """
-    run = _Run(encoder, cache, report if report is not None else EmbedReport(), min(commit_seconds, 5.0))
+    run = _Run(encoder, cache, report if report is not None else EmbedReport(), commit_seconds)
     for some in _windows(items, window, window_chars):
         yield from run.embed(some)
 
@@ -114,7 +120,7 @@ class _Run:
         self._encoder = encoder
         self._info = info_of(encoder)
         self._cache = cache
-        self._commit_seconds = commit_seconds
+        self._commit_seconds = min(commit_seconds, _LONGEST_COMMIT_SECONDS)
         self.report = report
 
     def embed(self, items: list[tuple[bytes, str]]) -> Iterator[Embedded]:
@@ -143,23 +149,21 @@ class _Run:
 
     def _encode(self, window: _Window, missing: list[bytes], corrupt: tuple[bytes, ...]) -> None:
         place = {text_hash: number for number, text_hash in enumerate(window.texts)}
-        pending = _Pending(self._commit_seconds)
         stale = set(corrupt)
 
-        def commit() -> None:
-            hashes, tokens = pending.take()
-            if hashes:
-                rows = window.rows[[place[text_hash] for text_hash in hashes]]
-                drop = [text_hash for text_hash in hashes if text_hash in stale]
-                self._mended(lambda: self._cache.put(self._info, hashes, rows, tokens, corrupt=drop))
+        def commit(pending: Sequence[_Computed]) -> None:
+            hashes = [computed.text_hash for computed in pending]
+            rows = window.rows[[place[text_hash] for text_hash in hashes]]
+            drop = [text_hash for text_hash in hashes if text_hash in stale]
+            tokens = [computed.tokens for computed in pending]
+            self._mended(lambda: self._cache.put(self._info, hashes, rows, tokens, corrupt=drop))
 
-        try:
-            for batch in _batches(self._encoder, [window.texts[text_hash] for text_hash in missing]):
-                self._take(window, batch, missing, place, pending)
-                if pending.is_due():
-                    commit()
-        finally:
-            commit()
+        # The encoder stops before the last commit: its threads must not compute what nobody takes any more.
+        texts = [window.texts[text_hash] for text_hash in missing]
+        with _Committer(commit, self._commit_seconds) as committer, closing(_batches(self._encoder, texts)) as batches:
+            for batch in batches:
+                self._take(window, batch, missing, place, committer)
+                committer.commit_if_due()
         if any(text_hash not in window.known and text_hash not in self.report.problems for text_hash in missing):
             raise WrongVectors(f"the encoder {self._info.name} left texts without a vector")
 
@@ -169,7 +173,7 @@ class _Run:
         batch: EncodedBatch,
         missing: list[bytes],
         place: Mapping[bytes, int],
-        pending: _Pending,
+        committer: _Committer,
     ) -> None:
         if batch.vectors.shape != (len(batch.positions), self._info.dimension):
             raise WrongVectors(
@@ -192,7 +196,7 @@ class _Run:
             window.rows[row] = batch.vectors[number]
             window.known[text_hash] = row
             window.fresh.add(text_hash)
-            pending.add(text_hash, batch.tokens[number])
+            committer.add(text_hash, batch.tokens[number])
             self.report.encoded += 1
         self._note_lengths(window, (missing[position] for position in batch.positions), batch.tokens)
 
@@ -224,44 +228,78 @@ class _Run:
             return call()
 
 
-class _Pending:
-    """Vectors that are computed but not yet committed."""
+@dataclass(frozen=True, slots=True)
+class _Computed:
+    """A vector that is not yet committed."""
 
-    def __init__(self, seconds: float) -> None:
+    text_hash: bytes
+    tokens: int
+    since: float
+
+
+class _Committer:
+    """Commits on time, whoever computes: a thread looks when the encoder keeps us waiting.
+
+    A commit that fails there is tried again here, so that whoever reads the stream has the error.
+    """
+
+    def __init__(self, commit: Callable[[Sequence[_Computed]], None], seconds: float) -> None:
+        self._commit = commit
         self._seconds = seconds
-        self._hashes: list[bytes] = []
-        self._tokens: list[int] = []
-        self._since = time.monotonic()
+        self._pending: list[_Computed] = []
+        self._committing = threading.Lock()
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="chunksink-commit", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._done.set()
+        try:
+            self._commit_all()
+        finally:
+            self._thread.join()
 
     def add(self, text_hash: bytes, tokens: int) -> None:
-        if not self._hashes:
-            self._since = time.monotonic()
-        self._hashes.append(text_hash)
-        self._tokens.append(tokens)
+        self._pending.append(_Computed(text_hash, tokens, time.monotonic()))
 
-    def is_due(self) -> bool:
-        return len(self._hashes) >= _COMMIT_ROWS or (
-            bool(self._hashes) and time.monotonic() - self._since >= self._seconds
-        )
+    def commit_if_due(self) -> None:
+        pending = self._pending[:1]
+        if pending and (time.monotonic() - pending[0].since >= self._seconds or len(self._pending) >= _COMMIT_ROWS):
+            self._commit_all()
 
-    def take(self) -> tuple[list[bytes], list[int]]:
-        taken = self._hashes, self._tokens
-        self._hashes, self._tokens = [], []
-        return taken
+    def _commit_all(self) -> None:
+        with self._committing:  # whoever waited here takes what was added meanwhile, if anything
+            if pending := self._pending[:]:
+                self._commit(pending)
+                del self._pending[: len(pending)]
+
+    def _watch(self) -> None:
+        while not self._done.wait(_LOOK_SECONDS):
+            try:
+                self.commit_if_due()
+            except CacheBusy:
+                continue
+            except Exception:  # the main thread meets it too; until then, one salvage is enough
+                return
 
 
-def _batches(encoder: Encoder, texts: Sequence[str]) -> Iterator[EncodedBatch]:
+def _batches(encoder: Encoder, texts: Sequence[str]) -> Generator[EncodedBatch]:
     """The encoder's own batches, or slices that take it about a second each."""
     if isinstance(encoder, BatchEncoder):
         yield from encoder.encode_batches(texts)
         return
-    start, size = 0, 32
+    start, size = 0, 1  # nobody knows yet how long it takes for one
     while start < len(texts):
         positions = range(start, min(start + size, len(texts)))
         started = time.monotonic()
         yield from _isolated(encoder, texts, positions)
         seconds = max(time.monotonic() - started, 1e-3)
-        size = max(1, min(1024, int(len(positions) * _CALL_SECONDS / seconds)))
+        size = max(1, min(1024, 8 * size, int(len(positions) * _CALL_SECONDS / seconds)))
         start = positions.stop
 
 

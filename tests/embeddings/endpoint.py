@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -27,6 +28,9 @@ class Server:
         self.next: list[Callable[[dict[str, Any]], Answer | None]] = []
         """What the next requests are answered; None leaves without an answer."""
         self.refuse = "refuse"
+        self.drip: float | None = None
+        """Seconds between two bytes of an answer; None sends all at once."""
+        self.ended = threading.Event()
         self._lock = threading.Lock()
 
     def answer(self, body: dict[str, Any], key: str | None) -> Answer | None:
@@ -54,6 +58,20 @@ def status(code: int, **headers: str) -> Callable[[dict[str, Any]], Answer]:
     return lambda body: (code, {name.replace("_", "-"): value for name, value in headers.items()}, b"no")
 
 
+def broken(*, width: int) -> Callable[[dict[str, Any]], Answer]:
+    """Good, but for the number of dimensions."""
+    return lambda body: good({key: value for key, value in body.items() if key != "dimensions"}, width)
+
+
+def hang(served: Server) -> Callable[[dict[str, Any]], Answer | None]:
+    """Takes the request and says nothing for a long time."""
+
+    def wait(body: dict[str, Any]) -> None:
+        served.ended.wait(60)
+
+    return wait
+
+
 @contextmanager
 def serve() -> Iterator[Server]:
     served = Server()
@@ -76,13 +94,28 @@ def serve() -> Iterator[Server]:
             for name, value in headers.items():
                 self.send_header(name, value)
             self.send_header("content-length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
+            head, self._headers_buffer = b"".join(self._headers_buffer), []
+            try:
+                self.send(head + b"\r\n" + content)
+            except ConnectionError:  # whoever asked has gone
+                self.close_connection = True
+
+        def send(self, answer: bytes) -> None:
+            if served.drip is None:
+                self.wfile.write(answer)
+                return
+            for byte in answer:
+                self.wfile.write(bytes([byte]))
+                time.sleep(served.drip)
 
         def log_message(self, format: str, *args: object) -> None:
             pass
 
-    http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    class Quiet(ThreadingHTTPServer):
+        def handle_error(self, *_: object) -> None:
+            """Whoever asked may have gone."""
+
+    http = Quiet(("127.0.0.1", 0), Handler)
     http.daemon_threads = True
     thread = threading.Thread(target=http.serve_forever, daemon=True)
     thread.start()
@@ -90,5 +123,6 @@ def serve() -> Iterator[Server]:
     try:
         yield served
     finally:
+        served.ended.set()
         http.shutdown()
         http.server_close()

@@ -47,6 +47,9 @@ class HashEncoder:
         self.asked += texts
         return np.array([self.vector(text) for text in texts], dtype=np.float32).reshape(-1, self.dimension)
 
+    def close(self) -> None:
+        """Nothing is held."""
+
     def vector(self, text: str) -> Vectors:
         return _drawn(text, self.dimension)
 

@@ -1,11 +1,12 @@
-"""The endpoint adapter against a real HTTP server on loopback: good answers, faults, refusals, and the key."""
+"""The endpoint encoder against a real HTTP server on loopback: good answers, faults and refusals."""
 
 from __future__ import annotations
 
-import logging
 import socket
+import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from typing import Any
 
 import numpy as np
@@ -15,8 +16,9 @@ from embeddings.cache import VectorCache
 from embeddings.encoder import encode_query
 from embeddings.endpoint import EndpointEncoder, EndpointSettings
 from embeddings.errors import EndpointDenied, EndpointUnavailable, TextRefused, WrongVectors
+from embeddings.settings import EncoderSettings, open_encoder, settled
 from embeddings.vectors import EmbedReport, vectors_for
-from tests.embeddings.endpoint import KEY, Answer, Server, good, serve, status
+from tests.embeddings.endpoint import Answer, Server, broken, good, serve, status
 from tests.embeddings.helpers import HashEncoder, numbered, stream
 
 
@@ -58,6 +60,8 @@ def test_requests_are_bounded_in_characters(server: Server) -> None:
         status(429, retry_after="0"),
         status(500),
         status(503, retry_after="soon"),
+        status(503, retry_after="nan"),
+        status(503, retry_after="inf"),
         lambda body: None,
         lambda body: (200, {}, b'{"data": [{"ind'),
         lambda body: (200, {}, b"[]"),
@@ -147,8 +151,44 @@ def test_a_model_that_changed_its_dimension_is_stopped(server: Server, cache: Ve
 
 def test_shortened_vectors_are_asked_for(server: Server) -> None:
     encoder = connect(server, dimensions=4)
+    assert server.requests[0]["dimensions"] == 4, "asked before anything is sent"
     assert encoder.encode(["a"]).shape == (1, 4)
     assert encoder.fingerprint != connect(server).fingerprint
+
+
+@pytest.mark.parametrize("dimensions", [None, 4])
+def test_an_endpoint_that_refuses_everything_is_asked_once(server: Server, dimensions: int | None) -> None:
+    server.refuse = ""
+    with pytest.raises(EndpointDenied, match=r"are model and endpoint_dimensions right\?.*status 400"):
+        connect(server, dimensions=dimensions)
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize(("dimensions", "width"), [(4, 16), (4, 0), (None, 0)])
+def test_other_dimensions_than_asked_for_are_denied(server: Server, dimensions: int | None, width: int) -> None:
+    server.next = [broken(width=width)]
+    with pytest.raises(EndpointDenied, match=f"returns {width} dimensions"):
+        connect(server, dimensions=dimensions)
+
+
+def test_an_endpoint_that_begins_to_refuse_everything_is_not_asked_for_ever(server: Server, cache: VectorCache) -> None:
+    encoder = connect(server)
+    server.refuse = ""
+    report = EmbedReport()
+    with pytest.raises(EndpointDenied, match="refuses even a single word"):
+        list(vectors_for(stream(numbered(2000)), encoder, cache, report))
+    assert len(server.requests) < 400
+    assert report.refused == 0, "of no text it is said that the endpoint refuses it"
+
+
+def test_many_texts_that_are_refused_do_not_block_the_others(server: Server, cache: VectorCache) -> None:
+    """Also in a later run, that finds all others in the cache and asks for nothing but these."""
+    texts = [f"refuse {number}" for number in range(150)]
+    for _ in range(2):
+        encoder, report = connect(server), EmbedReport()
+        list(vectors_for(stream([*texts, "fine"]), encoder, cache, report))
+        assert (report.refused, report.texts) == (150, 151)
+        encoder.close()
 
 
 def test_prompts_go_before_passages_and_queries(server: Server) -> None:
@@ -175,42 +215,24 @@ def test_long_texts_are_windows_or_cut_and_always_counted(server: Server, cache:
     assert abs(cut.encode(texts)[1] - encoder.vector("0123456789")).max() < 1e-6
 
 
-def test_the_key_is_sent_and_never_told(
-    server: Server, cache: VectorCache, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level(logging.DEBUG)
-    monkeypatch.setenv("TEST_ENDPOINT_KEY", KEY)
-    encoder = connect(server, key_variable="TEST_ENDPOINT_KEY", deadline_seconds=0.5)
-    told = [repr(encoder), repr(encoder.info), repr(vars(encoder))]
-    told += [str(item.problem) for item in vectors_for(stream(["refuse", "fine"]), encoder, cache)]
-    echo = f"wrong key {KEY}".encode()
-    for code in (401, 403, 404):
-        server.next = [lambda _, code=code: (code, {}, echo)]  # type: ignore[misc]
-        with pytest.raises(EndpointDenied) as denied:
-            encoder.encode(["a"])
-        told += [str(denied.value), repr(denied.value.__cause__)]
-    server.next = [status(503)] * 20
-    with pytest.raises(EndpointUnavailable) as away:
-        encoder.encode(["a"])
-    told += [str(away.value), repr(away.value.__cause__)]
-    assert server.keys[0] == f"Bearer {KEY}"
-    assert KEY not in "\n".join(told)
-    assert KEY not in caplog.text
-    assert KEY.encode() not in cache.path.read_bytes()
+def test_long_texts_are_counted_without_being_asked_to(server: Server, cache: VectorCache) -> None:
+    settings = EncoderSettings("hash-model", endpoint=server.url)
+    with closing(open_encoder(settings)) as encoder:
+        assert encoder.max_length == 24_000
+        report = EmbedReport()
+        list(vectors_for(stream(["x" * 24_000, "y" * 48_001]), encoder, cache, report))
+        assert report.over_length == 1
+        assert [len(text) for text in server.requests[-1]["input"]] == [24_000, 16_000, 16_000, 16_001]
+        again = settled(settings, encoder)
+    assert again.max_length == 24_000, "a build keeps its own, whatever is the default by then"
+    with closing(open_encoder(again)) as same:
+        assert same.fingerprint == encoder.fingerprint
 
 
-def test_without_the_key_nothing_is_sent(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("TEST_ENDPOINT_KEY", raising=False)
-    with pytest.raises(EndpointDenied, match="TEST_ENDPOINT_KEY holds no key"):
-        connect(server, key_variable="TEST_ENDPOINT_KEY")
-    assert server.requests == []
-
-
-@pytest.mark.parametrize(
-    "url",
-    ["ftp://127.0.0.1/v1", "127.0.0.1", "http://", "http://user:secret@127.0.0.1/v1", "http://127.0.0.1/v1?key=s"],
-)
-def test_urls_that_are_refused(url: str) -> None:
-    with pytest.raises(EndpointDenied) as refused:
-        EndpointEncoder(EndpointSettings(url, "m"))
-    assert "secret" not in str(refused.value)
+def test_an_encoder_may_be_closed_twice_and_used_again(server: Server) -> None:
+    before = set(threading.enumerate())
+    with closing(connect(server)) as encoder:
+        encoder.close()
+        encoder.close()
+        assert encoder.encode(["a"]).shape == (1, 16)
+    assert not [thread for thread in set(threading.enumerate()) - before if thread.name == "chunksink-endpoint"]

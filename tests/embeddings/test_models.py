@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from embeddings.load import load_encoder
 from embeddings.precision import choose_precision, has_bfloat16
 from embeddings.references import raw_hash
 from embeddings.resolve import DEFAULT_MODEL, resolve_model
+from embeddings.settings import EncoderSettings, open_encoder
 from embeddings.stats import lengths
 from embeddings.tokens import Layout, Piece, batches, cut, padded
 from embeddings.transformer import TransformerEncoder
@@ -109,30 +111,6 @@ def test_prompts(tiny_folder: Path) -> None:
     words = (WORDS[:16] * 5)[:56]
     parts = plain.encode(["passage : " + " ".join(words[start : start + 28]) for start in (0, 28)])
     assert cosines(asking.encode([" ".join(words)]), parts.sum(axis=0)[None])[0] > 0.9999
-
-
-@pytest.mark.parametrize(
-    ("name", "query", "passage"),
-    [
-        ("multilingual-e5-small", "query: ", "passage: "),
-        ("bge-small-en-v1.5", "Represent this sentence for searching relevant passages: ", ""),
-        ("something-else", "", ""),
-    ],
-)
-def test_prompts_of_known_models(tiny_folder: Path, tmp_path: Path, name: str, query: str, passage: str) -> None:
-    shutil.copytree(tiny_folder, tmp_path / name)
-    encoder = load_encoder(str(tmp_path / name))
-    assert (encoder.info.query_prompt, encoder.info.passage_prompt) == (query, passage)
-
-
-def test_prompts_of_the_models_own_configuration(tiny_folder: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "e5-small"
-    shutil.copytree(tiny_folder, folder)
-    (folder / "config_sentence_transformers.json").write_text(
-        json.dumps({"prompts": {"query": "ask ", "passage": "tell "}, "default_prompt_name": None})
-    )
-    info = load_encoder(str(folder)).info
-    assert (info.query_prompt, info.passage_prompt) == ("ask ", "tell ")
 
 
 def test_the_batch_is_halved_until_it_fits(tiny_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -243,55 +221,7 @@ def test_padding_on_either_side() -> None:
     assert set(right) - set(left) == {"token_type_ids"}
 
 
-# -- fingerprint, resolution, precision --------------------------------------------------------------------------------
-
-
-def changed(tiny_folder: Path, folder: Path, file: str, content: bytes) -> str:
-    shutil.copytree(tiny_folder, folder)
-    (folder / file).write_bytes(content)
-    return load_encoder(str(folder)).fingerprint
-
-
-def test_the_fingerprint_follows_content_only(tiny_folder: Path, tmp_path: Path) -> None:
-    original = load_encoder(str(tiny_folder)).fingerprint
-    shutil.copytree(tiny_folder, tmp_path / "copy")
-    assert load_encoder(str(tmp_path / "copy"), precision="float32").fingerprint == original
-    config = json.loads((tiny_folder / "config.json").read_text())
-    passing = json.dumps(config | {"transformers_version": "1.2.3", "_name_or_path": "elsewhere"}).encode()
-    assert changed(tiny_folder, tmp_path / "a", "config.json", passing) == original
-    modern = b'{"embedding_dimension": 32, "pooling_mode": "mean", "include_prompt": true}'
-    assert changed(tiny_folder, tmp_path / "b", "1_Pooling/config.json", modern) == original
-    tokenizer = json.loads((tiny_folder / "tokenizer.json").read_text())
-    padding = tokenizer | {
-        "truncation": {"max_length": 5, "strategy": "LongestFirst", "stride": 0, "direction": "Right"}
-    }
-    assert changed(tiny_folder, tmp_path / "c", "tokenizer.json", json.dumps(padding).encode()) == original
-
-
-def test_the_fingerprint_changes_with_whatever_changes_vectors(tiny_folder: Path, tmp_path: Path) -> None:
-    config = json.loads((tiny_folder / "config.json").read_text())
-    tokenizer = json.loads((tiny_folder / "tokenizer.json").read_text())
-    tokenizer["normalizer"]["lowercase"] = False
-    weights = bytearray((tiny_folder / "model.safetensors").read_bytes())
-    weights[-1] ^= 1
-    prints = [
-        load_encoder(str(tiny_folder)).fingerprint,
-        load_encoder(str(tiny_folder), max_length=16).fingerprint,
-        load_encoder(str(tiny_folder), long_texts="truncate").fingerprint,
-        load_encoder(str(tiny_folder), query_prompt="q").fingerprint,
-        load_encoder(str(tiny_folder), passage_prompt="q").fingerprint,
-        changed(tiny_folder, tmp_path / "a", "model.safetensors", bytes(weights)),
-        changed(tiny_folder, tmp_path / "b", "tokenizer.json", json.dumps(tokenizer).encode()),
-        changed(tiny_folder, tmp_path / "c", "config.json", json.dumps(config | {"layer_norm_eps": 0.1}).encode()),
-        changed(
-            tiny_folder,
-            tmp_path / "d",
-            "1_Pooling/config.json",
-            b'{"word_embedding_dimension": 32, "pooling_mode_cls_token": true}',
-        ),
-        changed(tiny_folder, tmp_path / "e", "sentence_bert_config.json", b'{"max_seq_length": 20}'),
-    ]
-    assert len(set(prints)) == len(prints)
+# -- resolution, loading, precision ------------------------------------------------------------------------------------
 
 
 def test_a_model_that_is_nowhere_names_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -332,6 +262,41 @@ def test_a_folder_that_holds_no_model(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text("{}")
     with pytest.raises(ModelUnsupported):
         load_encoder(str(tmp_path))
+
+
+@pytest.mark.parametrize("left", [0.9, 0.5, 0.0])
+def test_weights_that_are_cut_off_name_the_remedy(tiny_folder: Path, tmp_path: Path, left: float) -> None:
+    shutil.copytree(tiny_folder, tmp_path / "model")
+    weights = tmp_path / "model" / "model.safetensors"
+    whole = weights.read_bytes()
+    weights.write_bytes(whole[: int(len(whole) * left)])
+    with pytest.raises(ModelUnsupported, match="copy the model again"):
+        load_encoder(str(tmp_path / "model"))
+
+
+def test_weights_of_another_shape_name_the_remedy(tiny_folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(tiny_folder, tmp_path / "model")
+    config = json.loads((tiny_folder / "config.json").read_text())
+    (tmp_path / "model" / "config.json").write_text(json.dumps(config | {"hidden_size": 64}))
+    with pytest.raises(ModelUnsupported, match="copy the model again"):
+        load_encoder(str(tmp_path / "model"))
+
+
+def test_memory_that_ends_while_loading_is_no_damage(tiny_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise RuntimeError("CUDA error: out of memory")
+
+    monkeypatch.setattr("sentence_transformers.SentenceTransformer", full)
+    with pytest.raises(EncoderOutOfMemory, match="does not fit"):
+        load_encoder(str(tiny_folder))
+
+
+def test_an_encoder_may_be_closed_twice_and_used_again(tiny_folder: Path) -> None:
+    with closing(open_encoder(EncoderSettings(str(tiny_folder)))) as encoder:
+        expected = encoder.encode(TEXTS * 20)
+        encoder.close()
+        encoder.close()
+        assert np.array_equal(encoder.encode(TEXTS * 20), expected)
 
 
 def test_auto_takes_bfloat16_only_in_hardware(monkeypatch: pytest.MonkeyPatch) -> None:

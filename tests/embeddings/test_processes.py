@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from embeddings.cache import VectorCache
+from tests.embeddings.endpoint import good, hang, serve
 from tests.embeddings.helpers import HashEncoder, embed, numbered
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -33,6 +34,18 @@ with VectorCache.open(sys.argv[1]) as cache:
     texts = numbered(last)[first:]
     for item in vectors_for(stream(texts), Slow(), cache, commit_seconds=0.2):
         assert (item.vector == HashEncoder().vector(texts.pop(0))).all()
+"""
+
+ASKING = """
+import sys
+from embeddings.cache import VectorCache
+from embeddings.endpoint import EndpointEncoder, EndpointSettings
+from embeddings.vectors import vectors_for
+from tests.embeddings.helpers import stream, numbered
+
+encoder = EndpointEncoder(EndpointSettings(sys.argv[2], "hash-model"))
+with VectorCache.open(sys.argv[1]) as cache:
+    list(vectors_for(stream(numbered(1000)), encoder, cache))
 """
 
 READER = """
@@ -102,6 +115,23 @@ def test_after_a_kill_only_the_rest_is_computed(tmp_path: Path, least: int) -> N
     for text, item in zip(numbered(400), items, strict=True):
         assert item.vector is not None
         assert (item.vector == encoder.vector(text)).all()
+
+
+@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGINT])
+def test_an_endpoint_that_hangs_costs_nothing_it_has_answered(tmp_path: Path, end: signal.Signals) -> None:
+    path = tmp_path / "vectors.db"
+    with serve() as server:
+        server.next = [good] * 12 + [hang(server)] * 10  # the first question, then 11 batches of 64
+        process = start(ASKING, path, server.url)
+        wait_for_rows(path, 1)
+        time.sleep(5)
+        process.send_signal(end)
+        ended = time.monotonic()
+        _, err = process.communicate(timeout=30)
+        assert time.monotonic() - ended < 3, "nobody waits for a request that hangs"
+        assert process.returncode == -end, err
+    with VectorCache.open(path) as cache:
+        assert cache.read("SELECT count(*) FROM vector") == [(704,)]
 
 
 def test_two_readers_read_while_one_writes(tmp_path: Path) -> None:

@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import itertools
+import threading
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from embeddings.cache import VectorCache
 from embeddings.encoder import EncodedBatch, Vectors
-from embeddings.errors import EncoderOutOfMemory, EndpointUnavailable, TextRefused, WrongVectors
+from embeddings.errors import (
+    CacheBusy,
+    CacheUnavailable,
+    EncoderOutOfMemory,
+    EndpointUnavailable,
+    TextRefused,
+    WrongVectors,
+)
 from embeddings.vectors import EmbedReport, vectors_for
 from tests.embeddings.helpers import HashEncoder, embed, numbered, stream, text_hash
 
@@ -193,6 +203,113 @@ def test_commits_come_while_the_encoder_computes(cache: VectorCache, tmp_path: P
     list(vectors_for(stream(numbered(5000)), Watched(), cache, window=5000, commit_seconds=0.0))
     assert 0 < seen[-1] < 5000
     reader.close()
+
+
+class Stalling(HashEncoder):
+    """Hands out some vectors, then keeps its caller waiting until it is let go."""
+
+    def __init__(self, ready: int = 700) -> None:
+        super().__init__()
+        self.ready = ready
+        self.go_on = threading.Event()
+
+    def encode_batches(self, texts: Sequence[str]) -> Iterator[EncodedBatch]:
+        yield EncodedBatch(range(self.ready), self.encode(texts[: self.ready]), [0] * self.ready)
+        assert self.go_on.wait(30)
+        yield EncodedBatch(
+            range(self.ready, len(texts)), self.encode(texts[self.ready :]), [0] * (len(texts) - self.ready)
+        )
+
+
+def rows_within(seconds: float, path: Path, least: int) -> int:
+    until = time.monotonic() + seconds
+    with VectorCache.open(path, read_only=True) as reader:
+        while (rows := reader.read("SELECT count(*) FROM vector")[0][0]) < least and time.monotonic() < until:
+            time.sleep(0.02)
+    return rows  # type: ignore[no-any-return]
+
+
+def test_commits_come_while_the_encoder_keeps_us_waiting(cache: VectorCache) -> None:
+    encoder = Stalling()
+    run = threading.Thread(target=embed, args=(numbered(1000), encoder, cache))
+    run.start()
+    try:
+        assert rows_within(5.0, cache.path, 700) == 700
+    finally:
+        encoder.go_on.set()
+        run.join()
+    assert cache.read("SELECT count(*) FROM vector") == [(1000,)]
+    assert not [thread for thread in threading.enumerate() if thread.name == "chunksink-commit"]
+
+
+def test_a_commit_that_cannot_wait_for_others_is_tried_again(
+    cache: VectorCache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put, failures = cache.put, [CacheBusy("somebody writes")] * 2
+
+    def busy_at_first(*arguments: Any, **named: Any) -> None:
+        if failures:
+            raise failures.pop()
+        put(*arguments, **named)
+
+    monkeypatch.setattr(cache, "put", busy_at_first)
+    encoder = Stalling()
+    run = threading.Thread(target=embed, args=(numbered(1000), encoder, cache))
+    run.start()
+    try:
+        assert rows_within(5.0, cache.path, 700) == 700
+    finally:
+        encoder.go_on.set()
+        run.join()
+
+
+def test_a_commit_that_fails_while_we_wait_is_the_readers_error(
+    cache: VectorCache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encoder = Stalling()
+    calls: list[str] = []
+
+    def full(*_: object, **__: object) -> None:
+        calls.append(threading.current_thread().name)
+        encoder.go_on.set()
+        raise CacheUnavailable("the disk is full")
+
+    monkeypatch.setattr(cache, "put", full)
+    with pytest.raises(CacheUnavailable, match="the disk is full"):
+        list(vectors_for(stream(numbered(1000)), encoder, cache, commit_seconds=0.1))
+    assert calls[0] == "chunksink-commit"
+    assert calls.count("chunksink-commit") == 1
+
+
+def test_an_interrupt_commits_what_is_there(cache: VectorCache) -> None:
+    closed = []
+
+    class Interrupted(Stalling):
+        def encode_batches(self, texts: Sequence[str]) -> Iterator[EncodedBatch]:
+            try:
+                yield EncodedBatch(range(self.ready), self.encode(texts[: self.ready]), [0] * self.ready)
+                raise KeyboardInterrupt
+            finally:
+                closed.append(cache.read("SELECT count(*) FROM vector"))
+
+    with pytest.raises(KeyboardInterrupt):
+        embed(numbered(1000), Interrupted(), cache)
+    assert cache.read("SELECT count(*) FROM vector") == [(700,)]
+    assert closed == [[(0,)]]
+
+
+def test_an_encoder_without_batches_is_called_for_about_a_second(cache: VectorCache) -> None:
+    sizes: list[int] = []
+
+    class Slow(HashEncoder):
+        def encode(self, texts: Sequence[str]) -> Vectors:
+            sizes.append(len(texts))
+            time.sleep(0.2 * len(texts))
+            return super().encode(texts)
+
+    embed(numbered(12), Slow(), cache)
+    assert sizes[0] == 1, "nobody knows yet how long it takes"
+    assert max(sizes) <= 5
 
 
 def test_the_stream_is_read_no_further_than_a_window(cache: VectorCache) -> None:

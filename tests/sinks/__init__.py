@@ -1,5 +1,1 @@
 """The projection, and what each sink promises beyond the suite in tests/conformance."""
-
-import pytest
-
-pytest.register_assert_rewrite("sinks.conformance")

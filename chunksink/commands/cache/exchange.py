@@ -69,7 +69,7 @@ def import_command(file: Path, chunks: str | None, home: str | None, as_json: bo
     with ExitStack() as stack:
         stack.enter_context(writing(config.home_path))
         cache = stack.enter_context(VectorCache.open(cache_file(config.home_path), salvage=False))
-        find = partial(find_encoder, encoder_settings(config))
+        find = partial(find_encoder, encoder_settings(config), stack)
         report = import_cache(cache, file, texts=partial(texts_of, root), encoder_for=find)
     if as_json:
         print_json(asdict(report))

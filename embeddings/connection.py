@@ -1,0 +1,184 @@
+"""One endpoint on the network: a batch of texts goes out, vectors or one of our errors come back.
+
+The key is read from an environment variable when it is needed, sent to this address only (redirects are not
+followed), and taken out of every message. What the endpoint cannot do now is tried again until the deadline; what
+it refuses is never asked again.
+
+Requests run in an event loop in a thread of its own, because there a request can be broken off at any moment: at
+its deadline, even if the server sends a byte every second, and when nobody waits for its answer any more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import os
+import re
+import threading
+from collections.abc import Coroutine
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urlsplit
+
+import httpx
+import numpy as np
+import orjson
+
+from embeddings.encoder import Vectors
+from embeddings.errors import EndpointDenied, EndpointUnavailable, TextRefused
+from embeddings.retry import MayPass, patience
+
+if TYPE_CHECKING:
+    from embeddings.endpoint import EndpointSettings
+
+_T = TypeVar("_T")
+
+_TRANSIENT = frozenset((408, 409, 425, 429, 500, 502, 503, 504, 529))
+_ABOUT_THE_TEXT = frozenset((400, 413, 422))
+_KEY = re.compile(r"[!-~]+")
+
+
+class Connection:
+    """An open connection. `ask` is for the coroutines that `start` runs."""
+
+    def __init__(self, settings: EndpointSettings) -> None:
+        self._settings = settings
+        self._address = f"{checked_url(settings.url)}/embeddings"
+        self._client = httpx.AsyncClient(follow_redirects=False, timeout=None)  # deadlines are ours
+        self._turns = asyncio.Semaphore(settings.concurrency)
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="chunksink-endpoint", daemon=True)
+        self._thread.start()
+
+    def start(self, work: Coroutine[Any, Any, _T]) -> Future[_T]:
+        """Runs it; cancelling the future breaks off its requests."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
+
+    def close(self) -> None:
+        """Breaks off whatever runs. Once only."""
+        self.start(self._end()).result()
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    async def _end(self) -> None:
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+        await self._client.aclose()
+
+    async def ask(self, parts: list[str], seconds: float) -> Vectors:
+        """One request with all its tries."""
+        body: dict[str, Any] = {"model": self._settings.model, "input": parts, "encoding_format": "float"}
+        if self._settings.dimensions:
+            body["dimensions"] = self._settings.dimensions
+        # A lone surrogate has no UTF-8; the endpoint gets the replacement character, as models here do.
+        content = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
+        retrying = patience(seconds)
+        async with self._turns:
+            until = asyncio.get_running_loop().time() + seconds
+            try:
+                return await retrying(self._try, content, len(parts), until)
+            except MayPass as exc:
+                tries = retrying.statistics["attempt_number"]
+                raise EndpointUnavailable(
+                    f"the endpoint {self._settings.url} failed {tries} times, at last with {exc}"
+                ) from exc.__cause__
+
+    async def _try(self, content: bytes, expected: int, until: float) -> Vectors:
+        key = self._key()
+        headers = {"content-type": "application/json"} | ({"authorization": f"Bearer {key}"} if key else {})
+        until = min(until, asyncio.get_running_loop().time() + self._settings.timeout_seconds)
+        failure: Exception | None = None
+        try:
+            async with asyncio.timeout_at(until):
+                response = await self._client.post(self._address, content=content, headers=headers)
+        except (httpx.RequestError, TimeoutError) as exc:
+            failure = exc
+        if failure is not None:
+            # A server can make the client's own error repeat the key; then that error is not shown.
+            told = f"{type(failure).__name__}: {failure or 'no answer in time'}"
+            silent = _without(key, shown := f"{failure} {failure!r}") != shown
+            raise MayPass(_without(key, told)) from (None if silent else failure)
+        if response.status_code == 200:
+            vectors = _vectors(response.content, expected)
+            if vectors is None:
+                raise MayPass("an answer that cannot be read")
+            return vectors
+        if response.status_code in _TRANSIENT:
+            raise MayPass(f"status {response.status_code}", _retry_after(response))
+        said = _without(key, response.text.strip())[:300]  # cut last: a part of the key is no longer found
+        if response.status_code in _ABOUT_THE_TEXT:
+            raise TextRefused(f"the endpoint refused the text (status {response.status_code}): {said}")
+        hint = {401: "; is the key right?", 403: "; is the key right?", 404: "; are URL and model right?"}
+        answer = f"{response.status_code}{hint.get(response.status_code, '')}"
+        raise EndpointDenied(f"the endpoint {self._settings.url} answered {answer} {said}")
+
+    def _key(self) -> str | None:
+        variable = self._settings.key_variable
+        if variable is None:
+            return None
+        key = os.environ.get(variable, "").strip()
+        if not key:
+            raise EndpointDenied(f"the environment variable {variable} holds no key for the endpoint")
+        if not _KEY.fullmatch(key):
+            raise EndpointDenied(
+                f"the environment variable {variable} holds what cannot be a key: "
+                "only ASCII letters, digits and signs can be sent, with no space or line break between them"
+            )
+        return key
+
+
+def checked_url(url: str) -> str:
+    """The URL as we use it; never repeated in an error, for it may hold what must not be told."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+        httpx.URL(url)
+    except (ValueError, httpx.InvalidURL):
+        parts = None
+    if parts is None or url.split() != [url]:
+        raise EndpointDenied("the endpoint's URL cannot be read; it should look as http://127.0.0.1:11434/v1")
+    if parts.scheme not in ("http", "https") or not parts.hostname or port == 0:
+        raise EndpointDenied("the endpoint's URL must begin with http:// or https:// and name a host")
+    if parts.username or parts.password or parts.query or parts.fragment:
+        raise EndpointDenied(
+            "the endpoint's URL must not carry a user, a password or parameters; "
+            "put the key into an environment variable"
+        )
+    return url.rstrip("/")
+
+
+def _vectors(content: bytes, expected: int) -> Vectors | None:
+    """The vectors of an answer in the order of the request, or None if it is no such answer."""
+    try:
+        try:
+            answer = orjson.loads(content)
+        except orjson.JSONDecodeError:
+            answer = json.loads(content)  # takes the NaN that some servers write
+        entries = sorted(answer["data"], key=lambda entry: entry["index"])
+        if [entry["index"] for entry in entries] != list(range(expected)):
+            return None
+        vectors = np.array([entry["embedding"] for entry in entries], dtype=np.float32)
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return None
+    return vectors if vectors.ndim == 2 else None
+
+
+def _retry_after(response: httpx.Response) -> float | None:
+    try:
+        seconds = float(response.headers.get("retry-after", ""))
+    except ValueError:
+        return None
+    return min(max(seconds, 0.0), 3600.0) if math.isfinite(seconds) else None
+
+
+def _without(key: str | None, message: str) -> str:
+    """The message without the key, also where it is quoted as Python or JSON do."""
+    if key:
+        quoted = json.dumps(key)[1:-1]
+        for form in sorted({key, repr(key)[1:-1], quoted, quoted.replace("/", r"\/")}, key=len, reverse=True):
+            message = message.replace(form, "[key]")
+    return message

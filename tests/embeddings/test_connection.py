@@ -1,0 +1,199 @@
+"""One connection to an endpoint: it ends when it should, and never tells the key."""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import wait as wait_for
+from typing import Any
+
+import pytest
+
+from embeddings.cache import VectorCache
+from embeddings.endpoint import EndpointEncoder, EndpointSettings
+from embeddings.errors import EndpointDenied, EndpointUnavailable
+from embeddings.vectors import vectors_for
+from tests.embeddings.endpoint import KEY, Answer, Server, good, hang, serve, status
+from tests.embeddings.helpers import numbered, stream
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with serve() as served:
+        yield served
+
+
+def connect(server: Server, **settings: Any) -> EndpointEncoder:
+    settings = {"deadline_seconds": 5.0, "timeout_seconds": 2.0} | settings
+    return EndpointEncoder(EndpointSettings(server.url, "hash-model", **settings))
+
+
+def answering(code: int, said: str, **headers: str) -> Callable[[dict[str, Any]], Answer]:
+    return lambda body: (code, headers, said.encode())
+
+
+# -- it ends when it should --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("timeout", "tries"), [(30.0, 1), (0.4, 2)])
+def test_a_server_that_drips_is_given_up_at_the_deadline(server: Server, timeout: float, tries: int) -> None:
+    encoder = connect(server, deadline_seconds=1.5, timeout_seconds=timeout)
+    server.requests.clear()
+    server.drip = 0.05
+    started = time.monotonic()
+    with pytest.raises(EndpointUnavailable, match="Timeout"):
+        encoder.encode(["a"])
+    assert time.monotonic() - started < 2.5
+    assert len(server.requests) >= tries
+
+
+def test_a_failure_stops_the_other_requests(server: Server) -> None:
+    encoder = connect(server, concurrency=3, batch_texts=1, deadline_seconds=60.0, timeout_seconds=60.0)
+    server.next = [hang(server), hang(server), status(401)]
+    started = time.monotonic()
+    with pytest.raises(EndpointDenied, match="401"):
+        encoder.encode(numbered(20))
+    encoder.close()
+    assert time.monotonic() - started < 3
+
+
+def test_a_reader_who_stops_waits_for_nobody(server: Server) -> None:
+    encoder = connect(server, concurrency=3, batch_texts=1, deadline_seconds=60.0, timeout_seconds=60.0)
+    server.next = [good, hang(server), status(503, retry_after="50"), *[hang(server)] * 20]
+    started = time.monotonic()
+    run = encoder.encode_batches(numbered(20))
+    next(run)
+    run.close()  # type: ignore[attr-defined]
+    encoder.close()
+    assert time.monotonic() - started < 3
+
+
+def test_what_was_ready_beside_a_failure_is_handed_out(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    encoder = connect(server, concurrency=1, batch_texts=1)
+    server.next = [good, status(401), good]
+
+    def all_ready(running: Any, return_when: str) -> Any:
+        return wait_for(running)
+
+    monkeypatch.setattr("embeddings.endpoint.wait", all_ready)
+    ready: list[int] = []
+    with pytest.raises(EndpointDenied):
+        for batch in encoder.encode_batches(["a", "b"]):
+            ready += batch.positions
+    assert ready == [0]
+
+
+# -- it never tells the key --------------------------------------------------------------------------------------------
+
+
+def test_the_key_is_sent_and_never_told(
+    server: Server, cache: VectorCache, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    monkeypatch.setenv("TEST_ENDPOINT_KEY", KEY)
+    encoder = connect(server, key_variable="TEST_ENDPOINT_KEY", deadline_seconds=0.5)
+    told = [repr(encoder), repr(encoder.info), repr(vars(encoder))]
+    told += [str(item.problem) for item in vectors_for(stream(["refuse", "fine"]), encoder, cache)]
+    for code in (401, 403, 404):
+        server.next = [answering(code, f"wrong key {KEY}")]
+        with pytest.raises(EndpointDenied) as denied:
+            encoder.encode(["a"])
+        told += chain_of(denied.value)
+    server.next = [status(503)] * 20
+    with pytest.raises(EndpointUnavailable) as away:
+        encoder.encode(["a"])
+    told += chain_of(away.value)
+    assert server.keys[0] == f"Bearer {KEY}"
+    assert KEY not in "\n".join(told)
+    assert KEY not in caplog.text
+    assert KEY.encode() not in cache.path.read_bytes()
+
+
+def chain_of(error: BaseException | None) -> list[str]:
+    """All that a traceback or a careless log could show of it."""
+    told = []
+    while error is not None:
+        told += [str(error), repr(error)]
+        error = error.__cause__ or error.__context__
+    return told
+
+
+@pytest.mark.parametrize("before", range(270, 300, 7))
+def test_no_part_of_the_key_stands_where_an_answer_is_cut(
+    server: Server, monkeypatch: pytest.MonkeyPatch, before: int
+) -> None:
+    monkeypatch.setenv("TEST_ENDPOINT_KEY", KEY)
+    encoder = connect(server, key_variable="TEST_ENDPOINT_KEY")
+    server.next = [answering(401, "." * before + KEY)]
+    with pytest.raises(EndpointDenied) as denied:
+        encoder.encode(["a"])
+    assert KEY[:4] not in str(denied.value)
+
+
+def test_the_key_is_known_in_quotes_too(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    key = "can/ary\\2'f\"9c"
+    monkeypatch.setenv("TEST_ENDPOINT_KEY", key)
+    encoder = connect(server, key_variable="TEST_ENDPOINT_KEY")
+    for said in (key, repr(key), json.dumps(key), json.dumps(key).replace("/", "\\/")):
+        server.next = [answering(403, f"no: {said}")]
+        with pytest.raises(EndpointDenied) as denied:
+            encoder.encode(["a"])
+        assert "9c" not in str(denied.value)
+        assert "[key]" in str(denied.value)
+
+
+def test_an_error_of_the_client_that_repeats_the_key_is_not_shown(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TEST_ENDPOINT_KEY", KEY)
+    encoder = connect(server, key_variable="TEST_ENDPOINT_KEY", deadline_seconds=0.5)
+    server.next = [answering(200, "{}", **{"not a header": KEY})] * 20
+    with pytest.raises(EndpointUnavailable, match=r"illegal header line.*\[key\]") as failed:
+        encoder.encode(["a"])
+    assert KEY not in "\n".join(chain_of(failed.value))
+
+
+@pytest.mark.parametrize(
+    "key", ["canary\nkey", "canary key", "canary\tkey", "canary\u00e9", "canary\x7f", "canary\r\nx: y"]
+)
+def test_what_cannot_be_a_key_is_neither_sent_nor_told(
+    server: Server, monkeypatch: pytest.MonkeyPatch, key: str
+) -> None:
+    monkeypatch.setenv("TEST_ENDPOINT_KEY", key)
+    started = time.monotonic()
+    with pytest.raises(EndpointDenied, match="TEST_ENDPOINT_KEY") as denied:
+        connect(server, key_variable="TEST_ENDPOINT_KEY")
+    assert "canary" not in "\n".join(chain_of(denied.value))
+    assert server.requests == []
+    assert time.monotonic() - started < 2, "and not tried again"
+
+
+def test_without_the_key_nothing_is_sent(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TEST_ENDPOINT_KEY", raising=False)
+    with pytest.raises(EndpointDenied, match="TEST_ENDPOINT_KEY holds no key"):
+        connect(server, key_variable="TEST_ENDPOINT_KEY")
+    assert server.requests == []
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "ftp://127.0.0.1/v1",
+        "127.0.0.1",
+        "http://",
+        "http://user:secret@127.0.0.1/v1",
+        "http://127.0.0.1/v1?key=s",
+        "http://[::1/v1",
+        "http://x:secret/v1",
+        "http://x:99999/v1",
+        "http://x:0/v1",
+        "http://exa mple/v1",
+        "http://x\x00/v1",
+    ],
+)
+def test_urls_that_are_refused(url: str) -> None:
+    with pytest.raises(EndpointDenied) as refused:
+        EndpointEncoder(EndpointSettings(url, "m", first_deadline_seconds=0.1))
+    assert "secret" not in str(refused.value)
