@@ -39,7 +39,7 @@ def die() -> None:
 
 
 def main(home: str, chunks: str, step: str, *engines: str) -> None:
-    fill.FAMILIES_IN_BATCH = 2
+    fill.EMBEDDED_AT_ONCE = fill.WRITTEN_AT_ONCE = 2
     run = Home(Path(home), BusRoot(Path(chunks)), *(ENGINES[engine] for engine in engines))
     if step in ENGINE_STEPS:
         engine, call, number, after = ENGINE_STEPS[step]

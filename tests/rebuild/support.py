@@ -123,13 +123,19 @@ class Home:
         self.encoder = HashEncoder(dimension=8)
         self.embedded = EmbedReport()
 
-    def rebuild(self, *, wrap: Callable[[Sink], Sink] = lambda sink: sink, deep: bool = False) -> RebuildReport:
+    def rebuild(
+        self,
+        *,
+        wrap: Callable[[Sink], Sink] = lambda sink: sink,
+        deep: bool = False,
+        on_progress: Callable[[int], object] = lambda _amount: None,
+    ) -> RebuildReport:
         sinks = [wrap(maker(self.folder)) for maker in self.makers]
         with State(self.folder) as state, VectorCache.open(self.folder / "vectors.db") as cache:
             embedder = DocumentEmbedder(EncoderSettings("hash"), self.encoder, cache)
             try:
                 catalog = read_chunks(self.root, state)
-                return Rebuild(self.root, state, catalog, sinks, embedder).run(lambda _amount: None, deep=deep)
+                return Rebuild(self.root, state, catalog, sinks, embedder).run(on_progress, deep=deep)
             finally:
                 self.embedded = embedder.report
                 for sink in sinks:

@@ -25,7 +25,8 @@ EDITED = [source(f"docs/{number}.md", f"tapir {number}", f"zebra {number}", vers
 
 @pytest.fixture(autouse=True)
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fill, "FAMILIES_IN_BATCH", 2)
+    monkeypatch.setattr(fill, "EMBEDDED_AT_ONCE", 2)
+    monkeypatch.setattr(fill, "WRITTEN_AT_ONCE", 2)
 
 
 @pytest.fixture

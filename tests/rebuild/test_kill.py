@@ -13,7 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from chunkbus.canonical import text_hash
 from chunkbus.layout import BusRoot
+from embeddings.cache import VectorCache
+from embeddings.references import raw_hash
 from sinks.chroma import ChromaSink
 from sinks.fts import FtsSink
 from tests.conftest import ROOT
@@ -22,6 +25,7 @@ from tests.rebuild.engines import ENGINES
 from tests.rebuild.support import FEBRUARY, Home, commit, projected, source
 
 NEW = [source(f"docs/{number}.md", f"tapir {number}", f"zebra {number}", version="2") for number in range(4)]
+TEXTS = {str(record["text"]) for records in NEW for record in records}
 COMMITTED = {"pointer moved", "old build gone"}
 BEFORE_VECTORS = {"chunks half read", "build made"}
 # With both engines where that makes a difference; a Chroma that was killed costs seconds to look at.
@@ -75,6 +79,14 @@ def answers(home: Home) -> list[str]:
     return sorted(found)
 
 
+def cached_texts(home: Home) -> set[str]:
+    """Those of the new texts whose vectors are committed."""
+    hashes = {raw_hash(text_hash(text)): text for text in TEXTS}
+    with VectorCache.open(home.folder / "vectors.db") as cache:
+        found = cache.lookup(home.encoder.fingerprint, list(hashes), dimension=8)
+    return {list(hashes.values())[position] for position in found.positions}
+
+
 @pytest.mark.parametrize("step", STEPS)
 def test_killed_at(step: str, copy_of: Copy) -> None:
     home = copy_of("fts", "chroma") if step in BOTH else copy_of("fts")
@@ -83,12 +95,14 @@ def test_killed_at(step: str, copy_of: Copy) -> None:
     new = [f"tapir {number}" for number in range(4)]
     assert answers(home) == (new if step in COMMITTED else ["okapi"])
     assert (home.live() != before) == (step in COMMITTED)
+    committed = cached_texts(home)
+    assert bool(committed) == (step not in BEFORE_VECTORS)
     report = home.rebuild()
     assert answers(home) == new
     wanted = projected(*NEW)
     assert all(documents == wanted for documents in home.contents().values())
-    # No committed vector is computed again: those of two batches were, or none.
-    assert len(home.encoder.asked) == (8 if step in BEFORE_VECTORS else 0)
+    # No committed vector is computed again, and all others are.
+    assert sorted(home.encoder.asked) == sorted(TEXTS - committed)
     # Live and previous, and nothing that the dead run left; no hidden remains either.
     assert report.generation == home.live().id
     for engine, build in home.live().builds.items():

@@ -92,7 +92,8 @@ LIES: dict[str, Lie] = {
 @pytest.fixture
 def built(root: BusRoot, home: Home, monkeypatch: pytest.MonkeyPatch) -> Home:
     """A live generation, and a bus that has moved on since."""
-    monkeypatch.setattr(fill, "FAMILIES_IN_BATCH", 1)
+    monkeypatch.setattr(fill, "EMBEDDED_AT_ONCE", 1)
+    monkeypatch.setattr(fill, "WRITTEN_AT_ONCE", 1)
     move_on(root, home)
     return home
 

@@ -1,0 +1,84 @@
+"""Engines write beside each other and beside the encoder, and a failure of one stops the run."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chunkbus.layout import BusRoot
+from embeddings.encoder import Vectors
+from rebuild import fill
+from sinks.errors import Refused
+from sinks.sink import Sink
+from tests.embeddings.helpers import HashEncoder
+from tests.rebuild.engines import fts, memory
+from tests.rebuild.support import Home, commit, source
+from tests.rebuild.wrapping import Moment, watching
+
+PATIENCE = 20.0
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+    monkeypatch.setattr(fill, "EMBEDDED_AT_ONCE", 1)
+    monkeypatch.setattr(fill, "WRITTEN_AT_ONCE", 1)
+    home = Home(tmp_path / "home", BusRoot(tmp_path / "chunks"), fts, memory())
+    commit(home.root, "p1", [record for number in range(3) for record in source(f"docs/{number}.md", f"cat {number}")])
+    return home
+
+
+def at_flush(**acts: Callable[[], object]) -> Callable[[Sink], Any]:
+    """Each named sink does this at its first flush."""
+
+    def wrap(sink: Sink) -> Any:
+        for name, act in acts.items():
+            if sink.name == name:
+                return watching(name, Moment("flush", 1, act))(sink)
+        return sink
+
+    return wrap
+
+
+def test_both_engines_are_at_work_at_the_same_time(home: Home) -> None:
+    together = threading.Barrier(2, timeout=PATIENCE)  # breaks where one waits for the end of the other
+    home.rebuild(wrap=at_flush(fts=together.wait, memory=together.wait))
+
+
+def test_the_encoder_goes_on_while_engines_write(home: Home) -> None:
+    second = threading.Event()
+
+    class Told(HashEncoder):
+        def encode(self, texts: Sequence[str]) -> Vectors:
+            if "cat 1" in texts:
+                second.set()
+            return super().encode(texts)
+
+    home.encoder = Told(dimension=8)
+    went_on: list[bool] = []
+    home.rebuild(wrap=at_flush(fts=lambda: went_on.append(second.wait(PATIENCE))))
+    assert went_on == [True]
+
+
+def test_an_engine_that_refuses_ends_the_run_and_the_other_keeps_its_receipts(home: Home) -> None:
+    home.rebuild()
+    live = home.live()
+
+    def refuse() -> None:
+        raise Refused("not today")
+
+    with pytest.raises(Refused, match="not today"):
+        home.rebuild(wrap=at_flush(memory=refuse))
+    assert home.live() == live
+    assert [thread.name for thread in threading.enumerate() if thread.name.startswith("sink")] == []
+    home.rebuild()
+    assert sorted(document.text for document in home.contents()["fts"]) == ["cat 0", "cat 1", "cat 2"]
+
+
+def test_progress_counts_every_document(home: Home) -> None:
+    told: list[int] = []
+    home.rebuild(on_progress=told.append)
+    assert told == [1, 1, 1]
