@@ -22,6 +22,7 @@ _KNOWN = (
     ("producers.errors", "ProducerError", Exit.INVALID_INPUT),
     ("rebuild.errors", "InvalidBus", Exit.INVALID_INPUT),
     ("rebuild.errors", "NoGeneration", Exit.USAGE),
+    ("rebuild.errors", "OtherModel", Exit.USAGE),
     ("rebuild.errors", "HomeLocked", Exit.LOCKED),
     ("rebuild.errors", "NotVerified", Exit.DRIFT),
     ("embeddings.errors", "CacheBusy", Exit.LOCKED),

@@ -31,16 +31,22 @@ def ledger_file(home: Path) -> Path:
 def open_sinks(config: Config, on_fault: "Callable[[Fault], object]") -> Iterator["list[Sink]"]:
     """The sinks that are configured, with patience from the moment on when each has answered once."""
     from sinks.patient import Patience, PatientSink
-    from sinks.registry import open_sink
 
     patience = Patience(deadline_seconds=config.patience, documents_per_second=config.documents_per_second)
     with ExitStack() as stack:
         sinks: list[Sink] = []
         for name in dict.fromkeys(config.sinks):
-            sink = stack.enter_context(closing(open_sink(name, config.home_path, config.sink.get(name, {}))))
+            sink = open_one_sink(config, stack, name)
             sink.builds()  # a wrong address or key is told at once
             sinks.append(PatientSink(sink, patience, on_fault=on_fault))
         yield sinks
+
+
+def open_one_sink(config: Config, stack: ExitStack, name: str) -> "Sink":
+    """Any sink by its name; it is closed with the stack."""
+    from sinks.registry import open_sink
+
+    return stack.enter_context(closing(open_sink(name, config.home_path, config.sink.get(name, {}))))
 
 
 def cache_file(home: Path) -> Path:
@@ -152,11 +158,8 @@ class _Readers:
         raise failed or Refused(f"none of the sinks {', '.join(self._builds)} can {method}")
 
     def _reader(self, name: str) -> Any:
-        from sinks.registry import open_sink
-
         if name not in self._open:
-            sink: Any = open_sink(name, self._config.home_path, self._config.sink.get(name, {}))
-            self._stack.enter_context(closing(sink))
+            sink: Any = open_one_sink(self._config, self._stack, name)
             readable = hasattr(sink, "reader")
             self._open[name] = self._stack.enter_context(closing(sink.reader(self._builds[name]))) if readable else None
         return self._open[name]

@@ -4,6 +4,7 @@ RebuildError
 ├── InvalidBus       chunks break the contract, so that no complete index can be made of them
 ├── NotVerified      what the engine holds is not what was written; the live generation is untouched
 ├── NoGeneration     nothing was ever built here
+├── OtherModel       some sinks would hold vectors of one model and some of another
 └── HomeLocked       another run is writing to this home
 
 A `state.db` that cannot be opened is `chunkbus.errors.StoreUnreadable` or `NewerStore`, as for every store of ours.
@@ -24,6 +25,10 @@ class NotVerified(RebuildError):
 
 class NoGeneration(RebuildError):
     """Nothing was ever built here: run `chunksink rebuild`."""
+
+
+class OtherModel(RebuildError):
+    """Some sinks would hold vectors of one model and some of another: rebuild all of them."""
 
 
 class HomeLocked(RebuildError):

@@ -30,7 +30,12 @@ def create_home(db: Database) -> None:
 def create_generations(db: Database) -> None:
     columns = {"id": str, "created_at": str, "encoder": str, "model_fingerprint": str}
     db.table("generation").create(columns, pk="id")
-    db.table("build").create({"id": str, "generation": str, "sink": str}, pk="id", foreign_keys=["generation"])
+    # A generation may share a build with another: then both name it.
+    columns = {"generation": str, "sink": str, "id": str}
+    db.table("build").create(columns, pk=("generation", "sink"), foreign_keys=["generation"])
+    # What each sink shows under its public name, also of sinks that are not written any more.
+    db.table("public").create({"sink": str, "build": str}, pk="sink")
+    db.table("flipping").create({"generation": str}, pk="generation")
     db.table("pointer").create({"live": str, "previous": str})
     db.table("pointer").insert({"live": None, "previous": None})
 
@@ -138,15 +143,29 @@ class State:
     def has_generation(self, generation_id: str) -> bool:
         return self.db.execute("select 1 from generation where id = ?", [generation_id]).fetchone() is not None
 
-    def live_builds(self) -> dict[str, str]:
-        """The builds that readers see, by sink; none before the first rebuild."""
-        rows = self.db.execute("select sink, id from build join pointer on generation = live").fetchall()
-        return dict(rows)
+    def public_builds(self) -> dict[str, str]:
+        """What each sink shows under its public name, as far as it was ever flipped."""
+        return dict(self.db.execute("select sink, build from public").fetchall())
+
+    def begin_flip(self, generation: Generation) -> None:
+        """From here on sinks may show this generation; whoever finds it so goes on with the flip."""
+        with self.db.atomic():
+            self.db.table("flipping").insert({"generation": generation.id}, replace=True)
+
+    def begun_flip(self) -> Generation | None:
+        """The generation whose flip was not ended."""
+        row = self.db.execute(
+            "select id, created_at, encoder, model_fingerprint from generation join flipping on id = generation"
+        ).fetchone()
+        return None if row is None else self._generation(row)
 
     def flip(self, generation: Generation) -> None:
         """Readers see `generation` from now on; what they saw before becomes the previous one."""
         with self.db.atomic():
-            self.db.execute("update pointer set previous = live, live = ?", [generation.id])
+            self.db.execute("update pointer set previous = live, live = ? where live is not ?", [generation.id] * 2)
+            rows = [{"sink": sink, "build": build} for sink, build in generation.builds.items()]
+            self.db.table("public").insert_all(rows, replace=True)
+            self.db.execute("delete from flipping")
 
     def surplus_generations(self) -> list[Generation]:
         """Those that are neither live nor previous: older ones, and unfinished ones of runs that died."""
@@ -156,13 +175,19 @@ class State:
         ).fetchall()
         return [self._generation(row) for row in rows]
 
-    def forget_generation(self, generation: Generation) -> None:
+    def is_shared(self, build_id: str, generation: Generation) -> bool:
+        """Whether another generation has this build too."""
+        others = "select 1 from build where id = ? and generation <> ?"
+        return self.db.execute(others, [build_id, generation.id]).fetchone() is not None
+
+    def forget_build(self, generation: Generation, sink: str) -> None:
+        """The generation has no build in this sink any more; with its last build it is gone itself."""
         with self.db.atomic():
+            self.db.execute("delete from build where generation = ? and sink = ?", [generation.id, sink])
+            self.db.execute("delete from receipt where build not in (select id from build)")
             self.db.execute(
-                "delete from receipt where build in (select id from build where generation = ?)", [generation.id]
+                "delete from generation where id = ? and id not in (select generation from build)", [generation.id]
             )
-            self.db.execute("delete from build where generation = ?", [generation.id])
-            self.db.execute("delete from generation where id = ?", [generation.id])
 
     def model_fingerprints(self) -> set[str]:
         """The models of all builds that are there: live, previous and unfinished."""

@@ -56,6 +56,9 @@ def load_index_settings(file: Path) -> dict[str, Any]:
         raise ConfigError(f"the index settings {file} cannot be read: {error}") from error
     if not isinstance(settings, dict):
         raise ConfigError(f"the index settings {file} are no JSON object of settings")
+    empty = [name for name, value in settings.items() if value is None]
+    if empty:
+        raise ConfigError(f"{file} sets {', '.join(empty)} to null: leave it out, or write the value that is wanted")
     if _OF_THE_MODEL in settings:
         raise ConfigError(f"{file} sets {_OF_THE_MODEL}: leave them out, the model decides them")
     return settings
@@ -73,7 +76,7 @@ def differences(wanted: Mapping[str, Any], live: Mapping[str, Any]) -> list[Diff
 def _agree(name: str, wanted: Any, live: Any) -> bool:
     """Whether Meilisearch would take `wanted` as what it has: it sorts sets, and merges into objects."""
     if name in _SETS and isinstance(wanted, list) and isinstance(live, list):
-        return sorted(map(str, wanted)) == sorted(map(str, live))
+        return {str(one).casefold() for one in wanted} == {str(one).casefold() for one in live}
     if name not in _WHOLE and isinstance(wanted, dict) and isinstance(live, dict):
         return all(_agree(key, value, live.get(key)) for key, value in wanted.items())
     return bool(wanted == live)

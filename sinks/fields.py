@@ -111,7 +111,7 @@ PROJECTION: tuple[FieldRule, ...] = (
         derive=_parent,
         filter="equal",
     ),
-    FieldRule("document_id", "the version of the source", derive=lambda r, _: _clean(r["document_id"]), filter="equal"),
+    FieldRule("document_id", "the version of the source", derive=lambda r, _: _clean(r["document_id"])),
     FieldRule("tenant_id", "`tenant_id` of the chunk or of its metadata", derive=lambda r, _: _tenant(r)),
     FieldRule(
         "tenant_key",

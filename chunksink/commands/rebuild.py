@@ -16,7 +16,7 @@ from chunksink.exits import Exit
 from chunksink.options import chunks_option, config_from, home_option, json_option
 from chunksink.output import counted, print_json, printable
 from chunksink.progress import progress
-from chunksink.wiring import open_embedder, open_sinks
+from chunksink.wiring import open_embedder, open_one_sink, open_sinks
 
 if TYPE_CHECKING:
     from rebuild.catalog import RepeatedTexts
@@ -38,7 +38,13 @@ _EXAMPLES = 20
     help="What vectors are computed in; auto takes bfloat16 where the hardware has it.  [default: auto]",
 )
 @click.option("--deep", is_flag=True, help="Also compare every vector in the engines with the computed one.")
-@click.option("--sink", "sinks", multiple=True, metavar="NAME", help="Write to this sink only; may be repeated.")
+@click.option(
+    "--sink",
+    "sinks",
+    multiple=True,
+    metavar="NAME",
+    help="Write to this sink only, and keep the live builds of the others; may be repeated.",
+)
 @json_option
 def command(
     chunks: str | None,
@@ -77,7 +83,8 @@ def command(
         opened = stack.enter_context(open_sinks(config, partial(_tell_fault, run_log)))
         embedder = stack.enter_context(open_embedder(config))
         with progress("rebuild", catalog.counts().chunks, "chunks") as bar:
-            report = Rebuild(root, state, catalog, opened, embedder).run(bar.advance, deep=deep)
+            rebuild = Rebuild(root, state, catalog, opened, embedder, partial(open_one_sink, config, stack))
+            report = rebuild.run(bar.advance, deep=deep, keep_others=bool(sinks))
         facts = _facts(run_log.run_id, report, embedder, catalog.repeated_texts(), monotonic() - started)
         run_log.finish(**facts)
     if as_json:

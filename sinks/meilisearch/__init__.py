@@ -38,11 +38,16 @@ def options_of(options: Mapping[str, Any]) -> MeilisearchOptions:
 
 def open_sink(home: Path, options: Mapping[str, Any]) -> MeilisearchSink:
     wanted = options_of(options)
+    key = os.environ.get(wanted.key_variable, "").strip()
+    if not (key.isascii() and key.isprintable() and " " not in key):
+        raise ConfigError(
+            f"the environment variable {wanted.key_variable} holds something that is no key: one line of ASCII"
+        )
     settings = load_index_settings(find_settings_file(wanted.settings_file))
     try:
         return MeilisearchSink(
             wanted.url,
-            os.environ.get(wanted.key_variable),
+            key or None,
             settings=settings,
             index=wanted.index,
             vectors=wanted.vectors,

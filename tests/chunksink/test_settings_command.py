@@ -81,12 +81,12 @@ def settings_tasks(sink: MeilisearchSink) -> int:
 
 
 UNSORTED: dict[str, Any] = {
-    "sortableAttributes": ["year", "chunk_index"],
-    "stopWords": ["the", "a"],
+    "sortableAttributes": ["year", "chunk_index", "year"],
+    "stopWords": ["the", "a", "the"],
     "dictionary": ["z.z", "a.a"],
-    "separatorTokens": ["|", "&"],
+    "separatorTokens": ["|", "&", "|"],
     "nonSeparatorTokens": ["#", "@"],
-    "typoTolerance": {"disableOnAttributes": ["title", "document_id"], "disableOnWords": ["zz", "aa"]},
+    "typoTolerance": {"disableOnAttributes": ["title", "document_id"], "disableOnWords": ["Zz", "aa", "zz"]},
     "faceting": {"maxValuesPerFacet": 50},
     "synonyms": {"zebra": ["horse", "ass"], "boat": ["ship"]},
     "rankingRules": ["words", "sort", "typo"],
@@ -117,7 +117,13 @@ def test_without_an_index_it_says_what_to_do(
 
 
 @pytest.mark.parametrize(
-    ("content", "told"), [("{", "cannot be read"), ("[]", "no JSON object"), ('{"embedders": {}}', "the model decides")]
+    ("content", "told"),
+    [
+        ("{", "cannot be read"),
+        ("[]", "no JSON object"),
+        ('{"embedders": {}}', "the model decides"),
+        ('{"synonyms": null, "stopWords": []}', "sets synonyms to null"),
+    ],
 )
 def test_a_file_that_cannot_be_used(content: str, told: str, tmp_path: Path) -> None:
     (tmp_path / "s.json").write_text(content)

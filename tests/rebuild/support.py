@@ -25,6 +25,7 @@ from sinks.document import Document
 from sinks.projection import project_family
 from sinks.sink import Build, Sink
 from tests.embeddings.helpers import HashEncoder
+from tests.rebuild.engines import ENGINES
 
 JANUARY, FEBRUARY, MARCH, APRIL = (f"2026-0{month}-01T00:00:00Z" for month in range(1, 5))
 
@@ -128,6 +129,7 @@ class Home:
         *,
         wrap: Callable[[Sink], Sink] = lambda sink: sink,
         deep: bool = False,
+        keep_others: bool = False,
         on_progress: Callable[[int], object] = lambda _amount: None,
     ) -> RebuildReport:
         sinks = [wrap(maker(self.folder)) for maker in self.makers]
@@ -135,11 +137,16 @@ class Home:
             embedder = DocumentEmbedder(EncoderSettings("hash"), self.encoder, cache)
             try:
                 catalog = read_chunks(self.root, state)
-                return Rebuild(self.root, state, catalog, sinks, embedder).run(on_progress, deep=deep)
+                rebuild = Rebuild(self.root, state, catalog, sinks, embedder, self.open_sink)
+                return rebuild.run(on_progress, deep=deep, keep_others=keep_others)
             finally:
                 self.embedded = embedder.report
                 for sink in sinks:
                     sink.close()
+
+    def open_sink(self, name: str) -> Sink:
+        """Sinks that this home does not write any more."""
+        return ENGINES[name](self.folder)
 
     def live(self) -> Generation:
         with State.existing(self.folder) as state:

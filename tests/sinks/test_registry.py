@@ -49,6 +49,17 @@ def test_what_cannot_be_opened_says_why(name: str, options: dict[str, object], t
         open_sink(name, tmp_path, options)
 
 
+@pytest.mark.parametrize("key", ["canary-one\ncanary-two", "canary key", "canary-schlüssel", "canary\x00"])
+def test_a_key_that_is_none_is_told_without_it(key: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if "\x00" in key:
+        monkeypatch.setattr("os.environ", {"MEILI_MASTER_KEY": key})  # no process can be given such a one
+    else:
+        monkeypatch.setenv("MEILI_MASTER_KEY", key)
+    with pytest.raises(ConfigError, match="MEILI_MASTER_KEY holds something that is no key") as caught:
+        open_sink("meilisearch", tmp_path, {})
+    assert "canary" not in str(caught.value)
+
+
 def test_options_come_from_the_file_and_from_the_environment(tmp_path: Path) -> None:
     file = tmp_path / "chunksink.toml"
     file.write_text('sinks = ["meilisearch"]\n[sink.meilisearch]\nurl = "http://a:1"\nvectors = true\n')
