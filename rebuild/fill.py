@@ -54,18 +54,20 @@ def fill(
     `on_progress` is given the number of documents that were just read and embedded.
     """
     with _Writers(db, targets) as writers, ExitStack() as stack:
-        families = _embedded(_Records(root, stack), catalog.families(), embedder, on_progress)
+        wanted = embedder if any(target.holds_vectors for target in targets) else None
+        families = _embedded(_Records(root, stack), catalog.families(), wanted, on_progress)
         for some in _batches(families, WRITTEN_AT_ONCE, lambda family: len(family.documents)):
             writers.write(some)
         return writers.finish()
 
 
 def _embedded(
-    records: "_Records", families: Iterable[CurrentFamily], embedder: DocumentEmbedder, on_progress: Progress
+    records: "_Records", families: Iterable[CurrentFamily], embedder: DocumentEmbedder | None, on_progress: Progress
 ) -> Iterator[Family]:
+    """Families with their vectors; without, where no target wants them."""
     for some in _batches(families, EMBEDDED_AT_ONCE, lambda family: len(family.chunks)):
         projected = [records.read(family) for family in some]
-        vectors = _embed(projected, embedder)
+        vectors = _embed(projected, embedder) if embedder else [None] * len(projected)
         on_progress(sum(map(len, projected)))
         yield from (Family(*pair) for pair in zip(projected, vectors, strict=True))
 

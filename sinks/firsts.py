@@ -7,7 +7,10 @@ _MOST = 1_000_000
 
 
 class Firsts:
-    """Of a build that one handle alone writes."""
+    """Holds for as long as nobody else writes the build; whoever uses it makes a new one where somebody may have.
+
+    Ask before writing, not after: a write that failed may have been done all the same.
+    """
 
     def __init__(self, *, empty: bool) -> None:
         self._seen: set[int] | None = set() if empty else None

@@ -5,6 +5,8 @@ vectors. So every writer and every reader gets an engine of its own, by spelling
 in the process of an open writer share that writer's engine, which is always current.
 """
 
+import math
+import re
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -24,8 +26,10 @@ if TYPE_CHECKING:
     from chromadb.api.models.Collection import Collection
 
 COLLECTION = "chunks"
+_SHAPE = "http://HOST:PORT"
 _SPACE = {"hnsw": {"space": "cosine"}}
 _PAGE = 5000
+_PREFIX = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,399}")  # Chroma takes names of 512
 
 _lock = threading.Lock()
 _spellings: dict[Path, dict[int, int]] = {}  # of each folder: spelling -> handles that use it
@@ -93,15 +97,18 @@ class Folder:
         import chromadb
         from chromadb.config import Settings
 
-        seal.check(path)
+        unlock = seal.check(path, writing=writing)
         spelling = _spell(path, writing)
         client: ClientAPI | None = None
 
         def release() -> None:
-            _end(client)
-            last = _unspell(path, spelling, writing)
-            if writing and last:
-                seal.put(path)
+            try:
+                _end(client)
+                last = _unspell(path, spelling, writing)
+                if writing and last:
+                    seal.put(path)
+            finally:
+                unlock()
 
         try:
             with translated(str(path)):
@@ -114,6 +121,7 @@ class Folder:
         except BaseException:
             _end(client)
             _unspell(path, spelling, writing)
+            unlock()
             raise
         return Handle(collection, most, str(path), client, release)
 
@@ -122,12 +130,18 @@ class Server:
     """A Chroma server: one collection a build. The client's requests end after `timeout` seconds."""
 
     def __init__(self, url: str, *, prefix: str, headers: dict[str, str] | None, timeout: float) -> None:
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ValueError(f"{parts.scheme}://{parts.hostname} is no address of a Chroma server: http://HOST:PORT")
-        self._host, self._ssl = parts.hostname, parts.scheme == "https"
-        self._port = parts.port or (443 if self._ssl else 8000)
-        self._where = f"{parts.scheme}://{self._host}:{self._port}"
+        self._ssl, self._host, self._port = address(url)
+        self._where = f"{'https' if self._ssl else 'http'}://{self._host}:{self._port}"
+        if not _PREFIX.fullmatch(prefix):
+            raise ValueError(
+                f"the prefix {prefix!r} cannot begin the name of a collection: up to 400 of A-Z a-z 0-9 . _ -, "
+                "beginning with one of A-Z a-z 0-9"
+            )
+        if not 0 < timeout < math.inf:
+            raise ValueError(f"a timeout of {timeout} seconds: it must be more than 0")
+        for name, value in (headers or {}).items():
+            if not (name.isascii() and value.isascii() and f"{name}{value}".isprintable() and value == value.strip()):
+                raise ValueError(f"the header {name!a} holds what no header can: printable ASCII only")
         self._prefix = f"{prefix}-"
         self._headers = headers or {}
         self._timeout = timeout
@@ -206,6 +220,23 @@ class Server:
             yield client
         finally:
             _end(client)
+
+
+def address(url: str) -> tuple[bool, str, int]:
+    """Whether it is https, the host and the port. Nothing of it that could be a password is in the message."""
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        raise ValueError(f"that is no address of a Chroma server: {_SHAPE}") from None  # it quotes what it was given
+    if "@" in parts.netloc:
+        raise ValueError(f"with user or password that is no address of a Chroma server: {_SHAPE}, and `token_variable`")
+    if parts.scheme not in ("http", "https") or not host:
+        raise ValueError(f"{parts.scheme}://{host} is no address of a Chroma server: {_SHAPE}")
+    if parts.path.strip("/") or "?" in url or "#" in url:
+        raise ValueError(f"with a path that is no address of a Chroma server: {_SHAPE}")
+    ssl = parts.scheme == "https"
+    return ssl, host, (443 if ssl else 8000) if port is None else port
 
 
 def _end(client: Any) -> None:

@@ -30,10 +30,19 @@ def translated(where: str) -> Iterator[None]:
     except SinkError:
         raise
     except Exception as error:
+        if _shows_header(error):
+            raise WrongKey(f"a header for Chroma at {where} cannot be sent: correct the credentials") from None
         ours = _ours(error, where)
         if ours is None:
             raise
         raise ours from error
+
+
+def _shows_header(error: Exception) -> bool:
+    """Its message quotes the header, and so the key."""
+    import httpx
+
+    return isinstance(error, httpx.LocalProtocolError) or isinstance(error.__context__, httpx.LocalProtocolError)
 
 
 def _ours(error: Exception, where: str) -> SinkError | None:

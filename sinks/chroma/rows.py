@@ -56,7 +56,7 @@ def slices(documents: Sequence[Document], dimensions: int, most: int, most_bytes
     """Runs that one request can carry, by number and by bytes."""
     start = size = 0
     for position, one in enumerate(documents):
-        weight = len(one.text.encode()) + dimensions * _FLOAT_BYTES + _ROW_BYTES
+        weight = len(one.text.encode(errors="surrogatepass")) + dimensions * _FLOAT_BYTES + _ROW_BYTES
         if position > start and (position - start >= most or size + weight > most_bytes):
             yield slice(start, position)
             start, size = position, 0

@@ -3,18 +3,25 @@
 Chroma saves its vector file in place. A kill or a fault of the disk in between leaves a file whose loading can
 crash the process, which no `except` catches. So a writer that closes in order leaves a seal with the size and time
 of every vector file; a build that does not look as it was sealed is first opened in another process (`probe`).
+
+While a writer is open the files move and say nothing. It holds a lock on a file of the build: the kernel frees that
+when the writer dies, whereas a process number may be another one's by then.
 """
 
+import fcntl
 import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from sinks.errors import BuildBroken, NotConfirmed
 
 FILE = "chunksink-seal.json"
+LOCK = "chunksink-writer.lock"
 _DATABASE = "chroma.sqlite3"
 _PROBE = Path(__file__).with_name("probe.py")
 _PATIENCE = 300  # seconds
@@ -28,15 +35,23 @@ def put(path: Path) -> None:
 
 def lift(path: Path) -> None:
     """A writer begins: from now on the files move."""
-    _write(path, {"writer": os.getpid()})
+    _write(path, {})
 
 
-def check(path: Path) -> None:
-    """Raise `BuildBroken` where loading this build would fail or crash; costs a process only where in doubt."""
-    if not (path / _DATABASE).exists():
-        return  # new
+def check(path: Path, *, writing: bool) -> Callable[[], None]:
+    """Raise `BuildBroken` where loading this build would fail or crash; costs a process only where in doubt.
+
+    With `writing` the caller counts as an open writer until it calls what is returned.
+    """
+    with _alone(path):
+        if (path / _DATABASE).exists() and not _is_written(path):
+            _check(path)
+        return _writing(path) if writing else _nothing
+
+
+def _check(path: Path) -> None:
     files, seal = _files(path), _read(path)
-    if seal.get("files") == files or _alive(seal.get("writer")):
+    if seal.get("files") == files:
         return
     gone = sorted(seal.get("files", {}).keys() - files.keys())
     if gone:
@@ -76,13 +91,36 @@ def _write(path: Path, seal: dict[str, Any]) -> None:
     waiting.replace(path / FILE)
 
 
-def _alive(pid: Any) -> bool:
-    if not isinstance(pid, int) or pid <= 0:
+@contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """One looks at a build at a time: otherwise two who look at once would each take the other for a writer."""
+    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _is_written(path: Path) -> bool:
+    try:
+        handle = os.open(path / LOCK, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
         return False
     try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
         return True
-    return True
+    finally:
+        os.close(handle)
+    return False
+
+
+def _writing(path: Path) -> Callable[[], None]:
+    handle = os.open(path / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    fcntl.flock(handle, fcntl.LOCK_SH)  # shared: a second handle of the writer is no other writer
+    return lambda: os.close(handle)
+
+
+def _nothing() -> None:
+    pass

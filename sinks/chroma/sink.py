@@ -12,8 +12,7 @@ from sinks.chroma.clients import Folder, Handle, Server, metadata_of
 from sinks.chroma.errors import RefusedData, translated
 from sinks.chroma.reader import ChromaReader, marker_of
 from sinks.document import Document, Family, Vectors
-from sinks.errors import BuildMissing
-from sinks.firsts import Firsts
+from sinks.errors import BuildMissing, WrongShape
 from sinks.sink import NO_PARENT, Marker, RefusedDocument, Stored
 from sinks.vectors import sound_rows
 
@@ -59,6 +58,7 @@ class ChromaSink:
     def create(self, marker: Marker, dimensions: int | None = None) -> "ChromaBuild":
         build = ChromaBuild(self._place.create(marker, dimensions), self._store_text)
         try:
+            build.require(dimensions)
             if build.marker() is None:
                 build.sign(marker)
         except BaseException:
@@ -94,7 +94,6 @@ class ChromaBuild:
         self._collection = handle.collection
         self._store_text = store_text
         self._dimensions = _dimensions(self._collection.metadata)
-        self._firsts = Firsts(empty=self.count() == 0)
         self._keep: dict[str, str] = {}  # families replaced since the last flush, and the hash they keep
         self._refused: dict[str, RefusedDocument] = {}
 
@@ -105,6 +104,14 @@ class ChromaBuild:
         with translated(self._handle.where):
             self._collection.modify(metadata=metadata_of(marker, self._dimensions))
 
+    def require(self, dimensions: int | None) -> None:
+        """Raise `WrongShape` where it is for vectors of another length."""
+        held = self._width()
+        if dimensions is not None and held is not None and held != dimensions:
+            raise WrongShape(
+                f"the build at {self._handle.where} is for vectors of {held} dimensions, not {dimensions}: rebuild it"
+            )
+
     def count(self) -> int:
         with translated(self._handle.where):
             return self._collection.count()
@@ -112,18 +119,21 @@ class ChromaBuild:
     def replace(self, families: Sequence[Family]) -> None:
         last = {family.parent_id: family for family in families}
         taken: dict[str, tuple[Document, Vectors]] = {}  # an id that stands twice goes to the later family
+        width = self._width()
         for family in last.values():
-            good, refused = sound_rows(family, self._dimensions)
+            width = width or _length(family)
+            good, refused = sound_rows(family, width or 1)  # without any length it is none that can be stored
             self._refuse(refused)
             if family.vectors is not None:
                 taken.update((family.documents[row].id, (family.documents[row], family.vectors[row])) for row in good)
         documents = [document for document, _ in taken.values()]
         vectors = [vector for _, vector in taken.values()]
-        width = self._dimensions or (len(vectors[0]) if vectors else 0)
-        for part in rows.slices(documents, width, min(self._handle.most, PAGE), REQUEST_BYTES):
+        for parent_id in last:
+            self._keep.pop(parent_id, None)  # should this fail, flush must not remove what it wrote over
+        for part in rows.slices(documents, width or 0, min(self._handle.most, PAGE), REQUEST_BYTES):
             self._upsert(documents[part], np.stack(vectors[part]))
-        held = self._firsts.held(last) | self._keep.keys()
-        self._keep.update((parent_id, family.family_hash) for parent_id, family in last.items() if parent_id in held)
+        # All of them, of whom the build may have held nothing: to look costs less than a hundredth of the writing.
+        self._keep.update((parent_id, family.family_hash) for parent_id, family in last.items())
 
     def delete(self, parent_ids: Sequence[str]) -> None:
         for start in range(0, len(parent_ids), _KEYS):
@@ -181,6 +191,14 @@ class ChromaBuild:
             self._upsert(documents[:middle], vectors[:middle])
             self._upsert(documents[middle:], vectors[middle:])
 
+    def _width(self) -> int | None:
+        """The length of its vectors; None where none was given and there are none."""
+        if self._dimensions is None and self.count():
+            with translated(self._handle.where):
+                some: Any = self._collection.get(limit=1, include=["embeddings"])["embeddings"]
+            self._dimensions = len(some[0]) if len(some) else None
+        return self._dimensions
+
     def _refuse(self, refused: Sequence[RefusedDocument]) -> None:
         self._refused.update((one.id, one) for one in refused)
 
@@ -193,6 +211,10 @@ class ChromaBuild:
         strangers = [found.id for found in self.scan() if found.parent_id == NO_PARENT]
         for start in range(0, len(strangers), PAGE):
             self._delete(ids=strangers[start : start + PAGE])
+
+
+def _length(family: Family) -> int | None:
+    return family.vectors.shape[1] if family.vectors is not None and family.vectors.ndim == 2 else None
 
 
 def _dimensions(held: Any) -> int | None:

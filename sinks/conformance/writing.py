@@ -204,6 +204,17 @@ class SinkConformance:
         again.close()
         other.close()
 
+    def test_what_another_handle_wrote_meanwhile_goes_too(self, connect: Connect, build: Build, signed: Marker) -> None:
+        """A handle that saw the build empty does not take it for empty ever after."""
+        first, second, kept = family("a", ALPHA, version="1"), family("a", BETA, version="2"), family("b", BETA)
+        other = connect()
+        theirs = other.open(signed.build_id)
+        fill(theirs, [first, kept])
+        theirs.close()
+        other.close()
+        fill(build, [second])
+        assert held(build) == wanted([second, kept])
+
     def test_files_that_swap_their_contents(self, build: Build) -> None:
         fill(build, [family("a", ALPHA, version="1"), family("b", BETA, version="2")])
         swapped = [family("a", BETA, version="2"), family("b", ALPHA, version="1")]

@@ -152,6 +152,8 @@ def translated(path: Path) -> Iterator[None]:
             raise Refused(f"{path} may not be opened or written ({error}): correct its permissions") from error
         if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
             raise BuildBroken(f"{path} is damaged ({error}): rebuild it, nothing is lost") from error
+        if "no such table" in str(error) or "no such column" in str(error) or "decode to UTF-8" in str(error):
+            raise BuildBroken(f"{path} is damaged ({error}): rebuild it, nothing is lost") from error
         raise
 
 

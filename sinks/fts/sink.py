@@ -4,7 +4,7 @@ import os
 import shutil
 import sqlite3
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 import orjson
 
 from chunkbus.canonical import text_hash
+from chunkbus.errors import NotCanonical
 from sinks import places
 from sinks.document import FIELDS, LISTS, Document, Family, document_hash
 from sinks.errors import BuildMissing
@@ -95,8 +96,10 @@ class FtsBuild:
         # Full: a commit is on the disk before it returns, so that there is nothing left for flush to do.
         self._connection.execute("PRAGMA synchronous = FULL")
         with schema.translated(path):
-            empty = self._connection.execute("SELECT 1 FROM documents LIMIT 1").fetchone() is None
-        self._firsts = Firsts(empty=empty)
+            # So that a build without its tables is said now.
+            self._connection.execute("SELECT (SELECT count(*) FROM marker), EXISTS (SELECT 1 FROM documents)")
+        self._firsts = Firsts(empty=False)
+        self._version: int | None = None
         self._refused: list[RefusedDocument] = []
 
     def __enter__(self) -> "FtsBuild":
@@ -125,6 +128,7 @@ class FtsBuild:
         last = {family.parent_id: family for family in families}
         refused: list[RefusedDocument] = []
         with self._transaction() as connection:
+            held = self._held(last)
             documents = [document for family in last.values() for document in family.documents]
             connection.execute("SAVEPOINT batch")
             try:
@@ -132,7 +136,6 @@ class FtsBuild:
             except _UNUSABLE:
                 connection.execute("ROLLBACK TO batch")
                 refused = self._one_by_one(documents)
-            held = self._firsts.held(last)
             for some in _slices([family for family in last.values() if family.parent_id in held], _KEYS):
                 keys = [family.parent_id for family in some]
                 hashes = [family.family_hash for family in some]
@@ -168,6 +171,14 @@ class FtsBuild:
     def close(self) -> None:
         self._connection.close()
 
+    def _held(self, parent_ids: Iterable[str]) -> set[str]:
+        """Which of these families the build may hold already; asked within the transaction that writes them."""
+        version = self._connection.execute("PRAGMA data_version").fetchone()[0]
+        if version != self._version:  # somebody else wrote since, or this is the first look
+            empty = self._connection.execute("SELECT 1 FROM documents LIMIT 1").fetchone() is None
+            self._firsts, self._version = Firsts(empty=empty), version
+        return self._firsts.held(parent_ids)
+
     def _one_by_one(self, documents: Sequence[Document]) -> list[RefusedDocument]:
         refused = []
         for document in documents:
@@ -201,15 +212,14 @@ def _row(document: Document) -> list[Any]:
 
 
 def _stored(row: sqlite3.Row, content: bool) -> Stored:
-    document = Document.from_fields(schema.fields_of(row)) if content else None
-    return Stored(
-        id=row["id"],
-        parent_id=row["parent_id"],
-        family_hash=row["family_hash"],
-        document_hash=document_hash(document.fields()) if document else row["document_hash"] or "",
-        text_hash=text_hash(document.text) if document else row["text_hash"] or "",
-        document=document,
-    )
+    names = (row["id"], row["parent_id"], row["family_hash"])
+    if not content:
+        return Stored(*names, row["document_hash"] or "", row["text_hash"] or "")
+    try:
+        document = Document.from_fields(schema.fields_of(row))
+        return Stored(*names, document_hash(document.fields()), text_hash(document.text), document)
+    except (ValueError, NotCanonical):  # no sink has written this: without hashes it is not what it should be
+        return Stored(*names, "", "")
 
 
 def _slices(items: Sequence[Any], size: int) -> Iterator[list[Any]]:

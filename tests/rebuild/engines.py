@@ -15,11 +15,21 @@ def fts(home: Path) -> Sink:
     return FtsSink(home / "fts")
 
 
+class Eager(FtsSink):
+    """Asks for vectors and ignores them: kills while texts are embedded, without the seconds that Chroma takes."""
+
+    wants_vectors = True
+
+
+def eager(home: Path) -> Sink:
+    return Eager(home / "fts")
+
+
 def chroma(home: Path) -> Sink:
     return ChromaSink.embedded(home / "chroma")
 
 
-ENGINES: dict[str, Callable[[Path], Sink]] = {"fts": fts, "chroma": chroma}
+ENGINES: dict[str, Callable[[Path], Sink]] = {"fts": eager, "chroma": chroma}
 
 
 def memory() -> Callable[[Path], Sink]:

@@ -105,6 +105,13 @@ def test_a_sink_that_is_not_configured_any_more_is_cleared_and_can_come_back(
     assert home.contents() == {"fts": projected(CATS), "meilisearch": projected(CATS)}
 
 
+def test_nothing_is_embedded_for_sinks_that_want_no_vectors(tmp_path: Path) -> None:
+    home = home_in(tmp_path, fts)
+    home.rebuild()
+    assert home.encoder.asked == []
+    assert home.contents() == {"fts": projected(CATS)}
+
+
 class Dies(BaseException):
     """In place of a kill."""
 

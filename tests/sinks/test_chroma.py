@@ -1,26 +1,28 @@
 """What the Chroma sink promises beyond the suite: strangers' rows, limits, faults, other processes."""
 
-import shutil
 import socket
 import subprocess
 import sys
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import chromadb
+import httpx
 import msgspec
 import numpy as np
 import pytest
 from chromadb.config import Settings
 
 import sinks.chroma.sink as chroma_sink
-from sinks.chroma import ChromaBuild, ChromaSink, rows
+from settings.config import ConfigError
+from sinks.chroma import ChromaBuild, ChromaSink, open_sink, rows
 from sinks.chroma.clients import Server
-from sinks.conformance.samples import DIMENSIONS, family, held, marker, records, vector, wanted, with_vectors
+from sinks.conformance.samples import DIMENSIONS, family, held, marker, records, vector, wanted
 from sinks.document import Family
-from sinks.errors import BuildBroken, BuildMissing, NotConfirmed, Transient, Unreachable
+from sinks.errors import BuildMissing, NotConfirmed, Transient, Unreachable, WrongKey, WrongShape
 from sinks.projection import project_family
 from sinks.reader import Filter
 from sinks.sink import NO_PARENT, Build, Marker, Sink
@@ -171,11 +173,12 @@ def test_requests_stay_within_number_and_bytes() -> None:
     assert list(rows.slices(documents[:4], 8, 2, 10**9)) == [slice(0, 2), slice(2, 4)]
 
 
-def test_a_poison_document_is_found_among_many(build: ChromaBuild) -> None:
+@pytest.mark.parametrize("field", ["title", "text"])
+def test_a_poison_document_is_found_among_many(build: ChromaBuild, field: str) -> None:
     """Chroma refuses the whole request for one row; that row alone is left out."""
     families = [family(f"f{number}", ["one", "two"]) for number in range(20)]
-    poison = [msgspec.structs.replace(families[7].documents[1], title="lone \ud800 surrogate")]
-    families[7] = with_vectors([families[7].documents[0], *poison])
+    poison = [msgspec.structs.replace(families[7].documents[1], **{field: "lone \ud800 surrogate"})]
+    families[7] = Family([families[7].documents[0], *poison], families[7].vectors)
     build.replace(families)
     [refused] = build.flush()
     assert (refused.id, refused.parent_id) == (poison[0].id, poison[0].parent_id)
@@ -195,59 +198,33 @@ def test_the_dimensions_are_those_the_build_was_made_for(sink: ChromaSink, build
     again.close()
 
 
+def test_without_dimensions_the_first_vectors_decide(sink: ChromaSink, signed: Marker) -> None:
+    def of_length(name: str, length: int) -> Family:
+        return Family(project_family(records(name, ["x"])), np.ones((1, length), dtype=np.float32))
+
+    build = sink.create(signed)
+    build.replace([of_length("none", 0), of_length("a", 3), of_length("b", 5), of_length("c", 3)])
+    refused = build.flush()
+    assert {one.id for one in refused} == {of_length(n, 1).documents[0].id for n in ("none", "b")}
+    assert all("dimensions" in one.reason for one in refused)
+    assert held(build) == wanted([of_length("a", 3), of_length("c", 3)])
+    build.close()
+    again = sink.open(signed.build_id)
+    again.replace([of_length("d", 5), of_length("e", 3)])
+    assert [one.id for one in again.flush()] == [of_length("d", 5).documents[0].id]
+    assert again.count() == 3
+    again.close()
+    with pytest.raises(WrongShape, match="3 dimensions, not 5"):
+        sink.create(signed, 5)
+    sink.create(signed, 3).close()
+
+
+def test_a_build_of_other_dimensions_is_not_opened(sink: ChromaSink, build: ChromaBuild, signed: Marker) -> None:
+    with pytest.raises(WrongShape, match="8 dimensions, not 9: rebuild it"):
+        sink.create(signed, DIMENSIONS + 1)
+
+
 # --- faults ---------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def large(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Marker]:
-    """A build large enough that Chroma has saved its vectors to a file; closed in order."""
-    root, signed = tmp_path_factory.mktemp("large"), marker()
-    build = ChromaSink.embedded(root).create(signed, DIMENSIONS)
-    build.replace([family(f"f{number}", [f"{number} {place}" for place in range(12)]) for number in range(100)])
-    build.close()
-    return root, signed
-
-
-@pytest.fixture
-def signed_large(large: tuple[Path, Marker]) -> Marker:
-    return large[1]
-
-
-@pytest.fixture
-def saved(large: tuple[Path, Marker], tmp_path: Path) -> Path:
-    """The vector file of a copy of it, below the sink's root."""
-    shutil.copytree(large[0], tmp_path / "chroma")
-    [data] = folder(tmp_path, large[1]).glob("*/data_level0.bin")
-    return data
-
-
-@pytest.mark.parametrize("how", ["cut", "empty", "noise", "gone", "gone after a kill"])
-def test_a_broken_vector_file_says_rebuild(sink: ChromaSink, signed_large: Marker, saved: Path, how: str) -> None:
-    sink.reader(signed_large.build_id).close()
-    if how == "gone after a kill":
-        (saved.parent.parent / "chunksink-seal.json").write_text('{"writer": 4194303}')  # no such process
-    for file in saved.parent.iterdir():
-        if how.startswith("gone"):
-            file.unlink()
-        else:
-            held = file.read_bytes()
-            file.write_bytes({"cut": held[: len(held) // 2], "empty": b"", "noise": b"\xff" * len(held)}[how])
-    with pytest.raises(BuildBroken, match="rebuild it"):
-        (sink.reader if how == "empty" else sink.open)(signed_large.build_id)
-    sink.drop(signed_large.build_id)
-    assert sink.builds() == []
-
-
-def test_a_copy_that_differs_in_time_only_is_opened(
-    sink: ChromaSink, signed_large: Marker, saved: Path, tmp_path: Path
-) -> None:
-    whole = saved.parent.parent
-    shutil.copytree(whole, tmp_path / "copy", copy_function=shutil.copy)
-    sink.drop(signed_large.build_id)
-    (tmp_path / "copy").rename(whole)
-    build = sink.open(signed_large.build_id)
-    assert (build.count(), build.marker()) == (1200, signed_large)
-    build.close()
 
 
 def test_a_missing_build_is_missing(sink: ChromaSink, chroma_server: ChromaServer) -> None:
@@ -283,6 +260,62 @@ def test_nobody_at_the_address_is_unreachable() -> None:
 def test_what_is_no_address_is_said_so(url: str) -> None:
     with pytest.raises(ValueError, match="no address of a Chroma server"):
         ChromaSink.server(url)
+
+
+@pytest.mark.parametrize(
+    ("url", "what"),
+    [
+        ("http://host:8000/chroma", "a path"),
+        ("http://host:8000/?x=1", "a path"),
+        ("https://user:hunter2@host", "password"),
+        ("http://hunter2@host", "password"),
+        ("http://user:hunter2", "no address"),
+        ("http://[hunter2", "no address"),
+    ],
+)
+def test_what_would_be_cut_off_an_address_is_refused(tmp_path: Path, url: str, what: str) -> None:
+    with pytest.raises(ConfigError, match=what) as error:
+        open_sink(tmp_path, {"url": url})
+    assert "hunter2" not in "".join(traceback.format_exception(error.value))
+
+
+@pytest.mark.parametrize(
+    ("options", "what"),
+    [({"prefix": "a b/ü"}, "prefix"), ({"prefix": ""}, "prefix"), ({"prefix": "-x"}, "prefix")]
+    + [({"timeout": seconds}, "timeout") for seconds in (0, -1, float("nan"), float("inf"))],
+)
+def test_options_that_chroma_cannot_take_are_refused_at_once(tmp_path: Path, options: Any, what: str) -> None:
+    with pytest.raises(ConfigError, match=what):
+        open_sink(tmp_path, {"url": "http://127.0.0.1:1", **options})
+
+
+@pytest.mark.parametrize("token", ["hunter2\nx", "hunter2 x", "hünter2", "hunter2\x7f", "  "])
+def test_a_token_that_no_header_can_hold_is_said_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, token: str
+) -> None:
+    monkeypatch.setenv("MY_TOKEN", token)
+    with pytest.raises(ConfigError, match="environment variable MY_TOKEN") as error:
+        open_sink(tmp_path, {"url": "http://127.0.0.1:1", "token_variable": "MY_TOKEN"})
+    assert "nter2" not in "".join(traceback.format_exception(error.value))
+    with pytest.raises(ValueError, match="x-chroma-token") as refused:
+        ChromaSink.server("http://127.0.0.1:1", headers={"x-chroma-token": f"{token}\n"})
+    assert "nter2" not in str(refused.value)
+
+
+def test_a_header_that_the_client_refuses_is_not_quoted(build: ChromaBuild, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse() -> int:
+        raise httpx.LocalProtocolError("Illegal header value b'hunter2'")
+
+    monkeypatch.setattr(build._collection, "count", refuse)
+    with pytest.raises(WrongKey) as error:
+        build.count()
+    assert "hunter2" not in "".join(traceback.format_exception(error.value))
+
+
+def test_a_token_is_stripped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_TOKEN", "hunter2\n")
+    sink = open_sink(tmp_path, {"url": "http://127.0.0.1:1/", "token_variable": "MY_TOKEN"})
+    assert sink._place._headers == {"x-chroma-token": "hunter2"}  # type: ignore[union-attr]
 
 
 def test_a_server_that_falls_silent_is_not_waited_for(chroma_server: ChromaServer, signed: Marker) -> None:
@@ -326,6 +359,57 @@ def test_a_failed_removal_is_done_by_the_next_flush(build: ChromaBuild, monkeypa
 
 def fail(*_: Any, **__: Any) -> None:
     raise Transient("not now")
+
+
+def test_a_replacement_whose_answer_was_lost_leaves_nothing(
+    build: ChromaBuild, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a build that was empty: what landed of it is found by what the build holds."""
+    lost, new, other = (
+        family("a", ["1", "2", "3", "4"], version="1"),
+        family("a", ["new"], version="2"),
+        family("b", ["b"]),
+    )
+    with monkeypatch.context() as patch:
+        lose_the_second_answer(build, patch)
+        with pytest.raises(NotConfirmed):
+            build.replace([lost])
+    assert build.count() == 4
+    build.replace([new, other])
+    build.flush()
+    assert held(build) == wanted([new, other])
+
+
+def test_a_flush_after_a_failed_replacement_takes_nothing_away(
+    build: ChromaBuild, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second, third = (family("a", [f"{v} {n}" for n in range(4)], version=v) for v in "123")
+    build.replace([first])
+    build.flush()
+    build.replace([second])
+    with monkeypatch.context() as patch:
+        lose_the_second_answer(build, patch)
+        with pytest.raises(NotConfirmed):
+            build.replace([third])
+    build.flush()
+    assert set(wanted([first, second])) <= set(held(build))
+    build.replace([third])
+    build.flush()
+    assert held(build) == wanted([third])
+
+
+def lose_the_second_answer(build: ChromaBuild, patch: pytest.MonkeyPatch) -> None:
+    """Requests of two documents; what the second one asks for is done, and nobody says so."""
+    upsert, calls = build._collection.upsert, []
+
+    def losing(**asked: Any) -> None:
+        upsert(**asked)
+        calls.append(asked)
+        if len(calls) == 2:
+            raise httpx.ReadTimeout("lost")
+
+    patch.setattr(chroma_sink, "PAGE", 2)
+    patch.setattr(build._collection, "upsert", losing)
 
 
 def test_credentials_are_in_no_message(chroma_server: ChromaServer) -> None:
