@@ -28,13 +28,13 @@ def marker_in(synonyms: Mapping[str, Any]) -> Marker | None:
     return None
 
 
-def with_marker(synonyms: Mapping[str, Any], marker: Marker) -> dict[str, Any]:
-    return {**synonyms, MARKER: [marker.home_id, marker.build_id, str(marker.projection_version)]}
+def with_marker(synonyms: Mapping[str, Any] | None, marker: Marker) -> dict[str, Any]:
+    return {**(synonyms or {}), MARKER: [marker.home_id, marker.build_id, str(marker.projection_version)]}
 
 
 def without_marker(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Settings as the settings file has them."""
-    own = {key: value for key, value in settings.get("synonyms", {}).items() if key != MARKER}
+    own = {key: value for key, value in (settings.get("synonyms") or {}).items() if key != MARKER}
     return {**settings, "synonyms": own}
 
 

@@ -4,7 +4,8 @@ That client opens a connection a call and knows no NDJSON of ours, so documents 
 """
 
 import re
-from collections.abc import Mapping
+import select
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -20,28 +21,27 @@ OLDEST = (1, 21)
 TESTED = "1.21.0"
 PANICS = "1.45.0"
 """It dies of what we send it."""
+_PIECE = 16 * 2**10  # small enough to go out at once where the socket has room
 
 
 class Connection:
     """Usable from several threads. Nothing is sent before the first call, which also looks at the version."""
 
     def __init__(self, url: str, key: str | None, *, timeout: float = 60.0) -> None:
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.password:
+        if not _is_address(url):
             raise ValueError(
                 "the address of Meilisearch is http://HOST:PORT without user and password; the key goes into an "
                 "environment variable"
             )
         self.where = url.rstrip("/")
-        self._key = key
+        self._key = _sound(key)
         self._timeout = timeout
 
     @cached_property
     def http(self) -> "httpx.Client":
         import httpx
 
-        headers = {"Authorization": f"Bearer {self._key}"} if self._key else {}
-        client = httpx.Client(base_url=self.where, headers=headers, timeout=self._timeout)
+        client = httpx.Client(base_url=self.where, headers=self._headers, timeout=self._timeout)
         try:
             with translated(self.where):
                 answer = client.get("/version")
@@ -50,6 +50,19 @@ class Connection:
             client.close()
             raise
         return client
+
+    @cached_property
+    def _payloads(self) -> "httpx.Client":
+        """A connection a payload: a server that refuses one leaves the rest of it unread, and can do no more on it."""
+        import httpx
+
+        _ = self.http  # the version first
+        none_kept = httpx.Limits(max_keepalive_connections=0)
+        return httpx.Client(base_url=self.where, headers=self._headers, timeout=self._timeout, limits=none_kept)
+
+    @property
+    def _headers(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self._key}"} if self._key else {}
 
     @cached_property
     def control(self) -> "meilisearch.Client":
@@ -68,13 +81,19 @@ class Connection:
 
     def send_lines(self, path: str, lines: bytes) -> Any:
         with translated(self.where):
-            return self._read(self.http.post(path, content=lines, headers={"content-type": "application/x-ndjson"}))
+            watched = _Watched(lines, self._timeout)
+            headers = {"content-type": "application/x-ndjson", "content-length": str(len(lines))}
+            answer = self._payloads.post(
+                path, content=iter(watched), headers=headers, extensions={"trace": watched.listen}
+            )
+            return self._read(answer)
 
     def close(self) -> None:
-        client = self.__dict__.pop("http", None)
         self.__dict__.pop("control", None)
-        if client is not None:
-            client.close()
+        for name in ("http", "_payloads"):
+            client = self.__dict__.pop(name, None)
+            if client is not None:
+                client.close()
 
     def _read(self, answer: "httpx.Response") -> Any:
         try:
@@ -101,3 +120,55 @@ class Connection:
             )
         if (int(found[1]), int(found[2])) < OLDEST:
             raise Refused(f"Meilisearch {version} at {self.where} is too old: use 1.21 or later; {TESTED} is tested")
+
+
+class _Watched:
+    """A body that is sent until the server answers. To one that is too large the server answers early and reads no
+    more; whoever goes on writing waits in vain and never sees that answer."""
+
+    def __init__(self, lines: bytes, timeout: float) -> None:
+        self._lines = lines
+        self._timeout = timeout
+        self._socket: Any = None
+
+    def listen(self, event: str, info: Mapping[str, Any]) -> None:
+        if event == "connection.connect_tcp.complete":
+            self._socket = info["return_value"].get_extra_info("socket")
+        elif event == "connection.start_tls.started":
+            self._socket = None  # what can be read there need not be an answer
+
+    def __iter__(self) -> Iterator[bytes]:
+        import httpcore
+
+        for start in range(0, len(self._lines), _PIECE):
+            if self._is_answered():
+                raise httpcore.WriteError("answered before all was sent")  # httpx then reads the answer
+            yield self._lines[start : start + _PIECE]
+
+    def _is_answered(self) -> bool:
+        """Waits until there is something to read or room to write."""
+        if self._socket is None:
+            return False
+        poll = select.poll()
+        poll.register(self._socket, select.POLLIN | select.POLLOUT)
+        return any(event & select.POLLIN for _, event in poll.poll(self._timeout * 1000))
+
+
+def _is_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        _ = parts.port  # raises where it is none
+    except ValueError:
+        return False
+    return parts.scheme in ("http", "https") and bool(parts.hostname) and not parts.username and not parts.password
+
+
+def _sound(key: str | None) -> str | None:
+    """The key without white space around it. No message shows it."""
+    key = key.strip() if key else None
+    if key and not re.fullmatch(r"[!-~]+", key):
+        raise ValueError(
+            "the key of Meilisearch holds white space or signs that are no printable ASCII: correct the environment "
+            "variable that `key_variable` names"
+        )
+    return key

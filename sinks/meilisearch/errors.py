@@ -15,6 +15,10 @@ class RefusedData(Refused):
     """Meilisearch refuses something in what was sent; a smaller part of it may go through."""
 
 
+class TooLarge(RefusedData):
+    """The server takes smaller payloads only."""
+
+
 @contextmanager
 def translated(where: str) -> Iterator[None]:
     """`where` is the server's address, for the message. Knows the errors of httpx and of Meilisearch's own client."""
@@ -26,7 +30,15 @@ def translated(where: str) -> Iterator[None]:
         ours = _ours(error, where)
         if ours is None:
             raise
-        raise ours from error
+        raise ours from (None if _quotes_us(error) else error)
+
+
+def _quotes_us(error: Exception) -> bool:
+    """Whether its message may quote our headers, and with them the key."""
+    import httpx
+    import requests
+
+    return isinstance(error, httpx.LocalProtocolError | requests.exceptions.InvalidHeader)
 
 
 def of_answer(status: int, body: Mapping[str, Any], where: str) -> SinkError:
@@ -41,6 +53,8 @@ def of_answer(status: int, body: Mapping[str, Any], where: str) -> SinkError:
         return BuildMissing(f"Meilisearch at {where}: {message} Run a rebuild")
     if status in _LATER:
         return Transient(f"Meilisearch at {where} is overloaded or restarting ({message})")
+    if status == 413:
+        return TooLarge(f"Meilisearch refuses it: {message}")
     return RefusedData(f"Meilisearch refuses it: {message}")
 
 
@@ -64,6 +78,8 @@ def _ours(error: Exception, where: str) -> SinkError | None:
         return Unreachable(f"no Meilisearch answers at {where} ({error}): start it, or correct the address")
     if isinstance(error, httpx.TimeoutException | client.MeilisearchTimeoutError):
         return NotConfirmed(f"Meilisearch at {where} did not answer in time ({type(error).__name__})")
+    if _quotes_us(error):
+        return Refused(f"a request to Meilisearch at {where} could not be written: correct the address or the key")
     if isinstance(error, httpx.TransportError | requests.RequestException):
         return Unreachable(f"the connection to Meilisearch at {where} broke ({error})")
     if isinstance(error, client.MeilisearchApiError):

@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -19,16 +20,20 @@ HASHES = ("id", "parent_id", "family_hash", "document_hash", "text_hash")
 MOST_POSITIONS = 65_535
 """Of one field; what stands behind them is not searchable, and Meilisearch does not say so."""
 
-# A word takes one position, a word after one of these signs eight.
-_WORD = re.compile(r"\w+")
-_BREAK = re.compile(r"[.,;!?…。，、；！？]\W*")
+# A word takes one position, a word after one of the signs of _BREAK eight. Only letters and digits of scripts that put
+# spaces between words are counted by the run. Of all else each character may be a word: dictionaries cut Chinese,
+# Japanese, Korean, Thai and their like, and symbols stand alone.
+_SPACED = "0-9A-Za-z\u00aa\u00b5\u00ba\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u052f\u1e00-\u1fff"
+_UNIT = re.compile(rf"[{_SPACED}][{_SPACED}\u0300-\u036f]*|[^\s{_SPACED}_.,;:!?…。，、；！？'\"()\[\]/-]")
+_BREAK = re.compile(r"[.,;!?…。．，、；！？؟،؛۔।]\W*")
 
 
 def line(document: Document, vector: Vectors | None, embedder: str | None) -> bytes:
     """One document as a line of NDJSON. The vector is always named: an omitted one would keep the old one alive."""
     fields = document.fields()
     if embedder is not None:
-        fields[VECTORS] = {embedder: {"embeddings": vector, "regenerate": False}}
+        held = None if vector is None else np.ascontiguousarray(vector)
+        fields[VECTORS] = {embedder: {"embeddings": held, "regenerate": False}}
     return orjson.dumps(fields, option=orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_APPEND_NEWLINE)
 
 
@@ -46,7 +51,8 @@ def flaw(document: Document, size: int, most_bytes: int) -> str | None:
 
 def positions(text: str) -> int:
     """At most so many positions does the text take."""
-    return sum(1 for _ in _WORD.finditer(text)) + 7 * sum(1 for _ in _BREAK.finditer(text))
+    camels = sum(1 for one, next in pairwise(text) if next.isupper() and one.islower())  # camelCase is two words
+    return sum(1 for _ in _UNIT.finditer(text)) + 7 * sum(1 for _ in _BREAK.finditer(text)) + camels
 
 
 def payloads(lines: Sequence[bytes], most: int, most_bytes: int) -> Iterator[slice]:
@@ -98,10 +104,6 @@ def listed(values: Iterable[str]) -> str:
 def surplus(kept: Mapping[str, str]) -> str:
     """What the index holds of these families beside their kept hashes."""
     return f"parent_id IN {listed(kept)} AND family_hash NOT IN {listed(kept.values())}"
-
-
-def strangers() -> str:
-    return "parent_id NOT EXISTS OR parent_id IS NULL OR parent_id IS EMPTY"
 
 
 def conditions(filters: Sequence[Filter]) -> list[str]:

@@ -1,16 +1,17 @@
 """The Meilisearch sink: large payloads, many in flight; done is what a task that succeeded says."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from sinks.document import Document, Family, Vectors
-from sinks.errors import NotConfirmed
+from sinks.errors import Refused, SinkError, WrongShape
 from sinks.meilisearch import rows, tasks
 from sinks.meilisearch.builds import Indexes, marker_in, with_marker, without_marker
 from sinks.meilisearch.connection import Connection
-from sinks.meilisearch.errors import RefusedData, of_task
+from sinks.meilisearch.errors import RefusedData, TooLarge
 from sinks.meilisearch.reader import MeilisearchReader
+from sinks.meilisearch.tasks import Asked, Deletion, Payload, Row
 from sinks.sink import NO_PARENT, Marker, RefusedDocument, Stored
 from sinks.vectors import sound_rows
 
@@ -24,10 +25,11 @@ class Limits:
     """How much goes at once."""
 
     documents: int = 5000
-    payload_bytes: int = 32 * 2**20
-    document_bytes: int = 95 * 2**20
-    """Meilisearch takes payloads of 100 MB."""
-    payloads_in_flight: int = 24
+    payload_bytes: int = 90 * 10**6
+    document_bytes: int = 95 * 10**6
+    """Meilisearch takes payloads of 100 MB, unless its operator set less."""
+    bytes_in_flight: int = 256 * 2**20
+    """Of payloads that are kept until the server has confirmed them."""
     patience: float = 900.0
     """Seconds without any task ending, after which the server is given up."""
 
@@ -64,10 +66,12 @@ class MeilisearchSink:
         if index.marker is None:
             # Settings first: documents that come later are indexed once. The marker is the last word of the making.
             wanted = {**self._settings, "embedders": self._embedders(dimensions)}
-            wanted["synonyms"] = with_marker(wanted.get("synonyms", {}), marker)
+            wanted["synonyms"] = with_marker(wanted.get("synonyms"), marker)
             self._indexes.require_ours(index.name)
             self._indexes.change_settings(index.name, wanted)
-        return self.open(marker.build_id)
+        build = self.open(marker.build_id)
+        build.require(dimensions)
+        return build
 
     def open(self, build_id: str) -> "MeilisearchBuild":
         self._indexes.drain()
@@ -94,7 +98,12 @@ class MeilisearchSink:
         """Sends these settings to the index under the public name. What they touch is indexed again."""
         public = self._indexes.public
         marker = self._indexes.marker_of(public)
-        if "synonyms" in patch and marker is not None:
+        if marker is None:
+            raise Refused(
+                f"index {public} of Meilisearch at {self._connection.where} was not made by chunksink: choose another "
+                "index name, or remove that index"
+            )
+        if "synonyms" in patch:
             patch = {**patch, "synonyms": with_marker(patch["synonyms"], marker)}
         self._indexes.change_settings(public, patch)
 
@@ -105,30 +114,6 @@ class MeilisearchSink:
         if not self.wants_vectors or dimensions is None:
             return {}
         return {EMBEDDER: {"source": "userProvided", "dimensions": dimensions}}
-
-
-Row = tuple[Document, bytes]
-"""A document, and the line that it is sent as."""
-
-
-@dataclass
-class _Payload:
-    """Documents in one request; `task` is None until the server has taken it, and again when its task was lost."""
-
-    rows: list[Row]
-    task: int | None = None
-
-
-@dataclass
-class _Unflushed:
-    """What was asked for since the last flush."""
-
-    payloads: list[_Payload] = field(default_factory=list)
-    deletions: dict[int, str] = field(default_factory=dict)
-    """Task, and its filter."""
-    kept: dict[str, str | None] = field(default_factory=dict)
-    """The last word on each family: the hash it keeps, None where it was deleted."""
-    refused: dict[str, RefusedDocument] = field(default_factory=dict)
 
 
 class MeilisearchBuild:
@@ -142,7 +127,15 @@ class MeilisearchBuild:
         embedders = self._connection.get(f"{self._path}/settings").get("embedders") or {}
         self._embedder = EMBEDDER if EMBEDDER in embedders else None
         self._dimensions = embedders.get(EMBEDDER, {}).get("dimensions")
-        self._asked = _Unflushed()
+        self._payload_bytes = limits.payload_bytes
+        self._asked = Asked()
+
+    def require(self, dimensions: int | None) -> None:
+        if self._vectors and dimensions is not None and self._dimensions not in (None, dimensions):
+            raise WrongShape(
+                f"index {self._name} of Meilisearch at {self._connection.where} holds vectors of {self._dimensions} "
+                f"dimensions, not {dimensions}: make a new build"
+            )
 
     def marker(self) -> Marker | None:
         return marker_in(self._connection.get(f"{self._path}/settings/synonyms"))
@@ -155,10 +148,15 @@ class MeilisearchBuild:
         return int(self._connection.get(f"{self._path}/stats")["numberOfDocuments"])
 
     def replace(self, families: Sequence[Family]) -> None:
+        self._asked.kept.update((family.parent_id, family.family_hash) for family in families)
         taken: dict[str, Row] = {}  # an id that stands twice goes to the later family
         for family in families:
             for document, vector in self._sound(family):
-                line = rows.line(document, vector, self._embedder)
+                try:
+                    line = rows.line(document, vector, self._embedder)
+                except TypeError as error:  # half a surrogate pair, which no JSON can hold
+                    self._refuse(document, f"it cannot be written as JSON: {error}")
+                    continue
                 flaw = rows.flaw(document, len(line), self._limits.document_bytes)
                 if flaw is None:
                     taken[document.id] = (document, line)
@@ -166,32 +164,35 @@ class MeilisearchBuild:
                     self._refuse(document, flaw)
         lines = [line for _, line in taken.values()]
         documents = list(taken.values())
-        for part in rows.payloads(lines, self._limits.documents, self._limits.payload_bytes):
-            if len(self._asked.payloads) >= self._limits.payloads_in_flight:
+        for part in rows.payloads(lines, self._limits.documents, self._payload_bytes):
+            payload = Payload(documents[part])
+            waiting = sum(one.size() for one in self._asked.payloads)
+            if waiting and waiting + payload.size() > self._limits.bytes_in_flight:
                 self._settle()
-            payload = _Payload(documents[part])
             self._asked.payloads.append(payload)
             self._send(payload)
-        self._asked.kept.update((family.parent_id, family.family_hash) for family in families)
 
     def delete(self, parent_ids: Sequence[str]) -> None:
-        for start in range(0, len(parent_ids), _KEYS):
-            self._delete(f"parent_id IN {rows.listed(parent_ids[start : start + _KEYS])}")
-        if NO_PARENT in parent_ids:
-            self._delete(rows.strangers())
         self._asked.kept.update(dict.fromkeys(parent_ids))
+        parents = [parent for parent in parent_ids if parent != NO_PARENT]
+        for start in range(0, len(parents), _KEYS):
+            self._delete(Deletion(parents[start : start + _KEYS]))
+        if NO_PARENT in parent_ids:
+            self._settle()  # nothing may be written while they are looked for
+            self._delete(Deletion([NO_PARENT]))
 
     def flush(self) -> list[RefusedDocument]:
         self._settle()
-        self._finish_deletions()
         kept = {parent: hash for parent, hash in self._asked.kept.items() if hash is not None}
         parents = list(kept)
+        pruning: list[int] = []
         for start in range(0, len(parents), _KEYS):
             surplus = rows.surplus({parent: kept[parent] for parent in parents[start : start + _KEYS]})
             if self._holds(surplus):
-                self._delete(surplus)
-        self._finish_deletions()
-        refused, self._asked = list(self._asked.refused.values()), _Unflushed()
+                pruning.append(self._order("delete", {"filter": surplus}))
+        for error in tasks.failures(self._connection, pruning, self._limits.patience).values():
+            raise error
+        refused, self._asked = list(self._asked.refused.values()), Asked()
         return refused
 
     def scan(self, *, content: bool = False, vectors: bool = False) -> Iterator[Stored]:
@@ -209,7 +210,7 @@ class MeilisearchBuild:
             offset += limit
 
     def close(self) -> None:
-        self._asked = _Unflushed()
+        self._asked = Asked()
 
     def _sound(self, family: Family) -> Iterator[tuple[Document, Vectors | None]]:
         """The documents whose vector can be sent; one bad vector would fail every task of the server's batch."""
@@ -225,78 +226,90 @@ class MeilisearchBuild:
     def _refuse(self, document: Document, reason: str) -> None:
         self._asked.refused[document.id] = RefusedDocument(document.id, document.parent_id, reason)
 
-    def _send(self, payload: _Payload) -> None:
-        try:
-            answer = self._connection.send_lines(f"{self._path}/documents", b"".join(line for _, line in payload.rows))
-        except RefusedData as error:
+    def _send(self, payload: Payload) -> None:
+        """What the server refuses at once goes again in halves, in its place among the others."""
+        if not payload.rows:
             self._asked.payloads.remove(payload)
-            self._isolate(payload.rows, str(error))
-        else:
-            payload.task = answer["taskUid"]
+            return
+        lines = b"".join(line for _, line in payload.rows)
+        try:
+            payload.task = self._connection.send_lines(f"{self._path}/documents", lines)["taskUid"]
+        except RefusedData as error:
+            if isinstance(error, TooLarge):
+                self._payload_bytes = min(self._payload_bytes, len(lines) // 2)
+            place = self._asked.payloads.index(payload)
+            halves = [Payload(half) for half in _halves(payload.rows)]
+            if len(halves) < 2:
+                self._refuse(payload.rows[0][0], str(error))
+                halves = []
+            self._asked.payloads[place : place + 1] = halves
+            for half in halves:
+                self._send(half)
 
     def _settle(self) -> None:
-        """Waits for all payloads. One that failed is sent again part by part, and the document to blame left out."""
-        lost = False
+        """Waits for all that was asked. A payload that failed is sent again part by part, without the one to blame."""
         for payload in [payload for payload in self._asked.payloads if payload.task is None]:
+            payload.rows = self._asked.outstanding(payload)
             self._send(payload)
-        sent = [payload.task for payload in self._asked.payloads if payload.task is not None]
-        ended = tasks.wait(self._connection, sent, self._patience)
-        for payload in list(self._asked.payloads):
-            task: tasks.Task = ended[payload.task] if payload.task is not None else {"status": tasks.LOST}
-            if task["status"] == tasks.LOST:
-                payload.task, lost = None, True
-                continue
-            if task["status"] != "succeeded":
-                error = of_task(task.get("error"), self._connection.where)
-                if not isinstance(error, RefusedData):
-                    payload.task = None  # to be sent again
-                    raise error
-                self._isolate(payload.rows, str(error))
-            self._asked.payloads.remove(payload)
-        if lost:
-            raise NotConfirmed(f"Meilisearch at {self._connection.where} lost tasks (cancelled or purged): write again")
+        for deletion in [deletion for deletion in self._asked.deletions if deletion.tasks is None]:
+            self._send_deletion(deletion)
+        sent = {payload.task: payload for payload in self._asked.payloads if payload.task is not None}
+        orders = {number: deletion for deletion in self._asked.deletions for number in deletion.tasks or ()}
+        later: SinkError | None = None
+        failed = tasks.failures(self._connection, [*sent, *orders], self._limits.patience)
+        for number, error in failed.items():
+            if number in orders:
+                orders[number].tasks, later = None, error
+            elif isinstance(error, RefusedData):
+                payload = sent[number]
+                payload.task = None  # until it is done: this may be interrupted
+                self._isolate(self._asked.outstanding(payload), str(error))
+                payload.task = number
+            else:
+                sent[number].task, later = None, error
+        if later is not None:
+            raise later
+        self._asked.payloads.clear()
+        self._asked.deletions.clear()
 
     def _isolate(self, documents: list[Row], reason: str) -> None:
         """Halves what was refused, each half alone in the queue, until the document is found that is to blame."""
-        current = [row for row in documents if self._is_current(row[0])]
-        if len(current) == 1 == len(documents):
-            self._refuse(current[0][0], reason)
+        if len(documents) == 1:
+            self._refuse(documents[0][0], reason)
             return
-        middle = (len(current) + 1) // 2
-        for half in (current[:middle], current[middle:]):
-            if half:
-                self._write_alone(half)
-
-    def _is_current(self, document: Document) -> bool:
-        """Whether nothing was asked of its family since; writing it again would undo that."""
-        return self._asked.kept.get(document.parent_id, document.family_hash) == document.family_hash
-
-    def _write_alone(self, documents: list[Row]) -> None:
-        try:
-            answer = self._connection.send_lines(f"{self._path}/documents", b"".join(line for _, line in documents))
-            tasks.wait_for(self._connection, answer["taskUid"], self._patience)
-        except RefusedData as error:
-            self._isolate(documents, str(error))
+        for half in _halves(documents):
+            try:
+                lines = b"".join(line for _, line in half)
+                answer = self._connection.send_lines(f"{self._path}/documents", lines)
+                tasks.wait_for(self._connection, answer["taskUid"], self._limits.patience)
+            except RefusedData as error:
+                self._isolate(half, str(error))
 
     def _holds(self, condition: str) -> bool:
         """Whether there is anything to delete; a deletion that finds nothing costs the server a batch all the same."""
         asked = {"filter": condition, "limit": 1, "fields": ["id"]}
         return bool(self._connection.send(f"{self._path}/documents/fetch", asked)["results"])
 
-    def _delete(self, condition: str) -> None:
-        answer = self._connection.send(f"{self._path}/documents/delete", {"filter": condition})
-        self._asked.deletions[answer["taskUid"]] = condition
+    def _delete(self, deletion: Deletion) -> None:
+        self._asked.deletions.append(deletion)
+        self._send_deletion(deletion)
 
-    def _finish_deletions(self) -> None:
-        for number, task in tasks.wait(self._connection, self._asked.deletions, self._patience).items():
-            condition = self._asked.deletions.pop(number)
-            if task["status"] == "succeeded":
-                continue
-            self._delete(condition)  # once more, for whoever flushes again
-            if task["status"] == tasks.LOST:
-                raise NotConfirmed(f"Meilisearch at {self._connection.where} lost task {number} (cancelled or purged)")
-            raise of_task(task.get("error"), self._connection.where)
+    def _send_deletion(self, deletion: Deletion) -> None:
+        """Only what is still to go: a family that came again since is rid of its old documents by `flush`."""
+        gone = [parent for parent in deletion.parents if self._asked.kept.get(parent) is None]
+        numbers: list[int] = []
+        if gone == [NO_PARENT]:  # their `parent_id` may be anything that no filter knows
+            strangers = [found.id for found in self.scan() if found.parent_id == NO_PARENT]
+            parts = [strangers[start : start + _PAGE] for start in range(0, len(strangers), _PAGE)]
+            numbers += [self._order("delete-batch", part) for part in parts]
+        elif gone:
+            numbers.append(self._order("delete", {"filter": f"parent_id IN {rows.listed(gone)}"}))
+        deletion.tasks = numbers
 
-    @property
-    def _patience(self) -> float:
-        return self._limits.patience
+    def _order(self, what: str, body: dict[str, Any] | list[Any]) -> int:
+        return int(self._connection.send(f"{self._path}/documents/{what}", body)["taskUid"])
+
+
+def _halves(documents: list[Row]) -> list[list[Row]]:
+    middle = (len(documents) + 1) // 2
+    return [half for half in (documents[:middle], documents[middle:]) if half]

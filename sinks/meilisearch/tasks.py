@@ -1,12 +1,15 @@
-"""Waiting for Meilisearch's tasks: an accepted request is a promise, a task that succeeded is a fact."""
+"""What was asked of Meilisearch, and its tasks: an accepted request is a promise, a task that succeeded is a fact."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from sinks.errors import NotConfirmed
+from sinks.document import Document
+from sinks.errors import NotConfirmed, SinkError
 from sinks.meilisearch.connection import Connection
 from sinks.meilisearch.errors import of_task, translated
+from sinks.sink import RefusedDocument
 
 Task = dict[str, Any]
 
@@ -15,6 +18,50 @@ LOST = "lost"
 
 _PAGE = 400  # numbers in one address
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.01, 0.5
+
+
+Row = tuple[Document, bytes]
+"""A document, and the line that it is sent as."""
+
+
+@dataclass(eq=False)
+class Payload:
+    """Documents in one request; `task` is None until the server has taken it, and again when its task was lost."""
+
+    rows: list[Row]
+    task: int | None = None
+
+    def size(self) -> int:
+        return sum(len(line) for _, line in self.rows)
+
+
+@dataclass(eq=False)
+class Deletion:
+    """Families to remove; `tasks` is None until the server has taken it, and again when one was lost."""
+
+    parents: list[str]
+    tasks: list[int] | None = None
+
+
+@dataclass
+class Asked:
+    """What was asked for since the last flush. A call puts it here before it sends anything."""
+
+    payloads: list[Payload] = field(default_factory=list)
+    """In order. Confirmed ones stay until all are: one that was lost goes again without what later ones overwrote."""
+    deletions: list[Deletion] = field(default_factory=list)
+    kept: dict[str, str | None] = field(default_factory=dict)
+    """The last word on each family: the hash it keeps, None where it was deleted."""
+    refused: dict[str, RefusedDocument] = field(default_factory=dict)
+
+    def outstanding(self, payload: Payload) -> list[Row]:
+        """What of it may be written again: of families that nothing was asked of since, ids that none took since."""
+        place = self.payloads.index(payload)
+        taken = {row[0].id for later in self.payloads[place + 1 :] for row in later.rows if self._is_current(row)}
+        return [row for row in payload.rows if row[0].id not in taken and self._is_current(row)]
+
+    def _is_current(self, row: Row) -> bool:
+        return self.kept.get(row[0].parent_id) == row[0].family_hash
 
 
 def wait(connection: Connection, numbers: Iterable[int], patience: float) -> dict[int, Task]:
@@ -38,13 +85,23 @@ def wait(connection: Connection, numbers: Iterable[int], patience: float) -> dic
     return ended
 
 
+def failures(connection: Connection, numbers: list[int], patience: float) -> dict[int, SinkError]:
+    """Those of these tasks that did not succeed, and why, when all have ended."""
+    found: dict[int, SinkError] = {}
+    for number, task in sorted(wait(connection, numbers, patience).items()):
+        if task["status"] == LOST:
+            found[number] = NotConfirmed(
+                f"Meilisearch at {connection.where} lost task {number} (cancelled or purged): write again"
+            )
+        elif task["status"] != "succeeded":
+            found[number] = of_task(task.get("error"), connection.where)
+    return found
+
+
 def wait_for(connection: Connection, number: int, patience: float) -> None:
     """One task that must succeed."""
-    task = wait(connection, [number], patience)[number]
-    if task["status"] == LOST:
-        raise NotConfirmed(f"task {number} of Meilisearch at {connection.where} was cancelled or purged")
-    if task["status"] != "succeeded":
-        raise of_task(task.get("error"), connection.where)
+    for error in failures(connection, [number], patience).values():
+        raise error
 
 
 class Accepted(Protocol):
@@ -70,12 +127,10 @@ class Orders:
             with translated(self._connection.where):
                 self._unseen[order] = send().task_uid
         number = self._unseen[order]
-        task = wait(self._connection, [number], self._patience)[number]
+        failed = failures(self._connection, [number], self._patience)
         del self._unseen[order]
-        if task["status"] == LOST:
-            raise NotConfirmed(f"Meilisearch at {self._connection.where} lost task {number} (cancelled or purged)")
-        if task["status"] != "succeeded":
-            raise of_task(task.get("error"), self._connection.where)
+        if failed:
+            raise failed[number]
 
 
 def unfinished(connection: Connection, indexes: Iterable[str]) -> list[int]:

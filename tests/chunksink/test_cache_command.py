@@ -17,7 +17,7 @@ from embeddings import load
 from embeddings.cache import VectorCache
 from rebuild import lock
 from tests.embeddings.helpers import HashEncoder, tamper
-from tests.rebuild.engines import fts
+from tests.rebuild.engines import eager as fts
 from tests.rebuild.support import Home, commit, source
 
 pytestmark = pytest.mark.usefixtures("model")

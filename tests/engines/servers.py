@@ -20,7 +20,7 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -65,7 +65,7 @@ class DidNotStart(Exception):
 
 @contextmanager
 def run_meilisearch(
-    *, data: Path | None = None, key: str | None = None, port: int | None = None
+    *, data: Path | None = None, key: str | None = None, port: int | None = None, arguments: Sequence[str] = ()
 ) -> Iterator[MeilisearchServer]:
     """A Meilisearch of its own. With `data` its database outlives the server; else nothing is left."""
     key = key or secrets.token_hex(16)
@@ -75,6 +75,7 @@ def run_meilisearch(
             *(_program("meilisearch"), "--no-analytics", "--http-addr", f"{HOST}:{port}"),
             *("--db-path", str(data or scratch / "data")),
             *("--max-indexing-memory", "1GiB", "--log-level", "WARN"),
+            *arguments,
         ]
 
     def ready(port: int, _scratch: Path) -> bool:

@@ -1,9 +1,10 @@
-"""What Meilisearch alone can do to us: tasks that fail or vanish, foreign indexes, wrong keys, swaps, old versions."""
+"""What Meilisearch alone can do to us: foreign indexes, wrong keys, swaps, old versions; and searching it."""
 
 from __future__ import annotations
 
 import json
 import threading
+import traceback
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,17 +14,18 @@ from typing import Any
 import httpx
 import msgspec
 import pytest
+import requests
 
 from sinks.conformance.samples import DIMENSIONS, family, held, marker, vector, wanted, with_vectors
 from sinks.document import Family
-from sinks.errors import BuildMissing, NotConfirmed, Refused, Transient, Unreachable, WrongKey, WrongShape
+from sinks.errors import BuildMissing, Refused, Unreachable, WrongKey, WrongShape
 from sinks.meilisearch import MeilisearchBuild, MeilisearchSink
-from sinks.meilisearch import rows as rows_
+from sinks.meilisearch.errors import translated
 from sinks.meilisearch.keys import make_search_key, tenant_token
 from sinks.meilisearch.sink import Limits
 from sinks.reader import Filter
 from tests.conformance.test_meilisearch import SETTINGS
-from tests.engines.servers import MeilisearchServer, free_port, run_meilisearch
+from tests.engines.servers import MeilisearchServer, free_port
 
 ALPHA, BETA = ["alpha one", "alpha two", "alpha three"], ["beta one", "beta two"]
 
@@ -60,7 +62,12 @@ class Server:
 
 @pytest.fixture
 def server(meilisearch_server: MeilisearchServer) -> Iterator[Server]:
-    server = Server(meilisearch_server)
+    yield from served(meilisearch_server)
+
+
+def served(running: MeilisearchServer) -> Iterator[Server]:
+    """Leaves none of its indexes."""
+    server = Server(running)
     yield server
     for name in server.names():
         server.do("DELETE", f"/indexes/{name}")
@@ -85,95 +92,6 @@ def with_id(one: Family, number: int, id: str) -> Family:
     documents = list(one.documents)
     documents[number] = msgspec.structs.replace(documents[number], id=id)
     return with_vectors(documents)
-
-
-# -- accepted is not done --------------------------------------------------------------------------------------------
-
-
-def test_one_poison_document_in_a_thousand_is_isolated(sink: MeilisearchSink) -> None:
-    families = [family(f"docs/{number}.md", [f"text {number}"]) for number in range(1000)]
-    families[617] = with_id(families[617], 0, "not an id!")
-    build = sink.create(marker(), DIMENSIONS)
-    build.replace(families)
-    refused = build.flush()
-    assert [one.id for one in refused] == ["not an id!"]
-    assert "Document identifier" in refused[0].reason
-    assert held(build) == wanted(families[:617] + families[618:])
-    assert build.flush() == []
-
-
-def test_the_old_version_of_a_refused_document_goes(sink: MeilisearchSink) -> None:
-    build = build_of(sink, [family("a", ALPHA), family("b", BETA)])
-    edited = with_id(family("a", ["alpha one", "edited"], version="2"), 1, "no id")
-    build.replace([edited])
-    assert [one.id for one in build.flush()] == ["no id"]
-    assert held(build) == sorted(row for row in wanted([edited, family("b", BETA)]) if row[0] != "no id")
-
-
-def test_what_was_deleted_since_is_not_written_again_by_the_search_for_the_poison(sink: MeilisearchSink) -> None:
-    gone, poison, stays = family("gone", ALPHA), with_id(family("bad", BETA), 0, "no id"), family("stays", BETA)
-    build = sink.create(marker(), DIMENSIONS)
-    build.replace([gone, poison, stays])
-    build.delete([gone.parent_id])
-    build.flush()
-    assert {row[1] for row in held(build)} == {poison.parent_id, stays.parent_id}
-
-
-@pytest.mark.parametrize("how", ["cancelled", "purged"])
-def test_lost_tasks_are_told_and_written_again(how: str, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The server says nothing any more of tasks that it had accepted."""
-    sink = server.sink()
-    build = build_of(sink, [family("a", ALPHA)])
-    real = build._connection.get  # type: ignore[attr-defined]
-    hidden: list[bool] = [True]
-
-    def get(path: str, **parameters: Any) -> Any:
-        answer = real(path, **parameters)
-        if path == "/tasks" and "uids" in parameters and hidden.pop():
-            tasks = [{**task, "status": "canceled"} for task in answer["results"]] if how == "cancelled" else []
-            return {**answer, "results": tasks}
-        return answer
-
-    monkeypatch.setattr(build._connection, "get", get)  # type: ignore[attr-defined]
-    hidden[:] = [False] * 1000 + [True]
-    edited = family("a", BETA, version="2")
-    build.replace([edited])
-    with pytest.raises(NotConfirmed, match="cancelled or purged"):
-        build.flush()
-    assert build.flush() == []
-    assert held(build) == wanted([edited])
-    sink.close()
-
-
-def test_an_engine_that_does_not_finish_is_given_up_and_asked_again_later(server: Server) -> None:
-    sink = server.sink(limits=Limits(patience=0.0))
-    build = server.sink().create(marker(), DIMENSIONS)
-    hasty = MeilisearchBuild(sink._indexes, build._name, True, Limits(patience=0.0))  # type: ignore[attr-defined]
-    families = [family(f"docs/{number}.md", ALPHA) for number in range(400)]
-    hasty.replace(families)
-    with pytest.raises(NotConfirmed, match="has not finished task"):
-        hasty.flush()
-    hasty._limits = Limits(patience=30)  # type: ignore[attr-defined]
-    assert hasty.flush() == []
-    assert held(hasty) == wanted(families)
-    sink.close()
-
-
-def test_five_hundred_families_are_two_batches_of_work(server: Server, sink: MeilisearchSink) -> None:
-    before = [family(f"docs/{number}.md", ALPHA) for number in range(600)]
-    build = build_of(sink, before)
-    batches = server.batches()
-    after = [family(f"docs/{number}.md", BETA, version="2") for number in range(500)]
-    build.replace(after)
-    assert build.flush() == []
-    assert server.batches() - batches == 2
-    assert held(build) == wanted(after + before[500:])
-
-
-def test_a_first_load_deletes_nothing(server: Server, sink: MeilisearchSink) -> None:
-    build_of(sink, [family("a", ALPHA)])
-    deletions = server.do("GET", "/tasks?types=documentDeletion&limit=1000")["results"]
-    assert [task for task in deletions if task["indexUid"].startswith(server.index)] == []
 
 
 # -- whose index it is -----------------------------------------------------------------------------------------------
@@ -278,47 +196,35 @@ def test_a_change_of_settings_keeps_the_marker(server: Server, sink: Meilisearch
     assert sink.builds() == [build_id]
 
 
+def test_the_settings_of_an_index_of_somebody_else_are_shown_and_not_changed(
+    server: Server, sink: MeilisearchSink
+) -> None:
+    server.do("POST", "/indexes", json={"uid": server.index, "primaryKey": "sku"})
+    assert sink.live_settings()["stopWords"] == []
+    with pytest.raises(Refused, match="not made by chunksink: choose another"):
+        sink.change_live_settings({"stopWords": ["the"]})
+    assert sink.live_settings()["stopWords"] == []
+
+
+def test_settings_without_synonyms_take_the_marker(server: Server) -> None:
+    sink = server.sink(settings={**SETTINGS, "synonyms": None})
+    build_id = marker_of_a_new_build(sink)
+    sink.flip(None, build_id)
+    sink.change_live_settings({"synonyms": None})
+    assert sink.builds() == [build_id]
+    sink.close()
+
+
+def test_other_dimensions_than_the_build_has_are_told(sink: MeilisearchSink) -> None:
+    signed = marker()
+    sink.create(signed, DIMENSIONS)
+    with pytest.raises(WrongShape, match=f"vectors of {DIMENSIONS} dimensions, not {DIMENSIONS + 1}"):
+        sink.create(signed, DIMENSIONS + 1)
+
+
 def test_without_a_live_index_settings_say_so(sink: MeilisearchSink) -> None:
     with pytest.raises(BuildMissing):
         sink.live_settings()
-
-
-# -- documents that would be found in part only ----------------------------------------------------------------------
-
-
-def test_a_text_of_too_many_positions_is_refused_and_told(sink: MeilisearchSink) -> None:
-    build = sink.create(marker(), DIMENSIONS)
-    fits, too_long = family("fits", ["word " * 65_000]), family("long", ["word. " * 9_000])
-    build.replace([fits, too_long, family("b", BETA)])
-    refused = build.flush()
-    assert [one.id for one in refused] == [too_long.documents[0].id]
-    assert "split it into smaller chunks" in refused[0].reason
-    assert held(build) == wanted([fits, family("b", BETA)])
-
-
-@pytest.mark.parametrize("separator", [" ", ". ", ", ", "; ", "! ", "? ", "\n", "\n\n", "-", "。"])
-def test_the_estimate_of_positions_is_never_too_low(separator: str, sink: MeilisearchSink) -> None:
-    """Of the longest text that passes, the last word is found."""
-    per_word = rows_.positions(f"word{separator}" * 100) / 100
-    count = int(rows_.MOST_POSITIONS / per_word) - 2
-    text = separator.join(["word"] * (count - 1) + ["lastword"])
-    assert rows_.positions(text) <= rows_.MOST_POSITIONS
-    one = family("a", [text])
-    build = build_of(sink, [one])
-    reader = sink.reader(str(build.marker().build_id))  # type: ignore[union-attr]
-    assert [hit.id for hit in reader.search('"lastword"')] == [one.documents[0].id]
-
-
-def test_a_document_beyond_the_payload_limit_is_refused(server: Server) -> None:
-    sink = server.sink(limits=Limits(document_bytes=100_000, payload_bytes=50_000, patience=20))
-    build = sink.create(marker(), DIMENSIONS)
-    huge, large = family("huge", ["x" * 200_000]), family("large", ["y" * 80_000])
-    build.replace([huge, large, family("b", BETA)])
-    refused = build.flush()
-    assert [one.id for one in refused] == [huge.documents[0].id]
-    assert "takes 100,000" in refused[0].reason
-    assert held(build) == wanted([large, family("b", BETA)])
-    sink.close()
 
 
 # -- searching -------------------------------------------------------------------------------------------------------
@@ -438,24 +344,32 @@ def test_later_versions_are_taken(server: Server) -> None:
         assert server.sink(url=url).builds() == []
 
 
-def test_a_server_that_stops_in_mid_run_and_comes_again(tmp_path: Any) -> None:
-    """What was accepted before the stop is done after the start, or written again; the same flush goes on."""
-    port = free_port()
-    families = [family(f"docs/{number}.md", ALPHA) for number in range(300)]
-    with run_meilisearch(data=tmp_path / "data", port=port) as first:
-        sink = MeilisearchSink(first.url, first.key, settings=SETTINGS, limits=Limits(patience=30))
-        build = sink.create(marker(), DIMENSIONS)
-        build.replace(families)
-    with pytest.raises(Transient):
-        build.flush()
-    with run_meilisearch(data=tmp_path / "data", port=port, key=first.key):
-        assert build.flush() == []
-        assert held(build) == wanted(families)
-        sink.close()
-
-
-@pytest.mark.parametrize("url", ["", "127.0.0.1:7700", "ftp://x", "http://user:secret@127.0.0.1:7700"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("", "127.0.0.1:7700", "ftp://x", "http://user:secret@127.0.0.1:7700", "http://["),
+        *("http://127.0.0.1:abc", "http://127.0.0.1:99999"),
+    ],
+)
 def test_an_address_that_is_none(url: str) -> None:
     with pytest.raises(ValueError, match="http://HOST:PORT") as caught:
         MeilisearchSink(url, None, settings={})
     assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("key", ["se\ncret", "se cret", "sécret", "se\x00cret", "se\x7fcret"])
+def test_a_key_that_no_header_holds_is_told_and_never_shown(key: str) -> None:
+    with pytest.raises(ValueError, match="key_variable") as caught:
+        MeilisearchSink("http://127.0.0.1:7700", key, settings={})
+    assert "cret" not in str(caught.value)
+
+
+def test_white_space_around_the_key_is_left_out(server: Server) -> None:
+    assert server.sink(key=f" {server.key}\r\n").builds() == []
+
+
+def test_what_quotes_our_headers_is_not_passed_on() -> None:
+    for error in (httpx.LocalProtocolError("Illegal 'secret'"), requests.exceptions.InvalidHeader("bad 'secret'")):
+        with pytest.raises(Refused) as caught, translated("here"):
+            raise error
+        assert "secret" not in "".join(traceback.format_exception(caught.value)).replace("'secret'\")", "")

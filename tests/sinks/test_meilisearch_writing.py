@@ -1,0 +1,380 @@
+"""What Meilisearch does with what it is sent: tasks that fail or vanish, payloads and documents that it refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+
+from sinks.conformance.samples import DIMENSIONS, family, held, marker, wanted
+from sinks.document import Family
+from sinks.errors import NotConfirmed, Transient
+from sinks.meilisearch import MeilisearchBuild, MeilisearchSink
+from sinks.meilisearch import rows as rows_
+from sinks.meilisearch.sink import Limits
+from sinks.sink import NO_PARENT
+from tests.conformance.test_meilisearch import SETTINGS
+from tests.engines.servers import MeilisearchServer, free_port, run_meilisearch
+from tests.sinks.test_meilisearch import ALPHA, BETA, Server, build_of, served, with_id
+
+
+@pytest.fixture
+def server(meilisearch_server: MeilisearchServer) -> Iterator[Server]:
+    yield from served(meilisearch_server)
+
+
+@pytest.fixture
+def sink(server: Server) -> Iterator[MeilisearchSink]:
+    sink = server.sink()
+    yield sink
+    sink.close()
+
+
+# -- accepted is not done --------------------------------------------------------------------------------------------
+
+
+def test_one_poison_document_in_a_thousand_is_isolated(sink: MeilisearchSink) -> None:
+    families = [family(f"docs/{number}.md", [f"text {number}"]) for number in range(1000)]
+    families[617] = with_id(families[617], 0, "not an id!")
+    build = sink.create(marker(), DIMENSIONS)
+    build.replace(families)
+    refused = build.flush()
+    assert [one.id for one in refused] == ["not an id!"]
+    assert "Document identifier" in refused[0].reason
+    assert held(build) == wanted(families[:617] + families[618:])
+    assert build.flush() == []
+
+
+def test_the_old_version_of_a_refused_document_goes(sink: MeilisearchSink) -> None:
+    build = build_of(sink, [family("a", ALPHA), family("b", BETA)])
+    edited = with_id(family("a", ["alpha one", "edited"], version="2"), 1, "no id")
+    build.replace([edited])
+    assert [one.id for one in build.flush()] == ["no id"]
+    assert held(build) == sorted(row for row in wanted([edited, family("b", BETA)]) if row[0] != "no id")
+
+
+def test_what_was_deleted_since_is_not_written_again_by_the_search_for_the_poison(sink: MeilisearchSink) -> None:
+    gone, poison, stays = family("gone", ALPHA), with_id(family("bad", BETA), 0, "no id"), family("stays", BETA)
+    build = sink.create(marker(), DIMENSIONS)
+    build.replace([gone, poison, stays])
+    build.delete([gone.parent_id])
+    build.flush()
+    assert {row[1] for row in held(build)} == {poison.parent_id, stays.parent_id}
+
+
+@pytest.mark.parametrize("how", ["cancelled", "purged"])
+def test_lost_tasks_are_told_and_written_again(how: str, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server says nothing any more of tasks that it had accepted."""
+    sink = server.sink()
+    build = build_of(sink, [family("a", ALPHA)])
+    real = build._connection.get  # type: ignore[attr-defined]
+    hidden: list[bool] = [True]
+
+    def get(path: str, **parameters: Any) -> Any:
+        answer = real(path, **parameters)
+        if path == "/tasks" and "uids" in parameters and hidden.pop():
+            tasks = [{**task, "status": "canceled"} for task in answer["results"]] if how == "cancelled" else []
+            return {**answer, "results": tasks}
+        return answer
+
+    monkeypatch.setattr(build._connection, "get", get)  # type: ignore[attr-defined]
+    hidden[:] = [False] * 1000 + [True]
+    edited = family("a", BETA, version="2")
+    build.replace([edited])
+    with pytest.raises(NotConfirmed, match="cancelled or purged"):
+        build.flush()
+    assert build.flush() == []
+    assert held(build) == wanted([edited])
+    sink.close()
+
+
+def test_an_engine_that_does_not_finish_is_given_up_and_asked_again_later(server: Server) -> None:
+    sink = server.sink(limits=Limits(patience=0.0))
+    build = server.sink().create(marker(), DIMENSIONS)
+    hasty = MeilisearchBuild(sink._indexes, build._name, True, Limits(patience=0.0))  # type: ignore[attr-defined]
+    families = [family(f"docs/{number}.md", ALPHA) for number in range(400)]
+    hasty.replace(families)
+    with pytest.raises(NotConfirmed, match="has not finished task"):
+        hasty.flush()
+    hasty._limits = Limits(patience=30)  # type: ignore[attr-defined]
+    assert hasty.flush() == []
+    assert held(hasty) == wanted(families)
+    sink.close()
+
+
+def test_five_hundred_families_are_two_batches_of_work(server: Server, sink: MeilisearchSink) -> None:
+    before = [family(f"docs/{number}.md", ALPHA) for number in range(600)]
+    build = build_of(sink, before)
+    batches = server.batches()
+    after = [family(f"docs/{number}.md", BETA, version="2") for number in range(500)]
+    build.replace(after)
+    assert build.flush() == []
+    assert server.batches() - batches == 2
+    assert held(build) == wanted(after + before[500:])
+
+
+def test_a_first_load_deletes_nothing(server: Server, sink: MeilisearchSink) -> None:
+    build_of(sink, [family("a", ALPHA)])
+    deletions = server.do("GET", "/tasks?types=documentDeletion&limit=1000")["results"]
+    assert [task for task in deletions if task["indexUid"].startswith(server.index)] == []
+
+
+# -- tasks that are lost ---------------------------------------------------------------------------------------------
+
+
+def purge(server: Server) -> None:
+    """The server forgets all that it was asked so far."""
+    while server.do("GET", "/tasks?statuses=enqueued,processing")["total"]:
+        pass
+    server.do("DELETE", "/tasks?statuses=succeeded")
+
+
+def flush_twice(build: MeilisearchBuild) -> None:
+    with pytest.raises(NotConfirmed, match="cancelled or purged"):
+        build.flush()
+    assert build.flush() == []
+
+
+def sharing(one: Family, other: Family, *numbers: int) -> Family:
+    """`one` with the ids of `other` at these places."""
+    for number in numbers:
+        one = with_id(one, number, other.documents[number].id)
+    return one
+
+
+def test_a_lost_version_is_not_written_over_the_later_one(server: Server, sink: MeilisearchSink) -> None:
+    build = build_of(sink, [family("other", ALPHA)])
+    first = family("a", ALPHA)
+    second = sharing(family("a", ["edited one", "edited two"], version="2"), first, 0, 1)
+    build.replace([first])
+    purge(server)
+    build.replace([second])
+    flush_twice(build)
+    assert held(build, content=True) == wanted([second, family("other", ALPHA)])
+
+
+def test_a_lost_family_that_was_deleted_since_stays_away(server: Server, sink: MeilisearchSink) -> None:
+    build = build_of(sink, [family("b", BETA)])
+    build.replace([family("a", ALPHA)])
+    purge(server)
+    build.delete([family("a", ALPHA).parent_id])
+    flush_twice(build)
+    assert held(build) == wanted([family("b", BETA)])
+
+
+@pytest.mark.parametrize("lost", [1, 2, 3])
+def test_of_three_payloads_with_shared_ids_the_last_is_on_top(lost: int, server: Server, sink: MeilisearchSink) -> None:
+    build = build_of(sink, [family("other", ALPHA)])
+    one = family("a", ALPHA)
+    two = sharing(family("b", ["b one", "b two", "b three"]), one, 1)
+    three = sharing(family("c", ["c one", "c two", "c three"]), one, 0, 1)
+    for number, each in enumerate((one, two, three), start=1):
+        build.replace([each])
+        if number == lost:
+            purge(server)
+    flush_twice(build)
+    rest = {one.documents[2].id, two.documents[0].id, two.documents[2].id}
+    owners = {row[0]: row[1] for row in held(build)}
+    assert {owners[document.id] for document in three.documents} == {three.parent_id}
+    assert owners.keys() == rest | {row[0] for row in wanted([three, family("other", ALPHA)])}
+
+
+def test_a_lost_deletion_does_not_take_what_came_since(server: Server, sink: MeilisearchSink) -> None:
+    one, two = family("a", ALPHA), family("b", BETA)
+    build = build_of(sink, [one, two])
+    build.delete([one.parent_id, two.parent_id])
+    purge(server)
+    build.replace([one])
+    flush_twice(build)
+    assert held(build) == wanted([one])
+
+
+def test_a_cancelled_payload_is_written_again(server: Server, sink: MeilisearchSink) -> None:
+    build = build_of(sink, [family("b", BETA)])
+    busy = [{"id": str(number), "_vectors": {"default": None}} for number in range(30_000)]
+    server.do("POST", "/indexes", json={"uid": f"{server.index}-busy", "primaryKey": "id"})
+    server.http.post(f"/indexes/{server.index}-busy/documents", json=busy)
+    build.replace([family("a", ALPHA)])
+    number = build._asked.payloads[0].task  # type: ignore[attr-defined]
+    server.http.post(f"/tasks/cancel?uids={number}")
+    flush_twice(build)
+    assert held(build) == wanted([family("a", ALPHA), family("b", BETA)])
+
+
+# -- poison in small payloads ----------------------------------------------------------------------------------------
+
+SMALL = [Limits(documents=1, bytes_in_flight=1, patience=20), Limits(documents=2, bytes_in_flight=1, patience=20)]
+
+
+@pytest.mark.parametrize("limits", SMALL, ids=["one", "two"])
+def test_the_poison_of_an_edit_is_told_and_its_siblings_are_in(limits: Limits, server: Server) -> None:
+    sink = server.sink(limits=limits)
+    build = sink.create(marker(), DIMENSIONS)
+    build.replace([family("a", ALPHA), family("b", BETA)])
+    edited = with_id(family("a", ["alpha one", "edited", "alpha three"], version="2"), 0, "no id")
+    build.replace([edited, family("b", ["new one", "new two", "new three"], version="2")])
+    assert [one.id for one in build.flush()] == ["no id"]
+    both = wanted([edited, family("b", ["new one", "new two", "new three"], version="2")])
+    assert held(build) == sorted(row for row in both if row[0] != "no id")
+    sink.close()
+
+
+def test_the_search_for_poison_leaves_an_id_to_the_later_family(sink: MeilisearchSink) -> None:
+    poison = with_id(family("bad", ALPHA), 0, "no id")
+    later = with_id(family("later", BETA), 0, poison.documents[1].id)
+    build = build_of(sink, [family("other", ALPHA)])
+    build.replace([poison])
+    build.replace([later])
+    assert [one.id for one in build.flush()] == ["no id"]
+    owners = {row[0]: row[1] for row in held(build)}
+    assert owners[poison.documents[1].id] == later.parent_id
+    assert poison.documents[2].id in owners
+
+
+# -- strangers -------------------------------------------------------------------------------------------------------
+
+
+def test_whatever_a_stranger_has_for_a_parent_it_can_be_deleted(server: Server, sink: MeilisearchSink) -> None:
+    build = build_of(sink, [family("a", ALPHA)])
+    parents: list[Any] = [5, ["q"], {"a": 1}, True, None, "", [], {}]
+    strangers = [
+        {"id": f"s{number}", "parent_id": parent, "_vectors": {"default": None}}
+        for number, parent in enumerate(parents)
+    ]
+    strangers.append({"id": "7", "_vectors": {"default": None}})
+    task = server.do("POST", f"/indexes/{build._name}/documents", json=strangers)  # type: ignore[attr-defined]
+    assert task["status"] == "succeeded"
+    assert [row[1] for row in held(build)].count(NO_PARENT) == len(strangers)
+    build.delete([NO_PARENT])
+    assert build.flush() == []
+    assert held(build) == wanted([family("a", ALPHA)])
+
+
+# -- documents that cannot be sent -----------------------------------------------------------------------------------
+
+
+def test_half_a_surrogate_pair_is_refused_alone(sink: MeilisearchSink) -> None:
+    good, bad = family("a", ALPHA), family("b", BETA)
+    broken = msgspec.structs.replace(bad.documents[0], text="half \ud800")
+    build = sink.create(marker(), DIMENSIONS)
+    build.replace([good, Family([broken, bad.documents[1]], bad.vectors)])
+    refused = build.flush()
+    assert [(one.id, one.reason.split(":")[0]) for one in refused] == [(broken.id, "it cannot be written as JSON")]
+    assert held(build) == sorted(row for row in wanted([good, bad]) if row[0] != broken.id)
+
+
+def test_vectors_in_any_order_of_memory(sink: MeilisearchSink) -> None:
+    one = family("a", ALPHA)
+    assert one.vectors is not None
+    build = build_of(sink, [Family(one.documents, np.asfortranarray(one.vectors))])
+    found = {stored.id: stored.vector for stored in build.scan(vectors=True)}
+    for document, vector in zip(one.documents, one.vectors, strict=True):
+        assert np.array_equal(found[document.id], vector)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("size", [3_100_000, 4_000_000, 40_000_000])
+def test_a_server_that_takes_less_refuses_only_what_is_too_large(size: int) -> None:
+    with run_meilisearch(arguments=["--http-payload-size-limit", "3MB"]) as server:
+        sink = MeilisearchSink(server.url, server.key, settings=SETTINGS, limits=Limits(patience=30), timeout=5)
+        build = sink.create(marker(), DIMENSIONS)
+        small = [family(f"docs/{number}.md", ["x" * 1000]) for number in range(400)]
+        many = [family(f"more/{number}.md", ["y" * 10_000]) for number in range(900)]
+        huge = family("huge", ["z" * size])
+        build.replace([*small[:200], huge, *small[200:], *many])
+        refused = build.flush()
+        assert [one.id for one in refused] == [huge.documents[0].id]
+        assert "maximum accepted payload size is 3 MB" in refused[0].reason
+        assert held(build) == wanted([*small, *many])
+        sink.close()
+
+
+def test_five_thousand_documents_of_1024_dimensions_are_one_payload(server: Server) -> None:
+    sink = server.sink(limits=Limits(patience=120))
+    build = sink.create(marker(), 1024)
+    rng = np.random.default_rng(1)
+    families = [
+        Family(family(f"docs/{number}.md", [f"text {n}" for n in range(10)]).documents, random_rows(rng, 10))
+        for number in range(500)
+    ]
+    build.replace(families)
+    assert len(build._asked.payloads) == 1  # type: ignore[attr-defined]
+    build.close()
+    sink.close()
+
+
+def random_rows(rng: np.random.Generator, count: int) -> Any:
+    return (rng.standard_normal((count, 1024)) / 32).astype(np.float32)
+
+
+def test_a_server_that_stops_in_mid_run_and_comes_again(tmp_path: Any) -> None:
+    """What was accepted before the stop is done after the start, or written again; the same flush goes on."""
+    port = free_port()
+    families = [family(f"docs/{number}.md", ALPHA) for number in range(300)]
+    with run_meilisearch(data=tmp_path / "data", port=port) as first:
+        sink = MeilisearchSink(first.url, first.key, settings=SETTINGS, limits=Limits(patience=30))
+        build = sink.create(marker(), DIMENSIONS)
+        build.replace(families)
+    with pytest.raises(Transient):
+        build.flush()
+    with run_meilisearch(data=tmp_path / "data", port=port, key=first.key):
+        assert build.flush() == []
+        assert held(build) == wanted(families)
+        sink.close()
+
+
+# -- documents that would be found in part only ----------------------------------------------------------------------
+
+
+def test_a_text_of_too_many_positions_is_refused_and_told(sink: MeilisearchSink) -> None:
+    build = sink.create(marker(), DIMENSIONS)
+    fits, too_long = family("fits", ["word " * 65_000]), family("long", ["word. " * 9_000])
+    build.replace([fits, too_long, family("b", BETA)])
+    refused = build.flush()
+    assert [one.id for one in refused] == [too_long.documents[0].id]
+    assert "split it into smaller chunks" in refused[0].reason
+    assert held(build) == wanted([fits, family("b", BETA)])
+
+
+UNITS = [
+    *("word ", "word. ", "word, ", "word; ", "word! ", "word? ", "word\n", "word-", "word。"),
+    *("ab_cd ", "a.b ", "x-y ", "camelCase ", "a$b ", "\U0001f600", "\U0001f468\u200d\U0001f469\u200d\U0001f467 "),
+    *("东京都", "東京都庁の展望台は無料です。", "한국어를 배웁니다. ", "ภาษาไทยไม่มีช่องว่าง", "ភាសាខ្មែរ", "الكتاب، "),
+]
+
+
+def test_the_estimate_of_positions_is_never_too_low(server: Server) -> None:
+    """Of the longest text that passes, the last word is found."""
+    quicker = {**SETTINGS, "proximityPrecision": "byAttribute"}
+    sink = server.sink(limits=Limits(patience=300), settings=quicker)
+    families = [family(f"docs/{number}.md", [longest(unit)]) for number, unit in enumerate(UNITS)]
+    build = build_of(sink, families)
+    reader = sink.reader(str(build.marker().build_id))  # type: ignore[union-attr]
+    found = {hit.id for hit in reader.search('"lastword"', 100)}
+    assert [unit for unit, one in zip(UNITS, families, strict=True) if one.documents[0].id not in found] == []
+    sink.close()
+
+
+def longest(unit: str) -> str:
+    def text(count: int) -> str:
+        return unit * count + " lastword"
+
+    per_unit = (rows_.positions(unit * 200) - rows_.positions(unit * 100)) / 100
+    count = int(rows_.MOST_POSITIONS / per_unit) + 1
+    while rows_.positions(text(count)) > rows_.MOST_POSITIONS:
+        count -= 1
+    return text(count)
+
+
+def test_a_document_beyond_the_payload_limit_is_refused(server: Server) -> None:
+    sink = server.sink(limits=Limits(document_bytes=100_000, payload_bytes=50_000, patience=20))
+    build = sink.create(marker(), DIMENSIONS)
+    huge, large = family("huge", ["x" * 200_000]), family("large", ["y" * 80_000])
+    build.replace([huge, large, family("b", BETA)])
+    refused = build.flush()
+    assert [one.id for one in refused] == [huge.documents[0].id]
+    assert "takes 100,000" in refused[0].reason
+    assert held(build) == wanted([large, family("b", BETA)])
+    sink.close()
