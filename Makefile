@@ -54,10 +54,11 @@ lock: $(VENV)/.python ## pin the newest versions of the whole tree in constraint
 engines: $(VENV)/.test ## get the real engines that the tests use
 	@$(BIN)/python tools/engines.py
 
-bench: $(VENV)/.test ## measure validation and embeddings (some ten minutes)
+bench: $(VENV)/.test ## measure validation, embeddings and sinks (some twenty minutes)
 	$(BIN)/python -m bench.validate_speed
 	$(BIN)/python bench/embeddings_speed.py --patience 20
 	$(BIN)/python -m bench.embeddings_memory
+	$(BIN)/python -m bench.sinks_speed
 
 clean: ## remove what builds, tests and the demo leave
 	rm -rf demo build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
