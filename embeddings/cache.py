@@ -17,7 +17,6 @@ import sqlite3
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
@@ -91,14 +90,6 @@ class VectorCache(CacheFile):
             cache.salvage(str(told))
             cache._live()
         return cache
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     # -- vectors ---------------------------------------------------------------------------------------------
 

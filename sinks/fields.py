@@ -41,21 +41,12 @@ class FieldRule:
 
     def value(self, record: Record, above: Values) -> Any:
         for keys in self._keys:
-            found = _at(record, keys)
+            found = values.at(record, keys)
             if found is not None:
                 value = self.read(found)
                 if value is not None:
                     return value
         return self.derive(record, above) if self.derive is not None else None
-
-
-def _at(record: Record, keys: tuple[str, ...]) -> Any:
-    found: Any = record
-    for key in keys:
-        if not isinstance(found, dict):
-            return None
-        found = found.get(key)
-    return found
 
 
 def sink_id(chunk_id: str) -> str:
@@ -90,7 +81,7 @@ def _own_extension(_: Record, above: Values) -> str | None:
 
 def _window_end(record: Record, _: Values) -> int | None:
     for path in _paths("occurred_at_end_ms", "metadata", "span"):
-        moment = values.milliseconds(_at(record, tuple(path.split("."))))
+        moment = values.milliseconds(values.at(record, tuple(path.split("."))))
         if moment is not None:
             return moment
     return None

@@ -17,6 +17,7 @@ import shutil
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ from chunkbus.canonical import canonical_json, text_hash
 from chunkbus.errors import NotCanonical
 from sinks import places
 from sinks.document import Document, Family, document_hash
-from sinks.errors import BuildBroken, BuildMissing, Refused, Transient
+from sinks.errors import BuildBroken, Refused, Transient
 from sinks.registry import read_options
 from sinks.sink import NO_PARENT, Marker, RefusedDocument, Stored
 
@@ -67,13 +68,7 @@ class JsonlSink:
         if folder == self._link:
             raise ValueError(f"a build cannot be called {LINK!r}: that is the link to the live one")
         with _translated(self._root):
-            if not folder.is_dir():
-                # Made aside and renamed when it is whole and signed: no half build has a name. `drop` removes halves.
-                aside = self._root / f".{marker.build_id}.{uuid.uuid4().hex}"
-                (aside / FAMILIES).mkdir(parents=True)
-                JsonlBuild(aside).sign(marker)
-                aside.rename(folder)
-            _sync(self._root)
+            places.make(self._root, marker.build_id, partial(_lay_out, marker))
         build = self.open(marker.build_id)
         if build.marker() is None:
             build.sign(marker)
@@ -81,13 +76,11 @@ class JsonlSink:
 
     def open(self, build_id: str) -> "JsonlBuild":
         with _translated(self._root):
-            if (folder := places.existing(self._root, build_id)).is_symlink():
-                raise BuildMissing(f"{folder} is a link, not a build: name the build that it leads to")
-            return JsonlBuild(folder)
+            return JsonlBuild(places.existing(self._root, build_id))
 
     def builds(self) -> list[str]:
         with _translated(self._root):
-            return [name for name in places.listing(self._root) if not (self._root / name).is_symlink()]
+            return places.listing(self._root)
 
     def flip(self, old: str | None, new: str) -> None:
         self.open(new)
@@ -99,7 +92,7 @@ class JsonlSink:
                 aside.unlink(missing_ok=True)  # of a kill in between
                 aside.symlink_to(new)  # relative: the folder may be moved
                 aside.replace(self._link)
-            _sync(self._root)
+            places.sync(self._root)
 
     def drop(self, build_id: str) -> None:
         folder = places.folder(self._root, build_id)
@@ -108,7 +101,7 @@ class JsonlSink:
                 if self._live() == build_id:
                     self._link.unlink()
                 places.remove(self._root, build_id)
-                _sync(self._root)
+                places.sync(self._root)
 
     def close(self) -> None:
         pass
@@ -137,7 +130,7 @@ class JsonlBuild:
     def sign(self, marker: Marker) -> None:
         with _translated(self._folder):
             self._write([canonical_json(msgspec.to_builtins(marker))]).replace(self._folder / MARKER)
-            _sync(self._folder)
+            places.sync(self._folder)
 
     def count(self) -> int:
         with _translated(self._folder):
@@ -159,7 +152,7 @@ class JsonlBuild:
                 self._settle(parent_id, path)
                 del self._waiting[parent_id]  # not before: the next flush goes on with what failed
             for folder in self._unsynced:
-                _sync(folder)
+                places.sync(folder)
         refused = [one for some in self._refused.values() for one in some]
         self._refused, self._unsynced = {}, set()
         return refused
@@ -233,6 +226,11 @@ class JsonlBuild:
                     yield place, family[2] if family else NO_PARENT
 
 
+def _lay_out(marker: Marker, folder: Path) -> None:
+    (folder / FAMILIES).mkdir()
+    JsonlBuild(folder).sign(marker)
+
+
 def _lines(family: Family) -> tuple[list[bytes], list[RefusedDocument]]:
     documents = {document.id: document for document in family.documents}.values()
     if not _DIGEST.fullmatch(family.parent_id):  # it could be a path
@@ -262,15 +260,6 @@ def _stored(place: str, parent_id: str, line: bytes, content: bool) -> Stored:
         return Stored(id, parent_id, family, document_hash(document.fields()), text_hash(document.text), document)
     except (ValueError, NotCanonical):  # no sink has written this
         return Stored(id, parent_id, family, "", "")
-
-
-def _sync(folder: Path) -> None:
-    """Make what was renamed and removed there survive a loss of power."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 @contextmanager

@@ -1,8 +1,13 @@
-"""Where embedded sinks keep their builds: one folder a build, `<root>/<build_id>/`, removed as a whole."""
+"""Where embedded sinks keep their builds: one folder a build, `<root>/<build_id>/`, made and removed as a whole.
 
+A link is no build, wherever it leads: neither listed, nor opened, nor removed.
+"""
+
+import os
 import re
 import shutil
 import uuid
+from collections.abc import Callable
 from pathlib import Path
 
 from sinks.errors import BuildMissing
@@ -24,8 +29,25 @@ def folder(root: Path, build_id: str) -> Path:
     return root / check_build_id(build_id)
 
 
+def make(root: Path, build_id: str, fill: Callable[[Path], object]) -> None:
+    """Make a build that is not there: filled aside and renamed when it is whole, so that no half build has a name."""
+    path = folder(root, build_id)
+    if not path.is_dir():
+        aside = _hidden(root, build_id)
+        aside.mkdir(parents=True)
+        try:
+            fill(aside)
+            aside.rename(path)
+        except BaseException:
+            shutil.rmtree(aside, ignore_errors=True)  # what a kill leaves goes with `remove`
+            raise
+    sync(root)  # also of one that is there: the call that made it may have failed just here
+
+
 def existing(root: Path, build_id: str) -> Path:
     path = folder(root, build_id)
+    if path.is_symlink():
+        raise BuildMissing(f"{path} is a link, not a build: name the build that it leads to")
     if not path.is_dir():
         raise BuildMissing(f"there is no build at {path}: run a rebuild")
     return path
@@ -34,13 +56,30 @@ def existing(root: Path, build_id: str) -> Path:
 def listing(root: Path) -> list[str]:
     if not root.is_dir():
         return []
-    return sorted(path.name for path in root.iterdir() if path.is_dir() and not path.name.startswith(_HIDDEN))
+    return sorted(path.name for path in root.iterdir() if _is_folder(path) and not path.name.startswith(_HIDDEN))
 
 
 def remove(root: Path, build_id: str) -> None:
     """Hide it under another name first, so that a kill in between leaves no half build under its own."""
     path = folder(root, build_id)
-    if path.is_dir():
-        path.rename(root / f"{_HIDDEN}{build_id}.{uuid.uuid4().hex}")
+    if _is_folder(path):
+        path.rename(_hidden(root, build_id))
     for rest in root.glob(f"{_HIDDEN}{build_id}.*"):
-        shutil.rmtree(rest, ignore_errors=True)
+        shutil.rmtree(rest, ignore_errors=True)  # refuses links, and follows none
+
+
+def sync(folder: Path) -> None:
+    """Make what was renamed and removed there survive a loss of power."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _hidden(root: Path, build_id: str) -> Path:
+    return root / f"{_HIDDEN}{build_id}.{uuid.uuid4().hex}"
+
+
+def _is_folder(path: Path) -> bool:
+    return path.is_dir() and not path.is_symlink()

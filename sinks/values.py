@@ -17,6 +17,16 @@ _LABEL_ENDS = re.compile("[,;\n]")
 _YEAR = re.compile(r"\s*(\d{4})(?!\d)")
 
 
+def at(record: Any, keys: tuple[str, ...]) -> Any:
+    """What stands there, however deep."""
+    found = record
+    for key in keys:
+        if not isinstance(found, dict):
+            return None
+        found = found.get(key)
+    return found
+
+
 def verbatim(value: Any) -> str | None:
     """A string as it is; lone surrogates, which UTF-8 cannot carry, become U+FFFD."""
     if not isinstance(value, str):

@@ -1,11 +1,9 @@
 """The embedded keyword sink: SQLite FTS5, one file a build, no server. Readers go on while it is written (WAL)."""
 
-import os
-import shutil
 import sqlite3
-import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -46,22 +44,7 @@ class FtsSink:
         self._root = root
 
     def create(self, marker: Marker, dimensions: int | None = None) -> "FtsBuild":
-        folder = places.folder(self._root, marker.build_id)
-        if not folder.is_dir():
-            self._root.mkdir(parents=True, exist_ok=True)
-            # Made aside and renamed when it is whole and signed: no half build has a name.
-            aside = self._root / f".{marker.build_id}.{uuid.uuid4().hex}"
-            aside.mkdir()
-            try:
-                with schema.translated(aside):
-                    schema.lay_out(aside / FILE)
-                with FtsBuild(aside / FILE) as build:
-                    build.sign(marker)
-                aside.rename(folder)
-            except BaseException:
-                shutil.rmtree(aside, ignore_errors=True)
-                raise
-            _sync_folder(self._root)
+        places.make(self._root, marker.build_id, partial(_lay_out, marker))
         build = self.open(marker.build_id)
         if build.marker() is None:
             build.sign(marker)
@@ -202,6 +185,13 @@ class FtsBuild:
                 raise
 
 
+def _lay_out(marker: Marker, folder: Path) -> None:
+    with schema.translated(folder):
+        schema.lay_out(folder / FILE)
+    with FtsBuild(folder / FILE) as build:
+        build.sign(marker)
+
+
 def _row(document: Document) -> list[Any]:
     fields = document.fields()
     for name in LISTS:
@@ -225,12 +215,3 @@ def _stored(row: sqlite3.Row, content: bool) -> Stored:
 def _slices(items: Sequence[Any], size: int) -> Iterator[list[Any]]:
     for start in range(0, len(items), size):
         yield list(items[start : start + size])
-
-
-def _sync_folder(path: Path) -> None:
-    """Make a rename in this folder survive a loss of power."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -229,27 +229,15 @@ def rows_within(seconds: float, path: Path, least: int) -> int:
     return rows  # type: ignore[no-any-return]
 
 
-def test_commits_come_while_the_encoder_keeps_us_waiting(cache: VectorCache) -> None:
-    encoder = Stalling()
-    run = threading.Thread(target=embed, args=(numbered(1000), encoder, cache))
-    run.start()
-    try:
-        assert rows_within(5.0, cache.path, 700) == 700
-    finally:
-        encoder.go_on.set()
-        run.join()
-    assert cache.read("SELECT count(*) FROM vector") == [(1000,)]
-    assert not [thread for thread in threading.enumerate() if thread.name == "chunksink-commit"]
-
-
-def test_a_commit_that_cannot_wait_for_others_is_tried_again(
-    cache: VectorCache, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("failures", [0, 2], ids=["at once", "tried again when others are in the way"])
+def test_commits_come_while_the_encoder_keeps_us_waiting(
+    cache: VectorCache, monkeypatch: pytest.MonkeyPatch, failures: int
 ) -> None:
-    put, failures = cache.put, [CacheBusy("somebody writes")] * 2
+    put, busy = cache.put, [CacheBusy("somebody writes")] * failures
 
     def busy_at_first(*arguments: Any, **named: Any) -> None:
-        if failures:
-            raise failures.pop()
+        if busy:
+            raise busy.pop()
         put(*arguments, **named)
 
     monkeypatch.setattr(cache, "put", busy_at_first)
@@ -261,6 +249,9 @@ def test_a_commit_that_cannot_wait_for_others_is_tried_again(
     finally:
         encoder.go_on.set()
         run.join()
+    assert busy == []
+    assert cache.read("SELECT count(*) FROM vector") == [(1000,)]
+    assert not [thread for thread in threading.enumerate() if thread.name == "chunksink-commit"]
 
 
 def test_a_commit_that_fails_while_we_wait_is_the_readers_error(

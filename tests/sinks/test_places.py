@@ -1,18 +1,22 @@
-"""Folders of builds: names that stay inside, removal that leaves no half."""
+"""Folders of builds: names and links that lead nowhere else, builds that are made and removed as a whole."""
 
+import os
 from pathlib import Path
 
 import pytest
 
 from sinks import places
 from sinks.errors import BuildMissing
+from sinks.fts import FtsSink
+from sinks.jsonl import JsonlSink
+from sinks.sink import Marker, Sink
 
 
 @pytest.mark.parametrize(
     "name", ["", ".", "..", "../x", "a/b", "/etc", "a\0b", ".hidden", "x" * 65, "é", "a\n", "-x", "C:"]
 )
 def test_a_build_id_is_never_a_path(tmp_path: Path, name: str) -> None:
-    for call in (places.folder, places.existing, places.remove):
+    for call in (places.folder, places.existing, places.remove, lambda root, name: places.make(root, name, print)):
         with pytest.raises(ValueError, match="cannot name a build"):
             call(tmp_path, name)
 
@@ -36,3 +40,94 @@ def test_what_a_kill_left_of_a_removal_goes_with_the_next(tmp_path: Path) -> Non
     (tmp_path / ".b1.0123").mkdir()
     places.remove(tmp_path, "b1")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("leads", ["outside", "to a build", "nowhere"])
+def test_a_link_is_no_build_and_nothing_behind_it_goes(tmp_path: Path, leads: str) -> None:
+    root, outside = tmp_path / "builds", tmp_path / "precious"
+    for path in (root / "b1", outside):
+        path.mkdir(parents=True)
+        (path / "file").write_text("x")
+    (root / "b1" / "out").symlink_to(outside)
+    target = {"outside": outside, "to a build": root / "b1", "nowhere": tmp_path / "gone"}[leads]
+    for name in ("b2", ".b2.0123"):  # also where a removal looks for what a kill left
+        (root / name).symlink_to(target)
+    assert places.listing(root) == ["b1"]
+    with pytest.raises(BuildMissing, match="a link"):
+        places.existing(root, "b2")
+    places.remove(root, "b2")
+    assert (root / "b2").readlink() == target
+    assert (root / "b1" / "file").exists()
+    places.remove(root, "b1")
+    assert places.listing(root) == []
+    assert (outside / "file").exists()
+
+
+def test_the_folder_of_all_builds_may_be_a_link(tmp_path: Path) -> None:
+    (tmp_path / "disk" / "b1").mkdir(parents=True)
+    root = tmp_path / "builds"
+    root.symlink_to(tmp_path / "disk")
+    assert (places.listing(root), places.existing(root, "b1")) == (["b1"], root / "b1")
+    places.remove(root, "b1")
+    assert list((tmp_path / "disk").iterdir()) == []
+
+
+@pytest.mark.parametrize("kind", [FtsSink, JsonlSink])
+def test_a_sink_drops_nothing_through_a_link(tmp_path: Path, kind: type[FtsSink | JsonlSink]) -> None:
+    sink, elsewhere = kind(tmp_path / "ours"), kind(tmp_path / "theirs")
+    elsewhere.create(Marker("home", "b1", 1)).close()
+    (tmp_path / "ours").mkdir()
+    (tmp_path / "ours" / "b1").symlink_to(tmp_path / "theirs" / "b1")
+    ours: Sink = sink
+    assert ours.builds() == []
+    ours.drop("b1")
+    with pytest.raises(BuildMissing):
+        ours.open("b1")
+    assert elsewhere.open("b1").marker() == Marker("home", "b1", 1)
+
+
+def test_a_build_has_a_name_when_it_is_whole(tmp_path: Path) -> None:
+    root = tmp_path / "new" / "builds"
+    seen: list[Path] = []
+
+    def fill(folder: Path) -> None:
+        seen.append(folder)
+        (folder / "file").write_text("whole")
+        assert places.listing(root) == []
+        assert folder.parent == root
+
+    places.make(root, "b1", fill)
+    assert places.listing(root) == ["b1"]
+    assert (root / "b1" / "file").read_text() == "whole"
+    places.make(root, "b1", fill)
+    assert len(seen) == 1, "one that is there is left as it is"
+
+
+def test_a_build_that_could_not_be_made_leaves_nothing(tmp_path: Path) -> None:
+    def fail(folder: Path) -> None:
+        (folder / "half").write_text("x")
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        places.make(tmp_path, "b1", fail)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_name_is_on_the_disk_when_it_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A call that failed to make it so does on its next try, although the build is there by then."""
+    fsync = os.fsync
+    synced: list[str] = []
+
+    def noted(handle: int) -> None:
+        if not synced:
+            synced.append("failed")
+            raise OSError("not now")
+        fsync(handle)
+        assert os.fstat(handle).st_ino == tmp_path.stat().st_ino
+        synced.append(" ".join(places.listing(tmp_path)))
+
+    monkeypatch.setattr(os, "fsync", noted)
+    with pytest.raises(OSError, match="not now"):
+        places.make(tmp_path, "b1", lambda _: None)
+    places.make(tmp_path, "b1", lambda _: None)
+    assert synced == ["failed", "b1"]

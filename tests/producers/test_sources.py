@@ -1,0 +1,102 @@
+"""Sources: how they are found, named and read."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from producers.errors import IngestRefused, SourceFailed
+from producers.sources import find_sources, read_source
+from tests.producers.bench import Bench
+
+
+def test_two_sources_of_one_name_are_refused_before_anything_is_written(bench: Bench) -> None:
+    first, second = bench.write("x/notes/readme.md", "# X"), bench.write("y/notes/readme.md", "# Y")
+    with pytest.raises(IngestRefused, match=r"would both be called 'notes/readme\.md'"):
+        bench.ingest(paths=[first.parent, second.parent], base=None)
+    assert not bench.root.path.exists()
+    report = bench.ingest(paths=[first.parent, second.parent], base=bench.docs)
+    assert report.processed == 2
+    assert bench.texts("y/notes/readme.md") == ["# Y"]
+
+
+def test_a_source_has_the_same_name_from_wherever_its_folder_is_reached(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = bench.write("notes/sub/a.md", "# A")
+    folder = bench.docs / "notes"
+    seen = []
+    for place, named in (
+        (bench.docs, Path("notes")),
+        (folder, Path()),
+        (folder / "sub", Path("..")),
+        (bench.docs, folder),
+    ):
+        monkeypatch.chdir(place)
+        seen += [file.uri for file in find_sources([named], suffixes=(".md",)).files]
+    assert seen == ["notes/sub/a.md"] * 4
+    assert [file.uri for file in find_sources([path], suffixes=(".md",)).files] == ["a.md"]
+
+
+def test_a_file_named_twice_is_read_once(bench: Bench) -> None:
+    path = bench.write("a.md", "# A")
+    assert bench.ingest(paths=[bench.docs, path, bench.docs]).sources == 1
+
+
+def test_a_file_that_is_named_is_read_whatever_its_suffix(bench: Bench) -> None:
+    assert bench.ingest(paths=[bench.write("README", "# R")]).processed == 1
+
+
+@pytest.mark.parametrize(("name", "reason"), [("gone.md", "does not exist"), ("../outside.md", "does not lie below")])
+def test_what_cannot_be_found_or_named_is_refused(bench: Bench, name: str, reason: str) -> None:
+    bench.write("../outside.md", "# Outside")
+    with pytest.raises(IngestRefused, match=reason):
+        bench.ingest(paths=[bench.docs / name], base=bench.docs)
+
+
+def test_links_between_folders_do_not_go_round(bench: Bench) -> None:
+    bench.write("sub/a.md", "# A")
+    (bench.docs / "sub" / "loop").symlink_to(bench.docs, target_is_directory=True)
+    (bench.docs / "alias.md").symlink_to(bench.docs / "sub" / "a.md")
+    assert [file.uri for file in find_sources([bench.docs], suffixes=(".md",)).files] == [
+        "docs/alias.md",
+        "docs/sub/a.md",
+    ]
+
+
+def test_what_cannot_be_read_is_recorded_and_the_rest_goes_on(bench: Bench) -> None:
+    bench.write("a.md", "# A")
+    os.mkfifo(bench.docs / "pipe.md")
+    (bench.docs / "dangling.md").symlink_to(bench.docs / "gone")
+    (bench.docs / os.fsdecode(b"caf\xe9.md")).write_text("# C")
+    report = bench.ingest()
+    bench.assert_valid()
+    assert bench.texts("a.md") == ["# A"]
+    assert {(failure.source_uri, failure.code) for failure in report.failures} == {
+        ("pipe.md", "SOURCE_UNREADABLE"),
+        ("dangling.md", "SOURCE_UNREADABLE"),
+        ("caf\\xe9.md", "SOURCE_NAME_INVALID"),
+    }
+    assert bench.manifest().errors == {"SOURCE_NAME_INVALID": 1, "SOURCE_UNREADABLE": 2}
+    assert {attempt["status"] for attempt in bench.attempts(source="caf")} == {"failed"}
+
+
+def test_a_source_that_is_written_to_meanwhile_is_left_for_the_next_run(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = bench.write("a.md", "# A, half")
+    real = os.fstat
+    calls = []
+
+    def grow(descriptor: int) -> os.stat_result:
+        calls.append(descriptor)
+        if len(calls) == 1:
+            before = real(descriptor)
+            path.write_text("# A, half written")
+            return before
+        return real(descriptor)
+
+    monkeypatch.setattr("producers.sources.os.fstat", grow)
+    with pytest.raises(SourceFailed, match="was written to while it was read") as caught:
+        read_source(path)
+    assert caught.value.code == "SOURCE_CHANGED"

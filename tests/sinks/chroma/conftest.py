@@ -1,0 +1,53 @@
+"""The embedded Chroma sink, an empty build in it, and a copy of a large one."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sinks.chroma import ChromaBuild, ChromaSink
+from sinks.conformance.samples import DIMENSIONS, marker
+from sinks.sink import Marker
+from tests.sinks.chroma.support import folder
+from tests.sinks.support import FAMILIES
+
+
+@pytest.fixture
+def sink(tmp_path: Path) -> ChromaSink:
+    return ChromaSink.embedded(tmp_path / "chroma")
+
+
+@pytest.fixture
+def signed() -> Marker:
+    return marker()
+
+
+@pytest.fixture
+def build(sink: ChromaSink, signed: Marker) -> Iterator[ChromaBuild]:
+    build = sink.create(signed, DIMENSIONS)
+    yield build
+    build.close()
+
+
+@pytest.fixture(scope="session")
+def large(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Marker]:
+    """A build large enough that Chroma has saved its vectors to a file; closed in order."""
+    root, signed = tmp_path_factory.mktemp("large"), marker()
+    build = ChromaSink.embedded(root).create(signed, DIMENSIONS)
+    build.replace(FAMILIES)
+    build.close()
+    return root, signed
+
+
+@pytest.fixture
+def signed_large(large: tuple[Path, Marker]) -> Marker:
+    return large[1]
+
+
+@pytest.fixture
+def saved(large: tuple[Path, Marker], tmp_path: Path) -> Path:
+    """The vector file of a copy of it, below the sink's root."""
+    shutil.copytree(large[0], tmp_path / "chroma")
+    [data] = folder(tmp_path, large[1]).glob("*/data_level0.bin")
+    return data

@@ -1,0 +1,97 @@
+"""Addresses, options and tokens of a Chroma server: refused at once, and never quoted with a secret."""
+
+import socket
+import traceback
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from settings.config import ConfigError
+from sinks.chroma import ChromaBuild, ChromaSink, open_sink
+from sinks.chroma.clients import Server
+from sinks.conformance.samples import marker
+from sinks.errors import BuildMissing, Unreachable, WrongKey
+from tests.engines.servers import ChromaServer
+
+
+def test_nobody_at_the_address_is_unreachable() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # bound, not listening: connections are refused
+        sink = ChromaSink.server(f"http://127.0.0.1:{taken.getsockname()[1]}")
+        for call in (sink.builds, lambda: sink.open("b1"), lambda: sink.create(marker(), 8), lambda: sink.drop("b1")):
+            with pytest.raises(Unreachable, match="start it, or correct the address"):
+                call()
+
+
+@pytest.mark.parametrize("url", ["localhost:8000", "ftp://host", "http://", "", "file:///x"])
+def test_what_is_no_address_is_said_so(url: str) -> None:
+    with pytest.raises(ValueError, match="no address of a Chroma server"):
+        ChromaSink.server(url)
+
+
+@pytest.mark.parametrize(
+    ("url", "what"),
+    [
+        ("http://host:8000/chroma", "a path"),
+        ("http://host:8000/?x=1", "a path"),
+        ("https://user:hunter2@host", "password"),
+        ("http://hunter2@host", "password"),
+        ("http://user:hunter2", "no address"),
+        ("http://[hunter2", "no address"),
+    ],
+)
+def test_what_would_be_cut_off_an_address_is_refused(tmp_path: Path, url: str, what: str) -> None:
+    with pytest.raises(ConfigError, match=what) as error:
+        open_sink(tmp_path, {"url": url})
+    assert "hunter2" not in "".join(traceback.format_exception(error.value))
+
+
+@pytest.mark.parametrize(
+    ("options", "what"),
+    [({"prefix": "a b/ü"}, "prefix"), ({"prefix": ""}, "prefix"), ({"prefix": "-x"}, "prefix")]
+    + [({"timeout": seconds}, "timeout") for seconds in (0, -1, float("nan"), float("inf"))],
+)
+def test_options_that_chroma_cannot_take_are_refused_at_once(tmp_path: Path, options: Any, what: str) -> None:
+    with pytest.raises(ConfigError, match=what):
+        open_sink(tmp_path, {"url": "http://127.0.0.1:1", **options})
+
+
+@pytest.mark.parametrize("token", ["hunter2\nx", "hunter2 x", "hünter2", "hunter2\x7f", "  "])
+def test_a_token_that_no_header_can_hold_is_said_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, token: str
+) -> None:
+    monkeypatch.setenv("MY_TOKEN", token)
+    with pytest.raises(ConfigError, match="environment variable MY_TOKEN") as error:
+        open_sink(tmp_path, {"url": "http://127.0.0.1:1", "token_variable": "MY_TOKEN"})
+    assert "nter2" not in "".join(traceback.format_exception(error.value))
+    with pytest.raises(ValueError, match="x-chroma-token") as refused:
+        ChromaSink.server("http://127.0.0.1:1", headers={"x-chroma-token": f"{token}\n"})
+    assert "nter2" not in str(refused.value)
+
+
+def test_a_header_that_the_client_refuses_is_not_quoted(build: ChromaBuild, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse() -> int:
+        raise httpx.LocalProtocolError("Illegal header value b'hunter2'")
+
+    monkeypatch.setattr(build._collection, "count", refuse)
+    with pytest.raises(WrongKey) as error:
+        build.count()
+    assert "hunter2" not in "".join(traceback.format_exception(error.value))
+
+
+def test_a_token_is_stripped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_TOKEN", "hunter2\n")
+    sink = open_sink(tmp_path, {"url": "http://127.0.0.1:1/", "token_variable": "MY_TOKEN"})
+    assert sink._place._headers == {"x-chroma-token": "hunter2"}  # type: ignore[union-attr]
+
+
+def test_credentials_are_in_no_message(chroma_server: ChromaServer) -> None:
+    with pytest.raises(ValueError, match="no address") as error:
+        Server("ftp://user:hunter2@host", prefix="x", headers=None, timeout=1)
+    assert "hunter2" not in str(error.value)
+    sink = ChromaSink.server(chroma_server.url, headers={"Authorization": "Bearer hunter2"})
+    with pytest.raises(BuildMissing) as missing:
+        sink.open("nobody")
+    assert "hunter2" not in repr(missing.value) + repr(sink) + repr(vars(sink))

@@ -1,0 +1,79 @@
+"""Chroma's files, damaged: said to need a rebuild before Chroma goes down with them."""
+
+import shutil
+import struct
+from pathlib import Path
+
+import pytest
+
+from sinks.chroma import ChromaSink
+from sinks.chroma.probe import flaw
+from sinks.errors import BuildBroken
+from sinks.sink import Marker
+
+
+@pytest.mark.parametrize("how", ["cut", "empty", "noise", "gone", "gone after a kill"])
+def test_a_broken_vector_file_says_rebuild(sink: ChromaSink, signed_large: Marker, saved: Path, how: str) -> None:
+    sink.reader(signed_large.build_id).close()
+    if how == "gone after a kill":
+        (saved.parent.parent / "chunksink-seal.json").write_text('{"writer": 4194303}')  # no such process
+    for file in saved.parent.iterdir():
+        if how.startswith("gone"):
+            file.unlink()
+        else:
+            held = file.read_bytes()
+            file.write_bytes({"cut": held[: len(held) // 2], "empty": b"", "noise": b"\xff" * len(held)}[how])
+    with pytest.raises(BuildBroken, match="rebuild it"):
+        (sink.reader if how == "empty" else sink.open)(signed_large.build_id)
+    sink.drop(signed_large.build_id)
+    assert sink.builds() == []
+
+
+def test_a_copy_that_differs_in_time_only_is_opened(
+    sink: ChromaSink, signed_large: Marker, saved: Path, tmp_path: Path
+) -> None:
+    whole = saved.parent.parent
+    shutil.copytree(whole, tmp_path / "copy", copy_function=shutil.copy)
+    sink.drop(signed_large.build_id)
+    (tmp_path / "copy").rename(whole)
+    build = sink.open(signed_large.build_id)
+    assert (build.count(), build.marker()) == (1200, signed_large)
+    build.close()
+
+
+def spoil(how: str, data: Path) -> None:
+    """Faults that leave every file as long as it should be, or that Chroma does not notice."""
+    if how == "cut by little":
+        data.write_bytes(data.read_bytes()[:-172])
+        return
+    name, place, value = {
+        "a link to nowhere": (data.name, 172 * 7 + 4, 5000),
+        "an upper link to nowhere": ("link_lists.bin", 0, 0),
+        "a vector twice": (data.name, 172 * 7 + 164, 0),
+        "no entry": ("header.bin", 56, 5000),
+    }[how]
+    raw = bytearray(data.with_name(name).read_bytes())
+    if name == "link_lists.bin":
+        place = next(at for at in range(0, len(raw), 4) if struct.unpack_from("<I", raw, at)[0] == 68) + 8
+        value = 5000
+    struct.pack_into("<I", raw, place, value)
+    if how == "a vector twice":
+        raw[172 * 8 + 164 : 172 * 8 + 168] = bytes(4)
+    data.with_name(name).write_bytes(raw)
+
+
+FAULTS = ["cut by little", "a link to nowhere", "an upper link to nowhere", "a vector twice", "no entry"]
+
+
+@pytest.mark.parametrize("how", FAULTS)
+def test_a_graph_that_would_crash_later_is_found_in_its_files(saved: Path, how: str) -> None:
+    assert flaw(saved.with_name("header.bin")) is None
+    spoil(how, saved)
+    assert flaw(saved.with_name("header.bin"))
+
+
+def test_a_graph_of_an_unknown_version_is_left_to_chroma(saved: Path) -> None:
+    header = saved.with_name("header.bin")
+    header.write_bytes(struct.pack("<i", 2) + header.read_bytes()[4:])
+    saved.write_bytes(b"")
+    assert flaw(header) is None

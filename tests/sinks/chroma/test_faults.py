@@ -1,0 +1,130 @@
+"""Builds that are missing, servers that fall silent, answers that are lost."""
+
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import httpx
+import pytest
+
+import sinks.chroma.sink as chroma_sink
+from sinks.chroma import ChromaBuild, ChromaSink
+from sinks.conformance.samples import DIMENSIONS, family, held, wanted
+from sinks.errors import BuildMissing, NotConfirmed, Transient
+from sinks.sink import Marker
+from tests.engines.servers import ChromaServer
+
+
+def test_a_missing_build_is_missing(sink: ChromaSink, chroma_server: ChromaServer) -> None:
+    for one in (sink, ChromaSink.server(chroma_server.url)):
+        with pytest.raises(BuildMissing, match="rebuild"):
+            one.open("nobody")
+        with pytest.raises(BuildMissing, match="rebuild"):
+            one.reader("nobody")
+        with pytest.raises(ValueError, match="cannot name a build"):
+            one.open("../other")
+
+
+def test_a_build_that_was_dropped_meanwhile_is_missing(chroma_server: ChromaServer, signed: Marker) -> None:
+    sink = ChromaSink.server(chroma_server.url, prefix="dropped")
+    build = sink.create(signed, DIMENSIONS)
+    sink.drop(signed.build_id)
+    for call in (build.marker, build.count, lambda: build.replace([family("a", ["x"])])):
+        with pytest.raises(BuildMissing):
+            call()
+    build.close()
+
+
+def test_a_server_that_falls_silent_is_not_waited_for(chroma_server: ChromaServer, signed: Marker) -> None:
+    sink = ChromaSink.server(chroma_server.url, prefix="silent", timeout=0.3)
+    build = sink.create(signed, DIMENSIONS)
+    with silent() as port:
+        build._collection._client._api_url = f"http://127.0.0.1:{port}/api/v2"  # type: ignore[attr-defined]
+        with pytest.raises(NotConfirmed, match="did not answer in time"):
+            build.replace([family("a", ["x"])])
+        for call in (lambda: ChromaSink.server(f"http://127.0.0.1:{port}", timeout=0.3).open("b1"), build.count):
+            with pytest.raises(NotConfirmed, match="did not answer in time"):
+                call()
+    build.close()
+    sink.drop(signed.build_id)
+
+
+@contextmanager
+def silent() -> Iterator[int]:
+    """Takes connections and never answers."""
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen()
+        yield listening.getsockname()[1]
+
+
+def test_a_failed_removal_is_done_by_the_next_flush(build: ChromaBuild, monkeypatch: pytest.MonkeyPatch) -> None:
+    build.replace([family("a", ["old", "older"], version="1")])
+    build.flush()
+    new = family("a", ["new"], version="2")
+    build.replace([new])
+    with monkeypatch.context() as patch:
+        patch.setattr(ChromaBuild, "_delete", fail)
+        with pytest.raises(Transient):
+            build.flush()
+    assert len(held(build)) == 3, "both versions are there, none is missing"
+    build.flush()
+    assert held(build) == wanted([new])
+    monkeypatch.setattr(ChromaBuild, "_delete", fail)
+    assert build.flush() == [], "what is done is not done again"
+
+
+def fail(*_: Any, **__: Any) -> None:
+    raise Transient("not now")
+
+
+def test_a_replacement_whose_answer_was_lost_leaves_nothing(
+    build: ChromaBuild, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a build that was empty: what landed of it is found by what the build holds."""
+    lost, new, other = (
+        family("a", ["1", "2", "3", "4"], version="1"),
+        family("a", ["new"], version="2"),
+        family("b", ["b"]),
+    )
+    with monkeypatch.context() as patch:
+        lose_the_second_answer(build, patch)
+        with pytest.raises(NotConfirmed):
+            build.replace([lost])
+    assert build.count() == 4
+    build.replace([new, other])
+    build.flush()
+    assert held(build) == wanted([new, other])
+
+
+def test_a_flush_after_a_failed_replacement_takes_nothing_away(
+    build: ChromaBuild, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second, third = (family("a", [f"{v} {n}" for n in range(4)], version=v) for v in "123")
+    build.replace([first])
+    build.flush()
+    build.replace([second])
+    with monkeypatch.context() as patch:
+        lose_the_second_answer(build, patch)
+        with pytest.raises(NotConfirmed):
+            build.replace([third])
+    build.flush()
+    assert set(wanted([first, second])) <= set(held(build))
+    build.replace([third])
+    build.flush()
+    assert held(build) == wanted([third])
+
+
+def lose_the_second_answer(build: ChromaBuild, patch: pytest.MonkeyPatch) -> None:
+    """Requests of two documents; what the second one asks for is done, and nobody says so."""
+    upsert, calls = build._collection.upsert, []
+
+    def losing(**asked: Any) -> None:
+        upsert(**asked)
+        calls.append(asked)
+        if len(calls) == 2:
+            raise httpx.ReadTimeout("lost")
+
+    patch.setattr(chroma_sink, "PAGE", 2)
+    patch.setattr(build._collection, "upsert", losing)

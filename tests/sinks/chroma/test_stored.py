@@ -1,0 +1,192 @@
+"""What the Chroma sink promises beyond the suite: what is stored, strangers' rows, limits."""
+
+from pathlib import Path
+from typing import Any
+
+import chromadb
+import msgspec
+import numpy as np
+import pytest
+from chromadb.config import Settings
+
+import sinks.chroma.sink as chroma_sink
+from sinks.chroma import ChromaBuild, ChromaSink, rows
+from sinks.conformance.samples import DIMENSIONS, family, held, marker, records, vector, wanted
+from sinks.document import Family
+from sinks.errors import WrongShape
+from sinks.projection import project_family
+from sinks.sink import NO_PARENT, Build, Marker, Sink
+from tests.engines.servers import ChromaServer
+from tests.sinks.chroma.support import folder
+
+
+def test_other_programs_can_read_it(build: ChromaBuild, tmp_path: Path, signed: Marker) -> None:
+    build.replace([family("a", ["hello"], metadata={"tags": ["x", "y"], "year": 2001})])
+    build.close()
+    client = chromadb.PersistentClient(str(folder(tmp_path, signed)), settings=Settings(anonymized_telemetry=False))
+    where: Any = {"tags": {"$contains": "x"}}
+    found = client.get_collection("chunks", embedding_function=None).get(where=where)
+    assert found["documents"] == ["hello"]
+    assert found["metadatas"] is not None
+    assert found["metadatas"][0]["year"] == 2001
+    assert not [value for value in found["metadatas"][0].values() if value is None]
+
+
+def test_without_text_nothing_of_it_is_stored(tmp_path: Path, signed: Marker) -> None:
+    sink = ChromaSink.embedded(tmp_path / "chroma", store_text=False)
+    build = sink.create(signed, DIMENSIONS)
+    one = family("a", ["a secret phrase", "another"])
+    build.replace([one])
+    assert build.flush() == []
+    assert held(build) == wanted([one])
+    assert held(build, content=True) == wanted([one]), "hashes that cannot be computed again are those that are stored"
+    build.close()
+    assert not any(b"secret phrase" in path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+    reader = sink.reader(signed.build_id)
+    assert reader.query(vector("another"), 1)[0].id == one.documents[1].id
+    assert [document.text for document in reader.get([one.documents[0].id])] == [""]
+    reader.close()
+
+
+def test_a_changed_text_is_seen_by_a_scan_of_the_content(build: ChromaBuild) -> None:
+    one = family("a", ["one", "two"])
+    build.replace([one])
+    build._collection.update(ids=[one.documents[0].id], documents=["tampered"], embeddings=np.stack([vector("one")]))
+    assert held(build) == wanted([one])
+    assert len(set(held(build, content=True)) & set(wanted([one]))) == 1
+
+
+def test_rows_of_strangers_are_seen_and_can_go(build: ChromaBuild) -> None:
+    mine, other = family("a", ["mine"]), family("b", ["kept"])
+    build.replace([mine, other])
+    vectors = np.ones((3, DIMENSIONS), dtype=np.float32)
+    parent = mine.parent_id
+    build._collection.add(["s1", "s2"], vectors[:2], metadatas=[{"x": 1}, {"parent_id": parent}], documents=["a", "b"])
+    build._collection.add(["s3"], vectors[2:], documents=["c"])
+    found = {stored.id: (stored.parent_id, stored.family_hash) for stored in build.scan(content=True)}
+    assert [found[id] for id in ("s1", "s2", "s3")] == [(NO_PARENT, ""), (parent, ""), (NO_PARENT, "")]
+    build.replace([mine])
+    build.flush()
+    assert "s2" not in {stored.id for stored in build.scan()}, "in our family, of no version of ours"
+    build.delete([NO_PARENT])
+    build.flush()
+    assert held(build) == wanted([mine, other])
+
+
+@pytest.mark.parametrize("dropped_by_us", [True, False])
+def test_lists_of_a_deleted_collection_reach_nobody(chroma_server: ChromaServer, dropped_by_us: bool) -> None:
+    """Chroma leaves them behind and gives them to new rows; neither ours nor anybody else's may get them."""
+    client = chromadb.HttpClient("127.0.0.1", chroma_server.port, settings=Settings(anonymized_telemetry=False))
+    sink, signed = ChromaSink.server(chroma_server.url, prefix="lists"), marker()
+    vectors = np.ones((40, DIMENSIONS), dtype=np.float32)
+    if dropped_by_us:
+        build = sink.create(signed, DIMENSIONS)
+        build.replace([family("a", [f"{n}" for n in range(40)], metadata={"tags": ["ghost"]})])
+        build.close()
+        sink.drop(signed.build_id)
+        theirs = client.create_collection(f"theirs-{signed.build_id}", embedding_function=None)
+        theirs.add([f"{n}" for n in range(40)], vectors, metadatas=[{"x": 1}] * 40)
+        metadatas = theirs.get()["metadatas"] or []
+        client.delete_collection(theirs.name)
+        assert not [one for one in metadatas if one and "tags" in one]
+        return
+    theirs = client.create_collection(f"theirs-{signed.build_id}", embedding_function=None)
+    theirs.add([f"{n}" for n in range(40)], vectors, metadatas=[{"tags": ["ghost"]}] * 40)
+    client.delete_collection(theirs.name)
+    build = sink.create(signed, DIMENSIONS)
+    mine = family("a", [f"{n}" for n in range(40)])
+    build.replace([mine])
+    assert held(build, content=True) == wanted([mine])
+    build.close()
+    sink.drop(signed.build_id)
+
+
+def test_everything_is_scanned_over_many_pages(build: ChromaBuild, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chroma_sink, "PAGE", 7)
+    families = [family(f"f{number}", ["one", "two", "three"]) for number in range(7)]
+    build.replace(families)
+    build.flush()
+    assert held(build) == wanted(families)
+    assert held(build, content=True) == wanted(families)
+    build.replace(families[:6])
+    build.delete([families[6].parent_id])
+    build.flush()
+    assert held(build) == wanted(families[:6])
+
+
+def test_families_beyond_one_condition(build: ChromaBuild, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chroma_sink, "_KEYS", 3)
+    old = [family(f"f{number}", ["one", "two"], version="1") for number in range(8)]
+    new = [family(f"f{number}", ["one"], version="2") for number in range(8)]
+    build.replace(old)
+    build.replace(new)
+    build.flush()
+    assert held(build) == wanted(new)
+    build.delete([one.parent_id for one in new[:7]])
+    build.flush()
+    assert held(build) == wanted(new[7:])
+
+
+def test_requests_stay_within_number_and_bytes() -> None:
+    documents = [project_family(records("a", ["x" * size]))[0] for size in (10, 10, 5000, 10, 90_000, 10)]
+    parts = list(rows.slices(documents, 384, 3, 20_000))
+    assert [documents[part] for part in parts] == [documents[0:3], documents[3:4], documents[4:5], documents[5:6]]
+    assert list(rows.slices([], 384, 3, 20_000)) == []
+    assert list(rows.slices(documents[:4], 8, 2, 10**9)) == [slice(0, 2), slice(2, 4)]
+
+
+@pytest.mark.parametrize("field", ["title", "text"])
+def test_a_poison_document_is_found_among_many(build: ChromaBuild, field: str) -> None:
+    """Chroma refuses the whole request for one row; that row alone is left out."""
+    families = [family(f"f{number}", ["one", "two"]) for number in range(20)]
+    poison = [msgspec.structs.replace(families[7].documents[1], **{field: "lone \ud800 surrogate"})]
+    families[7] = Family([families[7].documents[0], *poison], families[7].vectors)
+    build.replace(families)
+    [refused] = build.flush()
+    assert (refused.id, refused.parent_id) == (poison[0].id, poison[0].parent_id)
+    assert refused.reason
+    assert held(build) == [row for row in wanted(families) if row[0] != refused.id]
+    assert build.flush() == []
+
+
+def test_the_dimensions_are_those_the_build_was_made_for(sink: ChromaSink, build: ChromaBuild, signed: Marker) -> None:
+    build.sign(Marker("adopted", signed.build_id, 1))
+    build.close()
+    again = sink.open(signed.build_id)
+    documents = project_family(records("a", ["x"]))
+    again.replace([Family(documents, np.ones((1, 3), dtype=np.float32))])
+    [refused] = again.flush()
+    assert "3 dimensions, the build has 8" in refused.reason
+    again.close()
+
+
+def test_without_dimensions_the_first_vectors_decide(sink: ChromaSink, signed: Marker) -> None:
+    def of_length(name: str, length: int) -> Family:
+        return Family(project_family(records(name, ["x"])), np.ones((1, length), dtype=np.float32))
+
+    build = sink.create(signed)
+    build.replace([of_length("none", 0), of_length("a", 3), of_length("b", 5), of_length("c", 3)])
+    refused = build.flush()
+    assert {one.id for one in refused} == {of_length(n, 1).documents[0].id for n in ("none", "b")}
+    assert all("dimensions" in one.reason for one in refused)
+    assert held(build) == wanted([of_length("a", 3), of_length("c", 3)])
+    build.close()
+    again = sink.open(signed.build_id)
+    again.replace([of_length("d", 5), of_length("e", 3)])
+    assert [one.id for one in again.flush()] == [of_length("d", 5).documents[0].id]
+    assert again.count() == 3
+    again.close()
+    with pytest.raises(WrongShape, match="3 dimensions, not 5"):
+        sink.create(signed, 5)
+    sink.create(signed, 3).close()
+
+
+def test_a_build_of_other_dimensions_is_not_opened(sink: ChromaSink, build: ChromaBuild, signed: Marker) -> None:
+    with pytest.raises(WrongShape, match="8 dimensions, not 9: rebuild it"):
+        sink.create(signed, DIMENSIONS + 1)
+
+
+def test_it_is_a_sink(sink: ChromaSink, build: ChromaBuild) -> None:
+    as_sink: Sink = sink
+    as_build: Build = build
+    assert (as_sink.wants_vectors, as_build.count()) == (True, 0)

@@ -1,0 +1,158 @@
+"""Who is writing an embedded build, and what a killed writer leaves."""
+
+import signal
+import struct
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from sinks.chroma import ChromaSink, seal
+from sinks.conformance.samples import DIMENSIONS, family, marker
+from sinks.errors import BuildBroken
+from sinks.sink import Marker
+from tests.conftest import ROOT
+from tests.sinks.chroma.support import folder
+from tests.sinks.support import whole
+
+OPEN = """
+import os, sys
+from pathlib import Path
+import numpy as np
+from sinks.chroma import ChromaSink
+from sinks.conformance.samples import vector
+from sinks.errors import BuildBroken
+
+root, build_id = Path(sys.argv[1]), sys.argv[2]
+if len(sys.argv) > 3:
+    (root / build_id / "chunksink-seal.json").write_text('{"writer": %d}' % os.getpid())
+sink = ChromaSink.embedded(root)
+try:
+    build = sink.open(build_id)
+except BuildBroken:
+    sys.exit(print("broken"))
+found = list(build.scan(content=True, vectors=True))
+reader = sink.reader(build_id)
+right = [one for one in found if one.vector @ vector(one.document.text) > 0.9999]
+asked = found[:: len(found) // 100 + 1]
+missed = [one for one in asked if one.id not in {hit.id for hit in reader.query(vector(one.document.text), 3)}]
+print(build.count(), len(found), len(right), len(missed), build.marker() is not None)
+reader.close()
+build.close()
+"""
+
+
+def look(tmp_path: Path, signed: Marker, *more: str) -> str:
+    """Open the build in another process; what it found, or how it died."""
+    command = [sys.executable, "-c", OPEN, str(tmp_path / "chroma"), signed.build_id, *more]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    return done.stdout.strip() if done.returncode == 0 else f"{done.returncode}: {done.stderr[-500:]}"
+
+
+@pytest.mark.parametrize("name", ["header.bin", "data_level0.bin", ""])
+def test_a_dead_writer_of_the_same_process_number_is_dead(
+    signed_large: Marker, saved: Path, tmp_path: Path, name: str
+) -> None:
+    """As in a container that was started again."""
+    if name:
+        file = saved.with_name(name)
+        held_ = file.read_bytes()
+        no_entry = held_[:56] + struct.pack("<I", 2**31) + held_[60:]
+        file.write_bytes(no_entry if name == "header.bin" else held_[: len(held_) // 2])
+    assert look(tmp_path, signed_large, "my own number") == ("broken" if name else "1200 1200 1200 0 True")
+
+
+def test_an_open_writer_is_trusted_and_a_killed_one_is_not(
+    sink: ChromaSink, signed_large: Marker, saved: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = saved.parents[2]
+    with writer(root, signed_large.build_id, 1) as process:
+        with monkeypatch.context() as patch:
+            patch.setattr(subprocess, "run", None)  # a probe of files that move would say anything
+            sink.reader(signed_large.build_id).close()
+            sink.open(signed_large.build_id).close()
+        kill(process)
+    saved.write_bytes(b"")
+    with pytest.raises(BuildBroken):
+        sink.open(signed_large.build_id)
+
+
+def test_two_handles_of_one_process_and_none_after_them(
+    sink: ChromaSink, signed_large: Marker, saved: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(subprocess, "run", None)
+        one, two = sink.open(signed_large.build_id), sink.open(signed_large.build_id)
+        for build in (one, two):
+            build.replace([family("more", ["x"])])
+            build.flush()
+        one.close()
+        two.close()
+        two.close()
+        sink.open(signed_large.build_id).close()
+    assert not seal._is_written(saved.parents[1])
+
+
+WRITE = """
+import sys
+from pathlib import Path
+from sinks.chroma import ChromaSink
+from sinks.conformance.samples import family
+
+build = ChromaSink.embedded(Path(sys.argv[1])).open(sys.argv[2])
+print("open", flush=True)
+for number in range(int(sys.argv[3])):
+    build.replace([family(f"w{number}/{n}", [f"{number} {n} {place}" for place in range(10)]) for n in range(150)])
+    build.flush()
+    print(number, flush=True)
+sys.stdin.read()
+"""
+
+
+@contextmanager
+def writer(root: Path, build_id: str, batches: int) -> Iterator[subprocess.Popen[str]]:
+    command = [sys.executable, "-c", WRITE, str(root), build_id, str(batches)]
+    with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout and process.stdout.readline() == "open\n"
+            yield process
+        finally:
+            process.kill()
+
+
+def kill(process: "subprocess.Popen[str]") -> None:
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+
+
+@pytest.mark.parametrize("moment", ["header.bin", "data_level0.bin", "index_metadata.pickle", "0.1"])
+def test_a_writer_killed_in_a_large_batch(sink: ChromaSink, tmp_path: Path, moment: str) -> None:
+    """Also while Chroma saves its vectors: what is there is told, or that it is broken; and a new build is whole."""
+    signed = marker()
+    sink.create(signed, DIMENSIONS).close()
+    with writer(tmp_path / "chroma", signed.build_id, 50) as process:
+        assert process.stdout and process.stdout.readline() == "0\n"
+        wait_for(folder(tmp_path, signed), moment)
+        kill(process)
+        confirmed = 1 + sum(1 for _ in process.stdout)
+    found = look(tmp_path, signed)
+    if found != "broken":
+        count, *same, missed, signed_ = found.split()
+        assert int(count) >= confirmed * 1500
+        assert ([int(one) for one in same], missed, signed_) == ([int(count)] * 2, "0", "True")
+    whole(sink)
+
+
+def wait_for(path: Path, moment: str) -> None:
+    """A time, or the moment when this file is being saved."""
+    if moment[0].isdigit():
+        time.sleep(float(moment))
+        return
+    [file] = path.glob(f"*/{moment}")
+    before, end = file.stat().st_mtime_ns, time.monotonic() + 20
+    while file.stat().st_mtime_ns == before and time.monotonic() < end:
+        pass

@@ -1,0 +1,26 @@
+"""The sink of plain files, and an empty build in it."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sinks.jsonl import JsonlBuild, JsonlSink
+from sinks.sink import Marker
+
+
+@pytest.fixture
+def sink(tmp_path: Path) -> JsonlSink:
+    return JsonlSink(tmp_path / "jsonl")
+
+
+@pytest.fixture
+def build(sink: JsonlSink) -> Iterator[JsonlBuild]:
+    build = sink.create(Marker("home", "b1", 1))
+    yield build
+    build.close()
+
+
+@pytest.fixture
+def folder(tmp_path: Path, build: JsonlBuild) -> Path:
+    return tmp_path / "jsonl" / "b1"

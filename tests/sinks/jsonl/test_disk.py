@@ -1,0 +1,145 @@
+"""What is on the disk when it counts, and what a disk that fails is told as."""
+
+import errno
+import os
+import resource
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from sinks.conformance.samples import family, held, marker, wanted
+from sinks.errors import Refused, SinkError, Transient
+from sinks.jsonl import FAMILIES, JsonlBuild, JsonlSink
+from tests.sinks.jsonl.support import (
+    ADDED,
+    BEFORE,
+    NEW,
+    OLD,
+    as_files,
+    change,
+    file_of,
+    fill,
+    pending,
+    prepared,
+    visible,
+)
+
+
+def test_all_is_synced_before_it_counts(build: JsonlBuild, folder: Path) -> None:
+    """No file is renamed into its place before its content is on the disk, and every folder that changed follows."""
+    fill(build, BEFORE)
+    synced: list[int] = []
+    changed: dict[int, int] = {}  # a folder, and how much was synced before its last change
+    fsync, replace, unlink = os.fsync, os.replace, os.unlink
+
+    def noted_fsync(handle: int) -> None:
+        fsync(handle)
+        synced.append(os.fstat(handle).st_ino)
+
+    def noted_replace(old: Path, new: Path) -> None:
+        assert Path(old).stat().st_ino in synced, "renamed before its content was on the disk"
+        replace(old, new)
+        changed[Path(new).parent.stat().st_ino] = len(synced)
+
+    def noted_unlink(path: Path) -> None:
+        unlink(path)
+        changed[Path(path).parent.stat().st_ino] = len(synced)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", noted_fsync)
+        patch.setattr(os, "replace", noted_replace)
+        patch.setattr(os, "unlink", noted_unlink)
+        change(build)
+    assert len(changed) == 3
+    for inode, moment in changed.items():
+        assert inode in synced[moment:], "a folder that changed was not synced afterwards"
+    assert (folder / FAMILIES).stat().st_ino in synced, "new folders are entries of this one"
+
+
+@pytest.mark.parametrize(
+    ("code", "kind", "remedy"),
+    [
+        (errno.ENOSPC, Transient, "make room"),
+        (errno.EDQUOT, Transient, "make room"),
+        (errno.EIO, Transient, "look after that disk"),
+        (errno.EROFS, Refused, "permissions"),
+        (errno.EACCES, Refused, "permissions"),
+    ],
+)
+def test_errors_say_what_to_do(
+    build: JsonlBuild, monkeypatch: pytest.MonkeyPatch, code: int, kind: type[SinkError], remedy: str
+) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(kind, match=remedy):
+        build.replace([NEW])
+
+
+def test_an_unknown_error_keeps_its_traceback(build: JsonlBuild, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(errno.EDOM, "nobody expects this")
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(OSError, match="nobody expects this"):
+        build.replace([NEW])
+
+
+def test_a_file_that_grew_too_large_leaves_the_old_family(build: JsonlBuild, folder: Path) -> None:
+    """A real fault in the middle of a write."""
+    fill(build, [OLD])
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, hard))
+    try:
+        with pytest.raises(Transient, match="make room"):
+            build.replace([ADDED, family("a", ["new " * 100_000], version="2")])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert visible(folder) == as_files([OLD])
+    assert len(pending(folder)) == 1, "half a file takes room"
+    fill(build, [NEW, ADDED])
+    assert held(build) == wanted([NEW, ADDED])
+
+
+def test_a_read_only_folder_is_refused() -> None:
+    place = Path(tempfile.mkdtemp())  # a folder that also another user can reach
+    mine = os.geteuid()
+    try:
+        prepared(place)
+        folder = place / "b1"
+        for path in (place, *place.rglob("*")):
+            path.chmod(0o555 if path.is_dir() else 0o444)
+        if mine == 0:
+            os.seteuid(65534)  # root may write everywhere
+        sink = JsonlSink(place)
+        build = sink.open("b1")
+        assert held(build) == wanted(BEFORE), "reading needs no right to write"
+        for call in (
+            lambda: build.replace([NEW]),
+            lambda: build.sign(marker()),
+            lambda: sink.create(marker()),
+            lambda: sink.flip(None, "b1"),
+            lambda: sink.drop("b1"),
+        ):
+            with pytest.raises(Refused, match="correct its permissions"):
+                call()
+        build.delete([OLD.parent_id])
+        with pytest.raises(Refused, match="correct its permissions"):
+            build.flush()
+        assert visible(folder) == as_files(BEFORE)
+        os.seteuid(mine)
+        file_of(folder, OLD).parent.chmod(0o000)
+        if mine == 0:
+            os.seteuid(65534)
+        with pytest.raises(Refused, match="correct its permissions"):
+            held(build)  # what cannot be looked at is not absent
+    finally:
+        os.seteuid(mine)
+        for path in [place, *place.rglob("*")]:
+            path.chmod(0o755)
+        for path in place.rglob("*"):
+            path.chmod(0o755)
+        shutil.rmtree(place)

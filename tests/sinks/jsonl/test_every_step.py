@@ -1,0 +1,230 @@
+"""Kills and faults of the disk, at every single step."""
+
+import errno
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sinks.conformance.samples import held, wanted
+from sinks.errors import Transient
+from sinks.jsonl import LINK, JsonlSink
+from sinks.sink import Marker
+from tests.conftest import ROOT
+from tests.sinks.jsonl.support import (
+    ADDED,
+    AFTER,
+    BEFORE,
+    GOING,
+    NEW,
+    OLD,
+    UNTOUCHED,
+    as_files,
+    change,
+    content_of,
+    file_of,
+    pending,
+    prepared,
+    visible,
+)
+
+
+@contextmanager
+def steps(at: Callable[[str, Callable[[], Any]], Any]) -> Iterator[None]:
+    """Calls `at(name, go)` instead of each thing that is done to the disk; `go` does it."""
+    names = ["fsync", "replace", "rename", "unlink", "mkdir", "symlink"]
+    real = {name: getattr(os, name) for name in names}
+    real_open = Path.open
+
+    def wrapped(name: str) -> Any:
+        return lambda *args, **options: at(name, lambda: real[name](*args, **options))
+
+    class Writer:
+        def __init__(self, file: Any) -> None:
+            self.file = file
+
+        def __enter__(self) -> "Writer":
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            self.file.close()
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self.file, name)
+
+        def writelines(self, lines: Any) -> None:
+            """In two halves, as disks do."""
+            content = b"".join(lines)
+            for half in (content[: len(content) // 2], content[len(content) // 2 :]):
+                at("write", lambda half=half: (self.file.write(half), self.file.flush()))  # type: ignore[misc]
+
+    def opened(self: Path, mode: str = "r", *args: Any, **options: Any) -> Any:
+        file = real_open(self, mode, *args, **options)
+        return Writer(file) if "x" in mode or "w" in mode else file
+
+    with pytest.MonkeyPatch.context() as patch:
+        for name in names:
+            patch.setattr(os, name, wrapped(name))
+        patch.setattr(Path, "open", opened)
+        yield
+
+
+def is_between(folder: Path) -> bool:
+    """Every family is wholly as before or wholly as after."""
+    found = visible(folder)
+    choices = [(OLD, NEW), (GOING, None), (None, ADDED), (UNTOUCHED, UNTOUCHED)]
+    expected = 0
+    for before, after in choices:
+        name = file_of(folder, before or after).name  # type: ignore[arg-type]
+        allowed = [None if one is None else content_of(one) for one in (before, after)]
+        assert found.get(name) in allowed, f"{name} is neither the old family nor the new one"
+        expected += name in found
+    return len(found) == expected
+
+
+def killed_everywhere(template: str, into: str) -> None:
+    """Run by a process of its own: its n-th child kills itself before its n-th step."""
+    number = 0
+    while True:
+        number += 1
+        root = Path(into) / str(number)
+        shutil.copytree(template, root)
+        child = os.fork()
+        if child == 0:
+            seen: list[str] = []
+
+            def at(name: str, go: Callable[[], Any], seen: list[str] = seen, root: Path = root, n: int = number) -> Any:
+                seen.append(name)
+                if len(seen) == n:
+                    (root / "killed before").write_text(" ".join(seen), encoding="utf-8")
+                    os.kill(os.getpid(), signal.SIGKILL)
+                return go()
+
+            build = JsonlSink(root).open("b1")
+            with steps(at):
+                change(build)
+            os._exit(0)
+        _, status = os.waitpid(child, 0)
+        if not os.WIFSIGNALED(status):
+            assert status == 0
+            return
+
+
+def test_killed_at_any_step_it_leaves_whole_families_and_the_next_run_ends_it(tmp_path: Path) -> None:
+    prepared(tmp_path / "template")
+    (tmp_path / "killed").mkdir()
+    command = f"import sys; from {__name__} import killed_everywhere; killed_everywhere(*sys.argv[1:])"
+    arguments = [str(tmp_path / "template"), str(tmp_path / "killed")]
+    subprocess.run([sys.executable, "-c", command, *arguments], cwd=ROOT, check=True, timeout=120)
+    roots = sorted((tmp_path / "killed").iterdir(), key=lambda path: int(path.name))
+    stories = []
+    for root in roots[:-1]:
+        story = (root / "killed before").read_text(encoding="utf-8").split()
+        stories.append(story)
+        folder = root / "b1"
+        assert is_between(folder), story
+        if "replace" not in story[:-1] and "unlink" not in story[:-1]:
+            assert visible(folder) == as_files(BEFORE), "seen before flush"
+        build = JsonlSink(root).open("b1")
+        build.marker()
+        change(build)
+        assert visible(folder) == as_files(AFTER), story
+        assert held(build, content=True) == wanted(AFTER)
+        assert pending(folder) == []
+        build.close()
+    assert visible(roots[-1] / "b1") == as_files(AFTER)
+    assert {story[-1] for story in stories} >= {"write", "fsync", "replace", "unlink", "mkdir"}
+    assert any(story[-1] == "fsync" and "unlink" in story for story in stories), "none in the middle of flush"
+
+
+@pytest.mark.parametrize("landed", [False, True], ids=["failed", "landed and failed"])
+def test_a_disk_that_fails_at_any_step_leaves_whole_families(tmp_path: Path, landed: bool) -> None:
+    prepared(tmp_path / "template")
+    failed = set()
+    for number in range(1, 200):
+        root = tmp_path / str(number)
+        shutil.copytree(tmp_path / "template", root)
+        folder, build = root / "b1", JsonlSink(root).open("b1")
+        seen: list[str] = []
+
+        def at(name: str, go: Callable[[], Any], number: int = number, seen: list[str] = seen) -> Any:
+            seen.append(name)
+            if len(seen) != number:
+                return go()
+            if landed:
+                go()
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+        calls: list[Callable[[], object]] = [
+            partial(build.replace, [NEW, ADDED]),
+            partial(build.delete, [GOING.parent_id]),
+            build.flush,
+        ]
+        with steps(at):
+            for call in calls:
+                try:
+                    call()
+                except Transient as error:
+                    failed.add(seen[number - 1])
+                    assert "make room" in str(error)
+                    assert str(folder) in str(error)
+                    assert is_between(folder), seen
+                    if call != calls[-1]:
+                        assert visible(folder) == as_files(BEFORE), "seen before flush"
+                    # What failed may be repeated; what nobody knows about is asked for anew.
+                    change(build) if landed else call()
+        assert visible(folder) == as_files(AFTER), seen
+        assert pending(folder) == []
+        if len(seen) < number:
+            break
+    assert failed >= {"write", "fsync", "replace", "unlink"}
+
+
+@pytest.mark.parametrize("act", ["create", "flip", "drop"])
+def test_a_disk_that_fails_at_any_step_leaves_no_half_build(tmp_path: Path, act: str) -> None:
+    signed = Marker("home", "b2", 1)
+    calls: dict[str, Callable[[JsonlSink], Any]] = {
+        "create": lambda sink: sink.create(signed),
+        "flip": lambda sink: sink.flip("b1", "b2"),
+        "drop": lambda sink: sink.drop("b1"),
+    }
+    for number in range(1, 100):
+        root = tmp_path / str(number)
+        prepared(root)
+        sink = JsonlSink(root)
+        seen: list[str] = []
+        sink.flip(None, "b1")
+        if act != "create":
+            sink.create(signed)
+
+        def at(name: str, go: Callable[[], Any], number: int = number, seen: list[str] = seen) -> Any:
+            seen.append(name)
+            if len(seen) == number:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            return go()
+
+        with steps(at):
+            try:
+                calls[act](sink)
+            except Transient:
+                for found in sink.builds():
+                    assert sink.open(found).marker() == Marker("home", found, 1), seen
+                link = root / LINK
+                assert link.is_dir() or (act == "drop" and not link.is_symlink()), "the link leads nowhere"
+        calls[act](sink)
+        assert sink.builds() == {"create": ["b1", "b2"], "flip": ["b1", "b2"], "drop": ["b2"]}[act]
+        if act == "flip":
+            assert str((root / LINK).readlink()) == "b2"
+        sink.drop("b2")
+        assert not [path for path in root.iterdir() if path.name.startswith(".")], seen
+        if len(seen) < number:
+            return
+    pytest.fail("it never completes")

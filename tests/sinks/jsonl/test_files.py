@@ -1,0 +1,188 @@
+"""What the sink of plain files promises beyond the suite: its files, what is left out, its settings."""
+
+import os
+import threading
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import orjson
+import pytest
+
+from settings.config import ConfigError
+from sinks.conformance.samples import family, held, wanted, with_vectors
+from sinks.document import Family
+from sinks.jsonl import MARKER, PENDING, JsonlBuild, JsonlSink, open_sink
+from sinks.sink import Marker, Sink
+from tests.sinks.jsonl.support import (
+    ADDED,
+    AFTER,
+    BEFORE,
+    GOING,
+    NEW,
+    OLD,
+    as_files,
+    content_of,
+    file_of,
+    fill,
+    pending,
+    visible,
+)
+
+
+def test_a_family_is_a_file_of_canonical_lines_in_order(build: JsonlBuild, folder: Path) -> None:
+    one = family("a", ["first", "second \u2028 line\nbreak", "third"], metadata={"tags": ["x"], "title": "Ünï"})
+    fill(build, [one])
+    assert file_of(folder, one).read_bytes() == content_of(one)
+    lines = [orjson.loads(line) for line in file_of(folder, one).read_bytes().splitlines()]
+    assert [line["id"] for line in lines] == [document.id for document in one.documents]
+    assert orjson.loads((folder / MARKER).read_bytes()) == {
+        "home_id": "home",
+        "build_id": "b1",
+        "projection_version": 1,
+    }
+    mask = os.umask(0)
+    os.umask(mask)
+    assert file_of(folder, one).stat().st_mode & 0o777 == 0o666 & ~mask, "other systems must be able to read it"
+
+
+def test_nothing_is_seen_before_flush(build: JsonlBuild, folder: Path) -> None:
+    fill(build, BEFORE)
+    build.replace([NEW, ADDED])
+    build.delete([GOING.parent_id])
+    assert visible(folder) == as_files(BEFORE)
+    assert held(build) == wanted(BEFORE)
+    build.flush()
+    assert visible(folder) == as_files(AFTER)
+    assert pending(folder) == []
+
+
+def test_what_the_last_word_replaced_leaves_no_file(build: JsonlBuild, folder: Path) -> None:
+    build.replace([OLD])
+    build.replace([NEW, OLD, NEW])
+    assert len(pending(folder)) == 1
+    build.delete([NEW.parent_id])
+    assert pending(folder) == []
+    build.replace([OLD])
+    build.close()
+    build.close()
+    assert (pending(folder), visible(folder)) == ([], {})
+
+
+def test_a_moved_id_stands_in_both_files_until_its_old_family_changes(build: JsonlBuild) -> None:
+    moved = with_vectors([msgspec.structs.replace(NEW.documents[0], id=GOING.documents[0].id)])
+    fill(build, [GOING])
+    fill(build, [moved])
+    assert held(build) == wanted([GOING, moved])
+    build.delete([GOING.parent_id])
+    build.flush()
+    assert held(build) == wanted([moved])
+
+
+def test_only_a_writer_removes_what_a_kill_left(sink: JsonlSink, build: JsonlBuild, folder: Path) -> None:
+    build.replace([NEW])
+    other = sink.open("b1")  # somebody verifies meanwhile
+    assert (held(other), other.count()) == ([], 0)
+    other.close()
+    build.flush()
+    (folder / PENDING / "left by a kill").write_bytes(b"half a li")
+    again = sink.open("b1")
+    fill(again, [ADDED])
+    assert pending(folder) == []
+    assert held(again) == wanted([NEW, ADDED])
+
+
+def test_a_document_that_is_no_json_is_left_out_alone(build: JsonlBuild, folder: Path) -> None:
+    fill(build, [OLD])
+    spoilt = msgspec.structs.replace(NEW.documents[1], text="lone \ud800")
+    build.replace([with_vectors_of([NEW.documents[0], spoilt, NEW.documents[2]]), ADDED])
+    [refused] = build.flush()
+    assert (refused.id, refused.parent_id) == (spoilt.id, spoilt.parent_id)
+    assert build.flush() == []
+    assert held(build) == sorted(row for row in wanted([NEW, ADDED]) if row[0] != spoilt.id)
+    build.replace([with_vectors_of([spoilt])])
+    assert [one.id for one in build.flush()] == [spoilt.id]
+    assert not file_of(folder, OLD).exists(), "the old version must go"
+
+
+def test_one_replaced_in_time_was_not_refused(build: JsonlBuild) -> None:
+    spoilt = msgspec.structs.replace(NEW.documents[1], text="lone \ud800")
+    build.replace([with_vectors_of([spoilt])])
+    build.replace([NEW])
+    assert build.flush() == []
+
+
+def with_vectors_of(documents: list[Any]) -> Family:
+    return Family(documents, None)
+
+
+PATHS = [
+    "",
+    ".",
+    "..",
+    "../x",
+    "../../outside",
+    "ab/../../../../outside",
+    "/etc/x",
+    "a/b",
+    "x\0y",
+    "\ud800",
+    "A" * 64,
+    "a" * 64 + "\n",
+]
+
+
+@pytest.mark.parametrize("parent_id", [*PATHS, "a" * 63, "a" * 65, "é" * 64, "١" * 64])
+def test_a_parent_id_is_never_a_path(build: JsonlBuild, folder: Path, tmp_path: Path, parent_id: str) -> None:
+    (tmp_path / "outside.jsonl").write_text("x")
+    (tmp_path / "x.jsonl").write_text("x")
+    everything = sorted(path for path in tmp_path.rglob("*") if path.is_file())
+    odd = Family([msgspec.structs.replace(document, parent_id=parent_id) for document in NEW.documents])
+    build.replace([odd, ADDED])
+    assert {one.id for one in build.flush()} == {document.id for document in odd.documents}
+    build.delete([parent_id, ADDED.parent_id])
+    assert build.flush() == []
+    assert sorted(path for path in tmp_path.rglob("*") if path.is_file()) == everything
+
+
+def test_readers_never_see_half_a_family_and_never_none(build: JsonlBuild, folder: Path) -> None:
+    sizes = {str(version): 1 + version * 7 % 40 for version in range(60)}
+    versions = [family("a", [f"{version} " + "word " * 300] * size, version=version) for version, size in sizes.items()]
+    whole = {content_of(one) for one in versions}
+    fill(build, versions[:1])
+    path, done, reads, wrong = file_of(folder, OLD), threading.Event(), [0, 0], []
+
+    def look(reader: int) -> None:
+        while not done.is_set():
+            try:
+                if path.read_bytes() not in whole:
+                    wrong.append("half")
+            except FileNotFoundError:
+                wrong.append("absent")
+            reads[reader] += 1
+
+    threads = [threading.Thread(target=look, args=(number,)) for number in range(2)]
+    for thread in threads:
+        thread.start()
+    for one in versions:
+        fill(build, [one])
+    done.set()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+    assert min(reads) > 20
+
+
+def test_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    open_sink(tmp_path, {}).create(Marker("home", "b1", 1))
+    assert (tmp_path / "jsonl" / "b1" / MARKER).exists()
+    monkeypatch.chdir(tmp_path)
+    sink: Sink = open_sink(tmp_path, {"folder": "elsewhere"})
+    monkeypatch.chdir("/")
+    sink.create(Marker("home", "b1", 1))
+    assert (tmp_path / "elsewhere" / "b1" / MARKER).exists()
+    assert (sink.name, sink.wants_vectors) == ("jsonl", False)
+    for wrong, says in (({"foldr": "x"}, "foldr"), ({"folder": 5}, "folder")):
+        with pytest.raises(ConfigError, match=says) as raised:
+            open_sink(tmp_path, wrong)
+        assert "there are: folder" in str(raised.value)

@@ -1,0 +1,130 @@
+"""What somebody else did to a build of plain files."""
+
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from sinks.conformance.samples import held, wanted
+from sinks.errors import BuildBroken, Refused
+from sinks.jsonl import FAMILIES, MARKER, PENDING, JsonlBuild, JsonlSink
+from sinks.sink import NO_PARENT, Marker
+from tests.sinks.jsonl.support import ADDED, NEW, OLD, as_files, file_of, fill, visible
+
+
+def test_files_of_strangers_are_seen_and_can_go(build: JsonlBuild, folder: Path, tmp_path: Path) -> None:
+    fill(build, [OLD, ADDED])
+    mine, families = file_of(folder, OLD), folder / FAMILIES
+    (families / "notes.txt").write_text("not\neven\nJSON")
+    (families / "deep" / "er").mkdir(parents=True)
+    shutil.copy(mine, families / "deep" / "er" / mine.name)
+    shutil.copy(mine, mine.with_name("copy.jsonl"))
+    shutil.copy(mine, families / mine.name)
+    other = "f" * 64 if OLD.parent_id[0] != "f" else "e" * 64
+    shutil.copy(mine, mine.with_name(f"{other}.jsonl"))
+    (mine.parent / f"{mine.name[:2]}{'0' * 62}.jsonl").symlink_to(mine)
+    (families / "linked").symlink_to(tmp_path)
+    os.mkfifo(families / "pipe.jsonl")
+    (Path(os.fsdecode(os.fsencode(families) + b"/caf\xe9.jsonl"))).write_text("x")
+    (mine.parent / ".hidden.jsonl.swp").write_text("x")
+    for content in (False, True):
+        found = list(build.scan(content=content))
+        strangers = [stored for stored in found if stored.parent_id == NO_PARENT]
+        assert sorted(stored.hashes() for stored in found if stored not in strangers) == wanted([OLD, ADDED])
+        assert len(strangers) == len({stored.id for stored in strangers}) == 9
+        assert all(stored.hashes()[2:] == ("", "", "") and stored.document is None for stored in strangers)
+        assert {"families/notes.txt", "families/caf\\xe9.jsonl"} <= {stored.id for stored in strangers}
+        assert build.count() == len(found)
+    "".join(stored.id for stored in strangers).encode()
+    build.delete([NO_PARENT])
+    assert build.count() == len(found), "not before flush"
+    build.flush()
+    assert held(build) == wanted([OLD, ADDED])
+    assert visible(folder) == as_files([OLD, ADDED])
+    assert tmp_path.is_dir()
+
+
+def line_of(**changes: Any) -> bytes:
+    return orjson.dumps(NEW.documents[1].fields() | changes)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"id": "cut o',
+        b"\0" * 500,
+        b"[]",
+        b"null",
+        b"5",
+        b"{}",
+        b"\xff\xfe",
+        b"[" * 100_000,
+        line_of(text=None),
+        line_of(year="x"),
+        line_of(char_start=2**60),
+        line_of(id=7),
+    ],
+)
+def test_a_broken_line_is_seen_as_its_familys_and_can_be_mended(build: JsonlBuild, folder: Path, line: bytes) -> None:
+    fill(build, [NEW, ADDED])
+    lines = file_of(folder, NEW).read_bytes().splitlines()
+    lines[1] = line
+    file_of(folder, NEW).write_bytes(b"\n\n".join(lines))  # blank lines are nobody
+    held(build)
+    found = [stored for stored in build.scan(content=True) if stored.parent_id == NEW.parent_id]
+    assert [stored.document is None for stored in found] == [False, True, False]
+    assert found[1].hashes()[3:] == ("", "")
+    assert found[1].id in (NEW.documents[1].id, f"families/{NEW.parent_id[:2]}/{NEW.parent_id}.jsonl:3")
+    assert build.count() == 4
+    fill(build, [NEW])
+    assert held(build, content=True) == wanted([NEW, ADDED])
+
+
+def test_a_changed_text_is_noticed(build: JsonlBuild, folder: Path) -> None:
+    fill(build, [NEW])
+    path = file_of(folder, NEW)
+    path.write_bytes(path.read_bytes().replace(b'"text":"new"', b'"text":"old"', 1))
+    assert held(build, content=True) != wanted([NEW])
+    assert held(build) == wanted([NEW]), "a plain scan reads what is noted"
+
+
+def test_a_folder_in_the_way_is_refused(build: JsonlBuild, folder: Path) -> None:
+    file_of(folder, NEW).mkdir(parents=True)
+    build.replace([ADDED, NEW])
+    with pytest.raises(Refused, match="move away"):
+        build.flush()
+    with pytest.raises(Refused, match="move away"):
+        build.flush()
+    file_of(folder, NEW).rmdir()
+    build.flush()
+    assert held(build) == wanted([NEW, ADDED])
+
+
+def test_what_another_process_took_away_is_not_confirmed(build: JsonlBuild, folder: Path) -> None:
+    build.replace([NEW])
+    shutil.rmtree(folder / PENDING)
+    for _ in range(2):
+        with pytest.raises(BuildBroken, match="run again or rebuild"):
+            build.flush()
+    fill(build, [NEW])
+    assert held(build) == wanted([NEW])
+    shutil.rmtree(folder / FAMILIES)
+    with pytest.raises(BuildBroken, match="run again or rebuild"):
+        held(build)
+
+
+def test_a_damaged_marker_is_nobodys(sink: JsonlSink, build: JsonlBuild, folder: Path) -> None:
+    for damage in (b"", b"{", b'{"home_id": 5}', b"[]", b'{"home_id":"a","build_id":"b"}'):
+        (folder / MARKER).write_bytes(damage)
+        with pytest.raises(BuildBroken, match="rebuild"):
+            build.marker()
+        with pytest.raises(BuildBroken, match="rebuild"):
+            sink.create(Marker("other", "b1", 1))
+    build.sign(Marker("mine", "b1", 2))
+    assert build.marker() == Marker("mine", "b1", 2)
+    (folder / MARKER).unlink()
+    assert build.marker() is None
+    assert sink.create(Marker("other", "b1", 1)).marker() == Marker("other", "b1", 1)

@@ -1,0 +1,17 @@
+"""Families enough for a large build, and a check that a new build can hold them."""
+
+from sinks.conformance.samples import DIMENSIONS, family, held, marker, wanted
+from sinks.document import Family
+from sinks.sink import Sink
+
+FAMILIES = [family(f"f{number}", [f"{number} {place}" for place in range(12)]) for number in range(100)]
+
+
+def whole(sink: Sink, families: list[Family] = FAMILIES) -> None:
+    """All families into a new build: it holds them and nothing else."""
+    signed = marker()
+    build = sink.create(signed, DIMENSIONS)
+    build.replace(families)
+    assert build.flush() == []
+    assert (held(build, content=True), build.count(), build.marker()) == (wanted(families), 1200, signed)
+    build.close()
