@@ -13,8 +13,6 @@ from __future__ import annotations
 import asyncio
 import json
 import math
-import os
-import re
 import threading
 from collections.abc import Coroutine
 from concurrent.futures import Future
@@ -28,6 +26,8 @@ import orjson
 from embeddings.encoder import Vectors
 from embeddings.errors import EndpointDenied, EndpointUnavailable, TextRefused
 from embeddings.retry import MayPass, patience
+from settings.config import ConfigError
+from settings.secret import key_in
 
 if TYPE_CHECKING:
     from embeddings.endpoint import EndpointSettings
@@ -36,7 +36,6 @@ _T = TypeVar("_T")
 
 _TRANSIENT = frozenset((408, 409, 425, 429, 500, 502, 503, 504, 529))
 _ABOUT_THE_TEXT = frozenset((400, 413, 422))
-_KEY = re.compile(r"[!-~]+")
 
 
 class Connection:
@@ -74,7 +73,7 @@ class Connection:
         body: dict[str, Any] = {"model": self._settings.model, "input": parts, "encoding_format": "float"}
         if self._settings.dimensions:
             body["dimensions"] = self._settings.dimensions
-        # A lone surrogate has no UTF-8; the endpoint gets the replacement character, as models here do.
+        # A lone surrogate has no UTF-8; the endpoint gets a question mark in its place.
         content = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
         retrying = patience(seconds)
         async with self._turns:
@@ -120,15 +119,10 @@ class Connection:
         variable = self._settings.key_variable
         if variable is None:
             return None
-        key = os.environ.get(variable, "").strip()
-        if not key:
-            raise EndpointDenied(f"the environment variable {variable} holds no key for the endpoint")
-        if not _KEY.fullmatch(key):
-            raise EndpointDenied(
-                f"the environment variable {variable} holds what cannot be a key: "
-                "only ASCII letters, digits and signs can be sent, with no space or line break between them"
-            )
-        return key
+        try:
+            return key_in(variable, "option endpoint_key_variable", needed=True)
+        except ConfigError as error:
+            raise EndpointDenied(str(error)) from error
 
 
 def checked_url(url: str) -> str:

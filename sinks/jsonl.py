@@ -94,6 +94,14 @@ class JsonlSink:
                 aside.replace(self._link)
             places.sync(self._root)
 
+    def shown(self) -> Marker | None:
+        """Whose build the link leads to."""
+        with _translated(self._root):
+            live = self._live()
+        if live is None or live not in self.builds():
+            return None
+        return self.open(live).marker()
+
     def drop(self, build_id: str) -> None:
         folder = places.folder(self._root, build_id)
         with _translated(self._root):
@@ -102,6 +110,10 @@ class JsonlSink:
                     self._link.unlink()
                 places.remove(self._root, build_id)
                 places.sync(self._root)
+
+    def address(self, build_id: str) -> dict[str, str]:
+        """Where other programs find a build, and the link that leads to the live one."""
+        return {"folder": str(places.folder(self._root, build_id)), "link": str(self._link)}
 
     def close(self) -> None:
         pass

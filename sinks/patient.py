@@ -133,6 +133,11 @@ class PatientSink:
         """The inner sink's own; where it has none, this has none."""
         return cast(Any, self._sink).reader
 
+    @property
+    def shown(self) -> Any:
+        """The inner sink's own; where it has no public name, this has none."""
+        return cast(Any, self._sink).shown
+
     def create(self, marker: Marker, dimensions: int | None = None) -> "PatientBuild":
         return PatientBuild(self._call("create", self._sink.create, marker, dimensions), self._call)
 

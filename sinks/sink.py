@@ -132,6 +132,8 @@ class Sink(Protocol):
         A sink whose builds have no public name has nothing to do: readers open the build that the home's pointer names.
         """
 
+    # A sink with a public name also has `shown() -> Marker | None`: whose build other programs reach under it now.
+
     def drop(self, build_id: str) -> None:
         """Remove a build and all its content for good. An absent one is no error."""
 

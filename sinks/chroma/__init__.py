@@ -1,7 +1,5 @@
 """The vector sink on Chroma: embedded (a folder a build) and server (a collection a build), behind the same code."""
 
-import os
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -9,14 +7,12 @@ from typing import Any
 import msgspec
 
 from settings.config import ConfigError
+from settings.secret import key_in
 from sinks.chroma.reader import ChromaReader
 from sinks.chroma.sink import ChromaBuild, ChromaSink
 from sinks.registry import read_options
 
 __all__ = ["ChromaBuild", "ChromaOptions", "ChromaReader", "ChromaSink", "open_sink"]
-
-
-_TOKEN = re.compile(r"[!-~]+")
 
 
 class ChromaOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -43,7 +39,8 @@ def open_sink(home: Path, options: Mapping[str, Any]) -> ChromaSink:
         )
     if wanted.folder is not None:
         raise ConfigError("the sink chroma is either in a folder or on a server: give `folder` or `url`, not both")
-    token = _token(wanted.token_variable) if wanted.token_variable else None
+    variable = wanted.token_variable
+    token = key_in(variable, "option token_variable of the sink chroma", needed=True) if variable else None
     try:
         return ChromaSink.server(
             wanted.url,
@@ -54,15 +51,3 @@ def open_sink(home: Path, options: Mapping[str, Any]) -> ChromaSink:
         )
     except ValueError as error:
         raise ConfigError(f"options of the sink chroma: {error}") from error
-
-
-def _token(variable: str) -> str:
-    token = os.environ.get(variable, "").strip()
-    if not token:
-        raise ConfigError(f"the environment variable {variable} holds no token for Chroma")
-    if not _TOKEN.fullmatch(token):
-        raise ConfigError(
-            f"the environment variable {variable} holds what cannot be a token for Chroma: "
-            "printable ASCII without white space only"
-        )
-    return token

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from sinks import places
 from sinks.chroma import seal
 from sinks.chroma.errors import translated
-from sinks.errors import BuildMissing
+from sinks.errors import BuildMissing, Refused
 from sinks.sink import Marker
 
 if TYPE_CHECKING:
@@ -154,14 +154,16 @@ class Server:
         return self._connect(places.check_build_id(build_id))
 
     def builds(self) -> list[str]:
-        names: list[str] = []
+        found: list[Collection] = []
         with self._client() as client, translated(self._where):
             while True:
-                page = client.list_collections(limit=_PAGE, offset=len(names))
-                names += [collection.name for collection in page]
+                page = client.list_collections(limit=_PAGE, offset=len(found))
+                found += page
                 if len(page) < _PAGE:
                     break
-        return sorted(name.removeprefix(self._prefix) for name in names if name.startswith(self._prefix))
+        # By what they say of themselves: after `a-` the name of one of the prefix `a-b` goes on with `b-`.
+        ids = {collection.name: str(_build_in(collection)) for collection in found}
+        return sorted(build_id for name, build_id in ids.items() if name == self._prefix + build_id)
 
     def drop(self, build_id: str) -> None:
         name = self._prefix + places.check_build_id(build_id)
@@ -169,6 +171,8 @@ class Server:
             try:
                 with translated(self._where):
                     collection = client.get_collection(name, embedding_function=None)
+                    if _build_in(collection) not in (None, build_id):  # of another prefix
+                        return
                     # Row by row: deleting a collection alone leaves its lists behind, and the next collection
                     # of anybody on that server inherits them (chroma-core/chroma#7594).
                     while ids := collection.get(limit=_PAGE, include=[])["ids"]:
@@ -185,10 +189,19 @@ class Server:
         try:
             with translated(self._where):
                 collection = _collection(client, self._prefix + build_id, made)
+                self._require(collection, build_id, BuildMissing if made is None else Refused)
                 return Handle(collection, client.get_max_batch_size(), self._where, client, lambda: _end(client))
         except BaseException:
             _end(client)
             raise
+
+    def _require(self, collection: "Collection", build_id: str, error: type[Refused]) -> None:
+        held = _build_in(collection)
+        if held not in (None, build_id):
+            raise error(
+                f"collection {collection.name} of Chroma at {self._where} is build {held} of another prefix, "
+                f"not {build_id}: choose another prefix"
+            )
 
     def _open(self) -> "ClientAPI":
         """A client that has not asked the server anything yet: what `chromadb.HttpClient` asks while it is made has
@@ -253,6 +266,11 @@ def _collection(client: "ClientAPI", name: str, made: dict[str, Any] | None) -> 
         if made is None:
             raise
     return client.create_collection(name, metadata=made, configuration=_SPACE, embedding_function=None)  # type: ignore[arg-type]
+
+
+def _build_in(collection: "Collection") -> Any:
+    """The id of the build that a collection says it is; None where it says nothing."""
+    return (collection.metadata or {}).get("build_id")
 
 
 def _spell(path: Path, writing: bool) -> int:

@@ -66,6 +66,13 @@ class FtsSink:
     def drop(self, build_id: str) -> None:
         places.remove(self._root, build_id)
 
+    def address(self, build_id: str) -> dict[str, str]:
+        """Where other programs find a build: an SQLite file with the table `documents`."""
+        return {"path": str(places.folder(self._root, build_id).absolute() / FILE)}
+
+    def version(self) -> str:
+        return f"SQLite {sqlite3.sqlite_version}"
+
     def close(self) -> None:
         pass
 

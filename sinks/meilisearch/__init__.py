@@ -1,6 +1,5 @@
 """The Meilisearch sink: keyword search by a server, with vectors for its own hybrid search where they are wanted."""
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -9,6 +8,7 @@ import msgspec
 
 from settings.config import ConfigError
 from settings.index_settings import find_settings_file, load_index_settings
+from settings.secret import key_in
 from sinks.meilisearch.reader import MeilisearchReader
 from sinks.meilisearch.sink import Limits, MeilisearchBuild, MeilisearchSink
 from sinks.registry import read_options
@@ -38,16 +38,12 @@ def options_of(options: Mapping[str, Any]) -> MeilisearchOptions:
 
 def open_sink(home: Path, options: Mapping[str, Any]) -> MeilisearchSink:
     wanted = options_of(options)
-    key = os.environ.get(wanted.key_variable, "").strip()
-    if not (key.isascii() and key.isprintable() and " " not in key):
-        raise ConfigError(
-            f"the environment variable {wanted.key_variable} holds something that is no key: one line of ASCII"
-        )
+    key = key_in(wanted.key_variable, "option key_variable of the sink meilisearch", needed=False)
     settings = load_index_settings(find_settings_file(wanted.settings_file))
     try:
         return MeilisearchSink(
             wanted.url,
-            key or None,
+            key,
             settings=settings,
             index=wanted.index,
             vectors=wanted.vectors,

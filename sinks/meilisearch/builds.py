@@ -1,11 +1,13 @@
 """Builds as indexes of a server. An index is known by the marker that it carries, not by its name: a flip swaps names.
 
 The marker is a synonym in the index's settings. Settings go wherever the content goes, changing synonyms indexes
-nothing again, and no person types the word.
+nothing again, and no person types the word. It also holds the public name that the build was made for: `chunks-old-b1`
+may be a build of `chunks` or of `chunks-old`.
 """
 
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -23,13 +25,13 @@ PRIMARY_KEY = "id"
 
 def marker_in(synonyms: Mapping[str, Any]) -> Marker | None:
     match synonyms.get(MARKER):
-        case [str(home), str(build), str(version)] if version.isdigit():
+        case [str(home), str(build), str(version), str()] if version.isdigit():
             return Marker(home, build, int(version))
     return None
 
 
-def with_marker(synonyms: Mapping[str, Any] | None, marker: Marker) -> dict[str, Any]:
-    return {**(synonyms or {}), MARKER: [marker.home_id, marker.build_id, str(marker.projection_version)]}
+def with_marker(synonyms: Mapping[str, Any] | None, marker: Marker, public: str) -> dict[str, Any]:
+    return {**(synonyms or {}), MARKER: [marker.home_id, marker.build_id, str(marker.projection_version), public]}
 
 
 def without_marker(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -44,10 +46,13 @@ class Index:
 
     name: str
     marker: Marker | None
+    made_for: str | None = None
+    """The public name in its marker."""
 
 
 class Indexes:
-    """All indexes that belong to one public name: that one, and those whose names begin with it and a hyphen."""
+    """The indexes of one public name: that one, and those that bear a marker with it. Their names begin with it and a
+    hyphen, which others' names may do too."""
 
     def __init__(self, connection: Connection, public: str, patience: float) -> None:
         self.connection = connection
@@ -55,17 +60,16 @@ class Indexes:
         self._patience = patience
         self._orders = tasks.Orders(connection, patience)
 
-    def all(self) -> list[Index]:
-        return [Index(name, self.marker_of(name)) for name in self._names()]
-
-    def marker_of(self, name: str) -> Marker | None:
-        return marker_in(self.connection.get(f"/indexes/{name}/settings/synonyms"))
+    def look_at(self, name: str) -> Index:
+        synonyms = self.connection.get(f"/indexes/{name}/settings/synonyms")
+        marker = marker_in(synonyms)
+        return Index(name, marker, synonyms[MARKER][-1] if marker else None)
 
     def find(self, build_id: str) -> Index:
         """The index of a build; also one that was made for it and never signed."""
-        indexes = self.all()
+        indexes = self._all()
         for index in indexes:
-            if index.marker is not None and index.marker.build_id == build_id:
+            if index.marker is not None and index.marker.build_id == build_id and self._is_ours(index):
                 return index
         for index in indexes:
             if index.marker is None and index.name == self._name_for(build_id):
@@ -73,14 +77,14 @@ class Indexes:
         raise BuildMissing(f"Meilisearch at {self.connection.where} holds no build {build_id}: run a rebuild")
 
     def build_ids(self) -> list[str]:
-        found = {index.marker.build_id if index.marker else self._id_in(index.name) for index in self.all()}
-        return sorted(build_id for build_id in found if build_id)
+        """Of signed builds. One that was never signed may be for another public name; only its maker knows its id."""
+        return sorted({index.marker.build_id for index in self._all() if index.marker and self._is_ours(index)})
 
-    def make(self, build_id: str) -> str:
+    def make(self, build_id: str) -> Index:
         """A new, empty index; an unsigned one of that name, left by a run that was killed, is taken over."""
         name = self._name_for(build_id)
-        taken = {index.name for index in self.all() if index.marker is not None}
-        while name in taken:  # by another build, since the last flip
+        taken = {index.name for index in self._all() if index.marker is not None}
+        while name in taken:  # by another build, since the last flip, or for another public name
             name += "-"
         create = partial(self.connection.control.create_index, name, {"primaryKey": PRIMARY_KEY})
         try:
@@ -88,7 +92,7 @@ class Indexes:
         except RefusedData:
             if name not in self._names():
                 raise
-        return name
+        return Index(name, None)
 
     def require_ours(self, name: str) -> None:
         key = self.connection.get(f"/indexes/{name}").get("primaryKey")
@@ -112,21 +116,23 @@ class Indexes:
     def flip(self, old: str | None, new: str) -> None:
         """Gives the build `new` the public name, in one step. A swap is its own inverse: so look first."""
         self.drain()
-        live = next((index for index in self.all() if index.name == self.public), None)
+        live = next((index for index in self._all() if index.name == self.public), None)
         if live is not None and live.marker is not None and live.marker.build_id == new:
             return
         found = self.find(new)
         if live is not None and (live.marker is None or live.marker.build_id != old):
-            held = f"build {live.marker.build_id}" if live.marker else "something that is not ours"
+            held, remedy = "something that is not ours", "remove it if nobody needs it"
+            if live.marker is not None:
+                held, remedy = f"build {live.marker.build_id}", "look at the pointer again before flipping"
             raise Refused(
                 f"index {self.public} of Meilisearch at {self.connection.where} holds {held}, not {old}: "
-                "choose another index name, or look at the pointer again before flipping"
+                f"choose another index name, or {remedy}"
             )
         # Where the public name is free, the index is renamed to it.
         pair: dict[str, list[str] | bool] = {"indexes": [found.name, self.public], "rename": live is None}
         swap = partial(self.connection.control.swap_indexes, [pair])
         self._orders.carry_out(f"swap {found.name} of build {new}", swap)
-        now = self.marker_of(self.public)
+        now = self.look_at(self.public).marker
         if now is None or now.build_id != new:
             raise NotConfirmed(f"after the swap, index {self.public} does not hold build {new}: look at /tasks")
 
@@ -140,6 +146,16 @@ class Indexes:
                 self._orders.carry_out(f"delete {name}", partial(self.connection.control.delete_index, name))
             except BuildMissing:
                 return
+
+    def _all(self) -> list[Index]:
+        found: list[Index] = []
+        for name in self._names():
+            with suppress(BuildMissing):  # removed since, by whom it belongs to
+                found.append(self.look_at(name))
+        return found
+
+    def _is_ours(self, index: Index) -> bool:
+        return self.public in (index.name, index.made_for)
 
     def _names(self) -> list[str]:
         return list(self._pages())
@@ -157,6 +173,3 @@ class Indexes:
 
     def _name_for(self, build_id: str) -> str:
         return f"{self.public}-{check_build_id(build_id)}"
-
-    def _id_in(self, name: str) -> str:
-        return name.removeprefix(self.public).removeprefix("-")

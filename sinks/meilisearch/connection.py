@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from settings.secret import checked
 from sinks.errors import Refused
 from sinks.meilisearch.errors import RefusedData, of_answer, translated
 
@@ -34,7 +35,7 @@ class Connection:
                 "environment variable"
             )
         self.where = url.rstrip("/")
-        self._key = _sound(key)
+        self._key = checked(key or "", "the key of Meilisearch") or None
         self._timeout = timeout
 
     @cached_property
@@ -161,14 +162,3 @@ def _is_address(url: str) -> bool:
     except ValueError:
         return False
     return parts.scheme in ("http", "https") and bool(parts.hostname) and not parts.username and not parts.password
-
-
-def _sound(key: str | None) -> str | None:
-    """The key without white space around it. No message shows it."""
-    key = key.strip() if key else None
-    if key and not re.fullmatch(r"[!-~]+", key):
-        raise ValueError(
-            "the key of Meilisearch holds white space or signs that are no printable ASCII: correct the environment "
-            "variable that `key_variable` names"
-        )
-    return key

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sinks.document import Document, Family, Vectors
-from sinks.errors import Refused, SinkError, WrongShape
+from sinks.errors import BuildMissing, Refused, SinkError, WrongShape
 from sinks.meilisearch import rows, tasks
 from sinks.meilisearch.builds import Indexes, marker_in, with_marker, without_marker
 from sinks.meilisearch.connection import Connection
@@ -60,13 +60,14 @@ class MeilisearchSink:
         self._indexes = Indexes(self._connection, index, limits.patience)
 
     def create(self, marker: Marker, dimensions: int | None = None) -> "MeilisearchBuild":
-        if marker.build_id not in self._indexes.build_ids():
-            self._indexes.make(marker.build_id)
-        index = self._indexes.find(marker.build_id)
+        try:
+            index = self._indexes.find(marker.build_id)
+        except BuildMissing:
+            index = self._indexes.make(marker.build_id)
         if index.marker is None:
             # Settings first: documents that come later are indexed once. The marker is the last word of the making.
             wanted = {**self._settings, "embedders": self._embedders(dimensions)}
-            wanted["synonyms"] = with_marker(wanted.get("synonyms"), marker)
+            wanted["synonyms"] = with_marker(wanted.get("synonyms"), marker, self._indexes.public)
             self._indexes.require_ours(index.name)
             self._indexes.change_settings(index.name, wanted)
         build = self.open(marker.build_id)
@@ -97,14 +98,14 @@ class MeilisearchSink:
     def change_live_settings(self, patch: Mapping[str, Any]) -> None:
         """Sends these settings to the index under the public name. What they touch is indexed again."""
         public = self._indexes.public
-        marker = self._indexes.marker_of(public)
+        marker = self._indexes.look_at(public).marker
         if marker is None:
             raise Refused(
                 f"index {public} of Meilisearch at {self._connection.where} was not made by chunksink: choose another "
                 "index name, or remove that index"
             )
         if "synonyms" in patch:
-            patch = {**patch, "synonyms": with_marker(patch["synonyms"], marker)}
+            patch = {**patch, "synonyms": with_marker(patch["synonyms"], marker, public)}
         self._indexes.change_settings(public, patch)
 
     def close(self) -> None:
@@ -141,7 +142,7 @@ class MeilisearchBuild:
         return marker_in(self._connection.get(f"{self._path}/settings/synonyms"))
 
     def sign(self, marker: Marker) -> None:
-        synonyms = with_marker(self._connection.get(f"{self._path}/settings/synonyms"), marker)
+        synonyms = with_marker(self._connection.get(f"{self._path}/settings/synonyms"), marker, self._indexes.public)
         self._indexes.change_settings(self._name, {"synonyms": synonyms})
 
     def count(self) -> int:
@@ -165,11 +166,10 @@ class MeilisearchBuild:
         lines = [line for _, line in taken.values()]
         documents = list(taken.values())
         for part in rows.payloads(lines, self._limits.documents, self._payload_bytes):
-            payload = Payload(documents[part])
-            waiting = sum(one.size() for one in self._asked.payloads)
-            if waiting and waiting + payload.size() > self._limits.bytes_in_flight:
+            payload, size = Payload(documents[part]), sum(map(len, lines[part]))
+            if self._asked.payloads and self._asked.bytes + size > self._limits.bytes_in_flight:
                 self._settle()
-            self._asked.payloads.append(payload)
+            self._asked.add(payload, size)
             self._send(payload)
 
     def delete(self, parent_ids: Sequence[str]) -> None:
@@ -248,8 +248,9 @@ class MeilisearchBuild:
 
     def _settle(self) -> None:
         """Waits for all that was asked. A payload that failed is sent again part by part, without the one to blame."""
-        for payload in [payload for payload in self._asked.payloads if payload.task is None]:
-            payload.rows = self._asked.outstanding(payload)
+        unsent = [payload for payload in self._asked.payloads if payload.task is None]
+        for payload, documents in zip(unsent, self._asked.outstanding(unsent), strict=True):
+            payload.rows = documents
             self._send(payload)
         for deletion in [deletion for deletion in self._asked.deletions if deletion.tasks is None]:
             self._send_deletion(deletion)
@@ -257,20 +258,22 @@ class MeilisearchBuild:
         orders = {number: deletion for deletion in self._asked.deletions for number in deletion.tasks or ()}
         later: SinkError | None = None
         failed = tasks.failures(self._connection, [*sent, *orders], self._limits.patience)
+        refused: dict[int, RefusedData] = {}
         for number, error in failed.items():
             if number in orders:
                 orders[number].tasks, later = None, error
             elif isinstance(error, RefusedData):
-                payload = sent[number]
-                payload.task = None  # until it is done: this may be interrupted
-                self._isolate(self._asked.outstanding(payload), str(error))
-                payload.task = number
+                refused[number] = error
             else:
                 sent[number].task, later = None, error
+        again = self._asked.outstanding([sent[number] for number in refused])
+        for (number, why), documents in zip(refused.items(), again, strict=True):
+            sent[number].task = None  # until it is done: this may be interrupted
+            self._isolate(documents, str(why))
+            sent[number].task = number
         if later is not None:
             raise later
-        self._asked.payloads.clear()
-        self._asked.deletions.clear()
+        self._asked.settled()
 
     def _isolate(self, documents: list[Row], reason: str) -> None:
         """Halves what was refused, each half alone in the queue, until the document is found that is to blame."""
@@ -288,7 +291,16 @@ class MeilisearchBuild:
     def _holds(self, condition: str) -> bool:
         """Whether there is anything to delete; a deletion that finds nothing costs the server a batch all the same."""
         asked = {"filter": condition, "limit": 1, "fields": ["id"]}
-        return bool(self._connection.send(f"{self._path}/documents/fetch", asked)["results"])
+        try:
+            return bool(self._connection.send(f"{self._path}/documents/fetch", asked)["results"])
+        except RefusedData as error:
+            if self.marker() is not None:
+                raise
+            # For documents Meilisearch makes the index that is not there, without settings and marker.
+            raise BuildMissing(
+                f"index {self._name} of Meilisearch at {self._connection.where} was removed while it was being "
+                "written: run a rebuild"
+            ) from error
 
     def _delete(self, deletion: Deletion) -> None:
         self._asked.deletions.append(deletion)

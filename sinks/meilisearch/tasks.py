@@ -1,7 +1,7 @@
 """What was asked of Meilisearch, and its tasks: an accepted request is a promise, a task that succeeded is a fact."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -31,9 +31,6 @@ class Payload:
     rows: list[Row]
     task: int | None = None
 
-    def size(self) -> int:
-        return sum(len(line) for _, line in self.rows)
-
 
 @dataclass(eq=False)
 class Deletion:
@@ -49,16 +46,29 @@ class Asked:
 
     payloads: list[Payload] = field(default_factory=list)
     """In order. Confirmed ones stay until all are: one that was lost goes again without what later ones overwrote."""
+    bytes: int = 0
+    """Of all payloads."""
     deletions: list[Deletion] = field(default_factory=list)
     kept: dict[str, str | None] = field(default_factory=dict)
     """The last word on each family: the hash it keeps, None where it was deleted."""
     refused: dict[str, RefusedDocument] = field(default_factory=dict)
 
-    def outstanding(self, payload: Payload) -> list[Row]:
-        """What of it may be written again: of families that nothing was asked of since, ids that none took since."""
-        place = self.payloads.index(payload)
-        taken = {row[0].id for later in self.payloads[place + 1 :] for row in later.rows if self._is_current(row)}
-        return [row for row in payload.rows if row[0].id not in taken and self._is_current(row)]
+    def add(self, payload: Payload, size: int) -> None:
+        self.payloads.append(payload)
+        self.bytes += size
+
+    def settled(self) -> None:
+        """All of it is confirmed."""
+        self.payloads.clear()
+        self.deletions.clear()
+        self.bytes = 0
+
+    def outstanding(self, some: Sequence[Payload]) -> list[list[Row]]:
+        """What of each may be written again: of families that nothing was asked of since, ids that none took since."""
+        if not some:
+            return []
+        last = {row[0].id: payload for payload in self.payloads for row in payload.rows if self._is_current(row)}
+        return [[row for row in one.rows if self._is_current(row) and last[row[0].id] is one] for one in some]
 
     def _is_current(self, row: Row) -> bool:
         return self.kept.get(row[0].parent_id) == row[0].family_hash

@@ -39,8 +39,8 @@ def test_vectors_come_in_order_from_many_requests(server: Server, cache: VectorC
     items = list(vectors_for(stream(texts), encoder, cache))
     for text, item in zip(texts, items, strict=True):
         assert item.vector is not None
-        if "\ud800" not in text:
-            assert abs(item.vector - HashEncoder().vector(text)).max() < 1e-6
+        sent = text.replace("\ud800", "?")
+        assert abs(item.vector - HashEncoder().vector(sent)).max() < 1e-6
     assert max(len(request["input"]) for request in server.requests) == 7
     assert encoder.precision == "float32"
     done = len(server.requests)

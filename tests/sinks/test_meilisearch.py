@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -16,6 +17,7 @@ import msgspec
 import pytest
 import requests
 
+from settings.config import ConfigError
 from sinks.conformance.samples import DIMENSIONS, family, held, marker, vector, wanted, with_vectors
 from sinks.document import Family
 from sinks.errors import BuildMissing, Refused, Unreachable, WrongKey, WrongShape
@@ -24,6 +26,7 @@ from sinks.meilisearch.errors import translated
 from sinks.meilisearch.keys import make_search_key, tenant_token
 from sinks.meilisearch.sink import Limits
 from sinks.reader import Filter
+from sinks.registry import open_sink
 from tests.conformance.test_meilisearch import SETTINGS
 from tests.engines.servers import MeilisearchServer, free_port
 
@@ -144,7 +147,7 @@ def test_a_swap_that_was_still_in_the_queue_is_waited_for(server: Server, sink: 
     server.http.post(f"/indexes/{name}/documents", json=documents)  # keeps the queue busy
     server.http.post("/swap-indexes", json=[{"indexes": [name, server.index]}])
     sink.flip(first.build_id, second.build_id)
-    live = sink._indexes.marker_of(server.index)  # type: ignore[attr-defined]
+    live = sink._indexes.look_at(server.index).marker  # type: ignore[attr-defined]
     assert live is not None
     assert live.build_id == second.build_id
 
@@ -153,11 +156,12 @@ def test_a_build_that_was_never_signed_is_signed(server: Server, sink: Meilisear
     """Its maker was killed between making the index and its settings."""
     signed = marker()
     server.do("POST", "/indexes", json={"uid": f"{server.index}-{signed.build_id}", "primaryKey": "id"})
-    assert signed.build_id in sink.builds()
+    assert sink.builds() == [], "it may be for another public name"
     build = sink.create(signed, DIMENSIONS)
     assert build.marker() == signed
     build.replace([family("a", ALPHA)])
     assert build.flush() == []
+    assert sink.builds() == [signed.build_id]
     assert server.names() == {f"{server.index}-{signed.build_id}"}
 
 
@@ -357,11 +361,27 @@ def test_an_address_that_is_none(url: str) -> None:
     assert "secret" not in str(caught.value)
 
 
-@pytest.mark.parametrize("key", ["se\ncret", "se cret", "sécret", "se\x00cret", "se\x7fcret"])
+BAD_KEYS = ["hun\nter2", "hun ter2", "hünter2", "hun\x7fter2"]
+
+
+@pytest.mark.parametrize("key", BAD_KEYS)
+@pytest.mark.parametrize("name", ["meilisearch", "chroma"])
+def test_a_bad_key_is_told_by_its_own_option(
+    name: str, key: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    option = {"meilisearch": "key_variable", "chroma": "token_variable"}[name]
+    monkeypatch.setenv("ITS_KEY", key)
+    told = f"^option {option} of the sink {name}: the environment variable ITS_KEY holds something that is no key"
+    with pytest.raises(ConfigError, match=told) as caught:
+        open_sink(name, tmp_path, {"url": "http://127.0.0.1:1", option: "ITS_KEY"})
+    assert "ter2" not in "".join(traceback.format_exception(caught.value))
+
+
+@pytest.mark.parametrize("key", [*BAD_KEYS, "hun\x00ter2"])
 def test_a_key_that_no_header_holds_is_told_and_never_shown(key: str) -> None:
-    with pytest.raises(ValueError, match="key_variable") as caught:
+    with pytest.raises(ValueError, match="key of Meilisearch holds something that is no key") as caught:
         MeilisearchSink("http://127.0.0.1:7700", key, settings={})
-    assert "cret" not in str(caught.value)
+    assert "ter2" not in str(caught.value)
 
 
 def test_white_space_around_the_key_is_left_out(server: Server) -> None:

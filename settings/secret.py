@@ -1,0 +1,31 @@
+"""Keys that go to a server in a header: read and checked once, for all who send one. No message shows a key."""
+
+import os
+import re
+
+from settings.config import ConfigError
+
+_SENDABLE = re.compile(r"[!-~]*")
+
+
+def checked(key: str, source: str) -> str:
+    """The key without white space around it; ValueError where no header can hold it. `source` is where it is from."""
+    key = key.strip()
+    if not _SENDABLE.fullmatch(key):
+        raise ValueError(
+            f"{source} holds something that is no key: only ASCII letters, digits and signs can be sent, "
+            "with no space or line break between them"
+        )
+    return key
+
+
+def key_in(variable: str, option: str, *, needed: bool) -> str | None:
+    """The key in an environment variable, None where it holds none. `option` is the one that names the variable."""
+    source = f"{option}: the environment variable {variable}"
+    try:
+        key = checked(os.environ.get(variable, ""), source)
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
+    if needed and not key:
+        raise ConfigError(f"{source} holds no key")
+    return key or None

@@ -1,0 +1,97 @@
+"""Two names on one server, one of which begins as the other: neither sees, opens or removes a build of the other."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import replace
+
+import pytest
+
+from sinks.chroma import ChromaSink
+from sinks.conformance.samples import DIMENSIONS, family, held, marker, wanted
+from sinks.errors import BuildMissing, Refused
+from sinks.meilisearch import MeilisearchSink
+from sinks.sink import Marker, Sink
+from tests.conformance.test_meilisearch import SETTINGS
+
+Connect = Callable[[str], Sink]
+
+ONES = [family("ones", ["alpha one", "alpha two"])]
+OTHERS = [family("others", ["beta one", "beta two", "beta three"])]
+
+
+@pytest.fixture(scope="module", params=["chroma", "meilisearch"])
+def connect(request: pytest.FixtureRequest) -> Connect:
+    """A sink by its prefix or public name."""
+    server = request.getfixturevalue(f"{request.param}_server")
+    if request.param == "chroma":
+        return lambda name: ChromaSink.server(server.url, prefix=name)
+    return lambda name: MeilisearchSink(server.url, server.key, settings=SETTINGS, index=name)
+
+
+class Home:
+    """A sink with one build in it."""
+
+    def __init__(self, sink: Sink, marker: Marker) -> None:
+        self.sink, self.marker, self.id = sink, marker, marker.build_id
+
+    def live(self) -> None:
+        self.sink.flip(None, self.id)
+
+    def content(self) -> tuple[list[str], list[tuple[str, ...]]]:
+        with closing(self.sink.open(self.id)) as build:
+            assert build.marker() == self.marker
+            return self.sink.builds(), held(build)
+
+
+@pytest.fixture(params=["live", "not live"])
+def homes(request: pytest.FixtureRequest, connect: Connect) -> Iterator[tuple[Home, Home]]:
+    name = f"n{uuid.uuid4().hex[:10]}"
+    one, other = Home(connect(name), marker("one")), Home(connect(f"{name}-b"), marker("other"))
+    for home, families in ((one, ONES), (other, OTHERS)):
+        with closing(home.sink.create(home.marker, DIMENSIONS)) as build:
+            build.replace(families)
+            assert build.flush() == []
+        if request.param == "live":
+            home.live()
+    yield one, other
+    for home in (one, other):
+        for build_id in home.sink.builds():
+            home.sink.drop(build_id)
+        home.sink.close()
+
+
+def test_each_lists_its_own_builds(homes: tuple[Home, Home]) -> None:
+    one, other = homes
+    assert one.content() == ([one.id], wanted(ONES))
+    assert other.content() == ([other.id], wanted(OTHERS))
+
+
+def test_none_opens_flips_or_drops_what_the_other_has(homes: tuple[Home, Home]) -> None:
+    one, other = homes
+    for home, foreign in ((one, other.id), (one, f"b-{other.id}"), (other, one.id)):
+        with pytest.raises(BuildMissing):
+            home.sink.open(foreign)
+        with pytest.raises(BuildMissing):
+            home.sink.flip(None, foreign)
+        home.sink.drop(foreign)
+    assert one.content() == ([one.id], wanted(ONES))
+    assert other.content() == ([other.id], wanted(OTHERS))
+
+
+def test_a_name_that_the_other_has_taken_is_refused_or_avoided(homes: tuple[Home, Home]) -> None:
+    one, other = homes
+    same_name = replace(one.marker, build_id=f"b-{other.id}")
+    if isinstance(one.sink, ChromaSink):
+        with pytest.raises(Refused, match="choose another prefix"):
+            one.sink.create(same_name, DIMENSIONS)
+    else:
+        with closing(one.sink.create(same_name, DIMENSIONS)) as build:
+            build.replace(ONES)
+            assert (build.flush(), build.marker()) == ([], same_name)
+        assert one.sink.builds() == sorted([one.id, same_name.build_id])
+        one.sink.drop(same_name.build_id)
+    assert one.content() == ([one.id], wanted(ONES))
+    assert other.content() == ([other.id], wanted(OTHERS))

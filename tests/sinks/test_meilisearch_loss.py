@@ -1,0 +1,164 @@
+"""What somebody took from a Meilisearch behind our back: the sink shows exactly that, and writing again mends it."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from sinks.conformance.samples import DIMENSIONS, family, held, marker, wanted
+from sinks.document import Family
+from sinks.errors import BuildMissing, Refused
+from sinks.meilisearch import MeilisearchBuild, MeilisearchSink
+from sinks.meilisearch.sink import Limits
+from sinks.sink import Marker
+from tests.conformance.test_meilisearch import SETTINGS
+from tests.engines.servers import MeilisearchServer, run_meilisearch
+from tests.sinks.test_meilisearch import ALPHA, BETA, Server, build_id_of, build_of, public_texts, served
+
+
+@pytest.fixture
+def server(meilisearch_server: MeilisearchServer) -> Iterator[Server]:
+    yield from served(meilisearch_server)
+
+
+@pytest.fixture
+def sink(server: Server) -> Iterator[MeilisearchSink]:
+    sink = server.sink()
+    yield sink
+    sink.close()
+
+
+def index_of(build: MeilisearchBuild) -> str:
+    return build._name
+
+
+def write(build: MeilisearchBuild, families: list[Family]) -> None:
+    build.replace(families)
+    assert build.flush() == []
+
+
+def test_what_was_deleted_behind_our_back_is_shown_and_written_again(server: Server, sink: MeilisearchSink) -> None:
+    """97 of a hundred documents, whole families and parts of them."""
+    families = [family(f"docs/{number}.md", [f"{number} one", f"{number} two"]) for number in range(200)]
+    build = build_of(sink, families)
+    everything = wanted(families)
+    kept = everything[::33][:12]
+    gone = {row[0] for row in everything} - {row[0] for row in kept}
+    assert len(gone) == 0.97 * len(everything)
+    server.do("POST", f"/indexes/{index_of(build)}/documents/delete-batch", json=sorted(gone))
+    with closing(server.sink()) as other:
+        again = other.open(build_id_of(build))
+        assert (again.count(), again.marker()) == (len(kept), build.marker())
+        assert held(again) == held(again, content=True) == kept
+        write(again, [one for one in families if gone & {document.id for document in one.documents}])
+        assert held(again, content=True) == everything
+
+
+def test_documents_that_were_changed_behind_our_back_are_shown(server: Server, sink: MeilisearchSink) -> None:
+    """The stored hashes still say that all is well; those of the content do not."""
+    families = [family("a", ALPHA), family("b", BETA)]
+    build = build_of(sink, families)
+    changed = families[0].documents[1].id
+    text = [{"id": changed, "text": "something else"}]
+    server.do("PUT", f"/indexes/{index_of(build)}/documents", json=text)
+    assert held(build) == wanted(families)
+    shown = set(held(build, content=True)) ^ set(wanted(families))
+    assert {row[0] for row in shown} == {changed}
+    write(build, families[:1])
+    assert held(build, content=True) == wanted(families)
+
+
+def test_an_old_copy_of_the_data_is_known_by_its_hashes(tmp_path: Path) -> None:
+    """The server's folder, restored from a backup: the same build under the same name, with what it held then."""
+    data, backup = tmp_path / "data", tmp_path / "backup"
+    old = [family("a", ALPHA), family("b", BETA), family("gone", BETA)]
+    new = [family("a", ["edited one", "edited two"], version="2"), family("b", BETA), family("c", ALPHA)]
+    signed = marker()
+
+    def opened(running: MeilisearchServer) -> MeilisearchSink:
+        return MeilisearchSink(running.url, running.key, settings=SETTINGS, limits=Limits(patience=30))
+
+    with run_meilisearch(data=data) as running, closing(opened(running)) as sink:
+        write(sink.create(signed, DIMENSIONS), old)
+        sink.flip(None, signed.build_id)
+    shutil.copytree(data, backup)
+    with run_meilisearch(data=data, key=running.key) as running, closing(opened(running)) as sink:
+        build = sink.open(signed.build_id)
+        build.delete([old[2].parent_id])
+        write(build, new)
+        assert held(build) == wanted(new)
+    shutil.rmtree(data)
+    backup.rename(data)
+    with run_meilisearch(data=data, key=running.key) as running, closing(opened(running)) as sink:
+        build = sink.open(signed.build_id)
+        assert (build.marker(), build.count()) == (signed, len(wanted(old)))
+        assert held(build) == wanted(old)
+        build.delete([old[2].parent_id])
+        write(build, new)
+        assert held(build, content=True) == wanted(new)
+
+
+def test_an_old_index_under_the_public_name_is_known_by_its_marker(server: Server, sink: MeilisearchSink) -> None:
+    old, new = marker(), marker()
+    for signed, texts in ((old, ALPHA), (new, BETA)):
+        write(sink.create(signed, DIMENSIONS), [family("a", texts)])
+    sink.flip(None, old.build_id)
+    sink.flip(old.build_id, new.build_id)
+    swap_back = [{"indexes": [server.index, f"{server.index}-{new.build_id}"]}]
+    server.do("POST", "/swap-indexes", json=swap_back)
+    assert public_texts(server) == set(ALPHA)
+    assert live(server, sink) == old
+    assert sink.open(new.build_id).marker() == new
+    with pytest.raises(Refused, match=f"holds build {old.build_id}, not {new.build_id}"):
+        sink.flip(new.build_id, marker_of_third(sink))
+    sink.flip(old.build_id, new.build_id)
+    assert (live(server, sink), public_texts(server)) == (new, set(BETA))
+    assert held(sink.open(new.build_id)) == wanted([family("a", BETA)])
+
+
+def live(server: Server, sink: MeilisearchSink) -> Marker | None:
+    return sink._indexes.look_at(server.index).marker
+
+
+def marker_of_third(sink: MeilisearchSink) -> str:
+    signed = marker()
+    sink.create(signed, DIMENSIONS)
+    return signed.build_id
+
+
+@pytest.mark.parametrize("public", [False, True])
+def test_a_dropped_index_is_missing_and_made_anew(public: bool, server: Server, sink: MeilisearchSink) -> None:
+    signed, families = marker(), [family("a", ALPHA), family("b", BETA)]
+    build = sink.create(signed, DIMENSIONS)
+    write(build, families)
+    if public:
+        sink.flip(None, signed.build_id)
+        build = sink.open(signed.build_id)
+    server.do("DELETE", f"/indexes/{index_of(build)}")
+    assert sink.builds() == []
+    for call in (lambda: sink.open(signed.build_id), build.marker, build.count, lambda: held(build)):
+        with pytest.raises(BuildMissing, match=r"[Rr]un a rebuild"):
+            call()
+    build.delete([families[0].parent_id])
+    with pytest.raises(BuildMissing, match=r"[Rr]un a rebuild"):
+        build.flush()
+    anew = sink.create(signed, DIMENSIONS)
+    write(anew, families)
+    assert (anew.marker(), held(anew, content=True)) == (signed, wanted(families))
+    if public:
+        sink.flip(None, signed.build_id)
+        assert public_texts(server) == {*ALPHA, *BETA}
+
+
+def test_an_index_that_is_dropped_under_a_writer_is_told_as_missing(server: Server, sink: MeilisearchSink) -> None:
+    """Meilisearch makes an index of that name for whatever comes; it is none of ours and never taken for one."""
+    build = build_of(sink, [family("a", ALPHA)])
+    server.do("DELETE", f"/indexes/{index_of(build)}")
+    build.replace([family("b", BETA)])
+    with pytest.raises(BuildMissing, match="run a rebuild"):
+        build.flush()
+    assert sink.builds() == []
