@@ -54,6 +54,9 @@ lock: $(VENV)/.python ## pin the newest versions of the whole tree in constraint
 engines: $(VENV)/.test ## get the real engines that the tests use
 	@$(BIN)/python tools/engines.py
 
+soak: $(VENV)/.test engines ## the long forms of the tests: kills at random instants, faults, races (an hour)
+	$(BIN)/python -m tests.soak
+
 bench: $(VENV)/.test ## measure validation, embeddings and sinks (some twenty minutes)
 	$(BIN)/python -m bench.validate_speed
 	$(BIN)/python bench/embeddings_speed.py --patience 20

@@ -1,3 +1,29 @@
-"""chunksink: keeps search indexes a pure function of canonical document chunks."""
+"""chunksink: keeps search indexes a pure function of canonical document chunks.
+
+with chunksink.open() as index:
+    report = index.sync()
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from chunksink.index import Index
+    from settings.config import Config
 
 __version__ = "0.1.0"
+__all__ = ["__version__", "open"]
+
+
+def open(path_or_config: "str | Path | Config | None" = None, **settings: Any) -> "Index":
+    """The index that a configuration names: a file, a folder with `chunksink.toml`, a `Config`, or the current folder.
+
+    Without a file everything has its default. `settings` stand above file and environment, as flags do; relative
+    paths in a file are taken from the file's folder.
+    """
+    from chunksink.index import Index
+    from settings.config import Config, open_config
+
+    if isinstance(path_or_config, Config):
+        return Index(path_or_config)
+    return Index(open_config(path_or_config, settings))

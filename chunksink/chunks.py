@@ -1,6 +1,8 @@
 """The chunks as commands need them: validated as a whole, or just read."""
 
 from collections.abc import Iterator
+from functools import partial
+from typing import TYPE_CHECKING
 
 from chunkbus.layout import BusRoot
 from chunkbus.runlog import RunLog
@@ -8,20 +10,29 @@ from chunksink.progress import progress
 from chunksink.workers import worker_processes
 from settings.config import Config
 
+if TYPE_CHECKING:
+    from rebuild.catalog import Catalog
+    from rebuild.state import State
 
-def validate_chunks(root: BusRoot, config: Config, run_log: RunLog) -> None:
-    """Passes a bus root that keeps the contract; raises InvalidBus for any other."""
-    from rebuild.gate import require_valid
 
-    size = sum(root.size_of(key) for key in root.partition_keys())
-    with worker_processes(size, None) as workers, progress("validate", size, "B") as bar:
-        require_valid(
-            root,
-            require_source_checksum=config.require_source_checksum,
-            workers=workers,
-            on_finding=run_log.finding,
-            on_progress=bar.advance,
-        )
+def read_chunks(root: BusRoot, config: Config, state: "State", run_log: RunLog) -> "Catalog":
+    """The catalog of a bus root that keeps the contract, in this state; raises InvalidBus for any other."""
+    from rebuild.catalog import Catalog
+    from rebuild.intake import Intake
+    from rebuild.sync import require_valid
+
+    catalog = Catalog(state)
+    intake = Intake(
+        root,
+        state,
+        require_source_checksum=config.require_source_checksum,
+        workers=partial(worker_processes, jobs=None),
+        on_finding=run_log.finding,
+    )
+    with progress("validate", intake.pending_bytes(), "B") as bar:
+        catalog.refresh(intake, bar.advance)
+    require_valid(catalog)
+    return catalog
 
 
 def texts_of(root: BusRoot) -> Iterator[tuple[str, str]]:

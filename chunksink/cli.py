@@ -17,8 +17,22 @@ from chunksink.exits import Exit
 COMMANDS = {
     "ingest": "Make canonical chunks from documents.",
     "validate": "Check chunks and manifests against the contract.",
+    "sync": "Bring the index to what the chunks say now.",
     "rebuild": "Build the index from nothing but the chunks.",
+    "plan": "Show what a sync would do.",
+    "verify": "Compare what the engines hold with the chunks, and repair it.",
+    "prove": "Write a report of the index that a second machine can reproduce.",
+    "rollback": "Show readers the generation before again.",
     "search": "Search the index.",
+    "status": "Show what is live, held, due or under way.",
+    "why": "Tell all that is known of one chunk.",
+    "runs": "List past runs, or show one.",
+    "dead-letters": "List documents that engines refused, and send them again.",
+    "retire-partition": "Give up a partition that is gone for good.",
+    "forget": "Erase one source from every build, cache and record.",
+    "endpoints": "Name the live indexes for programs that ask the engines themselves.",
+    "doctor": "Check this machine, the engines and the configuration.",
+    "init": "Write a commented configuration file.",
     "cache": "Look after the cache of vectors.",
     "settings": "Compare and apply the index settings of Meilisearch.",
     "ledger": "Show which sources were read, by what, and how it ended.",
@@ -38,7 +52,7 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        module = import_module(f"chunksink.commands.{cmd_name}")
+        module = import_module(f"chunksink.commands.{cmd_name.replace('-', '_')}")
         command: click.Command = getattr(module, "command")  # noqa: B009 (a module's attribute, known only by name)
         return command
 

@@ -12,6 +12,7 @@ class Exit(IntEnum):
     ENGINE = 5
     REFUSED = 6
     LOCKED = 7
+    BRAKE = 8
     INTERRUPTED = 130
     OUTPUT_CLOSED = 141
 
@@ -20,11 +21,12 @@ MEANINGS = {
     Exit.OK: "done, and nothing to complain about",
     Exit.BUG: "an error that chunksink does not know: a bug, with its traceback",
     Exit.USAGE: "the command, its options or the configuration cannot be used as given",
-    Exit.INVALID_INPUT: "chunks, manifests or sources break the contract; ingest took the rest, rebuild nothing",
+    Exit.INVALID_INPUT: "chunks or sources are missing or break the contract; the rest was taken, by a rebuild nothing",
     Exit.DRIFT: "an engine or the cache of vectors holds something else than was written to it",
     Exit.ENGINE: "an engine or endpoint cannot be reached, or will not do what it was asked",
     Exit.REFUSED: "all is done, but some documents or vectors were refused and left out",
     Exit.LOCKED: "another process is writing the same thing",
+    Exit.BRAKE: "a large share of the index would be removed; nothing was written",
     Exit.INTERRUPTED: "stopped by Ctrl-C; the state is clean and the command can be run again",
     Exit.OUTPUT_CLOSED: "whoever read the output left before its end, as `| head` does",
 }

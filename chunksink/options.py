@@ -28,5 +28,21 @@ def json_option(command: Command) -> Command:
     )
 
 
+def allow_deletions_option(command: Command) -> Command:
+    return click.option(
+        "--allow-deletions",
+        type=click.IntRange(0),
+        default=0,
+        metavar="N",
+        help="Let so many sources go, though they are a large share of the index.",
+    )(command)
+
+
+def adopt_option(command: Command) -> Command:
+    return click.option("--adopt", is_flag=True, help="Take over what another home has written under these names.")(
+        command
+    )
+
+
 def config_from(**flags: Any) -> Config:
     return load_config(flags)

@@ -3,7 +3,7 @@
 Everything heavy is imported when it is asked for.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
@@ -13,12 +13,17 @@ from typing import TYPE_CHECKING, Any
 from settings.config import Config
 
 if TYPE_CHECKING:
+    from chunkbus.findings import Finding
+    from chunkbus.layout import BusRoot
     from embeddings.cache import VectorCache
     from embeddings.encoder import Encoder, ModelInfo, Vectors
     from embeddings.settings import EncoderSettings
     from rebuild.embed import DocumentEmbedder
+    from rebuild.forecast import Lengths
     from rebuild.state import Generation
+    from rebuild.work import Stage, Work
     from search.query import Legs
+    from sinks.errors import SinkError
     from sinks.patient import Fault
     from sinks.sink import Sink
 
@@ -28,8 +33,54 @@ def ledger_file(home: Path) -> Path:
 
 
 @contextmanager
-def open_sinks(config: Config, on_fault: "Callable[[Fault], object]") -> Iterator["list[Sink]"]:
-    """The sinks that are configured, with patience from the moment on when each has answered once."""
+def open_work(
+    config: Config,
+    root: "BusRoot",
+    *,
+    on_finding: "Callable[[Finding], object]",
+    on_fault: "Callable[[Fault], object]",
+    failed: "dict[str, SinkError] | None" = None,
+    stage: "Stage | None" = None,
+) -> Iterator["Work"]:
+    """The home, its chunks and the configured sinks, open for one run. See `open_sinks` for `failed`."""
+    from chunksink.workers import worker_processes
+    from rebuild.catalog import Catalog
+    from rebuild.intake import Intake
+    from rebuild.records import Records
+    from rebuild.state import State
+    from rebuild.work import Work, silent
+
+    with ExitStack() as stack:
+        state = stack.enter_context(State(config.home_path))
+        sinks = stack.enter_context(open_sinks(config, on_fault, failed))
+        catalog = Catalog(state)
+        intake = Intake(
+            root,
+            state,
+            require_source_checksum=config.require_source_checksum,
+            workers=partial(worker_processes, jobs=None),
+            on_finding=on_finding,
+        )
+        yield Work(
+            state=state,
+            catalog=catalog,
+            intake=intake,
+            records=Records(root, catalog),
+            sinks={sink.name: sink for sink in sinks},
+            open_sink=partial(open_one_sink, config, stack),
+            stage=stage or silent,
+        )
+
+
+@contextmanager
+def open_sinks(
+    config: Config, on_fault: "Callable[[Fault], object]", failed: "dict[str, SinkError] | None" = None
+) -> Iterator["list[Sink]"]:
+    """The sinks that are configured, with patience from the moment on when each has answered once.
+
+    A wrong address or key is told at once; with `failed` such a sink is named there and left out.
+    """
+    from sinks.errors import SinkError
     from sinks.patient import Patience, PatientSink
 
     patience = Patience(deadline_seconds=config.patience, documents_per_second=config.documents_per_second)
@@ -37,8 +88,14 @@ def open_sinks(config: Config, on_fault: "Callable[[Fault], object]") -> Iterato
         sinks: list[Sink] = []
         for name in dict.fromkeys(config.sinks):
             sink = open_one_sink(config, stack, name)
-            sink.builds()  # a wrong address or key is told at once
-            sinks.append(PatientSink(sink, patience, on_fault=on_fault))
+            try:
+                sink.builds()
+            except SinkError as error:
+                if failed is None:
+                    raise
+                failed[name] = error
+            else:
+                sinks.append(PatientSink(sink, patience, on_fault=on_fault))
         yield sinks
 
 
@@ -91,6 +148,67 @@ def open_embedder(config: Config) -> Iterator["DocumentEmbedder"]:
     settings = encoder_settings(config)
     with closing(open_encoder(settings)) as encoder, VectorCache.open(cache_file(config.home_path)) as cache:
         yield DocumentEmbedder(settings, encoder, cache)
+
+
+@contextmanager
+def live_embedder(config: Config, live: "Generation") -> Iterator["DocumentEmbedder"]:
+    """The embedder of the model that made the live index; the model is loaded when a text has no vector yet."""
+    from embeddings.cache import VectorCache
+    from embeddings.lazy import LazyEncoder
+    from embeddings.settings import open_encoder
+    from rebuild.embed import DocumentEmbedder
+
+    lazy = LazyEncoder(live.model, partial(open_encoder, live.encoder))
+    with closing(lazy) as encoder, VectorCache.open(cache_file(config.home_path)) as cache:
+        yield DocumentEmbedder(live.encoder, encoder, cache)
+
+
+def rebuild_due(config: Config, live: "Generation") -> str | None:
+    """Why a rebuild would use another model than the live index has, as far as the settings tell."""
+    from embeddings.settings import same_encoder
+
+    wanted = encoder_settings(config)
+    if same_encoder(wanted, live.encoder):
+        return None
+    if wanted.model != live.encoder.model:
+        return f"the live index was made with {live.encoder.model}, configured is {wanted.model}"
+    return f"the live index was made with other settings of {wanted.model} than are configured"
+
+
+@contextmanager
+def token_lengths(config: Config, fingerprint: str) -> Iterator["Lengths"]:
+    """From text hashes to the lengths of those that the cache has for this model."""
+    from embeddings.cache import VectorCache
+    from embeddings.references import raw_hash
+    from embeddings.stats import lengths
+
+    with VectorCache.open(cache_file(config.home_path)) as cache:
+
+        def known(text_hashes: "Sequence[str]") -> dict[str, int]:
+            asked = {raw_hash(text_hash): text_hash for text_hash in text_hashes}
+            return {asked[raw]: length for raw, length in lengths(cache, fingerprint, list(asked)).items()}
+
+        yield known
+
+
+def drop_texts(config: Config, text_hashes: "Sequence[str]") -> int:
+    """The vectors of these texts go, of every model; how many there were."""
+    from embeddings.cache import VectorCache
+    from embeddings.maintenance import drop, rows_with
+
+    with VectorCache.open(cache_file(config.home_path)) as cache:
+        rows = rows_with(cache, text_hashes)
+        drop(cache, rows)
+    return rows.rows
+
+
+def discard_vectors(config: Config, fingerprint: str) -> None:
+    """Every cached vector of this model goes, so that all are computed anew."""
+    from embeddings.cache import VectorCache
+    from embeddings.maintenance import drop, rows_of
+
+    with VectorCache.open(cache_file(config.home_path)) as cache:
+        drop(cache, rows_of(cache, fingerprint))
 
 
 def find_encoder(configured: "EncoderSettings", stack: ExitStack, info: "ModelInfo") -> "Encoder | None":

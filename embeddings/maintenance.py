@@ -128,6 +128,33 @@ def find_surplus(
     return Surplus(len(ids), size, by_model, kept, ids)
 
 
+def rows_of(cache: VectorCache, fingerprint: str) -> Surplus:
+    """All rows of one model."""
+    key = raw_fingerprint(fingerprint)
+    ids = array("q")
+    size = 0
+    for page in cache.scan("SELECT id, fingerprint, length(vector) FROM vector WHERE id > ?"):
+        for number, model, length in page:
+            if model == key:
+                ids.append(number)
+                size += length or 0
+    return Surplus(len(ids), size, {fingerprint: len(ids)}, 0, ids)
+
+
+def rows_with(cache: VectorCache, text_hashes: Iterable[TextHash]) -> Surplus:
+    """All rows of these texts, of every model."""
+    ids = array("q")
+    size = 0
+    with cache.temporary(raw_hash(each) for each in text_hashes) as table:
+        for page in cache.scan(
+            f"SELECT id, length(vector) FROM vector WHERE text_hash IN (SELECT text_hash FROM {table}) AND id > ?"
+        ):
+            for number, length in page:
+                ids.append(number)
+                size += length or 0
+    return Surplus(len(ids), size, {}, 0, ids)
+
+
 def drop(cache: VectorCache, surplus: Surplus) -> None:
     """Drops these rows and gives their space back. Nobody may write to the cache since they were found."""
     for start in range(0, len(surplus.ids), _DELETE_ROWS):

@@ -66,6 +66,19 @@ def settled(settings: EncoderSettings, encoder: Encoder) -> EncoderSettings:
     )
 
 
+def same_encoder(wanted: EncoderSettings, made: EncoderSettings) -> bool:
+    """Whether what is wanted is what `made` (settled) names, as far as settings can tell: weights may have changed."""
+    folder = Path(wanted.model).expanduser()
+    is_folder = wanted.endpoint is None and folder.is_dir()
+    by_default = wanted.max_length is None and wanted.endpoint is not None
+    return made == replace(
+        wanted,
+        model=str(folder.resolve()) if is_folder else wanted.model,
+        precision=made.precision if wanted.precision == "auto" else wanted.precision,
+        max_length=made.max_length if by_default else wanted.max_length,
+    )
+
+
 def _behind_endpoint(settings: EncoderSettings, url: str) -> ClosingEncoder:
     from embeddings.endpoint import DEFAULT_MAX_CHARS, EndpointEncoder, EndpointSettings
 

@@ -160,7 +160,10 @@ class _Run:
 
         # The encoder stops before the last commit: its threads must not compute what nobody takes any more.
         texts = [window.texts[text_hash] for text_hash in missing]
-        with _Committer(commit, self._commit_seconds) as committer, closing(_batches(self._encoder, texts)) as batches:
+        with (
+            _Committer(commit, self._commit_seconds) as committer,
+            closing(encoded_batches(self._encoder, texts)) as batches,
+        ):
             for batch in batches:
                 self._take(window, batch, missing, place, committer)
                 committer.commit_if_due()
@@ -288,7 +291,7 @@ class _Committer:
                 return
 
 
-def _batches(encoder: Encoder, texts: Sequence[str]) -> Generator[EncodedBatch]:
+def encoded_batches(encoder: Encoder, texts: Sequence[str]) -> Generator[EncodedBatch]:
     """The encoder's own batches, or slices that take it about a second each."""
     if isinstance(encoder, BatchEncoder):
         yield from encoder.encode_batches(texts)

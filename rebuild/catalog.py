@@ -1,66 +1,103 @@
-"""The catalog: what the bus says now. Derived from valid partitions, and read again only where one has changed.
+"""The catalog: what the bus says now, as far as it was taken in.
 
-Which version of a family counts is decided here, in SQL: the highest rank wins, tombstones retire lower ranks.
+Which version of a family counts is decided here, in SQL: the highest rank wins, tombstones retire lower ranks. Only
+families that changed are decided again, so that what a run costs follows the change.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any, BinaryIO
+from typing import Any
 
-import orjson
-
-from chunkbus.canonical import bare_hex, sha256_hex, text_hash
-from chunkbus.chunk import Record
-from chunkbus.diagnose import parse_time
-from chunkbus.errors import PartitionChanged
-from chunkbus.identity import family_key, parent_id, tenant_id
+from chunkbus.findings import Finding, Severity
 from chunkbus.layout import BusRoot
-from chunkbus.manifest import Manifest, decode_manifest
-from chunkbus.reader import Place, open_partition, read_lines
+from chunkbus.reader import Place
+from rebuild.errors import NotMissing
+from rebuild.intake import MISSING, VALID, Intake, OnBytes, drop_partition, touch_partition
 from rebuild.state import State
+from sinks.projection import PROJECTION_VERSION
 
-# `standing`: a family in one partition, in its last source_checksum there, with its rank.
-# `current`: the standing that counts, of each family that is not retired; `current_chunk`: its chunks.
-_TABLES = """
-create temp table if not exists standing (
-    family text, partition text, parent_id text, source_checksum text, first_offset int, rank text,
-    primary key (family, partition)) without rowid;
-create temp table if not exists current (family text primary key, partition text, first_offset int, source_checksum);
-create temp view if not exists current_chunk as
-    select c.*, u.first_offset from temp.current u join main.chunk c using (family, partition)
-    where c.source_checksum is u.source_checksum;
-"""
-
-_FILL_STANDING = """
-with last as (select partition, family, source_checksum, max(offset) from chunk group by family, partition)
+# `+` keeps SQLite from going through a whole partition for each family of it: the family is the rarer one.
+_DECIDE_STANDING = """
+with last as (
+    select partition, family, source_checksum, max(offset), count(distinct source_checksum) as versions
+    from chunk where family in (select family from undecided) group by family, partition)
 insert into standing
-select c.family, c.partition, c.parent_id, c.source_checksum, min(c.offset),
+select c.family, c.partition, p.taken, c.parent_id, c.source_checksum, min(c.offset), count(*), max(1, last.versions),
     case when count(*) = count(c.created_at) then max(c.created_at) else p.created_at end
-from chunk c join last using (family, partition) join partition p on p.key = c.partition
+from last join chunk c on c.family = last.family and +c.partition = last.partition
+join partition p on p.key = c.partition
 where c.source_checksum is last.source_checksum
 group by c.family, c.partition
 """
 
 # A withdrawn document takes along what it had superseded: an older text must not come back.
-_FILL_CURRENT = """
-with retired as (
-    select s.family, s.partition from standing s join tombstone t on t.parent_id in (s.parent_id, s.family)
+_DECIDE_CURRENT = """
+create temp table decided as
+with mine as (select * from standing where family in (select family from undecided)),
+retired as (
+    select s.family, s.partition from mine s join tombstone t on t.parent_id in (s.parent_id, s.family)
     where s.partition <> t.partition and (s.rank, s.partition) < (t.at, t.partition)
     union
-    select s.family, s.partition from tombstone t join chunk c using (document_id)
-    join standing named on named.family = c.family and named.partition = c.partition
-    join standing s on s.family = named.family
+    select s.family, s.partition from mine named
+    join chunk c on c.family = named.family and +c.partition = named.partition
+    join tombstone t on t.document_id = c.document_id
+    join mine s on s.family = named.family
     where c.source_checksum is named.source_checksum and t.partition not in (s.partition, named.partition)
     and (named.rank, named.partition) < (t.at, t.partition)
     and (s.rank, s.partition) <= (named.rank, named.partition))
-insert into current
-select family, partition, first_offset, source_checksum from (
-    select *, row_number() over (partition by family order by rank desc, partition desc) as place from standing
+select family, partition, taken, source_checksum, first_offset, chunks from (
+    select *, row_number() over (partition by family order by rank desc, partition desc) as place from mine
     where (family, partition) not in (select family, partition from retired)
 ) where place = 1
 """
 
+# What was projected stays known while it is taken from the same reading.
+_KEEP_CURRENT = """
+insert into current (family, partition, taken, source_checksum, first_offset, chunks)
+select family, partition, taken, source_checksum, first_offset, chunks from decided where true
+on conflict (family) do update set
+    partition = excluded.partition, taken = excluded.taken, source_checksum = excluded.source_checksum,
+    first_offset = excluded.first_offset, chunks = excluded.chunks,
+    family_hash = case when taken = excluded.taken then family_hash end,
+    digest = case when taken = excluded.taken then digest end,
+    texts = case when taken = excluded.taken then texts end
+"""
+
+_HOLD_ABSENT = """
+insert or ignore into held
+select distinct c.family, p.state, 'partition ' || p.key || ' is ' || p.state
+from partition p join chunk c on c.partition = p.key
+where p.state <> 'valid' and c.family in (select family from undecided)
+"""
+
+_HOLD_TWINS = """
+insert or ignore into held
+select family, 'duplicate id', detail from (
+    select mine.family as one, theirs.family as other,
+        'chunk_id ' || substr(mine.chunk_id, 1, 120) || ' is claimed by document ' || substr(mine.document_id, 1, 120)
+        || ' (partition ' || mine.partition || ', byte ' || mine.offset || ') and by document '
+        || substr(theirs.document_id, 1, 120) || ' (partition ' || theirs.partition || ', byte ' || theirs.offset || ')'
+        as detail
+    from undecided join current_chunk mine using (family)
+    join current_chunk theirs on theirs.chunk_id = mine.chunk_id and theirs.family <> mine.family
+) join current on family in (one, other)
+"""
+
+# Rows of one version in two partitions without a common id are parts of it; with one they are a copy.
+_HOLD_SPLITS = """
+insert or ignore into held
+select family, 'family split', 'other chunks of the same version stand in partitions ' || min(one, other) || ' and '
+    || max(one, other)
+from (
+    select distinct a.family as family, a.version as version, a.partition as one, b.partition as other
+    from undecided u join chunk a on a.family = u.family
+    join chunk b on b.family = a.family and b.version = a.version and b.partition > a.partition
+    where a.source_checksum is not null) as pair
+where not exists (
+    select 1 from chunk x join chunk y on y.family = x.family and y.chunk_id = x.chunk_id and y.version = x.version
+    where x.family = pair.family and x.version = pair.version and x.partition = one and y.partition = other)
+"""
 
 # The chunks of the least and of the greatest family stand for all; family keys are 64 digits long.
 _REPEATED = """
@@ -75,6 +112,7 @@ class CurrentFamily:
 
     family: str
     partition: str
+    taken: int
     chunks: tuple[tuple[Place, str], ...]
     """Each chunk's place and text hash."""
 
@@ -105,75 +143,121 @@ class CatalogCounts:
     superseded: int
 
 
+@dataclass(frozen=True)
+class HeldFamily:
+    """A family that is left in the index as it is, and why."""
+
+    family: str
+    reason: str
+    detail: str
+
+
 class Catalog:
     """The catalog in `state.db`. `refresh` reads what changed; the rest answers from the database."""
 
     def __init__(self, state: State) -> None:
         self._db = state.db
-        self._db.executescript(_TABLES)
+        self._forget_other_projection()
 
-    def refresh(self, root: BusRoot) -> None:
-        """Takes in partitions that are new or changed, drops those that are gone, decides what counts."""
-        keys = root.partition_keys()
-        known = dict(self._db.execute("select key, manifest from partition").fetchall())
-        for key in sorted(set(known) - set(keys)):
-            with self._db.atomic():
-                self._drop_manifest(key)
-                self._drop_chunks(key)
-        for key in keys:
-            if known.get(key) != sha256_hex(root.manifest_file(key).read_bytes()):
-                self._take_in(root, key)
+    def refresh(self, intake: Intake, on_bytes: OnBytes = lambda _bytes: None, *, reread: bool = False) -> None:
+        """Takes in what is new or changed, then decides what counts."""
+        intake.run(on_bytes, reread=reread)
         self.decide()
 
-    def missing_partitions(self, root: BusRoot) -> list[str]:
-        """Partitions that were taken in and are not in the bus root now."""
-        known = {key for (key,) in self._db.execute("select key from partition")}
-        return sorted(known - set(root.partition_keys()))
-
     def decide(self) -> None:
-        """Works out which versions count, from what was taken in."""
+        """Works out which versions of the families that changed count, and which of them are held."""
         with self._db.atomic():
-            self._db.execute("delete from standing")
-            self._db.execute(_FILL_STANDING)
-            self._db.execute("delete from current")
-            self._db.execute(_FILL_CURRENT)
+            self._db.execute("insert or ignore into undecided select family from held")
+            if self._db.execute("select 1 from undecided limit 1").fetchone() is None:
+                return
+            self._db.execute("drop table if exists temp.decided")
+            mine = "family in (select family from undecided)"
+            self._db.execute(f"delete from standing where {mine}")
+            self._db.execute(_DECIDE_STANDING)
+            self._db.execute(_DECIDE_CURRENT)
+            self._db.execute(f"delete from current where {mine} and family not in (select family from decided)")
+            self._db.execute(_KEEP_CURRENT)
+            self._db.execute("delete from held")
+            for hold in (_HOLD_ABSENT, _HOLD_TWINS, _HOLD_SPLITS):
+                self._db.execute(hold)
+            self._db.execute("delete from undecided")
 
     def counts(self) -> CatalogCounts:
-        one = self._db.execute
-        families = one("select count(*) from current").fetchone()[0]
-        chunks = one("select count(*) from current_chunk").fetchone()[0]
-        versions = one(
-            "select count(*) from (select distinct family, partition, source_checksum from chunk "
-            "where family in (select family from current))"
-        ).fetchone()[0]
+        families, chunks = self._db.execute("select count(*), coalesce(sum(chunks), 0) from current").fetchone()
+        select = "select coalesce(sum(versions), 0) from standing where family in (select family from current)"
+        versions = self._db.execute(select).fetchone()[0]
         return CatalogCounts(families, chunks, versions - families)
 
-    def duplicate_ids(self, limit: int = 20) -> list[tuple[str, str, str]]:
-        """Chunk ids that two current families claim: (chunk_id, place, other place)."""
-        place = "'document ' || substr(document_id, 1, 120) || ' in partition ' || partition || ' at byte ' || offset"
-        return [
-            (row[0], row[1], row[2])
-            for row in self._db.execute(
-                f"select chunk_id, min({place}), max({place}) from current_chunk "
-                "group by chunk_id having min(family) <> max(family) limit ?",
-                [limit],
-            )
-        ]
+    def is_whole(self) -> bool:
+        """Whether every partition that was ever taken in is there and valid. If not, nothing is known to be gone."""
+        return self._db.execute("select 1 from partition where state <> ? limit 1", [VALID]).fetchone() is None
 
-    def families(self) -> Iterator[CurrentFamily]:
-        """What the index must hold, in the order in which it lies on disk."""
+    def known_partitions(self) -> list[str]:
+        """Those that were ever taken in, and not retired since."""
+        return [key for (key,) in self._db.execute("select key from partition where checksum is not null order by key")]
+
+    def missing_partitions(self) -> list[str]:
+        rows = self._db.execute("select key from partition where state = ? order by key", [MISSING])
+        return [key for (key,) in rows]
+
+    def findings(self, limit: int = -1) -> list[Finding]:
+        """What is wrong with partitions as they were last read; errors first."""
         rows = self._db.execute(
-            "select family, partition, offset, length, text_hash from current_chunk "
-            "order by partition, first_offset, family, offset"
+            "select code, severity, partition, line, detail from finding "
+            "order by severity <> 'error', partition, line limit ?",
+            [limit],
         )
-        for (family, partition), members in groupby(rows, key=lambda row: (row[0], row[1])):
-            places = tuple((Place(offset, length), hashed) for _, _, offset, length, hashed in members)
-            yield CurrentFamily(family, partition, places)
+        return [Finding(code, Severity(severity), key, line, detail) for code, severity, key, line, detail in rows]
+
+    def held(self, limit: int = -1) -> list[HeldFamily]:
+        rows = self._db.execute("select family, reason, detail from held order by family limit ?", [limit])
+        return [HeldFamily(*row) for row in rows]
+
+    def held_by_reason(self) -> dict[str, int]:
+        """Why families are held, and how many for each reason; the most first."""
+        rows = self._db.execute("select detail, count(*) from held group by detail order by 2 desc, 1")
+        return dict(rows.fetchall())
+
+    def retire(self, root: BusRoot, key: str) -> int:
+        """Forgets a partition that is not there any more; how many families it was the last to hold."""
+        if key in root.partition_keys():
+            raise NotMissing(
+                f"partition {key} is still in {root.path}: to empty it, write it anew without chunks; "
+                "to retire it, remove its chunks file and its manifest first"
+            )
+        if self._db.execute("select 1 from partition where key = ?", [key]).fetchone() is None:
+            known = ", ".join(self.missing_partitions()) or "none"
+            raise NotMissing(f"no partition {key} was ever taken in; missing are: {known}")
+        before = self.counts().families
+        with self._db.atomic():
+            touch_partition(self._db, key)
+            drop_partition(self._db, key)
+        self.decide()
+        return before - self.counts().families
+
+    def families(self, keys: Sequence[str] | None = None) -> Iterator[CurrentFamily]:
+        """What the index must hold, in the order in which it lies on disk; of these families, or all of them."""
+        where, values = "", []
+        if keys is not None:
+            where, values = f"where family in ({', '.join('?' * len(keys))})", list(keys)
+        rows = self._db.execute(
+            f"select family, partition, offset, length, text_hash, taken from current_chunk "
+            f"{where} order by partition, first_offset, family, offset",
+            values,
+        )
+        for (family, partition, taken), members in groupby(rows, key=lambda row: (row[0], row[1], row[5])):
+            places = tuple((Place(offset, length), hashed) for _, _, offset, length, hashed, _ in members)
+            yield CurrentFamily(family, partition, taken, places)
 
     def chunks(self) -> Iterator[CurrentChunk]:
         """The chunks of the current families, in the order in which they lie on disk."""
         rows = self._db.execute("select partition, chunk_id, text_hash from current_chunk order by partition, offset")
         return (CurrentChunk(*row) for row in rows)
+
+    def some_texts(self, limit: int) -> list[str]:
+        """Text hashes of some chunks, the same whenever the chunks are: as good as drawn."""
+        rows = self._db.execute("select distinct text_hash from current_chunk order by text_hash limit ?", [limit])
+        return [text_hash for (text_hash,) in rows]
 
     def repeated_texts(self, examples: int = 5) -> RepeatedTexts:
         """Texts that more than one current family holds."""
@@ -182,66 +266,35 @@ class Catalog:
         pairs = self._db.execute(f"select one, other from ({_REPEATED}) order by chunks desc, one limit ?", [examples])
         return RepeatedTexts(texts, chunks, tuple(pairs.fetchall()))
 
-    def _take_in(self, root: BusRoot, key: str) -> None:
-        """All of it or nothing: a partition that was half taken in would pass for one that holds less."""
-        file, data = open_partition(root, key)
-        with file, self._db.atomic():
-            if data is None:
-                raise PartitionChanged(f"partition {key} has no manifest any more: validate the chunks again")
-            manifest = decode_manifest(data)
-            held = self._db.execute("select checksum from partition where key = ?", [key]).fetchone()
-            self._drop_manifest(key)
-            self._note_manifest(key, manifest, sha256_hex(data))
-            if held is None or held[0] != manifest.checksums.chunks_file:
-                self._drop_chunks(key)
-                self._note_chunks(key, file)
+    def note_projected(self, rows: Iterable[tuple[str, int, str, str, str]]) -> None:
+        """Hashes of families as they were projected: family, taken, family hash, digest, texts.
 
-    def _note_manifest(self, key: str, manifest: Manifest, digest: str) -> None:
-        created_at = _instant(manifest.created_at)
-        checksum = manifest.checksums.chunks_file
-        self._db.table("partition").insert(
-            {"key": key, "manifest": digest, "checksum": checksum, "created_at": created_at}
-        )
-        for tombstone in manifest.tombstones:
-            at = _instant(tombstone.at) if tombstone.at else created_at
-            self._db.table("tombstone").insert(
-                {"partition": key, "parent_id": tombstone.parent_id, "document_id": tombstone.document_id, "at": at}
+        What was read from another reading of the partition than the one that counts now is not noted.
+        """
+        with self._db.atomic():
+            self._db.conn.executemany(
+                "update current set family_hash = ?3, digest = ?4, texts = ?5 where family = ?1 and taken = ?2",
+                list(rows),
             )
 
-    def _note_chunks(self, key: str, file: BinaryIO) -> None:
-        rows = (_chunk_row(key, place, orjson.loads(line)) for place, line in read_lines(file))
-        self._db.conn.executemany(
-            "insert into chunk values (:partition, :offset, :length, :family, :parent_id, :document_id, "
-            ":chunk_id, :text_hash, :source_checksum, :created_at)",
-            rows,
-        )
+    def read_again(self, key: str) -> None:
+        """The partition is not what it was when it was read: the next refresh reads it."""
+        with self._db.atomic():
+            self._db.execute("update partition set signature = null, manifest = null where key = ?", [key])
 
-    def _drop_manifest(self, key: str) -> None:
-        self._db.execute("delete from partition where key = ?", [key])
-        self._db.execute("delete from tombstone where partition = ?", [key])
-
-    def _drop_chunks(self, key: str) -> None:
-        self._db.execute("delete from chunk where partition = ?", [key])
-
-
-def _chunk_row(key: str, place: Place, record: Record) -> dict[str, Any]:
-    parent = parent_id(record)
-    created_at = record.get("created_at")
-    checksum = record["provenance"].get("source_checksum")
-    return {
-        "partition": key,
-        "offset": place.offset,
-        "length": place.length,
-        "family": family_key(parent, tenant_id(record)),
-        "parent_id": parent,
-        "document_id": record["document_id"],
-        "chunk_id": record["chunk_id"],
-        "text_hash": text_hash(record["text"]),
-        "source_checksum": bare_hex(checksum) or checksum,
-        "created_at": _instant(created_at) if created_at else None,
-    }
+    def _forget_other_projection(self) -> None:
+        """Hashes of another projection say nothing about this one."""
+        if self._db.execute("select version from projection").fetchone() == (PROJECTION_VERSION,):
+            return
+        with self._db.atomic():
+            self._db.execute("delete from projection")
+            self._db.execute("insert into projection values (?)", [PROJECTION_VERSION])
+            self._db.execute("update current set family_hash = null, digest = null, texts = null")
 
 
-def _instant(stamp: str) -> str:
-    """One spelling for one moment, so that text order is order in time."""
-    return parse_time(stamp).strftime("%Y-%m-%dT%H:%M:%S.%f")
+def place_of(db: Any, chunk_id: str) -> tuple[str, Place, str] | None:
+    """Partition, place and text hash of a chunk that counts."""
+    row = db.execute(
+        "select partition, offset, length, text_hash from current_chunk where chunk_id = ?", [chunk_id]
+    ).fetchone()
+    return None if row is None else (row[0], Place(row[1], row[2]), row[3])

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from embeddings.cache import VectorCache
-from embeddings.encoder import Encoder, Vectors, info_of
+from embeddings.encoder import Encoder, ModelInfo, Vectors, info_of
 from embeddings.references import raw_hash
 from embeddings.settings import EncoderSettings, settled
 from embeddings.vectors import EmbedReport, vectors_for
@@ -22,11 +22,12 @@ class DocumentEmbedder:
         self._encoder = encoder
         self._cache = cache
 
-    def cached(self, text_hashes: Sequence[str]) -> dict[str, Vectors]:
-        """The cached vectors of these texts."""
+    def cached(self, text_hashes: Sequence[str], model: ModelInfo | None = None) -> dict[str, Vectors]:
+        """The cached vectors of these texts, of this encoder's model or of another."""
+        info = model or self.info
         asked = {raw_hash(text_hash): text_hash for text_hash in text_hashes}
         hashes = list(asked)
-        found = self._cache.lookup(self.info.fingerprint, hashes, dimension=self.info.dimension)
+        found = self._cache.lookup(info.fingerprint, hashes, dimension=info.dimension)
         return {asked[hashes[place]]: row for place, row in zip(found.positions, found.vectors, strict=True)}
 
     def embed(self, documents: Sequence[Document]) -> Vectors:

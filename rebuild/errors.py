@@ -5,6 +5,11 @@ RebuildError
 ├── NotVerified      what the engine holds is not what was written; the live generation is untouched
 ├── NoGeneration     nothing was ever built here
 ├── OtherModel       some sinks would hold vectors of one model and some of another
+├── OtherHome        the build was made by another home
+├── OtherPlan        what a sync would do now is not the plan that was named
+├── Brake            a large share of the index would be removed; nothing was written
+├── UnknownSource    no source of this name is known here
+├── NotMissing       only a partition that was taken in and is gone can be retired
 └── HomeLocked       another run is writing to this home
 
 A `state.db` that cannot be opened is `chunkbus.errors.StoreUnreadable` or `NewerStore`, as for every store of ours.
@@ -33,3 +38,23 @@ class OtherModel(RebuildError):
 
 class HomeLocked(RebuildError):
     """Another run is writing to this home."""
+
+
+class NotMissing(RebuildError):
+    """Only a partition that was taken in, and is not there any more, can be retired."""
+
+
+class Brake(RebuildError):
+    """A large share of the index would be removed; nothing was written."""
+
+
+class OtherPlan(RebuildError):
+    """What a sync would do now is not the plan that was named; nothing was written."""
+
+
+class OtherHome(RebuildError):
+    """The build was made by another home; it is taken over only when that is asked for."""
+
+
+class UnknownSource(RebuildError):
+    """No source of this name is known here."""

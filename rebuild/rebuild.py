@@ -1,108 +1,132 @@
 """Rebuild: a new generation from nothing but the chunks, verified, then shown to readers in one step.
 
-Until the flip readers see the generation before; a run that fails or is killed leaves it untouched.
+Until the flip readers see the generation before; a run that fails or is killed leaves it untouched, and the next one
+goes on where it stopped. The writer's lock is given back between batches, so that syncs go on into the live builds.
 """
 
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
-from itertools import islice
 
-from chunkbus.layout import BusRoot
+from chunkbus.errors import PartitionChanged
 from chunkbus.runlog import new_run_id, utc_now
-from rebuild.catalog import Catalog
-from rebuild.deep import wrong_vectors
 from rebuild.embed import DocumentEmbedder
-from rebuild.errors import InvalidBus, NoGeneration, NotVerified, OtherModel
-from rebuild.fill import Target, fill
-from rebuild.lease import removing
-from rebuild.state import Generation, State
-from rebuild.verify import verify
-from sinks.projection import PROJECTION_VERSION
-from sinks.sink import Marker, RefusedDocument, Sink
+from rebuild.errors import NotVerified, OtherModel
+from rebuild.execute import Target
+from rebuild.flip import drop, drop_strays, end_begun_flip, flip, require_ours
+from rebuild.lock import WAIT_SECONDS, WriterLock, rebuilding
+from rebuild.overlap import ModelChange, model_change
+from rebuild.plan import brake
+from rebuild.receipts import Receipts
+from rebuild.scan import Scan
+from rebuild.state import Generation
+from rebuild.sync import require_valid
+from rebuild.work import Convergence, Outcome, Work, opened
+from sinks.errors import SinkError
 
-_EXAMPLES = 3
+_ROUNDS = 6
 
 
 @dataclass(frozen=True)
-class RebuildReport:
-    generation: str
-    families: int
-    chunks: int
-    superseded: int
-    refused: dict[str, tuple[RefusedDocument, ...]]
-    """By sink."""
+class RebuildOptions:
+    """What a rebuild may do that it would not do by itself."""
+
+    deep: bool = False
+    """Compare every vector in the engines with the computed one before the flip."""
+    keep_others: bool = False
+    """Share the live builds of the sinks that this run does not write."""
+    allow_deletions: int = 0
+    """So many sources may go, even if they are a large share."""
+    adopt: bool = False
+    """Replace what another home shows under the same public name."""
+    held_are_left_out: bool = False
+    """Begin with what is valid, where there is no live index that could lose anything."""
 
 
-def read_chunks(root: BusRoot, state: State) -> Catalog:
-    """The catalog, brought up to date with a bus root that has passed validation."""
-    catalog = Catalog(state)
-    catalog.refresh(root)
-    twice = catalog.duplicate_ids()
-    if twice:
-        chunk_id, one, other = twice[0]
-        raise InvalidBus(f"chunk_id {chunk_id!r:.120} belongs to two families: {one} and {other}; give it to one")
-    return catalog
+@dataclass(frozen=True)
+class Rebuilt:
+    """What a rebuild has made and done."""
+
+    generation: Generation
+    outcome: Outcome
+    model_change: ModelChange | None
 
 
 class Rebuild:
-    """One rebuild of some sinks of a home, from a catalog that was just read.
-
-    `open_sink` opens any sink by name: builds of sinks that are not written any more are removed through it.
-    """
+    """One rebuild of some sinks of a home."""
 
     def __init__(
         self,
-        root: BusRoot,
-        state: State,
-        catalog: Catalog,
-        sinks: Sequence[Sink],
+        work: Work,
         embedder: DocumentEmbedder,
-        open_sink: Callable[[str], Sink],
+        options: RebuildOptions = RebuildOptions(),
+        lock: WriterLock | None = None,
     ) -> None:
-        self._root = root
-        self._state = state
-        self._catalog = catalog
-        self._sinks = {sink.name: sink for sink in sinks}
+        """`lock` is that of the run, where it has taken it already."""
+        self._work = work
+        self._state = work.state
         self._embedder = embedder
-        self._open_sink = open_sink
+        self._options = options
+        self._lock = lock or WriterLock(work.state.home)
 
-    def run(
-        self, on_progress: Callable[[int], object], *, deep: bool = False, keep_others: bool = False
-    ) -> RebuildReport:
-        """Fills, verifies and flips. `on_progress` is given the number of chunks just read and embedded.
+    def run(self) -> Rebuilt:
+        """Fills, verifies and flips. What is there of an unfinished generation of the same kind is taken over.
 
-        With `deep` every vector in the engines is compared with the cached one before the flip. With `keep_others`
-        the new generation shares the builds of the sinks that this run does not write.
+        Every chunk has been read before, by a refresh of the catalog that rereads; here only what has moved since is.
         """
-        self._end_begun_flip()
-        for leftover in self._state.surplus_generations():
-            self._drop(leftover)
-        generation = self._begin(self._shared() if keep_others else {})
-        with ExitStack() as stack:
-            targets = [self._open(sink, generation.builds[name], stack) for name, sink in self._sinks.items()]
-            refused = fill(self._root, self._catalog, self._state.db, targets, self._embedder, on_progress)
-            for target in targets:
-                self._verify(target, deep=deep)
-        self._flip(generation)
-        for older in self._state.surplus_generations():
-            self._drop(older)
-        counts = self._catalog.counts()
-        return RebuildReport(generation.id, counts.families, counts.chunks, counts.superseded, refused)
+        with rebuilding(self._state.home):
+            with self._lock(WAIT_SECONDS):
+                end_begun_flip(self._work)
+                require_ours(self._work, self._work.sinks, adopt=self._options.adopt)  # before hours of work
+                self._refresh()
+                generation = self._begin()
+                for leftover in self._state.surplus_generations(keep=generation.id):
+                    drop(self._work, leftover)
+            outcome, change = self._fill(generation)
+            with self._lock():
+                for older in self._state.surplus_generations():
+                    drop(self._work, older)
+                drop_strays(self._work)
+        return Rebuilt(generation, outcome, change)
 
-    def _open(self, sink: Sink, build_id: str, stack: ExitStack) -> Target:
-        marker = Marker(self._state.home_id, build_id, PROJECTION_VERSION)
-        build = sink.create(marker, self._embedder.info.dimension if sink.wants_vectors else None)
-        stack.callback(build.close)
-        return Target(sink.name, build_id, build, sink.wants_vectors)
+    def _refresh(self) -> None:
+        self._work.refresh()
+        live = self._state.live_or_none()
+        if live is not None or not self._options.held_are_left_out:
+            require_valid(self._work.catalog)
+        if live is not None:
+            brake(self._state.db, list(live.builds.values()), self._options.allow_deletions)
+
+    def _begin(self) -> Generation:
+        """An unfinished generation that this run would make just so, or a new one."""
+        shared = self._shared() if self._options.keep_others else {}
+        found = self._state.unfinished()
+        if found is not None and self._would_make(found, shared):
+            return found
+        run = new_run_id()
+        generation = Generation(
+            id=run,
+            created_at=utc_now(),
+            encoder=self._embedder.settings,
+            model=self._embedder.info,
+            # Short and plain: engines have their own rules for names.
+            builds={name: f"{name}-{run.lower()}" for name in self._work.sinks} | shared,
+        )
+        self._state.add_generation(generation)
+        return generation
+
+    def _would_make(self, found: Generation, shared: dict[str, str]) -> bool:
+        own = {name for name in found.builds if name not in shared}
+        return (
+            own == set(self._work.sinks)
+            and shared.items() <= found.builds.items()
+            and (found.encoder, found.model_fingerprint) == (self._embedder.settings, self._embedder.info.fingerprint)
+        )
 
     def _shared(self) -> dict[str, str]:
         """The live builds of the other sinks."""
-        try:
-            live = self._state.live()
-        except NoGeneration:
+        live = self._state.live_or_none()
+        if live is None:
             return {}
-        others = {name: build for name, build in live.builds.items() if name not in self._sinks}
+        others = {name: build for name, build in live.builds.items() if name not in self._work.sinks}
         if others and live.model_fingerprint != self._embedder.info.fingerprint:
             raise OtherModel(
                 f"{', '.join(others)} hold vectors of {live.encoder.model}, and this run would use "
@@ -110,53 +134,52 @@ class Rebuild:
             )
         return others
 
-    def _begin(self, shared: dict[str, str]) -> Generation:
-        run = new_run_id()
-        generation = Generation(
-            id=run,
-            created_at=utc_now(),
-            encoder=self._embedder.settings,
-            model_fingerprint=self._embedder.info.fingerprint,
-            # Short and plain: engines have their own rules for names.
-            builds={name: f"{name}-{run.lower()}" for name in self._sinks} | shared,
-        )
-        self._state.add_generation(generation)
-        return generation
+    def _fill(self, generation: Generation) -> tuple[Outcome, ModelChange | None]:
+        """In rounds, until nothing has moved since what is there was verified; flips in the lock of that last look."""
+        failed: dict[str, SinkError] = {}
+        with opened(self._work, generation, failed, adopt=self._options.adopt, heal=True) as targets:
+            convergence = Convergence(self._work, targets, self._embedder, self._lock)
+            convergence.outcome.done.failed |= failed
+            convergence.look()
+            verified = False
+            for left in reversed(range(_ROUNDS)):
+                with self._lock():
+                    self._refresh()
+                    verified = verified and convergence.plan().is_empty()
+                    if not verified and left == 0:  # the bus moves faster than we do: now it waits for us
+                        verified = self._round(convergence, targets)
+                    if verified:
+                        change = self._model_change(generation)
+                        flip(self._work, generation, adopt=self._options.adopt)
+                        return convergence.outcome, change
+                verified = self._round(convergence, targets)
+        raise NotVerified("the new generation did not come to rest; the live one is untouched")
 
-    def _verify(self, target: Target, *, deep: bool) -> None:
-        difference = verify(self._state.db, target.build, target.build_id)
-        if difference is not None:
-            families = ", ".join(difference.examples)
-            raise NotVerified(f"{target.sink} holds {difference.families} families wrong, among them {families}")
-        if deep and target.holds_vectors:
-            wrong = ", ".join(islice(wrong_vectors(target.build, self._embedder.cached), _EXAMPLES))
-            if wrong:
-                raise NotVerified(f"{target.sink} holds other vectors than were computed, among them of {wrong}")
+    def _model_change(self, generation: Generation) -> ModelChange | None:
+        live = self._state.live_or_none()
+        return None if live is None else model_change(self._work, live, generation, self._embedder)
 
-    def _flip(self, generation: Generation) -> None:
-        """All sinks, then the pointer, which is the commit. Repeating it after a kill in between ends it."""
-        self._state.begin_flip(generation)
-        public = self._state.public_builds()
-        for name, build_id in generation.builds.items():
-            if public.get(name) != build_id:
-                self._sink(name).flip(public.get(name), build_id)
-        self._state.flip(generation)
+    def _round(self, convergence: Convergence, targets: list[Target]) -> bool:
+        """Carries out what is planned, and verifies. False where the bus has moved meanwhile."""
+        try:
+            convergence.run(convergence.plan())
+            for error in convergence.outcome.done.failed.values():
+                raise error
+            for target in targets:
+                self._verify(target)
+        except PartitionChanged:
+            return False
+        return True
 
-    def _end_begun_flip(self) -> None:
-        """A run died while it flipped: what it had verified is shown by some sinks, and now by all."""
-        generation = self._state.begun_flip()
-        if generation is not None:
-            self._flip(generation)
-
-    def _drop(self, generation: Generation) -> None:
-        """Removes its builds; not while somebody reads them, then a later run does."""
-        with removing(self._state, generation) as alone:
-            if not alone:
-                return
-            for name, build_id in generation.builds.items():
-                if not self._state.is_shared(build_id, generation):
-                    self._sink(name).drop(build_id)
-                self._state.forget_build(generation, name)
-
-    def _sink(self, name: str) -> Sink:
-        return self._sinks.get(name) or self._open_sink(name)
+    def _verify(self, target: Target) -> None:
+        scan = Scan(self._state.db, target.build, target.build_id, self._work.records)
+        cached = self._embedder.cached if self._options.deep and target.holds_vectors else None
+        with self._work.stage(f"verify {target.sink}", None, "chunks"):
+            scan.run(removals=self._work.catalog.is_whole(), cached=cached)
+        if not scan.is_clean():
+            wrong = scan.examples()
+            scan.make_receipts(Receipts(self._state.db, target.build_id))
+            raise NotVerified(
+                f"{target.sink} holds something else than it was sent: {wrong}; the live index is untouched. "
+                "Run it again: what is wrong will be written anew"
+            )

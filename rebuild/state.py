@@ -1,88 +1,43 @@
-"""`state.db`: who this home is, which generations it has built, and which one readers see.
+"""`state.db`: which generations this home has built, and which one readers see.
 
 The pointer's transaction is the commit of a flip. All of it can be lost: a rebuild makes it again from the chunks.
 """
 
-import secrets
 import sqlite3
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
 
+import msgspec
 import orjson
-from sqlite_utils import Database, Migrations
 
 from chunkbus.errors import StoreUnreadable
 from chunkbus.store import open_store
+from embeddings.encoder import ModelInfo
 from embeddings.settings import EncoderSettings
 from rebuild.errors import NoGeneration
+from rebuild.schema import home_id, migrations
 
-_migrations = Migrations("chunksink.state")
-
-
-@_migrations()
-def create_home(db: Database) -> None:
-    db.table("home").create({"id": str}, pk="id")
-    db.table("home").insert({"id": secrets.token_hex(16)})
-
-
-@_migrations()
-def create_generations(db: Database) -> None:
-    columns = {"id": str, "created_at": str, "encoder": str, "model_fingerprint": str}
-    db.table("generation").create(columns, pk="id")
-    # A generation may share a build with another: then both name it.
-    columns = {"generation": str, "sink": str, "id": str}
-    db.table("build").create(columns, pk=("generation", "sink"), foreign_keys=["generation"])
-    # What each sink shows under its public name, also of sinks that are not written any more.
-    db.table("public").create({"sink": str, "build": str}, pk="sink")
-    db.table("flipping").create({"generation": str}, pk="generation")
-    db.table("pointer").create({"live": str, "previous": str})
-    db.table("pointer").insert({"live": None, "previous": None})
-
-
-@_migrations()
-def create_catalog(db: Database) -> None:
-    # A manifest can change, with its tombstones, while the chunks stay the same: both have a digest.
-    db.table("partition").create({"key": str, "manifest": str, "checksum": str, "created_at": str}, pk="key")
-    db.table("chunk").create(
-        {
-            "partition": str,
-            "offset": int,
-            "length": int,
-            "family": str,
-            "parent_id": str,
-            "document_id": str,
-            "chunk_id": str,
-            "text_hash": str,
-            "source_checksum": str,
-            "created_at": str,
-        },
-        pk=("partition", "offset"),
-    )
-    db.table("chunk").create_index(["family", "partition"])
-    db.table("tombstone").create({"partition": str, "parent_id": str, "document_id": str, "at": str})
-    db.table("tombstone").create_index(["parent_id"])
-    db.table("tombstone").create_index(["document_id"])
-
-
-@_migrations()
-def create_receipts(db: Database) -> None:
-    columns = {"build": str, "family": str, "family_hash": str, "documents": int, "refused": str, "digest": str}
-    db.table("receipt").create(columns, pk=("build", "family"))
+_GENERATION = "select id, created_at, encoder, model from generation"
 
 
 @dataclass(frozen=True)
 class Generation:
     """The builds that readers see together; `builds` maps a sink's name to its build's id.
 
-    `encoder` makes the encoder of its vectors again; the fingerprint proves that it is the same.
+    `encoder` makes the encoder of its vectors again; the fingerprint of `model` proves that it is the same.
     """
 
     id: str
     created_at: str
     encoder: EncoderSettings
-    model_fingerprint: str
+    model: ModelInfo
     builds: dict[str, str]
+
+    @property
+    def model_fingerprint(self) -> str:
+        return self.model.fingerprint
 
 
 class State:
@@ -90,7 +45,8 @@ class State:
 
     def __init__(self, home: Path) -> None:
         self.path = home / "state.db"
-        self.db = open_store(self.path, _migrations)
+        self.db = open_store(self.path, migrations)
+        self.home_id = home_id(home)
 
     @classmethod
     def existing(cls, home: Path) -> "State":
@@ -113,18 +69,15 @@ class State:
     def home(self) -> Path:
         return self.path.parent
 
-    @property
-    def home_id(self) -> str:
-        home_id: str = self.db.execute("select id from home").fetchone()[0]
-        return home_id
-
     def add_generation(self, generation: Generation) -> None:
         with self.db.atomic():
             row = {
                 "id": generation.id,
                 "created_at": generation.created_at,
                 "encoder": orjson.dumps(generation.encoder).decode(),
+                "model": orjson.dumps(asdict(generation.model)).decode(),
                 "model_fingerprint": generation.model_fingerprint,
+                "shown": 0,
             }
             self.db.table("generation").insert(row)
             self.db.table("build").insert_all(
@@ -133,12 +86,20 @@ class State:
 
     def live(self) -> Generation:
         """The generation that readers see."""
-        row = self.db.execute(
-            "select id, created_at, encoder, model_fingerprint from generation join pointer on id = live"
-        ).fetchone()
-        if row is None:
+        found = self._one(f"{_GENERATION} join pointer on id = live")
+        if found is None:
             raise NoGeneration(f"no index in {self.path.parent} yet; build one with `chunksink rebuild`")
-        return self._generation(row)
+        return found
+
+    def live_or_none(self) -> Generation | None:
+        return self._one(f"{_GENERATION} join pointer on id = live")
+
+    def previous(self) -> Generation:
+        """The generation that readers saw before."""
+        found = self._one(f"{_GENERATION} join pointer on id = previous")
+        if found is None:
+            raise NoGeneration(f"no generation before the live one is kept in {self.path.parent}")
+        return found
 
     def has_generation(self, generation_id: str) -> bool:
         return self.db.execute("select 1 from generation where id = ?", [generation_id]).fetchone() is not None
@@ -154,26 +115,30 @@ class State:
 
     def begun_flip(self) -> Generation | None:
         """The generation whose flip was not ended."""
-        row = self.db.execute(
-            "select id, created_at, encoder, model_fingerprint from generation join flipping on id = generation"
-        ).fetchone()
-        return None if row is None else self._generation(row)
+        return self._one(f"{_GENERATION} join flipping on id = generation")
 
     def flip(self, generation: Generation) -> None:
         """Readers see `generation` from now on; what they saw before becomes the previous one."""
         with self.db.atomic():
             self.db.execute("update pointer set previous = live, live = ? where live is not ?", [generation.id] * 2)
+            self.db.execute("update generation set shown = 1 where id = ?", [generation.id])
             rows = [{"sink": sink, "build": build} for sink, build in generation.builds.items()]
             self.db.table("public").insert_all(rows, replace=True)
             self.db.execute("delete from flipping")
 
-    def surplus_generations(self) -> list[Generation]:
-        """Those that are neither live nor previous: older ones, and unfinished ones of runs that died."""
+    def unfinished(self) -> Generation | None:
+        """The newest generation that was begun and never shown."""
+        return self._one(f"{_GENERATION} where not shown order by id desc limit 1")
+
+    def surplus_generations(self, keep: str | None = None) -> list[Generation]:
+        """Those that are neither live nor previous, nor the one to keep: older ones, and remains of runs that died."""
         rows = self.db.execute(
-            "select id, created_at, encoder, model_fingerprint from generation, pointer "
-            "where id is not live and id is not previous"
+            f"{_GENERATION}, pointer where id is not live and id is not previous and id is not ?", [keep]
         ).fetchall()
         return [self._generation(row) for row in rows]
+
+    def generations(self) -> list[Generation]:
+        return [self._generation(row) for row in self.db.execute(f"{_GENERATION} order by id").fetchall()]
 
     def is_shared(self, build_id: str, generation: Generation) -> bool:
         """Whether another generation has this build too."""
@@ -184,7 +149,8 @@ class State:
         """The generation has no build in this sink any more; with its last build it is gone itself."""
         with self.db.atomic():
             self.db.execute("delete from build where generation = ? and sink = ?", [generation.id, sink])
-            self.db.execute("delete from receipt where build not in (select id from build)")
+            for table in ("receipt", "intent", "dead_letter"):
+                self.db.execute(f"delete from {table} where build not in (select id from build)")
             self.db.execute(
                 "delete from generation where id = ? and id not in (select generation from build)", [generation.id]
             )
@@ -193,7 +159,24 @@ class State:
         """The models of all builds that are there: live, previous and unfinished."""
         return {fingerprint for (fingerprint,) in self.db.execute("select model_fingerprint from generation")}
 
+    def note_pace(self, pace: Mapping[str, tuple[int, float]]) -> None:
+        """How long work took the last time, for whoever plans more of it."""
+        with self.db.atomic():
+            self.db.conn.executemany(
+                "insert or replace into pace values (?, ?, ?)", [(what, *took) for what, took in pace.items()]
+            )
+
+    def pace(self) -> dict[str, float]:
+        """Seconds for one vector (`encoder`) or one document (a sink's name), as measured the last time."""
+        rows = self.db.execute("select what, seconds / amount from pace where amount > 0")
+        return dict(rows.fetchall())
+
+    def _one(self, select: str) -> Generation | None:
+        row = self.db.execute(select).fetchone()
+        return None if row is None else self._generation(row)
+
     def _generation(self, row: tuple[str, str, str, str]) -> Generation:
-        number, created_at, encoder, fingerprint = row
-        builds = self.db.execute("select sink, id from build where generation = ?", [number]).fetchall()
-        return Generation(number, created_at, EncoderSettings(**orjson.loads(encoder)), fingerprint, dict(builds))
+        number, created_at, encoder, model = row
+        builds = self.db.execute("select sink, id from build where generation = ? order by rowid", [number]).fetchall()
+        info = msgspec.json.decode(model, type=ModelInfo)
+        return Generation(number, created_at, EncoderSettings(**orjson.loads(encoder)), info, dict(builds))

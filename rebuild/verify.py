@@ -1,56 +1,72 @@
-"""Asking an engine what it holds, and comparing that with what it confirmed. Receipts are never proof."""
+"""Verify: every live build is read through its own interface and compared with what the bus says now.
 
-from collections.abc import Iterator
+Repair is the sync that follows: the scan's receipts on one side, the catalog on the other.
+"""
+
 from dataclasses import dataclass
-from itertools import groupby, islice
 
-from sqlite_utils import Database
-
-from rebuild.digest import document_digest, family_digest
-from sinks.sink import Build, Stored
-
-_EXAMPLES = 3
-_PAGE = 5000
+from rebuild.deep import Lookup
+from rebuild.receipts import Receipts
+from rebuild.scan import CHANGED, EXTRA, MISSING, Scan
+from rebuild.state import Generation
+from rebuild.work import Work, opened
+from sinks.errors import SinkError
 
 
 @dataclass(frozen=True)
-class Difference:
-    """Families of which an engine holds something else than it confirmed."""
+class SinkVerified:
+    """What one sink holds, and the ids of documents that are not as they should be."""
 
     families: int
-    examples: tuple[str, ...]
+    chunks: int
+    missing: tuple[str, ...]
+    extra: tuple[str, ...]
+    changed: tuple[str, ...]
+    refused: tuple[str, ...]
+    digest: str
+
+    @property
+    def ok(self) -> bool:
+        return not (self.missing or self.extra or self.changed)
 
 
-def verify(db: Database, build: Build, build_id: str) -> Difference | None:
-    """None where the build holds exactly what its receipts say; reads all its content through its own interface."""
-    with db.atomic():
-        db.execute("drop table if exists temp.held")
-        db.execute("create temp table held (family text, digest text)")
-        stored = build.scan(content=True)
-        while some := list(islice(stored, _PAGE)):
-            db.conn.executemany("insert into held values (?, ?)", [(found.parent_id, _digest(found)) for found in some])
-    wrong = _wrong_families(db, build_id)
-    examples = tuple(islice(wrong, _EXAMPLES))
-    return Difference(len(examples) + sum(1 for _ in wrong), examples) if examples else None
+@dataclass(frozen=True)
+class Verified:
+    """All sinks of the live generation; `failed` says why some could not be read."""
+
+    sinks: dict[str, SinkVerified]
+    failed: dict[str, SinkError]
+
+    @property
+    def ok(self) -> bool:
+        return not self.failed and all(sink.ok for sink in self.sinks.values())
 
 
-def _digest(found: Stored) -> str:
-    """ "" for what no sink has written, which no family can hold."""
-    return "" if found.document is None else document_digest(found.document, found.text_hash)
-
-
-def _wrong_families(db: Database, build_id: str) -> Iterator[str]:
-    held = db.execute(
-        "select h.family, h.digest, r.digest from held h left join receipt r on r.build = ? and r.family = h.family "
-        "order by h.family",
-        [build_id],
-    )
-    for (family, confirmed), documents in groupby(held, key=lambda row: (row[0], row[2])):
-        if family_digest(digest for _, digest, _ in documents) != confirmed:
-            yield family
-    missing = db.execute(
-        "select family from receipt where build = ? and digest <> '' and family not in (select family from held)",
-        [build_id],
-    )
-    for (family,) in missing:
-        yield family
+def verify_live(work: Work, live: Generation, cached: Lookup | None = None) -> Verified:
+    """The caller holds the writer's lock and has refreshed the catalog. With `cached` vectors are compared too."""
+    failed: dict[str, SinkError] = {}
+    found: dict[str, SinkVerified] = {}
+    with opened(work, live, failed, make=False) as targets:
+        for target in targets:
+            scan = Scan(work.state.db, target.build, target.build_id, work.records)
+            try:
+                with work.stage(f"verify {target.sink}", None, "chunks"):
+                    scan.run(
+                        removals=work.catalog.is_whole(),
+                        cached=cached if target.holds_vectors else None,
+                    )
+            except SinkError as error:
+                failed[target.sink] = error
+                continue
+            held = scan.held(live.model_fingerprint if target.holds_vectors else None)
+            letters = Receipts(work.state.db, target.build_id).dead_letters()
+            found[target.sink] = SinkVerified(
+                held.families,
+                held.chunks,
+                tuple(scan.drift(MISSING)),
+                tuple(scan.drift(EXTRA)),
+                tuple(scan.drift(CHANGED)),
+                tuple(letter.id for letter in letters),
+                held.digest,
+            )
+    return Verified(found, failed)

@@ -5,6 +5,7 @@ a misspelt setting that is silently ignored is worse than none; in the environme
 """
 
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,7 +15,11 @@ import msgspec
 
 CONFIG_FILE = "chunksink.toml"
 PREFIX = "CHUNKSINK_"
+MEILI_URL = "MEILI_URL"
+"""Where it is set, Meilisearch is the keyword sink by default."""
 _SINK_PREFIX = f"{PREFIX}SINK_"
+_FOLDERS = {"chunks": "chunks", "home": ".chunksink"}
+_INDEX_NAME = re.compile("[A-Za-z0-9][A-Za-z0-9-]{0,60}")
 
 
 class ConfigError(Exception):
@@ -27,10 +32,10 @@ Count = Annotated[int, msgspec.Meta(ge=1)]
 
 
 class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Everything that can be set. Relative paths are taken from the folder the command runs in."""
+    """Everything that can be set. Relative folders are taken from where the command runs, or the file lies."""
 
-    chunks: FolderName = "chunks"
-    home: FolderName = ".chunksink"
+    chunks: FolderName = _FOLDERS["chunks"]
+    home: FolderName = _FOLDERS["home"]
     require_source_checksum: bool = False
     model: Name = "sentence-transformers/all-MiniLM-L6-v2"
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
@@ -41,6 +46,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     endpoint: Name | None = None
     endpoint_key_variable: Name | None = None
     endpoint_dimensions: Count | None = None
+    token_price: Annotated[float, msgspec.Meta(ge=0)] | None = None
     sinks: Annotated[tuple[Name, ...], msgspec.Meta(min_length=1)] = ("fts", "chroma")
     sink: dict[str, dict[str, Any]] = {}
     patience: Annotated[float, msgspec.Meta(gt=0)] = 120.0
@@ -69,6 +75,7 @@ MEANINGS = {
     "endpoint": "address of an OpenAI-compatible endpoint, without `/embeddings`, that computes instead",
     "endpoint_key_variable": "name of the environment variable that holds its key",
     "endpoint_dimensions": "asked of models that can shorten their vectors",
+    "token_price": "what a million tokens cost at the endpoint, for `chunksink plan`",
     "sinks": "where the index is written: names of sinks, with commas between them in the environment",
     "sink": "options of a sink: a table `[sink.NAME]`, in the environment `CHUNKSINK_SINK_NAME_OPTION`",
     "patience": "seconds for which a call is tried again when an engine does not answer or is overloaded",
@@ -76,16 +83,33 @@ MEANINGS = {
 }
 
 
+def open_config(place: Path | str | None, flags: Mapping[str, Any]) -> Config:
+    """The configuration of a file, or of the chunksink.toml in a folder; None is the current folder."""
+    path = Path(CONFIG_FILE if place is None else place)
+    file = path / CONFIG_FILE if path.is_dir() else path
+    if place is not None and not file.exists() and not path.is_dir():
+        raise ConfigError(f"there is no configuration at {path}: name a file, or a folder; `chunksink init` writes one")
+    return load_config(flags, file=file)
+
+
 def load_config(
     flags: Mapping[str, Any], environment: Mapping[str, str] | None = None, file: Path = Path(CONFIG_FILE)
 ) -> Config:
-    """The configuration in force; a flag that is None was not given."""
+    """The configuration in force; a flag that is None was not given. Folders in the file are taken from its own."""
     environment = os.environ if environment is None else environment
     values = _read_file(file)
+    chosen = flags.get("index") or environment.get(variable("index"))
+    values = _of_index(values, chosen, file)
+    for name, default in _FOLDERS.items():
+        folder = values.get(name, default)
+        if file.parent != Path() and isinstance(folder, str) and folder:
+            values[name] = str(file.parent / folder)
     values |= {name: environment[variable(name)] for name in _names() if variable(name) in environment}
-    values |= {name: value for name, value in flags.items() if value is not None}
+    values |= {name: value for name, value in flags.items() if value is not None and name != "index"}
     if isinstance(values.get("sinks"), str):
         values["sinks"] = [name.strip() for name in values["sinks"].split(",")]
+    if environment.get(MEILI_URL):
+        values.setdefault("sinks", ["meilisearch", "chroma"])
     _add_sink_options(values, environment)
     try:
         # Not strict: the environment can only say "true" or "8".
@@ -105,11 +129,43 @@ def _add_sink_options(values: dict[str, Any], environment: Mapping[str, str]) ->
     if not isinstance(given, dict):
         return  # refused by its type
     options = {name: dict(table) if isinstance(table, dict) else table for name, table in given.items()}
+    if environment.get(MEILI_URL) and isinstance(options.setdefault("meilisearch", {}), dict):
+        options["meilisearch"]["url"] = environment[MEILI_URL]
     for name in environment:
         sink, separator, option = name.removeprefix(_SINK_PREFIX).lower().partition("_")
         if name.startswith(_SINK_PREFIX) and separator and isinstance(options.setdefault(sink, {}), dict):
             options[sink][option] = environment[name]
     values["sink"] = options
+
+
+def _of_index(values: dict[str, Any], chosen: str | None, file: Path) -> dict[str, Any]:
+    """The settings of one of several indexes: those of its table stand above those that all share."""
+    tables = values.pop("index", {})
+    if not isinstance(tables, dict) or not all(isinstance(table, dict) for table in tables.values()):
+        raise ConfigError(f"{file}: `index` holds a table for each index, as [index.NAME]")
+    for name, table in tables.items():
+        _require_known(table, f"[index.{name}] of {file}")
+    if not chosen:
+        return values
+    if chosen not in tables:
+        raise ConfigError(f"{file} has no [index.{chosen}]; it has: {', '.join(tables) or 'none'}")
+    if not _INDEX_NAME.fullmatch(chosen):
+        raise ConfigError(f"{file}: {chosen!r} cannot name an index: use letters, digits and hyphens")
+    own = tables[chosen]
+    sinks = {name: dict(table) for name, table in values.get("sink", {}).items()}
+    for name, table in own.get("sink", {}).items():
+        sinks[name] = sinks.get(name, {}) | table
+    # Apart from the others, where nothing else is said.
+    sinks.setdefault("meilisearch", {}).setdefault("index", f"chunks-{chosen}")
+    sinks.setdefault("chroma", {}).setdefault("prefix", f"chunksink-{chosen}")
+    home = {"home": f"{values.get('home', _FOLDERS['home'])}/{chosen}"}
+    return {**values, **home, **own, "sink": sinks}
+
+
+def _require_known(values: Mapping[str, Any], where: str, also: tuple[str, ...] = ()) -> None:
+    unknown = sorted(set(values) - set(_names()) - set(also))
+    if unknown:
+        raise ConfigError(f"{where} sets {', '.join(unknown)}; it may set {', '.join((*_names(), *also))}")
 
 
 def _names() -> tuple[str, ...]:
@@ -123,7 +179,5 @@ def _read_file(file: Path) -> dict[str, Any]:
         return {}
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ConfigError(f"{file} cannot be read: {error}") from error
-    unknown = sorted(set(values) - set(_names()))
-    if unknown:
-        raise ConfigError(f"{file} sets {', '.join(unknown)}; it may set {', '.join(_names())}")
+    _require_known(values, str(file), ("index",))
     return values

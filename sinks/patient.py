@@ -138,6 +138,11 @@ class PatientSink:
         """The inner sink's own; where it has no public name, this has none."""
         return cast(Any, self._sink).shown
 
+    @property
+    def update_settings(self) -> Any:
+        """Likewise, of builds without settings."""
+        return cast(Any, self._sink).update_settings
+
     def create(self, marker: Marker, dimensions: int | None = None) -> "PatientBuild":
         return PatientBuild(self._call("create", self._sink.create, marker, dimensions), self._call)
 

@@ -132,7 +132,9 @@ class Sink(Protocol):
         A sink whose builds have no public name has nothing to do: readers open the build that the home's pointer names.
         """
 
-    # A sink with a public name also has `shown() -> Marker | None`: whose build other programs reach under it now.
+    # Two more that a sink has where they make sense:
+    # - `shown() -> Marker | None`: whose build other programs reach under the public name now;
+    # - `update_settings(build_id) -> list[str]`: brings the build's settings to those configured, names what changed.
 
     def drop(self, build_id: str) -> None:
         """Remove a build and all its content for good. An absent one is no error."""

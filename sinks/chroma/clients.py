@@ -87,6 +87,14 @@ class Folder:
     def builds(self) -> list[str]:
         return places.listing(self._root)
 
+    def address(self, build_id: str) -> dict[str, str]:
+        return {"path": str(places.folder(self._root, build_id).absolute()), "collection": COLLECTION}
+
+    def version(self) -> str:
+        from importlib.metadata import version
+
+        return f"chromadb {version('chromadb')}, embedded"
+
     def drop(self, build_id: str) -> None:
         places.remove(self._root, build_id)
 
@@ -164,6 +172,13 @@ class Server:
         # By what they say of themselves: after `a-` the name of one of the prefix `a-b` goes on with `b-`.
         ids = {collection.name: str(_build_in(collection)) for collection in found}
         return sorted(build_id for name, build_id in ids.items() if name == self._prefix + build_id)
+
+    def address(self, build_id: str) -> dict[str, str]:
+        return {"url": self._where, "collection": self._prefix + places.check_build_id(build_id)}
+
+    def version(self) -> str:
+        with self._client() as client, translated(self._where):
+            return f"Chroma {client.get_version()} at {self._where}"
 
     def drop(self, build_id: str) -> None:
         name = self._prefix + places.check_build_id(build_id)

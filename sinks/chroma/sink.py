@@ -84,6 +84,13 @@ class ChromaSink:
     def drop(self, build_id: str) -> None:
         self._place.drop(build_id)
 
+    def address(self, build_id: str) -> dict[str, str]:
+        """Where other programs find a build."""
+        return self._place.address(build_id)
+
+    def version(self) -> str:
+        return self._place.version()
+
     def close(self) -> None:
         self._place.close()
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from settings.index_settings import differences, patch_of
 from sinks.document import Document, Family, Vectors
 from sinks.errors import BuildMissing, Refused, SinkError, WrongShape
 from sinks.meilisearch import rows, tasks
@@ -87,29 +88,56 @@ class MeilisearchSink:
     def flip(self, old: str | None, new: str) -> None:
         self._indexes.flip(old, new)
 
+    def shown(self) -> Marker | None:
+        """Whose build the public name shows."""
+        try:
+            return self._indexes.look_at(self._indexes.public).marker
+        except BuildMissing:
+            return None
+
     def drop(self, build_id: str) -> None:
         self._indexes.drop(build_id)
 
+    def address(self, build_id: str) -> dict[str, str]:
+        """Where other programs find the live build: whatever is flipped, it has the public name."""
+        del build_id
+        return {"url": self._connection.where, "index": self._indexes.public}
+
+    def version(self) -> str:
+        return f"Meilisearch {self._connection.get('/version')['pkgVersion']} at {self._connection.where}"
+
+    def update_settings(self, build_id: str) -> list[str]:
+        """Brings the settings of a build to those of the file; which ones it had otherwise. The embedder stays."""
+        index = self._indexes.find(build_id)
+        found = differences(self._settings, self._settings_of(index.name))
+        self._change_settings(index.name, patch_of(found))
+        return [difference.name for difference in found]
+
     def live_settings(self) -> dict[str, Any]:
         """The settings of the index under the public name, as the settings file would have them."""
-        settings: dict[str, Any] = self._connection.get(f"/indexes/{self._indexes.public}/settings")
-        return without_marker(settings)
+        return self._settings_of(self._indexes.public)
 
     def change_live_settings(self, patch: Mapping[str, Any]) -> None:
         """Sends these settings to the index under the public name. What they touch is indexed again."""
-        public = self._indexes.public
-        marker = self._indexes.look_at(public).marker
-        if marker is None:
-            raise Refused(
-                f"index {public} of Meilisearch at {self._connection.where} was not made by chunksink: choose another "
-                "index name, or remove that index"
-            )
-        if "synonyms" in patch:
-            patch = {**patch, "synonyms": with_marker(patch["synonyms"], marker, public)}
-        self._indexes.change_settings(public, patch)
+        self._change_settings(self._indexes.public, patch)
 
     def close(self) -> None:
         self._connection.close()
+
+    def _settings_of(self, name: str) -> dict[str, Any]:
+        settings: dict[str, Any] = self._connection.get(f"/indexes/{name}/settings")
+        return without_marker(settings)
+
+    def _change_settings(self, name: str, patch: Mapping[str, Any]) -> None:
+        marker = self._indexes.look_at(name).marker
+        if marker is None:
+            raise Refused(
+                f"index {name} of Meilisearch at {self._connection.where} was not made by chunksink: choose another "
+                "index name, or remove that index"
+            )
+        if "synonyms" in patch:
+            patch = {**patch, "synonyms": with_marker(patch["synonyms"], marker, self._indexes.public)}
+        self._indexes.change_settings(name, patch)
 
     def _embedders(self, dimensions: int | None) -> dict[str, Any]:
         if not self.wants_vectors or dimensions is None:

@@ -47,7 +47,7 @@ def test_a_broken_chunk(tmp_path: Path) -> None:
     assert (rebuilt.code, rebuilt.out) == (Exit.INVALID_INPUT, "")
     assert finding in rebuilt.err
     assert "the index is unchanged" in rebuilt.err
-    assert sorted(entry.name for entry in (tmp_path / ".chunksink").iterdir()) == ["runs", "writer.lock"]
+    assert not {"fts", "chroma"} & {entry.name for entry in (tmp_path / ".chunksink").iterdir()}
 
 
 def test_an_id_in_two_sources(tmp_path: Path) -> None:
@@ -58,7 +58,7 @@ def test_an_id_in_two_sources(tmp_path: Path) -> None:
     write(tmp_path / "chunks", "2026-02", other)
     ended = chunksink(tmp_path, "rebuild")
     assert ended.code == Exit.INVALID_INPUT
-    assert "belongs to two families" in ended.err
+    assert "is claimed by document" in ended.err
     for name in (NOTE[0]["document_id"], other[0]["document_id"], "partition 2026-01", "partition 2026-02"):
         assert name in ended.err
     assert not (tmp_path / ".chunksink" / "fts").exists()

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import chunkbus.reader
+import chunkbus.validate
 from chunkbus.layout import BusRoot
+from rebuild import intake
 from tests.rebuild.engines import chroma, fts, memory
 from tests.rebuild.support import CatalogProbe, Home
 
@@ -31,3 +35,18 @@ def home(tmp_path: Path, root: BusRoot) -> Home:
 def embedded_home(tmp_path: Path, root: BusRoot) -> Home:
     """The embedded default."""
     return Home(tmp_path / "home", root, fts, chroma)
+
+
+@pytest.fixture
+def opened_files(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The key of every partition whose files are opened from here on, whoever opens them."""
+    keys: list[str] = []
+    real = chunkbus.reader.open_partition
+
+    def watched(root: BusRoot, key: str) -> Any:
+        keys.append(key)
+        return real(root, key)
+
+    for module in (chunkbus.reader, chunkbus.validate, intake):
+        monkeypatch.setattr(module, "open_partition", watched)
+    return keys

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from chunkbus.layout import BusRoot
-from rebuild import catalog, fill
+from rebuild import execute, intake
 from rebuild.state import State
 from tests.rebuild.engines import ENGINES
 from tests.rebuild.support import Home
@@ -39,14 +39,14 @@ def die() -> None:
 
 
 def main(home: str, chunks: str, step: str, *engines: str) -> None:
-    fill.EMBEDDED_AT_ONCE = fill.WRITTEN_AT_ONCE = 2
+    execute.EMBEDDED_AT_ONCE = execute.WRITTEN_AT_ONCE = 2
     run = Home(Path(home), BusRoot(Path(chunks)), *(ENGINES[engine] for engine in engines))
     if step in ENGINE_STEPS:
         engine, call, number, after = ENGINE_STEPS[step]
         run.rebuild(wrap=watching(engine, Moment(call, number, die, after=after)))
         return
     if step == "chunks half read":
-        _die_at(catalog, "_chunk_row", Moment("_chunk_row", 3, die))
+        _die_at(intake, "_chunk_row", Moment("_chunk_row", 3, die))
     elif step == "sinks flipped":
         _die_at(State, "flip", Moment("flip", 1, die))
     elif step == "pointer moved":

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from chunkbus.chunk import Record, new_chunk
+from chunkbus.findings import Finding
 from chunkbus.layout import BusRoot
 from chunkbus.manifest import ManifestProducer, Tombstone
 from chunkbus.writer import PartitionWriter
@@ -19,13 +22,22 @@ from embeddings.settings import EncoderSettings
 from embeddings.vectors import EmbedReport
 from rebuild.catalog import Catalog
 from rebuild.embed import DocumentEmbedder
-from rebuild.rebuild import Rebuild, RebuildReport, read_chunks
+from rebuild.flip import live_generation
+from rebuild.intake import Intake
+from rebuild.lock import writing
+from rebuild.rebuild import Rebuild, RebuildOptions
+from rebuild.records import Records
 from rebuild.state import Generation, State
+from rebuild.sync import SyncOptions, sync_live
+from rebuild.verify import Verified, verify_live
+from rebuild.work import Outcome, Stage, Work, silent
 from sinks.document import Document
 from sinks.projection import project_family
-from sinks.sink import Build, Sink
+from sinks.sink import Build, RefusedDocument, Sink
 from tests.embeddings.helpers import HashEncoder
 from tests.rebuild.engines import ENGINES
+
+Wrap = Callable[[Sink], Sink]
 
 JANUARY, FEBRUARY, MARCH, APRIL = (f"2026-0{month}-01T00:00:00Z" for month in range(1, 5))
 
@@ -97,6 +109,15 @@ class PoisonedEncoder(HashEncoder):
         return rows
 
 
+@dataclass(frozen=True)
+class Rebuilt:
+    generation: str
+    families: int
+    chunks: int
+    superseded: int
+    refused: dict[str, tuple[RefusedDocument, ...]]
+
+
 class CatalogProbe:
     """A catalog in a home of its own, asked in the words of the tests."""
 
@@ -106,7 +127,7 @@ class CatalogProbe:
         self._root = root
 
     def refresh(self) -> CatalogProbe:
-        self.catalog.refresh(self._root)
+        self.catalog.refresh(Intake(self._root, self.state))
         return self
 
     def current(self) -> dict[str, str]:
@@ -123,26 +144,60 @@ class Home:
         self.makers = makers
         self.encoder = HashEncoder(dimension=8)
         self.embedded = EmbedReport()
+        self.findings: list[Finding] = []
 
-    def rebuild(
-        self,
-        *,
-        wrap: Callable[[Sink], Sink] = lambda sink: sink,
-        deep: bool = False,
-        keep_others: bool = False,
-        on_progress: Callable[[int], object] = lambda _amount: None,
-    ) -> RebuildReport:
+    @contextmanager
+    def work(self, wrap: Wrap = lambda sink: sink, stage: Stage = silent) -> Iterator[Work]:
+        """The home, open for one run."""
         sinks = [wrap(maker(self.folder)) for maker in self.makers]
-        with State(self.folder) as state, VectorCache.open(self.folder / "vectors.db") as cache:
+        try:
+            with State(self.folder) as state:
+                catalog = Catalog(state)
+                yield Work(
+                    state=state,
+                    catalog=catalog,
+                    intake=Intake(self.root, state, on_finding=self.findings.append),
+                    records=Records(self.root, catalog),
+                    sinks={sink.name: sink for sink in sinks},
+                    open_sink=self.open_sink,
+                    stage=stage,
+                )
+        finally:
+            for sink in sinks:
+                sink.close()
+
+    @contextmanager
+    def embedder(self) -> Iterator[DocumentEmbedder]:
+        with VectorCache.open(self.folder / "vectors.db") as cache:
             embedder = DocumentEmbedder(EncoderSettings("hash"), self.encoder, cache)
             try:
-                catalog = read_chunks(self.root, state)
-                rebuild = Rebuild(self.root, state, catalog, sinks, embedder, self.open_sink)
-                return rebuild.run(on_progress, deep=deep, keep_others=keep_others)
+                yield embedder
             finally:
                 self.embedded = embedder.report
-                for sink in sinks:
-                    sink.close()
+
+    def rebuild(self, *, wrap: Wrap = lambda sink: sink, stage: Stage = silent, **options: Any) -> Rebuilt:
+        with self.work(wrap, stage) as work, self.embedder() as embedder:
+            work.refresh(reread=True)
+            made = Rebuild(work, embedder, RebuildOptions(**options)).run()
+            counts = work.catalog.counts()
+            return Rebuilt(
+                made.generation.id,
+                counts.families,
+                counts.chunks,
+                counts.superseded,
+                {sink: tuple(refused) for sink, refused in made.outcome.done.refused.items()},
+            )
+
+    def sync(self, *, wrap: Wrap = lambda sink: sink, stage: Stage = silent, **options: Any) -> Outcome:
+        """Of a home that has a live generation."""
+        with writing(self.folder), self.work(wrap, stage) as work, self.embedder() as embedder:
+            return sync_live(work, live_generation(work) or work.state.live(), embedder, SyncOptions(**options))
+
+    def verify(self, *, deep: bool = False) -> Verified:
+        with writing(self.folder), self.work() as work, self.embedder() as embedder:
+            work.refresh()
+            live = live_generation(work) or work.state.live()
+            return verify_live(work, live, embedder.cached if deep else None)
 
     def open_sink(self, name: str) -> Sink:
         """Sinks that this home does not write any more."""

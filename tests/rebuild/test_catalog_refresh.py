@@ -1,50 +1,81 @@
-"""What a refresh reads, what it drops, and what it refuses."""
+"""What a refresh reads, what it drops, and what it leaves as it was."""
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from chunkbus.errors import PartitionChanged
 from chunkbus.layout import BusRoot
 from chunkbus.manifest import ManifestProducer
 from chunkbus.writer import PartitionWriter
-from rebuild.errors import InvalidBus
+from rebuild import intake
+from rebuild.catalog import HeldFamily
 from tests.rebuild.support import FEBRUARY, MARCH, CatalogProbe, Home, commit, parent_of, source
+from tests.rebuild.wrapping import Moment
 
 A, B, C = parent_of("docs/a.md"), parent_of("docs/b.md"), parent_of("docs/c.md")
 
 
-def test_an_unchanged_partition_is_not_read_and_a_changed_one_is(root: BusRoot, probe: CatalogProbe) -> None:
+def test_an_unchanged_partition_is_not_read_and_a_changed_one_is(
+    root: BusRoot, probe: CatalogProbe, opened_files: list[str]
+) -> None:
     commit(root, "p1", source("docs/a.md", "a"))
     commit(root, "p2", source("docs/b.md", "b"))
     probe.refresh()
-    root.chunks_file("p1").write_text("whoever reads this stumbles")
+    assert set(opened_files) == {"p1", "p2"}
+    opened_files.clear()
     commit(root, "p2", source("docs/b.md", "b, edited", "and longer", version="2", at=FEBRUARY))
     assert probe.refresh().current() == {A: "p1", B: "p2"}
     assert probe.catalog.counts().chunks == 3
+    assert set(opened_files) == {"p2"}
 
 
-def test_a_changed_manifest_over_the_same_chunks_reads_no_chunks(root: BusRoot, probe: CatalogProbe) -> None:
+def test_a_changed_manifest_over_the_same_chunks_is_taken_in(root: BusRoot, probe: CatalogProbe) -> None:
     """Its time is a rank, where chunks have none."""
     commit(root, "p1", source("docs/a.md", "one", at=None), at=FEBRUARY)
     commit(root, "p2", source("docs/a.md", "two", version="2", at=None))
     assert probe.refresh().current() == {A: "p1"}
     manifest = json.loads(root.manifest_file("p2").read_bytes())
     root.manifest_file("p2").write_text(json.dumps(manifest | {"created_at": MARCH}))
-    root.chunks_file("p2").write_text("whoever reads this stumbles")
     assert probe.refresh().current() == {A: "p2"}
 
 
-def test_what_left_a_partition_and_a_partition_that_left_are_dropped(root: BusRoot, probe: CatalogProbe) -> None:
+def test_files_that_were_only_touched_are_read_once_and_are_no_news(
+    root: BusRoot, probe: CatalogProbe, opened_files: list[str]
+) -> None:
+    """Times are compared with each other, never with a clock; what they say is no evidence of a change."""
+    commit(root, "p1", source("docs/a.md", "a"))
+    (before,) = probe.refresh().catalog.families()
+    for path, moment in ((root.chunks_file("p1"), 0), (root.manifest_file("p1"), 4_000_000_000)):
+        os.utime(path, (moment, moment))
+        opened_files.clear()
+        assert list(probe.refresh().catalog.families()) == [before]
+        assert set(opened_files) == {"p1"}
+        opened_files.clear()
+        probe.refresh()
+        assert opened_files == []
+
+
+def test_what_left_a_partition_is_dropped_and_a_partition_that_left_is_held(root: BusRoot, probe: CatalogProbe) -> None:
     commit(root, "p1", [*source("docs/a.md", "a"), *source("docs/b.md", "b")])
     commit(root, "p2", source("docs/c.md", "c"))
     assert probe.refresh().current() == {A: "p1", B: "p1", C: "p2"}
     commit(root, "p1", source("docs/b.md", "b"))
     root.chunks_file("p2").unlink()
     root.manifest_file("p2").unlink()
-    assert probe.refresh().current() == {B: "p1"}
+    assert probe.refresh().current() == {B: "p1", C: "p2"}
+    assert probe.catalog.missing_partitions() == ["p2"]
+    assert probe.catalog.held() == [HeldFamily(C, "missing", "partition p2 is missing")]
+    assert not probe.catalog.is_whole()
+    assert probe.catalog.retire(root, "p2") == 1
+    assert probe.current() == {B: "p1"}
+    assert (probe.catalog.held(), probe.catalog.is_whole()) == ([], True)
 
 
 def test_the_older_version_counts_again_when_the_newer_partition_leaves(root: BusRoot, probe: CatalogProbe) -> None:
@@ -55,19 +86,76 @@ def test_the_older_version_counts_again_when_the_newer_partition_leaves(root: Bu
     assert probe.refresh().current() == {A: "p1"}
 
 
-def test_a_partition_that_failed_halfway_is_taken_in_whole_the_next_time(root: BusRoot, probe: CatalogProbe) -> None:
+def test_a_partition_that_breaks_the_contract_is_held_and_taken_in_whole_when_it_does_not_any_more(
+    root: BusRoot, probe: CatalogProbe
+) -> None:
     """And until then the catalog says what it said before."""
     commit(root, "p1", source("docs/a.md", "before"))
     probe.refresh()
     commit(root, "p1", [*source("docs/b.md", "b0", "b1"), *source("docs/c.md", "c")])
     good = root.chunks_file("p1").read_bytes()
     root.chunks_file("p1").write_bytes(good[:-20])
-    with pytest.raises(ValueError, match="unexpected end of data"):
-        probe.refresh()
-    assert probe.current() == {A: "p1"}
+    assert probe.refresh().current() == {A: "p1"}
+    assert probe.catalog.held() == [HeldFamily(A, "invalid", "partition p1 is invalid")]
+    codes = {(finding.code, finding.partition) for finding in probe.catalog.findings() if finding.is_error}
+    assert ("SCHEMA_INVALID:json_parse", "p1") in codes
     root.chunks_file("p1").write_bytes(good)
     assert probe.refresh().current() == {B: "p1", C: "p1"}
     assert probe.catalog.counts().chunks == 3
+    assert (probe.catalog.held(), probe.catalog.findings()) == ([], [])
+
+
+def test_a_partition_that_cannot_be_read_to_its_end_is_not_taken_in_by_half(
+    root: BusRoot, probe: CatalogProbe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever stops the run between two rows, the catalog says what it said before."""
+    commit(root, "p1", source("docs/a.md", "before"))
+    probe.refresh()
+    commit(root, "p1", [*source("docs/b.md", "b0", "b1"), *source("docs/c.md", "c")])
+    with monkeypatch.context() as patch:
+
+        def full() -> None:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        patch.setattr(intake, "_chunk_row", Moment("_chunk_row", 3, full).around("_chunk_row", intake._chunk_row))
+        with pytest.raises(OSError, match="No space"):
+            probe.refresh()
+    assert (probe.current(), probe.catalog.counts().chunks) == ({A: "p1"}, 1)
+    assert probe.refresh().current() == {B: "p1", C: "p1"}
+
+
+def test_a_partition_that_is_rewritten_while_it_is_read_is_read_again(
+    root: BusRoot, probe: CatalogProbe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit(root, "p1", source("docs/a.md", "before"))
+
+    def rewrite() -> None:
+        commit(root, "p1", source("docs/b.md", "written meanwhile"))
+
+    row = Moment("_chunk_row", 1, rewrite).around("_chunk_row", intake._chunk_row)
+    monkeypatch.setattr(intake, "_chunk_row", row)
+    assert probe.refresh().current() == {B: "p1"}
+    assert probe.catalog.is_whole()
+
+
+def test_a_partition_that_never_rests_stops_the_run_and_is_not_taken_in(
+    root: BusRoot, probe: CatalogProbe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit(root, "p1", source("docs/a.md", "before"))
+    probe.refresh()
+    commit(root, "p1", source("docs/b.md", "0"))
+    real, times = intake._chunk_row, iter(range(1, 99))
+
+    def rewriting(*arguments: Any) -> Any:
+        commit(root, "p1", source("docs/b.md", f"{next(times)}"))
+        return real(*arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(intake, "_chunk_row", rewriting)
+        with pytest.raises(PartitionChanged, match="p1 was rewritten while it was read"):
+            probe.refresh()
+    assert probe.current() == {A: "p1"}
+    assert probe.refresh().current() == {B: "p1"}
 
 
 def test_chunks_that_wait_for_their_name_are_read(root: BusRoot, probe: CatalogProbe) -> None:
@@ -87,25 +175,6 @@ def test_chunks_that_wait_for_their_name_are_read(root: BusRoot, probe: CatalogP
     assert probe.refresh().current() == {B: "p1"}
 
 
-def test_an_id_that_two_current_families_claim_is_refused_with_both_names(root: BusRoot, home: Home) -> None:
-    one, other = source("docs/a.md", "a"), source("docs/b.md", "b")
-    one[0]["chunk_id"] = other[0]["chunk_id"] = "the-same"
-    commit(root, "p1", one)
-    commit(root, "p2", other)
-    with pytest.raises(InvalidBus) as refused:
-        home.rebuild()
-    for name in ("the-same", "docs/a.md@1", "docs/b.md@1", "partition p1", "partition p2"):
-        assert name in str(refused.value)
-    assert home.builds() == {"fts": [], "memory": []}
-
-
-def test_two_tenants_that_claim_one_id_are_told_apart_in_the_message(root: BusRoot, home: Home) -> None:
-    commit(root, "p1", source("docs/a.md", "same", tenant_id="north", parent_id="ours"))
-    commit(root, "p2", source("docs/a.md", "same", tenant_id="south", parent_id="ours"))
-    with pytest.raises(InvalidBus, match=r"partition p1 at byte 0 and .*partition p2 at byte 0"):
-        home.rebuild()
-
-
 def test_an_id_that_only_a_superseded_version_shares_is_no_conflict(root: BusRoot, home: Home) -> None:
     old, other = source("docs/a.md", "old"), source("docs/b.md", "b")
     old[0]["chunk_id"] = other[0]["chunk_id"] = "the-same"
@@ -114,8 +183,11 @@ def test_an_id_that_only_a_superseded_version_shares_is_no_conflict(root: BusRoo
     assert home.rebuild().families == 2
 
 
-def test_a_catalog_is_kept_between_runs(tmp_path: Path, root: BusRoot, probe: CatalogProbe) -> None:
+def test_a_catalog_is_kept_between_runs(
+    tmp_path: Path, root: BusRoot, probe: CatalogProbe, opened_files: list[str]
+) -> None:
     commit(root, "p1", source("docs/a.md", "a"))
     probe.refresh()
-    root.chunks_file("p1").write_text("whoever reads this stumbles")
+    opened_files.clear()
     assert CatalogProbe(tmp_path / "home", root).refresh().current() == {A: "p1"}
+    assert opened_files == []

@@ -114,3 +114,14 @@ def test_a_tombstone_added_to_a_partition_of_the_same_chunks_is_seen(root: BusRo
     assert probe.refresh().current() == {}
     commit(root, "p2", [], at=FEBRUARY)
     assert probe.refresh().current() == {A: "p1", B: "p1"}
+
+
+def test_the_sources_own_parent_withdraws_it_for_every_tenant(root: BusRoot, probe: CatalogProbe) -> None:
+    """And gives it back to every one: a family key is not the parent_id that the tombstone names."""
+    commit(root, "p1", source("docs/a.md", "ours", tenant_id="north", ids="n"))
+    commit(root, "p2", source("docs/a.md", "theirs", tenant_id="south", ids="s", version="2"))
+    assert len(probe.refresh().current()) == 2
+    commit(root, "p3", [], at=FEBRUARY, tombstones=[BY_PARENT])
+    assert probe.refresh().current() == {}
+    commit(root, "p3", [], at=FEBRUARY)
+    assert probe.refresh().current() == {json_hash(["north", A]): "p1", json_hash(["south", A]): "p2"}

@@ -11,13 +11,13 @@ import pytest
 
 from chunkbus.layout import BusRoot
 from rebuild.errors import NotVerified
-from sinks.document import Family
+from sinks.document import Document, Family
 from sinks.meilisearch import MeilisearchSink
 from sinks.sink import Sink, Stored
 from tests.conformance.test_meilisearch import SETTINGS
 from tests.engines.servers import MeilisearchServer
 from tests.rebuild.engines import chroma, fts, memory
-from tests.rebuild.support import Home, commit, source
+from tests.rebuild.support import Home, commit, projected, source
 
 
 @pytest.fixture(params=["chroma", "memory", "meilisearch"])
@@ -73,6 +73,11 @@ def altering(change: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return lambda sink: AlteringSink(sink, change)
 
 
+def said(document: Document) -> str:
+    """How a message names what is wrong with it."""
+    return f"changed {document.id} of family {document.parent_id}"
+
+
 def test_sound_vectors_pass(home: Home) -> None:
     assert home.rebuild(deep=True).chunks == 3
 
@@ -83,9 +88,14 @@ def test_sound_vectors_pass(home: Home) -> None:
 def test_another_vector_is_named_and_the_live_index_stays(home: Home, change: Callable[[Any], Any]) -> None:
     home.rebuild()
     live = home.live()
-    with pytest.raises(NotVerified, match="other vectors than were computed"):
+    boat = projected(source("docs/b.md", "a boat"))[0]
+    with pytest.raises(NotVerified) as found:
         home.rebuild(wrap=altering(change), deep=True)
+    assert all(part in str(found.value) for part in ("something else than it was sent", said(boat)))
+    assert all(said(other) not in str(found.value) for other in projected(source("docs/a.md", "a cat", "a mat")))
     assert home.live() == live
+    home.rebuild(deep=True)
+    assert home.live() != live
 
 
 def test_rounding_is_no_difference(home: Home) -> None:
@@ -105,5 +115,7 @@ def test_a_vector_that_is_missing_is_named(home: Home) -> None:
             build.scan = without  # type: ignore[attr-defined]
             return build
 
-    with pytest.raises(NotVerified, match="other vectors than were computed"):
+    with pytest.raises(NotVerified) as found:
         home.rebuild(wrap=lambda sink: Losing(sink, lambda v: v), deep=True)  # type: ignore[arg-type, return-value]
+    documents = projected(source("docs/a.md", "a cat", "a mat"), source("docs/b.md", "a boat"))
+    assert all(said(document) in str(found.value) for document in documents)

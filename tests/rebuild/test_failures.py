@@ -9,25 +9,25 @@ from pathlib import Path
 
 import pytest
 
-from chunkbus.errors import PartitionChanged
 from chunkbus.layout import BusRoot
 from embeddings.encoder import Vectors
 from embeddings.errors import EmbeddingsError
-from rebuild import fill
+from rebuild import execute
+from rebuild.receipts import Receipts
 from rebuild.state import State
 from sinks.errors import SinkError, Unreachable
 from sinks.fts import FtsSink
 from tests.embeddings.helpers import HashEncoder
-from tests.rebuild.support import FEBRUARY, Home, commit, projected, source
-from tests.rebuild.wrapping import Moment, watching
+from tests.rebuild.support import FEBRUARY, Home, commit, parent_of, projected, source
+from tests.rebuild.wrapping import Calls, Moment, watching
 
 EDITED = [source(f"docs/{number}.md", f"tapir {number}", f"zebra {number}", version="2") for number in range(4)]
 
 
 @pytest.fixture(autouse=True)
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fill, "EMBEDDED_AT_ONCE", 2)
-    monkeypatch.setattr(fill, "WRITTEN_AT_ONCE", 2)
+    monkeypatch.setattr(execute, "EMBEDDED_AT_ONCE", 2)
+    monkeypatch.setattr(execute, "WRITTEN_AT_ONCE", 2)
 
 
 @pytest.fixture
@@ -97,11 +97,73 @@ def test_runs_that_fail_again_and_again_do_not_pile_up(edited: Home) -> None:
     def fail() -> None:
         raise Unreachable("fts went away")
 
+    seen = set()
     for _ in range(3):
         with pytest.raises(Unreachable):
-            edited.rebuild(wrap=watching("fts", Moment("flush", 2, fail)))
+            edited.rebuild(wrap=watching("fts", Moment("scan", 1, fail)))
         assert {len(builds) for builds in edited.builds().values()} == {3}  # live, previous, and the one that failed
+        seen.add(unfinished(edited))
+    assert len(seen) == 1
     goes_through_after_all(edited)
+    assert edited.live().id in seen
+
+
+def unfinished(home: Home) -> str | None:
+    """The generation that a failed run has left."""
+    with State.existing(home.folder) as state:
+        found = state.unfinished()
+        return found.id if found else None
+
+
+def test_the_next_run_goes_on_where_the_failed_one_stopped(edited: Home) -> None:
+    """What was confirmed is not sent again; what was sent and not confirmed is."""
+
+    def fail() -> None:
+        raise Unreachable("fts went away")
+
+    with pytest.raises(Unreachable):
+        edited.rebuild(wrap=watching("fts", Moment("flush", 3, fail, after=True)))
+    left = unfinished(edited)
+    with State.existing(edited.folder) as state:
+        build = f"fts-{str(left).lower()}"
+        confirmed = {family for (family,) in state.db.execute("select family from receipt where build = ?", [build])}
+        begun = {family for (family,) in state.db.execute("select family from intent where build = ?", [build])}
+    assert (len(confirmed), len(begun)) == (2, 1)
+    calls = Calls()
+    assert edited.rebuild(wrap=calls).generation == left
+    every = sorted(parent_of(f"docs/{number}.md") for number in range(4))
+    assert begun
+    assert calls.sent("fts") == sorted(set(every) - confirmed)
+    assert unfinished(edited) is None
+
+
+def test_what_another_model_has_begun_is_not_gone_on_with(edited: Home) -> None:
+    def fail() -> None:
+        raise Unreachable("memory went away")
+
+    with pytest.raises(Unreachable):
+        edited.rebuild(wrap=watching("memory", Moment("flush", 2, fail)))
+    left = unfinished(edited)
+    edited.encoder = HashEncoder(dimension=4, name="another")
+    goes_through_after_all(edited)
+    assert edited.live().id != left
+    assert edited.live().model_fingerprint == edited.encoder.fingerprint
+
+
+def test_what_was_begun_for_other_sinks_is_not_gone_on_with(edited: Home) -> None:
+    def fail() -> None:
+        raise Unreachable("memory went away")
+
+    with pytest.raises(Unreachable):
+        edited.rebuild(wrap=watching("memory", Moment("flush", 2, fail)))
+    left = unfinished(edited)
+    memory = edited.makers[1]
+    edited.makers = edited.makers[:1]
+    edited.open_sink = lambda _name: memory(edited.folder)  # type: ignore[method-assign]
+    assert edited.rebuild().generation != left
+    assert unfinished(edited) is None
+    assert len(edited.builds()["fts"]) == 2
+    assert f"memory-{left}".lower() not in memory(edited.folder).builds()
 
 
 def test_an_engine_that_cannot_drop_an_old_build_leaves_the_new_one_live(edited: Home) -> None:
@@ -133,28 +195,20 @@ def test_a_model_that_fails_halfway_computes_only_the_rest_again(edited: Home) -
     assert sorted(edited.encoder.asked) == ["tapir 2", "tapir 3", "zebra 2", "zebra 3"]
 
 
-def test_a_partition_that_moves_while_it_is_read_stops_the_run(root: BusRoot, edited: Home) -> None:
-    """The catalog's places are of the file before; what stands there now is not taken for it."""
-
-    def rewrite() -> None:
-        commit(root, "p1", source("docs/9.md", "something else altogether", "and more of it", version="9"))
-
-    with pytest.raises(PartitionChanged, match="p1"):
-        edited.rebuild(wrap=watching("fts", Moment("create", 1, rewrite)))
-    assert (answers(edited, "okapi"), answers(edited, "something")) == (1, 0)
-    edit(root)
-    goes_through_after_all(edited)
-
-
-def test_a_full_disk_under_the_state_leaves_the_live_generation(edited: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: object) -> None:
+@pytest.mark.parametrize("step", ["intend", "confirm"])
+def test_a_full_disk_under_the_state_leaves_the_live_generation(
+    step: str, edited: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full() -> None:
         raise OSError(errno.ENOSPC, "No space left on device", str(edited.folder))
 
     with monkeypatch.context() as patch, pytest.raises(OSError, match="No space"):
-        patch.setattr(fill, "_note_receipts", full)
+        patch.setattr(Receipts, step, Moment(step, 3, full).around(step, getattr(Receipts, step)))
         edited.rebuild()
     assert answers(edited, "okapi") == 1
+    left = unfinished(edited)
     goes_through_after_all(edited)
+    assert edited.live().id == left
 
 
 def test_the_first_rebuild_of_all_may_fail_too(root: BusRoot, tmp_path: Path, embedded_home: Home) -> None:

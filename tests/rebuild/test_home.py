@@ -6,9 +6,8 @@ import hashlib
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -17,13 +16,24 @@ from chunkbus.errors import NewerStore, StoreUnreadable
 from chunkbus.layout import BusRoot
 from chunksink.cli import run
 from chunksink.exits import Exit
+from embeddings import load
 from rebuild import lock
+from rebuild import rebuild as rebuild_module
+from rebuild.catalog import Catalog
 from rebuild.errors import HomeLocked, NoGeneration
 from rebuild.state import State
 from tests.conftest import ROOT
+from tests.embeddings.helpers import HashEncoder
+from tests.rebuild.engines import fts
 from tests.rebuild.support import FEBRUARY, Home, commit, projected, source
 
 HOLD = "import sys, pathlib, rebuild.lock as l\nwith l.writing(pathlib.Path(sys.argv[1])): print(flush=True); input()"
+
+
+@pytest.fixture(autouse=True)
+def model(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command line takes the tests' own."""
+    monkeypatch.setattr(load, "load_encoder", lambda _name, **_settings: HashEncoder(dimension=8))
 
 
 @contextmanager
@@ -61,7 +71,7 @@ def test_a_second_writer_leaves_with_its_own_exit_code(
     commit(root, "p1", source("docs/a.md", "a"))
     home.rebuild()
     before = snapshot(home.folder / "fts")
-    monkeypatch.setattr(lock, "writing", partial(lock.writing, wait_seconds=0.1))
+    monkeypatch.setattr(rebuild_module, "WAIT_SECONDS", 0.1)
     with other_writer(home.folder):
         assert run(["rebuild", "--chunks", str(root.path), "--home", str(home.folder)]) == Exit.LOCKED
         error = capsys.readouterr().err
@@ -118,7 +128,8 @@ def test_a_state_damaged_inside_is_said_to_be_damaged(root: BusRoot, home: Home)
     home.rebuild()
     state = home.folder / "state.db"
     data = bytearray(state.read_bytes())
-    data[4096 * 4 :] = b"\xff" * len(data[4096 * 4 :])
+    half = len(data) // 2  # what is needed to open it lies before
+    data[half:] = b"\xff" * (len(data) - half)
     state.write_bytes(data)
     with pytest.raises(StoreUnreadable, match=r"state\.db is damaged .* move it away and rebuild"):
         home.rebuild()
@@ -128,7 +139,7 @@ def test_a_state_of_a_newer_chunksink_is_left_alone(root: BusRoot, home: Home) -
     commit(root, "p1", source("docs/a.md", "a"))
     home.rebuild()
     with State(home.folder) as state, state.db.conn:
-        state.db.conn.execute("update _sqlite_migrations set name = 'from_the_future' where name = 'create_receipts'")
+        state.db.conn.execute("update _sqlite_migrations set name = 'from_the_future' where name = 'create_records'")
     with pytest.raises(NewerStore, match="upgrade"):
         home.rebuild()
 
@@ -154,23 +165,87 @@ def lose_chunks(root: BusRoot) -> str:
     return "MISSING_OUTPUT:chunks_file p2"
 
 
-@pytest.mark.parametrize("damage", [break_text, cut_off, lose_manifest, lose_chunks])
-@pytest.mark.parametrize("live", [True, False], ids=["live index", "first run"])
+DAMAGES = pytest.mark.parametrize("damage", [break_text, cut_off, lose_manifest, lose_chunks])
+
+
+@DAMAGES
 def test_an_invalid_bus_is_refused_before_any_sink_is_written(
-    damage: object, live: bool, root: BusRoot, home: Home, capsys: pytest.CaptureFixture[str]
+    damage: Callable[[BusRoot], str], root: BusRoot, home: Home, capsys: pytest.CaptureFixture[str]
 ) -> None:
     commit(root, "p1", source("docs/a.md", "a"))
-    if live:
-        home.rebuild()
+    home.rebuild()
+    commit(root, "p1", source("docs/a.md", "edited", version="2"))
     commit(root, "p2", source("docs/b.md", "fine"), at=FEBRUARY)
-    finding = damage(root)  # type: ignore[operator]
-    before = snapshot(home.folder)
+    finding = damage(root)
+    before, live = snapshot(home.folder / "fts"), home.live()
     assert run(["rebuild", "--chunks", str(root.path), "--home", str(home.folder)]) == Exit.INVALID_INPUT
     error = capsys.readouterr().err
     assert finding in error
     assert "the index is unchanged" in error
     assert "Traceback" not in error
-    after = {
-        name: digest for name, digest in snapshot(home.folder).items() if not name.startswith(("runs", "writer.lock"))
-    }
-    assert after == before
+    assert (snapshot(home.folder / "fts"), home.live()) == (before, live)
+    assert not (home.folder / "chroma").exists()
+    with State.existing(home.folder) as state:
+        assert state.generations() == [live], "nothing was begun"
+
+
+@DAMAGES
+def test_a_rebuild_makes_no_first_index_of_a_part(
+    damage: Callable[[BusRoot], str], root: BusRoot, home: Home, capsys: pytest.CaptureFixture[str]
+) -> None:
+    commit(root, "p1", source("docs/a.md", "a"))
+    commit(root, "p2", source("docs/b.md", "fine"), at=FEBRUARY)
+    finding = damage(root)
+    assert run(["rebuild", "--chunks", str(root.path), "--home", str(home.folder)]) == Exit.INVALID_INPUT
+    error = capsys.readouterr().err
+    assert finding in error
+    assert "Traceback" not in error
+    assert not {"fts", "chroma"} & {path.name for path in home.folder.iterdir()}
+    with pytest.raises(NoGeneration):
+        home.live()
+
+
+@DAMAGES
+def test_a_first_sync_makes_an_index_of_what_is_valid(
+    damage: Callable[[BusRoot], str],
+    root: BusRoot,
+    home: Home,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """There is nothing to lose yet. The exit code says that it is not all."""
+    good = source("docs/a.md", "a")
+    commit(root, "p1", good)
+    commit(root, "p2", source("docs/b.md", "fine"), at=FEBRUARY)
+    finding = damage(root)
+    home.folder.mkdir()
+    home.makers = (fts,)
+    monkeypatch.setenv("CHUNKSINK_SINKS", "fts")
+    assert run(["sync", "--chunks", str(root.path), "--home", str(home.folder)]) == Exit.INVALID_INPUT
+    error = capsys.readouterr().err
+    assert finding in error
+    assert "Traceback" not in error
+    assert home.contents() == {"fts": projected(good)}
+    with State.existing(home.folder) as state:
+        assert any(str(found).startswith(finding) for found in Catalog(state).findings())
+
+
+@pytest.mark.parametrize("folder", ["canonical", "manifest"])
+def test_a_file_that_no_partition_can_be_named_after_is_invalid_input(
+    folder: str, root: BusRoot, home: Home, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nothing would read it, so somebody's chunks would be left out in silence."""
+    commit(root, "p1", source("docs/a.md", "a"))
+    home.rebuild()
+    live = home.live()
+    stray = root.path / folder / ("my notes" + (".jsonl" if folder == "canonical" else ".manifest.json"))
+    stray.write_text("")
+    command = ["rebuild", "--chunks", str(root.path), "--home", str(home.folder)]
+    assert run(command) == Exit.INVALID_INPUT
+    assert f"{folder}/{stray.name}" in capsys.readouterr().err
+    assert home.live() == live
+    home.sync()
+    with State.existing(home.folder) as state:
+        assert Catalog(state).is_whole(), "it is no reason to keep what is gone"
+    stray.unlink()
+    home.sync(strict=True)

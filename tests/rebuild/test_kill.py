@@ -17,6 +17,7 @@ from chunkbus.canonical import text_hash
 from chunkbus.layout import BusRoot
 from embeddings.cache import VectorCache
 from embeddings.references import raw_hash
+from rebuild.state import State
 from sinks.chroma import ChromaSink
 from sinks.fts import FtsSink
 from tests.conftest import ROOT
@@ -28,6 +29,7 @@ NEW = [source(f"docs/{number}.md", f"tapir {number}", f"zebra {number}", version
 TEXTS = {str(record["text"]) for records in NEW for record in records}
 COMMITTED = {"pointer moved", "old build gone"}
 BEFORE_VECTORS = {"chunks half read", "build made"}
+GONE_ON_WITH = set(STEPS) - COMMITTED - {"chunks half read", "verified", "sinks flipped"}
 # With both engines where that makes a difference; a Chroma that was killed costs seconds to look at.
 BOTH = {"chroma sent, not confirmed", "sinks flipped"}
 
@@ -79,6 +81,12 @@ def answers(home: Home) -> list[str]:
     return sorted(found)
 
 
+def unfinished(home: Home) -> str | None:
+    with State.existing(home.folder) as state:
+        found = state.unfinished()
+        return found.id if found else None
+
+
 def cached_texts(home: Home) -> set[str]:
     """Those of the new texts whose vectors are committed."""
     hashes = {raw_hash(text_hash(text)): text for text in TEXTS}
@@ -97,8 +105,11 @@ def test_killed_at(step: str, copy_of: Copy) -> None:
     assert (home.live() != before) == (step in COMMITTED)
     committed = cached_texts(home)
     assert bool(committed) == (step not in BEFORE_VECTORS)
+    begun = unfinished(home)
     report = home.rebuild()
     assert answers(home) == new
+    # What was begun is gone on with; what was verified is shown, and then a new one is made.
+    assert (report.generation == begun) == (step in GONE_ON_WITH)
     wanted = projected(*NEW)
     assert all(documents == wanted for documents in home.contents().values())
     # No committed vector is computed again, and all others are.

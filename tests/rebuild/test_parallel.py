@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,8 @@ import pytest
 
 from chunkbus.layout import BusRoot
 from embeddings.encoder import Vectors
-from rebuild import fill
+from rebuild import execute
+from rebuild.work import Silent
 from sinks.errors import Refused
 from sinks.sink import Sink
 from tests.embeddings.helpers import HashEncoder
@@ -24,8 +26,8 @@ PATIENCE = 20.0
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
-    monkeypatch.setattr(fill, "EMBEDDED_AT_ONCE", 1)
-    monkeypatch.setattr(fill, "WRITTEN_AT_ONCE", 1)
+    monkeypatch.setattr(execute, "EMBEDDED_AT_ONCE", 1)
+    monkeypatch.setattr(execute, "WRITTEN_AT_ONCE", 1)
     home = Home(tmp_path / "home", BusRoot(tmp_path / "chunks"), fts, memory())
     commit(home.root, "p1", [record for number in range(3) for record in source(f"docs/{number}.md", f"cat {number}")])
     return home
@@ -79,6 +81,26 @@ def test_an_engine_that_refuses_ends_the_run_and_the_other_keeps_its_receipts(ho
 
 
 def test_progress_counts_every_document(home: Home) -> None:
-    told: list[int] = []
-    home.rebuild(on_progress=told.append)
-    assert told == [1, 1, 1]
+    stages: list[tuple[str, int | None, str]] = []
+    told: dict[str, list[int]] = {}
+
+    class Told(Silent):
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        def advance(self, amount: int) -> None:
+            told.setdefault(self.name, []).append(amount)
+
+    def stage(name: str, total: int | None, unit: str) -> AbstractContextManager[Silent]:
+        stages.append((name, total, unit))
+        return nullcontext(Told(name))
+
+    home.rebuild(stage=stage)
+    size = home.root.size_of("p1")
+    assert stages[0] == ("validate", size, "B")
+    assert [stage for stage in stages if stage[2] != "B"] == [
+        ("index", 3, "chunks"),
+        ("verify fts", None, "chunks"),
+        ("verify memory", None, "chunks"),
+    ]
+    assert (sum(told["validate"]), told["index"]) == (size, [1, 1, 1])

@@ -9,7 +9,7 @@ import pytest
 
 from chunkbus.layout import BusRoot
 from chunkbus.manifest import Tombstone
-from rebuild import fill
+from rebuild import execute
 from rebuild.errors import NoGeneration
 from rebuild.state import State
 from sinks.conformance.samples import RICH
@@ -21,8 +21,8 @@ from tests.rebuild.support import FEBRUARY, MARCH, Home, PoisonedEncoder, commit
 @pytest.fixture(autouse=True)
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     """Several batches, the last one not full."""
-    monkeypatch.setattr(fill, "EMBEDDED_AT_ONCE", 2)
-    monkeypatch.setattr(fill, "WRITTEN_AT_ONCE", 2)
+    monkeypatch.setattr(execute, "EMBEDDED_AT_ONCE", 2)
+    monkeypatch.setattr(execute, "WRITTEN_AT_ONCE", 2)
 
 
 def test_every_sink_holds_the_projection_of_what_counts(root: BusRoot, embedded_home: Home) -> None:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from sinks.document import Family
 from sinks.sink import Marker, Sink
 
 Act = Callable[[], object]
-
-SINK_CALLS = ("create", "flip", "drop")
-BUILD_CALLS = ("marker", "replace", "flush", "scan")
 
 
 class WatchedSink:
@@ -26,6 +24,10 @@ class WatchedSink:
     def create(self, marker: Marker, dimensions: int | None = None) -> Any:
         create = self._moment.around("create", self._sink.create)
         return _WatchedBuild(create(marker, dimensions), self._moment)
+
+    def open(self, build_id: str) -> Any:
+        open_ = self._moment.around("open", self._sink.open)
+        return _WatchedBuild(open_(build_id), self._moment)
 
 
 class _WatchedBuild:
@@ -64,3 +66,65 @@ class Moment:
 
 def watching(engine: str, moment: Moment) -> Callable[[Sink], Sink]:
     return lambda sink: WatchedSink(sink, moment) if sink.name == engine else sink
+
+
+class Calls(list[tuple[str, str, frozenset[str]]]):
+    """What sinks are told to change, or to read whole: the sink, the call, the families. `wrap=calls` notes it."""
+
+    def __call__(self, sink: Sink) -> Any:
+        return _NotedSink(sink, self)
+
+    def note(self, sink: str, call: str, families: Sequence[str] = ()) -> None:
+        self.append((sink, call, frozenset(families)))
+
+    def sent(self, sink: str) -> list[str]:
+        """The families that the sink was sent, each time that it was."""
+        return sorted(
+            family for name, call, families in self if (name, call) == (sink, "replace") for family in families
+        )
+
+
+class _NotedSink:
+    def __init__(self, sink: Sink, calls: Calls) -> None:
+        self._sink = sink
+        self._calls = calls
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._sink, name)
+
+    def create(self, marker: Marker, dimensions: int | None = None) -> Any:
+        self._calls.note(self._sink.name, "create")
+        return _NotedBuild(self._sink.create(marker, dimensions), self._sink.name, self._calls)
+
+    def open(self, build_id: str) -> Any:
+        return _NotedBuild(self._sink.open(build_id), self._sink.name, self._calls)
+
+    def drop(self, build_id: str) -> None:
+        self._calls.note(self._sink.name, "drop")
+        self._sink.drop(build_id)
+
+
+class _NotedBuild:
+    def __init__(self, build: Any, sink: str, calls: Calls) -> None:
+        self._build = build
+        self._sink = sink
+        self._calls = calls
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._build, name)
+
+    def replace(self, families: Sequence[Family]) -> None:
+        self._calls.note(self._sink, "replace", [family.parent_id for family in families])
+        self._build.replace(families)
+
+    def delete(self, parent_ids: Sequence[str]) -> None:
+        self._calls.note(self._sink, "delete", parent_ids)
+        self._build.delete(parent_ids)
+
+    def sign(self, marker: Marker) -> None:
+        self._calls.note(self._sink, "sign")
+        self._build.sign(marker)
+
+    def scan(self, **asked: Any) -> Any:
+        self._calls.note(self._sink, "scan")
+        return self._build.scan(**asked)

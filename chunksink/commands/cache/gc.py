@@ -9,7 +9,7 @@ import click
 
 from chunkbus.layout import BusRoot
 from chunkbus.runlog import RunLog
-from chunksink.chunks import validate_chunks
+from chunksink.chunks import read_chunks
 from chunksink.errors import Refusal
 from chunksink.exits import Exit
 from chunksink.options import chunks_option, config_from, home_option, json_option
@@ -40,7 +40,6 @@ def gc_command(chunks: str | None, home: str | None, dry_run: bool, as_json: boo
     from embeddings.maintenance import drop, find_surplus
     from rebuild.catalog import Catalog
     from rebuild.lock import writing
-    from rebuild.rebuild import read_chunks
     from rebuild.state import State
 
     config = config_from(chunks=chunks, home=home)
@@ -49,12 +48,11 @@ def gc_command(chunks: str | None, home: str | None, dry_run: bool, as_json: boo
         cache = stack.enter_context(existing_cache(config, read_only=False))
         run_log = stack.enter_context(RunLog(config.home_path, "cache gc"))
         stack.enter_context(writing(config.home_path))
-        validate_chunks(root, config, run_log)
         state = stack.enter_context(State(config.home_path))
-        _refuse_missing(Catalog(state).missing_partitions(root), root)
+        _refuse_missing(set(Catalog(state).known_partitions()) - set(root.partition_keys()), root)
         # Aside: were this the wrong folder, the home's own catalog would be that of other chunks.
         scratch = stack.enter_context(TemporaryDirectory(prefix="gc-", dir=config.home_path))
-        current = read_chunks(root, stack.enter_context(State(Path(scratch))))
+        current = read_chunks(root, config, stack.enter_context(State(Path(scratch))), run_log)
         with progress("look", None, "vectors") as bar:
             surplus = find_surplus(
                 cache,
@@ -79,12 +77,12 @@ def gc_command(chunks: str | None, home: str | None, dry_run: bool, as_json: boo
         run_log.finish("ok", **facts)
 
 
-def _refuse_missing(missing: list[str], root: BusRoot) -> None:
+def _refuse_missing(missing: set[str], root: BusRoot) -> None:
     if missing:
-        names = ", ".join(missing[:3]) + (", ..." if len(missing) > 3 else "")
+        names = ", ".join(sorted(missing)[:3]) + (", ..." if len(missing) > 3 else "")
         raise Refusal(
             f"{counted(len(missing), 'partition')} that the index was made from is not in {root.path}: {names}. "
-            "Bring it back, or rebuild without it first",
+            "Bring it back, or retire it with `chunksink retire-partition`",
             Exit.INVALID_INPUT,
         )
 

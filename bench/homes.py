@@ -1,0 +1,81 @@
+"""Homes for measuring: built and synced in this process, with vectors that cost next to nothing.
+
+python -m bench.homes BUS HOME --sinks fts chroma
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from chunkbus.layout import BusRoot
+from chunksink.wiring import cache_file, open_work
+from embeddings.cache import VectorCache
+from embeddings.encoder import Encoder, ModelInfo, Vectors
+from embeddings.settings import EncoderSettings
+from rebuild.embed import DocumentEmbedder
+from rebuild.rebuild import Rebuild, Rebuilt
+from rebuild.work import Work
+from settings.config import Config
+from sinks.sink import Sink
+
+DIMENSIONS = 384
+
+
+class Drawn:
+    """Vectors from the hash of a text, far cheaper than a model's, and its length as long as theirs."""
+
+    info = ModelInfo("drawn", hashlib.sha256(b"drawn").hexdigest(), DIMENSIONS, None, "float32", "float32", "windows")
+    fingerprint = info.fingerprint
+    dimension = info.dimension
+    max_length = info.max_length
+    precision = info.precision
+
+    def encode(self, texts: Sequence[str]) -> Vectors:
+        seeds = b"".join(hashlib.shake_128(text.encode()).digest(DIMENSIONS) for text in texts)
+        rows = np.frombuffer(seeds, dtype=np.int8).reshape(len(texts), DIMENSIONS) + np.float32(0.5)
+        vectors: Vectors = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+        return vectors
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+@contextmanager
+def opened(bus: Path, home: Path, sinks: Sequence[str], others: Mapping[str, Sink] | None = None) -> Iterator[Work]:
+    """A home with the sinks of these names, and with `others` that only this process knows."""
+    config = Config(chunks=str(bus), home=str(home), sinks=tuple(sinks))
+    ignore = {"on_finding": lambda _: None, "on_fault": lambda _: None}
+    with open_work(config, BusRoot(bus), **ignore) as work:  # type: ignore[arg-type]
+        yield replace(work, sinks={**work.sinks, **(others or {})})
+
+
+@contextmanager
+def embedder(home: Path, encoder: Encoder | None = None) -> Iterator[DocumentEmbedder]:
+    with VectorCache.open(cache_file(home)) as cache:
+        yield DocumentEmbedder(EncoderSettings(), encoder or Drawn(), cache)
+
+
+def build(bus: Path, home: Path, sinks: Sequence[str], others: Mapping[str, Sink] | None = None) -> Rebuilt:
+    home.mkdir(parents=True, exist_ok=True)
+    with ExitStack() as stack:
+        work = stack.enter_context(opened(bus, home, sinks, others))
+        for sink in (others or {}).values():
+            stack.enter_context(closing(sink))
+        work.refresh(reread=True)
+        return Rebuild(work, stack.enter_context(embedder(home))).run()
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("bus", type=Path)
+    parser.add_argument("home", type=Path)
+    parser.add_argument("--sinks", nargs="+", default=["fts", "chroma"])
+    asked = parser.parse_args()
+    build(asked.bus, asked.home, asked.sinks)

@@ -1,0 +1,208 @@
+"""What LangChain and LlamaIndex do with the same chunks: their own loops as their guides show them, timed from inside.
+
+    .peers/bin/python -m bench.peers langchain unchanged BUS WORK_FOLDER
+    .peers/bin/python -m bench.peers langchain|llamaindex cold|fill|warm BUS WORK_FOLDER [--model FOLDER]
+
+`make peers` makes that environment; chunksink itself needs none of it. One line of JSON says how many seconds it took to
+get ready (imports, model) and to work: from reading the chunks to the last document in Chroma. Only `unchanged` does
+not count the reading, and writes to a store that does nothing, so that the record manager alone is compared.
+`fill` makes the caches that `warm` reads; for both nothing is computed, vectors are drawn from the text's hash.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+os.environ.setdefault("ANONYMIZED_TELEMETRY", "False")
+os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+warnings.simplefilter("ignore")
+
+DIMENSIONS = 384
+SLICE = 5000  # Chroma takes no more than 5,461 at once, and LlamaIndex sends what it is given
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("peer", choices=["langchain", "llamaindex"])
+    parser.add_argument("what", choices=["unchanged", "cold", "fill", "warm"])
+    parser.add_argument("bus", type=Path)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--model", help="a model's folder; without it vectors are drawn from hashes")
+    parser.add_argument("--batch", type=int, default=100, help="of LangChain's index(); 100 is its default")
+    asked = parser.parse_args()
+    asked.folder.mkdir(parents=True, exist_ok=True)
+    started = time.perf_counter()
+    work = langchain(asked) if asked.peer == "langchain" else llamaindex(asked)
+    ready = time.perf_counter()
+    told = work()
+    print(json.dumps({"ready": ready - started, "seconds": told.pop("seconds", time.perf_counter() - ready), **told}))
+
+
+Work = Callable[[], dict[str, Any]]
+
+
+def chunks(bus: Path) -> Iterator[dict[str, Any]]:
+    import orjson
+
+    for file in sorted((bus / "canonical").glob("*.jsonl")):
+        with file.open("rb") as lines:
+            yield from map(orjson.loads, lines)
+
+
+def metadata(chunk: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "source": chunk["provenance"]["source_uri"],
+        "document_id": chunk["document_id"],
+        "chunk_index": chunk["chunk_index"],
+        "title": chunk["metadata"]["title"],
+        "language": chunk["metadata"]["language"],
+    }
+
+
+def drawn(text: str) -> list[float]:
+    return [byte / 256 - 0.5 for byte in hashlib.shake_128(text.encode()).digest(DIMENSIONS)]
+
+
+def langchain(asked: argparse.Namespace) -> Work:
+    from langchain_chroma import Chroma
+    from langchain_classic.embeddings import CacheBackedEmbeddings
+    from langchain_classic.indexes import SQLRecordManager
+    from langchain_classic.storage import LocalFileStore
+    from langchain_community.embeddings import HuggingFaceEmbeddings
+    from langchain_core.documents import Document
+    from langchain_core.embeddings import Embeddings
+    from langchain_core.indexing import index
+    from langchain_core.vectorstores import VectorStore
+
+    class Drawn(Embeddings):
+        computed = 0
+
+        def embed_documents(self, texts: list[str]) -> list[list[float]]:
+            self.computed += len(texts)
+            return [drawn(text) for text in texts]
+
+        def embed_query(self, text: str) -> list[float]:
+            return drawn(text)
+
+    class Nowhere(VectorStore):
+        """Takes everything at once."""
+
+        def add_documents(self, documents: list[Document], **kwargs: Any) -> list[str]:
+            return list(kwargs["ids"])
+
+        def delete(self, ids: list[str] | None = None, **kwargs: Any) -> bool:
+            return True
+
+        def similarity_search(self, query: str, k: int = 4, **kwargs: Any) -> list[Document]:
+            raise NotImplementedError
+
+        @classmethod
+        def from_texts(cls, *arguments: Any, **named: Any) -> Any:
+            raise NotImplementedError
+
+    def documents() -> Iterator[Document]:
+        return (Document(page_content=chunk["text"], metadata=metadata(chunk)) for chunk in chunks(asked.bus))
+
+    def run(store: VectorStore, records: Path, given: Any) -> dict[str, int]:
+        manager = SQLRecordManager("bench", db_url=f"sqlite:///{records}")
+        manager.create_schema()
+        done = index(
+            given,
+            manager,
+            store,
+            batch_size=asked.batch,
+            cleanup="full",
+            source_id_key="source",
+            key_encoder="sha256",
+        )
+        return dict(done)
+
+    if asked.what == "unchanged":
+        records = asked.folder / "records.db"
+        if not records.exists():
+            run(Nowhere(), records, documents())
+        read = list(documents())
+
+        def unchanged() -> dict[str, Any]:
+            done = run(Nowhere(), records, read)
+            assert done["num_skipped"] == len(read), done
+            return {"chunks": len(read)}
+
+        return unchanged
+    model: Any = HuggingFaceEmbeddings(model_name=asked.model) if asked.model else Drawn()
+    cache = LocalFileStore(asked.folder / "cache")
+    embeddings = CacheBackedEmbeddings.from_bytes_store(model, cache, namespace="bench", key_encoder="sha256")
+    if asked.what == "fill":
+        return lambda: {"chunks": len(embeddings.embed_documents([each.page_content for each in documents()]))}
+
+    def rebuild() -> dict[str, Any]:
+        store = Chroma("bench", embeddings, persist_directory=str(asked.folder / "chroma"))
+        done = run(store, asked.folder / "records.db", documents())
+        assert asked.what == "cold" or model.computed == 0
+        return {"chunks": done["num_added"]}
+
+    return rebuild
+
+
+def llamaindex(asked: argparse.Namespace) -> Work:
+    import chromadb
+    from llama_index.core.base.embeddings.base import BaseEmbedding
+    from llama_index.core.ingestion import IngestionPipeline
+    from llama_index.core.schema import TextNode
+    from llama_index.embeddings.huggingface import HuggingFaceEmbedding
+    from llama_index.vector_stores.chroma import ChromaVectorStore
+
+    computed = []
+
+    class Drawn(BaseEmbedding):
+        def _get_text_embedding(self, text: str) -> list[float]:
+            computed.append(text)
+            return drawn(text)
+
+        def _get_query_embedding(self, query: str) -> list[float]:
+            return drawn(query)
+
+        async def _aget_query_embedding(self, query: str) -> list[float]:
+            return drawn(query)
+
+    model = HuggingFaceEmbedding(asked.model) if asked.model else Drawn()
+    kept = str(asked.folder / "cache")
+
+    def nodes() -> Iterator[list[TextNode]]:
+        some: list[TextNode] = []
+        for chunk in chunks(asked.bus):
+            some.append(TextNode(id_=chunk["chunk_id"], text=chunk["text"], metadata=metadata(chunk)))
+            if len(some) == SLICE:
+                yield some
+                some = []
+        if some:
+            yield some
+
+    def rebuild() -> dict[str, Any]:
+        store = None
+        if asked.what != "fill":
+            client = chromadb.PersistentClient(str(asked.folder / "chroma"))
+            store = ChromaVectorStore(chroma_collection=client.create_collection("bench"))
+        pipeline = IngestionPipeline(transformations=[model], vector_store=store)
+        if asked.what == "warm":
+            pipeline.load(kept)
+        done = sum(len(pipeline.run(nodes=some)) for some in nodes())
+        if asked.what == "fill":
+            pipeline.persist(kept)
+        assert asked.what != "warm" or not computed
+        return {"chunks": done}
+
+    return rebuild
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,89 @@
+"""`chunksink dead-letters`: documents that engines refused, and sending them again."""
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import click
+
+from chunksink.exits import Exit
+from chunksink.options import config_from, home_option, json_option
+from chunksink.output import counted, print_json, printable
+
+if TYPE_CHECKING:
+    from rebuild.dead_letters import Letter
+
+_sink_option = click.option("--sink", metavar="NAME", help="Only those of this sink.")
+
+
+@click.group(invoke_without_command=True)
+@_sink_option
+@click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True, help="At most so many of a sink.")
+@home_option
+@json_option
+@click.pass_context
+def command(context: click.Context, sink: str | None, limit: int, home: str | None, as_json: bool) -> int:
+    """List the documents of the live index that an engine refused: sink, document, source, and the reason.
+
+    A refused document hinders no other: it is left out of that one sink, and sent again when its source changes.
+    Where the reason was the engine's (a limit that was raised, an upgrade), `dead-letters retry` has it sent again
+    as it is. Exits with 6 when there are any.
+
+    \b
+    Examples:
+      chunksink dead-letters
+      chunksink dead-letters --json | jq -r '.[].source' | sort -u
+      chunksink dead-letters retry && chunksink sync
+    """
+    context.obj = (home, sink)
+    if context.invoked_subcommand is not None:
+        return Exit.OK
+    from rebuild.dead_letters import count, letters
+    from rebuild.state import State
+
+    with State.existing(config_from(home=home).home_path) as state:
+        found, total = letters(state, sink, limit), count(state, sink)
+    if as_json:
+        print_json([asdict(letter) for letter in found])
+    else:
+        _print(found)
+    if total > len(found):
+        click.echo(f"{len(found):,} of {total:,}; ask for more with --limit", err=True)
+    return Exit.REFUSED if found else Exit.OK
+
+
+@command.command("retry")
+@_sink_option
+@home_option
+@click.pass_context
+def retry_command(context: click.Context, sink: str | None, home: str | None) -> None:
+    """Mark refused documents, so that the next sync sends their sources again.
+
+    Mend the reason first; what is refused again stands in the list again.
+
+    \b
+    Examples:
+      chunksink dead-letters retry && chunksink sync
+      chunksink dead-letters retry --sink meilisearch
+    """
+    from rebuild.dead_letters import retry
+    from rebuild.lock import writing
+    from rebuild.state import State
+
+    group_home, group_sink = context.obj or (None, None)  # `dead-letters --home X retry` means the same
+    config = config_from(home=home or group_home)
+    with State.existing(config.home_path) as state, writing(config.home_path):
+        marked = {name: number for name, number in retry(state, sink or group_sink).items() if number}
+    for name, number in marked.items():
+        click.echo(f"{name}: {counted(number, 'document')} will be sent again")
+    click.echo(
+        "the next `chunksink sync` sends them" if marked else "nothing was refused, so nothing is to be sent again"
+    )
+
+
+def _print(letters: "list[Letter]") -> None:
+    for letter in letters:
+        source = printable(letter.source or letter.family)
+        click.echo(f"{letter.sink}  {printable(letter.id)}  ({source}, {letter.at[:19]})")
+        click.echo(f"    {printable(letter.reason)}")
+    if not letters:
+        click.echo("no document is refused")

@@ -1,0 +1,43 @@
+"""`chunksink doctor`: whether everything that a run needs is there."""
+
+from dataclasses import asdict
+from functools import partial
+
+import click
+
+from chunksink.exits import Exit
+from chunksink.options import chunks_option, config_from, home_option, json_option
+from chunksink.output import print_json, printable
+
+_COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
+
+
+@click.command()
+@chunks_option
+@home_option
+@json_option
+def command(chunks: str | None, home: str | None, as_json: bool) -> int:
+    """Check this machine, the configuration, the chunks, every engine, the model and the cache.
+
+    One line each: ok, warn or fail, and below what is amiss its remedy. Nothing is changed, no model is loaded and
+    no key is shown. Exits with 5 when a check fails; a warning hinders no run.
+
+    \b
+    Examples:
+      chunksink doctor
+      chunksink doctor --json | jq '.[] | select(.verdict != "ok")'
+    """
+    from chunksink.doctor import examine
+
+    checks = []
+    for check in examine(partial(config_from, chunks=chunks, home=home)):
+        checks.append(check)
+        if as_json:
+            continue
+        click.secho(f"{check.verdict:<5}", fg=_COLOURS[check.verdict], nl=False)
+        click.echo(f" {check.name:<24} {printable(check.found)}")
+        if check.remedy and check.verdict != "ok":
+            click.echo(f"{'':<31}{printable(check.remedy)}")
+    if as_json:
+        print_json([asdict(check) for check in checks])
+    return Exit.ENGINE if any(check.verdict == "fail" for check in checks) else Exit.OK

@@ -1,0 +1,109 @@
+"""`chunksink init`: a configuration file in which everything that can be set is explained, and nothing is set."""
+
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import click
+
+from chunksink.errors import Refusal
+from chunksink.exits import Exit
+
+_WIDTH = 100
+_HEAD = """\
+# Settings of chunksink. Every line is commented out and shows the default, or an example where there is none.
+# Remove the `#` of what you want to change. Environment variables and flags stand above this file;
+# a relative `chunks` or `home` is taken from the folder of this file.
+"""
+# For settings whose default is that nothing is said.
+_EXAMPLES: dict[str, Any] = {
+    "max_length": 256,
+    "query_prompt": "query: ",
+    "passage_prompt": "passage: ",
+    "endpoint": "http://127.0.0.1:11434/v1",
+    "endpoint_key_variable": "EMBEDDINGS_KEY",
+    "endpoint_dimensions": 256,
+    "token_price": 0.02,
+    "documents_per_second": 500,
+}
+_SINKS = """\
+# Options of the sinks, each in its table. Keys never stand here: name the environment variable that holds one.
+
+# [sink.fts]
+# folder = "/var/lib/chunksink/fts"          # of the index; otherwise `fts` in the home
+
+# [sink.meilisearch]
+# url = "http://127.0.0.1:7700"              # or the environment variable MEILI_URL, which also adds this sink
+# key_variable = "MEILI_MASTER_KEY"
+# index = "chunks"                           # the name under which other programs search
+# vectors = true                             # give it the vectors for its own hybrid search
+# settings_file = "meilisearch-settings.json"
+# patience = 900.0                           # seconds it may work without finishing any task
+
+# [sink.chroma]
+# folder = "/var/lib/chunksink/chroma"       # embedded: of the index; otherwise `chroma` in the home
+# store_text = true                          # without it Chroma loads faster and holds vectors and metadata only
+
+# Chroma on a server, instead of a folder:
+# url = "http://127.0.0.1:8000"
+# prefix = "chunksink"                       # begins the names of its collections
+# token_variable = "CHROMA_TOKEN"
+# timeout = 120.0
+
+# [sink.jsonl]
+# folder = "/var/lib/chunksink/jsonl"        # of the files; otherwise `jsonl` in the home
+
+# Several indexes in one file: a table each, with whatever differs from what stands above. `CHUNKSINK_INDEX=handbook`
+# chooses one; its home is then `.chunksink/handbook`, unless it says otherwise.
+
+# [index.handbook]
+# chunks = "handbook/chunks"
+"""
+
+
+@click.command()
+@click.option("--force", is_flag=True, help="Write over the file that is there.")
+def command(force: bool) -> None:
+    """Write chunksink.toml into the current folder: every setting with its meaning and default, all commented out.
+
+    chunksink works without it. An existing file is left alone unless --force is given.
+
+    \b
+    Examples:
+      chunksink init
+      chunksink init --force
+    """
+    from settings.config import CONFIG_FILE, load_config
+
+    file = Path(CONFIG_FILE)
+    try:
+        with file.open("w" if force else "x", encoding="utf-8") as opened:
+            opened.write(content())
+    except FileExistsError as error:
+        raise Refusal(f"{file} is there already: edit it, or write over it with --force", Exit.USAGE) from error
+    load_config({}, environment={}, file=file)  # what we have written must load
+    click.echo(f"{file} is written; nothing in it is set yet")
+
+
+def content() -> str:
+    """The file: commented settings, then commented tables."""
+    from msgspec import structs
+
+    from settings.config import MEANINGS, Config, variable
+
+    defaults = {field.name: field.default for field in structs.fields(Config)}
+    parts = [_HEAD]
+    for name, meaning in MEANINGS.items():
+        if name == "sink":
+            continue  # its tables come last, as TOML wants it
+        value = defaults[name] if defaults[name] is not None else _EXAMPLES[name]
+        explained = textwrap.wrap(f"{meaning}  ({variable(name)})", _WIDTH)
+        unset = "" if defaults[name] is not None else "  # an example; unset by default"
+        parts.append("\n".join(f"# {line}" for line in explained) + f"\n# {name} = {_toml(value)}{unset}\n")
+    return "\n".join([*parts, _SINKS])
+
+
+def _toml(value: Any) -> str:
+    import json
+
+    return json.dumps(list(value) if isinstance(value, tuple) else value)

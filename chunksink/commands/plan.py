@@ -1,0 +1,74 @@
+"""`chunksink plan`: what a sync would do."""
+
+from typing import TYPE_CHECKING
+
+import click
+
+from chunksink.options import adopt_option, chunks_option, config_from, home_option, json_option
+from chunksink.output import counted, print_json, printable
+from chunksink.progress import progress
+from chunksink.summary import tell_fault
+
+if TYPE_CHECKING:
+    from rebuild.forecast import Forecast
+
+_SHOWN = 10
+
+
+@click.command()
+@chunks_option
+@home_option
+@adopt_option
+@json_option
+def command(chunks: str | None, home: str | None, adopt: bool, as_json: bool) -> None:
+    """Show what a sync would do, and what it would cost. The engines are only looked at.
+
+    `sync --plan HASH` then carries out exactly this plan, or refuses because the world has moved. Seconds are told
+    once a run has measured this machine; a cost, where the setting token_price says what a million tokens cost.
+
+    \b
+    Examples:
+      chunksink plan
+      chunksink plan --json | jq .families
+    """
+    from chunksink.index import Index
+
+    with Index(config_from(chunks=chunks, home=home), stage=progress, on_fault=tell_fault) as index:
+        found = index.plan(adopt=adopt)
+    if as_json:
+        print_json(found.as_json())
+    else:
+        _print(found)
+
+
+def _print(found: "Forecast") -> None:
+    families = found.families
+    for number, what, names in (
+        (families.added, "to add", found.added),
+        (families.changed, "to change", found.changed),
+        (families.removed, "to remove", found.removed),
+    ):
+        if number:
+            of_them = f", {families.metadata_only:,} of them in metadata alone" if what == "to change" else ""
+            click.echo(f"{counted(number, 'source')} {what}{of_them if families.metadata_only else ''}")
+            for name in names[:_SHOWN]:
+                click.echo(f"  {printable(name)}")
+            if number > _SHOWN:
+                click.echo(f"  ... and {number - _SHOWN:,} more")
+    click.echo(f"{counted(families.unchanged, 'source')} unchanged")
+    if found.superseded:
+        click.echo(f"{counted(found.superseded, 'older version')} left out")
+    if found.held:
+        click.echo(f"{counted(found.held, 'source')} held as they are; `chunksink status` says why")
+    if found.chunks:
+        click.echo(
+            f"{counted(found.chunks, 'chunk')} to write: {found.cached:,} vectors cached, {found.missing:,} to compute"
+        )
+    if found.missing:
+        cost = "" if found.cost is None else f", which costs {found.cost:,.2f}"
+        click.echo(f"about {counted(found.tokens, 'token')} to embed{cost}")
+    if found.seconds:
+        click.echo(f"about {found.seconds:,.0f} s, as fast as the last run was")
+    if found.rebuild_due:
+        click.echo(f"a rebuild is due: {found.rebuild_due}")
+    click.echo(f"plan {found.hash}")

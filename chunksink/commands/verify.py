@@ -1,0 +1,102 @@
+"""`chunksink verify`: what the engines really hold, compared with the chunks."""
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from chunksink.exits import Exit
+from chunksink.options import adopt_option, allow_deletions_option, chunks_option, config_from, home_option, json_option
+from chunksink.output import counted, print_json, printable
+from chunksink.progress import progress
+from chunksink.summary import exit_code, print_report, tell_fault
+
+if TYPE_CHECKING:
+    from rebuild.verify import SinkVerified, Verified
+
+_SHOWN = 5
+
+
+@click.command()
+@chunks_option
+@home_option
+@click.option("--deep", is_flag=True, help="Also compare every vector with the cached one of its text.")
+@click.option("--repair", is_flag=True, help="Write what is missing or wrong, remove what is extra, verify again.")
+@allow_deletions_option
+@adopt_option
+@json_option
+def command(
+    chunks: str | None, home: str | None, deep: bool, repair: bool, allow_deletions: int, adopt: bool, as_json: bool
+) -> int:
+    """Compare what the engines hold with what the chunks say, document by document, and repair it.
+
+    Every document is read through the engine's own interface; our records are not asked. Named are ids that are
+    missing, extra or changed. Documents that an engine refused are told apart, and sources that are held are left
+    alone. The digest depends on nothing but the content: two homes that hold the same show the same one.
+    Exits with 4 when something is wrong, and was not repaired.
+
+    \b
+    Examples:
+      chunksink verify
+      chunksink verify --deep --repair
+      chunksink verify --json | jq '.sinks[].digest'
+    """
+    from chunksink.index import Index
+
+    with Index(config_from(chunks=chunks, home=home), stage=progress, on_fault=tell_fault) as index:
+        found = index.verify(deep=deep)
+        repaired = None
+        if repair and not found.ok:
+            if not as_json:
+                _print(found)
+            repaired = index.repair(adopt=adopt, allow_deletions=allow_deletions, deep=deep)
+            found = index.verify(deep=deep)
+    if as_json:
+        print_json(_report(found) | ({"repair": repaired.as_json()} if repaired else {}))
+    else:
+        if repaired is not None:
+            print_report(repaired, as_json=False, verb="repaired")
+        _print(found)
+    if found.failed:
+        return Exit.ENGINE
+    if not found.ok:
+        return Exit.DRIFT
+    return exit_code(repaired) if repaired is not None else Exit.OK
+
+
+def _report(found: "Verified") -> dict[str, Any]:
+    sinks: dict[str, Any] = {
+        name: {
+            "ok": sink.ok,
+            "families": sink.families,
+            "chunks": sink.chunks,
+            "missing": sink.missing,
+            "extra": sink.extra,
+            "changed": sink.changed,
+            "refused": sink.refused,
+            "digest": sink.digest,
+        }
+        for name, sink in found.sinks.items()
+    }
+    sinks |= {name: {"ok": False, "error": str(error)} for name, error in found.failed.items()}
+    return {"ok": found.ok, "sinks": sinks}
+
+
+def _print(found: "Verified") -> None:
+    for name, sink in found.sinks.items():
+        refused = f", {counted(len(sink.refused), 'document')} refused" if sink.refused else ""
+        state = "as it should be" if sink.ok else "not as it should be"
+        click.echo(f"{name}: {counted(sink.chunks, 'chunk')} of {counted(sink.families, 'source')}, {state}{refused}")
+        _print_drift(sink)
+        click.echo(f"  digest {sink.digest}")
+    for name, error in found.failed.items():
+        click.echo(f"{name}: {error}", err=True)
+    if not found.ok:
+        click.echo("`chunksink verify --repair` puts it right", err=True)
+
+
+def _print_drift(sink: "SinkVerified") -> None:
+    for kind, ids in (("missing", sink.missing), ("extra", sink.extra), ("changed", sink.changed)):
+        for id in ids[:_SHOWN]:
+            click.echo(f"  {kind} {printable(id)}", err=True)
+        if len(ids) > _SHOWN:
+            click.echo(f"  ... and {len(ids) - _SHOWN:,} more {kind}", err=True)

@@ -1,0 +1,116 @@
+"""`chunksink why`: all that is known of one chunk."""
+
+from contextlib import ExitStack
+from dataclasses import asdict
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from chunkbus.layout import BusRoot
+from chunksink.exits import Exit
+from chunksink.options import chunks_option, config_from, home_option, json_option
+from chunksink.output import print_json, printable
+from chunksink.wiring import cache_file, existing_cache, open_one_sink
+from settings.config import Config
+
+if TYPE_CHECKING:
+    from rebuild.why import SinkCopy, Standing, Why
+
+
+@click.command()
+@click.argument("chunk_id")
+@chunks_option
+@home_option
+@json_option
+def command(chunk_id: str, chunks: str | None, home: str | None, as_json: bool) -> int:
+    """Tell all that is known of one chunk: CHUNK_ID is its id, or the id of its document in the engines.
+
+    Where it stands in the chunks, whether that place counts or what took its place, whether its source is held and
+    why, whether its vector is cached, and for every engine what was confirmed and what the engine answers now.
+    Exits with 5 when an engine could not be asked.
+
+    \b
+    Examples:
+      chunksink why 9c1f...
+      chunksink why 9c1f... --json | jq '.sinks[].copy'
+      chunksink search "tool return" --json | jq -r '.hits[0].chunk_id' | xargs chunksink why
+    """
+    from rebuild.lease import reading_live
+    from rebuild.state import State
+    from rebuild.why import why
+
+    config = config_from(chunks=chunks, home=home)
+    with ExitStack() as stack:
+        state = stack.enter_context(State.existing(config.home_path))
+        live = stack.enter_context(reading_live(state))
+        found = why(state, BusRoot(config.chunks_path), live, chunk_id, partial(open_one_sink, config, stack))
+    cached = _cached(config, found)
+    if as_json:
+        print_json({**asdict(found), "cached_vector": cached})
+    else:
+        _print(found, cached)
+    return Exit.ENGINE if any(sink.error for sink in found.sinks.values()) else Exit.OK
+
+
+def _cached(config: Config, found: "Why") -> dict[str, Any] | None:
+    """The vector that the cache has of its text under the live model."""
+    from embeddings.references import EmbeddingRef
+    from embeddings.stats import show
+
+    standing = found.current or found.standings[-1]
+    ref = EmbeddingRef(found.model_fingerprint, standing.text_hash.removeprefix("sha256:"))
+    if not cache_file(config.home_path).exists():
+        return None
+    with existing_cache(config, read_only=True) as cache:
+        vector = show(cache, ref)
+    if vector is None:
+        return None
+    return {"ref": str(ref), "dimension": vector.dimension, "precision": vector.precision, "tokens": vector.tokens}
+
+
+def _print(found: "Why", cached: dict[str, Any] | None) -> None:
+    standing = found.current or found.standings[-1]
+    click.echo(f"chunk       {printable(found.chunk_id)}")
+    if found.document != found.chunk_id:
+        click.echo(f"document    {found.document}")
+    click.echo(f"source      {printable(found.source or '(not known)')}, family {found.family}")
+    for each in found.standings:
+        click.echo(f"stands in   {_place(each)}")
+        click.echo(f"            {each.verdict}: {printable(each.reason)}")
+    if found.held:
+        click.echo(f"held        {printable(found.held)}")
+    click.echo(f"text        {standing.text_hash}")
+    if cached:
+        told = f"{cached['dimension']:,} dimensions, {cached['precision']}; `chunksink cache show {cached['ref']}`"
+        click.echo(f"vector      cached, {told}")
+    else:
+        click.echo(f"vector      not cached for the live model ({found.model_fingerprint:.12})")
+    click.echo(f"generation  {found.generation}")
+    for name, sink in found.sinks.items():
+        click.echo(f"{name:<11} {_copy(sink, found)}")
+        if sink.refused:
+            click.echo(f"            refused: {printable(sink.refused)}")
+        if sink.error:
+            click.echo(f"            not asked: {printable(sink.error)}")
+
+
+def _place(standing: "Standing") -> str:
+    line = f"line {standing.line:,}" if standing.line else "a file that changed or is gone since it was taken in"
+    state = "" if standing.partition_state == "valid" else f", now {standing.partition_state}"
+    return f"partition {standing.partition}{state}, {line}, document {printable(standing.document_id)}"
+
+
+def _copy(sink: "SinkCopy", found: "Why") -> str:
+    counts = found.current is not None
+    parts = [f"{sink.copy} in the engine"]
+    if sink.differs_in:
+        parts[0] += f" (in {', '.join(sink.differs_in)})"
+    parts.append(f"receipt {sink.receipt}" if sink.receipt != "none" else "no receipt")
+    if sink.open_intent:
+        parts.append("a write was begun or is to be repeated")
+    if counts and sink.copy in ("absent", "different") and not (sink.refused or found.held):
+        parts.append("`chunksink verify --repair` puts it right")
+    if not counts and sink.copy == "present" and not found.held:
+        parts.append("it should not be there; `chunksink sync` removes it")
+    return "; ".join(parts)

@@ -1,0 +1,87 @@
+"""The proof of an index: what it was made from and what the engines hold, without a word about where or when."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from chunkbus.canonical import bare_hex, json_hash
+from chunkbus.layout import BusRoot
+from chunkbus.reader import read_manifest
+from chunksink.errors import Refusal
+from chunksink.exits import Exit
+from settings.config import Config
+from settings.index_settings import find_settings_file, load_index_settings
+
+if TYPE_CHECKING:
+    from rebuild.verify import Verified
+
+_VERSION = "chunksink.proof.v1"
+
+
+def prove(config: Config, found: "Verified") -> dict[str, Any]:
+    """Of an index that was just verified."""
+    from rebuild.state import State
+    from sinks.projection import PROJECTION_VERSION
+
+    root = BusRoot(config.chunks_path)
+    with State.existing(config.home_path) as state:
+        live = state.live()
+    return {
+        "schema_version": _VERSION,
+        "partitions": dict(_partitions(root)),
+        "projection_version": PROJECTION_VERSION,
+        "model": {
+            "name": live.model.name,
+            "fingerprint": live.model.fingerprint,
+            "dimension": live.model.dimension,
+        },
+        "settings": _settings_hash(config) if "meilisearch" in found.sinks else None,
+        "sinks": {
+            name: {
+                "families": sink.families,
+                "chunks": sink.chunks,
+                "refused": sorted(sink.refused),
+                "digest": sink.digest,
+            }
+            for name, sink in sorted(found.sinks.items())
+        },
+    }
+
+
+def write_proof(file: Path, proof: Mapping[str, Any]) -> None:
+    file.write_bytes(orjson.dumps(proof, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE))
+
+
+def read_proof(file: Path) -> dict[str, Any]:
+    try:
+        proof = orjson.loads(file.read_bytes())
+    except (OSError, ValueError) as error:
+        raise Refusal(f"{file} cannot be read as a proof: {error}", Exit.USAGE) from error
+    if not isinstance(proof, dict) or proof.get("schema_version") != _VERSION:
+        raise Refusal(f"{file} is no proof that this chunksink wrote ({_VERSION})", Exit.USAGE)
+    return proof
+
+
+def differences(known: Any, here: Any, place: str = "") -> list[str]:
+    """What differs, a line each."""
+    if isinstance(known, dict) and isinstance(here, dict):
+        return [
+            line
+            for name in sorted(known.keys() | here.keys())
+            for line in differences(known.get(name), here.get(name), f"{place}.{name}" if place else name)
+        ]
+    return [] if known == here else [f"{place}: {known} in the proof, {here} here"]
+
+
+def _partitions(root: BusRoot) -> Iterator[tuple[str, dict[str, Any]]]:
+    for key in root.partition_keys():
+        manifest = read_manifest(root, key)
+        checksum = manifest.checksums.chunks_file
+        yield key, {"chunks": manifest.counts.chunks_emitted, "sha256": bare_hex(checksum) or checksum}
+
+
+def _settings_hash(config: Config) -> str:
+    file = config.sink.get("meilisearch", {}).get("settings_file")
+    return json_hash(load_index_settings(find_settings_file(file)))

@@ -1,0 +1,56 @@
+"""An encoder that is known already and loaded only when it must compute: most syncs find all vectors in the cache."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from embeddings.encoder import ClosingEncoder, EncodedBatch, ModelInfo, Precision, Vectors, gathered
+from embeddings.errors import ModelChanged
+from embeddings.vectors import encoded_batches
+
+
+class LazyEncoder:
+    """The encoder of which `info` tells, opened on first use. It must still be the same then."""
+
+    def __init__(self, info: ModelInfo, opened: Callable[[], ClosingEncoder]) -> None:
+        self.info = info
+        self._opened = opened
+        self._encoder: ClosingEncoder | None = None
+
+    @property
+    def fingerprint(self) -> str:
+        return self.info.fingerprint
+
+    @property
+    def dimension(self) -> int:
+        return self.info.dimension
+
+    @property
+    def max_length(self) -> int | None:
+        return self.info.max_length
+
+    @property
+    def precision(self) -> Precision:
+        return self.info.precision
+
+    def encode(self, texts: Sequence[str]) -> Vectors:
+        return gathered(self.encode_batches(texts), len(texts), self.dimension)
+
+    def encode_batches(self, texts: Sequence[str]) -> Iterator[EncodedBatch]:
+        return encoded_batches(self._open(), texts)
+
+    def close(self) -> None:
+        if self._encoder is not None:
+            self._encoder.close()
+
+    def _open(self) -> ClosingEncoder:
+        if self._encoder is None:
+            encoder = self._opened()
+            if encoder.fingerprint != self.info.fingerprint:
+                encoder.close()
+                raise ModelChanged(
+                    f"{self.info.name} is not the model any more that made the live index: it has other weights, "
+                    "tokens or settings. `chunksink rebuild` makes the index anew with what it is now"
+                )
+            self._encoder = encoder
+        return self._encoder

@@ -1,0 +1,212 @@
+"""Carrying out a plan: read, project, embed; then batch by batch intents, writes, confirmation, receipts.
+
+Vectors first, and committed to the cache, before anything is sent. The engines write in parallel with each other, and
+while they do the next families are read and embedded. The writer's lock is held for one batch at a time.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import TypeVar
+
+import numpy as np
+
+from rebuild.catalog import Catalog
+from rebuild.embed import DocumentEmbedder
+from rebuild.plan import Plan
+from rebuild.receipts import Receipt, Receipts
+from rebuild.records import Projected, Records
+from rebuild.state import State
+from sinks.document import Family, Vectors
+from sinks.errors import SinkError
+from sinks.sink import Build, RefusedDocument
+
+EMBEDDED_AT_ONCE = 512
+"""Documents; a few seconds of work for a model on a processor, so that progress can be told."""
+WRITTEN_AT_ONCE = 5000
+"""Documents between flushes; an engine's batch costs a second or more, however small it is."""
+REMOVED_AT_ONCE = 5000
+"""Families."""
+
+T = TypeVar("T")
+Progress = Callable[[int], object]
+Lock = Callable[[], AbstractContextManager[object]]
+
+
+@dataclass(frozen=True)
+class Target:
+    """One build that is being written, and what it is called in reports."""
+
+    sink: str
+    build_id: str
+    build: Build
+    holds_vectors: bool
+
+
+@dataclass
+class Done:
+    """What became of a plan, by sink. It grows while the plan is carried out."""
+
+    written: dict[str, int] = field(default_factory=dict)
+    """Documents."""
+    refused: dict[str, list[RefusedDocument]] = field(default_factory=dict)
+    pace: dict[str, tuple[int, float]] = field(default_factory=dict)
+    """How much of what took how many seconds: vectors computed by `encoder`, documents written by each sink."""
+    failed: dict[str, SinkError] = field(default_factory=dict)
+    """Sinks that could not go on; what they hold of their last batch is unknown."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Batch:
+    families: Sequence[Projected]
+    vectors: Sequence[Vectors | None]
+    wanted: dict[str, set[str]]
+    purged: dict[str, list[str]]
+
+
+class Executor:
+    """Carries out plans on some targets."""
+
+    def __init__(
+        self,
+        home_state: State,
+        catalog: Catalog,
+        records: Records,
+        targets: Sequence[Target],
+        embedder: DocumentEmbedder,
+        lock: Lock,
+    ) -> None:
+        """`lock` is taken for every batch: it may be held already, and then costs nothing."""
+        self._state = home_state
+        self._catalog = catalog
+        self._records = records
+        self._targets = targets
+        self._embedder = embedder
+        self._lock = lock
+        self.done = Done({target.sink: 0 for target in targets}, {target.sink: [] for target in targets})
+
+    def run(self, plan: Plan, on_progress: Progress) -> None:
+        """All of the plan, on all targets that go on answering. `on_progress` is given documents read and embedded."""
+        with ThreadPoolExecutor(max_workers=1, thread_name_prefix="batch") as ahead:
+            under_way: Future[None] | None = None
+            for batch in self._batches(plan, on_progress):
+                if under_way is not None:
+                    under_way.result()
+                if len(self.done.failed) == len(self._targets):
+                    return
+                under_way = ahead.submit(self._write, batch)
+            if under_way is not None:
+                under_way.result()
+        self._remove(plan)
+
+    def _batches(self, plan: Plan, on_progress: Progress) -> Iterator[_Batch]:
+        embedded = self._embedded(plan, on_progress)
+        for some in _by_size(embedded, WRITTEN_AT_ONCE, lambda pair: len(pair[0].documents)):
+            keys = [projected.family for projected, _ in some]
+            wanted, purged = plan.builds_of(keys), {}
+            for build, families in wanted.items():
+                purged[build] = plan.to_purge(build, sorted(families))
+            yield _Batch([projected for projected, _ in some], [vectors for _, vectors in some], wanted, purged)
+
+    def _embedded(self, plan: Plan, on_progress: Progress) -> Iterator[tuple[Projected, Vectors | None]]:
+        """Families with their vectors; without, where no target wants them."""
+        wants = any(target.holds_vectors for target in self._targets)
+        found = (each for page in plan.families_to_write() for each in self._records.project(page))
+        for some in _by_size(found, EMBEDDED_AT_ONCE, lambda projected: len(projected.documents)):
+            vectors = self._embed(some) if wants else [None] * len(some)
+            on_progress(sum(len(projected.documents) for projected in some))
+            yield from zip(some, vectors, strict=True)
+
+    def _embed(self, families: Sequence[Projected]) -> list[Vectors]:
+        computed, started = self._embedder.report.encoded, monotonic()
+        rows = self._embedder.embed([document for projected in families for document in projected.documents])
+        if amount := self._embedder.report.encoded - computed:
+            self._took("encoder", amount, monotonic() - started)
+        return list(np.split(rows, np.cumsum([len(projected.documents) for projected in families])[:-1]))
+
+    def _write(self, batch: _Batch) -> None:
+        """In a thread of its own, with its own connection: intents, all engines at once, receipts."""
+        going = [target for target in self._targets if target.sink not in self.done.failed]
+        with self._lock(), State(self._state.home) as state:
+            for target in going:
+                Receipts(state.db, target.build_id).intend(batch.wanted[target.build_id])
+            with ThreadPoolExecutor(max_workers=max(1, len(going)), thread_name_prefix="sink") as threads:
+                writing = [(target, threads.submit(self._replace, target, batch)) for target in going]
+            for target, future in writing:
+                refused = self._outcome(target, future)
+                if refused is not None:
+                    self._confirm(Receipts(state.db, target.build_id), target, batch, refused)
+
+    def _replace(self, target: Target, batch: _Batch) -> list[RefusedDocument]:
+        wanted = batch.wanted[target.build_id]
+        pairs = zip(batch.families, batch.vectors, strict=True)
+        families = [Family(each.documents, vectors) for each, vectors in pairs if each.family in wanted]
+        if not families:
+            return []
+        started = monotonic()
+        if purged := batch.purged[target.build_id]:
+            target.build.delete(purged)
+        target.build.replace(families)
+        refused = target.build.flush()
+        self._took(target.sink, sum(len(family.documents) for family in families), monotonic() - started)
+        return refused
+
+    def _confirm(self, receipts: Receipts, target: Target, batch: _Batch, refused: Sequence[RefusedDocument]) -> None:
+        left_out = {document.id for document in refused}
+        wanted = batch.wanted[target.build_id]
+        confirmed = [_receipt(each, left_out) for each in batch.families if each.family in wanted]
+        receipts.confirm(confirmed, refused)
+        self.done.written[target.sink] += sum(receipt.documents for receipt in confirmed)
+        self.done.refused[target.sink] += refused
+
+    def _remove(self, plan: Plan) -> None:
+        for target in self._targets:
+            gone = plan.removals(target.build_id)
+            for start in range(0, len(gone), REMOVED_AT_ONCE):
+                if target.sink in self.done.failed:
+                    break
+                self._remove_some(target, gone[start : start + REMOVED_AT_ONCE])
+
+    def _remove_some(self, target: Target, families: Sequence[str]) -> None:
+        receipts = Receipts(self._state.db, target.build_id)
+        with self._lock():
+            receipts.intend(families)
+            try:
+                target.build.delete(families)
+                target.build.flush()
+            except SinkError as error:
+                self.done.failed[target.sink] = error
+            else:
+                receipts.confirm_gone(families)
+
+    def _took(self, what: str, amount: int, seconds: float) -> None:
+        before, seconds_before = self.done.pace.get(what, (0, 0.0))
+        self.done.pace[what] = before + amount, seconds_before + seconds
+
+    def _outcome(self, target: Target, writing: Future[list[RefusedDocument]]) -> list[RefusedDocument] | None:
+        try:
+            return writing.result()
+        except SinkError as error:
+            self.done.failed[target.sink] = error
+            return None
+
+
+def _receipt(projected: Projected, left_out: set[str]) -> Receipt:
+    taken = sum(1 for document in projected.documents if document.id not in left_out)
+    return Receipt(projected.family, projected.family_hash, projected.texts(), taken, projected.label)
+
+
+def _by_size(items: Iterable[T], most: int, size: Callable[[T], int]) -> Iterator[list[T]]:
+    """Runs of items, of so much together or a little more."""
+    batch: list[T] = []
+    total = 0
+    for item in items:
+        batch.append(item)
+        total += size(item)
+        if total >= most:
+            yield batch
+            batch, total = [], 0
+    if batch:
+        yield batch

@@ -1,0 +1,104 @@
+"""The flip: what readers see changes in one step. Rollback is the same code the other way round.
+
+First it is written down that it begins; then each sink shows the build under its public name, where it has one; the
+pointer is the commit. Whoever finds a begun flip ends it.
+"""
+
+from collections.abc import Callable, Iterable
+from contextlib import closing
+
+from rebuild.errors import OtherHome
+from rebuild.lease import removing
+from rebuild.state import Generation
+from rebuild.work import Work
+from sinks.errors import BuildBroken, BuildMissing
+from sinks.sink import Marker, Sink
+
+
+def flip(work: Work, generation: Generation, *, adopt: bool = False) -> None:
+    """All sinks, then the pointer. Repeating it after a kill in between ends it."""
+    public = work.state.public_builds()
+    changing = {name: build for name, build in generation.builds.items() if public.get(name) != build}
+    require_ours(work, changing, adopt=adopt)
+    work.state.begin_flip(generation)
+    for name, build_id in changing.items():
+        show(work, name, build_id, adopt=adopt)
+    work.state.flip(generation)
+
+
+def require_ours(work: Work, sinks: Iterable[str], *, adopt: bool) -> None:
+    """What these sinks show may be replaced by this home; OtherHome where it may not."""
+    for name in sinks:
+        _shown(work, work.sink(name), work.state.public_builds().get(name), adopt=adopt)
+
+
+def roll_back(work: Work) -> Generation:
+    """Readers see the generation before again; the one that was live is the one before now."""
+    end_begun_flip(work)
+    previous = work.state.previous()
+    for name, build_id in previous.builds.items():
+        work.sink(name).open(build_id).close()  # a build that is gone or broken is no way back
+    flip(work, previous)
+    return previous
+
+
+def live_generation(work: Work) -> Generation | None:
+    """What readers see, after a flip that was cut off has been ended. The caller holds the writer's lock."""
+    end_begun_flip(work)
+    return work.state.live_or_none()
+
+
+def end_begun_flip(work: Work) -> None:
+    """A run died while it flipped: what it had verified is shown by some sinks, and now by all."""
+    generation = work.state.begun_flip()
+    if generation is not None:
+        flip(work, generation)
+
+
+def drop(work: Work, generation: Generation) -> None:
+    """Removes its builds; not while somebody reads them, then a later run does."""
+    with removing(work.state, generation) as alone:
+        if not alone:
+            return
+        for name, build_id in generation.builds.items():
+            if not work.state.is_shared(build_id, generation):
+                work.sink(name).drop(build_id)
+            work.state.forget_build(generation, name)
+
+
+def drop_strays(work: Work) -> None:
+    """Builds that are ours and that no record names any more: the records were lost."""
+    known = {build for generation in work.state.generations() for build in generation.builds.values()}
+    for sink in work.sinks.values():
+        for build_id in sink.builds():
+            if build_id not in known and _is_ours(work, sink, build_id):
+                sink.drop(build_id)
+
+
+def show(work: Work, name: str, build_id: str, *, adopt: bool = False) -> None:
+    """The sink shows this build under its public name; where it does already, nothing happens."""
+    sink = work.sink(name)
+    sink.flip(_shown(work, sink, work.state.public_builds().get(name), adopt=adopt), build_id)
+
+
+def _shown(work: Work, sink: Sink, recorded: str | None, *, adopt: bool) -> str | None:
+    """The build under the sink's public name, if it may be replaced: by our records, or by its own marker."""
+    shown: Callable[[], Marker | None] | None = getattr(sink, "shown", None)
+    marker = shown() if shown is not None else None
+    if marker is None or marker.build_id == recorded:
+        return recorded
+    if marker.home_id != work.state.home_id and not adopt:
+        raise OtherHome(
+            f"what {sink.name} shows was made by another home ({marker.home_id:.12}...), not by {work.state.home}; "
+            "it is left alone. If this home shall replace it, say --adopt; else give the index another name"
+        )
+    return marker.build_id
+
+
+def _is_ours(work: Work, sink: Sink, build_id: str) -> bool:
+    try:
+        with closing(sink.open(build_id)) as build:
+            marker = build.marker()
+    except (BuildMissing, BuildBroken):
+        return False
+    return marker is not None and marker.home_id == work.state.home_id

@@ -1,0 +1,133 @@
+"""What a plan will cost, before it is carried out: vectors to compute, tokens, seconds, money."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from rebuild.plan import FamilyCounts, Plan
+from rebuild.state import Generation
+from rebuild.work import Work
+from sinks.sink import Sink
+
+_EXAMPLES = 20
+_PAGE = 1000
+_BYTES_A_TOKEN = 4.5
+"""Of English text with the JSON around it; only an estimate is made of it."""
+
+Lengths = Callable[[Sequence[str]], Mapping[str, int]]
+"""From text hashes to the lengths in tokens of those that are cached; 0 where a length is not known."""
+
+
+@dataclass(frozen=True)
+class PlannedSink:
+    families: FamilyCounts
+    seconds: float | None
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """A plan in numbers. Seconds are None until a run has measured how fast this machine is."""
+
+    hash: str
+    families: FamilyCounts
+    superseded: int
+    held: int
+    chunks: int
+    deleted: int
+    cached: int
+    missing: int
+    tokens: int
+    """Of the texts that must be embedded, about."""
+    seconds: float | None
+    cost: float | None
+    """In the currency of the configured price; None where none is configured."""
+    sinks: dict[str, PlannedSink]
+    added: tuple[str, ...]
+    changed: tuple[str, ...]
+    removed: tuple[str, ...]
+    rebuild_due: str | None
+
+    def as_json(self) -> dict[str, Any]:
+        facts = asdict(self)
+        return {
+            "hash": facts["hash"],
+            "families": facts["families"] | {"superseded": self.superseded, "held": self.held},
+            "chunks": {"written": self.chunks, "deleted": self.deleted},
+            "embeddings": {"cached": self.cached, "missing": self.missing, "tokens": self.tokens},
+            "seconds": self.seconds,
+            "cost": self.cost,
+            "sinks": facts["sinks"],
+            "examples": {"added": self.added, "changed": self.changed, "removed": self.removed},
+            "rebuild_due": self.rebuild_due,
+        }
+
+
+def forecast(
+    work: Work,
+    live: Generation,
+    plan: Plan,
+    lengths: Lengths,
+    *,
+    price: float | None = None,
+    rebuild_due: str | None = None,
+) -> Forecast:
+    """`price` is for a million tokens."""
+    wanted = any(sink.wants_vectors for sink in work.sinks.values())
+    cached, missing, tokens = _vectors(work, plan, lengths) if wanted else (0, 0, 0)
+    pace = work.state.pace()
+    embedding = _seconds(missing, pace.get("encoder"))
+    sinks = {
+        name: PlannedSink(plan.counts(live.builds[name]), _sink_seconds(plan, live.builds[name], pace.get(name)))
+        for name in _written(work.sinks, live)
+    }
+    # The engines work beside each other and beside the encoder: the slowest of them decides.
+    parts = [embedding, *(sink.seconds for sink in sinks.values())]
+    known = [seconds for seconds in parts if seconds is not None]
+    return Forecast(
+        hash=plan.digest(),
+        families=plan.counts(),
+        superseded=work.catalog.counts().superseded,
+        held=len(work.catalog.held()),
+        chunks=plan.chunks_to_write(),
+        deleted=max((sum(plan.leaving(live.builds[name])) for name in sinks), default=0),
+        cached=cached,
+        missing=missing,
+        tokens=tokens,
+        seconds=max(known) if len(known) == len(parts) else None,
+        cost=None if price is None else tokens / 1_000_000 * price,
+        sinks=sinks,
+        added=tuple(_named(work, plan.examples("write", False, _EXAMPLES))),
+        changed=tuple(plan.examples("write", True, _EXAMPLES)),
+        removed=tuple(plan.examples("remove", True, _EXAMPLES)),
+        rebuild_due=rebuild_due,
+    )
+
+
+def _vectors(work: Work, plan: Plan, lengths: Lengths) -> tuple[int, int, int]:
+    """Distinct texts whose vector is cached, those whose is not, and about how many tokens these have."""
+    cached = missing = size = 0
+    for page in plan.texts_to_write(_PAGE):
+        known = lengths([text_hash for text_hash, _ in page])
+        cached += len(known)
+        missing += len(page) - len(known)
+        size += sum(length for text_hash, length in page if text_hash not in known)
+    return cached, missing, round(size / _BYTES_A_TOKEN)
+
+
+def _named(work: Work, families: Sequence[str]) -> Iterator[str]:
+    for page in (families[start : start + _PAGE] for start in range(0, len(families), _PAGE)):
+        yield from (projected.label for projected in work.records.project(page))
+
+
+def _written(sinks: Mapping[str, Sink], live: Generation) -> list[str]:
+    return [name for name in sinks if name in live.builds]
+
+
+def _sink_seconds(plan: Plan, build: str, pace: float | None) -> float | None:
+    return _seconds(plan.chunks_to_write(build), pace)
+
+
+def _seconds(amount: int, pace: float | None) -> float | None:
+    if amount == 0:
+        return 0.0
+    return None if pace is None else round(amount * pace, 1)

@@ -1,0 +1,278 @@
+"""From the bus into the catalog: partitions that are new or changed are validated and taken in, whole or not at all.
+
+A partition that is missing or breaks the contract keeps what its last valid reading said: its families are held, not
+deleted. One whose manifest and chunks file are the same files as before is not read.
+"""
+
+from collections.abc import Callable
+from concurrent.futures import Executor
+from contextlib import AbstractContextManager, nullcontext, suppress
+from functools import lru_cache
+from typing import Any, BinaryIO
+
+import msgspec
+
+from chunkbus.canonical import bare_hex, json_hash, sha256_hex, text_hash
+from chunkbus.chunk import Chunk
+from chunkbus.diagnose import parse_time
+from chunkbus.errors import PartitionChanged
+from chunkbus.findings import PARTITION_KEY, Finding, Severity
+from chunkbus.identity import family_key, own_field, resolve_parent_id
+from chunkbus.layout import BusRoot
+from chunkbus.manifest import Manifest, decode_manifest
+from chunkbus.reader import Place, open_partition, read_lines
+from chunkbus.validate import Validation
+from rebuild.state import State
+
+VALID, INVALID, MISSING = "valid", "invalid", "missing"
+_TRIES = 3
+_FINDINGS_KEPT = 100  # of one partition; the run record has them all
+
+OnFinding = Callable[[Finding], object]
+OnBytes = Callable[[int], object]
+
+
+Workers = Callable[[int], AbstractContextManager[Executor | None]]
+"""Processes that help to validate so many bytes; none where that is not worth it."""
+
+
+def _ignore(_anything: object) -> None:
+    return None
+
+
+class Intake:
+    """Brings the catalog of one home up to date with one bus root."""
+
+    def __init__(
+        self,
+        root: BusRoot,
+        state: State,
+        *,
+        require_source_checksum: bool = False,
+        workers: Workers = lambda _size: nullcontext(),
+        on_finding: OnFinding = _ignore,
+    ) -> None:
+        self._root = root
+        self._db = state.db
+        self._require_source_checksum = require_source_checksum
+        self._workers = workers
+        self._on_finding = on_finding
+
+    def pending(self, *, reread: bool = False) -> list[str]:
+        """Partitions that must be read; with `reread` all that are there."""
+        known = {
+            key: signature
+            for key, signature, state in self._db.execute("select key, signature, state from partition")
+            if state != MISSING
+        }
+        return [key for key in self._root.partition_keys() if reread or known.get(key) != _signature(self._root, key)]
+
+    def pending_bytes(self, *, reread: bool = False) -> int:
+        return sum(self._root.size_of(key) for key in self.pending(reread=reread))
+
+    def run(self, on_bytes: OnBytes = _ignore, *, reread: bool = False) -> None:
+        """Takes in what changed. Findings of partitions that were read are told; all that stand are kept."""
+        self._note_misnamed()
+        self._note_missing()
+        keys = self.pending(reread=reread)
+        with self._workers(sum(map(self._root.size_of, keys))) as workers:
+            for key in keys:
+                self._read(key, on_bytes, workers)
+
+    def _note_misnamed(self) -> None:
+        """Files that nothing reads; they are no partitions, so nothing is held for them."""
+        names = self._root.misnamed_files()
+        found = [
+            Finding(PARTITION_KEY, Severity.ERROR, name, None, "no partition can have this name") for name in names
+        ]
+        with self._db.atomic():
+            self._db.execute("delete from finding where code = ?", [PARTITION_KEY])
+            self._insert_findings(found)
+        for finding in found:
+            self._on_finding(finding)
+
+    def _note_missing(self) -> None:
+        known = {key for (key,) in self._db.execute("select key from partition")}
+        for key in sorted(known - set(self._root.partition_keys())):
+            with self._db.atomic():
+                never_valid = "delete from partition where key = ? and checksum is null"
+                if self._db.execute(never_valid, [key]).rowcount:
+                    self._db.execute("delete from finding where partition = ?", [key])
+                elif self._set_state(key, MISSING, None):
+                    self._touch_partition(key)
+
+    def _read(self, key: str, on_bytes: OnBytes, workers: Executor | None) -> None:
+        for left in reversed(range(_TRIES)):
+            signature = _signature(self._root, key)
+            findings = self._validate(key, on_bytes, workers)
+            try:
+                with self._db.atomic():
+                    if any(finding.is_error for finding in findings):
+                        self._reject(key, signature)
+                    else:
+                        self._take_in(key, signature)
+                    self._keep_findings(key, findings)
+                    self._require_same(key, signature)
+            except PartitionChanged:
+                if left == 0:
+                    raise
+            else:
+                for finding in findings:
+                    self._on_finding(finding)
+                return
+
+    def _require_same(self, key: str, signature: str) -> None:
+        if _signature(self._root, key) != signature:
+            raise PartitionChanged(f"partition {key} was rewritten while it was read")
+
+    def _validate(self, key: str, on_bytes: OnBytes, workers: Executor | None) -> list[Finding]:
+        findings: list[Finding] = []
+        Validation(
+            self._root,
+            require_source_checksum=self._require_source_checksum,
+            workers=workers,
+            on_finding=findings.append,
+            on_progress=on_bytes,
+        ).run([key])
+        return findings
+
+    def _reject(self, key: str, signature: str) -> None:
+        """Its families are held as they were."""
+        known = self._db.execute("select 1 from partition where key = ?", [key]).fetchone()
+        if known is None:
+            self._db.table("partition").insert({"key": key, "signature": signature, "state": INVALID})
+        elif self._set_state(key, INVALID, signature):
+            self._touch_partition(key)
+
+    def _take_in(self, key: str, signature: str) -> None:
+        file, data = open_partition(self._root, key)
+        with file:
+            if data is None:
+                raise PartitionChanged(f"partition {key} has no manifest any more")
+            digest = sha256_hex(data)
+            held = self._db.execute("select manifest from partition where key = ?", [key]).fetchone()
+            if held == (digest,):  # the files are others, what they say is not
+                if self._set_state(key, VALID, signature):
+                    self._touch_partition(key)
+                return
+            self._touch_partition(key)
+            self._drop(key)
+            self._note_manifest(key, decode_manifest(data), digest, signature)
+            self._note_chunks(key, file)
+            self._touch_partition(key)
+
+    def _note_manifest(self, key: str, manifest: Manifest, digest: str, signature: str) -> None:
+        created_at = _instant(manifest.created_at)
+        row = {
+            "key": key,
+            "signature": signature,
+            "state": VALID,
+            "manifest": digest,
+            "checksum": manifest.checksums.chunks_file,
+            "created_at": created_at,
+        }
+        self._db.table("partition").insert(row)
+        for tombstone in manifest.tombstones:
+            at = _instant(tombstone.at) if tombstone.at else created_at
+            self._db.table("tombstone").insert(
+                {"partition": key, "parent_id": tombstone.parent_id, "document_id": tombstone.document_id, "at": at}
+            )
+
+    def _note_chunks(self, key: str, file: BinaryIO) -> None:
+        decode = msgspec.json.Decoder(Chunk).decode
+        rows = (_chunk_row(key, place, decode(line)) for place, line in read_lines(file))
+        self._db.conn.executemany(
+            "insert into chunk values (:partition, :offset, :length, :family, :parent_id, :document_id, "
+            ":chunk_id, :text_hash, :source_checksum, :version, :created_at)",
+            rows,
+        )
+
+    def _set_state(self, key: str, state: str, signature: str | None) -> bool:
+        """Whether that is news."""
+        was = self._db.execute("select state from partition where key = ?", [key]).fetchone()
+        self._db.execute("update partition set state = ?, signature = ? where key = ?", [state, signature, key])
+        return bool(was != (state,))
+
+    def _keep_findings(self, key: str, findings: list[Finding]) -> None:
+        self._db.execute("delete from finding where partition = ?", [key])
+        self._insert_findings(findings[:_FINDINGS_KEPT])
+
+    def _insert_findings(self, findings: list[Finding]) -> None:
+        self._db.table("finding").insert_all(
+            {
+                "partition": finding.partition,
+                "code": finding.code,
+                "severity": finding.severity.value,
+                "line": finding.line,
+                "detail": finding.detail,
+            }
+            for finding in findings
+        )
+
+    def _touch_partition(self, key: str) -> None:
+        touch_partition(self._db, key)
+
+    def _drop(self, key: str) -> None:
+        drop_partition(self._db, key)
+
+
+def touch_partition(db: Any, key: str) -> None:
+    """What counts must be decided again for the families of a partition, and for those that it withdraws."""
+    for select in (
+        "select family from chunk where partition = ?",
+        "select c.family from tombstone t join chunk c on c.parent_id = t.parent_id where t.partition = ?",
+        "select c.family from tombstone t join chunk c on c.family = t.parent_id where t.partition = ?",
+        "select c.family from tombstone t join chunk c on c.document_id = t.document_id where t.partition = ?",
+    ):
+        db.execute(f"insert or ignore into undecided {select}", [key])
+
+
+def drop_partition(db: Any, key: str) -> None:
+    for table, column in (("partition", "key"), ("tombstone", "partition"), ("chunk", "partition")):
+        db.execute(f"delete from {table} where {column} = ?", [key])
+    db.execute("delete from finding where partition = ?", [key])
+
+
+def _signature(root: BusRoot, key: str) -> str:
+    """What tells files from those that were read before: identity, size, and both times that the system keeps.
+
+    They are compared with each other, never with a clock. A file that was only touched is read once more.
+    """
+    parts = []
+    for path in (root.manifest_file(key), root.chunks_file(key)):
+        with suppress(FileNotFoundError):
+            stat = path.stat()
+            parts.append(f"{stat.st_ino}.{stat.st_size}.{stat.st_mtime_ns}.{stat.st_ctime_ns}")
+    return " ".join(parts)
+
+
+def _chunk_row(key: str, place: Place, chunk: Chunk) -> dict[str, Any]:
+    parent = resolve_parent_id(_own(chunk, "parent_id"), chunk.provenance.source(), chunk.document_id)
+    checksum = chunk.provenance.source_checksum
+    return {
+        "partition": key,
+        "offset": place.offset,
+        "length": place.length,
+        "family": family_key(parent, _own(chunk, "tenant_id")),
+        "parent_id": parent,
+        "document_id": chunk.document_id,
+        "chunk_id": chunk.chunk_id,
+        "text_hash": text_hash(chunk.text),
+        "source_checksum": bare_hex(checksum) or checksum,
+        "version": _version(chunk.provenance.version()),
+        "created_at": _instant(chunk.created_at) if chunk.created_at else None,
+    }
+
+
+def _own(chunk: Chunk, field: str) -> str | None:
+    return getattr(chunk, field) or own_field(chunk.metadata or {}, field)
+
+
+@lru_cache(maxsize=256)  # neighbours mostly share it
+def _version(version: tuple[str | None, ...]) -> str:
+    return json_hash(version)[:16]
+
+
+def _instant(stamp: str) -> str:
+    """One spelling for one moment, so that text order is order in time."""
+    return parse_time(stamp).strftime("%Y-%m-%dT%H:%M:%S.%f")

@@ -1,0 +1,70 @@
+"""How much the answers change with the model: the neighbours of the same chunks, in the live build and in the new one.
+
+Both are asked with cached vectors, so that neither model has to compute anything.
+"""
+
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any
+
+from rebuild.embed import DocumentEmbedder
+from rebuild.state import Generation
+from rebuild.work import Work
+from sinks.document import Vectors
+from sinks.errors import SinkError
+
+NEIGHBOURS = 10
+_SAMPLE = 100
+
+
+@dataclass(frozen=True)
+class ModelChange:
+    """`overlap` is the mean share of the ten nearest chunks that both models name, on a sample of the chunks."""
+
+    before: str
+    after: str
+    sample: int
+    overlap: float | None
+    """None where the live build or its vectors cannot be asked any more."""
+
+
+def model_change(work: Work, live: Generation, new: Generation, embedder: DocumentEmbedder) -> ModelChange | None:
+    """None where both generations have the same model, or no sink can be asked for neighbours."""
+    if live.model_fingerprint == new.model_fingerprint:
+        return None
+    for name in new.builds:
+        sink: Any = work.sinks.get(name)
+        if name not in live.builds or sink is None or not sink.wants_vectors or not hasattr(sink, "reader"):
+            continue
+        shares = _shares(work, sink, live, new, name, embedder)
+        if shares is not None:
+            overlap = sum(shares) / len(shares) if shares else None
+            return ModelChange(live.model.name, new.model.name, len(shares), overlap)
+    return ModelChange(live.model.name, new.model.name, 0, None)
+
+
+def _shares(
+    work: Work, sink: Any, live: Generation, new: Generation, name: str, embedder: DocumentEmbedder
+) -> list[float] | None:
+    """For each chunk of the sample; None where this sink cannot be asked."""
+    texts = work.catalog.some_texts(_SAMPLE)
+    before, after = embedder.cached(texts, live.model), embedder.cached(texts, new.model)
+    try:
+        with closing(sink.reader(live.builds[name])) as old, closing(sink.reader(new.builds[name])) as fresh:
+            if not hasattr(old, "query"):
+                return None
+            return [
+                _share(old.query, fresh.query, before[text], after[text])
+                for text in texts
+                if text in before and text in after
+            ]
+    except SinkError:
+        return None
+
+
+def _share(old: Callable[..., Any], new: Callable[..., Any], before: Vectors, after: Vectors) -> float:
+    # The chunk itself is the nearest to itself under any model, and says nothing.
+    ours = {hit.id for hit in old(before, NEIGHBOURS + 1)[1:]}
+    theirs = {hit.id for hit in new(after, NEIGHBOURS + 1)[1:]}
+    return len(ours & theirs) / max(1, len(ours))

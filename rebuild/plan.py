@@ -1,0 +1,216 @@
+"""The diff: what must be written to and removed from each build so that it holds what the catalog says.
+
+Both sides are tables of `state.db`: what the catalog says, and what each build has confirmed. A rebuild differs from a
+sync in that its builds have confirmed nothing yet, a repair in that the receipts were just made from what the engine
+shows. The plan is a temporary table, so that memory does not depend on its length.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+
+from sqlite_utils import Database
+
+from rebuild.errors import Brake
+from rebuild.receipts import STRANGERS
+
+LEAST_REMOVALS = 10
+LARGEST_SHARE = 0.2
+_PAGE = 500
+
+_TABLES = """
+create temp table if not exists planned (
+    family text, build text, action text, recorded int, metadata_only int, purge int,
+    primary key (family, build)) without rowid;
+create temp table if not exists to_write (place integer primary key, family text);
+"""
+
+# An open intent says that the receipt proves nothing. Held families are in neither.
+_PLAN_WRITES = """
+insert into planned
+select c.family, :build, 'write', r.family is not null,
+    i.family is null and r.texts is not null and r.texts = c.texts, coalesce(r.family_hash = :strangers, 0)
+from current c
+left join receipt r on r.build = :build and r.family = c.family
+left join intent i on i.build = :build and i.family = c.family
+where (r.family is null or i.family is not null or r.family_hash is not c.family_hash)
+and c.family not in (select family from held)
+"""
+_PLAN_REMOVALS = """
+insert into planned
+select family, :build, 'remove', 1, 0, 0 from (
+    select family from receipt where build = :build union select family from intent where build = :build)
+where family not in (select family from current) and family not in (select family from held)
+"""
+
+
+@dataclass(frozen=True)
+class FamilyCounts:
+    """Families of a plan, by what becomes of them. `metadata_only` are among the changed: their texts stay."""
+
+    added: int = 0
+    changed: int = 0
+    removed: int = 0
+    unchanged: int = 0
+    metadata_only: int = 0
+
+
+class Plan:
+    """A diff as it stands in the connection's temporary tables; the next plan replaces it."""
+
+    def __init__(self, db: Database, builds: Sequence[str], *, removals: bool) -> None:
+        """`removals` is False while the bus is not whole: then nothing is known to be gone."""
+        self._db = db
+        self._builds = list(builds)
+        db.executescript(_TABLES)
+        with db.atomic():
+            db.execute("delete from planned")
+            db.execute("delete from to_write")
+            for build in self._builds:
+                db.execute(_PLAN_WRITES, {"build": build, "strangers": STRANGERS})
+                if removals:
+                    db.execute(_PLAN_REMOVALS, {"build": build})
+            db.execute(
+                "insert into to_write (family) select family from current "
+                "where family in (select family from planned where action = 'write') order by partition, first_offset"
+            )
+
+    def is_empty(self) -> bool:
+        return self._db.execute("select 1 from planned limit 1").fetchone() is None
+
+    def families_to_write(self) -> Iterator[list[str]]:
+        """In pages, in the order in which they lie on disk."""
+        last = 0
+        while True:
+            select = f"select place, family from to_write where place > ? order by place limit {_PAGE}"
+            rows = self._db.execute(select, [last]).fetchall()
+            if not rows:
+                return
+            yield [family for _, family in rows]
+            last = rows[-1][0]
+
+    def builds_of(self, families: Sequence[str]) -> dict[str, set[str]]:
+        """For each build those of these families that it must be sent."""
+        wanted: dict[str, set[str]] = {build: set() for build in self._builds}
+        marks = ", ".join("?" * len(families))
+        rows = self._db.execute(
+            f"select build, family from planned where action = 'write' and family in ({marks})", list(families)
+        )
+        for build, family in rows:
+            wanted[build].add(family)
+        return wanted
+
+    def to_purge(self, build: str, families: Sequence[str]) -> list[str]:
+        """Those of these families of which all must go before they are written."""
+        marks = ", ".join("?" * len(families))
+        select = f"select family from planned where purge and build = ? and family in ({marks})"
+        return [family for (family,) in self._db.execute(select, [build, *families])]
+
+    def removals(self, build: str) -> list[str]:
+        rows = self._db.execute(
+            "select family from planned where action = 'remove' and build = ? order by family", [build]
+        )
+        return [family for (family,) in rows]
+
+    def chunks_to_write(self, build: str | None = None) -> int:
+        """For one build, or for all together: a chunk that several need counts once."""
+        total = "select coalesce(sum(chunks), 0) from to_write join current using (family)"
+        if build is None:
+            return int(self._db.execute(total).fetchone()[0])
+        total += " join planned using (family) where action = 'write' and build = ?"
+        return int(self._db.execute(total, [build]).fetchone()[0])
+
+    def texts_to_write(self, size: int) -> Iterator[list[tuple[str, int]]]:
+        """The distinct text hashes of what is written, each with the bytes of a chunk that has it, in pages."""
+        rows = self._db.execute(
+            "select text_hash, max(length) from to_write join current_chunk using (family) group by text_hash"
+        )
+        while page := rows.fetchmany(size):
+            yield page
+
+    def counts(self, build: str | None = None) -> FamilyCounts:
+        """Of one build; of all together, a family is added where no build had it."""
+        where, values = ("where build = ?", [build]) if build is not None else ("", [])
+        row = self._db.execute(
+            "select sum(action = 'write' and not recorded), sum(action = 'write' and recorded), "
+            "sum(action = 'remove'), sum(action = 'write' and metadata_only) from ("
+            "select family, min(action) as action, max(recorded) as recorded, min(metadata_only) as metadata_only "
+            f"from planned {where} group by family)",
+            values,
+        ).fetchone()
+        added, changed, removed, metadata_only = (number or 0 for number in row)
+        total = self._db.execute(
+            "select count(*) from current where family not in (select family from held)"
+        ).fetchone()[0]
+        return FamilyCounts(added, changed, removed, total - added - changed, metadata_only)
+
+    def examples(self, action: str, recorded: bool, limit: int) -> list[str]:
+        """Some families that are written or removed, by name where it is known."""
+        rows = self._db.execute(
+            "select family, max(coalesce(nullif(label, ''), family)) from planned "
+            "left join receipt using (build, family) where action = ? group by family "
+            "having max(recorded) = ? order by 2 limit ?",
+            [action, recorded, limit],
+        )
+        return [name for _, name in rows]
+
+    def leaving(self, build: str) -> tuple[int, int]:
+        """Chunks of former versions that go when this plan is done: of removed, and of replaced families."""
+        row = self._db.execute(
+            "select sum(case when action = 'remove' then documents end), "
+            "sum(case when action = 'write' and not metadata_only then documents end) "
+            "from planned join receipt using (build, family) where build = ?",
+            [build],
+        ).fetchone()
+        return row[0] or 0, row[1] or 0
+
+    def digest(self) -> str:
+        """Names exactly this plan: the same families, in the same versions, into the same builds."""
+        digest = sha256()
+        rows = self._db.execute(
+            "select p.build, p.family, p.action, c.partition, coalesce(c.family_hash, t.checksum || c.taken) "
+            "from planned p left join current c on p.action = 'write' and c.family = p.family "
+            "left join partition t on t.key = c.partition order by p.build, p.family"
+        )
+        for row in rows:
+            digest.update(repr(row).encode())
+        return digest.hexdigest()
+
+
+def unhashed(db: Database, builds: Sequence[str] | None = None) -> Iterator[list[str]]:
+    """Families that can only be compared once they are projected, in the order on disk, in pages.
+
+    Of those that the builds have confirmed, else of all.
+    """
+    marks = ", ".join("?" * len(builds or ()))
+    known = "" if builds is None else f"and family in (select family from receipt where build in ({marks}))"
+    select = (
+        "select partition, first_offset, family from current where family_hash is null "
+        f"and (partition, first_offset) > (?, ?) and family not in (select family from held) {known} "
+        f"order by partition, first_offset limit {_PAGE}"
+    )
+    last = ("", -1)
+    while rows := db.execute(select, [*last, *(builds or ())]).fetchall():
+        yield [family for _, _, family in rows]
+        last = rows[-1][:2]
+
+
+def brake(db: Database, live_builds: Sequence[str], allowed: int) -> None:
+    """Stops a run that would take a large share of what readers have now, unless it was told the number.
+
+    Asked of the families that the live builds hold: so a rebuild is stopped by it as well as a sync.
+    """
+    marks = ", ".join("?" * len(live_builds))
+    held = f"select distinct family from receipt where build in ({marks}) and documents > 0"
+    total, going = db.execute(
+        f"select count(*), sum(family not in (select family from current) and family not in (select family from held)) "
+        f"from ({held})",
+        list(live_builds),
+    ).fetchone()
+    going = going or 0
+    if going >= LEAST_REMOVALS and going > LARGEST_SHARE * total and going > allowed:
+        raise Brake(
+            f"{going:,} of the {total:,} sources in the index would be removed; nothing was written. If they are "
+            f"meant to go, say so with --allow-deletions {going}. Otherwise look at the chunks: `chunksink plan` "
+            "names what would go"
+        )

@@ -1,0 +1,118 @@
+"""What each build has confirmed (receipts), what may have been begun (intents), and what an engine refused.
+
+An open intent means that what the build holds of the family is unknown, whatever the receipt says. Only a receipt
+closes it. None of it is proof: `held` can make all of it again from what the engine shows.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import astuple, dataclass
+
+from sqlite_utils import Database
+
+from chunkbus.runlog import utc_now
+from sinks.sink import RefusedDocument
+
+STRANGERS = "strangers"
+"""Stands for the hash of a family that holds documents too many under its own hash: it must be purged."""
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """A family as a build has confirmed it; `documents` without those that were refused. The label is for people."""
+
+    family: str
+    family_hash: str
+    texts: str
+    documents: int
+    label: str = ""
+
+
+@dataclass(frozen=True)
+class DeadLetter:
+    """A document that an engine refused, and why."""
+
+    build: str
+    id: str
+    family: str
+    reason: str
+    at: str
+
+
+class Receipts:
+    """The records of one build."""
+
+    def __init__(self, db: Database, build_id: str) -> None:
+        self._db = db
+        self.build_id = build_id
+
+    def intend(self, families: Iterable[str]) -> None:
+        """Committed when this returns: from here on nothing is known of these families."""
+        with self._db.atomic():
+            self._db.conn.executemany(
+                "insert or ignore into intent values (?, ?)", [(self.build_id, family) for family in families]
+            )
+
+    def confirm(self, receipts: Sequence[Receipt], refused: Sequence[RefusedDocument]) -> None:
+        """The engine has confirmed these families, all but the documents that it refused."""
+        build, at = self.build_id, utc_now()
+        with self._db.atomic():
+            self._db.conn.executemany(
+                "insert or replace into receipt values (?, ?, ?, ?, ?, ?)",
+                [(build, *astuple(each)) for each in receipts],
+            )
+            self._close([each.family for each in receipts])
+            self._db.conn.executemany(
+                "insert or replace into dead_letter values (?, ?, ?, ?, ?)",
+                [(build, each.id, each.parent_id, each.reason, at) for each in refused],
+            )
+
+    def confirm_gone(self, families: Sequence[str]) -> None:
+        """The engine has confirmed that it holds nothing of these families."""
+        with self._db.atomic():
+            self._drop("receipt", families)
+            self._close(families)
+
+    def forget_all(self) -> None:
+        """Nothing is known of the build any more."""
+        with self._db.atomic():
+            for table in ("receipt", "intent", "dead_letter"):
+                self._db.execute(f"delete from {table} where build = ?", [self.build_id])
+
+    def documents(self) -> int:
+        """How many documents the build confirmed to hold."""
+        total = "select coalesce(sum(documents), 0) from receipt where build = ?"
+        return int(self._db.execute(total, [self.build_id]).fetchone()[0])
+
+    def families(self) -> int:
+        count = "select count(*) from receipt where build = ? and documents > 0"
+        return int(self._db.execute(count, [self.build_id]).fetchone()[0])
+
+    def has_intents(self) -> bool:
+        select = "select 1 from intent where build = ? limit 1"
+        return self._db.execute(select, [self.build_id]).fetchone() is not None
+
+    def dead_letters(self, limit: int = -1) -> list[DeadLetter]:
+        rows = self._db.execute(
+            "select build, id, family, reason, at from dead_letter where build = ? order by id limit ?",
+            [self.build_id, limit],
+        )
+        return [DeadLetter(*row) for row in rows]
+
+    def retry_dead_letters(self) -> int:
+        """The next sync sends their families again; how many documents wait for it."""
+        with self._db.atomic():
+            letters = "select family from dead_letter where build = ?"
+            self._db.execute(
+                f"insert or ignore into intent select ?, family from ({letters})", [self.build_id, self.build_id]
+            )
+            counted = self._db.execute("select count(*) from dead_letter where build = ?", [self.build_id])
+            return int(counted.fetchone()[0])
+
+    def _close(self, families: Sequence[str]) -> None:
+        self._drop("intent", families)
+        self._drop("dead_letter", families)
+
+    def _drop(self, table: str, families: Sequence[str]) -> None:
+        self._db.conn.executemany(
+            f"delete from {table} where build = ? and family = ?", [(self.build_id, family) for family in families]
+        )

@@ -1,0 +1,72 @@
+"""Families read from their partitions, by the places that the catalog has, and projected into documents."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from chunkbus.canonical import json_hash
+from chunkbus.errors import PartitionChanged
+from chunkbus.layout import BusRoot
+from chunkbus.reader import PartitionReader
+from rebuild.catalog import Catalog, CurrentFamily
+from rebuild.digest import document_digest, family_digest
+from sinks.document import Document
+from sinks.projection import project_family
+
+
+@dataclass(frozen=True, eq=False)
+class Projected:
+    """A family as every sink should hold it."""
+
+    family: str
+    taken: int
+    documents: Sequence[Document]
+
+    @property
+    def family_hash(self) -> str:
+        return self.documents[0].family_hash
+
+    @property
+    def label(self) -> str:
+        """What people call it."""
+        return label_of(self.documents[0])
+
+    def digest(self) -> str:
+        return family_digest(document_digest(document, document.text_hash) for document in self.documents)
+
+    def texts(self) -> str:
+        """One hash for its texts: what stays the same when only what is said about them changes."""
+        return json_hash([document.text_hash for document in self.documents])
+
+
+def label_of(document: Document) -> str:
+    return document.source_uri or document.path or document.document_id
+
+
+class Records:
+    """Reads families of one bus root; what it learns of them is noted in the catalog."""
+
+    def __init__(self, root: BusRoot, catalog: Catalog) -> None:
+        self._root = root
+        self._catalog = catalog
+
+    def read(self, families: Iterable[CurrentFamily]) -> Iterator[Projected]:
+        """Where other chunks stand than were taken in, the partition goes back to the catalog: PartitionChanged."""
+        with ExitStack() as stack:
+            reader: PartitionReader | None = None
+            for family in families:
+                try:
+                    if reader is None or reader.key != family.partition:
+                        stack.close()
+                        reader = stack.enter_context(PartitionReader(self._root, family.partition))
+                    records = [reader.record(place, hashed) for place, hashed in family.chunks]
+                except (PartitionChanged, FileNotFoundError) as error:
+                    self._catalog.read_again(family.partition)
+                    raise PartitionChanged(f"partition {family.partition} was rewritten meanwhile: {error}") from error
+                yield Projected(family.family, family.taken, project_family(records))
+
+    def project(self, keys: Sequence[str]) -> list[Projected]:
+        """These families, those of them that count, with their hashes noted."""
+        found = list(self.read(self._catalog.families(keys)))
+        self._catalog.note_projected((p.family, p.taken, p.family_hash, p.digest(), p.texts()) for p in found)
+        return found

@@ -1,0 +1,166 @@
+"""What a run tells in the end: one shape for a sync, a repair and a rebuild, for people and for machines."""
+
+from dataclasses import asdict, dataclass
+from itertools import islice
+from typing import Any, Literal
+
+from chunkbus.findings import Finding
+from rebuild.catalog import CatalogCounts, RepeatedTexts
+from rebuild.embed import DocumentEmbedder
+from rebuild.overlap import ModelChange
+from rebuild.plan import FamilyCounts
+from rebuild.receipts import DeadLetter, Receipts
+from rebuild.state import Generation
+from rebuild.work import Outcome, Work
+from sinks.errors import SinkError
+
+_EXAMPLES = 20
+
+Status = Literal["ok", "refused", "held", "failed"]
+
+
+@dataclass(frozen=True)
+class SinkReport:
+    """What a run did in one sink, and what stands refused there."""
+
+    families: FamilyCounts
+    written: int
+    deleted: int
+    chunks: int
+    refused: tuple[DeadLetter, ...]
+    scanned: bool
+    """Whether all that the engine holds was read, because its records did not fit it."""
+    settings: tuple[str, ...]
+    """Index settings that were changed."""
+    error: SinkError | None
+
+
+@dataclass(frozen=True)
+class RunReport:
+    """`status` is the worst that is to be said of the index now: a sink could not be written, families are held
+    because chunks are missing or invalid, documents stand refused."""
+
+    run_id: str
+    generation: str
+    families: FamilyCounts
+    total: CatalogCounts
+    """What the chunks say, with what is held."""
+    held: dict[str, int]
+    """Why families are left as they are, and how many for each reason."""
+    findings: tuple[Finding, ...]
+    """Errors in partitions, which are left out until they are valid."""
+    missing_partitions: tuple[str, ...]
+    written: int
+    deleted: int
+    embeddings: dict[str, Any]
+    repeated: RepeatedTexts | None
+    sinks: dict[str, SinkReport]
+    model_change: ModelChange | None
+    """By a rebuild, and how much the answers change with it."""
+    rebuild_due: str | None
+    """Why a rebuild would make another index than the live one, if it would."""
+    seconds: float
+
+    @property
+    def status(self) -> Status:
+        if any(sink.error for sink in self.sinks.values()):
+            return "failed"
+        if self.held or self.findings or self.missing_partitions:
+            return "held"
+        return "refused" if any(sink.refused for sink in self.sinks.values()) else "ok"
+
+    def as_json(self) -> dict[str, Any]:
+        held = sum(self.held.values())
+        families = asdict(self.families) | {"superseded": self.total.superseded, "held": held}
+        return {
+            "run_id": self.run_id,
+            "status": self.status,
+            "generation": self.generation,
+            "families": families,
+            "chunks": {"written": self.written, "deleted": self.deleted},
+            "embeddings": self.embeddings,
+            "sinks": {name: _sink_as_json(sink) for name, sink in self.sinks.items()},
+            "held": dict(islice(self.held.items(), _EXAMPLES)),
+            "findings": [asdict(finding) for finding in self.findings[:_EXAMPLES]],
+            "missing_partitions": list(self.missing_partitions),
+            "repeated_texts": asdict(self.repeated) if self.repeated else None,
+            "model_change": asdict(self.model_change) if self.model_change else None,
+            "rebuild_due": self.rebuild_due,
+            "seconds": round(self.seconds, 3),
+        }
+
+
+def report_of(
+    work: Work,
+    generation: Generation,
+    outcome: Outcome,
+    embedder: DocumentEmbedder,
+    *,
+    run_id: str,
+    seconds: float,
+    rebuild_due: str | None = None,
+    model_change: ModelChange | None = None,
+    repeated: bool = False,
+) -> RunReport:
+    """The report of a run that has just ended; `repeated` counts texts that several sources share, which takes time."""
+    catalog = work.catalog
+    return RunReport(
+        run_id=run_id,
+        generation=generation.id,
+        families=outcome.families,
+        total=catalog.counts(),
+        held=catalog.held_by_reason(),
+        findings=tuple(finding for finding in catalog.findings() if finding.is_error),
+        missing_partitions=tuple(catalog.missing_partitions()),
+        written=outcome.chunks_written,
+        deleted=outcome.chunks_deleted,
+        embeddings=_embeddings(embedder),
+        repeated=catalog.repeated_texts() if repeated else None,
+        sinks={name: _sink_report(work, name, build, outcome) for name, build in generation.builds.items()},
+        model_change=model_change,
+        rebuild_due=rebuild_due,
+        seconds=seconds,
+    )
+
+
+def _sink_report(work: Work, name: str, build_id: str, outcome: Outcome) -> SinkReport:
+    receipts = Receipts(work.state.db, build_id)
+    return SinkReport(
+        families=outcome.by_sink.get(name, FamilyCounts()),
+        written=outcome.done.written.get(name, 0),
+        deleted=outcome.deleted_by_sink.get(name, 0),
+        chunks=receipts.documents(),
+        refused=tuple(receipts.dead_letters()),
+        scanned=name in outcome.scanned,
+        settings=tuple(outcome.settings.get(name, ())),
+        error=outcome.done.failed.get(name),
+    )
+
+
+def _sink_as_json(sink: SinkReport) -> dict[str, Any]:
+    return {
+        "families": asdict(sink.families),
+        "written": sink.written,
+        "deleted": sink.deleted,
+        "chunks": sink.chunks,
+        "refused": [{"id": each.id, "parent_id": each.family, "reason": each.reason} for each in sink.refused],
+        "scanned": sink.scanned,
+        "settings": sink.settings,
+        "error": str(sink.error) if sink.error else None,
+    }
+
+
+def _embeddings(embedder: DocumentEmbedder) -> dict[str, Any]:
+    done = embedder.report
+    return {
+        "model": embedder.info.name,
+        "fingerprint": embedder.info.fingerprint,
+        "precision": embedder.info.precision,
+        "computed": done.encoded,
+        "cached": done.reused,
+        "refused": done.refused,
+        "problems": {hash.hex(): problem for hash, problem in islice(done.problems.items(), _EXAMPLES)},
+        "long_chunks": done.over_length,
+        "corrupt": done.corrupt,
+        "salvaged": [asdict(each) for each in done.salvaged],
+    }

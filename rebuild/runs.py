@@ -1,0 +1,126 @@
+"""Records of past runs, read back: one line about each, or all that one has told.
+
+A record without its last line is of a run that was killed, or that is still running: the file alone cannot tell.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from chunkbus.runlog import read_run
+from rebuild.errors import RebuildError
+
+FOLDER = "runs"
+UNFINISHED = "killed or still running"
+_BLOCK = 2**16
+
+
+class UnknownRun(RebuildError):
+    """No run of this home has that id, or more than one begins with it."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run, from the first and the last line of its record."""
+
+    id: str
+    command: str
+    started_at: str
+    status: str
+    """How it ended; `UNFINISHED` where it did not."""
+    seconds: float | None
+    error: str | None
+    facts: dict[str, Any]
+    """What its last line says besides."""
+
+    @property
+    def finished(self) -> bool:
+        return self.status != UNFINISHED
+
+
+def runs(home: Path, limit: int | None = None) -> Iterator[Run]:
+    """The newest first."""
+    for file in _files(home)[:limit]:
+        run = _run(file)
+        if run is not None:
+            yield run
+
+
+def count(home: Path) -> int:
+    return len(_files(home))
+
+
+def find(home: Path, run_id: str) -> Path:
+    """The record of a run; the beginning of its id is enough."""
+    files = [file for file in _files(home) if file.stem.startswith(run_id)]
+    exact = [file for file in files if file.stem == run_id]
+    if len(exact or files) == 1:
+        return (exact or files)[0]
+    if not files:
+        raise UnknownRun(f"no run below {home / FOLDER} begins with {run_id!r:.100}; `chunksink runs` lists them")
+    some = ", ".join(file.stem for file in files[:3]) + (", ..." if len(files) > 3 else "")
+    raise UnknownRun(f"{len(files):,} runs begin with {run_id}: {some}. Give more of the id")
+
+
+def events(file: Path) -> Iterator[dict[str, Any]]:
+    """What a run told, in order. A line that cannot be read ends it."""
+    try:
+        yield from read_run(file)
+    except ValueError:
+        return
+
+
+def _files(home: Path) -> list[Path]:
+    """Ids begin with the time, so their order is the order in time."""
+    names = [file for file in (home / FOLDER).glob("*.jsonl") if not file.name.startswith(".")]
+    return sorted(names, reverse=True)
+
+
+def _run(file: Path) -> Run | None:
+    """None where nothing of it can be read: it was just made, or is none of ours."""
+    first, last = _ends(file)
+    if not first:
+        return None
+    over = last.pop("event", None) == "finished"
+    started_at, ended_at = str(first.get("at", "")), str(last.get("at", ""))
+    status = str(last.pop("status", "")) if over else UNFINISHED
+    error = last.pop("error", None) if over else None
+    facts = {name: value for name, value in last.items() if name not in ("run_id", "at")} if over else {}
+    seconds = _seconds(started_at, ended_at) if over else None
+    told = str(error) if error else None
+    return Run(file.stem, str(first.get("command", "")), started_at, status, seconds, told, facts)
+
+
+def _ends(file: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The first and the last whole line; a record of a large run is not read through for them."""
+    with file.open("rb") as opened:
+        first = opened.readline()
+        size = opened.seek(0, 2)
+        tail = b""
+        start = size
+        while start > 0 and tail.rstrip(b"\n").count(b"\n") < 2:
+            step = min(_BLOCK, start)
+            start -= step
+            opened.seek(start)
+            tail = opened.read(step) + tail
+    whole = tail[: tail.rfind(b"\n") + 1].splitlines()
+    return _line(first), _line(whole[-1]) if whole else {}
+
+
+def _line(data: bytes) -> dict[str, Any]:
+    try:
+        found = orjson.loads(data)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _seconds(started_at: str, ended_at: str) -> float | None:
+    try:
+        return (datetime.fromisoformat(ended_at) - datetime.fromisoformat(started_at)).total_seconds()
+    except (ValueError, TypeError):
+        return None

@@ -1,0 +1,196 @@
+"""What an engine really holds of one build, read through its own interface, and how that differs from the catalog.
+
+Receipts are never proof. A scan shows which documents are missing, extra or changed, and can make the receipts anew.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from itertools import groupby, islice
+
+from sqlite_utils import Database
+
+from rebuild.deep import Lookup, wrong_vectors
+from rebuild.digest import document_digest, family_digest
+from rebuild.plan import unhashed
+from rebuild.receipts import STRANGERS, Receipts
+from rebuild.records import Projected, Records, label_of
+from sinks.sink import Build, Stored
+
+MISSING, EXTRA, CHANGED = "missing", "extra", "changed"
+_PAGE = 5000
+_FAMILIES = 200
+
+_TABLES = """
+drop table if exists temp.found;
+drop table if exists temp.found_family;
+drop table if exists temp.drift;
+create temp table found (family text, id text, family_hash text, digest text, label text);
+create index temp.found_family_of on found (family);
+create temp table found_family (family text primary key, digest text, documents int, label text) without rowid;
+create temp table drift (kind text, id text, family text);
+"""
+# A family with refused documents is looked at document by document.
+_SUSPECTS = """
+select family from current left join found_family f using (family)
+where family not in (select family from held)
+and (f.digest is not current.digest or family in (select family from dead_letter where build = ?))
+"""
+_NOBODYS = "family not in (select family from current) and family not in (select family from held)"
+# A document that was refused is no missing one, as long as its family was not sent in another version since.
+_EXCUSED = """
+select d.id from dead_letter d join receipt r using (build, family) join current c using (family)
+where d.build = ? and r.family_hash is c.family_hash
+and not exists (select 1 from intent i where i.build = d.build and i.family = d.family)
+"""
+_UNMOVED = """
+select family from receipt r join current c using (family)
+where r.build = :build and r.family_hash is c.family_hash
+and family not in (select family from intent where build = :build)
+"""
+_FORGET = (
+    "delete from dead_letter where build = :build and (family in (select family from drift) "
+    f"or family not in (select family from held) and family not in ({_UNMOVED}))",
+    # Families of which nothing was taken: a scan cannot find them.
+    f"delete from receipt where build = :build and not (documents = 0 and family in ({_UNMOVED}) "
+    "and family not in (select family from found_family) and family not in (select family from drift))",
+    "delete from intent where build = :build",
+)
+# Replacing removes what bears another hash. A document too many that bears the right one must be purged.
+# Held families were not judged: they are known only where they are exactly what counts.
+_MAKE_RECEIPTS = """
+insert into receipt
+select :build, f.family, case
+    when f.family in (
+        select drift.family from drift join found using (family, id) join current using (family)
+        where kind = 'extra' and found.family_hash is current.family_hash) then :strangers
+    when f.family in (select family from drift) then ''
+    when f.family in (select family from held) and f.digest is not c.digest then ''
+    else coalesce(c.family_hash, '') end, case when f.digest is c.digest then c.texts end, f.documents, f.label
+from found_family f left join current c using (family)
+"""
+
+
+@dataclass(frozen=True)
+class Held:
+    """What a scan found, in numbers, and a digest that depends on nothing but the content."""
+
+    families: int
+    chunks: int
+    digest: str
+
+
+class Scan:
+    """One reading of one build; in the connection's temporary tables until the next one."""
+
+    def __init__(self, db: Database, build: Build, build_id: str, records: Records) -> None:
+        self._db = db
+        self._build = build
+        self._build_id = build_id
+        self._records = records
+
+    def run(self, *, removals: bool, cached: Lookup | None = None) -> None:
+        """Reads all of it. With `cached` every vector is compared as well.
+
+        `removals` is False while the bus is not whole: then what nobody claims is not known to be surplus.
+        """
+        for page in unhashed(self._db):
+            self._records.project(page)
+        self._db.executescript(_TABLES)
+        self._insert(
+            "insert into found values (?, ?, ?, ?, ?)",
+            (
+                (each.parent_id, each.id, each.family_hash, _digest(each), _label(each))
+                for each in self._build.scan(content=True)
+            ),
+        )
+        self._insert("insert into found_family values (?, ?, ?, ?)", self._summed_up())
+        suspects = [family for (family,) in self._db.execute(_SUSPECTS, [self._build_id])]
+        for start in range(0, len(suspects), _FAMILIES):
+            self._insert("insert into drift values (?, ?, ?)", self._compared(suspects[start : start + _FAMILIES]))
+        if removals:
+            self._db.execute(f"insert into drift select 'extra', id, family from found where {_NOBODYS}")
+        if cached is not None:
+            self._insert(
+                "insert into drift select 'changed', id, family from found where id = ? "
+                "and id not in (select id from drift)",
+                ((id,) for id in wrong_vectors(self._build, cached)),
+            )
+
+    def held(self, model_fingerprint: str | None) -> Held:
+        """The digest names the model only where vectors are stored."""
+        digest = sha256((model_fingerprint or "").encode())
+        families = chunks = 0
+        for family, found, documents in self._db.execute(
+            "select family, digest, documents from found_family order by family"
+        ):
+            digest.update(f"{family} {found}\n".encode())
+            families, chunks = families + 1, chunks + documents
+        return Held(families, chunks, digest.hexdigest())
+
+    def drift(self, kind: str, limit: int = -1) -> list[str]:
+        """Ids of documents that are wrong in this way."""
+        select = "select id from drift where kind = ? order by family, id limit ?"
+        return [id for (id,) in self._db.execute(select, [kind, limit])]
+
+    def examples(self, limit: int = 3) -> str:
+        """Some of what is wrong, in words."""
+        rows = self._db.execute("select kind, id, family from drift order by family, id limit ?", [limit])
+        return ", ".join(f"{kind} {id} of family {family}" for kind, id, family in rows)
+
+    def is_clean(self) -> bool:
+        return self._db.execute("select 1 from drift limit 1").fetchone() is None
+
+    def make_receipts(self, receipts: Receipts) -> None:
+        """Receipts of what was found. A family in drift has one that fits no version, so that it is put right."""
+        build = receipts.build_id
+        with self._db.atomic():
+            for statement in _FORGET:
+                self._db.execute(statement, {"build": build})
+            self._db.execute(_MAKE_RECEIPTS, {"build": build, "strangers": STRANGERS})
+
+    def _insert(self, statement: str, rows: Iterator[tuple[object, ...]]) -> None:
+        """In pages. What reads the catalog is not within a transaction, for others may write to it meanwhile."""
+        while some := list(islice(rows, _PAGE)):
+            with self._db.atomic():
+                self._db.conn.executemany(statement, some)
+
+    def _summed_up(self) -> Iterator[tuple[str, str, int, str]]:
+        rows = self._db.execute("select family, digest, label from found order by family")
+        for family, rows_of_family in groupby(rows, key=lambda row: row[0]):
+            members = list(rows_of_family)
+            yield family, family_digest(digest for _, digest, _ in members), len(members), members[0][2]
+
+    def _compared(self, families: Sequence[str]) -> Iterator[tuple[str, str, str]]:
+        """Document by document: the kind of drift, id, family."""
+        marks = ", ".join("?" * len(families))
+        found: dict[str, dict[str, str]] = {family: {} for family in families}
+        rows = self._db.execute(f"select family, id, digest from found where family in ({marks})", list(families))
+        for family, id, digest in rows:
+            found[family][id] = digest
+        rows = self._db.execute(f"{_EXCUSED} and d.family in ({marks})", [self._build_id, *families])
+        refused = {id for (id,) in rows}
+        for wanted in self._records.project(families):
+            yield from _drift(wanted, found[wanted.family], refused)
+
+
+def _drift(wanted: Projected, held: dict[str, str], refused: set[str]) -> Iterator[tuple[str, str, str]]:
+    left = dict(held)
+    for document in wanted.documents:
+        digest = left.pop(document.id, None)
+        if digest is None:
+            if document.id not in refused:
+                yield MISSING, document.id, wanted.family
+        elif digest != document_digest(document, document.text_hash):
+            yield CHANGED, document.id, wanted.family
+    for id in left:
+        yield EXTRA, id, wanted.family
+
+
+def _label(found: Stored) -> str:
+    return "" if found.document is None else label_of(found.document)
+
+
+def _digest(found: Stored) -> str:
+    """ "" for what no sink has written, which no family can hold."""
+    return "" if found.document is None else document_digest(found.document, found.text_hash)

@@ -1,0 +1,108 @@
+"""The tables of `state.db`, and the home's own id, which outlives them.
+
+All of it but the id can be lost: a rebuild makes it again from the chunks.
+"""
+
+import os
+import secrets
+from contextlib import suppress
+from pathlib import Path
+
+from sqlite_utils import Database, Migrations
+
+migrations = Migrations("chunksink.state")
+
+
+@migrations()
+def create_generations(db: Database) -> None:
+    # `shown`: readers have seen it; one that was never shown is being filled, or was left by a run that died.
+    columns = {"id": str, "created_at": str, "encoder": str, "model": str, "model_fingerprint": str, "shown": int}
+    db.table("generation").create(columns, pk="id")
+    # A generation may share a build with another: then both name it.
+    columns = {"generation": str, "sink": str, "id": str}
+    db.table("build").create(columns, pk=("generation", "sink"), foreign_keys=["generation"])
+    # What each sink shows under its public name, also of sinks that are not written any more.
+    db.table("public").create({"sink": str, "build": str}, pk="sink")
+    db.table("flipping").create({"generation": str}, pk="generation")
+    db.table("pointer").create({"live": str, "previous": str})
+    db.table("pointer").insert({"live": None, "previous": None})
+
+
+@migrations()
+def create_catalog(db: Database) -> None:
+    # `taken` numbers each reading of a partition, never one number twice. A partition that is not valid now keeps the
+    # chunks of its last valid reading; where there was none, `checksum` is null.
+    db.executescript(
+        """
+        create table partition (
+            taken integer primary key autoincrement, key text not null unique, signature text, state text not null,
+            manifest text, checksum text, created_at text);
+        create table finding (partition text, code text, severity text, line integer, detail text);
+        create index finding_partition on finding (partition);
+        create table chunk (
+            partition text, offset integer, length integer, family text, parent_id text, document_id text,
+            chunk_id text, text_hash text, source_checksum text, version text, created_at text,
+            primary key (partition, offset)) without rowid;
+        create index chunk_family on chunk (family, partition);
+        create index chunk_id on chunk (chunk_id);
+        create index chunk_document on chunk (document_id);
+        create index chunk_parent on chunk (parent_id);
+        create table tombstone (partition text, parent_id text, document_id text, at text);
+        create index tombstone_parent on tombstone (parent_id);
+        create index tombstone_document on tombstone (document_id);
+        """
+    )
+
+
+@migrations()
+def create_decisions(db: Database) -> None:
+    # `standing`: a family in one partition, in its last source_checksum there, with its rank.
+    # `current`: the standing that counts, of each family that is not retired; hashes where it was projected.
+    # `held`: families that nobody touches for now, and why. `undecided`: what changed since the last decision.
+    db.executescript(
+        """
+        create table standing (
+            family text, partition text, taken integer, parent_id text, source_checksum text, first_offset integer,
+            chunks integer, versions integer, rank text, primary key (family, partition)) without rowid;
+        create table current (
+            family text primary key, partition text, taken integer, source_checksum text, first_offset integer,
+            chunks integer, family_hash text, digest text, texts text) without rowid;
+        create index current_place on current (partition, first_offset);
+        create table held (family text primary key, reason text, detail text) without rowid;
+        create table undecided (family text primary key) without rowid;
+        create table projection (version integer);
+        create view current_chunk as
+            select c.*, u.first_offset, u.taken from current u
+            join chunk c on c.family = u.family and +c.partition = u.partition
+            where c.source_checksum is u.source_checksum;
+        """
+    )
+
+
+@migrations()
+def create_records(db: Database) -> None:
+    # An intent without its receipt says: what this build holds of this family is unknown.
+    db.executescript(
+        """
+        create table receipt (
+            build text, family text, family_hash text, texts text, documents integer, label text,
+            primary key (build, family)) without rowid;
+        create table intent (build text, family text, primary key (build, family)) without rowid;
+        create table dead_letter (
+            build text, id text, family text, reason text, at text, primary key (build, id)) without rowid;
+        create index dead_letter_family on dead_letter (build, family);
+        create table pace (what text primary key, amount real, seconds real);
+        """
+    )
+
+
+def home_id(home: Path) -> str:
+    """Made once for a home. In a file of its own, so that a home that lost its records still knows its builds."""
+    file = home / "home.id"
+    while not file.exists():
+        new = home / f".home.id.{secrets.token_hex(4)}"
+        new.write_text(secrets.token_hex(16), encoding="ascii")
+        with suppress(FileExistsError):
+            os.link(new, file)  # whole or not at all, and never over another's
+        new.unlink()
+    return file.read_text(encoding="ascii")

@@ -1,0 +1,218 @@
+"""What a home says of itself: what readers see, what is held, due or under way. No engine is asked.
+
+Everything here comes from `state.db`, the run records and the names and times of the bus's files.
+"""
+
+import fcntl
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from chunkbus.layout import BusRoot
+from rebuild import runs
+from rebuild.catalog import Catalog, HeldFamily
+from rebuild.errors import NoGeneration
+from rebuild.intake import VALID, Intake
+from rebuild.runs import Run
+from rebuild.state import Generation, State
+
+LOCKS = ("writer", "rebuild")
+
+# What a plan would write to and remove from one build, counted.
+_TO_WRITE = """
+select count(*) from current c
+left join receipt r on r.build = :build and r.family = c.family
+where (r.family is null or r.family_hash is not c.family_hash) and c.family not in (select family from held)
+"""
+_TO_REMOVE = """
+select count(*) from receipt where build = :build and documents > 0
+and family not in (select family from current) and family not in (select family from held)
+"""
+
+
+@dataclass(frozen=True)
+class BuildStatus:
+    """One build of the live generation, as its receipts tell."""
+
+    build: str
+    families: int
+    chunks: int
+    refused: int
+    open_intents: int
+    """Families of which nothing is known for sure: a run was stopped while it wrote them, or they are to go again."""
+    to_write: int
+    """Families that the build has not confirmed as the catalog has them; the next sync compares or writes them."""
+    to_remove: int
+
+
+@dataclass(frozen=True)
+class GenerationStatus:
+    id: str
+    created_at: str
+    model: str
+    model_fingerprint: str
+
+
+@dataclass(frozen=True)
+class UnfinishedStatus:
+    """A rebuild that was begun and never shown: under way, or stopped."""
+
+    generation: GenerationStatus
+    chunks: dict[str, int]
+    """What each sink has confirmed so far."""
+    under_way: bool
+
+
+@dataclass(frozen=True)
+class BrokenPartition:
+    """A partition that is missing or invalid: what it held stays in the index."""
+
+    key: str
+    state: str
+    finding: str
+    """The first error; empty where it is missing."""
+    families: int
+    """That are held for it."""
+
+
+@dataclass(frozen=True)
+class BusStatus:
+    """The bus as far as it was taken in."""
+
+    path: str
+    found: bool
+    families: int
+    chunks: int
+    superseded: int
+    pending: tuple[str, ...]
+    """Partitions that are new, changed or gone since they were taken in."""
+    broken: tuple[BrokenPartition, ...]
+
+
+@dataclass(frozen=True)
+class Status:
+    live: GenerationStatus
+    sinks: dict[str, BuildStatus]
+    previous: GenerationStatus | None
+    unfinished: UnfinishedStatus | None
+    begun_flip: bool
+    """A run died while readers were given another generation; the next one ends it."""
+    bus: BusStatus
+    held: int
+    held_families: tuple[HeldFamily, ...]
+    rebuild_due: str | None
+    locks: tuple[str, ...]
+    last_run: Run | None
+
+    @property
+    def is_current(self) -> bool:
+        """Whether a sync would find nothing to do, as far as it can be told without asking anybody."""
+        behind = any(sink.open_intents or sink.to_write or sink.to_remove for sink in self.sinks.values())
+        return not (behind or self.bus.pending or self.bus.broken or self.held or self.begun_flip)
+
+
+def status(
+    state: State, root: BusRoot, intake: Intake, due: Callable[[Generation], str | None], *, held: int = -1
+) -> Status:
+    """`held` is how many held families are named; -1 names all."""
+    live = state.live()
+    catalog = Catalog(state)
+    locks = held_locks(state.home)
+    return Status(
+        live=_generation(live),
+        sinks={name: _build(state.db, build) for name, build in live.builds.items()},
+        previous=_previous(state),
+        unfinished=_unfinished(state, "rebuild" in locks),
+        begun_flip=state.begun_flip() is not None,
+        bus=_bus(state.db, catalog, root, intake),
+        held=_number(state.db, "select count(*) from held"),
+        held_families=tuple(catalog.held(held)),
+        rebuild_due=due(live),
+        locks=locks,
+        last_run=next(runs.runs(state.home, 1), None),
+    )
+
+
+def held_locks(home: Path) -> tuple[str, ...]:
+    """The locks that somebody holds now: asked with a shared lock, which is given back at once and hinders nobody."""
+    return tuple(name for name in LOCKS if _is_held(home / f"{name}.lock"))
+
+
+def _is_held(file: Path) -> bool:
+    try:
+        handle = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(handle)
+    return False
+
+
+def _generation(generation: Generation) -> GenerationStatus:
+    return GenerationStatus(generation.id, generation.created_at, generation.model.name, generation.model_fingerprint)
+
+
+def _build(db: Any, build_id: str) -> BuildStatus:
+    families, chunks = db.execute(
+        "select coalesce(sum(documents > 0), 0), coalesce(sum(documents), 0) from receipt where build = ?", [build_id]
+    ).fetchone()
+    named = {"build": build_id}
+    return BuildStatus(
+        build=build_id,
+        families=families,
+        chunks=chunks,
+        refused=_number(db, "select count(*) from dead_letter where build = :build", named),
+        open_intents=_number(db, "select count(*) from intent where build = :build", named),
+        to_write=_number(db, _TO_WRITE, named),
+        to_remove=_number(db, _TO_REMOVE, named),
+    )
+
+
+def _previous(state: State) -> GenerationStatus | None:
+    try:
+        return _generation(state.previous())
+    except NoGeneration:
+        return None
+
+
+def _unfinished(state: State, under_way: bool) -> UnfinishedStatus | None:
+    found = state.unfinished()
+    if found is None:
+        return None
+    confirmed = "select coalesce(sum(documents), 0) from receipt where build = :build"
+    chunks = {name: _number(state.db, confirmed, {"build": build}) for name, build in found.builds.items()}
+    return UnfinishedStatus(_generation(found), chunks, under_way)
+
+
+def _bus(db: Any, catalog: Catalog, root: BusRoot, intake: Intake) -> BusStatus:
+    counts = catalog.counts()
+    found = root.canonical.is_dir() or root.manifests.is_dir()
+    pending: list[str] = []
+    if found:
+        known = db.execute("select key from partition where state <> 'missing'").fetchall()
+        gone = {key for (key,) in known} - set(root.partition_keys())
+        pending = sorted({*intake.pending(), *gone})
+    return BusStatus(
+        str(root.path), found, counts.families, counts.chunks, counts.superseded, tuple(pending), _broken(db, catalog)
+    )
+
+
+def _broken(db: Any, catalog: Catalog) -> tuple[BrokenPartition, ...]:
+    errors = [finding for finding in catalog.findings() if finding.is_error]
+    first = {key: next(several) for key, several in groupby(errors, key=lambda finding: finding.partition)}
+    holding = "select count(distinct family) from chunk where partition = :key"
+    return tuple(
+        BrokenPartition(key, state, str(first.get(key, "")), _number(db, holding, {"key": key}))
+        for key, state in db.execute("select key, state from partition where state <> ? order by key", [VALID])
+    )
+
+
+def _number(db: Any, select: str, values: dict[str, str] | None = None) -> int:
+    return int(db.execute(select, values or {}).fetchone()[0])

@@ -1,0 +1,238 @@
+"""What a run on a home works with, and the one loop that all of them share: compare, plan, carry out, compare again.
+
+A sync runs it on the live builds, a repair on the live builds after a scan, a rebuild on new ones.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from rebuild.catalog import Catalog
+from rebuild.embed import DocumentEmbedder
+from rebuild.errors import NotVerified, OtherHome
+from rebuild.execute import Done, Executor, Lock, Target
+from rebuild.intake import Intake
+from rebuild.plan import FamilyCounts, Plan, unhashed
+from rebuild.receipts import Receipts
+from rebuild.records import Records
+from rebuild.scan import Scan
+from rebuild.state import Generation, State
+from sinks.errors import BuildBroken, BuildMissing, SinkError
+from sinks.projection import PROJECTION_VERSION
+from sinks.sink import Build, Marker, Sink
+
+_ROUNDS = 3
+
+
+class Advance(Protocol):
+    def advance(self, amount: int) -> object:
+        """So much more is done."""
+
+
+Stage = Callable[[str, int | None, str], AbstractContextManager[Advance]]
+"""Opens a stage of the work: its name, how much there is of it if that is known, and the unit."""
+
+
+class Silent:
+    """A stage that nobody follows."""
+
+    def advance(self, amount: int) -> object:
+        return None
+
+
+def silent(_name: str, _total: int | None, _unit: str) -> AbstractContextManager[Advance]:
+    return nullcontext(Silent())
+
+
+@dataclass(frozen=True, eq=False)
+class Work:
+    """One home and its bus root, open for one run. `open_sink` opens sinks that the run does not write."""
+
+    state: State
+    catalog: Catalog
+    intake: Intake
+    records: Records
+    sinks: Mapping[str, Sink]
+    open_sink: Callable[[str], Sink]
+    stage: Stage = silent
+
+    def sink(self, name: str) -> Sink:
+        return self.sinks.get(name) or self.open_sink(name)
+
+    def marker(self, build_id: str) -> Marker:
+        return Marker(self.state.home_id, build_id, PROJECTION_VERSION)
+
+    def refresh(self, *, reread: bool = False) -> None:
+        """The catalog says what the bus says now."""
+        size = self.intake.pending_bytes(reread=reread)
+        with self.stage("validate", size, "B") as bar:
+            self.catalog.refresh(self.intake, bar.advance, reread=reread)
+
+
+@dataclass
+class Outcome:
+    """What a run did, by sink, as far as it came."""
+
+    families: FamilyCounts = field(default_factory=FamilyCounts)
+    chunks_written: int = 0
+    chunks_deleted: int = 0
+    by_sink: dict[str, FamilyCounts] = field(default_factory=dict)
+    deleted_by_sink: dict[str, int] = field(default_factory=dict)
+    done: Done = field(default_factory=Done)
+    settings: dict[str, list[str]] = field(default_factory=dict)
+    """By sink, settings of its live build that were brought to those configured."""
+    scanned: list[str] = field(default_factory=list)
+    """Sinks whose receipts were made anew from what the engine shows."""
+
+
+@contextmanager
+def opened(
+    work: Work,
+    generation: Generation,
+    failed: dict[str, SinkError],
+    *,
+    make: bool = True,
+    heal: bool = False,
+    adopt: bool = False,
+) -> Iterator[list[Target]]:
+    """The builds of a generation, of the sinks that this run writes. Those that cannot be opened are in `failed`.
+
+    With `make` a build that is gone is made again, empty; with `heal` one that is broken too.
+    """
+    with ExitStack() as stack:
+        targets = []
+        for name, sink in work.sinks.items():
+            if name not in generation.builds:
+                continue
+            try:
+                build = _open(work, sink, generation, make=make, heal=heal)
+                stack.callback(build.close)
+                _require_ours(work, sink, build, adopt=adopt)
+            except SinkError as error:
+                failed[name] = error
+            else:
+                targets.append(Target(name, generation.builds[name], build, sink.wants_vectors))
+        yield targets
+
+
+def _open(work: Work, sink: Sink, generation: Generation, *, make: bool, heal: bool) -> Build:
+    build_id = generation.builds[sink.name]
+    try:
+        return sink.open(build_id)
+    except BuildMissing:
+        if not make:
+            raise
+    except BuildBroken:
+        if not heal:
+            raise
+        sink.drop(build_id)
+    Receipts(work.state.db, build_id).forget_all()
+    return sink.create(work.marker(build_id), generation.model.dimension if sink.wants_vectors else None)
+
+
+def _require_ours(work: Work, sink: Sink, build: Build, *, adopt: bool) -> None:
+    marker = build.marker()
+    if marker is not None and marker.home_id != work.state.home_id and not adopt:
+        raise OtherHome(
+            f"the live build in {sink.name} was made by another home ({marker.home_id:.12}...), not by "
+            f"{work.state.home}; nothing was written. If this home shall have it from now on, say --adopt"
+        )
+
+
+class Convergence:
+    """Brings some builds to what the catalog says."""
+
+    def __init__(self, work: Work, targets: Sequence[Target], embedder: DocumentEmbedder, lock: Lock = nullcontext):
+        self._work = work
+        self._targets = targets
+        self._embedder = embedder
+        self._lock = lock
+        self._wrong: dict[str, str] = {}
+        self.outcome = Outcome()
+
+    def look(self, *, scan: bool = False, deep: bool = False) -> None:
+        """Compares marker and count of each build with its receipts; where they differ the engine is scanned."""
+        for target in self._going():
+            try:
+                self._look_at(target, scan=scan, deep=deep)
+            except SinkError as error:
+                self.outcome.done.failed[target.sink] = error
+
+    def plan(self) -> Plan:
+        db, builds = self._work.state.db, [target.build_id for target in self._going()]
+        for page in unhashed(db, builds):
+            self._work.records.project(page)
+        return Plan(db, builds, removals=self._work.catalog.is_whole())
+
+    def run(self, plan: Plan) -> None:
+        """Carries out the plan; then the engines are asked whether they hold as much as they confirmed."""
+        for _ in range(_ROUNDS):
+            self._note(plan)
+            executor = Executor(
+                self._work.state,
+                self._work.catalog,
+                self._work.records,
+                self._going(),
+                self._embedder,
+                self._lock,
+            )
+            with self._work.stage("index", plan.chunks_to_write(), "chunks") as bar:
+                try:
+                    executor.run(plan, bar.advance)
+                finally:
+                    self._add(executor.done)
+            before = len(self.outcome.scanned)
+            self.look()
+            if len(self.outcome.scanned) == before:
+                return
+            plan = self.plan()
+            if plan.is_empty():
+                return
+        raise NotVerified(
+            f"{'; '.join(self._wrong.values())}. So it was after every repair: look for who else writes there"
+        )
+
+    def _going(self) -> list[Target]:
+        return [target for target in self._targets if target.sink not in self.outcome.done.failed]
+
+    def _look_at(self, target: Target, *, scan: bool, deep: bool) -> None:
+        receipts = Receipts(self._work.state.db, target.build_id)
+        ours = self._work.marker(target.build_id)
+        signed = target.build.marker() == ours
+        if not scan and signed and (receipts.has_intents() or target.build.count() == receipts.documents()):
+            return
+        self.outcome.scanned.append(target.sink)
+        found = Scan(self._work.state.db, target.build, target.build_id, self._work.records)
+        with self._work.stage(f"scan {target.sink}", None, "chunks"):
+            found.run(
+                removals=self._work.catalog.is_whole(),
+                cached=self._embedder.cached if deep and target.holds_vectors else None,
+            )
+        self._wrong[target.sink] = f"{target.sink} holds something else than it was sent: {found.examples()}"
+        found.make_receipts(receipts)
+        if not signed:
+            target.build.sign(ours)
+
+    def _note(self, plan: Plan) -> None:
+        """What a plan will do, before it does it. Later rounds only put right what the first one did."""
+        outcome = self.outcome
+        if outcome.by_sink:
+            return
+        outcome.families = plan.counts()
+        for target in self._going():
+            removed, replaced = plan.leaving(target.build_id)
+            outcome.by_sink[target.sink] = plan.counts(target.build_id)
+            outcome.deleted_by_sink[target.sink] = removed + replaced
+        outcome.chunks_written = plan.chunks_to_write()
+        outcome.chunks_deleted = max(outcome.deleted_by_sink.values(), default=0)
+
+    def _add(self, done: Done) -> None:
+        total = self.outcome.done
+        for sink, documents in done.written.items():
+            total.written[sink] = total.written.get(sink, 0) + documents
+        for sink, refused in done.refused.items():
+            total.refused.setdefault(sink, []).extend(refused)
+        total.failed |= done.failed
+        total.pace |= done.pace
+        self._work.state.note_pace(done.pace)

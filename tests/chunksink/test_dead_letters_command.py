@@ -1,0 +1,93 @@
+"""`chunksink dead-letters` lists what engines refused, and has it sent again."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chunkbus.layout import BusRoot
+from chunksink.cli import run
+from chunksink.exits import Exit
+from rebuild import lock
+from rebuild.lock import writing
+from tests.rebuild.engines import fts, memory
+from tests.rebuild.support import Home, PoisonedEncoder, commit, parent_of, source
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    """One document of two sources has no vector, so that the store of vectors refuses it."""
+    home = Home(tmp_path / "home", BusRoot(tmp_path / "chunks"), fts, memory())
+    home.encoder = PoisonedEncoder(dimension=8)
+    commit(home.root, "p1", [*source("a.md", "a cat", "a poison"), *source("b.md", "a poison, too", "a boat")])
+    home.rebuild()
+    return home
+
+
+def letters(home: Home, capsys: pytest.CaptureFixture[str], *more: str) -> list[dict[str, Any]]:
+    code = run(["dead-letters", "--home", str(home.folder), "--json", *more])
+    found: list[dict[str, Any]] = json.loads(capsys.readouterr().out)
+    assert code == (Exit.REFUSED if found else Exit.OK)
+    return found
+
+
+def test_they_are_listed_with_source_and_reason(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    found = letters(home, capsys)
+    assert {(one["sink"], one["source"], one["family"]) for one in found} == {
+        ("memory", name, parent_of(name)) for name in ("a.md", "b.md")
+    }
+    assert all(one["reason"] and one["at"] for one in found)
+    assert run(["dead-letters", "--home", str(home.folder)]) == Exit.REFUSED
+    out = capsys.readouterr().out
+    assert f"memory  {found[0]['id']}  ({found[0]['source']}, " in out
+
+
+def test_of_one_sink_and_at_most_so_many(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    assert letters(home, capsys, "--sink", "fts") == []
+    assert len(letters(home, capsys, "--limit", "1")) == 1
+    run(["dead-letters", "--home", str(home.folder), "--limit", "1"])
+    assert capsys.readouterr().err == "1 of 2; ask for more with --limit\n"
+    assert run(["dead-letters", "--home", str(home.folder), "--sink", "nope"]) == Exit.USAGE
+    assert "fts, memory" in capsys.readouterr().err
+
+
+def test_retried_they_are_sent_by_the_next_sync(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    home.encoder = type(home.encoder)(dimension=8)
+    home.sync()
+    assert len(letters(home, capsys)) == 2, "nothing changed, so nothing was sent"
+    assert run(["dead-letters", "retry", "--home", str(home.folder)]) == Exit.OK
+    assert capsys.readouterr().out == "memory: 2 documents will be sent again\nthe next `chunksink sync` sends them\n"
+    home.sync()
+    assert len(letters(home, capsys)) == 2, "refused again, so listed again"
+
+
+def test_what_was_mended_is_not_listed_any_more(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    home.encoder = Home(home.folder, home.root).encoder  # has a vector for everything
+    assert run(["dead-letters", "--home", str(home.folder), "retry"]) == Exit.OK
+    capsys.readouterr()
+    home.sync()
+    assert letters(home, capsys) == []
+    assert run(["dead-letters", "--home", str(home.folder)]) == Exit.OK
+    assert capsys.readouterr().out == "no document is refused\n"
+    assert run(["dead-letters", "retry", "--home", str(home.folder)]) == Exit.OK
+    assert "nothing is to be sent again" in capsys.readouterr().out
+    assert len(home.contents()["memory"]) == 4
+
+
+def test_retry_waits_for_the_writer(
+    home: Home, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lock.writing, "__defaults__", (0.1,))
+    with writing(home.folder):
+        assert run(["dead-letters", "retry", "--home", str(home.folder)]) == Exit.LOCKED
+        assert len(letters(home, capsys)) == 2, "readers are not in the way"
+
+
+@pytest.mark.parametrize("arguments", [["dead-letters"], ["dead-letters", "retry"]])
+def test_without_an_index(arguments: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([*arguments, "--home", str(tmp_path / "home")]) == Exit.USAGE
+    assert "`chunksink rebuild`" in capsys.readouterr().err
+    assert not (tmp_path / "home").exists()

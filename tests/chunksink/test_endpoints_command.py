@@ -1,0 +1,92 @@
+"""`chunksink endpoints` names the live builds so that other programs find them."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from chunkbus.layout import BusRoot
+from chunksink.cli import run
+from chunksink.exits import Exit
+from sinks.jsonl import JsonlSink
+from sinks.registry import open_sink
+from tests.rebuild.engines import fts
+from tests.rebuild.support import Home, commit, source
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    home = Home(tmp_path / "home", BusRoot(tmp_path / "chunks"), fts, lambda home: JsonlSink(home / "jsonl"))
+    commit(home.root, "p1", source("a.md", "a cat", "a mat"))
+    home.rebuild()
+    return home
+
+
+def endpoints(home: Home, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    assert run(["endpoints", "--home", str(home.folder), "--json"]) == Exit.OK
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def test_what_they_name_can_be_opened(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    found = endpoints(home, capsys)
+    live = home.live()
+    assert found["generation"] == live.id
+    assert found["model"] == {"name": "hash", "fingerprint": live.model_fingerprint, "dimension": 8}
+    assert {name: sink["build"] for name, sink in found["sinks"].items()} == live.builds
+    db = sqlite3.connect(found["sinks"]["fts"]["path"])
+    assert sorted(text for (text,) in db.execute("select text from documents")) == ["a cat", "a mat"]
+    db.close()
+    folder, link = (Path(found["sinks"]["jsonl"][name]) for name in ("folder", "link"))
+    assert link.resolve() == folder.resolve()
+    lines = [orjson.loads(line) for file in folder.rglob("*.jsonl") for line in file.read_bytes().splitlines()]
+    assert sorted(line["text"] for line in lines) == ["a cat", "a mat"]
+
+
+def test_a_rebuild_makes_others(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    before = endpoints(home, capsys)
+    home.rebuild()
+    assert endpoints(home, capsys)["sinks"]["fts"]["path"] != before["sinks"]["fts"]["path"]
+
+
+def test_for_people(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["endpoints", "--home", str(home.folder)]) == Exit.OK
+    out = capsys.readouterr().out
+    assert f"generation  {home.live().id}\nmodel       hash, 8 dimensions\nfts\n" in out
+    assert "path" in out
+
+
+def test_paths_do_not_depend_on_the_folder_one_is_in(
+    home: Home, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(home.folder.parent)
+    assert run(["endpoints", "--home", "home", "--json"]) == Exit.OK
+    found = json.loads(capsys.readouterr().out)
+    assert Path(found["sinks"]["fts"]["path"]).is_absolute()
+    assert Path(found["sinks"]["jsonl"]["folder"]).is_absolute()
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "address"),
+    [
+        ("chroma", {}, {"path": "HOME/chroma/b1", "collection": "chunks"}),
+        ("chroma", {"url": "http://127.0.0.1:8000"}, {"url": "http://127.0.0.1:8000", "collection": "chunksink-b1"}),
+        ("meilisearch", {"index": "books"}, {"url": "http://127.0.0.1:7700", "index": "books"}),
+    ],
+)
+def test_the_engines_say_where_they_are_without_being_asked(
+    name: str, options: dict[str, Any], address: dict[str, str], tmp_path: Path
+) -> None:
+    sink: Any = open_sink(name, tmp_path, options)
+    assert sink.address("b1") == {part: value.replace("HOME", str(tmp_path)) for part, value in address.items()}
+    sink.close()
+
+
+def test_without_an_index(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["endpoints", "--home", str(tmp_path / "home")]) == Exit.USAGE
+    assert "`chunksink rebuild`" in capsys.readouterr().err

@@ -1,0 +1,77 @@
+"""`chunksink init` writes a file that explains every setting, sets none, and loads."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from chunksink.cli import run
+from chunksink.commands.init import content
+from chunksink.exits import Exit
+from settings.config import CONFIG_FILE, MEANINGS, Config, load_config
+from sinks.chroma import ChromaOptions
+from sinks.fts import FtsOptions
+from sinks.jsonl import JsonlOptions
+from sinks.meilisearch import MeilisearchOptions
+
+OPTIONS = {"fts": FtsOptions, "meilisearch": MeilisearchOptions, "chroma": ChromaOptions, "jsonl": JsonlOptions}
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def uncommented() -> str:
+    """The file with all that can be set, set."""
+    return re.sub(r"(?m)^# (\[|[a-z_]+ = )", r"\1", content())
+
+
+def test_the_written_file_changes_nothing(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["init"]) == Exit.OK
+    assert capsys.readouterr().out == "chunksink.toml is written; nothing in it is set yet\n"
+    assert load_config({}, {}) == Config()
+    lines = (folder / CONFIG_FILE).read_text().splitlines()
+    assert all(line == "" or line.startswith("#") for line in lines)
+    assert max(map(len, lines)) <= 120
+
+
+def test_every_setting_is_in_it_and_shows_its_default(folder: Path) -> None:
+    (folder / CONFIG_FILE).write_text(uncommented())
+    found = load_config({}, {})
+    settings = tomllib.loads(uncommented())
+    assert set(settings) - {"index"} == set(MEANINGS)
+    for field in msgspec.structs.fields(Config):
+        if field.default not in (None, msgspec.NODEFAULT):
+            assert getattr(found, field.name) == field.default, field.name
+    assert load_config({"index": "handbook"}, {}).chunks == "handbook/chunks"
+
+
+@pytest.mark.parametrize("sink", OPTIONS)
+def test_every_option_of_a_sink_is_in_it(sink: str) -> None:
+    kind = OPTIONS[sink]
+    table = tomllib.loads(uncommented())["sink"][sink]
+    assert set(table) == set(kind.__struct_fields__)
+    assert msgspec.convert(table, kind, strict=False)
+    for field in msgspec.structs.fields(kind):
+        if field.default is not None:
+            assert table[field.name] == field.default, field.name
+
+
+def test_an_existing_file_is_left_alone(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / CONFIG_FILE).write_text("patience = 5\n")
+    assert run(["init"]) == Exit.USAGE
+    assert "--force" in capsys.readouterr().err
+    assert (folder / CONFIG_FILE).read_text() == "patience = 5\n"
+    assert run(["init", "--force"]) == Exit.OK
+    assert (folder / CONFIG_FILE).read_text() == content()
+
+
+def test_a_setting_in_the_environment_does_not_hinder_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CHUNKSINK_PATIENCE", "never")
+    assert run(["init"]) == Exit.OK

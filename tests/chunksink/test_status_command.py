@@ -1,0 +1,200 @@
+"""`chunksink status` tells from records alone what is live, held, due or under way."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chunkbus.layout import BusRoot
+from chunkbus.manifest import Tombstone
+from chunkbus.runlog import RunLog
+from chunksink.cli import run
+from chunksink.exits import Exit
+from rebuild.lock import rebuilding, writing
+from rebuild.state import State
+from rebuild.status import held_locks
+from tests.conftest import ROOT
+from tests.journey.support import environment
+from tests.rebuild.engines import fts, memory
+from tests.rebuild.support import FEBRUARY, Home, commit, parent_of, source
+from tests.rebuild.wrapping import Moment, watching
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    """Three sources in two partitions, indexed in a keyword engine and in a store of vectors."""
+    home = Home(tmp_path / "home", BusRoot(tmp_path / "chunks"), fts, memory())
+    commit(home.root, "p1", [*source("a.md", "a cat", "a mat"), *source("b.md", "a boat")])
+    commit(home.root, "p2", source("c.md", "a cow"))
+    home.rebuild()
+    return home
+
+
+def told(home: Home, capsys: pytest.CaptureFixture[str], *more: str) -> str:
+    """Everything but the model, which is not the configured one here, is to be told."""
+    assert run(["status", "--home", str(home.folder), "--chunks", str(home.root.path), *more]) == Exit.OK
+    out, err = capsys.readouterr()
+    assert err == ""
+    return out
+
+
+def report(home: Home, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads(told(home, capsys, "--json"))
+    return document
+
+
+def test_without_an_index_it_says_what_makes_one_and_makes_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["status", "--home", str(tmp_path / "home")]) == Exit.USAGE
+    assert "`chunksink rebuild`" in capsys.readouterr().err
+    assert not (tmp_path / "home").exists()
+
+
+def test_an_index_that_is_up_to_date(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    found = report(home, capsys)
+    assert found["current"] is True
+    assert found["live"]["id"] == home.live().id
+    assert found["live"]["model"] == "hash"
+    assert set(found["sinks"]) == {"fts", "memory"}
+    for sink in found["sinks"].values():
+        assert (sink["families"], sink["chunks"], sink["to_write"], sink["to_remove"]) == (3, 4, 0, 0)
+    assert found["previous"] is found["unfinished"] is None
+    assert (found["locks"], found["held"], found["begun_flip"]) == ([], 0, False)
+    out = told(home, capsys)
+    assert "fts         3 sources, 4 chunks\n" in out
+    assert "nothing to roll back to" in out
+    assert "a rebuild is due: the live index was made with hash" in out
+
+
+def test_the_previous_generation_can_be_shown_again(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    before = home.live().id
+    home.rebuild()
+    assert report(home, capsys)["previous"]["id"] == before
+    assert f"previous    {before}; `chunksink rollback`" in told(home, capsys)
+
+
+def test_partitions_that_were_not_synced_yet(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    commit(home.root, "p2", source("c.md", "a crow", version="2"))
+    commit(home.root, "p3", source("d.md", "a dog"))
+    found = report(home, capsys)
+    assert (found["current"], found["bus"]["pending"]) == (False, ["p2", "p3"])
+    assert "2 partitions new, changed or gone since the last sync: p2, p3; run `chunksink sync`" in told(home, capsys)
+
+
+def test_what_was_taken_in_but_not_written(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    tombstones = [Tombstone(parent_id=parent_of("a.md"), reason="gone", at=FEBRUARY)]
+    commit(home.root, "p3", source("d.md", "a dog"), at=FEBRUARY, tombstones=tombstones)
+    with home.work() as work:
+        work.refresh()
+    found = report(home, capsys)
+    assert (found["current"], found["bus"]["pending"]) == (False, [])
+    assert (found["sinks"]["fts"]["to_write"], found["sinks"]["fts"]["to_remove"]) == (1, 1)
+    out = told(home, capsys)
+    assert "fts         3 sources, 4 chunks  (1 to write, 1 to remove)" in out
+    assert "not every engine has what the chunks say" in out
+
+
+def test_a_missing_and_an_invalid_partition_and_the_sources_held_for_them(
+    home: Home, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home.root.manifest_file("p2").unlink()
+    home.root.chunks_file("p2").unlink()
+    home.root.chunks_file("p1").write_text("no json\n")
+    assert report(home, capsys)["bus"]["pending"] == ["p1", "p2"]
+    home.sync()
+    found = report(home, capsys)
+    assert [(one["key"], one["state"], one["families"]) for one in found["bus"]["broken"]] == [
+        ("p1", "invalid", 2),
+        ("p2", "missing", 1),
+    ]
+    assert found["held"] == len(found["held_families"]) == 3
+    assert found["current"] is False
+    out = told(home, capsys)
+    assert "partition p1 is invalid, 2 sources held: INTEGRITY_VIOLATION:manifest_mismatch p1 " in out
+    assert "partition p2 is missing, 1 source held: bring it back, or `chunksink retire-partition p2`" in out
+
+
+def test_of_many_held_sources_the_first_are_named(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    commit(home.root, "p3", [chunk for name in "defgh" for chunk in source(f"{name}.md", name)])
+    home.sync()
+    home.root.chunks_file("p3").write_text("")
+    home.sync()
+    out = told(home, capsys)
+    assert out.count("held as it was") == 3
+    assert "... and 2 more held sources; --all names them" in out
+    assert told(home, capsys, "--all").count("held as it was") == 5
+
+
+def stop() -> None:
+    raise KeyboardInterrupt
+
+
+def test_a_rebuild_that_was_stopped(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        home.rebuild(wrap=watching("fts", Moment("flush", 1, stop)))
+    found = report(home, capsys)
+    assert found["unfinished"]["under_way"] is False
+    assert found["unfinished"]["generation"]["id"] > found["live"]["id"]
+    assert "was stopped; `chunksink rebuild` goes on with it" in told(home, capsys)
+    with rebuilding(home.folder), writing(home.folder):
+        found = report(home, capsys)
+        assert (found["unfinished"]["under_way"], found["locks"]) == (True, ["writer", "rebuild"])
+        out = told(home, capsys)
+    assert "is under way" in out
+    assert "a run is writing to this home now" in out
+    assert held_locks(home.folder) == ()
+
+
+def test_a_sync_that_was_stopped_leaves_open_intents(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    commit(home.root, "p3", source("d.md", "a dog"))
+    with pytest.raises(KeyboardInterrupt):
+        home.sync(wrap=watching("fts", Moment("flush", 1, stop)))
+    found = report(home, capsys)
+    assert (found["sinks"]["fts"]["open_intents"], found["current"]) == (1, False)
+
+
+def test_refused_documents_are_counted(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    with State(home.folder) as state:
+        build = state.live().builds["fts"]
+        state.db.execute("insert into dead_letter values (?, 'x', ?, 'no', 'now')", [build, parent_of("a.md")])
+        state.db.conn.commit()
+    assert report(home, capsys)["sinks"]["fts"]["refused"] == 1
+    assert "1 document refused by engines; `chunksink dead-letters` lists them" in told(home, capsys)
+
+
+def test_the_last_run(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    with RunLog(home.folder, "sync") as log:
+        log.finish("ok")
+    assert report(home, capsys)["last_run"]["status"] == "ok"
+    assert f"`chunksink runs {log.run_id}`" in told(home, capsys)
+
+
+def test_another_folder_than_that_of_the_chunks_is_told(
+    home: Home, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["status", "--home", str(home.folder), "--chunks", str(tmp_path / "elsewhere")]) == Exit.OK
+    assert "no chunks at" in capsys.readouterr().out
+
+
+def test_it_is_quick_and_asks_no_engine(home: Home) -> None:
+    program = (
+        "import sys; from chunksink.cli import run; assert run(sys.argv[1:]) == 0; "
+        "print(sorted({'torch', 'chromadb', 'starlette', 'meilisearch', 'httpx', 'sinks.fts'} & set(sys.modules)))"
+    )
+    arguments = ["status", "--home", str(home.folder), "--chunks", str(home.root.path)]
+    took = []
+    for _ in range(3):
+        started = time.monotonic()
+        done = subprocess.run(
+            [sys.executable, "-c", program, *arguments], cwd=ROOT, env=environment(), capture_output=True, check=True
+        )
+        took.append(time.monotonic() - started)
+    assert done.stdout.decode().splitlines()[-1] == "[]"
+    assert min(took) < 1.5, took  # 0.6 s on a machine that does nothing else

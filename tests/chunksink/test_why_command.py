@@ -1,0 +1,188 @@
+"""`chunksink why` tells where a chunk stands, whether it counts, and what every engine has of it."""
+
+from __future__ import annotations
+
+import json
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chunkbus.layout import BusRoot
+from chunkbus.manifest import Tombstone
+from chunksink.cli import run
+from chunksink.exits import Exit
+from rebuild.state import State
+from sinks import registry
+from sinks.fields import sink_id
+from sinks.fts import FtsSink
+from sinks.jsonl import JsonlSink
+from tests.rebuild.engines import fts, memory
+from tests.rebuild.support import FEBRUARY, MARCH, Home, PoisonedEncoder, commit, parent_of, source
+
+A = source("a.md", "a cat", "a mat")
+CAT, MAT = (str(record["chunk_id"]) for record in A)
+NEW_CAT = str(source("a.md", "a tomcat", version="2")[0]["chunk_id"])
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+    """Two sources in one partition. The sink without a reader is the one that is read through."""
+    in_memory = memory()
+    makers = [fts, in_memory, lambda home: JsonlSink(home / "jsonl")]
+    home = Home(tmp_path / "home", BusRoot(tmp_path / "chunks"), *makers)
+    engines: dict[str, Any] = {maker(home.folder).name: maker for maker in makers}
+    monkeypatch.setattr(registry, "open_sink", lambda name, home, _options: engines[name](home))
+    commit(home.root, "p1", [*source("b.md", "a boat"), *A])
+    home.rebuild()
+    return home
+
+
+def why(home: Home, capsys: pytest.CaptureFixture[str], chunk_id: str, code: Exit = Exit.OK) -> dict[str, Any]:
+    arguments = ["why", chunk_id, "--home", str(home.folder), "--chunks", str(home.root.path)]
+    assert run([*arguments, "--json"]) == code
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    assert run(arguments) == code
+    found["printed"] = capsys.readouterr().out
+    return found
+
+
+def copies(found: dict[str, Any]) -> dict[str, str]:
+    return {name: sink["copy"] for name, sink in found["sinks"].items()}
+
+
+def everywhere(copy: str) -> dict[str, str]:
+    return dict.fromkeys(("fts", "memory", "jsonl"), copy)
+
+
+def test_a_chunk_that_counts_and_is_where_it_should_be(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    found = why(home, capsys, MAT)
+    [standing] = found["standings"]
+    assert (standing["partition"], standing["line"], standing["verdict"]) == ("p1", 3, "current")
+    lines = home.root.chunks_file("p1").read_text().splitlines()
+    assert json.loads(lines[standing["line"] - 1])["chunk_id"] == MAT
+    assert (found["family"], found["source"], found["held"]) == (parent_of("a.md"), "a.md", None)
+    assert found["cached_vector"]["dimension"] == 8
+    assert copies(found) == everywhere("present")
+    for sink in found["sinks"].values():
+        assert (sink["receipt"], sink["open_intent"], sink["refused"]) == ("matches", False, None)
+    assert "partition p1, line 3, document a.md@1" in found["printed"]
+    assert "fts         present in the engine; receipt matches\n" in found["printed"]
+
+
+def test_an_older_version_is_superseded(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    commit(home.root, "p2", source("a.md", "a tomcat", version="2", at=FEBRUARY), at=FEBRUARY)
+    home.sync()
+    found = why(home, capsys, CAT)
+    assert found["standings"][0]["verdict"] == "superseded"
+    assert found["standings"][0]["reason"] == "by a newer version of its source in partition p2"
+    assert copies(found) == everywhere("absent")
+    assert why(home, capsys, NEW_CAT)["standings"][0]["verdict"] == "current"
+
+
+def test_what_is_still_in_an_engine_without_counting(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    commit(home.root, "p2", source("a.md", "a tomcat", version="2", at=FEBRUARY), at=FEBRUARY)
+    with home.work() as work:
+        work.refresh()
+    found = why(home, capsys, CAT)
+    assert copies(found) == everywhere("present")
+    assert {sink["receipt"] for sink in found["sinks"].values()} == {"another version"}
+    assert "it should not be there; `chunksink sync` removes it" in found["printed"]
+
+
+def test_a_tombstone_retires_it(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    tombstones = [Tombstone(parent_id=parent_of("a.md"), reason="withdrawn", at=MARCH)]
+    commit(home.root, "p2", source("c.md", "a cow"), at=MARCH, tombstones=tombstones)
+    home.sync()
+    found = why(home, capsys, CAT)
+    assert found["standings"][0]["verdict"] == "retired"
+    assert "the tombstone in partition p2 of 2026-03-01" in found["standings"][0]["reason"]
+    assert copies(found) == everywhere("absent")
+
+
+def test_held_for_a_partition_that_is_gone(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    home.root.manifest_file("p1").unlink()
+    home.root.chunks_file("p1").unlink()
+    home.sync()
+    found = why(home, capsys, CAT)
+    assert found["held"] == "missing: partition p1 is missing"
+    assert (found["standings"][0]["line"], found["standings"][0]["partition_state"]) == (None, "missing")
+    assert copies(found) == everywhere("present")
+    assert "repair" not in found["printed"]
+
+
+def test_a_file_that_changed_since_is_not_read_for_it(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    commit(home.root, "p1", source("c.md", "a much longer text than there was before, so that all has moved"))
+    found = why(home, capsys, CAT)
+    assert found["standings"][0]["line"] is None
+    assert "changed or is gone" in found["printed"]
+
+
+def test_an_engine_that_lost_it_or_holds_something_else(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    with closing(FtsSink(home.folder / "fts").open(home.live().builds["fts"])) as build:
+        build._connection.execute("update documents set title = 'other' where id = ?", [sink_id(CAT)])
+        build._connection.execute("delete from documents where id = ?", [sink_id(MAT)])
+    found = why(home, capsys, CAT)
+    assert copies(found) == {"fts": "different", "memory": "present", "jsonl": "present"}
+    assert found["sinks"]["fts"]["differs_in"] == ["title"]
+    assert "different in the engine (in title); receipt matches; `chunksink verify --repair`" in found["printed"]
+    assert copies(why(home, capsys, MAT))["fts"] == "absent"
+
+
+def test_a_refused_document(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    home.encoder = PoisonedEncoder(dimension=8)
+    poison = source("c.md", "a poison")
+    commit(home.root, "p2", poison)
+    home.sync()
+    found = why(home, capsys, str(poison[0]["chunk_id"]))
+    assert copies(found) == {"fts": "present", "memory": "absent", "jsonl": "present"}
+    assert found["sinks"]["memory"]["refused"]
+    assert found["cached_vector"] is None
+    assert "refused: " in found["printed"]
+
+
+def test_an_open_intent(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    with State(home.folder) as state:
+        state.db.execute("insert into intent values (?, ?)", [home.live().builds["fts"], parent_of("a.md")])
+        state.db.conn.commit()
+    found = why(home, capsys, CAT)
+    assert {name for name, sink in found["sinks"].items() if sink["open_intent"]} == {"fts"}
+
+
+def test_an_engine_that_cannot_be_asked(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    FtsSink(home.folder / "fts").drop(home.live().builds["fts"])
+    found = why(home, capsys, CAT, Exit.ENGINE)
+    assert copies(found) == {"fts": "unknown", "memory": "present", "jsonl": "present"}
+    assert "not asked: there is no build at" in found["printed"]
+
+
+def test_by_the_id_that_engines_have(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    odd = source("c.md", "a cow")
+    odd[0]["chunk_id"] = "not/for engines"
+    commit(home.root, "p2", odd)
+    home.sync()
+    for name in ("not/for engines", sink_id("not/for engines")):
+        found = why(home, capsys, name)
+        assert (found["chunk_id"], found["document"]) == ("not/for engines", sink_id("not/for engines"))
+        assert copies(found) == everywhere("present")
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        (f"{CAT[:-4]}????", f"the nearest is {CAT}"),
+        ("a.md@1", "that is a document, its chunks are "),
+        (parent_of("b.md"), "that is a source, its chunks are "),
+        ("h-" + "0" * 64, "the nearest is"),
+        ("", "the nearest is"),
+    ],
+)
+def test_an_id_that_nobody_knows(name: str, told: str, home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["why", name, "--home", str(home.folder), "--chunks", str(home.root.path)]) == Exit.USAGE
+    assert told in capsys.readouterr().err
+
+
+def test_without_an_index(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["why", "x", "--home", str(tmp_path / "home")]) == Exit.USAGE
+    assert "`chunksink rebuild`" in capsys.readouterr().err

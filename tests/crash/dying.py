@@ -1,0 +1,126 @@
+"""A process that runs one scenario on a home and dies at a step, as `kill -9` would have it.
+
+    python -m tests.crash.dying HOME CHUNKS SCENARIO MODULE OWNER METHOD CALL before|after
+
+CALL 0 lets it live.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import sys
+from collections.abc import Callable
+from contextlib import closing
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from chunkbus.layout import BusRoot
+from rebuild import execute
+from rebuild.flip import roll_back
+from rebuild.forget import forget
+from rebuild.lock import writing
+from rebuild.receipts import Receipts
+from tests.crash.homes import home_in, move_on_meanwhile
+from tests.rebuild.support import Home
+
+
+def _rollback(home: Home) -> None:
+    with writing(home.folder), home.work() as work:
+        roll_back(work)
+
+
+def _retire(home: Home) -> None:
+    with writing(home.folder), home.work() as work:
+        work.refresh()
+        work.catalog.retire(home.root, "gone")
+
+
+def _retry(home: Home) -> None:
+    with writing(home.folder), home.work() as work:
+        for build in work.state.live().builds.values():
+            Receipts(work.state.db, build).retry_dead_letters()
+
+
+def _forget(home: Home) -> None:
+    with writing(home.folder), home.work() as work:
+        work.refresh()
+        forget(work, "docs/kept.md", lambda _texts: 0)
+
+
+def _projection(home: Home) -> None:
+    with writing(home.folder), home.work() as work:
+        work.state.db.execute("update projection set version = 0")
+    home.sync()
+
+
+def _lost(home: Home) -> None:
+    """Somebody removed a live build."""
+    shutil.rmtree(home.folder / "fts" / home.live().builds["fts"], ignore_errors=True)
+    home.sync()
+
+
+def _unsigned(home: Home) -> None:
+    """Somebody took the markers away."""
+    with home.work() as work:
+        for name, build_id in work.state.live().builds.items():
+            with closing(work.sinks[name].open(build_id)) as build:
+                unsign(build)
+    home.sync()
+
+
+def unsign(build: Any) -> None:
+    """As an engine's own tools would do it."""
+    path = Path(build._path if hasattr(build, "_path") else build._folder)  # the tests' own look behind the interface
+    if path.is_dir():
+        (path / "marker.json").unlink()
+    else:
+        build._connection.execute("DELETE FROM marker")
+
+
+SCENARIOS: dict[str, Callable[[Home], object]] = {
+    "sync": lambda home: home.sync(),
+    "held": lambda home: home.sync(),
+    "repair": lambda home: home.sync(scan=True),
+    "rebuild": lambda home: home.rebuild(),
+    "moved": lambda home: home.sync(wrap=move_on_meanwhile(home)),
+    "rollback": _rollback,
+    "retire": _retire,
+    "retry": _retry,
+    "forget": _forget,
+    "projection": _projection,
+    "unsigned": _unsigned,
+    "lost": _lost,
+}
+
+
+def main(home: str, chunks: str, scenario: str, module: str, owner: str, method: str, call: str, when: str) -> None:
+    execute.EMBEDDED_AT_ONCE = execute.WRITTEN_AT_ONCE = 2
+    place: Any = import_module(module)
+    if owner:
+        place = getattr(place, owner)
+    setattr(place, method, _dying(getattr(place, method), int(call), when))
+    SCENARIOS[scenario](home_in(Path(home), BusRoot(Path(chunks))))
+
+
+def _dying(function: Callable[..., Any], call: int, when: str) -> Callable[..., Any]:
+    left = call
+
+    def watched(*arguments: Any, **named: Any) -> Any:
+        nonlocal left
+        left -= 1
+        mine = left == 0  # a call within the call does not count
+        if mine and when == "before":
+            os.kill(os.getpid(), signal.SIGKILL)
+        result = function(*arguments, **named)
+        if mine:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return result
+
+    return watched
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,128 @@
+"""Homes on disk for runs that are killed: two generations, a bus that has moved on, and what must come of it."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from chunkbus.canonical import text_hash
+from chunkbus.layout import BusRoot
+from chunkbus.manifest import Tombstone
+from embeddings.cache import VectorCache
+from embeddings.references import raw_hash
+from sinks.fts import FtsSink
+from sinks.jsonl import JsonlSink
+from sinks.sink import Sink
+from tests.rebuild.engines import Eager
+from tests.rebuild.support import FEBRUARY, MARCH, Home, PoisonedEncoder, commit, parent_of, source
+from tests.rebuild.wrapping import Moment, watching
+
+
+class EagerJsonl(JsonlSink):
+    """Asks for vectors and ignores them: a second sink that is embedded for, without the seconds that Chroma takes."""
+
+    wants_vectors = True
+
+
+def fts(home: Path) -> Sink:
+    return Eager(home / "fts")
+
+
+def jsonl(home: Path) -> Sink:
+    return EagerJsonl(home / "jsonl")
+
+
+def home_in(folder: Path, root: BusRoot) -> Home:
+    home = Home(folder, root, fts, jsonl)
+    home.open_sink = lambda name: {"fts": fts, "jsonl": jsonl}[name](folder)  # type: ignore[method-assign]
+    home.encoder = PoisonedEncoder(dimension=8)
+    return home
+
+
+OLD = [source(f"docs/{number}.md", f"okapi {number}", f"lemur {number}") for number in range(6)]
+KEPT = source("docs/kept.md", "kept as it is", "and this too")
+EDITED = [source(f"docs/{number}.md", f"tapir {number}", version="2", at=FEBRUARY) for number in range(3)]
+ADDED = source("docs/new.md", "brand new", "zebra", at=FEBRUARY)
+GONE = source("docs/gone.md", "will be gone")
+
+
+def prepare(folder: Path) -> Home:
+    """Two generations of what the bus said before."""
+    home = home_in(folder / "home", BusRoot(folder / "chunks"))
+    commit(home.root, "p1", [*(record for records in OLD for record in records), *KEPT])
+    commit(home.root, "gone", GONE)
+    home.rebuild()
+    home.rebuild()
+    return home
+
+
+def move_on(home: Home, scenario: str) -> None:
+    """The bus moves on: three sources are edited, one comes, two go."""
+    unchanged = [*KEPT, *OLD[3]]
+    commit(home.root, "p1", [*(record for records in EDITED for record in records), *unchanged, *ADDED], at=FEBRUARY)
+    if scenario in ("held", "retire"):
+        (home.root.chunks_file("gone")).unlink()
+        (home.root.manifest_file("gone")).unlink()
+    if scenario == "held":
+        commit(home.root, "bad", source("docs/bad.md", "cut off"))
+        file = home.root.chunks_file("bad")
+        file.write_bytes(file.read_bytes()[:-9])
+
+
+def settle(home: Home, scenario: str) -> None:
+    """What people do before they run it again, so that the bus is whole."""
+    if scenario == "held":
+        commit(home.root, "bad", source("docs/bad.md", "whole again"))
+    if scenario in ("held", "retire"):
+        commit(home.root, "gone", GONE)
+
+
+def undo(home: Home) -> None:
+    """The bus says again what it said before."""
+    commit(home.root, "p1", [*(record for records in OLD for record in records), *KEPT])
+
+
+def rewrite_one(home: Home) -> None:
+    """One source is edited, and has as many chunks as before."""
+    edited = source("docs/0.md", "tapir 0", "zebra 0", version="2", at=FEBRUARY)
+    commit(home.root, "p1", [*edited, *(record for records in OLD[1:] for record in records), *KEPT], at=FEBRUARY)
+
+
+def withdraw(home: Home) -> None:
+    """A source that the killed run was writing goes before the next one begins."""
+    commit(home.root, "p3", [], at=MARCH, tombstones=[Tombstone(parent_id=parent_of("docs/new.md"))])
+
+
+def move_on_meanwhile(home: Home) -> Callable[[Sink], Any]:
+    """The partition is written anew while the run is reading it."""
+
+    def rewrite() -> None:
+        edited = [record for records in EDITED for record in records]
+        commit(home.root, "p1", [*ADDED, *KEPT, *OLD[3], *edited], at=MARCH)
+
+    return watching("fts", Moment("marker", 1, rewrite))
+
+
+def copied(home: Home, folder: Path) -> Home:
+    shutil.copytree(home.folder.parent, folder, symlinks=True)
+    return home_in(folder / "home", BusRoot(folder / "chunks"))
+
+
+def found_by_readers(home: Home) -> dict[str, set[str]]:
+    """The texts of each family that a reader of the live generation finds by word."""
+    found: dict[str, set[str]] = {}
+    with closing(FtsSink(home.folder / "fts").reader(home.live().builds["fts"])) as words:
+        for word in ("okapi", "lemur", "tapir", "kept", "brand", "gone"):
+            for document in words.get([hit.id for hit in words.search(word, 100)]):
+                found.setdefault(document.parent_id, set()).add(document.text)
+    return found
+
+
+def committed_texts(home: Home, texts: set[str]) -> set[str]:
+    hashes = {raw_hash(text_hash(text)): text for text in texts}
+    with VectorCache.open(home.folder / "vectors.db") as cache:
+        found = cache.lookup(home.encoder.fingerprint, list(hashes), dimension=8)
+    return {list(hashes.values())[position] for position in found.positions}

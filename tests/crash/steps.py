@@ -1,0 +1,96 @@
+"""Every step at which a run changes something that outlives it, and the runs that come by it.
+
+`test_every_step` kills before and after each of them; it fails where a step of the code is missing here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Step:
+    """A method of ours that writes, and the scenario of `dying` that calls it."""
+
+    module: str
+    owner: str
+    method: str
+    scenario: str
+    call: int = 1
+    """Which call of the scenario dies: the first may change nothing yet."""
+
+    def __str__(self) -> str:
+        number = f"#{self.call}" if self.call > 1 else ""
+        return f"{self.scenario}-{self.owner}.{self.method}{number}"
+
+
+OURS = (
+    Step("rebuild.intake", "Intake", "_read", "sync"),
+    Step("rebuild.intake", "Intake", "_note_missing", "held"),
+    Step("rebuild.intake", "Intake", "_note_misnamed", "held"),
+    Step("rebuild.intake", "Intake", "_note_chunks", "sync"),
+    Step("rebuild.intake", "Intake", "_reject", "held"),
+    Step("rebuild.catalog", "Catalog", "decide", "sync"),
+    Step("rebuild.catalog", "Catalog", "note_projected", "sync"),
+    Step("rebuild.catalog", "Catalog", "_forget_other_projection", "projection"),
+    Step("rebuild.catalog", "Catalog", "read_again", "moved"),
+    Step("rebuild.catalog", "Catalog", "retire", "retire"),
+    Step("rebuild.receipts", "Receipts", "intend", "sync"),
+    Step("rebuild.receipts", "Receipts", "intend", "sync", 3),
+    Step("rebuild.receipts", "Receipts", "confirm", "sync"),
+    Step("rebuild.receipts", "Receipts", "confirm", "sync", 2),
+    Step("rebuild.receipts", "Receipts", "confirm_gone", "sync"),
+    Step("rebuild.receipts", "Receipts", "forget_all", "lost"),
+    Step("rebuild.receipts", "Receipts", "retry_dead_letters", "retry"),
+    Step("rebuild.scan", "Scan", "make_receipts", "repair"),
+    Step("rebuild.state", "State", "add_generation", "rebuild"),
+    Step("rebuild.state", "State", "begin_flip", "rebuild"),
+    Step("rebuild.state", "State", "flip", "rebuild"),
+    Step("rebuild.state", "State", "flip", "rollback"),
+    Step("rebuild.state", "State", "forget_build", "rebuild"),
+    Step("rebuild.state", "State", "note_pace", "sync"),
+    Step("rebuild.forget", "", "_erase_records", "forget"),
+    Step("rebuild.forget", "", "_clean_run_records", "forget"),
+    Step("embeddings.cache", "VectorCache", "put", "sync"),
+)
+
+SINK_METHODS = {
+    "create": "rebuild",
+    "sign": "unsigned",
+    "replace": "sync",
+    "delete": "sync",
+    "flush": "sync",
+    "flip": "rebuild",
+    "drop": "rebuild",
+}
+"""What the interfaces of sinks offer to change a build, and the scenario that comes by it."""
+
+_SINKS = {"fts": ("sinks.fts.sink", "FtsSink", "FtsBuild"), "jsonl": ("sinks.jsonl", "JsonlSink", "JsonlBuild")}
+
+
+def sink_steps(engine: str) -> list[Step]:
+    module, sink, build = _SINKS[engine]
+    of_sink = {"create", "flip", "drop"}
+    return [
+        Step(module, sink if method in of_sink else build, method, scenario)
+        for method, scenario in SINK_METHODS.items()
+    ]
+
+
+STEPS = (*OURS, *sink_steps("fts"), *sink_steps("jsonl"))
+
+# Functions of rebuild/ that write only what ends with the connection, or parts of a step above.
+NO_STEPS = {
+    "plan.py:__init__": "temporary tables",
+    "scan.py:_insert": "temporary tables",
+    "scan.py:run": "temporary tables",
+    "intake.py:_take_in": "within _read",
+    "intake.py:_set_state": "within _read",
+    "intake.py:_keep_findings": "within _read",
+    "intake.py:_note_manifest": "within _read",
+    "intake.py:_drop": "within _read",
+    "intake.py:drop_partition": "within _read and retire",
+    "intake.py:touch_partition": "within _read and retire",
+    "receipts.py:_close": "within confirm",
+    "receipts.py:_drop": "within confirm",
+}

@@ -1,0 +1,183 @@
+"""Killed before and after every step that changes anything: the plain next run converges, whatever it was.
+
+The oracle is a clean rebuild into an empty home, read back from each sink through its own interface.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chunkbus.layout import BusRoot
+from rebuild import execute
+from sinks.sink import Build, Sink
+from tests.conftest import ROOT
+from tests.crash.homes import (
+    ADDED,
+    EDITED,
+    OLD,
+    committed_texts,
+    copied,
+    found_by_readers,
+    home_in,
+    move_on,
+    prepare,
+    rewrite_one,
+    settle,
+    undo,
+    withdraw,
+)
+from tests.crash.steps import NO_STEPS, SINK_METHODS, STEPS, Step
+from tests.rebuild.support import Home, parent_of
+
+READING = {"marker", "count", "scan", "close", "open", "builds"}
+TEXTS = {str(record["text"]) for records in (*EDITED, ADDED) for record in records}
+
+
+def run_until(home: Home, step: Step, when: str, call: int | None = None) -> int:
+    number = str(step.call if call is None else call)
+    where = [step.scenario, step.module, step.owner, step.method, number, when]
+    command = [sys.executable, "-m", "tests.crash.dying", str(home.folder), str(home.root.path), *where]
+    return subprocess.run(command, cwd=ROOT, timeout=120, check=False).returncode
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """Copies of a home, made once for each scenario, and a bus that has moved on."""
+
+    @cache
+    def before(scenario: str) -> Home:
+        home = prepare(tmp_path_factory.mktemp("prepared"))
+        move_on(home, scenario)
+        return home
+
+    return lambda scenario: copied(before(scenario), tmp_path_factory.mktemp("copy") / "of")
+
+
+@pytest.fixture(scope="module")
+def prepared_before(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """Copies of a home whose bus has not moved yet."""
+    home = prepare(tmp_path_factory.mktemp("prepared"))
+    return lambda: copied(home, tmp_path_factory.mktemp("copy") / "of")
+
+
+@pytest.fixture
+def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(execute, "EMBEDDED_AT_ONCE", 2)
+    monkeypatch.setattr(execute, "WRITTEN_AT_ONCE", 2)
+
+
+def digests(home: Home) -> dict[str, str]:
+    verified = home.verify()
+    assert verified.ok, verified
+    return {name: sink.digest for name, sink in verified.sinks.items()}
+
+
+def oracle(root: BusRoot, folder: Path) -> dict[str, str]:
+    fresh = home_in(folder, root)
+    fresh.rebuild()
+    return digests(fresh)
+
+
+def readers_find_every_source(home: Home) -> None:
+    """Whole in one version, whichever that is; what stays is there."""
+    found = found_by_readers(home)
+    for number in (0, 1, 2):
+        old = {str(record["text"]) for record in OLD[number]}
+        new = {str(record["text"]) for record in EDITED[number]}
+        assert found.get(parent_of(f"docs/{number}.md")) in (old, new, old | new)
+    assert found[parent_of("docs/3.md")] == {"okapi 3", "lemur 3"}
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("step", STEPS, ids=str)
+def test_killed_at(step: Step, when: str, prepared: Any, tmp_path: Path, small_batches: None) -> None:
+    home: Home = prepared(step.scenario)
+    assert run_until(home, step, when) == -signal.SIGKILL
+    if step.scenario not in ("forget", "lost"):  # where somebody meant it to go
+        readers_find_every_source(home)
+    committed = committed_texts(home, TEXTS)
+    settle(home, step.scenario)
+    if step.method in ("intend", "confirm", "replace", "flush"):
+        withdraw(home)  # what the killed run may have written must go again
+    home.sync()
+    assert not set(home.encoder.asked) & committed, "a committed vector was computed again"
+    assert digests(home) == oracle(home.root, tmp_path / "fresh")
+    again = home.sync()
+    assert (again.families.added, again.families.changed, again.families.removed) == (0, 0, 0)
+    assert sum(again.done.written.values()) == 0
+    # And a rebuild, which takes along whatever lies about: live, previous, nothing else.
+    home.rebuild()
+    assert digests(home) == oracle(home.root, tmp_path / "fresh again")
+    assert {name: len(builds) for name, builds in home.builds().items()} == {"fts": 2, "jsonl": 2}
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("step", [step for step in STEPS if step.method in ("confirm", "replace", "flush")], ids=str)
+def test_killed_and_then_the_edit_is_undone(
+    step: Step, when: str, tmp_path: Path, prepared_before: Any, small_batches: None
+) -> None:
+    """Receipts and counts are those of the old version, and the engine may hold the new one: only intents tell."""
+    home: Home = prepared_before()
+    rewrite_one(home)
+    assert run_until(home, replace(step, scenario="sync", call=1), when) == -signal.SIGKILL
+    undo(home)
+    home.sync()
+    assert digests(home) == oracle(home.root, tmp_path / "fresh")
+
+
+@pytest.mark.parametrize(
+    "step", [step for step in STEPS if step.method in ("confirm", "replace", "flush", "flip")], ids=str
+)
+def test_killed_again_while_it_recovers(step: Step, prepared: Any, tmp_path: Path, small_batches: None) -> None:
+    """Twice at the same step, then once in a repair."""
+    home: Home = prepared(step.scenario)
+    for _ in range(2):
+        assert run_until(home, step, "after") == -signal.SIGKILL
+        readers_find_every_source(home)
+    repair = Step("rebuild.receipts", "Receipts", "confirm", "repair")
+    assert run_until(home, repair, "before") in (-signal.SIGKILL, 0)
+    home.sync()
+    assert digests(home) == oracle(home.root, tmp_path / "fresh")
+
+
+def test_a_run_that_is_not_killed_ends_by_itself(prepared: Any) -> None:
+    """Or the tests above would prove nothing about where they kill."""
+    for scenario in sorted({step.scenario for step in STEPS}):
+        step = next(step for step in STEPS if step.scenario == scenario)
+        assert run_until(prepared(scenario), step, "before", call=0) == 0, scenario
+
+
+def test_no_step_is_without_a_case() -> None:
+    """Every function of rebuild/ that opens a transaction is a step, or is excused with its reason."""
+    known = {(Path(*step.module.split(".")).name + ".py", step.method) for step in STEPS}
+    missing = [
+        place
+        for file in sorted((ROOT / "rebuild").glob("*.py"))
+        for place, method in _writing(file)
+        if (file.name, method) not in known and place not in NO_STEPS
+    ]
+    assert missing == []
+    offered = {name for protocol in (Build, Sink) for name, _ in inspect.getmembers(protocol, inspect.isfunction)}
+    assert {name for name in offered if not name.startswith("_")} - READING == set(SINK_METHODS)
+
+
+def _writing(file: Path) -> list[tuple[str, str]]:
+    writes = ("insert ", "update ", "delete ", "replace ", "vacuum")
+    found = []
+    for function in ast.walk(ast.parse(file.read_text())):
+        if isinstance(function, ast.FunctionDef):
+            texts = [node.value for node in ast.walk(function) if isinstance(node, ast.Constant)]
+            atomic = any(isinstance(node, ast.Attribute) and node.attr == "atomic" for node in ast.walk(function))
+            if atomic or any(isinstance(text, str) and text.lower().startswith(writes) for text in texts):
+                found.append((f"{file.name}:{function.name}", function.name))
+    return found

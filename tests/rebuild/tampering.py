@@ -1,0 +1,83 @@
+"""Changing what an engine holds behind the back of the home's records, through the engine's own interface."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from itertools import groupby
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from chunkbus.layout import BusRoot
+from sinks.document import Document, Family
+from sinks.sink import Build, Sink
+from tests.rebuild.engines import memory
+from tests.rebuild.support import Home
+
+
+def sink_of(home: Home, name: str) -> Sink:
+    (found,) = (sink for sink in (maker(home.folder) for maker in home.makers) if sink.name == name)
+    return found
+
+
+@contextmanager
+def live_build(home: Home, name: str) -> Iterator[Build]:
+    """What readers see of one sink, open for writing."""
+    with closing(sink_of(home, name)) as sink, closing(sink.open(home.live().builds[name])) as build:
+        yield build
+
+
+def lose(home: Home, name: str, documents: Sequence[Document]) -> None:
+    """The engine does not have these any more."""
+    lost = {document.id for document in documents}
+    kept = [document for document in home.contents()[name] if document.id not in lost]
+    parents = sorted({document.parent_id for document in documents})
+    with live_build(home, name) as build:
+        build.delete(parents)
+        build.flush()
+        _put(home, build, [document for document in kept if document.parent_id in parents])
+
+
+def put(home: Home, name: str, documents: Sequence[Document]) -> None:
+    """The engine has these as well; where their family hash is that of the siblings, the siblings stay."""
+    with live_build(home, name) as build:
+        _put(home, build, documents)
+
+
+def _put(home: Home, build: Build, documents: Sequence[Document]) -> None:
+    def belongs(document: Document) -> tuple[str, str]:
+        return document.parent_id, document.family_hash
+
+    for _, members in groupby(sorted(documents, key=belongs), key=belongs):
+        family = list(members)
+        build.replace([Family(family, np.stack([home.encoder.vector(document.text) for document in family]))])
+    assert build.flush() == []
+
+
+def altered(document: Document, **fields: object) -> Document:
+    return msgspec.structs.replace(document, **fields)
+
+
+def digests(home: Home) -> dict[str, str]:
+    """What each sink holds, read back from it and told in one line."""
+    return {name: sink.digest for name, sink in home.verify().sinks.items()}
+
+
+def fresh(folder: Path, root: BusRoot, home: Home) -> Home:
+    """The same chunks in an empty home: what every run must end in."""
+    makers = [memory() if maker(folder / "none").name == "memory" else maker for maker in home.makers]
+    new = Home(folder, root, *makers)
+    new.encoder = home.encoder
+    new.rebuild()
+    return new
+
+
+def require_sound(home: Home, tmp_path: Path) -> None:
+    """As if made from nothing, by what the engines say; and nothing is left to be done."""
+    assert home.verify().ok
+    new = fresh(tmp_path / "made-from-nothing", home.root, home)
+    assert digests(home) == digests(new)
+    contents = new.contents()
+    assert home.contents() == contents

@@ -1,0 +1,132 @@
+"""A run that would take a large share of what readers have stops before it writes anything."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from chunkbus.manifest import Tombstone
+from rebuild.errors import Brake
+from rebuild.state import State
+from tests.rebuild.support import FEBRUARY, Home, commit, parent_of, source
+from tests.rebuild.tampering import require_sound
+from tests.rebuild.wrapping import Calls
+
+
+def sources(*numbers: int) -> list[dict[str, object]]:
+    return [record for number in numbers for record in source(f"docs/{number}.md", f"text {number}", f"more {number}")]
+
+
+def of(home: Home, total: int) -> None:
+    commit(home.root, "p1", sources(*range(total)))
+    home.rebuild()
+
+
+def texts(home: Home) -> int:
+    contents = home.contents()
+    assert contents["fts"] == contents["memory"]
+    return len(contents["fts"])
+
+
+@pytest.mark.parametrize(
+    ("total", "left", "stops"),
+    [
+        (20, 10, True),
+        (20, 11, False),
+        (50, 40, False),
+        (50, 39, True),
+        (52, 41, True),
+        (54, 43, True),
+        (55, 44, False),
+        (12, 0, True),
+        (9, 0, False),
+        (60, 60, False),
+    ],
+)
+@pytest.mark.parametrize("how", ["sync", "repair", "rebuild"])
+def test_more_than_a_fifth_and_at_least_ten(how: str, total: int, left: int, stops: bool, home: Home) -> None:
+    of(home, total)
+    commit(home.root, "p1", sources(*range(left)))
+    live, calls = home.live(), Calls()
+
+    def run() -> None:
+        if how == "rebuild":
+            home.rebuild(wrap=calls)
+        else:
+            home.sync(wrap=calls, scan=how == "repair")
+
+    if stops:
+        said = rf"{total - left} of the {total} sources .* nothing was written.* --allow-deletions {total - left}\b"
+        with pytest.raises(Brake, match=said):
+            run()
+        assert {call for _, call, _ in calls} <= {"scan"}
+        assert (home.live(), texts(home)) == (live, 2 * total)
+        with State.existing(home.folder) as state:
+            assert state.unfinished() is None
+    else:
+        run()
+        assert texts(home) == 2 * left
+
+
+@pytest.mark.parametrize("how", ["sync", "rebuild"])
+def test_the_number_that_was_read_lets_so_many_go_and_no_more(how: str, home: Home, tmp_path: Path) -> None:
+    of(home, 20)
+    commit(home.root, "p1", sources(*range(8)))
+    run = home.sync if how == "sync" else home.rebuild
+    with pytest.raises(Brake):
+        run(allow_deletions=11)
+    assert texts(home) == 40
+    run(allow_deletions=12)
+    assert texts(home) == 16
+    require_sound(home, tmp_path)
+
+
+def test_what_was_withdrawn_counts_and_what_was_replaced_does_not(home: Home) -> None:
+    of(home, 20)
+    edited = [r for n in range(20) for r in source(f"docs/{n}.md", f"text {n}, edited", version="2", at=FEBRUARY)]
+    commit(home.root, "p1", edited)
+    home.sync()
+    assert texts(home) == 20
+    withdrawn = [Tombstone(parent_id=parent_of(f"docs/{number}.md")) for number in range(10)]
+    commit(home.root, "p2", [], at="2026-09-01T00:00:00Z", tombstones=withdrawn)
+    with pytest.raises(Brake, match="10 of the 20"):
+        home.sync()
+    assert texts(home) == 20
+
+
+def test_what_moves_to_another_partition_does_not_go(home: Home) -> None:
+    of(home, 20)
+    commit(home.root, "p2", sources(*range(20)))
+    commit(home.root, "p1", [])
+    calls = Calls()
+    home.sync(wrap=calls)
+    assert calls == []
+
+
+def test_what_is_held_does_not_go(home: Home) -> None:
+    """A bus folder that is not mounted empties no index, whatever number was allowed."""
+    of(home, 20)
+    commit(home.root, "p2", [])
+    for path in (home.root.chunks_file("p1"), home.root.manifest_file("p1")):
+        path.unlink()
+    assert home.sync(allow_deletions=20).families.removed == 0
+    assert texts(home) == 40
+
+
+def test_a_first_index_has_nothing_to_lose(home: Home) -> None:
+    commit(home.root, "p1", [])
+    home.rebuild()
+    commit(home.root, "p1", sources(*range(20)))
+    home.sync()
+    assert texts(home) == 40
+
+
+def test_it_is_asked_of_what_the_engines_hold_where_the_records_were_lost(home: Home) -> None:
+    of(home, 20)
+    with State.existing(home.folder) as state, state.db.atomic():
+        state.db.execute("delete from receipt")
+    commit(home.root, "p1", sources(*range(8)))
+    with pytest.raises(Brake, match="12 of the 20"):
+        home.sync()
+    assert texts(home) == 40

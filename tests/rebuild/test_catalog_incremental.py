@@ -1,0 +1,197 @@
+"""Kept up step by step, the catalog says what one says that reads the same bus for the first time."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from chunkbus.layout import BusRoot
+from chunkbus.manifest import Tombstone
+from rebuild.intake import Intake
+from rebuild.plan import unhashed
+from rebuild.records import Records
+from tests.rebuild.support import CatalogProbe, commit, document_id, parent_of, source
+
+KEYS = ("p1", "p2", "p3", "p4")
+TIMES = tuple(f"2026-0{month}-01T00:00:00Z" for month in range(1, 6))
+NAMES = ("docs/a.md", "docs/b.md", "docs/c.md", "docs/d.md")
+
+
+@dataclass(frozen=True)
+class Copy:
+    """A version of a source. `claims` gives its first chunk an id that others may claim too."""
+
+    name: str
+    version: int
+    chunks: int
+    at: str | None
+    claims: int | None
+    part: int | None
+    tenant: str | None
+
+    def records(self) -> list[dict[str, Any]]:
+        """`part`: only one of its chunks stands here, and none says how many there are."""
+        tenant = {"tenant_id": self.tenant} if self.tenant else {}
+        texts = [f"{self.name} {self.version} {number}" for number in range(self.chunks)]
+        made = source(self.name, *texts, version=str(self.version), at=self.at, ids=self.tenant or "", **tenant)
+        if self.claims is not None:
+            made[0]["chunk_id"] = f"claimed-{self.claims}"
+        if self.part is not None:
+            for record in made:
+                del record["chunk_count"]
+            made = made[self.part % len(made) :][:1]
+        return made
+
+
+@dataclass(frozen=True)
+class Write:
+    key: str
+    copies: tuple[Copy, ...]
+    tombstones: tuple[Tombstone, ...]
+    at: str
+
+
+@dataclass(frozen=True)
+class Damage:
+    key: str
+
+
+@dataclass(frozen=True)
+class TakeAway:
+    key: str
+
+
+@dataclass(frozen=True)
+class Refresh:
+    """Of the catalog that is kept up; with `project`, its families are read as a run would read them."""
+
+    project: bool
+    reread: bool
+
+
+copies = st.builds(
+    Copy,
+    name=st.sampled_from(NAMES),
+    version=st.integers(1, 3),
+    chunks=st.integers(1, 3),
+    at=st.sampled_from((*TIMES, None)),
+    claims=st.sampled_from((None, None, None, 1, 2)),
+    part=st.sampled_from((None, None, None, None, 0, 1)),
+    tenant=st.sampled_from((None, None, None, "north")),
+)
+tombstones = st.builds(
+    lambda name, version, at: (
+        Tombstone(document_id=document_id(name, str(version)), at=at)
+        if version
+        else Tombstone(parent_id=parent_of(name), at=at)
+    ),
+    st.sampled_from(NAMES),
+    st.integers(0, 3),
+    st.sampled_from((*TIMES, None)),
+)
+writes = st.builds(
+    Write,
+    key=st.sampled_from(KEYS),
+    copies=st.lists(copies, max_size=3).map(tuple),
+    tombstones=st.lists(tombstones, max_size=1).map(tuple),
+    at=st.sampled_from(TIMES),
+)
+steps = st.lists(
+    st.one_of(
+        writes,
+        writes,
+        st.builds(Damage, st.sampled_from(KEYS)),
+        st.builds(TakeAway, st.sampled_from(KEYS)),
+        st.builds(Refresh, st.booleans(), st.booleans()),
+        st.builds(Refresh, st.booleans(), st.booleans()),
+    ),
+    min_size=2,
+    max_size=14,
+)
+
+
+def carry_out(root: BusRoot, step: Write | Damage | TakeAway) -> None:
+    files = (root.chunks_file(step.key), root.manifest_file(step.key))
+    if isinstance(step, Write):
+        records: dict[str, dict[str, Any]] = {}
+        for each in step.copies:
+            records |= {record["chunk_id"]: record for record in each.records()}
+        commit(root, step.key, records.values(), at=step.at, tombstones=step.tombstones)
+    elif isinstance(step, Damage):
+        if files[0].exists() and files[0].stat().st_size:
+            files[0].write_bytes(files[0].read_bytes()[:-7])
+    else:
+        for file in files:
+            file.unlink(missing_ok=True)
+
+
+def refresh(probe: CatalogProbe, root: BusRoot, *, project: bool = False, reread: bool = False) -> None:
+    probe.catalog.refresh(Intake(root, probe.state), reread=reread)
+    if project:
+        records = Records(root, probe.catalog)
+        with_damage = {key for (key,) in probe.state.db.execute("select key from partition where state <> 'valid'")}
+        for page in list(unhashed(probe.state.db)):
+            readable = [f.family for f in probe.catalog.families(page) if f.partition not in with_damage]
+            if readable:
+                records.project(readable)
+
+
+def make_whole(root: BusRoot, probe: CatalogProbe) -> None:
+    """What is broken is emptied, what is gone is given up."""
+    states = dict(probe.state.db.execute("select key, state from partition").fetchall())
+    for key, state in states.items():
+        if state == "missing":
+            probe.catalog.retire(root, key)
+        elif state == "invalid":
+            commit(root, key, [])
+    refresh(probe, root)
+
+
+def tables(probe: CatalogProbe) -> dict[str, list[tuple[object, ...]]]:
+    """All that is decided. How often a partition was read (`taken`) is no part of it."""
+    selects = {
+        "standing": "family, partition, parent_id, source_checksum, first_offset, chunks, versions, rank",
+        "current": "family, partition, source_checksum, first_offset, chunks, family_hash, digest, texts",
+        "held": "family, reason, detail",
+    }
+    return {
+        name: sorted(probe.state.db.execute(f"select {columns} from {name}").fetchall(), key=repr)
+        for name, columns in selects.items()
+    }
+
+
+@settings(max_examples=120, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(steps=steps)
+def test_step_by_step_is_as_from_nothing(tmp_path: Path, steps: Sequence[Write | Damage | TakeAway | Refresh]) -> None:
+    shutil.rmtree(tmp_path)
+    root = BusRoot(tmp_path / "chunks")
+    commit(root, "p0", source("docs/first.md", "first"))
+    kept = CatalogProbe(tmp_path / "kept", root)
+    try:
+        for step in steps:
+            if isinstance(step, Refresh):
+                refresh(kept, root, project=step.project, reread=step.reread)
+            else:
+                carry_out(root, step)
+        refresh(kept, root)
+        make_whole(root, kept)
+        assert kept.catalog.is_whole()
+        refresh(kept, root, project=True)
+        new = CatalogProbe(tmp_path / "new", root)
+        try:
+            refresh(new, root, project=True)
+            assert tables(kept) == tables(new)
+            assert [f.chunks for f in kept.catalog.families()] == [f.chunks for f in new.catalog.families()]
+            taken = "select count(*) from {} join partition on key = partition where {}.taken is not partition.taken"
+            for table in ("standing", "current"):
+                assert kept.state.db.execute(taken.format(table, table)).fetchone() == (0,)
+        finally:
+            new.state.db.close()
+    finally:
+        kept.state.db.close()

@@ -1,0 +1,131 @@
+"""Families that contradict each other, or themselves, are held: neither is guessed at."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from chunkbus.layout import BusRoot
+from rebuild.catalog import Catalog
+from rebuild.errors import InvalidBus
+from rebuild.state import State
+from tests.rebuild.support import FEBRUARY, Home, commit, parent_of, projected, source
+from tests.rebuild.tampering import require_sound
+from tests.rebuild.wrapping import Calls
+
+A, B, C, D = (parent_of(f"docs/{name}.md") for name in "abcd")
+OLD_A, OLD_B, OLD_C = source("docs/a.md", "a"), source("docs/b.md", "b"), source("docs/c.md", "c")
+
+
+@pytest.fixture
+def indexed(root: BusRoot, home: Home) -> Home:
+    commit(root, "p1", OLD_A)
+    commit(root, "p2", [*OLD_B, *OLD_C])
+    home.rebuild()
+    return home
+
+
+def held(home: Home) -> dict[str, str]:
+    with State.existing(home.folder) as state:
+        return {each.family: each.reason for each in Catalog(state).held()}
+
+
+def twins() -> tuple[list[dict[str, object]], list[dict[str, object]]]:
+    one, other = source("docs/a.md", "a, edited", version="2"), source("docs/d.md", "d")
+    one[0]["chunk_id"] = other[0]["chunk_id"] = "the-same"
+    return one, other
+
+
+def test_two_families_that_claim_one_id_are_both_held(root: BusRoot, indexed: Home, tmp_path: Path) -> None:
+    one, other = twins()
+    commit(root, "p1", one, at=FEBRUARY)
+    commit(root, "p3", other)
+    calls = Calls()
+    indexed.sync(wrap=calls)
+    assert calls == [], "a stays as it was, d does not come in"
+    assert indexed.contents()["fts"] == projected(OLD_A, OLD_B, OLD_C)
+    with State.existing(indexed.folder) as state:
+        found = {each.family: each for each in Catalog(state).held()}
+    assert found.keys() == {A, D}
+    for each in found.values():
+        assert each.reason == "duplicate id"
+        for name in ("the-same", "docs/a.md@2", "docs/d.md@1", "partition p1, byte 0", "partition p3, byte 0"):
+            assert name in each.detail
+    assert indexed.verify().ok
+    with pytest.raises(InvalidBus, match="duplicate id: chunk_id the-same"):
+        indexed.rebuild()
+    commit(root, "p3", source("docs/d.md", "d", version="2"))
+    indexed.sync(wrap=calls)
+    assert (calls.sent("fts"), held(indexed)) == (sorted([A, D]), {})
+    require_sound(indexed, tmp_path)
+
+
+def test_a_scan_while_twins_are_held_does_not_take_the_old_version_for_the_new_one(
+    root: BusRoot, indexed: Home, tmp_path: Path
+) -> None:
+    """The new version's hash is known already: it was read when nothing was wrong with it yet."""
+    one, other = twins()
+    commit(root, "p1", one, at=FEBRUARY)
+    with indexed.work() as work:
+        work.refresh()
+        work.records.project([A])
+    commit(root, "p3", other)
+    indexed.sync(scan=True)
+    assert held(indexed).keys() == {A, D}
+    commit(root, "p3", [])
+    indexed.sync()
+    assert "a, edited" in {document.text for document in indexed.contents()["fts"]}
+    require_sound(indexed, tmp_path)
+
+
+def test_two_tenants_that_claim_one_id_are_told_apart(root: BusRoot, home: Home) -> None:
+    commit(root, "p1", source("docs/a.md", "same", tenant_id="north", parent_id="ours"))
+    commit(root, "p2", source("docs/a.md", "same", tenant_id="south", parent_id="ours"))
+    commit(root, "p3", OLD_B)
+    with pytest.raises(InvalidBus, match="duplicate id"):
+        home.rebuild()
+    assert home.builds() == {"fts": [], "memory": []}
+    home.rebuild(held_are_left_out=True)
+    assert home.contents()["fts"] == projected(OLD_B), "the first index is of what is not in doubt"
+    with State.existing(home.folder) as state:
+        details = {each.detail for each in Catalog(state).held()}
+    assert len(held(home)) == 2
+    assert all("partition p1, byte 0" in detail and "partition p2, byte 0" in detail for detail in details)
+
+
+def test_parts_of_one_version_in_two_partitions_are_held(root: BusRoot, indexed: Home, tmp_path: Path) -> None:
+    """Either part alone would be half a source."""
+    whole = source("docs/a.md", "first", "second", version="2", at=FEBRUARY)
+    for record in whole:
+        del record["chunk_count"]
+    commit(root, "p1", whole[:1])
+    commit(root, "p3", whole[1:])
+    calls = Calls()
+    indexed.sync(wrap=calls)
+    assert calls == []
+    with State.existing(indexed.folder) as state:
+        (found,) = Catalog(state).held()
+    assert (found.family, found.reason) == (A, "family split")
+    assert "partitions p1 and p3" in found.detail
+    commit(root, "p1", whole)
+    commit(root, "p3", [])
+    indexed.sync()
+    assert held(indexed) == {}
+    require_sound(indexed, tmp_path)
+
+
+def test_fewer_chunks_than_were_promised_are_no_version(root: BusRoot, indexed: Home) -> None:
+    commit(root, "p1", source("docs/a.md", "first", "second", version="2", at=FEBRUARY)[:1])
+    calls = Calls()
+    indexed.sync(wrap=calls)
+    assert (calls, held(indexed)) == ([], {A: "invalid"})
+    assert "INTEGRITY_VIOLATION:family_split" in {finding.code for finding in indexed.findings}
+
+
+def test_a_whole_copy_in_another_partition_is_no_split(root: BusRoot, indexed: Home, tmp_path: Path) -> None:
+    commit(root, "p3", OLD_A, at=FEBRUARY)
+    calls = Calls()
+    indexed.sync(wrap=calls)
+    assert (calls, held(indexed)) == ([], {})
+    require_sound(indexed, tmp_path)

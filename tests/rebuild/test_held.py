@@ -1,0 +1,195 @@
+"""What is missing or invalid deletes nothing: its families stay as they are, and everything else goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from chunkbus.layout import BusRoot
+from chunkbus.manifest import Tombstone
+from rebuild.catalog import Catalog, HeldFamily
+from rebuild.errors import InvalidBus, NotMissing
+from rebuild.state import State
+from tests.rebuild.support import FEBRUARY, MARCH, CatalogProbe, Home, commit, parent_of, projected, source
+from tests.rebuild.tampering import require_sound
+from tests.rebuild.wrapping import Calls
+
+A, B, C, D = (parent_of(f"docs/{name}.md") for name in "abcd")
+OLD_A, OLD_B, OLD_C = source("docs/a.md", "a"), source("docs/b.md", "b"), source("docs/c.md", "c")
+
+
+def cut_off(root: BusRoot, key: str) -> None:
+    path = root.chunks_file(key)
+    path.write_bytes(path.read_bytes()[:-10])
+
+
+def take_away(root: BusRoot, key: str) -> None:
+    root.chunks_file(key).unlink()
+    root.manifest_file(key).unlink()
+
+
+def lose_chunks(root: BusRoot, key: str) -> None:
+    root.chunks_file(key).unlink()
+
+
+def lose_manifest(root: BusRoot, key: str) -> None:
+    root.manifest_file(key).unlink()
+
+
+Damage = Callable[[BusRoot, str], None]
+DAMAGES = pytest.mark.parametrize("damage", [cut_off, take_away, lose_chunks, lose_manifest])
+
+
+@pytest.fixture
+def indexed(root: BusRoot, home: Home) -> Home:
+    commit(root, "p1", OLD_A)
+    commit(root, "p2", [*OLD_B, *OLD_C])
+    home.rebuild()
+    return home
+
+
+def held(home: Home) -> dict[str, str]:
+    with State.existing(home.folder) as state:
+        return {each.family: each.reason for each in Catalog(state).held()}
+
+
+def files_of(root: BusRoot, key: str) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in (root.chunks_file(key), root.manifest_file(key))}
+
+
+@DAMAGES
+def test_its_families_stay_as_they_are_and_the_others_are_synced(
+    damage: Damage, root: BusRoot, indexed: Home, tmp_path: Path
+) -> None:
+    before = files_of(root, "p2")
+    damage(root, "p2")
+    new_a, new_d = source("docs/a.md", "a, edited", version="2", at=FEBRUARY), source("docs/d.md", "d")
+    commit(root, "p1", new_a)
+    commit(root, "p3", new_d)
+    calls = Calls()
+    outcome = indexed.sync(wrap=calls)
+    assert calls.sent("fts") == calls.sent("memory") == sorted([A, D])
+    assert (outcome.families.added, outcome.families.changed, outcome.families.removed) == (1, 1, 0)
+    wanted = projected(new_a, new_d, OLD_B, OLD_C)
+    assert indexed.contents() == {"fts": wanted, "memory": wanted}
+    state = "missing" if damage is take_away else "invalid"
+    assert held(indexed) == {B: state, C: state}
+    assert indexed.verify().ok, "what is held is no drift"
+    with pytest.raises(InvalidBus, match="p2"):
+        indexed.sync(strict=True)
+    with pytest.raises(InvalidBus, match="p2"):
+        indexed.rebuild()
+    assert indexed.contents() == {"fts": wanted, "memory": wanted}
+    # It comes back just so: nothing is to be done, and nothing is held any more.
+    for path, data in before.items():
+        path.write_bytes(data)
+    calls.clear()
+    indexed.sync(wrap=calls)
+    assert (calls, held(indexed)) == ([], {})
+    require_sound(indexed, tmp_path)
+
+
+@DAMAGES
+def test_what_would_be_retired_meanwhile_waits(damage: Damage, root: BusRoot, indexed: Home, tmp_path: Path) -> None:
+    """a left its partition, but perhaps it went into the one that cannot be read."""
+    before = files_of(root, "p2")
+    damage(root, "p2")
+    commit(root, "p1", source("docs/d.md", "d"))
+    outcome = indexed.sync()
+    assert outcome.families.removed == 0
+    assert "a" in {document.text for document in indexed.contents()["fts"]}
+    assert indexed.verify().ok
+    for path, data in before.items():
+        path.write_bytes(data)
+    assert indexed.sync().families.removed == 1
+    assert "a" not in {document.text for document in indexed.contents()["fts"]}
+    require_sound(indexed, tmp_path)
+
+
+@pytest.mark.parametrize("damage", [cut_off, lose_chunks, lose_manifest])
+def test_a_new_partition_that_was_never_valid_withholds_removals(
+    damage: Damage, root: BusRoot, indexed: Home, tmp_path: Path
+) -> None:
+    commit(root, "p1", [])
+    commit(root, "p3", source("docs/a.md", "a, moved", version="2", at=FEBRUARY))
+    before = files_of(root, "p3")
+    damage(root, "p3")
+    assert indexed.sync().families.removed == 0
+    assert "a" in {document.text for document in indexed.contents()["memory"]}
+    for path, data in before.items():
+        path.write_bytes(data)
+    indexed.sync()
+    assert "a, moved" in {document.text for document in indexed.contents()["memory"]}
+    require_sound(indexed, tmp_path)
+
+
+def test_a_new_partition_that_was_never_valid_and_goes_again_is_forgotten(root: BusRoot, indexed: Home) -> None:
+    commit(root, "p3", source("docs/d.md", "d"))
+    cut_off(root, "p3")
+    indexed.sync()
+    take_away(root, "p3")
+    commit(root, "p1", [])
+    assert indexed.sync().families.removed == 1
+    with State.existing(indexed.folder) as state:
+        assert (Catalog(state).missing_partitions(), Catalog(state).findings()) == ([], [])
+
+
+def test_a_tombstone_of_a_partition_that_is_missing_still_counts(root: BusRoot, home: Home) -> None:
+    """It was taken in: its absence brings nothing back."""
+    commit(root, "p1", [*OLD_A, *OLD_B])
+    commit(root, "p2", [], at=FEBRUARY, tombstones=[Tombstone(parent_id=A)])
+    home.rebuild()
+    take_away(root, "p2")
+    calls = Calls()
+    home.sync(wrap=calls)
+    assert calls == []
+    assert home.contents()["fts"] == projected(OLD_B)
+
+
+def test_a_newer_version_elsewhere_waits_too(root: BusRoot, indexed: Home, tmp_path: Path) -> None:
+    before = files_of(root, "p1")
+    cut_off(root, "p1")
+    commit(root, "p3", source("docs/a.md", "a, edited", version="2", at=FEBRUARY))
+    calls = Calls()
+    indexed.sync(wrap=calls)
+    assert (calls, held(indexed)) == ([], {A: "invalid"})
+    # The engine loses it while it is held, is asked for all that it holds, and is put right when it may be.
+    indexed.sync(scan=True)
+    assert indexed.contents()["fts"] == projected(OLD_A, OLD_B, OLD_C)
+    for path, data in before.items():
+        path.write_bytes(data)
+    indexed.sync()
+    assert "a, edited" in {document.text for document in indexed.contents()["fts"]}
+    require_sound(indexed, tmp_path)
+
+
+def test_a_retired_partition_is_gone_with_what_only_it_held(root: BusRoot, indexed: Home, tmp_path: Path) -> None:
+    commit(root, "p3", source("docs/c.md", "c, older", version="0", at="2025-01-01T00:00:00Z"))
+    take_away(root, "p2")
+    indexed.sync()
+    assert held(indexed) == {B: "missing", C: "missing"}
+    with State.existing(indexed.folder) as state:
+        assert Catalog(state).retire(root, "p2") == 1, "c has an older version elsewhere"
+    outcome = indexed.sync()
+    assert (outcome.families.changed, outcome.families.removed) == (1, 1)
+    assert {document.text for document in indexed.contents()["fts"]} == {"a", "c, older"}
+    require_sound(indexed, tmp_path)
+
+
+def test_only_what_was_taken_in_and_is_gone_can_be_retired(root: BusRoot, probe: CatalogProbe) -> None:
+    commit(root, "p1", OLD_A)
+    commit(root, "p2", OLD_B, at=MARCH)
+    probe.refresh()
+    with pytest.raises(NotMissing, match="p1 is still in"):
+        probe.catalog.retire(root, "p1")
+    lose_chunks(root, "p1")
+    with pytest.raises(NotMissing, match="p1 is still in"):
+        probe.catalog.retire(root, "p1")
+    take_away(root, "p2")
+    probe.refresh()
+    with pytest.raises(NotMissing, match="no partition p9 was ever taken in; missing are: p2"):
+        probe.catalog.retire(root, "p9")
+    assert probe.catalog.retire(root, "p2") == 1
+    assert probe.refresh().catalog.held() == [HeldFamily(A, "invalid", "partition p1 is invalid")]

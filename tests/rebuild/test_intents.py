@@ -1,0 +1,173 @@
+"""An open intent says that what the engine holds of a family is unknown, whatever the receipt says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from chunkbus.layout import BusRoot
+from rebuild.plan import FamilyCounts
+from rebuild.receipts import Receipts
+from rebuild.state import State
+from tests.rebuild.engines import chroma, fts, memory
+from tests.rebuild.support import FEBRUARY, Home, commit, parent_of, projected, source
+from tests.rebuild.tampering import require_sound
+from tests.rebuild.wrapping import Calls, Moment, watching
+
+A, B = parent_of("docs/a.md"), parent_of("docs/b.md")
+KEPT = source("docs/a.md", "a")
+
+
+class Dies(BaseException):
+    """In place of a kill."""
+
+
+def die() -> None:
+    raise Dies
+
+
+@pytest.fixture(params=["memory", "chroma"])
+def home(request: pytest.FixtureRequest, tmp_path: Path, root: BusRoot) -> Home:
+    home = Home(tmp_path / "home", root, fts, memory() if request.param == "memory" else chroma)
+    commit(root, "p1", KEPT)
+    home.rebuild()
+    return home
+
+
+def intents(home: Home) -> set[tuple[str, str]]:
+    """Sink and family."""
+    with State.existing(home.folder) as state:
+        rows = state.db.execute("select build, family from intent").fetchall()
+    return {(build.partition("-")[0], family) for build, family in rows}
+
+
+def dies(home: Home, call: str, *, after: bool, engine: str = "") -> None:
+    """A sync that is killed at the first such call."""
+    engine = engine or home.makers[1](home.folder).name
+    with pytest.raises(Dies):
+        home.sync(wrap=watching(engine, Moment(call, 1, die, after=after)))
+
+
+@pytest.mark.parametrize(("call", "after"), [("replace", False), ("flush", False), ("flush", True)])
+@pytest.mark.parametrize("how", ["emptied", "other chunks"])
+def test_what_was_written_just_before_a_kill_and_withdrawn_afterwards_is_removed(
+    call: str, after: bool, how: str, home: Home, tmp_path: Path
+) -> None:
+    commit(home.root, "p2", source("docs/b.md", "b0", "b1"))
+    dies(home, call, after=after)
+    name = home.makers[1](home.folder).name
+    assert (name, B) in intents(home)
+    if call == "flush" and after:
+        assert len(home.contents()[name]) == 3, "it is in the engine, and no receipt says so"
+    other = source("docs/c.md", "c")
+    commit(home.root, "p2", [] if how == "emptied" else other)
+    calls = Calls()
+    outcome = home.sync(wrap=calls)
+    assert (name, "delete", frozenset([B])) in calls
+    assert outcome.by_sink[name].removed == 1
+    assert outcome.scanned == [], "it was known where to look"
+    assert home.contents()[name] == projected(KEPT, *([] if how == "emptied" else [other]))
+    assert intents(home) == set()
+    require_sound(home, tmp_path)
+
+
+@pytest.mark.parametrize(("call", "after"), [("replace", False), ("flush", False), ("flush", True)])
+def test_what_was_replaced_just_before_a_kill_and_changed_back_afterwards_is_written_again(
+    call: str, after: bool, home: Home, tmp_path: Path
+) -> None:
+    """The receipt says that all is well: it is of the version before."""
+    commit(home.root, "p1", source("docs/a.md", "a, edited", version="2", at=FEBRUARY))
+    dies(home, call, after=after)
+    commit(home.root, "p1", KEPT)
+    calls = Calls()
+    home.sync(wrap=calls)
+    name = home.makers[1](home.folder).name
+    assert calls.sent(name) == [A]
+    assert intents(home) == set()
+    require_sound(home, tmp_path)
+
+
+@pytest.mark.parametrize(("call", "after"), [("delete", False), ("flush", False), ("flush", True)])
+def test_a_removal_that_was_cut_off_is_done_again_or_undone(call: str, after: bool, home: Home, tmp_path: Path) -> None:
+    commit(home.root, "p2", source("docs/b.md", "b0", "b1"))
+    home.sync()
+    commit(home.root, "p2", [])
+    dies(home, call, after=after)
+    commit(home.root, "p2", source("docs/b.md", "b0", "b1"))
+    calls = Calls()
+    home.sync(wrap=calls)
+    name = home.makers[1](home.folder).name
+    assert calls.sent(name) == [B]
+    assert intents(home) == set()
+    require_sound(home, tmp_path)
+
+
+def test_an_open_intent_is_closed_by_writing_whatever_the_receipt_says(home: Home) -> None:
+    name = home.makers[1](home.folder).name
+    with State.existing(home.folder) as state:
+        Receipts(state.db, home.live().builds[name]).intend([A])
+    calls = Calls()
+    outcome = home.sync(wrap=calls)
+    assert calls == [(name, "replace", {A})]
+    assert outcome.by_sink == {"fts": FamilyCounts(unchanged=1), name: FamilyCounts(changed=1)}
+    assert intents(home) == set()
+    calls.clear()
+    home.sync(wrap=calls)
+    assert calls == []
+
+
+def test_intents_are_committed_before_the_engine_is_told(home: Home) -> None:
+    commit(home.root, "p2", source("docs/b.md", "b"))
+    seen: list[set[tuple[str, str]]] = []
+    name = home.makers[1](home.folder).name
+    home.sync(wrap=watching(name, Moment("replace", 1, lambda: seen.append(intents(home)))))
+    commit(home.root, "p2", [])
+    home.sync(wrap=watching(name, Moment("delete", 1, lambda: seen.append(intents(home)))))
+    assert [(name, B) in found for found in seen] == [True, True]
+
+
+Break = Callable[[BusRoot], object]
+
+
+def cut_off(root: BusRoot) -> None:
+    root.chunks_file("p2").write_bytes(root.chunks_file("p2").read_bytes()[:-10])
+
+
+def take_away(root: BusRoot) -> None:
+    root.chunks_file("p2").unlink()
+    root.manifest_file("p2").unlink()
+
+
+@pytest.mark.parametrize("damage", [cut_off, take_away])
+def test_the_intent_of_a_held_family_waits(damage: Break, home: Home, tmp_path: Path) -> None:
+    """And does not hinder the others."""
+    records = source("docs/b.md", "b0", "b1")
+    commit(home.root, "p2", records)
+    dies(home, "flush", after=True)
+    name = home.makers[1](home.folder).name
+    files = {path: path.read_bytes() for path in (home.root.chunks_file("p2"), home.root.manifest_file("p2"))}
+    damage(home.root)
+    commit(home.root, "p1", source("docs/a.md", "a, edited", version="2", at=FEBRUARY))
+    calls = Calls()
+    home.sync(wrap=calls)
+    assert calls.sent(name) == [A]
+    assert intents(home) >= {(name, B)}
+    for path, data in files.items():
+        path.write_bytes(data)
+    calls.clear()
+    home.sync(wrap=calls)
+    assert calls.sent(name) == [B]
+    assert intents(home) == set()
+    require_sound(home, tmp_path)
+
+
+def test_a_kill_in_one_engine_leaves_the_other_ones_receipts(home: Home, tmp_path: Path) -> None:
+    commit(home.root, "p2", source("docs/b.md", "b0"))
+    name = home.makers[1](home.folder).name
+    dies(home, "flush", after=True, engine=name)
+    calls = Calls()
+    home.sync(wrap=calls)
+    assert B in calls.sent(name)
+    require_sound(home, tmp_path)

@@ -1,0 +1,238 @@
+"""Whose index is it, and is it still the one that the receipts speak of? Asked of the engine by every sync."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from chunkbus.layout import BusRoot
+from rebuild.errors import OtherHome
+from rebuild.receipts import Receipts
+from rebuild.state import State
+from sinks.errors import BuildBroken, BuildMissing
+from sinks.fts.sink import FILE
+from sinks.memory import MemorySink
+from sinks.sink import Marker
+from tests.rebuild.support import FEBRUARY, Home, commit, parent_of, projected, source
+from tests.rebuild.tampering import digests, live_build, lose, put, require_sound, sink_of
+from tests.rebuild.wrapping import Calls
+
+A, B = parent_of("docs/a.md"), parent_of("docs/b.md")
+OURS = [source("docs/a.md", "a0", "a1"), source("docs/b.md", "b0"), source("docs/c.md", "c0")]
+ENGINES = pytest.mark.parametrize("engine", ["fts", "memory"])
+
+
+@pytest.fixture
+def indexed(root: BusRoot, home: Home) -> Home:
+    commit(root, "p1", [record for records in OURS for record in records])
+    home.rebuild()
+    return home
+
+
+def marker(home: Home, engine: str) -> Marker | None:
+    with live_build(home, engine) as build:
+        return build.marker()
+
+
+def sign(home: Home, engine: str, **fields: object) -> None:
+    ours = marker(home, engine)
+    assert ours is not None
+    values = {"home_id": ours.home_id, "build_id": ours.build_id, "projection_version": ours.projection_version}
+    with live_build(home, engine) as build:
+        build.sign(Marker(**values | fields))  # type: ignore[arg-type]
+
+
+def mended(home: Home, engine: str) -> Calls:
+    """A sync that scans this engine, and another that has nothing left to do."""
+    calls = Calls()
+    assert home.sync(wrap=calls).scanned[:1] == [engine]
+    again = Calls()
+    assert home.sync(wrap=again).scanned == []
+    assert again == []
+    return calls
+
+
+@ENGINES
+def test_the_build_of_another_home_is_refused_and_left_alone(engine: str, indexed: Home, root: BusRoot) -> None:
+    sign(indexed, engine, home_id="0" * 32)
+    commit(root, "p2", source("docs/d.md", "d"))
+    before, calls = indexed.contents(), Calls()
+    for options in ({}, {"scan": True}):
+        with pytest.raises(OtherHome, match=r"made by another home .*nothing was written.*--adopt"):
+            indexed.sync(wrap=calls, **options)
+    with pytest.raises(OtherHome):
+        indexed.verify()
+    assert calls == []
+    assert indexed.contents() == before
+    assert marker(indexed, engine).home_id == "0" * 32  # type: ignore[union-attr]
+
+
+@ENGINES
+def test_an_adopted_build_is_scanned_signed_and_brought_up_to_date(
+    engine: str, indexed: Home, root: BusRoot, tmp_path: Path
+) -> None:
+    """It held something else than our records say."""
+    theirs = projected(source("docs/theirs.md", "theirs"))
+    put(indexed, engine, theirs)
+    lose(indexed, engine, projected(OURS[0])[:1])
+    sign(indexed, engine, home_id="0" * 32)
+    assert indexed.sync(adopt=True).scanned[:1] == [engine]
+    with State.existing(indexed.folder) as state:
+        assert marker(indexed, engine).home_id == state.home_id  # type: ignore[union-attr]
+    require_sound(indexed, tmp_path)
+    calls = Calls()
+    indexed.sync(wrap=calls)
+    assert calls == []
+
+
+@ENGINES
+@pytest.mark.parametrize("fields", [{"build_id": "another"}, {"projection_version": 0}])
+def test_a_build_with_another_marker_is_scanned_and_signed(
+    engine: str, fields: dict[str, object], indexed: Home, tmp_path: Path
+) -> None:
+    """The name is the same, the content was another build's: an old copy was put back, say."""
+    (document,) = projected(OURS[1])
+    put(indexed, engine, [msgspec.structs.replace(document, text="what it said before", title="Old")])
+    before = marker(indexed, engine)
+    sign(indexed, engine, **fields)
+    calls = mended(indexed, engine)
+    assert marker(indexed, engine) == before
+    assert calls.sent(engine) == [B], "what is as it should be is not written again"
+    require_sound(indexed, tmp_path)
+
+
+def test_a_marker_that_was_lost_is_made_again(indexed: Home, tmp_path: Path) -> None:
+    sink = sink_of(indexed, "memory")
+    assert isinstance(sink, MemorySink)
+    before = marker(indexed, "memory")
+    sink._shelf(indexed.live().builds["memory"]).marker = None
+    calls = mended(indexed, "memory")
+    assert [call for _, call, _ in calls] == ["scan", "sign"], "nothing was wrong with its documents"
+    assert marker(indexed, "memory") == before
+    require_sound(indexed, tmp_path)
+
+
+@ENGINES
+def test_a_build_of_another_count_than_was_confirmed_is_scanned_and_put_right(
+    engine: str, indexed: Home, tmp_path: Path
+) -> None:
+    lose(indexed, engine, projected(OURS[0])[:1])
+    assert mended(indexed, engine).sent(engine) == [A]
+    require_sound(indexed, tmp_path)
+
+
+@ENGINES
+def test_strangers_are_counted_as_well(engine: str, indexed: Home, tmp_path: Path) -> None:
+    put(indexed, engine, projected(source("docs/theirs.md", "theirs")))
+    calls = mended(indexed, engine)
+    assert (engine, "delete", frozenset([parent_of("docs/theirs.md")])) in calls
+    assert calls.sent(engine) == []
+    require_sound(indexed, tmp_path)
+
+
+@ENGINES
+def test_what_has_the_right_count_is_taken_at_its_word_until_it_is_asked(
+    engine: str, indexed: Home, tmp_path: Path
+) -> None:
+    """A sync asks for a number only; that texts were changed behind our back is what verify and repair are for."""
+    (document,) = projected(OURS[1])
+    put(indexed, engine, [msgspec.structs.replace(document, text="somebody else's words")])
+    calls = Calls()
+    assert indexed.sync(wrap=calls).scanned == []
+    assert calls == []
+    found = indexed.verify()
+    assert found.sinks[engine].changed == (document.id,)
+    indexed.sync(wrap=calls, scan=True)
+    assert calls.sent(engine) == [B]
+    require_sound(indexed, tmp_path)
+
+
+@ENGINES
+def test_a_build_that_is_gone_is_made_again_and_filled(engine: str, indexed: Home, tmp_path: Path) -> None:
+    before = indexed.live()
+    indexed.encoder.asked.clear()
+    sink_of(indexed, engine).drop(before.builds[engine])
+    found = indexed.verify()
+    assert (found.ok, type(found.failed[engine])) == (False, BuildMissing)
+    calls = Calls()
+    outcome = indexed.sync(wrap=calls)
+    assert (engine, "create", frozenset()) in calls
+    assert outcome.by_sink[engine].added == 3
+    assert (indexed.live(), indexed.encoder.asked) == (before, [])
+    assert {name for name, _, _ in calls} == {engine}
+    calls.clear()
+    indexed.sync(wrap=calls)
+    assert calls == []
+    require_sound(indexed, tmp_path)
+
+
+def test_a_build_that_is_gone_and_made_again_by_a_run_that_is_killed_is_filled(indexed: Home, tmp_path: Path) -> None:
+    """It was there once more, empty, and its receipts were of the one before."""
+    build_id = indexed.live().builds["fts"]
+    ours = marker(indexed, "fts")
+    assert ours is not None
+    shutil.rmtree(indexed.folder / "fts" / build_id)
+    sink = sink_of(indexed, "fts")
+    sink.create(ours).close()
+    sink.close()
+    mended(indexed, "fts")
+    require_sound(indexed, tmp_path)
+
+
+def test_a_broken_build_is_told_and_made_anew_by_a_repair(indexed: Home, root: BusRoot, tmp_path: Path) -> None:
+    file = indexed.folder / "fts" / indexed.live().builds["fts"] / FILE
+    file.write_bytes(b"this is no database, whatever it is called" * 500)
+    commit(root, "p2", source("docs/d.md", "d", at=FEBRUARY))
+    outcome = indexed.sync()
+    assert isinstance(outcome.done.failed["fts"], BuildBroken)
+    assert outcome.done.written == {"memory": 1}, "the other one goes on"
+    assert isinstance(indexed.verify().failed["fts"], BuildBroken)
+    assert indexed.sync(scan=True).done.failed == {}
+    require_sound(indexed, tmp_path)
+
+
+def test_receipts_that_were_lost_are_made_again_from_what_is_there(indexed: Home, tmp_path: Path) -> None:
+    with State.existing(indexed.folder) as state:
+        for build in indexed.live().builds.values():
+            Receipts(state.db, build).forget_all()
+    calls = Calls()
+    assert sorted(indexed.sync(wrap=calls).scanned) == ["fts", "memory"]
+    assert {call for _, call, _ in calls} == {"scan"}
+    calls.clear()
+    indexed.sync(wrap=calls)
+    assert calls == []
+    require_sound(indexed, tmp_path)
+
+
+def test_a_home_that_lost_all_records_clears_what_it_made_before(indexed: Home, tmp_path: Path) -> None:
+    """Its own id outlives them; the build of another home in the same place is left alone."""
+    old = indexed.live().builds
+    with live_build(indexed, "fts") as build:
+        theirs = Marker("0" * 32, "fts-theirs", build.marker().projection_version)  # type: ignore[union-attr]
+    sink = sink_of(indexed, "fts")
+    sink.create(theirs).close()
+    sink.close()
+    for file in indexed.folder.glob("state.db*"):
+        file.unlink()
+    indexed.makers = indexed.makers[:1]  # a sink with a public name refuses what it does not know
+    indexed.rebuild()
+    assert indexed.builds() == {"fts": sorted([indexed.live().builds["fts"], "fts-theirs"])}
+    assert old["fts"] not in indexed.builds()["fts"]
+    require_sound(indexed, tmp_path)
+
+
+def test_embedded_vectors_that_were_deleted_come_from_the_cache(root: BusRoot, embedded_home: Home) -> None:
+    commit(root, "p1", [record for records in OURS for record in records])
+    embedded_home.rebuild()
+    before = digests(embedded_home)
+    asked = list(embedded_home.encoder.asked)
+    shutil.rmtree(embedded_home.folder / "chroma")
+    assert embedded_home.sync().by_sink["chroma"].added == 3
+    assert digests(embedded_home) == before
+    assert embedded_home.encoder.asked == asked
+    assert embedded_home.verify(deep=True).ok
+    sign(embedded_home, "chroma", build_id="another")
+    assert mended(embedded_home, "chroma").sent("chroma") == []

@@ -1,0 +1,103 @@
+"""A bus that is written while a rebuild reads it gives one of its states, whole, or stops the run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from chunkbus.layout import BusRoot
+from rebuild import execute
+from rebuild.errors import NotVerified
+from rebuild.records import Records
+from sinks.document import Document
+from tests.rebuild.support import FEBRUARY, Home, commit, projected, source
+from tests.rebuild.test_failures import answers, edit, goes_through_after_all
+from tests.rebuild.wrapping import Act, Moment, watching
+
+
+@pytest.fixture(autouse=True)
+def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(execute, "EMBEDDED_AT_ONCE", 2)
+    monkeypatch.setattr(execute, "WRITTEN_AT_ONCE", 2)
+
+
+@pytest.fixture
+def edited(root: BusRoot, home: Home) -> Home:
+    """Two generations are there, and the bus has moved on since."""
+    for version in ("0", "1"):
+        commit(root, "p1", source("docs/0.md", "okapi", version=version))
+        home.rebuild()
+    edit(root)
+    return home
+
+
+def test_a_partition_that_moves_while_it_is_read_is_read_again(root: BusRoot, edited: Home) -> None:
+    """The catalog's places are of the file before; what stands there now is not taken for it."""
+    new = source("docs/9.md", "something else altogether", "and more of it", version="9")
+    edited.rebuild(wrap=watching("fts", Moment("create", 1, lambda: commit(root, "p1", new))))
+    assert edited.contents() == {"fts": projected(new), "memory": projected(new)}
+    assert (answers(edited, "okapi"), answers(edited, "something")) == (0, 1)
+
+
+def test_a_partition_that_moves_after_it_was_verified_is_read_again(root: BusRoot, edited: Home) -> None:
+    """The last look is under the lock: what came after the one before it is in what readers see."""
+    new = source("docs/9.md", "something else altogether", version="9")
+    edited.rebuild(wrap=watching("memory", Moment("scan", 1, lambda: commit(root, "p1", new), after=True)))
+    assert edited.contents() == {"fts": projected(new), "memory": projected(new)}
+
+
+class Restless:
+    """A bus that is rewritten again and again, each time with other texts in other places."""
+
+    def __init__(self, root: BusRoot) -> None:
+        self._root = root
+        self.versions: list[list[Document]] = []
+
+    def rewrite(self) -> None:
+        number = len(self.versions)
+        new = [source(f"docs/{n}.md", f"{'x' * number} {n}", version=f"r{number}") for n in range(4)]
+        self.versions.append(projected(*new))
+        commit(self._root, "p1", [record for records in new for record in records], at=FEBRUARY)
+
+
+def test_a_bus_that_moves_while_it_is_written_gives_one_of_its_states(root: BusRoot, edited: Home) -> None:
+    bus = Restless(root)
+    edited.rebuild(wrap=watching("fts", Always("replace", bus.rewrite)))
+    assert len(bus.versions) < 100
+    contents = edited.contents()
+    assert contents["fts"] in bus.versions
+    assert contents["memory"] == contents["fts"]
+    edit(root)
+    goes_through_after_all(edited)
+
+
+def test_a_bus_that_moves_whenever_it_is_read_stops_the_run(
+    root: BusRoot, edited: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, contents = edited.live(), edited.contents()
+    bus = Restless(root)
+    with monkeypatch.context() as patch, pytest.raises(NotVerified, match="did not come to rest"):
+        patch.setattr(Records, "read", Always("read", bus.rewrite).around("read", Records.read))
+        edited.rebuild()
+    assert 5 < len(bus.versions) < 100
+    assert (edited.live(), edited.contents()) == (before, contents)
+    edit(root)
+    goes_through_after_all(edited)
+
+
+class Always(Moment):
+    """Every call of this name."""
+
+    def __init__(self, call: str, act: Act) -> None:
+        super().__init__(call, 0, act)
+
+    def around(self, name: str, call: Any) -> Any:
+        if name != self._call:
+            return call
+
+        def watched(*arguments: Any, **named: Any) -> Any:
+            self._act()
+            return call(*arguments, **named)
+
+        return watched

@@ -1,0 +1,135 @@
+"""Meilisearch, whose live build other programs search under a public name: real server, whole journeys."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from chunkbus.layout import BusRoot
+from rebuild.errors import OtherHome
+from rebuild.flip import roll_back
+from rebuild.lock import writing
+from sinks.meilisearch import MeilisearchSink
+from tests.conformance.test_meilisearch import SETTINGS
+from tests.engines.servers import MeilisearchServer
+from tests.rebuild.engines import fts
+from tests.rebuild.support import FEBRUARY, Home, commit, projected, source
+
+Make = Callable[..., Home]
+
+CATS, DOGS = source("docs/a.md", "a cat", "a mat"), source("docs/a.md", "a dog", version="2", at=FEBRUARY)
+BIRDS = source("docs/b.md", "a bird")
+
+
+@pytest.fixture
+def home_in(meilisearch_server: MeilisearchServer, tmp_path: Path) -> Make:
+    """Homes over one public name of one server."""
+    index = f"p{uuid.uuid4().hex[:10]}"
+
+    def make(folder: str = "home", settings: dict[str, object] = SETTINGS) -> Home:
+        def meilisearch(_home: Path) -> MeilisearchSink:
+            server = meilisearch_server
+            return MeilisearchSink(server.url, server.key, settings=settings, index=index)
+
+        home = Home(tmp_path / folder, BusRoot(tmp_path / "chunks"), fts, meilisearch)
+        home.open_sink = lambda name: {"fts": fts, "meilisearch": meilisearch}[name](home.folder)  # type: ignore[method-assign]
+        return home
+
+    return make
+
+
+def public_texts(home: Home) -> set[str]:
+    sink = home.makers[1](home.folder)
+    assert isinstance(sink, MeilisearchSink)
+    found = sink._connection.send(f"/indexes/{sink._indexes.public}/documents/fetch", {"limit": 100})
+    sink.close()
+    return {document["text"] for document in found["results"]}
+
+
+def texts(*sources: list[dict[str, object]]) -> set[str]:
+    return {str(record["text"]) for records in sources for record in records}
+
+
+def test_a_sync_changes_what_other_programs_find(home_in: Make) -> None:
+    home = home_in()
+    commit(home.root, "p1", [*CATS, *BIRDS])
+    home.rebuild()
+    assert public_texts(home) == texts(CATS, BIRDS)
+    commit(home.root, "p1", DOGS, at=FEBRUARY)
+    outcome = home.sync()
+    assert (outcome.families.changed, outcome.families.removed) == (1, 1)
+    assert public_texts(home) == texts(DOGS)
+    assert home.contents()["meilisearch"] == projected(DOGS)
+    assert home.verify(deep=True).ok
+
+
+def test_a_rollback_brings_the_public_name_along(home_in: Make) -> None:
+    home = home_in()
+    commit(home.root, "p1", CATS)
+    home.rebuild()
+    commit(home.root, "p1", DOGS, at=FEBRUARY)
+    home.rebuild()
+    with writing(home.folder), home.work() as work:
+        roll_back(work)
+    assert public_texts(home) == texts(CATS)
+    assert home.contents() == {"fts": projected(CATS), "meilisearch": projected(CATS)}
+    home.sync()
+    assert public_texts(home) == texts(DOGS)
+
+
+def test_a_home_without_its_records_knows_its_index_again(home_in: Make) -> None:
+    """No gap, and nothing of the forgotten builds stays."""
+    home = home_in()
+    commit(home.root, "p1", CATS)
+    home.rebuild()
+    for file in home.folder.glob("state.db*"):
+        file.unlink()
+    commit(home.root, "p1", DOGS, at=FEBRUARY)
+    home.rebuild()
+    assert public_texts(home) == texts(DOGS)
+    assert {name: len(builds) for name, builds in home.builds().items()} == {"fts": 1, "meilisearch": 1}
+
+
+def test_another_home_does_not_take_the_name_unasked(home_in: Make) -> None:
+    first, second = home_in("one"), home_in("two")
+    commit(first.root, "p1", CATS)
+    first.rebuild()
+    with pytest.raises(OtherHome, match="--adopt"):
+        second.rebuild()
+    assert public_texts(first) == texts(CATS)
+    assert first.verify().ok
+    second.rebuild(adopt=True)
+    assert public_texts(second) == texts(CATS)
+    with pytest.raises(OtherHome, match="--adopt"):
+        first.rebuild()
+
+
+def test_settings_that_changed_are_applied_by_the_next_sync(home_in: Make) -> None:
+    commit(home_in().root, "p1", CATS)
+    home_in().rebuild()
+    stops = home_in(settings={**SETTINGS, "stopWords": ["the", "a"]})
+    assert stops.sync().settings == {"meilisearch": ["stopWords"]}
+    assert stops.sync().settings == {}
+    sink = stops.makers[1](stops.folder)
+    assert isinstance(sink, MeilisearchSink)
+    assert sink.live_settings()["stopWords"] == ["a", "the"]
+    sink.close()
+    assert stops.verify().ok
+
+
+def test_an_index_that_somebody_removed_comes_back(home_in: Make) -> None:
+    home = home_in()
+    commit(home.root, "p1", CATS)
+    home.rebuild()
+    sink = home.makers[1](home.folder)
+    sink.drop(home.live().builds["meilisearch"])
+    sink.close()
+    verified = home.verify()
+    assert not verified.ok
+    assert list(verified.failed) == ["meilisearch"]
+    home.sync()
+    assert public_texts(home) == texts(CATS)
+    assert home.verify().ok

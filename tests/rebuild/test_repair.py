@@ -1,0 +1,185 @@
+"""What an engine lost, gained or changed behind our back: verify names exactly it, repair puts it right."""
+
+from __future__ import annotations
+
+import copy
+import shutil
+from pathlib import Path
+
+import pytest
+
+from chunkbus.layout import BusRoot
+from rebuild.verify import SinkVerified
+from sinks.document import Document
+from sinks.memory import MemorySink
+from tests.rebuild.engines import chroma, fts, memory
+from tests.rebuild.support import FEBRUARY, Home, commit, projected, source
+from tests.rebuild.tampering import altered, digests, live_build, lose, put, require_sound, sink_of
+from tests.rebuild.wrapping import Calls
+
+COUNT = 40
+SOURCES = [source(f"docs/{number}.md", *(f"text {number} {part}" for part in range(3))) for number in range(COUNT)]
+DOCUMENTS = projected(*SOURCES)
+
+
+@pytest.fixture(params=["fts", "memory", "chroma"])
+def engine(request: pytest.FixtureRequest) -> str:
+    """The one that is tampered with."""
+    return str(request.param)
+
+
+@pytest.fixture
+def home(engine: str, tmp_path: Path, root: BusRoot) -> Home:
+    home = Home(tmp_path / "home", root, fts, chroma if engine == "chroma" else memory())
+    commit(root, "p1", [record for records in SOURCES for record in records])
+    home.rebuild()
+    return home
+
+
+def found_in(home: Home, engine: str) -> SinkVerified:
+    """What verify says of the engine; of the other one it must have nothing to say."""
+    found = home.verify()
+    assert found.failed == {}
+    assert all(sink.ok for name, sink in found.sinks.items() if name != engine)
+    assert found.ok == found.sinks[engine].ok
+    return found.sinks[engine]
+
+
+def repaired(home: Home, engine: str, tmp_path: Path) -> None:
+    """After a repair the engine says what one made from nothing says, and there is nothing left to do."""
+    asked = list(home.encoder.asked)
+    home.sync(scan=True)
+    assert home.encoder.asked == asked, "no vector was computed again"
+    for options in ({}, {"scan": True}):
+        calls = Calls()
+        home.sync(wrap=calls, **options)
+        assert {call for _, call, _ in calls} <= {"scan"}
+    assert home.verify(deep=True).ok
+    require_sound(home, tmp_path)
+
+
+def ids(*documents: Document) -> tuple[str, ...]:
+    """As verify orders them."""
+    return tuple(document.id for document in sorted(documents, key=lambda d: (d.parent_id, d.id)))
+
+
+def test_nearly_all_is_lost(home: Home, engine: str, tmp_path: Path) -> None:
+    """97 of 100 documents, of whole families and of parts of them."""
+    kept = DOCUMENTS[:: len(DOCUMENTS) // 3][:3]
+    lost = [document for document in DOCUMENTS if document not in kept]
+    assert len(lost) >= 0.97 * len(DOCUMENTS)
+    lose(home, engine, lost)
+    assert home.contents()[engine] == kept
+    found = found_in(home, engine)
+    assert (found.missing, found.extra, found.changed) == (ids(*lost), (), ())
+    assert (found.families, found.chunks) == (len({d.parent_id for d in kept}), 3)
+    repaired(home, engine, tmp_path)
+
+
+def test_strangers_of_every_kind(home: Home, engine: str, tmp_path: Path) -> None:
+    one, other = DOCUMENTS[0], next(d for d in DOCUMENTS if d.parent_id != DOCUMENTS[0].parent_id)
+    family = [document for document in DOCUMENTS if document.parent_id == one.parent_id]
+    strangers = [
+        # Under its own family's hash: no replacement alone would remove it.
+        altered(one, id="copy-under-another-id"),
+        # With one family's key and another's hash.
+        altered(other, id="copy-with-a-foreign-hash", parent_id=one.parent_id),
+        altered(one, id="of-nobody", parent_id="f" * 64, family_hash="e" * 64),
+    ]
+    put(home, engine, [*family, strangers[0]])
+    smuggle(home, engine, strangers[1])
+    put(home, engine, strangers[2:])
+    assert len(home.contents()[engine]) == len(DOCUMENTS) + 3
+    found = found_in(home, engine)
+    assert (found.missing, found.extra, found.changed) == ((), ids(*strangers), ())
+    repaired(home, engine, tmp_path)
+
+
+def smuggle(home: Home, engine: str, stranger: Document) -> None:
+    """Past the interface, for a document that displaces its siblings there."""
+    put(home, engine, [altered(stranger, parent_id="c" * 64)])
+    sink = sink_of(home, engine)
+    if isinstance(sink, MemorySink):
+        sink._shelf(home.live().builds[engine]).documents[stranger.id] = stranger
+    elif engine == "fts":
+        with live_build(home, engine) as build, build._transaction() as connection:  # type: ignore[attr-defined]
+            connection.execute("UPDATE documents SET parent_id = ? WHERE id = ?", [stranger.parent_id, stranger.id])
+    else:
+        with live_build(home, engine) as build:
+            build._collection.update(ids=[stranger.id], metadatas=[{"parent_id": stranger.parent_id}])  # type: ignore[attr-defined]
+    sink.close()
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"text": "somebody else's words"},
+        {"title": "Another title"},
+        {"tags": ("one", "too many")},
+        {"tenant_key": "0" * 64},
+        {"family_hash": "0" * 64},
+        {"document_hash": "0" * 64},
+    ],
+    ids=lambda fields: next(iter(fields)),
+)
+def test_changed_documents(fields: dict[str, object], home: Home, engine: str, tmp_path: Path) -> None:
+    victim = DOCUMENTS[7]
+    family = [altered(d, **fields) if d == victim else d for d in DOCUMENTS if d.parent_id == victim.parent_id]
+    if "family_hash" in fields:
+        family = [altered(d, **fields) for d in family]
+    put(home, engine, family)
+    found = found_in(home, engine)
+    changed = ids(*family) if "family_hash" in fields else (victim.id,)
+    assert (found.missing, found.extra, found.changed) == ((), (), changed)
+    repaired(home, engine, tmp_path)
+
+
+def test_all_at_once_in_one_family(home: Home, engine: str, tmp_path: Path) -> None:
+    first, second, third = (d for d in DOCUMENTS if d.parent_id == DOCUMENTS[0].parent_id)
+    lose(home, engine, [third])
+    put(home, engine, [first, altered(second, text="other words"), altered(first, id="a-stranger")])
+    found = found_in(home, engine)
+    assert (found.missing, found.extra, found.changed) == ((third.id,), ("a-stranger",), (second.id,))
+    repaired(home, engine, tmp_path)
+
+
+def test_an_old_copy_is_restored(home: Home, engine: str, tmp_path: Path) -> None:
+    """By whoever restores backups. It bears our marker; even its count may be right."""
+    build_id = home.live().builds[engine]
+    folder, backup = home.folder / engine / build_id, tmp_path / "backup"
+    sink = sink_of(home, engine)
+    if isinstance(sink, MemorySink):
+        shelf = sink._shelf(build_id)
+        old = copy.copy(shelf.documents), copy.copy(shelf.vectors)
+    else:
+        shutil.copytree(folder, backup)
+    sink.close()
+    edited = source("docs/0.md", "text 0 0", "text 0 1, edited", "text 0 2", version="2", at=FEBRUARY)
+    new = source("docs/new.md", "new 0", "new 1", "new 2")
+    commit(home.root, "p1", [*edited, *new, *(record for records in SOURCES[2:] for record in records)])
+    home.sync()
+    if isinstance(sink, MemorySink):
+        shelf.documents, shelf.vectors = old
+    else:
+        shutil.rmtree(folder)
+        shutil.copytree(backup, folder)
+    found = found_in(home, engine)
+    assert found.missing == ids(*projected(edited, new))
+    assert found.extra == ids(*projected(SOURCES[0], SOURCES[1]))
+    assert found.changed == ()
+    repaired(home, engine, tmp_path)
+
+
+def test_a_digest_depends_on_the_content_alone(home: Home, engine: str, tmp_path: Path) -> None:
+    before = digests(home)
+    victim = DOCUMENTS[5]
+    put(
+        home,
+        engine,
+        [altered(d, title="x") if d == victim else d for d in DOCUMENTS if d.parent_id == victim.parent_id],
+    )
+    assert {name for name, digest in digests(home).items() if digest != before[name]} == {engine}
+    home.sync(scan=True)
+    assert digests(home) == before
+    home.rebuild()
+    assert digests(home) == before
