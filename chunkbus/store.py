@@ -10,7 +10,7 @@ from sqlite_utils import Database, Migrations
 
 from chunkbus.errors import NewerStore, StoreUnreadable
 
-_BUSY_MILLISECONDS = 30_000
+_BUSY_MILLISECONDS = 300_000  # taking in a partition of millions of chunks is one transaction
 
 
 def open_store(path: Path, migrations: Migrations) -> Database:

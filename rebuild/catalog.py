@@ -12,6 +12,7 @@ from typing import Any
 from chunkbus.findings import Finding, Severity
 from chunkbus.layout import BusRoot
 from chunkbus.reader import Place
+from chunkbus.store import write_transaction
 from rebuild.errors import NotMissing
 from rebuild.intake import MISSING, VALID, Intake, OnBytes, drop_partition, touch_partition
 from rebuild.state import State
@@ -166,7 +167,7 @@ class Catalog:
 
     def decide(self) -> None:
         """Works out which versions of the families that changed count, and which of them are held."""
-        with self._db.atomic():
+        with write_transaction(self._db):
             self._db.execute("insert or ignore into undecided select family from held")
             if self._db.execute("select 1 from undecided limit 1").fetchone() is None:
                 return
@@ -229,7 +230,7 @@ class Catalog:
             known = ", ".join(self.missing_partitions()) or "none"
             raise NotMissing(f"no partition {key} was ever taken in; missing are: {known}")
         before = self.counts().families
-        with self._db.atomic():
+        with write_transaction(self._db):
             touch_partition(self._db, key)
             drop_partition(self._db, key)
         self.decide()
@@ -271,7 +272,7 @@ class Catalog:
 
         What was read from another reading of the partition than the one that counts now is not noted.
         """
-        with self._db.atomic():
+        with write_transaction(self._db):
             self._db.conn.executemany(
                 "update current set family_hash = ?3, digest = ?4, texts = ?5 where family = ?1 and taken = ?2",
                 list(rows),
@@ -279,14 +280,14 @@ class Catalog:
 
     def read_again(self, key: str) -> None:
         """The partition is not what it was when it was read: the next refresh reads it."""
-        with self._db.atomic():
+        with write_transaction(self._db):
             self._db.execute("update partition set signature = null, manifest = null where key = ?", [key])
 
     def _forget_other_projection(self) -> None:
         """Hashes of another projection say nothing about this one."""
         if self._db.execute("select version from projection").fetchone() == (PROJECTION_VERSION,):
             return
-        with self._db.atomic():
+        with write_transaction(self._db):
             self._db.execute("delete from projection")
             self._db.execute("insert into projection values (?)", [PROJECTION_VERSION])
             self._db.execute("update current set family_hash = null, digest = null, texts = null")

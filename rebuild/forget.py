@@ -8,6 +8,9 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
+import orjson
+
+from chunkbus.store import write_transaction
 from rebuild.errors import UnknownSource
 from rebuild.work import Work
 from sinks.errors import BuildMissing
@@ -109,25 +112,36 @@ def _texts_of_others(work: Work, families: set[str], texts: set[str]) -> set[str
 
 
 def _clean_run_records(folder: Path, names: set[str]) -> int:
-    """Takes out the lines that name it; how many."""
+    """Empties the lines that name it, all but what kind of line each was and when; how many."""
     needles = [name.encode() for name in names]
-    gone = 0
+    cleaned = 0
     for file in sorted(folder.glob("*.jsonl")):
         lines = file.read_bytes().splitlines(keepends=True)
-        kept = [line for line in lines if not any(needle in line for needle in needles)]
-        if len(kept) < len(lines):
-            gone += len(lines) - len(kept)
+        naming = [number for number, line in enumerate(lines) if any(needle in line for needle in needles)]
+        for number in naming:
+            lines[number] = _emptied(lines[number])
+        if naming:
             aside = file.with_name(f".{file.name}")
-            aside.write_bytes(b"".join(kept))
+            aside.write_bytes(b"".join(lines))
             aside.replace(file)
-    return gone
+        cleaned += len(naming)
+    return cleaned
+
+
+def _emptied(line: bytes) -> bytes:
+    try:
+        facts = orjson.loads(line)
+    except ValueError:  # cut off by a kill
+        return b""
+    kept = {name: facts[name] for name in ("event", "run_id", "at", "status") if name in facts}
+    return orjson.dumps(kept, option=orjson.OPT_APPEND_NEWLINE)
 
 
 def _erase_records(work: Work, families: Iterable[str]) -> tuple[str, ...]:
     """From `state.db`, all but what the bus says now; the partitions in which it still stands."""
     db = work.state.db
     still_in: set[str] = set()
-    with db.atomic():
+    with write_transaction(db):
         for family in families:
             for table in ("receipt", "intent", "dead_letter"):
                 db.execute(f"delete from {table} where family = ?", [family])

@@ -21,6 +21,7 @@ from chunkbus.identity import family_key, own_field, resolve_parent_id
 from chunkbus.layout import BusRoot
 from chunkbus.manifest import Manifest, decode_manifest
 from chunkbus.reader import Place, open_partition, read_lines
+from chunkbus.store import write_transaction
 from chunkbus.validate import Validation
 from rebuild.state import State
 
@@ -85,7 +86,7 @@ class Intake:
         found = [
             Finding(PARTITION_KEY, Severity.ERROR, name, None, "no partition can have this name") for name in names
         ]
-        with self._db.atomic():
+        with write_transaction(self._db):
             self._db.execute("delete from finding where code = ?", [PARTITION_KEY])
             self._insert_findings(found)
         for finding in found:
@@ -94,7 +95,7 @@ class Intake:
     def _note_missing(self) -> None:
         known = {key for (key,) in self._db.execute("select key from partition")}
         for key in sorted(known - set(self._root.partition_keys())):
-            with self._db.atomic():
+            with write_transaction(self._db):
                 never_valid = "delete from partition where key = ? and checksum is null"
                 if self._db.execute(never_valid, [key]).rowcount:
                     self._db.execute("delete from finding where partition = ?", [key])
@@ -106,7 +107,7 @@ class Intake:
             signature = _signature(self._root, key)
             findings = self._validate(key, on_bytes, workers)
             try:
-                with self._db.atomic():
+                with write_transaction(self._db):
                     if any(finding.is_error for finding in findings):
                         self._reject(key, signature)
                     else:

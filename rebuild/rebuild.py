@@ -75,6 +75,7 @@ class Rebuild:
         with rebuilding(self._state.home):
             with self._lock(WAIT_SECONDS):
                 end_begun_flip(self._work)
+                self._look_at_live()
                 require_ours(self._work, self._work.sinks, adopt=self._options.adopt)  # before hours of work
                 self._refresh()
                 generation = self._begin()
@@ -86,6 +87,13 @@ class Rebuild:
                     drop(self._work, older)
                 drop_strays(self._work)
         return Rebuilt(generation, outcome, change)
+
+    def _look_at_live(self) -> None:
+        """The brake goes by what the live builds have confirmed, so that must be what they hold, if they can tell."""
+        live = self._state.live_or_none()
+        if live is not None:
+            with opened(self._work, live, {}, make=False, adopt=True) as targets:
+                Convergence(self._work, targets, self._embedder).look(sign=False)
 
     def _refresh(self) -> None:
         self._work.refresh()

@@ -10,6 +10,7 @@ from dataclasses import astuple, dataclass
 from sqlite_utils import Database
 
 from chunkbus.runlog import utc_now
+from chunkbus.store import write_transaction
 from sinks.sink import RefusedDocument
 
 STRANGERS = "strangers"
@@ -47,7 +48,7 @@ class Receipts:
 
     def intend(self, families: Iterable[str]) -> None:
         """Committed when this returns: from here on nothing is known of these families."""
-        with self._db.atomic():
+        with write_transaction(self._db):
             self._db.conn.executemany(
                 "insert or ignore into intent values (?, ?)", [(self.build_id, family) for family in families]
             )
@@ -55,7 +56,7 @@ class Receipts:
     def confirm(self, receipts: Sequence[Receipt], refused: Sequence[RefusedDocument]) -> None:
         """The engine has confirmed these families, all but the documents that it refused."""
         build, at = self.build_id, utc_now()
-        with self._db.atomic():
+        with write_transaction(self._db):
             self._db.conn.executemany(
                 "insert or replace into receipt values (?, ?, ?, ?, ?, ?)",
                 [(build, *astuple(each)) for each in receipts],
@@ -68,13 +69,13 @@ class Receipts:
 
     def confirm_gone(self, families: Sequence[str]) -> None:
         """The engine has confirmed that it holds nothing of these families."""
-        with self._db.atomic():
+        with write_transaction(self._db):
             self._drop("receipt", families)
             self._close(families)
 
     def forget_all(self) -> None:
         """Nothing is known of the build any more."""
-        with self._db.atomic():
+        with write_transaction(self._db):
             for table in ("receipt", "intent", "dead_letter"):
                 self._db.execute(f"delete from {table} where build = ?", [self.build_id])
 
@@ -100,7 +101,7 @@ class Receipts:
 
     def retry_dead_letters(self) -> int:
         """The next sync sends their families again; how many documents wait for it."""
-        with self._db.atomic():
+        with write_transaction(self._db):
             letters = "select family from dead_letter where build = ?"
             self._db.execute(
                 f"insert or ignore into intent select ?, family from ({letters})", [self.build_id, self.build_id]

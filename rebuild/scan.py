@@ -10,6 +10,7 @@ from itertools import groupby, islice
 
 from sqlite_utils import Database
 
+from chunkbus.store import write_transaction
 from rebuild.deep import Lookup, wrong_vectors
 from rebuild.digest import document_digest, family_digest
 from rebuild.plan import unhashed
@@ -144,7 +145,7 @@ class Scan:
     def make_receipts(self, receipts: Receipts) -> None:
         """Receipts of what was found. A family in drift has one that fits no version, so that it is put right."""
         build = receipts.build_id
-        with self._db.atomic():
+        with write_transaction(self._db):
             for statement in _FORGET:
                 self._db.execute(statement, {"build": build})
             self._db.execute(_MAKE_RECEIPTS, {"build": build, "strangers": STRANGERS})

@@ -13,7 +13,7 @@ import msgspec
 import orjson
 
 from chunkbus.errors import StoreUnreadable
-from chunkbus.store import open_store
+from chunkbus.store import open_store, write_transaction
 from embeddings.encoder import ModelInfo
 from embeddings.settings import EncoderSettings
 from rebuild.errors import NoGeneration
@@ -70,7 +70,7 @@ class State:
         return self.path.parent
 
     def add_generation(self, generation: Generation) -> None:
-        with self.db.atomic():
+        with write_transaction(self.db):
             row = {
                 "id": generation.id,
                 "created_at": generation.created_at,
@@ -110,7 +110,7 @@ class State:
 
     def begin_flip(self, generation: Generation) -> None:
         """From here on sinks may show this generation; whoever finds it so goes on with the flip."""
-        with self.db.atomic():
+        with write_transaction(self.db):
             self.db.table("flipping").insert({"generation": generation.id}, replace=True)
 
     def begun_flip(self) -> Generation | None:
@@ -119,7 +119,7 @@ class State:
 
     def flip(self, generation: Generation) -> None:
         """Readers see `generation` from now on; what they saw before becomes the previous one."""
-        with self.db.atomic():
+        with write_transaction(self.db):
             self.db.execute("update pointer set previous = live, live = ? where live is not ?", [generation.id] * 2)
             self.db.execute("update generation set shown = 1 where id = ?", [generation.id])
             rows = [{"sink": sink, "build": build} for sink, build in generation.builds.items()]
@@ -147,7 +147,7 @@ class State:
 
     def forget_build(self, generation: Generation, sink: str) -> None:
         """The generation has no build in this sink any more; with its last build it is gone itself."""
-        with self.db.atomic():
+        with write_transaction(self.db):
             self.db.execute("delete from build where generation = ? and sink = ?", [generation.id, sink])
             for table in ("receipt", "intent", "dead_letter"):
                 self.db.execute(f"delete from {table} where build not in (select id from build)")
@@ -161,7 +161,7 @@ class State:
 
     def note_pace(self, pace: Mapping[str, tuple[int, float]]) -> None:
         """How long work took the last time, for whoever plans more of it."""
-        with self.db.atomic():
+        with write_transaction(self.db):
             self.db.conn.executemany(
                 "insert or replace into pace values (?, ?, ?)", [(what, *took) for what, took in pace.items()]
             )

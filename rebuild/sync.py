@@ -63,7 +63,7 @@ def planned(work: Work, live: Generation, embedder: DocumentEmbedder, *, adopt: 
     failed: dict[str, SinkError] = {}
     with opened(work, live, failed, make=False, adopt=adopt) as targets:
         convergence = Convergence(work, targets, embedder)
-        convergence.look()
+        convergence.look(sign=False)
         for error in (failed | convergence.outcome.done.failed).values():
             raise error
         yield convergence.plan()

@@ -4,6 +4,7 @@ Repair is the sync that follows: the scan's receipts on one side, the catalog on
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 from rebuild.deep import Lookup
 from rebuild.receipts import Receipts
@@ -40,6 +41,20 @@ class Verified:
     @property
     def ok(self) -> bool:
         return not self.failed and all(sink.ok for sink in self.sinks.values())
+
+    def numbers(self) -> dict[str, dict[str, Any]]:
+        """For the record of the run: how much was wrong, not what."""
+        return {
+            name: {
+                "families": sink.families,
+                "chunks": sink.chunks,
+                "missing": len(sink.missing),
+                "extra": len(sink.extra),
+                "changed": len(sink.changed),
+                "digest": sink.digest,
+            }
+            for name, sink in self.sinks.items()
+        }
 
 
 def verify_live(work: Work, live: Generation, cached: Lookup | None = None) -> Verified:

@@ -151,11 +151,14 @@ class Convergence:
         self._wrong: dict[str, str] = {}
         self.outcome = Outcome()
 
-    def look(self, *, scan: bool = False, deep: bool = False) -> None:
-        """Compares marker and count of each build with its receipts; where they differ the engine is scanned."""
+    def look(self, *, scan: bool = False, deep: bool = False, sign: bool = True) -> None:
+        """Compares marker and count of each build with its receipts; where they differ the engine is scanned.
+
+        A build without our marker is signed again, unless this is only to look.
+        """
         for target in self._going():
             try:
-                self._look_at(target, scan=scan, deep=deep)
+                self._look_at(target, scan=scan, deep=deep, sign=sign)
             except SinkError as error:
                 self.outcome.done.failed[target.sink] = error
 
@@ -196,7 +199,7 @@ class Convergence:
     def _going(self) -> list[Target]:
         return [target for target in self._targets if target.sink not in self.outcome.done.failed]
 
-    def _look_at(self, target: Target, *, scan: bool, deep: bool) -> None:
+    def _look_at(self, target: Target, *, scan: bool, deep: bool, sign: bool) -> None:
         receipts = Receipts(self._work.state.db, target.build_id)
         ours = self._work.marker(target.build_id)
         signed = target.build.marker() == ours
@@ -211,7 +214,7 @@ class Convergence:
             )
         self._wrong[target.sink] = f"{target.sink} holds something else than it was sent: {found.examples()}"
         found.make_receipts(receipts)
-        if not signed:
+        if sign and not signed:
             target.build.sign(ours)
 
     def _note(self, plan: Plan) -> None:

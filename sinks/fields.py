@@ -6,7 +6,6 @@
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Literal
 
 from chunkbus import identity
@@ -35,13 +34,10 @@ class FieldRule:
     derive: Callable[[Record, Values], Any] | None = None
     filter: Literal["", "equal", "range"] = ""
 
-    @cached_property
-    def _keys(self) -> tuple[tuple[str, ...], ...]:
-        return tuple(tuple(path.split(".")) for path in self.paths)
-
-    def value(self, record: Record, above: Values) -> Any:
-        for keys in self._keys:
-            found = values.at(record, keys)
+    def value(self, record: Record, placed: Values, above: Values) -> Any:
+        """From the chunk, and from the same as `placed` has it."""
+        for path in self.paths:
+            found = placed.get(path)
             if found is not None:
                 value = self.read(found)
                 if value is not None:
@@ -388,6 +384,26 @@ PROJECTION: tuple[FieldRule, ...] = (
         filter="equal",
     ),
 )
+
+_GROUPS = frozenset(
+    path[:end] for rule in PROJECTION for path in rule.paths for end in range(len(path)) if path[end] == "."
+)
+
+
+def placed(record: Record) -> Values:
+    """What stands in a chunk, by the path to it: read once, and not again for each of the many paths that are asked."""
+    found: Values = {}
+    groups: list[tuple[str, Any]] = [("", record)]
+    for prefix, group in groups:
+        for name, value in group.items():
+            if "." in name:  # no path leads there
+                continue
+            path = prefix + name
+            found[path] = value
+            if path in _GROUPS and isinstance(value, dict):
+                groups.append((path + ".", value))
+    return found
+
 
 FILTERS: Mapping[str, str] = {rule.name: rule.filter for rule in PROJECTION if rule.filter}
 """Fields that readers can filter by: `equal` by value, `range` by value and by bounds."""

@@ -62,6 +62,9 @@ class MemorySink:
             )
         self.live = new
 
+    def shown(self) -> Marker | None:
+        return self._shelves[self.live].marker if self.live in self._shelves else None
+
     def drop(self, build_id: str) -> None:
         self._shelves.pop(build_id, None)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from chunkbus.chunk import Record
 from sinks.document import Document, document_hash, family_hash
-from sinks.fields import PROJECTION, Values
+from sinks.fields import PROJECTION, Values, placed
 
 PROJECTION_VERSION = 1
 """Part of a build's marker: a build of another version is filled anew. Raise it with every change of meaning."""
@@ -37,8 +37,9 @@ def project_family(records: Iterable[Record]) -> list[Document]:
 
 def _project(record: Record) -> Values:
     fields: Values = {}
+    found = placed(record)
     for rule in PROJECTION:
-        fields[rule.name] = rule.value(record, fields)
+        fields[rule.name] = rule.value(record, found, fields)
     del fields["family_hash"]
     return fields
 

@@ -132,7 +132,8 @@ class Sink(Protocol):
         A sink whose builds have no public name has nothing to do: readers open the build that the home's pointer names.
         """
 
-    # Two more that a sink has where they make sense:
+    # More that a sink has where it makes sense:
+    # - `address(build_id) -> dict[str, str]`: where other programs find the build; `version() -> str`, of the engine;
     # - `shown() -> Marker | None`: whose build other programs reach under the public name now;
     # - `update_settings(build_id) -> list[str]`: brings the build's settings to those configured, names what changed.
 

@@ -177,7 +177,8 @@ def _writing(file: Path) -> list[tuple[str, str]]:
     for function in ast.walk(ast.parse(file.read_text())):
         if isinstance(function, ast.FunctionDef):
             texts = [node.value for node in ast.walk(function) if isinstance(node, ast.Constant)]
-            atomic = any(isinstance(node, ast.Attribute) and node.attr == "atomic" for node in ast.walk(function))
+            names = {getattr(node, "attr", getattr(node, "id", "")) for node in ast.walk(function)}
+            atomic = bool(names & {"atomic", "write_transaction"})
             if atomic or any(isinstance(text, str) and text.lower().startswith(writes) for text in texts):
                 found.append((f"{file.name}:{function.name}", function.name))
     return found
