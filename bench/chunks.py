@@ -1,10 +1,13 @@
 """Makes a bus of any size: chunks of about 1 kB in families of ten, the same for the same arguments.
 
-python -m bench.chunks DIR --chunks 1000000 --partitions 1
+    python -m bench.chunks DIR --chunks 1000000 --partitions 1
+
+The texts are made-up words, or those that the caller has.
 """
 
 import argparse
 import random
+from collections.abc import Iterable, Sequence
 from hashlib import sha256
 from pathlib import Path
 
@@ -17,36 +20,59 @@ FAMILY = 10
 CREATED_AT = "2026-01-01T00:00:00Z"
 
 
-def make_bus(folder: Path, chunks: int, partitions: int = 1, words: int = 55, seed: int = 7) -> BusRoot:
-    """Writes `chunks` chunks in all, `words` words each, spread evenly over the partitions."""
+def make_bus(
+    folder: Path, chunks: int, partitions: int = 1, words: int = 55, seed: int = 7, texts: Sequence[str] | None = None
+) -> BusRoot:
+    """Writes `chunks` chunks in all, `words` words each, spread evenly over the partitions; or these texts."""
     root = BusRoot(folder)
     chance = random.Random(seed)
     vocabulary = _vocabulary(chance)
     for number in range(partitions):
         first, last = chunks * number // partitions, chunks * (number + 1) // partitions
-        with PartitionWriter(root, f"part-{number:05d}") as writer:
-            for index in range(first, last):
-                writer.add(_chunk(index, vocabulary, words, chance))
-            documents = -(-(last - first) // FAMILY)
-            writer.commit(documents=documents, producer=ManifestProducer("bench", "1"), created_at=CREATED_AT)
+        made = (
+            _chunk(index, " ".join(chance.choices(vocabulary, k=words)) if texts is None else texts[index])
+            for index in range(first, last)
+        )
+        _write(root, f"part-{number:05d}", made, documents=-(-(last - first) // FAMILY), created_at=CREATED_AT)
     return root
 
 
-def _chunk(index: int, vocabulary: list[str], words: int, chance: random.Random) -> Record:
+def change(root: BusRoot, documents: Sequence[int], version: int, words: int = 55) -> None:
+    """New versions of some documents, in a partition of their own, later than all before."""
+    chance = random.Random(version)
+    vocabulary = _vocabulary(chance)
+    created_at = f"2026-02-{version:02d}T00:00:00Z"
+    made = (
+        _chunk(document * FAMILY + place, " ".join(chance.choices(vocabulary, k=words)), version, created_at)
+        for document in documents
+        for place in range(FAMILY)
+    )
+    _write(root, f"change-{version:05d}", made, documents=len(documents), created_at=created_at)
+
+
+def _write(root: BusRoot, key: str, made: Iterable[Record], *, documents: int, created_at: str) -> None:
+    with PartitionWriter(root, key) as writer:
+        for chunk in made:
+            writer.add(chunk)
+        writer.commit(documents=documents, producer=ManifestProducer("bench", "1"), created_at=created_at)
+
+
+def _chunk(index: int, text: str, version: int = 0, created_at: str = CREATED_AT) -> Record:
     document = index // FAMILY
+    name = f"document {document}" + (f" version {version}" if version else "")
     provenance = {
         "source_uri": f"docs/{document % 97:02d}/document-{document:07d}.md",
-        "source_checksum": f"sha256:{document:064x}",
+        "source_checksum": f"sha256:{version * 10**9 + document:064x}",
         "parser": {"parser_name": "bench", "parser_version": "1"},
         "canonicalizer": {"canonicalizer_name": "bench", "canonicalizer_version": "1"},
         "inputs": [],
     }
     return new_chunk(
-        document_id=sha256(f"document {document}".encode()).hexdigest(),
-        text=" ".join(chance.choices(vocabulary, k=words)),
+        document_id=sha256(name.encode()).hexdigest(),
+        text=text,
         provenance=provenance,
         span_key=index % FAMILY,
-        created_at=CREATED_AT,
+        created_at=created_at,
         fields={
             "chunk_index": index % FAMILY,
             "metadata": {"title": f"Document {document}", "language": "en"},

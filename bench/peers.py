@@ -3,10 +3,10 @@
     .peers/bin/python -m bench.peers langchain unchanged BUS WORK_FOLDER
     .peers/bin/python -m bench.peers langchain|llamaindex cold|fill|warm BUS WORK_FOLDER [--model FOLDER]
 
-`make peers` makes that environment; chunksink itself needs none of it. One line of JSON says how many seconds it took to
-get ready (imports, model) and to work: from reading the chunks to the last document in Chroma. Only `unchanged` does
-not count the reading, and writes to a store that does nothing, so that the record manager alone is compared.
-`fill` makes the caches that `warm` reads; for both nothing is computed, vectors are drawn from the text's hash.
+`make peers` makes that environment; chunksink itself needs none of it. One line of JSON says how many seconds it took
+to get ready (imports, model) and to work: from reading the chunks to the last document in Chroma. Only `unchanged`
+does not count the reading, and writes to a store that does nothing, so that the record manager alone is compared.
+`fill` makes the caches that `warm` reads.
 """
 
 from __future__ import annotations

@@ -120,9 +120,7 @@ class Index:
                 if deep:
                     cached = run.stack.enter_context(live_embedder(self.config, live)).cached
                 found = verify_live(run.work, live, cached)
-            run.log.finish(
-                "ok" if found.ok else "drift", sinks={name: asdict(one) for name, one in found.sinks.items()}
-            )
+            run.log.finish("ok" if found.ok else "drift", sinks=found.numbers())
             return found
 
     def plan(self, *, adopt: bool = False) -> "Forecast":
