@@ -72,6 +72,7 @@ from partition p join chunk c on c.partition = p.key
 where p.state <> 'valid' and c.family in (select family from undecided)
 """
 
+# What is undecided leads (`cross join` keeps that order): SQLite would rather look at every chunk there is.
 _HOLD_TWINS = """
 insert or ignore into held
 select family, 'duplicate id', detail from (
@@ -80,23 +81,27 @@ select family, 'duplicate id', detail from (
         || ' (partition ' || mine.partition || ', byte ' || mine.offset || ') and by document '
         || substr(theirs.document_id, 1, 120) || ' (partition ' || theirs.partition || ', byte ' || theirs.offset || ')'
         as detail
-    from undecided join current_chunk mine using (family)
-    join current_chunk theirs on theirs.chunk_id = mine.chunk_id and theirs.family <> mine.family
+    from undecided cross join current u using (family)
+    cross join chunk mine indexed by chunk_family on mine.family = u.family and mine.partition = u.partition
+    cross join current_chunk theirs on theirs.chunk_id = mine.chunk_id and theirs.family <> mine.family
+    where mine.source_checksum is u.source_checksum
 ) join current on family in (one, other)
 """
 
 # Rows of one version in two partitions without a common id are parts of it; with one they are a copy.
 _HOLD_SPLITS = """
+with stood as materialized (
+    select distinct family, version, partition from undecided cross join chunk indexed by chunk_family using (family)
+    where source_checksum is not null)
 insert or ignore into held
 select family, 'family split', 'other chunks of the same version stand in partitions ' || min(one, other) || ' and '
     || max(one, other)
 from (
-    select distinct a.family as family, a.version as version, a.partition as one, b.partition as other
-    from undecided u join chunk a on a.family = u.family
-    join chunk b on b.family = a.family and b.version = a.version and b.partition > a.partition
-    where a.source_checksum is not null) as pair
+    select a.family as family, a.version as version, a.partition as one, b.partition as other
+    from stood a join stood b on b.family = a.family and b.version = a.version and b.partition > a.partition) as pair
 where not exists (
-    select 1 from chunk x join chunk y on y.family = x.family and y.chunk_id = x.chunk_id and y.version = x.version
+    select 1 from chunk x indexed by chunk_family
+    join chunk y on y.family = x.family and y.chunk_id = x.chunk_id and y.version = x.version
     where x.family = pair.family and x.version = pair.version and x.partition = one and y.partition = other)
 """
 

@@ -195,7 +195,7 @@ class Executor:
 
 def _receipt(projected: Projected, left_out: set[str]) -> Receipt:
     taken = sum(1 for document in projected.documents if document.id not in left_out)
-    return Receipt(projected.family, projected.family_hash, projected.texts(), taken, projected.label)
+    return Receipt(projected.family, projected.family_hash, projected.texts, taken, projected.label)
 
 
 def _by_size(items: Iterable[T], most: int, size: Callable[[T], int]) -> Iterator[list[T]]:

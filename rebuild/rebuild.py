@@ -182,11 +182,12 @@ class Rebuild:
     def _verify(self, target: Target) -> None:
         scan = Scan(self._state.db, target.build, target.build_id, self._work.records)
         cached = self._embedder.cached if self._options.deep and target.holds_vectors else None
-        with self._work.stage(f"verify {target.sink}", None, "chunks"):
-            scan.run(removals=self._work.catalog.is_whole(), cached=cached)
+        receipts = Receipts(self._state.db, target.build_id)
+        with self._work.stage(f"verify {target.sink}", receipts.documents(), "chunks") as bar:
+            scan.run(bar.advance, removals=self._work.catalog.is_whole(), cached=cached)
         if not scan.is_clean():
             wrong = scan.examples()
-            scan.make_receipts(Receipts(self._state.db, target.build_id))
+            scan.make_receipts(receipts)
             raise NotVerified(
                 f"{target.sink} holds something else than it was sent: {wrong}; the live index is untouched. "
                 "Run it again: what is wrong will be written anew"

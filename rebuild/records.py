@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import cached_property
 
 from chunkbus.canonical import json_hash
 from chunkbus.errors import PartitionChanged
@@ -12,6 +13,8 @@ from rebuild.catalog import Catalog, CurrentFamily
 from rebuild.digest import document_digest, family_digest
 from sinks.document import Document
 from sinks.projection import project_family
+
+KEPT_DOCUMENTS = 5000
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,9 +34,11 @@ class Projected:
         """What people call it."""
         return label_of(self.documents[0])
 
+    @cached_property
     def digest(self) -> str:
         return family_digest(document_digest(document, document.text_hash) for document in self.documents)
 
+    @cached_property
     def texts(self) -> str:
         """One hash for its texts: what stays the same when only what is said about them changes."""
         return json_hash([document.text_hash for document in self.documents])
@@ -44,17 +49,31 @@ def label_of(document: Document) -> str:
 
 
 class Records:
-    """Reads families of one bus root; what it learns of them is noted in the catalog."""
+    """Reads families of one bus root; what it learns of them is noted in the catalog.
+
+    The last ones are kept for a while: what is compared is soon written.
+    """
 
     def __init__(self, root: BusRoot, catalog: Catalog) -> None:
         self._root = root
         self._catalog = catalog
+        self._kept: dict[tuple[str, int], Projected] = {}
+        self._kept_documents = 0
+
+    def project(self, keys: Sequence[str]) -> list[Projected]:
+        """These families, those of them that count, with their hashes noted."""
+        found = list(self.read(self._catalog.families(keys)))
+        self._catalog.note_projected((p.family, p.taken, p.family_hash, p.digest, p.texts) for p in found)
+        return found
 
     def read(self, families: Iterable[CurrentFamily]) -> Iterator[Projected]:
         """Where other chunks stand than were taken in, the partition goes back to the catalog: PartitionChanged."""
         with ExitStack() as stack:
             reader: PartitionReader | None = None
             for family in families:
+                if kept := self._kept.get((family.family, family.taken)):
+                    yield kept
+                    continue
                 try:
                     if reader is None or reader.key != family.partition:
                         stack.close()
@@ -63,10 +82,13 @@ class Records:
                 except (PartitionChanged, FileNotFoundError) as error:
                     self._catalog.read_again(family.partition)
                     raise PartitionChanged(f"partition {family.partition} was rewritten meanwhile: {error}") from error
-                yield Projected(family.family, family.taken, project_family(records))
+                projected = Projected(family.family, family.taken, project_family(records))
+                self._keep(projected)
+                yield projected
 
-    def project(self, keys: Sequence[str]) -> list[Projected]:
-        """These families, those of them that count, with their hashes noted."""
-        found = list(self.read(self._catalog.families(keys)))
-        self._catalog.note_projected((p.family, p.taken, p.family_hash, p.digest(), p.texts()) for p in found)
-        return found
+    def _keep(self, projected: Projected) -> None:
+        if self._kept_documents >= KEPT_DOCUMENTS:
+            self._kept.clear()
+            self._kept_documents = 0
+        self._kept[projected.family, projected.taken] = projected
+        self._kept_documents += len(projected.documents)

@@ -3,7 +3,7 @@
 Receipts are never proof. A scan shows which documents are missing, extra or changed, and can make the receipts anew.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from itertools import groupby, islice
@@ -18,6 +18,8 @@ from rebuild.receipts import STRANGERS, Receipts
 from rebuild.records import Projected, Records, label_of
 from sinks.sink import Build, Stored
 
+Progress = Callable[[int], object]
+
 MISSING, EXTRA, CHANGED = "missing", "extra", "changed"
 _PAGE = 5000
 _FAMILIES = 200
@@ -30,6 +32,7 @@ create temp table found (family text, id text, family_hash text, digest text, la
 create index temp.found_family_of on found (family);
 create temp table found_family (family text primary key, digest text, documents int, label text) without rowid;
 create temp table drift (kind text, id text, family text);
+create index temp.drift_id on drift (id);
 """
 # A family with refused documents is looked at document by document.
 _SUSPECTS = """
@@ -90,21 +93,20 @@ class Scan:
         self._build_id = build_id
         self._records = records
 
-    def run(self, *, removals: bool, cached: Lookup | None = None) -> None:
-        """Reads all of it. With `cached` every vector is compared as well.
+    def run(self, on_chunks: Progress, *, removals: bool, cached: Lookup | None = None) -> None:
+        """Reads all of it; `on_chunks` is given how many documents were just read. With `cached` every vector is
+        compared as well.
 
         `removals` is False while the bus is not whole: then what nobody claims is not known to be surplus.
         """
         for page in unhashed(self._db):
             self._records.project(page)
         self._db.executescript(_TABLES)
-        self._insert(
-            "insert into found values (?, ?, ?, ?, ?)",
-            (
-                (each.parent_id, each.id, each.family_hash, _digest(each), _label(each))
-                for each in self._build.scan(content=True)
-            ),
+        rows = (
+            (each.parent_id, each.id, each.family_hash, _digest(each), _label(each))
+            for each in self._build.scan(content=True)
         )
+        self._insert("insert into found values (?, ?, ?, ?, ?)", rows, on_chunks)
         self._insert("insert into found_family values (?, ?, ?, ?)", self._summed_up())
         suspects = [family for (family,) in self._db.execute(_SUSPECTS, [self._build_id])]
         for start in range(0, len(suspects), _FAMILIES):
@@ -112,6 +114,7 @@ class Scan:
         if removals:
             self._db.execute(f"insert into drift select 'extra', id, family from found where {_NOBODYS}")
         if cached is not None:
+            self._db.execute("create index temp.found_id on found (id)")
             self._insert(
                 "insert into drift select 'changed', id, family from found where id = ? "
                 "and id not in (select id from drift)",
@@ -150,11 +153,14 @@ class Scan:
                 self._db.execute(statement, {"build": build})
             self._db.execute(_MAKE_RECEIPTS, {"build": build, "strangers": STRANGERS})
 
-    def _insert(self, statement: str, rows: Iterator[tuple[object, ...]]) -> None:
+    def _insert(
+        self, statement: str, rows: Iterator[tuple[object, ...]], on_rows: Progress = lambda _rows: None
+    ) -> None:
         """In pages. What reads the catalog is not within a transaction, for others may write to it meanwhile."""
         while some := list(islice(rows, _PAGE)):
             with self._db.atomic():
                 self._db.conn.executemany(statement, some)
+            on_rows(len(some))
 
     def _summed_up(self) -> Iterator[tuple[str, str, int, str]]:
         rows = self._db.execute("select family, digest, label from found order by family")

@@ -68,6 +68,7 @@ def create_decisions(db: Database) -> None:
             family text primary key, partition text, taken integer, source_checksum text, first_offset integer,
             chunks integer, family_hash text, digest text, texts text) without rowid;
         create index current_place on current (partition, first_offset);
+        create index current_unhashed on current (partition, first_offset) where family_hash is null;
         create table held (family text primary key, reason text, detail text) without rowid;
         create table undecided (family text primary key) without rowid;
         create table projection (version integer);

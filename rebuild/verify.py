@@ -65,8 +65,10 @@ def verify_live(work: Work, live: Generation, cached: Lookup | None = None) -> V
         for target in targets:
             scan = Scan(work.state.db, target.build, target.build_id, work.records)
             try:
-                with work.stage(f"verify {target.sink}", None, "chunks"):
+                total = Receipts(work.state.db, target.build_id).documents()
+                with work.stage(f"verify {target.sink}", total, "chunks") as bar:
                     scan.run(
+                        bar.advance,
                         removals=work.catalog.is_whole(),
                         cached=cached if target.holds_vectors else None,
                     )

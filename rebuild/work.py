@@ -207,8 +207,9 @@ class Convergence:
             return
         self.outcome.scanned.append(target.sink)
         found = Scan(self._work.state.db, target.build, target.build_id, self._work.records)
-        with self._work.stage(f"scan {target.sink}", None, "chunks"):
+        with self._work.stage(f"scan {target.sink}", receipts.documents(), "chunks") as bar:
             found.run(
+                bar.advance,
                 removals=self._work.catalog.is_whole(),
                 cached=self._embedder.cached if deep and target.holds_vectors else None,
             )

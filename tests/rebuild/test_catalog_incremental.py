@@ -154,10 +154,13 @@ def make_whole(root: BusRoot, probe: CatalogProbe) -> None:
 
 
 def tables(probe: CatalogProbe) -> dict[str, list[tuple[object, ...]]]:
-    """All that is decided. How often a partition was read (`taken`) is no part of it."""
+    """All that is decided. How often a partition was read (`taken`) is no part of it, nor whether a family was ever
+    compared before it was held: then its hashes are known."""
+    free = "case when family not in (select family from held) then"
     selects = {
         "standing": "family, partition, parent_id, source_checksum, first_offset, chunks, versions, rank",
-        "current": "family, partition, source_checksum, first_offset, chunks, family_hash, digest, texts",
+        "current": "family, partition, source_checksum, first_offset, chunks, "
+        f"{free} family_hash end, {free} digest end, {free} texts end",
         "held": "family, reason, detail",
     }
     return {

@@ -100,7 +100,7 @@ def test_progress_counts_every_document(home: Home) -> None:
     assert stages[0] == ("validate", size, "B")
     assert [stage for stage in stages if stage[2] != "B"] == [
         ("index", 3, "chunks"),
-        ("verify fts", None, "chunks"),
-        ("verify memory", None, "chunks"),
+        ("verify fts", 3, "chunks"),
+        ("verify memory", 3, "chunks"),
     ]
     assert (sum(told["validate"]), told["index"]) == (size, [1, 1, 1])
