@@ -192,6 +192,8 @@ def unhashed(db: Database, builds: Sequence[str] | None = None) -> Iterator[list
     last = ("", -1)
     while rows := db.execute(select, [*last, *(builds or ())]).fetchall():
         yield [family for _, _, family in rows]
+        if len(rows) < _PAGE:  # to ask once more is to look at every family once more
+            return
         last = rows[-1][:2]
 
 

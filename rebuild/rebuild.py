@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 from chunkbus.errors import PartitionChanged
 from chunkbus.runlog import new_run_id, utc_now
+from rebuild.builds import opened
+from rebuild.converge import Convergence, Outcome
 from rebuild.embed import DocumentEmbedder
 from rebuild.errors import NotVerified, OtherModel
 from rebuild.execute import Target
@@ -19,7 +21,7 @@ from rebuild.receipts import Receipts
 from rebuild.scan import Scan
 from rebuild.state import Generation
 from rebuild.sync import require_valid
-from rebuild.work import Convergence, Outcome, Work, opened
+from rebuild.work import Work
 from sinks.errors import SinkError
 
 _ROUNDS = 6

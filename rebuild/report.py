@@ -6,12 +6,13 @@ from typing import Any, Literal
 
 from chunkbus.findings import Finding
 from rebuild.catalog import CatalogCounts, RepeatedTexts
+from rebuild.converge import Outcome
 from rebuild.embed import DocumentEmbedder
 from rebuild.overlap import ModelChange
 from rebuild.plan import FamilyCounts
 from rebuild.receipts import DeadLetter, Receipts
 from rebuild.state import Generation
-from rebuild.work import Outcome, Work
+from rebuild.work import Work
 from sinks.errors import SinkError
 
 _EXAMPLES = 20

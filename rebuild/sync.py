@@ -9,14 +9,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from chunkbus.errors import PartitionChanged
+from rebuild.builds import opened
 from rebuild.catalog import Catalog
+from rebuild.converge import Convergence, Outcome
 from rebuild.embed import DocumentEmbedder
 from rebuild.errors import InvalidBus, OtherPlan
 from rebuild.execute import Target
 from rebuild.flip import show
 from rebuild.plan import Plan, brake
 from rebuild.state import Generation
-from rebuild.work import Convergence, Outcome, Work, opened
+from rebuild.work import Work
 from sinks.errors import SinkError
 
 _TRIES = 5

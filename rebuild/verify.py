@@ -6,11 +6,12 @@ Repair is the sync that follows: the scan's receipts on one side, the catalog on
 from dataclasses import dataclass
 from typing import Any
 
+from rebuild.builds import opened
 from rebuild.deep import Lookup
 from rebuild.receipts import Receipts
 from rebuild.scan import CHANGED, EXTRA, MISSING, Scan
 from rebuild.state import Generation
-from rebuild.work import Work, opened
+from rebuild.work import Work
 from sinks.errors import SinkError
 
 

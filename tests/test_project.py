@@ -161,3 +161,15 @@ def test_no_list_names_a_package_that_is_not_there() -> None:
         tool["importlinter"]["root_packages"],
     ]
     assert [sorted(set(names) - packages()) for names in lists] == [[], [], []]
+
+
+def test_every_promise_has_tests_that_carry_its_number() -> None:
+    from tools.pages import PROMISES
+
+    proven = {
+        int(number)
+        for file in ROOT.glob("tests/*/test_*.py")
+        for number in re.findall(r"mark\.promise\((\d+)\)", file.read_text(encoding="utf-8"))
+    }
+    assert proven <= PROMISES.keys()
+    assert PROMISES.keys() - proven == {11, 12}, "search and its page are to prove these"

@@ -1,6 +1,8 @@
 """Markdown that is made from the code; the generated parts of `docs/*.md` call these functions."""
 
+import re
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 import click
 import msgspec
@@ -46,6 +48,34 @@ def settings_table() -> str:
     for field in msgspec.structs.fields(config.Config):
         default = "" if field.default is None else f"`{field.default}`"
         rows.append(f"| `{field.name}` | {default} | {_cell(config.MEANINGS[field.name])} |")
+    return "\n".join(rows)
+
+
+PROMISES = {
+    1: "Pure: on a valid bus, a sync from any state ends in the same index as a rebuild from nothing.",
+    2: "Crash-convergent: killed at any instant, the plain next run converges; no committed vector is computed again.",
+    3: "No gap, no orphan: at no moment is a source absent while it is replaced; afterwards nothing of the old one is left.",
+    4: "Receipts after facts: written when the engine has confirmed, and never taken for proof.",
+    5: "Zero-downtime rebuild: readers have the live generation until the flip; the one before can be brought back.",
+    6: "Bad input is kept out before any write, and never deletes; a large removal stops at the brake.",
+    7: "One refused document never blocks the others; it is named with its reason and tried again when it changes.",
+    8: "The cache never lies: a vector is served only for its text and model, after its checksum matched.",
+    9: "One writer, many readers: a second writer waits or leaves; nobody's lock is left behind.",
+    10: "Time is not evidence: no clock of a run decides to delete or to skip.",
+    11: "Tenants are apart: a search without the tenant it needs gets nothing.",
+    12: "Secrets stay secret: in no log, error, page or list of processes.",
+}
+_PROMISE = re.compile(r"mark\.promise\((\d+)\)")
+
+
+def promises_table() -> str:
+    """Which test files carry the number of which promise."""
+    proving: dict[int, list[str]] = {number: [] for number in PROMISES}
+    for file in sorted(Path("tests").glob("*/test_*.py")):
+        for number in sorted({int(found) for found in _PROMISE.findall(file.read_text(encoding="utf-8"))}):
+            proving[number].append(f"[{file.parent.name}/{file.stem}](../{file})")
+    rows = ["| | promise | tests |", "|---|---|---|"]
+    rows += [f"| {number} | {_cell(PROMISES[number])} | {', '.join(files)} |" for number, files in proving.items()]
     return "\n".join(rows)
 
 

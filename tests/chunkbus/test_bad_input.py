@@ -18,6 +18,8 @@ from chunkbus.layout import BusRoot
 from chunkbus.reader import open_partition, read_partition
 from tests.chunkbus.samples import chunk, codes, commit, line_of, lines_of, listing, places, put, put_chunks, validate
 
+pytestmark = pytest.mark.promise(6)
+
 GOOD = line_of(chunk(0))
 NEXT = line_of(chunk(1))
 

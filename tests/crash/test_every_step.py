@@ -39,6 +39,8 @@ from tests.crash.homes import (
 from tests.crash.steps import NO_STEPS, SINK_METHODS, STEPS, Step
 from tests.rebuild.support import Home, parent_of
 
+pytestmark = [pytest.mark.promise(2), pytest.mark.promise(3)]
+
 READING = {"marker", "count", "scan", "close", "open", "builds"}
 TEXTS = {str(record["text"]) for records in (*EDITED, ADDED) for record in records}
 

@@ -23,6 +23,8 @@ from embeddings.salvage import sound_rows
 from embeddings.vectors import Embedded, EmbedReport, vectors_for
 from tests.embeddings.helpers import HashEncoder, embed, filled, stream, tamper, text_hash
 
+pytestmark = pytest.mark.promise(8)
+
 FLIPS = int(os.environ.get("CHUNKSINK_BYTE_FLIPS", "80"))
 DIMENSION = 384
 ROWS = 200

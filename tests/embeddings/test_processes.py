@@ -15,6 +15,8 @@ from embeddings.cache import VectorCache
 from tests.embeddings.endpoint import good, hang, serve
 from tests.embeddings.helpers import HashEncoder, embed, numbered
 
+pytestmark = pytest.mark.promise(2)
+
 ROOT = Path(__file__).resolve().parents[2]
 
 WRITER = """

@@ -21,6 +21,7 @@ from embeddings.encoder import Vectors
 from embeddings.settings import EncoderSettings
 from embeddings.vectors import EmbedReport
 from rebuild.catalog import Catalog
+from rebuild.converge import Outcome
 from rebuild.embed import DocumentEmbedder
 from rebuild.flip import live_generation
 from rebuild.intake import Intake
@@ -30,7 +31,7 @@ from rebuild.records import Records
 from rebuild.state import Generation, State
 from rebuild.sync import SyncOptions, sync_live
 from rebuild.verify import Verified, verify_live
-from rebuild.work import Outcome, Stage, Work, silent
+from rebuild.work import Stage, Work, silent
 from sinks.document import Document
 from sinks.projection import project_family
 from sinks.sink import Build, RefusedDocument, Sink

@@ -13,6 +13,8 @@ from tests.rebuild.support import FEBRUARY, Home, commit, parent_of, source
 from tests.rebuild.tampering import require_sound
 from tests.rebuild.wrapping import Calls
 
+pytestmark = pytest.mark.promise(6)
+
 
 def sources(*numbers: int) -> list[dict[str, object]]:
     return [record for number in numbers for record in source(f"docs/{number}.md", f"text {number}", f"more {number}")]

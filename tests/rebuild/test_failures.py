@@ -21,6 +21,8 @@ from tests.embeddings.helpers import HashEncoder
 from tests.rebuild.support import FEBRUARY, Home, commit, parent_of, projected, source
 from tests.rebuild.wrapping import Calls, Moment, watching
 
+pytestmark = pytest.mark.promise(5)
+
 EDITED = [source(f"docs/{number}.md", f"tapir {number}", f"zebra {number}", version="2") for number in range(4)]
 
 

@@ -16,6 +16,8 @@ from tests.rebuild.support import FEBRUARY, MARCH, CatalogProbe, Home, commit, p
 from tests.rebuild.tampering import require_sound
 from tests.rebuild.wrapping import Calls
 
+pytestmark = pytest.mark.promise(6)
+
 A, B, C, D = (parent_of(f"docs/{name}.md") for name in "abcd")
 OLD_A, OLD_B, OLD_C = source("docs/a.md", "a"), source("docs/b.md", "b"), source("docs/c.md", "c")
 

@@ -16,6 +16,8 @@ from tests.rebuild.support import FEBRUARY, Home, commit, parent_of, projected, 
 from tests.rebuild.tampering import require_sound
 from tests.rebuild.wrapping import Calls, Moment, watching
 
+pytestmark = [pytest.mark.promise(4), pytest.mark.promise(2)]
+
 A, B = parent_of("docs/a.md"), parent_of("docs/b.md")
 KEPT = source("docs/a.md", "a")
 

@@ -25,6 +25,8 @@ from tests.rebuild.dying import STEPS
 from tests.rebuild.engines import ENGINES
 from tests.rebuild.support import FEBRUARY, Home, commit, projected, source
 
+pytestmark = [pytest.mark.promise(2), pytest.mark.promise(5)]
+
 NEW = [source(f"docs/{number}.md", f"tapir {number}", f"zebra {number}", version="2") for number in range(4)]
 TEXTS = {str(record["text"]) for records in NEW for record in records}
 COMMITTED = {"pointer moved", "old build gone"}

@@ -17,6 +17,8 @@ from tests.conftest import ROOT
 from tests.rebuild.engines import fts
 from tests.rebuild.support import Home, commit, source
 
+pytestmark = pytest.mark.promise(9)
+
 READER = """
 import sys
 from pathlib import Path

@@ -20,6 +20,8 @@ from tests.rebuild.support import FEBRUARY, Home, commit, parent_of, projected, 
 from tests.rebuild.tampering import digests, live_build, lose, put, require_sound, sink_of
 from tests.rebuild.wrapping import Calls
 
+pytestmark = pytest.mark.promise(4)
+
 A, B = parent_of("docs/a.md"), parent_of("docs/b.md")
 OURS = [source("docs/a.md", "a0", "a1"), source("docs/b.md", "b0"), source("docs/c.md", "c0")]
 ENGINES = pytest.mark.parametrize("engine", ["fts", "memory"])

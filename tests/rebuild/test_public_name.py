@@ -18,6 +18,8 @@ from tests.engines.servers import MeilisearchServer
 from tests.rebuild.engines import fts
 from tests.rebuild.support import FEBRUARY, Home, commit, projected, source
 
+pytestmark = pytest.mark.promise(5)
+
 Make = Callable[..., Home]
 
 CATS, DOGS = source("docs/a.md", "a cat", "a mat"), source("docs/a.md", "a dog", version="2", at=FEBRUARY)

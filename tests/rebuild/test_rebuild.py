@@ -125,6 +125,7 @@ def test_before_the_first_rebuild_there_is_nothing_to_read(tmp_path: Path) -> No
         state.live()
 
 
+@pytest.mark.promise(7)
 def test_a_refused_document_is_named_and_hinders_no_other(root: BusRoot, embedded_home: Home) -> None:
     embedded_home.encoder = PoisonedEncoder(dimension=8)
     bad = source("docs/bad.md", "before", "poison", "after")

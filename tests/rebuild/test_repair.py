@@ -17,6 +17,8 @@ from tests.rebuild.support import FEBRUARY, Home, commit, projected, source
 from tests.rebuild.tampering import altered, digests, live_build, lose, put, require_sound, sink_of
 from tests.rebuild.wrapping import Calls
 
+pytestmark = [pytest.mark.promise(1), pytest.mark.promise(4)]
+
 COUNT = 40
 SOURCES = [source(f"docs/{number}.md", *(f"text {number} {part}" for part in range(3))) for number in range(COUNT)]
 DOCUMENTS = projected(*SOURCES)

@@ -216,6 +216,7 @@ def digests_of_sinks(home: Home) -> dict[str, object]:
     return dict(home.contents())
 
 
+@pytest.mark.promise(7)
 def test_a_refused_document_is_not_sent_again_until_it_changes(root: BusRoot, synced: Home) -> None:
     synced.encoder = PoisonedEncoder(dimension=8)
     bad, alone = source("docs/d.md", "d0", "poison", version="2"), source("docs/e.md", "poison too")

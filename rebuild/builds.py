@@ -1,0 +1,66 @@
+"""Opening the builds of a generation to write to them: gone ones are made again, others' are left alone."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+from rebuild.errors import OtherHome
+from rebuild.execute import Target
+from rebuild.receipts import Receipts
+from rebuild.state import Generation
+from rebuild.work import Work
+from sinks.errors import BuildBroken, BuildMissing, SinkError
+from sinks.sink import Build, Sink
+
+
+@contextmanager
+def opened(
+    work: Work,
+    generation: Generation,
+    failed: dict[str, SinkError],
+    *,
+    make: bool = True,
+    heal: bool = False,
+    adopt: bool = False,
+) -> Iterator[list[Target]]:
+    """The builds of a generation, of the sinks that this run writes. Those that cannot be opened are in `failed`.
+
+    With `make` a build that is gone is made again, empty; with `heal` one that is broken too.
+    """
+    with ExitStack() as stack:
+        targets = []
+        for name, sink in work.sinks.items():
+            if name not in generation.builds:
+                continue
+            try:
+                build = _open(work, sink, generation, make=make, heal=heal)
+                stack.callback(build.close)
+                _require_ours(work, sink, build, adopt=adopt)
+            except SinkError as error:
+                failed[name] = error
+            else:
+                targets.append(Target(name, generation.builds[name], build, sink.wants_vectors))
+        yield targets
+
+
+def _open(work: Work, sink: Sink, generation: Generation, *, make: bool, heal: bool) -> Build:
+    build_id = generation.builds[sink.name]
+    try:
+        return sink.open(build_id)
+    except BuildMissing:
+        if not make:
+            raise
+    except BuildBroken:
+        if not heal:
+            raise
+        sink.drop(build_id)
+    Receipts(work.state.db, build_id).forget_all()
+    return sink.create(work.marker(build_id), generation.model.dimension if sink.wants_vectors else None)
+
+
+def _require_ours(work: Work, sink: Sink, build: Build, *, adopt: bool) -> None:
+    marker = build.marker()
+    if marker is not None and marker.home_id != work.state.home_id and not adopt:
+        raise OtherHome(
+            f"the live build in {sink.name} was made by another home ({marker.home_id:.12}...), not by "
+            f"{work.state.home}; nothing was written. If this home shall have it from now on, say --adopt"
+        )

@@ -1,0 +1,137 @@
+"""The one loop that all runs share: compare, plan, carry out, compare again.
+
+A sync runs it on the live builds, a repair on the live builds after a scan, a rebuild on new ones.
+"""
+
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+
+from rebuild.embed import DocumentEmbedder
+from rebuild.errors import NotVerified
+from rebuild.execute import Done, Executor, Lock, Target
+from rebuild.plan import FamilyCounts, Plan, unhashed
+from rebuild.receipts import Receipts
+from rebuild.scan import Scan
+from rebuild.work import Work
+from sinks.errors import SinkError
+
+_ROUNDS = 3
+
+
+@dataclass
+class Outcome:
+    """What a run did, by sink, as far as it came."""
+
+    families: FamilyCounts = field(default_factory=FamilyCounts)
+    chunks_written: int = 0
+    chunks_deleted: int = 0
+    by_sink: dict[str, FamilyCounts] = field(default_factory=dict)
+    deleted_by_sink: dict[str, int] = field(default_factory=dict)
+    done: Done = field(default_factory=Done)
+    settings: dict[str, list[str]] = field(default_factory=dict)
+    """By sink, settings of its live build that were brought to those configured."""
+    scanned: list[str] = field(default_factory=list)
+    """Sinks whose receipts were made anew from what the engine shows."""
+
+
+class Convergence:
+    """Brings some builds to what the catalog says."""
+
+    def __init__(self, work: Work, targets: Sequence[Target], embedder: DocumentEmbedder, lock: Lock = nullcontext):
+        self._work = work
+        self._targets = targets
+        self._embedder = embedder
+        self._lock = lock
+        self._wrong: dict[str, str] = {}
+        self.outcome = Outcome()
+
+    def look(self, *, scan: bool = False, deep: bool = False, sign: bool = True) -> None:
+        """Compares marker and count of each build with its receipts; where they differ the engine is scanned.
+
+        A build without our marker is signed again, unless this is only to look.
+        """
+        for target in self._going():
+            try:
+                self._look_at(target, scan=scan, deep=deep, sign=sign)
+            except SinkError as error:
+                self.outcome.done.failed[target.sink] = error
+
+    def plan(self) -> Plan:
+        db, builds = self._work.state.db, [target.build_id for target in self._going()]
+        for page in unhashed(db, builds):
+            self._work.records.project(page)
+        return Plan(db, builds, removals=self._work.catalog.is_whole())
+
+    def run(self, plan: Plan) -> None:
+        """Carries out the plan; then the engines are asked whether they hold as much as they confirmed."""
+        for _ in range(_ROUNDS):
+            self._note(plan)
+            executor = Executor(
+                self._work.state,
+                self._work.catalog,
+                self._work.records,
+                self._going(),
+                self._embedder,
+                self._lock,
+            )
+            with self._work.stage("index", plan.chunks_to_write(), "chunks") as bar:
+                try:
+                    executor.run(plan, bar.advance)
+                finally:
+                    self._add(executor.done)
+            before = len(self.outcome.scanned)
+            self.look()
+            if len(self.outcome.scanned) == before:
+                return
+            plan = self.plan()
+            if plan.is_empty():
+                return
+        raise NotVerified(
+            f"{'; '.join(self._wrong.values())}. So it was after every repair: look for who else writes there"
+        )
+
+    def _going(self) -> list[Target]:
+        return [target for target in self._targets if target.sink not in self.outcome.done.failed]
+
+    def _look_at(self, target: Target, *, scan: bool, deep: bool, sign: bool) -> None:
+        receipts = Receipts(self._work.state.db, target.build_id)
+        ours = self._work.marker(target.build_id)
+        signed = target.build.marker() == ours
+        if not scan and signed and (receipts.has_intents() or target.build.count() == receipts.documents()):
+            return
+        self.outcome.scanned.append(target.sink)
+        found = Scan(self._work.state.db, target.build, target.build_id, self._work.records)
+        with self._work.stage(f"scan {target.sink}", receipts.documents(), "chunks") as bar:
+            found.run(
+                bar.advance,
+                removals=self._work.catalog.is_whole(),
+                cached=self._embedder.cached if deep and target.holds_vectors else None,
+            )
+        self._wrong[target.sink] = f"{target.sink} holds something else than it was sent: {found.examples()}"
+        found.make_receipts(receipts)
+        if sign and not signed:
+            target.build.sign(ours)
+
+    def _note(self, plan: Plan) -> None:
+        """What a plan will do, before it does it. Later rounds only put right what the first one did."""
+        outcome = self.outcome
+        if outcome.by_sink:
+            return
+        outcome.families = plan.counts()
+        for target in self._going():
+            removed, replaced = plan.leaving(target.build_id)
+            outcome.by_sink[target.sink] = plan.counts(target.build_id)
+            outcome.deleted_by_sink[target.sink] = removed + replaced
+        outcome.chunks_written = plan.chunks_to_write()
+        outcome.chunks_deleted = max(outcome.deleted_by_sink.values(), default=0)
+
+    def _add(self, done: Done) -> None:
+        total = self.outcome.done
+        for sink, documents in done.written.items():
+            total.written[sink] = total.written.get(sink, 0) + documents
+        for sink, refused in done.refused.items():
+            total.refused.setdefault(sink, []).extend(refused)
+        total.failed |= done.failed
+        total.pace |= done.pace
+        self._work.state.note_pace(done.pace)
