@@ -9,15 +9,16 @@ import math
 import re
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from sinks import places
 from sinks.chroma import seal
-from sinks.chroma.errors import translated
+from sinks.chroma.errors import Address, translated
 from sinks.errors import BuildMissing, Refused
 from sinks.sink import Marker
 
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from chromadb.api.models.Collection import Collection
 
 COLLECTION = "chunks"
+_ROWS_A_TURN = 1000
+"""Of an embedded build; readers wait for so many to be written, and no longer."""
 _SHAPE = "http://HOST:PORT"
 _SPACE = {"hnsw": {"space": "cosine"}}
 _PAGE = 5000
@@ -45,10 +48,17 @@ class Handle:
     where: str
     _client: "ClientAPI"
     _release: Callable[[], None]
+    _turn: Callable[[], AbstractContextManager[None]] = nullcontext
+
+    @contextmanager
+    def asking(self) -> Iterator[None]:
+        """Around every call of Chroma: its errors become ours, and embedded it is the turn of this process."""
+        with self._turn(), translated(self.where):
+            yield
 
     def metadata(self) -> Mapping[str, Any]:
         """The metadata as Chroma has it now; somebody else may have changed them."""
-        with translated(self.where):
+        with self.asking():
             return self._client.get_collection(self.collection.name, embedding_function=None).metadata or {}
 
     def close(self) -> None:
@@ -108,10 +118,12 @@ class Folder:
         unlock = seal.check(path, writing=writing)
         spelling = _spell(path, writing)
         client: ClientAPI | None = None
+        turn = partial(seal.turn, path)
 
         def release() -> None:
             try:
-                _end(client)
+                with turn():
+                    _end(client)
                 last = _unspell(path, spelling, writing)
                 if writing and last:
                     seal.put(path)
@@ -119,11 +131,11 @@ class Folder:
                 unlock()
 
         try:
-            with translated(str(path)):
+            with turn(), translated(str(path)):
                 settings = Settings(anonymized_telemetry=False)
                 client = chromadb.PersistentClient(f"{path.resolve()}{'/.' * spelling}", settings=settings)
-                collection = _collection(client, COLLECTION, made)
-                most = client.get_max_batch_size()
+                collection = _collection(client, COLLECTION, str(path), made)
+                most = min(client.get_max_batch_size(), _ROWS_A_TURN)
             if writing:
                 seal.lift(path)
         except BaseException:
@@ -131,7 +143,7 @@ class Folder:
             _unspell(path, spelling, writing)
             unlock()
             raise
-        return Handle(collection, most, str(path), client, release)
+        return Handle(collection, most, str(path), client, release, turn)
 
 
 class Server:
@@ -139,7 +151,8 @@ class Server:
 
     def __init__(self, url: str, *, prefix: str, headers: dict[str, str] | None, timeout: float) -> None:
         self._ssl, self._host, self._port = address(url)
-        self._where = f"{'https' if self._ssl else 'http'}://{self._host}:{self._port}"
+        self._where = Address(f"{'https' if self._ssl else 'http'}://{self._host}:{self._port}")
+        self._where.secrets = tuple((headers or {}).values())
         if not _PREFIX.fullmatch(prefix):
             raise ValueError(
                 f"the prefix {prefix!r} cannot begin the name of a collection: up to 400 of A-Z a-z 0-9 . _ -, "
@@ -203,7 +216,7 @@ class Server:
         client = self._open()
         try:
             with translated(self._where):
-                collection = _collection(client, self._prefix + build_id, made)
+                collection = _collection(client, self._prefix + build_id, self._where, made)
                 self._require(collection, build_id, BuildMissing if made is None else Refused)
                 return Handle(collection, client.get_max_batch_size(), self._where, client, lambda: _end(client))
         except BaseException:
@@ -272,10 +285,10 @@ def _end(client: Any) -> None:
         client.close()  # not in the interface that chromadb's functions promise
 
 
-def _collection(client: "ClientAPI", name: str, made: dict[str, Any] | None) -> "Collection":
+def _collection(client: "ClientAPI", name: str, where: str, made: dict[str, Any] | None) -> "Collection":
     """The collection; where `made` is given and there is none, a new one that bears it as metadata."""
     try:
-        with translated(name):
+        with translated(where):
             return client.get_collection(name, embedding_function=None)
     except BuildMissing:
         if made is None:

@@ -22,6 +22,12 @@ _BROKEN = ("hnsw", "segment", "corrupt", "malformed", "not a database", "pickle"
 _BUSY = ("locked", "busy", "timed out", "timeout")
 
 
+class Address(str):
+    """Where a server is; no message about it holds one of its secrets."""
+
+    secrets: tuple[str, ...] = ()
+
+
 @contextmanager
 def translated(where: str) -> Iterator[None]:
     """`where` names folder or address for the message."""
@@ -35,6 +41,11 @@ def translated(where: str) -> Iterator[None]:
         ours = _ours(error, where)
         if ours is None:
             raise
+        told = str(ours)
+        for secret in where.secrets if isinstance(where, Address) else ():
+            told = told.replace(secret, "[key]")
+        if told != str(ours):  # whoever stands between has answered with what it was sent
+            raise type(ours)(told) from None
         raise ours from error
 
 

@@ -2,12 +2,12 @@
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from typing import Any
 
 from sinks.chroma import rows
 from sinks.chroma.clients import Handle
-from sinks.chroma.errors import StaleIndex, translated
+from sinks.chroma.errors import StaleIndex
 from sinks.document import Document, Vectors
 from sinks.reader import Filter, Hit
 from sinks.sink import Marker
@@ -27,14 +27,12 @@ class ChromaReader:
     """Embedded, it sees the vectors as they were when it was opened. Where an answer shows that they moved (it names
     what is gone), it opens the build again and asks once more, so that nobody sees the gap."""
 
-    def __init__(self, open_: Callable[[], Handle], guard: Callable[[], AbstractContextManager[object]]) -> None:
+    def __init__(self, open_: Callable[[], Handle]) -> None:
         self._open = open_
-        self._guard = guard
         self._lock = threading.Lock()
         self._users: dict[int, int] = {}
         self._retired: dict[int, Handle] = {}
-        with guard():
-            self._handle = open_()
+        self._handle = open_()
 
     def marker(self) -> Marker | None:
         with self._in_use() as handle:
@@ -58,7 +56,7 @@ class ChromaReader:
         with self._in_use() as handle:
             for start in range(0, len(ids), _PAGE):
                 some = list(dict.fromkeys(ids[start : start + _PAGE]))
-                with translated(handle.where):
+                with handle.asking():
                     page: Any = handle.collection.get(ids=some, include=["metadatas", "documents"])
                 for id, held, text in zip(page["ids"], page["metadatas"], page["documents"], strict=True):
                     if (document := rows.document(id, held, text)) is not None:
@@ -66,8 +64,7 @@ class ChromaReader:
         return [found[id] for id in ids if id in found]
 
     def refresh(self) -> None:
-        with self._guard():
-            fresh = self._open()
+        fresh = self._open()
         with self._lock:
             old, self._handle = self._handle, fresh
             if self._users.get(id(old)):
@@ -80,7 +77,7 @@ class ChromaReader:
 
     def _ask(self, vector: Vectors, limit: int, filters: Sequence[Filter]) -> tuple[list[Hit], int]:
         """The hits, and how many of the answers are no longer there."""
-        with self._in_use() as handle, translated(handle.where):
+        with self._in_use() as handle, handle.asking():
             answer: Any = handle.collection.query(
                 query_embeddings=[rows.as_vector(vector)],  # type: ignore[arg-type]
                 n_results=limit,

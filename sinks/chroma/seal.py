@@ -22,6 +22,7 @@ from sinks.errors import BuildBroken, NotConfirmed
 
 FILE = "chunksink-seal.json"
 LOCK = "chunksink-writer.lock"
+TURN = "chunksink-turn.lock"
 _DATABASE = "chroma.sqlite3"
 _PROBE = Path(__file__).with_name("probe.py")
 _PATIENCE = 300  # seconds
@@ -36,6 +37,25 @@ def put(path: Path) -> None:
 def lift(path: Path) -> None:
     """A writer begins: from now on the files move."""
     _write(path, {})
+
+
+@contextmanager
+def turn(path: Path) -> Iterator[None]:
+    """One process, and one thread of it, asks the engine of a build at a time.
+
+    The engine saves its vectors in place, in whichever process it runs; to load them meanwhile crashes the process
+    that does. So a reader waits for the call that a writer is making, and a writer for a reader's.
+    """
+    try:
+        handle = os.open(path / TURN, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    except FileNotFoundError:  # the folder is gone: nobody else can be in there
+        yield
+        return
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
 
 
 def check(path: Path, *, writing: bool) -> Callable[[], None]:

@@ -1,7 +1,6 @@
 """The Chroma sink: vectors with their documents. Writes are done when Chroma has answered; surplus goes at `flush`."""
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +8,7 @@ import numpy as np
 
 from sinks.chroma import rows
 from sinks.chroma.clients import Folder, Handle, Server, metadata_of
-from sinks.chroma.errors import RefusedData, translated
+from sinks.chroma.errors import RefusedData
 from sinks.chroma.reader import ChromaReader, marker_of
 from sinks.document import Document, Family, Vectors
 from sinks.errors import BuildMissing, WrongShape
@@ -20,27 +19,23 @@ PAGE = 5000  # above 32,766 rows Chroma cannot answer
 REQUEST_BYTES = 32 * 2**20  # a server takes 40 MiB
 _KEYS = 500  # families in one condition
 
-Guard = Callable[[], AbstractContextManager[object]]
-
 
 class ChromaSink:
     """Vector builds in a folder, or on a server.
 
-    `guard` is held while a reader opens an embedded build again: the writer's lock, for the file may not be read
-    while it is being saved. Without `store_text` Chroma loads faster and holds no text to show or to check.
+    Without `store_text` Chroma loads faster and holds no text to show or to check.
     """
 
     name = "chroma"
     wants_vectors = True
 
-    def __init__(self, place: Folder | Server, *, store_text: bool = True, guard: Guard = nullcontext) -> None:
+    def __init__(self, place: Folder | Server, *, store_text: bool = True) -> None:
         self._place = place
         self._store_text = store_text
-        self._guard = guard
 
     @classmethod
-    def embedded(cls, root: Path, *, store_text: bool = True, guard: Guard = nullcontext) -> "ChromaSink":
-        return cls(Folder(root), store_text=store_text, guard=guard)
+    def embedded(cls, root: Path, *, store_text: bool = True) -> "ChromaSink":
+        return cls(Folder(root), store_text=store_text)
 
     @classmethod
     def server(
@@ -70,7 +65,7 @@ class ChromaSink:
         return ChromaBuild(self._place.open(build_id, writing=True), self._store_text)
 
     def reader(self, build_id: str) -> ChromaReader:
-        return ChromaReader(lambda: self._place.open(build_id, writing=False), self._guard)
+        return ChromaReader(lambda: self._place.open(build_id, writing=False))
 
     def builds(self) -> list[str]:
         return self._place.builds()
@@ -108,7 +103,7 @@ class ChromaBuild:
         return marker_of(self._handle.metadata())
 
     def sign(self, marker: Marker) -> None:
-        with translated(self._handle.where):
+        with self._handle.asking():
             self._collection.modify(metadata=metadata_of(marker, self._dimensions))
 
     def require(self, dimensions: int | None) -> None:
@@ -120,7 +115,7 @@ class ChromaBuild:
             )
 
     def count(self) -> int:
-        with translated(self._handle.where):
+        with self._handle.asking():
             return self._collection.count()
 
     def replace(self, families: Sequence[Family]) -> None:
@@ -165,7 +160,7 @@ class ChromaBuild:
             include.append("embeddings")
         offset = 0
         while True:
-            with translated(self._handle.where):
+            with self._handle.asking():
                 page: Any = self._collection.get(limit=PAGE, offset=offset, include=include)  # type: ignore[arg-type]
             for position, id in enumerate(page["ids"]):
                 text = page["documents"][position] if page["documents"] is not None else None
@@ -182,7 +177,7 @@ class ChromaBuild:
         """Send it; what Chroma refuses is halved until the document is found that it does not take."""
         ids = [document.id for document in documents]
         try:
-            with translated(self._handle.where):
+            with self._handle.asking():
                 old = set(self._collection.get(ids=ids, include=[])["ids"])
                 self._collection.upsert(
                     ids=ids,
@@ -201,7 +196,7 @@ class ChromaBuild:
     def _width(self) -> int | None:
         """The length of its vectors; None where none was given and there are none."""
         if self._dimensions is None and self.count():
-            with translated(self._handle.where):
+            with self._handle.asking():
                 some: Any = self._collection.get(limit=1, include=["embeddings"])["embeddings"]
             self._dimensions = len(some[0]) if len(some) else None
         return self._dimensions
@@ -210,7 +205,7 @@ class ChromaBuild:
         self._refused.update((one.id, one) for one in refused)
 
     def _delete(self, **selected: Any) -> None:
-        with translated(self._handle.where):
+        with self._handle.asking():
             self._collection.delete(**selected)
 
     def _delete_strangers(self) -> None:

@@ -2,14 +2,11 @@
 
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 
 from sinks.chroma import ChromaBuild, ChromaSink
-from sinks.conformance.samples import DIMENSIONS, family, vector
+from sinks.conformance.samples import family, vector
 from sinks.errors import Transient
 from sinks.reader import Filter
 from sinks.sink import Marker
@@ -54,28 +51,75 @@ def test_a_reader_goes_on_while_another_process_replaces(sink: ChromaSink, build
     reader.close()
 
 
-def test_a_reader_refreshes_under_the_guard_and_keeps_its_view_if_it_cannot(tmp_path: Path, signed: Marker) -> None:
-    held_: list[str] = []
+def test_a_reader_that_cannot_open_again_keeps_its_view(
+    sink: ChromaSink, build: ChromaBuild, signed: Marker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def busy(*_: object, **__: object) -> None:
+        raise Transient("somebody writes")
 
-    @contextmanager
-    def guard() -> Iterator[None]:
-        if held_ == ["locked"]:
-            raise Transient("somebody writes")
-        held_.append("taken")
-        yield
-
-    sink = ChromaSink.embedded(tmp_path / "chroma", guard=guard)
-    build = sink.create(signed, DIMENSIONS)
     build.replace([family("a", ["x"])])
     reader = sink.reader(signed.build_id)
+    with monkeypatch.context() as patch:
+        patch.setattr(sink._place, "open", busy)
+        with pytest.raises(Transient, match="somebody writes"):
+            reader.refresh()
+        assert len(reader.query(vector("x"), 1)) == 1
     reader.refresh()
-    assert held_ == ["taken", "taken"]
-    held_[:] = ["locked"]
-    with pytest.raises(Transient, match="somebody writes"):
-        reader.refresh()
     assert len(reader.query(vector("x"), 1)) == 1
     reader.close()
+
+
+BUSY_WRITER = """
+import sys, time
+from pathlib import Path
+from sinks.chroma import ChromaSink
+from sinks.conformance.samples import family
+
+build = ChromaSink.embedded(Path(sys.argv[1])).open(sys.argv[2])
+end, version = time.monotonic() + float(sys.argv[3]), 0
+while time.monotonic() < end:
+    version += 1
+    some = range(version % 3, 60, 3)
+    texts = [f"{version} {chunk}" for chunk in range(20)]
+    build.replace([family(f"f{number}", texts, version=str(version)) for number in some])
+    build.flush()
+    time.sleep(0.05)
+build.close()
+"""
+
+BUSY_READER = """
+import sys, time
+from pathlib import Path
+from sinks.chroma import ChromaSink
+from sinks.conformance.samples import vector
+
+sink = ChromaSink.embedded(Path(sys.argv[1]))
+reader, end, asked = sink.reader(sys.argv[2]), time.monotonic() + float(sys.argv[3]), 0
+while time.monotonic() < end or asked < 5:
+    if sys.argv[4] == "anew":
+        reader.close()
+        reader = sink.reader(sys.argv[2])
+    assert len(reader.query(vector("1 1"), 10)) == 10
+    asked += 1
+reader.close()
+"""
+
+
+@pytest.mark.promise(9)
+def test_readers_in_other_processes_live_while_much_is_written(
+    sink: ChromaSink, build: ChromaBuild, signed: Marker
+) -> None:
+    """Chroma saves its vectors in place: without turns each of these readers died of a signal within seconds."""
+    build.replace([family(f"f{number}", [f"0 {chunk}" for chunk in range(20)]) for number in range(60)])
+    build.flush()
     build.close()
+    seconds = "10"
+    arguments = [str(sink._place._root), signed.build_id, seconds]  # type: ignore[union-attr]
+    programs = [[BUSY_WRITER], [BUSY_READER, "anew"], [BUSY_READER, "kept"]]
+    running = [
+        subprocess.Popen([sys.executable, "-c", program, *arguments, *more], cwd=ROOT) for program, *more in programs
+    ]
+    assert [process.wait(120) for process in running] == [0, 0, 0]
 
 
 def test_many_refreshes_leave_nothing_open(sink: ChromaSink, build: ChromaBuild, signed: Marker) -> None:
