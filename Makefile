@@ -20,7 +20,7 @@ export ANONYMIZED_TELEMETRY := False
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint check format lock engines bench clean clean-all
+.PHONY: help demo test lint check format lock engines bench peers clean clean-all
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -57,18 +57,23 @@ engines: $(VENV)/.test ## get the real engines that the tests use
 soak: $(VENV)/.test engines ## the long forms of the tests: kills at random instants, faults, races (an hour)
 	$(BIN)/python -m tests.soak
 
-bench: $(VENV)/.test ## measure validation, embeddings and sinks (some twenty minutes)
+bench: $(VENV)/.test ## measure it, in small; with `make peers` also beside others (some forty minutes)
 	$(BIN)/python -m bench.validate_speed
 	$(BIN)/python bench/embeddings_speed.py --patience 20
 	$(BIN)/python -m bench.embeddings_memory
 	$(BIN)/python -m bench.sinks_speed
+	$(BIN)/python -m bench.sync_speed --chunks 20000
+	$(BIN)/python -m bench.rebuild_speed
+	$(BIN)/python -m bench.rebuild_memory
+
+peers: .peers/.made ## get LangChain and LlamaIndex, to compare with; nothing else needs them
 
 clean: ## remove what builds, tests and the demo leave
 	rm -rf demo build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -path ./$(VENV) -prune -o -type d -name __pycache__ -prune -exec rm -rf {} +
 
 clean-all: clean ## the same, and the environment and the engines
-	rm -rf $(VENV) .engines
+	rm -rf $(VENV) .engines .peers
 
 # Stamps, newer than what they were made from.
 
@@ -89,3 +94,12 @@ $(VENV)/.test: $(VENV)/.python $(INPUTS)
 	@echo 'installing what chunksink and its tests need (some minutes the first time) ...'
 	$(INSTALL) -e '.[offline-model,dev]'
 	@touch $@ $(VENV)/.demo
+
+# An environment on top of ours, so that both sides run the same Chroma, torch and model.
+.peers/.made: $(VENV)/.test
+	$(BIN)/python -m venv .peers
+	$(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' \
+	  > "$$(.peers/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/chunksink-environment.pth"
+	.peers/bin/python -m pip install -qq --disable-pip-version-check -c constraints.txt langchain-chroma \
+	  langchain-classic langchain-community llama-index-embeddings-huggingface llama-index-vector-stores-chroma
+	@touch $@

@@ -16,23 +16,19 @@ from typing import TYPE_CHECKING
 
 from chunkbus.layout import BusRoot
 from chunkbus.runlog import RunLog
+from chunksink.run import Run
 from settings.config import Config
 
 if TYPE_CHECKING:
-    from rebuild.embed import DocumentEmbedder
     from rebuild.forecast import Forecast
     from rebuild.forget import Forgotten
-    from rebuild.lock import WriterLock
-    from rebuild.overlap import ModelChange
-    from rebuild.rebuild import RebuildOptions
     from rebuild.report import RunReport
     from rebuild.state import Generation
     from rebuild.sync import SyncOptions
     from rebuild.verify import Verified
-    from rebuild.work import Outcome, Stage, Work
+    from rebuild.work import Stage
     from sinks.errors import SinkError
     from sinks.patient import Fault
-    from sinks.sink import Sink
 
 
 def _ignore(_fault: object) -> None:
@@ -144,8 +140,11 @@ class Index:
         """Readers see the generation before again."""
         from rebuild.flip import roll_back
         from rebuild.lock import WAIT_SECONDS
+        from rebuild.state import State
 
-        with self._run("rollback") as run:
+        with State.existing(self.config.home_path):
+            pass  # or a home would be made where there is none
+        with self._run("rollback", reads_chunks=False) as run:
             with run.lock(WAIT_SECONDS):
                 generation = roll_back(run.work)
             run.log.finish("ok", generation=generation.id)
@@ -176,42 +175,49 @@ class Index:
             return found
 
     def _sync(self, command: str, options: "SyncOptions", *, rebuild: bool = False) -> "RunReport":
-        """A sync of the live builds. Where there are none, or not in every sink, they are built first."""
+        """A sync of the live builds. Where there are none, or not in every sink, they are built first.
+
+        A named plan is one for the live builds: with it nothing is built.
+        """
         from chunksink.wiring import live_embedder, open_embedder, rebuild_due
         from rebuild.flip import live_generation
         from rebuild.lock import WAIT_SECONDS
         from rebuild.rebuild import RebuildOptions
         from rebuild.sync import sync_live
 
+        builds = options.only_plan is None
         as_rebuilt = RebuildOptions(adopt=options.adopt, allow_deletions=options.allow_deletions)
         with self._run(command, tolerant=True) as run:
             while True:
                 with run.lock(WAIT_SECONDS):
-                    live = live_generation(run.work)
+                    live = live_generation(run.work) if builds else run.live()
                     due = None if live is None else rebuild_due(self.config, live)
-                    newcomers = {} if live is None else run.sinks_without(live)
-                    if live is not None and not newcomers and not (due and rebuild):
+                    rebuilds = due is not None and rebuild and builds
+                    newcomer = run.sink_without_build(live) if live is not None and builds else None
+                    if live is not None and newcomer is None and not rebuilds:
                         embedder = run.stack.enter_context(live_embedder(self.config, live))
                         outcome = sync_live(run.work, live, embedder, options)
                         outcome.done.failed |= run.failed
                         return run.report(live, outcome, embedder, due=due)
-                if live is None or (due and rebuild):
+                if live is None or newcomer is None or rebuilds:
                     run.require_all()
                     run.read_chunks(strict=options.strict or live is not None)
                     embedder = run.stack.enter_context(open_embedder(self.config))
                     lenient = replace(as_rebuilt, held_are_left_out=not options.strict)
                     return run.rebuild(embedder, lenient)
                 embedder = run.stack.enter_context(live_embedder(self.config, live))
-                run.build_beside(newcomers, embedder, as_rebuilt)
+                run.build_beside(newcomer, embedder, as_rebuilt)
 
     @contextmanager
-    def _run(self, command: str, *, tolerant: bool = False) -> "Iterator[_Run]":
+    def _run(self, command: str, *, tolerant: bool = False, reads_chunks: bool = True) -> Iterator[Run]:
         """One run: its record, its lock, the home and the engines. With `tolerant` an engine may be out of reach."""
         from chunksink.wiring import open_work
         from rebuild.lock import WriterLock
 
         with ExitStack() as stack:
-            root = BusRoot(self.config.chunks_path).require()
+            root = BusRoot(self.config.chunks_path)
+            if reads_chunks:
+                root.require()
             log = stack.enter_context(RunLog(self.config.home_path, command))
             failed: dict[str, SinkError] = {}
             work = stack.enter_context(
@@ -224,101 +230,11 @@ class Index:
                     stage=self._stage,
                 )
             )
-            yield _Run(root, work, log, WriterLock(self.config.home_path), stack, failed, monotonic())
+            yield Run(root, work, log, WriterLock(self.config.home_path), stack, failed, monotonic())
 
     def _tell_fault(self, log: RunLog, fault: "Fault") -> None:
         log.write("fault", **asdict(fault))
         self._on_fault(fault)
-
-
-class _Run:
-    """A run that is under way."""
-
-    def __init__(
-        self,
-        root: BusRoot,
-        work: "Work",
-        log: RunLog,
-        lock: "WriterLock",
-        stack: ExitStack,
-        failed: "dict[str, SinkError]",
-        started: float,
-    ) -> None:
-        self.root = root
-        self.work = work
-        self.log = log
-        self.lock = lock
-        self.stack = stack
-        self.failed = failed
-        self._started = started
-
-    def live(self) -> "Generation":
-        """The live generation; NoGeneration where nothing was built yet."""
-        from rebuild.flip import live_generation
-
-        return live_generation(self.work) or self.work.state.live()
-
-    def sinks_without(self, live: "Generation") -> "dict[str, Sink]":
-        """Configured sinks that have no build in this generation."""
-        return {name: sink for name, sink in self.work.sinks.items() if name not in live.builds}
-
-    def read_chunks(self, *, strict: bool = True) -> None:
-        """All of them, whatever was known; with `strict`, InvalidBus where they are not whole."""
-        from rebuild.lock import WAIT_SECONDS
-        from rebuild.sync import require_valid
-
-        with self.lock(WAIT_SECONDS):
-            self.work.refresh(reread=True)
-        if strict:
-            require_valid(self.work.catalog)
-
-    def require_all(self) -> None:
-        for error in self.failed.values():
-            raise error
-
-    def rebuild(
-        self, embedder: "DocumentEmbedder", options: "RebuildOptions", *, repeated: bool = False
-    ) -> "RunReport":
-        from rebuild.rebuild import Rebuild
-
-        made = Rebuild(self.work, embedder, options, self.lock).run()
-        change = made.model_change
-        return self.report(made.generation, made.outcome, embedder, model_change=change, repeated=repeated)
-
-    def build_beside(self, sinks: "dict[str, Sink]", embedder: "DocumentEmbedder", options: "RebuildOptions") -> None:
-        """The live builds, with new ones of these sinks beside them, become the live generation."""
-        from rebuild.rebuild import Rebuild
-
-        work = replace(self.work, sinks=sinks)
-        Rebuild(work, embedder, replace(options, keep_others=True), self.lock).run()
-
-    def report(
-        self,
-        generation: "Generation",
-        outcome: "Outcome",
-        embedder: "DocumentEmbedder",
-        *,
-        due: str | None = None,
-        model_change: "ModelChange | None" = None,
-        repeated: bool = False,
-    ) -> "RunReport":
-        from rebuild.report import report_of
-
-        report = report_of(
-            self.work,
-            generation,
-            outcome,
-            embedder,
-            run_id=self.log.run_id,
-            seconds=monotonic() - self._started,
-            rebuild_due=due,
-            model_change=model_change,
-            repeated=repeated,
-        )
-        facts = report.as_json()
-        del facts["run_id"], facts["status"]
-        self.log.finish(report.status, **facts)
-        return report
 
 
 def replace_sinks(config: Config, only: tuple[str, ...]) -> Config:

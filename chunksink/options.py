@@ -9,6 +9,9 @@ from settings.config import Config, load_config
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
+_INDEX = "chunksink.index"
+"""What --index said, in the context of the command that runs; subcommands share it."""
+
 
 def chunks_option(command: Command) -> Command:
     return click.option(
@@ -17,9 +20,21 @@ def chunks_option(command: Command) -> Command:
 
 
 def home_option(command: Command) -> Command:
-    return click.option("--home", metavar="DIR", help="Where chunksink keeps its own records. [default: .chunksink]")(
-        command
+    """--home, and with it --index: that is no argument of the command, `config_from` knows it."""
+    home = click.option("--home", metavar="DIR", help="Where chunksink keeps its own records. [default: .chunksink]")
+    index = click.option(
+        "--index",
+        metavar="NAME",
+        expose_value=False,
+        callback=_note_index,
+        help="One of several indexes: a table [index.NAME] of chunksink.toml.",
     )
+    return home(index(command))
+
+
+def _note_index(context: click.Context, _option: click.Parameter, name: str | None) -> None:
+    if name is not None:
+        context.meta[_INDEX] = name
 
 
 def json_option(command: Command) -> Command:
@@ -45,4 +60,5 @@ def adopt_option(command: Command) -> Command:
 
 
 def config_from(**flags: Any) -> Config:
-    return load_config(flags)
+    """The configuration of the command that runs, with what its flags say."""
+    return load_config({**flags, "index": click.get_current_context().meta.get(_INDEX)})

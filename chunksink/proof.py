@@ -21,13 +21,16 @@ _VERSION = "chunksink.proof.v1"
 
 
 def prove(config: Config, found: "Verified") -> dict[str, Any]:
-    """Of an index that was just verified."""
+    """Of an index that was just verified. InvalidBus while chunks are missing: nobody could make it again."""
+    from rebuild.catalog import Catalog
     from rebuild.state import State
+    from rebuild.sync import require_valid
     from sinks.projection import PROJECTION_VERSION
 
     root = BusRoot(config.chunks_path)
     with State.existing(config.home_path) as state:
         live = state.live()
+        require_valid(Catalog(state))
     return {
         "schema_version": _VERSION,
         "partitions": dict(_partitions(root)),

@@ -67,6 +67,8 @@ class Convergence:
         """Carries out the plan; then the engines are asked whether they hold as much as they confirmed."""
         for _ in range(_ROUNDS):
             self._note(plan)
+            if plan.is_empty():
+                return
             executor = Executor(
                 self._work.state,
                 self._work.catalog,
@@ -85,8 +87,6 @@ class Convergence:
             if len(self.outcome.scanned) == before:
                 return
             plan = self.plan()
-            if plan.is_empty():
-                return
         raise NotVerified(
             f"{'; '.join(self._wrong.values())}. So it was after every repair: look for who else writes there"
         )

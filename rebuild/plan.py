@@ -168,7 +168,8 @@ class Plan:
         """Names exactly this plan: the same families, in the same versions, into the same builds."""
         digest = sha256()
         rows = self._db.execute(
-            "select p.build, p.family, p.action, c.partition, coalesce(c.family_hash, t.checksum || c.taken) "
+            "select p.build, p.family, p.action, c.partition, "
+            "case when p.recorded then c.family_hash else t.checksum || c.taken end "
             "from planned p left join current c on p.action = 'write' and c.family = p.family "
             "left join partition t on t.key = c.partition order by p.build, p.family"
         )

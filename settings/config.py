@@ -20,6 +20,8 @@ MEILI_URL = "MEILI_URL"
 _SINK_PREFIX = f"{PREFIX}SINK_"
 _FOLDERS = {"chunks": "chunks", "home": ".chunksink"}
 _INDEX_NAME = re.compile("[A-Za-z0-9][A-Za-z0-9-]{0,60}")
+_NAMES_IN_ENGINES = {("meilisearch", "index"): "chunks", ("chroma", "prefix"): "chunksink"}
+"""Options that name what several homes on one server must not share, and their defaults."""
 
 
 class ConfigError(Exception):
@@ -105,12 +107,15 @@ def load_config(
         if file.parent != Path() and isinstance(folder, str) and folder:
             values[name] = str(file.parent / folder)
     values |= {name: environment[variable(name)] for name in _names() if variable(name) in environment}
-    values |= {name: value for name, value in flags.items() if value is not None and name != "index"}
+    _add_sink_options(values, environment)
+    given = {name: value for name, value in flags.items() if value is not None and name != "index"}
+    if "sink" in given:
+        given["sink"] = _merged(values["sink"], given["sink"])
+    values |= given
     if isinstance(values.get("sinks"), str):
         values["sinks"] = [name.strip() for name in values["sinks"].split(",")]
     if environment.get(MEILI_URL):
         values.setdefault("sinks", ["meilisearch", "chroma"])
-    _add_sink_options(values, environment)
     try:
         # Not strict: the environment can only say "true" or "8".
         return msgspec.convert(values, Config, strict=False)
@@ -125,7 +130,7 @@ def variable(name: str) -> str:
 
 def _add_sink_options(values: dict[str, Any], environment: Mapping[str, str]) -> None:
     """`CHUNKSINK_SINK_MEILISEARCH_URL` is the option `url` of the sink `meilisearch`."""
-    given = values.get("sink", {})
+    given = values.setdefault("sink", {})
     if not isinstance(given, dict):
         return  # refused by its type
     options = {name: dict(table) if isinstance(table, dict) else table for name, table in given.items()}
@@ -140,9 +145,7 @@ def _add_sink_options(values: dict[str, Any], environment: Mapping[str, str]) ->
 
 def _of_index(values: dict[str, Any], chosen: str | None, file: Path) -> dict[str, Any]:
     """The settings of one of several indexes: those of its table stand above those that all share."""
-    tables = values.pop("index", {})
-    if not isinstance(tables, dict) or not all(isinstance(table, dict) for table in tables.values()):
-        raise ConfigError(f"{file}: `index` holds a table for each index, as [index.NAME]")
+    tables = _tables(values.pop("index", {}), "index", file)
     for name, table in tables.items():
         _require_known(table, f"[index.{name}] of {file}")
     if not chosen:
@@ -152,14 +155,38 @@ def _of_index(values: dict[str, Any], chosen: str | None, file: Path) -> dict[st
     if not _INDEX_NAME.fullmatch(chosen):
         raise ConfigError(f"{file}: {chosen!r} cannot name an index: use letters, digits and hyphens")
     own = tables[chosen]
-    sinks = {name: dict(table) for name, table in values.get("sink", {}).items()}
-    for name, table in own.get("sink", {}).items():
-        sinks[name] = sinks.get(name, {}) | table
-    # Apart from the others, where nothing else is said.
-    sinks.setdefault("meilisearch", {}).setdefault("index", f"chunks-{chosen}")
-    sinks.setdefault("chroma", {}).setdefault("prefix", f"chunksink-{chosen}")
-    home = {"home": f"{values.get('home', _FOLDERS['home'])}/{chosen}"}
-    return {**values, **home, **own, "sink": sinks}
+    shared, sinks = (_tables(some.get("sink", {}), "sink", file) for some in (values, own))
+    home = _joined(values.get("home", _FOLDERS["home"]), "/", chosen)
+    return {**values, "home": home, **own, "sink": _merged(_apart(shared, chosen), sinks)}
+
+
+def _apart(shared: dict[str, dict[str, Any]], chosen: str) -> dict[str, dict[str, Any]]:
+    """The options that all indexes share, but for names and folders: there each has its own."""
+    sinks = {name: dict(table) for name, table in shared.items()}
+    for (sink, option), default in _NAMES_IN_ENGINES.items():
+        table = sinks.setdefault(sink, {})
+        table[option] = _joined(table.get(option, default), "-", chosen)
+    for table in sinks.values():
+        if "folder" in table:
+            table["folder"] = _joined(table["folder"], "/", chosen)
+    return sinks
+
+
+def _joined(given: Any, sign: str, name: str) -> Any:
+    return f"{given}{sign}{name}" if isinstance(given, str) and given else given  # else refused by its type
+
+
+def _merged(below: Any, above: Any) -> Any:
+    """Tables in tables, entry by entry: the upper one wins."""
+    if not (isinstance(below, dict) and isinstance(above, dict)):
+        return above
+    return {**below, **{name: _merged(below.get(name), value) for name, value in above.items()}}
+
+
+def _tables(found: Any, name: str, file: Path) -> dict[str, dict[str, Any]]:
+    if not isinstance(found, dict) or not all(isinstance(table, dict) for table in found.values()):
+        raise ConfigError(f"{file}: `{name}` holds tables, as [{name}.NAME]")
+    return found
 
 
 def _require_known(values: Mapping[str, Any], where: str, also: tuple[str, ...] = ()) -> None:

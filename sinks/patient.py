@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NoReturn, ParamSpec, TypeVar, cast
 
 from tenacity import RetryCallState, Retrying, retry_if_exception_type, wait_random_exponential
@@ -135,13 +136,13 @@ class PatientSink:
 
     @property
     def shown(self) -> Any:
-        """The inner sink's own; where it has no public name, this has none."""
-        return cast(Any, self._sink).shown
+        """The inner sink's own, with patience; where it has no public name, this has none."""
+        return partial(self._call, "shown", cast(Any, self._sink).shown)
 
     @property
     def update_settings(self) -> Any:
         """Likewise, of builds without settings."""
-        return cast(Any, self._sink).update_settings
+        return partial(self._call, "update_settings", cast(Any, self._sink).update_settings)
 
     def create(self, marker: Marker, dimensions: int | None = None) -> "PatientBuild":
         return PatientBuild(self._call("create", self._sink.create, marker, dimensions), self._call)

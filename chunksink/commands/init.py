@@ -53,8 +53,8 @@ _SINKS = """\
 # [sink.jsonl]
 # folder = "/var/lib/chunksink/jsonl"        # of the files; otherwise `jsonl` in the home
 
-# Several indexes in one file: a table each, with whatever differs from what stands above. `CHUNKSINK_INDEX=handbook`
-# chooses one; its home is then `.chunksink/handbook`, unless it says otherwise.
+# Several indexes in one file: a table each, with whatever differs from what stands above. `--index handbook`, or the
+# environment variable CHUNKSINK_INDEX, chooses one; its home is then `.chunksink/handbook`, unless it says otherwise.
 
 # [index.handbook]
 # chunks = "handbook/chunks"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from chunkbus.layout import BusRoot
 from chunksink.errors import Refusal, explained
 from chunksink.options import adopt_option, allow_deletions_option, chunks_option, config_from, home_option, json_option
 from chunksink.progress import progress
@@ -43,6 +44,8 @@ def command(chunks: str | None, home: str | None, watch: bool, as_json: bool, **
     """
     from chunksink.index import Index
 
+    if options["plan"] is not None and (watch or options["rebuild"]):
+        raise click.UsageError("--plan carries out one plan of a sync: it goes neither with --watch nor with --rebuild")
     config = config_from(chunks=chunks, home=home)
     with Index(config, stage=progress, on_fault=tell_fault) as index:
         if watch:
@@ -54,6 +57,7 @@ def command(chunks: str | None, home: str | None, watch: bool, as_json: bool, **
 
 def _watch(index: "Index", chunks: Path, as_json: bool, options: dict[str, Any]) -> None:
     """Ends with Ctrl-C. What goes wrong in one sync is told, and the next one tries again."""
+    BusRoot(chunks).require()
     click.echo(f"watching {chunks / 'manifest'}; Ctrl-C ends it", err=True)
     for _ in _commits(chunks / "manifest"):
         try:
@@ -73,10 +77,13 @@ def _commits(manifests: Path) -> Iterator[None]:
         manifests,
         watch_filter=lambda _change, path: path.endswith(".manifest.json") and not Path(path).name.startswith("."),
         debounce=_DEBOUNCE_MILLISECONDS,
-        yield_on_timeout=False,
+        rust_timeout=_DEBOUNCE_MILLISECONDS,
+        yield_on_timeout=True,
         recursive=False,
     )
-    yield
     with suppress(KeyboardInterrupt):
-        for _ in changes:
-            yield
+        next(changes)  # it watches from here on: what is committed during the first sync is not missed
+        yield
+        for changed in changes:
+            if changed:
+                yield

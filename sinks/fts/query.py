@@ -1,6 +1,7 @@
 """What a person types, as FTS5 expressions; filters as SQL. Everything typed is quoted: nothing of it is syntax.
 
-A query falls into words (for `documents_fts`) and runs of scripts without spaces (for `documents_trigrams`).
+A query falls into words (for `documents_fts`) and runs of scripts without spaces (for `documents_trigrams`, and those of
+one or two characters for `documents_places`).
 """
 
 import re
@@ -9,7 +10,7 @@ from dataclasses import dataclass
 
 from sinks.document import LISTS
 from sinks.fts.schema import BOOLEANS, COLUMN_TYPES
-from sinks.reader import Filter
+from sinks.reader import Filter, Value
 
 MOST_TERMS = 48  # a pasted page is a query too; what comes after these says little
 MOST_CHARACTERS = 4000
@@ -23,6 +24,8 @@ _SPACELESS = (
 )
 _RUN = re.compile(f"[{_SPACELESS}]+")
 _TYPED = re.compile(r'"([^"]*)"|([^\s"]+)')
+_NOWHERE = re.compile("[\x00\ud800-\udfff]")  # what nothing that is searched holds
+_INTEGERS = 2**63
 
 
 def is_spaceless(text: str) -> bool:
@@ -45,7 +48,7 @@ def parse(typed: str) -> Query:
     words: dict[str, None] = {}
     runs: dict[str, None] = {}
     phrase_last = False
-    for match in _TYPED.finditer(typed[:MOST_CHARACTERS].replace("\0", " ")):
+    for match in _TYPED.finditer(_NOWHERE.sub(" ", typed[:MOST_CHARACTERS])):
         phrase, plain = match.groups()
         part = phrase if phrase is not None else plain
         runs.update(dict.fromkeys(_RUN.findall(part)))
@@ -75,17 +78,21 @@ def any_word(query: Query) -> str:
     return f"{expression} OR {quoted(query.words[-1])} *" if query.open_end else expression
 
 
-def parts(query: Query) -> list[str]:
-    """What to look for among trigrams where not everything is found: pairs of the runs, and the words.
-
-    A Latin word beside Han characters has no space around it and is no word of its own for FTS5: 手机iPhone.
-    """
-    found = [pair for run in query.runs for pair in _pairs(run)] + [word for word in query.words if len(word) > 2]
+def shorts(query: Query) -> list[str]:
+    """The runs that are no trigram; of a longer one every two neighbours, for where the whole of it is nowhere."""
+    found = [pair for run in query.runs for pair in _pairs(run)]
     return list(dict.fromkeys(found))[:MOST_TERMS]
 
 
+def attached(query: Query) -> list[str]:
+    """The words that may be found among trigrams.
+
+    A Latin word beside Han characters has no space around it and is no word of its own for FTS5: 手机iPhone.
+    """
+    return [word for word in query.words if len(word) > 2]
+
+
 def _pairs(run: str) -> list[str]:
-    """Every two neighbouring characters of a run: what is searched for where the whole run is nowhere."""
     return [run[i : i + 2] for i in range(len(run) - 1)] if len(run) > 2 else [run]
 
 
@@ -97,7 +104,8 @@ def where(filters: Sequence[Filter]) -> tuple[str, list[str | int | float]]:
         column = f"d.{condition.field}"  # Filter takes projected fields only
         if condition.any_of is not None:
             type_ = bool if condition.field in BOOLEANS else COLUMN_TYPES[condition.field]
-            fitting = [value for value in condition.any_of if type(value) is type_]  # SQLite would take 1 for "1"
+            # SQLite would take 1 for "1", and Python raises for what no column can hold.
+            fitting = [value for value in condition.any_of if type(value) is type_ and _is_storable(value)]
             marks = ", ".join("?" * len(fitting))
             if condition.field in LISTS:
                 conditions.append(f"EXISTS (SELECT 1 FROM json_each({column}) WHERE value IN ({marks}))")
@@ -108,5 +116,22 @@ def where(filters: Sequence[Filter]) -> tuple[str, list[str | int | float]]:
         for bound, operator in ((condition.at_least, ">="), (condition.at_most, "<=")):
             if bound is not None:
                 conditions.append(f"{column} {operator} ?")
-                values.append(bound)
+                values.append(_comparable(bound))
     return " AND ".join(conditions), values
+
+
+def storable(texts: Sequence[str]) -> list[str]:
+    return [text for text in texts if _is_storable(text)]
+
+
+def _is_storable(value: Value) -> bool:
+    if isinstance(value, str):
+        return value.isascii() or not any("\ud800" <= sign <= "\udfff" for sign in value)
+    return -_INTEGERS <= value < _INTEGERS
+
+
+def _comparable(bound: float) -> float:
+    """The bound; one beyond all integers of SQLite as a number that is so too."""
+    if -_INTEGERS <= bound < _INTEGERS:
+        return bound
+    return 1e19 if bound > 0 else -1e19

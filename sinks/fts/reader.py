@@ -10,12 +10,13 @@ from sinks.document import Document
 from sinks.errors import InvalidFilter
 from sinks.fields import FILTERS
 from sinks.fts import query as query_
-from sinks.fts import schema
+from sinks.fts import schema, short
 from sinks.fts.search import Search
 from sinks.reader import FacetValue, Filter, Hit
 from sinks.sink import Marker
 
 _KEYS = 500
+_MOST_HITS = 2**31  # more than a build holds
 
 
 def read_marker(connection: sqlite3.Connection) -> Marker | None:
@@ -44,8 +45,8 @@ class FtsReader:
         with self._snapshot() as connection:
             search = Search(connection, filters)
             if not query.strip():
-                return search.everything(limit)
-            return search.best(query_.parse(query), limit)
+                return search.everything(min(limit, _MOST_HITS))
+            return search.best(query_.parse(query), min(limit, _MOST_HITS))
 
     def facets(
         self, query: str, fields: Sequence[str], filters: Sequence[Filter] = (), limit: int = 100
@@ -56,13 +57,14 @@ class FtsReader:
         with self._snapshot() as connection:
             search = Search(connection, filters)
             found = search.found(query_.parse(query)) if query.strip() else ("1", [])
-            return {field: search.facet(field, found, limit) for field in fields}
+            return {field: search.facet(field, found, max(0, min(limit, _MOST_HITS))) for field in fields}
 
     def get(self, ids: Sequence[str]) -> list[Document]:
         rows: dict[str, sqlite3.Row] = {}
         with self._snapshot() as connection:
-            for start in range(0, len(ids), _KEYS):
-                some = list(ids[start : start + _KEYS])
+            known = query_.storable(ids)
+            for start in range(0, len(known), _KEYS):
+                some = known[start : start + _KEYS]
                 marks = ", ".join("?" * len(some))
                 for row in connection.execute(f"SELECT * FROM documents WHERE id IN ({marks})", some):
                     rows[row["id"]] = row
@@ -84,6 +86,7 @@ class FtsReader:
         if connection is None:
             connection = schema.connect(self._path)
             connection.execute("PRAGMA query_only = ON")
+            short.prepare(connection)
             self._local.connection = connection
             with self._lock:
                 self._opened.append(connection)

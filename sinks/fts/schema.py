@@ -3,7 +3,7 @@
     documents            one row a document, a column a field (lists as JSON), and `spaceless`
     documents_fts        FTS5 over the searched columns: words, stemmed (porter, unicode61)
     documents_trigrams   FTS5 over every three characters of the rows that hold a script without spaces
-    documents_terms      what trigrams there are
+    documents_places     where each trigram stands
     marker               whose build it is
 
 Both indexes keep no text of their own and follow `documents` by triggers.
@@ -21,7 +21,7 @@ import sqlite_utils
 from sinks.document import FIELDS, LISTS, Document
 from sinks.errors import BuildBroken, BuildMissing, Refused, Transient, WrongShape
 
-LAYOUT = 1  # PRAGMA user_version
+LAYOUT = 2  # PRAGMA user_version
 
 # In the order of meilisearch-settings.json; a word in a title says more than one in the text.
 WEIGHTS = {
@@ -75,7 +75,7 @@ def lay_out(path: Path) -> None:
         connection.execute(
             "INSERT INTO documents_trigrams(documents_trigrams, rank) VALUES ('rank', ?)", [f"bm25({weights})"]
         )
-        connection.execute("CREATE VIRTUAL TABLE documents_terms USING fts5vocab(documents_trigrams, row)")
+        connection.execute("CREATE VIRTUAL TABLE documents_places USING fts5vocab(documents_trigrams, instance)")
         for statement in _triggers():
             connection.execute(statement)
         database.table("marker").create({"home_id": str, "build_id": str, "projection_version": int})
@@ -89,9 +89,10 @@ def _triggers() -> Iterator[str]:
     changed = " OR ".join(f"old.{name} IS NOT new.{name}" for name in SEARCHED)
 
     def values(table: str, row: str) -> str:
-        # Two line ends after every column: so each character of it begins a trigram, and short words can be found.
-        end = " || char(10, 10)" if table == "documents_trigrams" else ""
-        return ", ".join(f"{row}.{name}{end}" for name in SEARCHED)
+        if table == "documents_trigrams":
+            # Two line ends after every column: so each character of it begins a trigram, and short words can be found.
+            return ", ".join(f"{_without_nul(f'{row}.{name}')} || char(10, 10)" for name in SEARCHED)
+        return ", ".join(f"{row}.{name}" for name in SEARCHED)
 
     for table, condition in (("documents_fts", "1"), ("documents_trigrams", "{row}.spaceless")):
 
@@ -107,6 +108,12 @@ def _triggers() -> Iterator[str]:
         differs = f"({changed} OR old.spaceless IS NOT new.spaceless)"
         yield f"CREATE TRIGGER {table}_before BEFORE UPDATE ON documents WHEN {old} AND {differs} BEGIN {delete()} END"
         yield f"CREATE TRIGGER {table}_after AFTER UPDATE ON documents WHEN {new} AND {differs} BEGIN {insert()} END"
+
+
+def _without_nul(column: str) -> str:
+    """The column with a space for each NUL, at which trigrams end; SQLite's replace() finds no NUL but in JSON."""
+    spaced = f"json_extract(replace(json_quote({column}), '\\u0000', '\\u0020'), '$')"
+    return f"CASE WHEN instr({column}, char(0)) THEN {spaced} ELSE {column} END"
 
 
 def connect(path: Path, mode: str = "rw") -> sqlite3.Connection:

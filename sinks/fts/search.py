@@ -1,16 +1,19 @@
 """One question to one state of a keyword build: what matches, how well, and what to show of it."""
 
+import json
 import sqlite3
 from collections.abc import Sequence
 
 from sinks.document import LISTS
 from sinks.fts import query as query_
-from sinks.fts import schema, snippets
+from sinks.fts import schema, short, snippets
 from sinks.fts.query import Query
 from sinks.reader import FacetValue, Filter, Hit, Piece
 
-_MOST_EXPANSIONS = 40  # trigrams that a word of one or two characters may stand for
-_NOTHING = '""'
+_KEYS = 500  # rows in one statement
+
+Source = tuple[str, list[str]]
+"""A statement that gives rows and their scores, and its values."""
 
 
 class Search:
@@ -48,9 +51,12 @@ class Search:
         if query.words:
             parts.append("SELECT rowid FROM documents_fts WHERE documents_fts MATCH ?")
             values.append(query_.any_word(query))
-        if expression := self._any_part(query):
+        if expression := query_.any_of(query_.attached(query)):
             parts.append("SELECT rowid FROM documents_trigrams WHERE documents_trigrams MATCH ?")
             values.append(expression)
+        if runs := query_.shorts(query):
+            parts.append(short.ROWS)
+            values.append(json.dumps(runs))
         return (f"d.row IN ({' UNION '.join(parts)})" if parts else "0"), values
 
     def facet(self, field: str, found: tuple[str, list[str]], limit: int) -> list[FacetValue]:
@@ -69,67 +75,48 @@ class Search:
 
     def _strict(self, query: Query, limit: int) -> dict[int, float]:
         words = query_.all_of(query.words)
-        runs = " AND ".join(f"({self._run(run)})" for run in query.runs)
-        if not (words and runs):
-            return self._matches("documents_fts", words, limit) | self._matches("documents_trigrams", runs, limit)
-        apart = self._in_both(words, runs, limit)
-        together = self._matches("documents_trigrams", f"{runs} AND {words}", limit)
-        return together | apart
+        runs = query_.all_of([run for run in query.runs if len(run) > 2])
+        few = [run for run in query.runs if len(run) <= 2]
+        always = [_short(few, len(few))] if few else []
+        apart = [_match(*each) for each in (("documents_fts", words), ("documents_trigrams", runs)) if each[1]]
+        found = self._ranked([*apart, *always], limit, all_of=True)
+        if not (words and query.runs):
+            return found
+        together = _match("documents_trigrams", f"{runs} AND {words}" if runs else words)
+        return self._ranked([together, *always], limit, all_of=True) | found
 
     def _loose(self, query: Query, limit: int) -> dict[int, float]:
-        scores = self._matches("documents_fts", query_.any_word(query), limit)
-        for row, score in self._matches("documents_trigrams", self._any_part(query), limit).items():
-            scores[row] = scores.get(row, 0.0) + score
-        return scores
+        words, attached = query_.any_word(query), query_.any_of(query_.attached(query))
+        sources = [_match(*each) for each in (("documents_fts", words), ("documents_trigrams", attached)) if each[1]]
+        if runs := query_.shorts(query):
+            sources.append(_short(runs, 1))
+        return self._ranked(sources, limit)
 
-    def _matches(self, table: str, expression: str, limit: int) -> dict[int, float]:
-        """Rows and scores of the best matches in one index. FTS5's rank is BM25 with the schema's weights, negative."""
-        if not expression:
+    def _ranked(self, sources: Sequence[Source], limit: int, *, all_of: bool = False) -> dict[int, float]:
+        """The best rows of any of the sources, or of those that all have; their scores there are added up."""
+        if not sources:
             return {}
-        join = f"JOIN documents d ON d.row = {table}.rowid" if self._filtered else ""
+        found = " UNION ALL ".join(f"SELECT * FROM ({statement})" for statement, _ in sources)
+        if len(sources) > 1:
+            least = len(sources) if all_of else 1
+            found = f"SELECT row, sum(score) AS score FROM ({found}) GROUP BY row HAVING count(*) >= {least}"
+        join = "JOIN documents d ON d.row = found.row" if self._filtered else ""
         rows = self._connection.execute(
-            f"SELECT {table}.rowid, -{table}.rank FROM {table} {join} "
-            f"WHERE {table} MATCH ? AND {self._where} ORDER BY {table}.rank LIMIT ?",
-            [expression, *self._values, limit],
+            f"SELECT found.row, found.score FROM ({found}) found {join} WHERE {self._where} "
+            "ORDER BY found.score DESC, found.row LIMIT ?",
+            [*(value for _, values in sources for value in values), *self._values, limit],
         )
         return dict(tuple(row) for row in rows)
-
-    def _in_both(self, words: str, runs: str, limit: int) -> dict[int, float]:
-        rows = self._connection.execute(
-            "SELECT d.row, -(documents_fts.rank + documents_trigrams.rank) AS score FROM documents_fts "
-            "JOIN documents_trigrams ON documents_trigrams.rowid = documents_fts.rowid "
-            "JOIN documents d ON d.row = documents_fts.rowid "
-            f"WHERE documents_fts MATCH ? AND documents_trigrams MATCH ? AND {self._where} ORDER BY score DESC LIMIT ?",
-            [words, runs, *self._values, limit],
-        )
-        return dict(tuple(row) for row in rows)
-
-    def _any_part(self, query: Query) -> str:
-        expressions = [self._run(part) for part in query_.parts(query)]
-        return " OR ".join(expression for expression in expressions if expression != _NOTHING)
-
-    def _run(self, run: str) -> str:
-        """A run as an expression on trigrams: a short one stands for the trigrams that begin with it."""
-        if len(run) > 2:
-            return query_.quoted(run)
-        rows = self._connection.execute(
-            "SELECT term FROM documents_terms WHERE term >= ? AND term < ? ORDER BY doc DESC LIMIT ?",
-            [run, run[:-1] + chr(ord(run[-1]) + 1), _MOST_EXPANSIONS],
-        )
-        return query_.any_of([row[0] for row in rows]) or _NOTHING
 
     def _hits(self, query: Query, ranked: list[tuple[int, float]]) -> list[Hit]:
-        if not ranked:
-            return []
-        marks = ", ".join("?" * len(ranked))
-        rows = {
-            row["row"]: row
-            for row in self._connection.execute(
-                f"SELECT row, id, parent_id, text FROM documents WHERE row IN ({marks})", [row for row, _ in ranked]
-            )
-        }
-        shown = self._snippets(query, list(rows))
-        needles = [*query.runs, *query_.parts(query)]
+        rows: dict[int, sqlite3.Row] = {}
+        shown: dict[int, tuple[Piece, ...]] = {}
+        for start in range(0, len(ranked), _KEYS):
+            some = [row for row, _ in ranked[start : start + _KEYS]]
+            statement = f"SELECT row, id, parent_id, text FROM documents WHERE row IN ({_marks(some)})"
+            rows.update((row["row"], row) for row in self._connection.execute(statement, some))
+            shown |= self._snippets(query, some)
+        needles = [*query.runs, *query_.shorts(query), *query_.attached(query)]
         return [
             Hit(
                 rows[row]["id"],
@@ -145,8 +132,20 @@ class Search:
         if not query.words:
             return {}
         found = self._connection.execute(
-            f"SELECT rowid, {snippets.CALL} FROM documents_fts WHERE documents_fts MATCH ? "
-            f"AND rowid IN ({', '.join('?' * len(rows))})",
+            f"SELECT rowid, {snippets.CALL} FROM documents_fts WHERE documents_fts MATCH ? AND rowid IN ({_marks(rows)})",
             [query_.any_word(query), *rows],
         )
         return {row[0]: snippets.pieces(row[1]) for row in found}
+
+
+def _match(table: str, expression: str) -> Source:
+    """FTS5's rank is BM25 with the schema's weights, negative."""
+    return f"SELECT rowid AS row, -rank AS score FROM {table} WHERE {table} MATCH ?", [expression]
+
+
+def _short(runs: Sequence[str], least: int) -> Source:
+    return short.scores(least=least), [json.dumps(runs)]
+
+
+def _marks(values: Sequence[object]) -> str:
+    return ", ".join("?" * len(values))

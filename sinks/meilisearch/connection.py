@@ -6,6 +6,7 @@ That client opens a connection a call and knows no NDJSON of ours, so documents 
 import re
 import select
 from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -44,7 +45,7 @@ class Connection:
 
         client = httpx.Client(base_url=self.where, headers=self._headers, timeout=self._timeout)
         try:
-            with translated(self.where):
+            with self.translated():
                 answer = client.get("/version")
             self._check(answer)
         except BaseException:
@@ -73,21 +74,25 @@ class Connection:
         return meilisearch.Client(self.where, self._key, timeout=max(1, round(self._timeout)))
 
     def get(self, path: str, **parameters: Any) -> Any:
-        with translated(self.where):
+        with self.translated():
             return self._read(self.http.get(path, params=parameters))
 
     def send(self, path: str, body: Mapping[str, Any] | list[Any]) -> Any:
-        with translated(self.where):
+        with self.translated():
             return self._read(self.http.post(path, json=body))
 
     def send_lines(self, path: str, lines: bytes) -> Any:
-        with translated(self.where):
+        with self.translated():
             watched = _Watched(lines, self._timeout)
             headers = {"content-type": "application/x-ndjson", "content-length": str(len(lines))}
             answer = self._payloads.post(
                 path, content=iter(watched), headers=headers, extensions={"trace": watched.listen}
             )
             return self._read(answer)
+
+    def translated(self) -> AbstractContextManager[None]:
+        """The errors of a call to the server as ours."""
+        return translated(self.where, self._key)
 
     def close(self) -> None:
         self.__dict__.pop("control", None)

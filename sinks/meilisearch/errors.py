@@ -20,25 +20,32 @@ class TooLarge(RefusedData):
 
 
 @contextmanager
-def translated(where: str) -> Iterator[None]:
-    """`where` is the server's address, for the message. Knows the errors of httpx and of Meilisearch's own client."""
+def translated(where: str, key: str | None = None) -> Iterator[None]:
+    """`where` is the server's address, for the message. Knows the errors of httpx and of Meilisearch's own client.
+
+    Whoever stands between may answer with what it was sent: no message holds the key.
+    """
     try:
         yield
-    except SinkError:
-        raise
     except Exception as error:
-        ours = _ours(error, where)
+        ours = error if isinstance(error, SinkError) else _ours(error, where)
         if ours is None:
             raise
-        raise ours from (None if _quotes_us(error) else error)
+        told = str(ours)
+        if key and key in told:
+            raise type(ours)(told.replace(key, "[key]")) from None
+        if ours is error:
+            raise
+        raise ours from (None if _quotes_us(error, key) else error)
 
 
-def _quotes_us(error: Exception) -> bool:
+def _quotes_us(error: Exception, key: str | None) -> bool:
     """Whether its message may quote our headers, and with them the key."""
     import httpx
     import requests
 
-    return isinstance(error, httpx.LocalProtocolError | requests.exceptions.InvalidHeader)
+    is_ours = isinstance(error, httpx.LocalProtocolError | requests.exceptions.InvalidHeader)
+    return is_ours or (bool(key) and str(key) in str(error))
 
 
 def of_answer(status: int, body: Mapping[str, Any], where: str) -> SinkError:
@@ -78,7 +85,7 @@ def _ours(error: Exception, where: str) -> SinkError | None:
         return Unreachable(f"no Meilisearch answers at {where} ({error}): start it, or correct the address")
     if isinstance(error, httpx.TimeoutException | client.MeilisearchTimeoutError):
         return NotConfirmed(f"Meilisearch at {where} did not answer in time ({type(error).__name__})")
-    if _quotes_us(error):
+    if _quotes_us(error, None):
         return Refused(f"a request to Meilisearch at {where} could not be written: correct the address or the key")
     if isinstance(error, httpx.TransportError | requests.RequestException):
         return Unreachable(f"the connection to Meilisearch at {where} broke ({error})")

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 from sinks.meilisearch.connection import Connection
-from sinks.meilisearch.errors import translated
 from sinks.meilisearch.rows import quoted
 
 
@@ -18,7 +17,7 @@ class SearchKey:
 def make_search_key(url: str, master_key: str, index: str) -> SearchKey:
     connection = Connection(url, master_key)
     try:
-        with translated(connection.where):
+        with connection.translated():
             made = connection.control.create_key(
                 {
                     "description": f"searches {index}, made by chunksink",

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from sinks.document import Document
 from sinks.errors import NotConfirmed, SinkError
 from sinks.meilisearch.connection import Connection
-from sinks.meilisearch.errors import of_task, translated
+from sinks.meilisearch.errors import of_task
 from sinks.sink import RefusedDocument
 
 Task = dict[str, Any]
@@ -134,7 +134,7 @@ class Orders:
     def carry_out(self, order: str, send: Callable[[], Accepted]) -> None:
         """`order` says in words what `send` asks for: the same words are the same order."""
         if order not in self._unseen:
-            with translated(self._connection.where):
+            with self._connection.translated():
                 self._unseen[order] = send().task_uid
         number = self._unseen[order]
         failed = failures(self._connection, [number], self._patience)

@@ -1,0 +1,194 @@
+"""Rebuilds against LangChain and LlamaIndex, and against the slower sink's bare loop.
+
+    python -m bench.rebuild_speed [--cold 600] [--warm 20000] [--rounds 1] [--only cold warm bare] [--texts FOLDER]
+
+Cold: the same real model, texts of about 1,050 characters, embedded Chroma; chunksink fills fts besides. Warm: all
+vectors are in each one's own cache, nothing is computed, the stores are new. Each is a process of its own, timed from
+inside, from reading the chunks to the last document stored (ours: verified and flipped); imports and loading of the
+model are told apart. They take turns; a ratio is the median of the rounds' ratios.
+
+Bare: a warm rebuild against the bare loop of `bench.sinks_speed` that sends the same documents to Chroma alone; the
+goal is 1.18 at most. Prints Markdown tables.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from bench import homes
+from bench.chunks import make_bus
+from bench.embeddings_speed import SHARED, even, read
+from bench.processes import ours, peer
+from chunksink.wiring import cache_file
+from embeddings.cache import VectorCache
+from embeddings.resolve import resolve_model
+from embeddings.settings import EncoderSettings, open_encoder
+from embeddings.vectors import vectors_for
+from rebuild.rebuild import Rebuild
+from sinks.document import Family
+from sinks.projection import project_family
+
+WORDS = 150  # about 1,050 characters
+PEERS = ("langchain", "llamaindex")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--cold", type=int, default=600, help="chunks")
+    parser.add_argument("--warm", type=int, default=20_000, help="chunks")
+    parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--only", nargs="+", default=["cold", "warm", "bare"])
+    parser.add_argument("--texts", type=Path, default=SHARED, help="folder of Markdown or text files, for the model")
+    parser.add_argument("--one", nargs=3, metavar=("WHAT", "BUS", "HOME"), help=argparse.SUPPRESS)
+    asked = parser.parse_args()
+    if asked.one:
+        what, bus, home = asked.one
+        print(orjson.dumps(_ONE[what](Path(bus), Path(home))).decode())
+        return
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made)
+        if "cold" in asked.only:
+            cold(folder, asked.cold, asked.rounds, asked.texts)
+        if {"warm", "bare"} & set(asked.only):
+            warm(folder, asked.warm, asked.rounds, asked.only)
+
+
+def cold(folder: Path, size: int, rounds: int, texts: Path) -> None:
+    some = even(read(texts), size)
+    assert len(some[-1]) == len(some[0]), f"{texts} has no {size} texts"
+    bus = make_bus(folder / "cold-bus", size, texts=some).path
+    model = str(resolve_model(network=False).folder)
+    candidates: dict[str, Callable[[Path], Any]] = {"chunksink, fts and chroma": lambda place: one("cold", bus, place)}
+    for name in PEERS:
+        candidates[f"{name}, chroma"] = lambda place, name=name: peer(name, "cold", bus, place, "--model", model)
+    table(f"Cold, {size:,} texts of about 1,050 characters", take_turns(folder, candidates, rounds), size)
+
+
+def warm(folder: Path, size: int, rounds: int, only: Sequence[str]) -> None:
+    bus = make_bus(folder / "warm-bus", size, partitions=max(1, size // 1000), words=WORDS).path
+    filled = folder / "filled"
+    one("fill", bus, filled / "chunksink")
+    candidates: dict[str, Callable[[Path], Any]] = {}
+
+    def start_from(name: str, place: Path) -> Path:
+        shutil.copytree(filled / name, place)
+        return place
+
+    candidates["chunksink, fts and chroma"] = lambda place: one("warm", bus, start_from("chunksink", place))
+    if "bare" in only:
+        candidates["bare loop, chroma"] = lambda place: one("bare", bus, place)
+    if "warm" in only:
+        for name in PEERS:
+            if peer(name, "fill", bus, filled / name) is not None:
+                candidates[f"{name}, chroma"] = lambda place, name=name: peer(
+                    name, "warm", bus, start_from(name, place)
+                )
+    table(f"Warm, {size:,} chunks, all vectors cached", take_turns(folder, candidates, rounds), size)
+
+
+def one(what: str, bus: Path, home: Path) -> Any:
+    return ours("bench.rebuild_speed", "--one", what, bus, home)
+
+
+def take_turns(folder: Path, candidates: dict[str, Callable[[Path], Any]], rounds: int) -> dict[str, list[Any]]:
+    took: dict[str, list[Any]] = {name: [] for name in candidates}
+    for number in range(rounds):
+        for name, call in candidates.items():
+            place = folder / "turn"
+            ran = call(place)
+            shutil.rmtree(place, ignore_errors=True)
+            print(f"round {number + 1} of {rounds}: {name}: {ran and ran.told}", file=sys.stderr)
+            if ran is not None:
+                took[name].append(ran.told)
+    return took
+
+
+def table(title: str, took: dict[str, list[Any]], size: int) -> None:
+    first = next(iter(took.values()))
+    print(f"\n{title}, rounds: {len(first)}\n")
+    print("| | ready in | rebuilt in | chunks per second | its time against ours |\n|---|---|---|---|---|")
+    for name, rounds in took.items():
+        if not rounds:
+            print(f"| {name} | not installed | | | |")
+            continue
+        assert all(told["chunks"] == size for told in rounds), rounds
+        ready, seconds = (statistics.median(told[key] for told in rounds) for key in ("ready", "seconds"))
+        ratio = statistics.median(told["seconds"] / own["seconds"] for own, told in zip(first, rounds, strict=True))
+        print(f"| {name} | {ready:.1f} s | {seconds:.1f} s | {size / seconds:,.0f} | {ratio:.2f} |", flush=True)
+
+
+def rebuilt_cold(bus: Path, home: Path) -> dict[str, Any]:
+    # The peers cut texts where the model ends; so here too.
+    return _rebuilt(bus, home, lambda: open_encoder(EncoderSettings(long_texts="truncate"), network=False))
+
+
+def rebuilt_warm(bus: Path, home: Path) -> dict[str, Any]:
+    return _rebuilt(bus, home, Never)
+
+
+class Never(homes.Drawn):
+    """Every vector must come from the cache."""
+
+    def encode(self, texts: Sequence[str]) -> Any:
+        raise AssertionError(f"{len(texts)} texts had no vector")
+
+
+def _rebuilt(bus: Path, home: Path, make_encoder: Callable[[], Any]) -> dict[str, Any]:
+    import chromadb  # noqa: F401 (ready, as the peers are)
+
+    started = time.perf_counter()
+    home.mkdir(parents=True, exist_ok=True)
+    with homes.opened(bus, home, ["fts", "chroma"]) as work, homes.embedder(home, make_encoder()) as embedder:
+        ready = time.perf_counter()
+        work.refresh(reread=True)
+        Rebuild(work, embedder).run()
+        chunks = work.catalog.counts().chunks
+        seconds = time.perf_counter() - ready
+    return {"ready": ready - started, "seconds": seconds, "chunks": chunks}
+
+
+def fill(bus: Path, home: Path) -> dict[str, Any]:
+    """A home that has nothing but its cache."""
+    home.mkdir(parents=True)
+    documents = (document for family in _families(bus) for document in family.documents)
+    texts = ((document.text_hash, document.text) for document in documents)
+    with VectorCache.open(cache_file(home)) as cache:
+        return {"chunks": sum(1 for _ in vectors_for(texts, homes.Drawn(), cache))}
+
+
+def bare(bus: Path, folder: Path) -> dict[str, Any]:
+    from bench.sinks_speed import bare_chroma
+
+    folder.mkdir(parents=True)
+    started = time.perf_counter()
+    families = list(_families(bus))
+    ready = time.perf_counter()
+    seconds = bare_chroma(folder / "bare", families)
+    count = sum(len(family.documents) for family in families)
+    return {"ready": ready - started, "seconds": seconds, "chunks": count}
+
+
+def _families(bus: Path) -> Iterator[Family]:
+    encoder = homes.Drawn()
+    for file in sorted((bus / "canonical").glob("*.jsonl")):
+        with file.open("rb") as lines:
+            for _, members in groupby(map(orjson.loads, lines), key=lambda record: record["document_id"]):
+                documents = project_family(list(members))
+                yield Family(documents, encoder.encode([document.text for document in documents]))
+
+
+_ONE = {"cold": rebuilt_cold, "warm": rebuilt_warm, "fill": fill, "bare": bare}
+
+if __name__ == "__main__":
+    main()

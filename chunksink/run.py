@@ -1,0 +1,136 @@
+"""One run on a home, under way: what it has open, and the steps that several commands share."""
+
+from contextlib import ExitStack
+from dataclasses import replace
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from chunkbus.layout import BusRoot
+from chunkbus.runlog import RunLog
+
+if TYPE_CHECKING:
+    from rebuild.converge import Outcome
+    from rebuild.embed import DocumentEmbedder
+    from rebuild.lock import WriterLock
+    from rebuild.overlap import ModelChange
+    from rebuild.rebuild import RebuildOptions
+    from rebuild.report import RunReport, SinkReport
+    from rebuild.state import Generation
+    from rebuild.work import Work
+    from sinks.errors import SinkError
+    from sinks.sink import Sink
+
+
+class Run:
+    """A run that is under way."""
+
+    def __init__(
+        self,
+        root: BusRoot,
+        work: "Work",
+        log: RunLog,
+        lock: "WriterLock",
+        stack: ExitStack,
+        failed: "dict[str, SinkError]",
+        started: float,
+    ) -> None:
+        self.root = root
+        self.work = work
+        self.log = log
+        self.lock = lock
+        self.stack = stack
+        self.failed = failed
+        self._waiting: set[str] = set()
+        self._started = started
+
+    def live(self) -> "Generation":
+        """The live generation; NoGeneration where nothing was built yet."""
+        from rebuild.flip import live_generation
+
+        return live_generation(self.work) or self.work.state.live()
+
+    def sink_without_build(self, live: "Generation") -> "Sink | None":
+        """A configured sink that this generation has no build in yet, and that was not tried in this run."""
+        tried = {*live.builds, *self.failed, *self._waiting}
+        return next((sink for name, sink in self.work.sinks.items() if name not in tried), None)
+
+    def read_chunks(self, *, strict: bool = True) -> None:
+        """All of them, whatever was known; with `strict`, InvalidBus where they are not whole."""
+        from rebuild.lock import WAIT_SECONDS
+        from rebuild.sync import require_valid
+
+        with self.lock(WAIT_SECONDS):
+            self.work.refresh(reread=True)
+        if strict:
+            require_valid(self.work.catalog)
+
+    def require_all(self) -> None:
+        for error in self.failed.values():
+            raise error
+
+    def rebuild(
+        self, embedder: "DocumentEmbedder", options: "RebuildOptions", *, repeated: bool = False
+    ) -> "RunReport":
+        from rebuild.rebuild import Rebuild
+
+        made = Rebuild(self.work, embedder, options, self.lock).run()
+        change = made.model_change
+        return self.report(made.generation, made.outcome, embedder, model_change=change, repeated=repeated)
+
+    def build_beside(self, sink: "Sink", embedder: "DocumentEmbedder", options: "RebuildOptions") -> None:
+        """The live builds, with a new one of this sink beside them, become the live generation.
+
+        Where that cannot be now, the others are synced all the same, and the next sync tries again.
+        """
+        from rebuild.errors import InvalidBus
+        from rebuild.rebuild import Rebuild
+        from sinks.errors import SinkError
+
+        work = replace(self.work, sinks={sink.name: sink})
+        try:
+            Rebuild(work, embedder, replace(options, keep_others=True), self.lock).run()
+        except SinkError as error:
+            self.failed[sink.name] = error
+        except InvalidBus as error:  # the sync tells what is held
+            self._waiting.add(sink.name)
+            self.log.write("waiting", sink=sink.name, reason=str(error))
+
+    def report(
+        self,
+        generation: "Generation",
+        outcome: "Outcome",
+        embedder: "DocumentEmbedder",
+        *,
+        due: str | None = None,
+        model_change: "ModelChange | None" = None,
+        repeated: bool = False,
+    ) -> "RunReport":
+        from rebuild.report import report_of
+
+        report = report_of(
+            self.work,
+            generation,
+            outcome,
+            embedder,
+            run_id=self.log.run_id,
+            seconds=monotonic() - self._started,
+            rebuild_due=due,
+            model_change=model_change,
+            repeated=repeated,
+        )
+        unbuilt = {name: _unbuilt(error) for name, error in self.failed.items() if name not in generation.builds}
+        report = replace(report, sinks=report.sinks | unbuilt)
+        facts = report.as_json()
+        del facts["run_id"], facts["status"]
+        self.log.finish(report.status, **facts)
+        return report
+
+
+def _unbuilt(error: "SinkError") -> "SinkReport":
+    """Of a sink that is new, and could not be built yet."""
+    from rebuild.plan import FamilyCounts
+    from rebuild.report import SinkReport
+
+    return SinkReport(
+        families=FamilyCounts(), written=0, deleted=0, chunks=0, refused=(), scanned=False, settings=(), error=error
+    )

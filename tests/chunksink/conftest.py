@@ -1,0 +1,34 @@
+"""A folder to run commands in."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from embeddings import load
+from tests.chunksink.shell import Models, Shell
+
+
+@pytest.fixture
+def models(monkeypatch: pytest.MonkeyPatch) -> Models:
+    models = Models()
+    monkeypatch.setattr(load, "load_encoder", models.load)
+    return models
+
+
+@pytest.fixture
+def shell(tmp_path: Path, models: Models, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
+    """The embedded default, without any setting."""
+    for name in [name for name in os.environ if name.startswith(("CHUNKSINK_", "MEILI_"))]:
+        monkeypatch.delenv(name)
+    monkeypatch.chdir(tmp_path)
+    return Shell(tmp_path, capsys)
+
+
+@pytest.fixture
+def quick_shell(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> Shell:
+    """One sink, that wants no vectors."""
+    monkeypatch.setenv("CHUNKSINK_SINKS", "fts")
+    return shell

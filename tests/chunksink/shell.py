@@ -1,0 +1,99 @@
+"""The command line in this process, in a folder of its own, with encoders in place of models that take long to load."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chunkbus.chunk import Record
+from chunkbus.layout import BusRoot
+from chunkbus.manifest import Tombstone
+from chunksink.cli import run
+from embeddings.resolve import DEFAULT_MODEL
+from rebuild.state import Generation, State
+from sinks.registry import open_sink
+from sinks.sink import Stored
+from tests.embeddings.helpers import HashEncoder
+from tests.journey.support import Ended
+from tests.rebuild.support import JANUARY, PoisonedEncoder, commit
+
+
+class Models:
+    """What the names of models load, and which were loaded."""
+
+    def __init__(self) -> None:
+        self.known: dict[str, HashEncoder] = {
+            DEFAULT_MODEL: PoisonedEncoder(dimension=8, name=DEFAULT_MODEL),
+            "other": HashEncoder(dimension=12, name="other"),
+        }
+        self.loaded: list[str] = []
+
+    def load(self, name: str, **_settings: Any) -> HashEncoder:
+        self.loaded.append(name)
+        return self.known[name]
+
+    def asked(self) -> list[str]:
+        """Texts that were embedded since this was last asked, by whichever."""
+        texts = [text for encoder in self.known.values() for text in encoder.asked]
+        for encoder in self.known.values():
+            encoder.asked.clear()
+        return texts
+
+
+class Shell:
+    """Calls commands as somebody does who stands in the folder: chunks and home have their default names."""
+
+    def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        self.folder = folder
+        self.root = BusRoot(folder / "chunks")
+        self.home = folder / ".chunksink"
+        self._capsys = capsys
+
+    def __call__(self, *arguments: str) -> Ended:
+        self._capsys.readouterr()
+        code = run(list(arguments))
+        return Ended(code, *self._capsys.readouterr())
+
+    def commit(
+        self, key: str, *sources: Iterable[Record], at: str = JANUARY, tombstones: Sequence[Tombstone] = ()
+    ) -> None:
+        commit(self.root, key, [record for records in sources for record in records], at=at, tombstones=tombstones)
+
+    def remove(self, key: str) -> None:
+        """As somebody does who tidies up the bus by hand."""
+        self.root.manifest_file(key).unlink()
+        self.root.chunks_file(key).unlink()
+
+    def cut_off(self, key: str) -> None:
+        """The chunks file is not whole."""
+        file = self.root.chunks_file(key)
+        file.write_bytes(file.read_bytes()[:-9])
+
+    def live(self) -> Generation:
+        with State.existing(self.home) as state:
+            return state.live()
+
+    def stored(self, sink: str, build_id: str | None = None) -> list[Stored]:
+        """What a build holds, asked of the engine; of the live one if no other is named."""
+        with (
+            closing(open_sink(sink, self.home, {})) as opened,
+            closing(opened.open(build_id or self.live().builds[sink])) as build,
+        ):
+            return sorted(build.scan(content=True), key=lambda found: found.id)
+
+    def texts(self, sink: str = "fts", build_id: str | None = None) -> list[str]:
+        found = [stored.document for stored in self.stored(sink, build_id)]
+        return sorted(document.text for document in found if document is not None)
+
+    def files(self) -> dict[str, int]:
+        """Every file of the engines in the home, by its content. Chroma changes its own by being opened."""
+        return {
+            str(file): hash(file.read_bytes())
+            for engine in ("fts", "jsonl")
+            for file in (self.home / engine).rglob("*")
+            if file.is_file() and not file.name.endswith(("-shm", "-wal", ".lock"))
+        }

@@ -1,0 +1,94 @@
+"""`--index NAME` chooses one of several indexes, for every command that has a home."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+import pytest
+
+from chunksink.exits import Exit
+from tests.chunksink.shell import Shell
+from tests.chunksink.test_cli import commands
+from tests.rebuild.support import commit, source
+
+FILE = """\
+sinks = ["fts"]
+[index.books]
+chunks = "books"
+[index.notes]
+chunks = "notes"
+home = "elsewhere"
+"""
+
+WITH_HOME = [
+    (name, command) for name, command in commands() if any(parameter.name == "home" for parameter in command.params)
+]
+
+
+@pytest.fixture
+def library(shell: Shell) -> Shell:
+    Path("chunksink.toml").write_text(FILE)
+    for name in ("books", "notes"):
+        (shell.folder / name).mkdir()
+    commit(type(shell.root)(Path("books")), "p1", source("b.md", "a book"))
+    commit(type(shell.root)(Path("notes")), "p1", source("n.md", "a note"))
+    return shell
+
+
+def operands(command: click.Command) -> list[str]:
+    """Something for each argument that must be there."""
+    return [
+        "chunksink.toml" for parameter in command.params if isinstance(parameter, click.Argument) and parameter.required
+    ]
+
+
+def test_most_commands_have_it() -> None:
+    assert {"sync", "rebuild", "plan", "verify", "search", "cache stats", "settings diff"} <= dict(WITH_HOME).keys()
+
+
+@pytest.mark.parametrize(("name", "command"), WITH_HOME, ids=[name for name, _ in WITH_HOME])
+def test_every_command_knows_it(name: str, command: click.Command, library: Shell) -> None:
+    """One that is not there is told before anything is done; `doctor` looks at the rest all the same."""
+    ended = library(*name.split(), *operands(command), "--index", "films")
+    assert ended.code == (Exit.ENGINE if name == "doctor" else Exit.USAGE)
+    assert "chunksink.toml has no [index.films]; it has: books, notes" in ended.out + ended.err
+    assert not list(library.folder.glob("**/state.db"))
+
+
+def test_each_has_its_own_home(library: Shell) -> None:
+    assert library("sync", "--index", "books").code == library("sync", "--index", "notes").code == Exit.OK
+    assert (library.home / "books" / "state.db").exists()
+    assert Path("elsewhere/state.db").exists()
+    for name, found in (("books", "b.md"), ("notes", "n.md")):
+        hits = library("search", "a", "--mode", "keyword", "--index", name, "--json").json["hits"]
+        assert [hit["source_uri"] for hit in hits] == [found]
+        assert library("verify", "--index", name).code == Exit.OK
+
+
+def test_it_stands_above_the_environment_and_flags_above_it(library: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CHUNKSINK_INDEX", "notes")
+    assert library("sync", "--index", "books").code == Exit.OK
+    assert not Path("elsewhere").exists()
+    assert library("sync").code == Exit.OK
+    assert Path("elsewhere/state.db").exists()
+    assert library("sync", "--index", "books", "--home", "flagged").code == Exit.OK
+    assert "1 source unchanged" in library("sync", "--home", "flagged", "--index", "books").out
+
+
+def test_a_command_of_a_group_takes_it_before_and_after(library: Shell) -> None:
+    assert library("sync", "--index", "books").code == Exit.OK
+    for arguments in (
+        ["dead-letters", "--index", "books", "retry"],
+        ["dead-letters", "retry", "--index", "books"],
+        ["dead-letters", "--index", "notes", "retry", "--index", "books"],
+    ):
+        assert library(*arguments).code == Exit.OK
+    assert library("dead-letters", "retry", "--index", "notes").code == Exit.USAGE
+
+
+def test_one_call_leaves_nothing_for_the_next(library: Shell) -> None:
+    assert library("sync", "--index", "books").code == Exit.OK
+    ended = library("status")
+    assert ended.code == Exit.USAGE
+    assert "no index in .chunksink yet" in ended.err

@@ -1,0 +1,185 @@
+"""`chunksink.open()`: the runs of the command line for programs, with reports and exceptions and nothing printed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import chunksink
+from chunkbus.errors import NotABusRoot
+from chunksink.index import Index
+from rebuild import lock
+from rebuild.errors import (
+    Brake,
+    HomeLocked,
+    InvalidBus,
+    NoGeneration,
+    NotMissing,
+    OtherPlan,
+    RebuildError,
+    UnknownSource,
+)
+from rebuild.lock import writing
+from settings.config import Config, ConfigError
+from tests.chunksink.shell import Shell
+from tests.rebuild.support import source
+
+A, B = source("a.md", "a cat", "a mat"), source("b.md", "a boat")
+
+
+@pytest.fixture
+def silent(quick_shell: Shell, capsys: pytest.CaptureFixture[str]) -> Shell:
+    """Chunks of two sources; calls are made without the command line."""
+    quick_shell.commit("p1", A)
+    quick_shell.commit("p2", B)
+    capsys.readouterr()
+    return quick_shell
+
+
+@pytest.fixture(autouse=True)
+def nothing_printed(capsys: pytest.CaptureFixture[str]) -> Iterator[None]:
+    yield
+    assert tuple(capsys.readouterr()) == ("", "")
+
+
+def test_the_current_folder(silent: Shell) -> None:
+    with chunksink.open() as index:
+        report = index.sync()
+    assert (report.status, report.families.added, report.written) == ("ok", 2, 3)
+    assert silent.texts() == ["a boat", "a cat", "a mat"]
+
+
+@pytest.mark.parametrize("named", ["folder", "file", "path"])
+def test_a_folder_or_a_file_from_elsewhere(
+    named: str, silent: Shell, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What stands in the file is taken from where the file lies."""
+    file = silent.folder / "chunksink.toml"
+    file.write_text('home = "own"\nsinks = ["jsonl"]\n')
+    monkeypatch.delenv("CHUNKSINK_SINKS")
+    monkeypatch.chdir(tmp_path_factory.mktemp("elsewhere"))
+    place = {"folder": str(silent.folder), "file": str(file), "path": file}[named]
+    with chunksink.open(place) as index:
+        assert list(index.sync().sinks) == ["jsonl"]
+    assert (silent.folder / "own" / "state.db").exists()
+    assert list(Path().iterdir()) == []
+
+
+def test_a_folder_without_a_file(silent: Shell, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert chunksink.open(silent.folder).sync().written == 3
+    assert (silent.home / "state.db").exists()
+
+
+def test_a_config(silent: Shell) -> None:
+    config = Config(home="own", sinks=("jsonl",))
+    with chunksink.open(config) as index:
+        assert index.config is config
+        assert list(index.sync().sinks) == ["jsonl"]
+
+
+def test_settings_stand_above_file_and_environment(silent: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("chunksink.toml").write_text('home = "from-file"\n[index.second]\nchunks = "chunks"\n')
+    monkeypatch.setenv("CHUNKSINK_HOME", "from-environment")
+    assert chunksink.open(home="given").config.home == "given"
+    assert chunksink.open().config.home == "from-environment"
+    monkeypatch.delenv("CHUNKSINK_HOME")
+    assert chunksink.open(index="second").config.home == "from-file/second"
+    assert chunksink.open(sinks=["jsonl"]).config.sinks == ("jsonl",)
+
+
+@pytest.mark.parametrize("place", ["nowhere", "nowhere/chunksink.toml"])
+def test_a_path_that_is_not_there(place: str) -> None:
+    with pytest.raises(ConfigError, match="there is no configuration at nowhere"):
+        chunksink.open(place)
+
+
+def test_a_setting_that_is_none(silent: Shell) -> None:
+    with pytest.raises(ConfigError, match="colour"):
+        chunksink.open(colour="red")
+    with pytest.raises(ConfigError, match="sinks"):
+        chunksink.open(sinks=[])
+
+
+def test_every_run(silent: Shell) -> None:
+    with chunksink.open() as index:
+        index.sync()
+        silent.commit("p3", source("c.md", "a cow"))
+        plan = index.plan()
+        assert (plan.families.added, plan.chunks, plan.added) == (1, 1, ("c.md",))
+        assert not index.verify().ok
+        assert index.repair().families.added == 1
+        assert index.verify(deep=True).ok
+        first = index.sync().generation
+        rebuilt = index.rebuild()
+        assert (rebuilt.status, rebuilt.written) == ("ok", 4)
+        assert index.rollback().id == first != rebuilt.generation
+        assert index.sync().families.unchanged == 3
+        silent.remove("p3")
+        assert (index.sync().status, index.sync().missing_partitions) == ("held", ("p3",))
+        assert index.retire_partition("p3") == 1
+        assert index.sync().families.removed == 1
+        forgotten = index.forget("a.md")
+        assert forgotten.still_in == ("p1",)
+
+
+def cut_off(shell: Shell, _index: Index) -> None:
+    shell.cut_off("p1")
+
+
+def brake(shell: Shell, index: Index) -> None:
+    shell.commit("p1", *(source(f"{number}.md", f"text {number}") for number in range(20)))
+    index.sync()
+    shell.commit("p1")
+
+
+def leave(_shell: Shell, _index: Index) -> None:
+    return None
+
+
+@pytest.mark.parametrize(
+    ("prepare", "call", "error"),
+    [
+        (cut_off, lambda index: index.sync(strict=True), InvalidBus),
+        (cut_off, lambda index: index.rebuild(), InvalidBus),
+        (brake, lambda index: index.sync(), Brake),
+        (leave, lambda index: index.sync(plan="0" * 64), OtherPlan),
+        (leave, lambda index: index.rollback(), NoGeneration),
+        (leave, lambda index: index.retire_partition("p1"), NotMissing),
+        (leave, lambda index: index.forget("nobody.md"), UnknownSource),
+    ],
+)
+def test_what_goes_wrong_is_an_exception(
+    prepare: Callable[[Shell, Index], None],
+    call: Callable[[Index], object],
+    error: type[RebuildError],
+    silent: Shell,
+) -> None:
+    with chunksink.open() as index:
+        index.sync()
+        prepare(silent, index)
+        with pytest.raises(error):
+            call(index)
+
+
+def test_before_there_is_an_index(silent: Shell) -> None:
+    with chunksink.open() as index:
+        for call in (index.plan, index.verify, index.rollback):
+            with pytest.raises(NoGeneration):
+                call()
+
+
+def test_without_chunks(silent: Shell) -> None:
+    with chunksink.open(chunks="nowhere") as index, pytest.raises(NotABusRoot):
+        index.sync()
+
+
+def test_another_writer(silent: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lock, "WAIT_SECONDS", 0.1)
+    with chunksink.open() as index:
+        with writing(silent.home), pytest.raises(HomeLocked):
+            index.sync()
+        assert index.sync().status == "ok"  # nothing of the refused run is left in the way

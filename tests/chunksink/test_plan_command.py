@@ -1,0 +1,191 @@
+"""`chunksink plan` tells what a sync would do, and `sync --plan` does just that or nothing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+import pytest
+
+from chunkbus.chunk import Record
+from chunksink.exits import Exit
+from tests.chunksink.shell import Models, Shell
+from tests.rebuild.support import FEBRUARY, source
+
+A, B, C = source("a.md", "a cat", "a mat"), source("b.md", "a boat"), source("c.md", "a cow")
+
+
+@pytest.fixture
+def moved(shell: Shell, models: Models) -> Shell:
+    """An index, and a bus that has moved on: `a.md` edited, `b.md` gone, `d.md` new; one of the texts is known."""
+    shell.commit("p1", A, B)
+    shell.commit("p2", C)
+    assert shell("sync").code == Exit.OK
+    models.asked()
+    models.loaded.clear()
+    shell.commit("p1", source("a.md", "a cat", "a rug", version="2"), source("d.md", "a dog"), at=FEBRUARY)
+    return shell
+
+
+def test_what_would_be_done_for_machines(moved: Shell, models: Models) -> None:
+    engines, texts = moved.files(), moved.texts("chroma")
+    ended = moved("plan", "--json")
+    assert ended.code == Exit.OK
+    plan = ended.json
+    assert plan["families"] == {
+        "added": 1,
+        "changed": 1,
+        "removed": 1,
+        "unchanged": 1,
+        "metadata_only": 0,
+        "superseded": 0,
+        "held": 0,
+    }
+    assert plan["chunks"] == {"written": 3, "deleted": 3}
+    assert {name: plan["embeddings"][name] for name in ("cached", "missing")} == {"cached": 1, "missing": 2}
+    assert plan["embeddings"]["tokens"] > 0
+    assert plan["examples"] == {"added": ["d.md"], "changed": ["a.md"], "removed": ["b.md"]}
+    assert set(plan["sinks"]) == {"fts", "chroma"}
+    assert all(sink["families"]["changed"] == 1 for sink in plan["sinks"].values())
+    assert (plan["cost"], plan["rebuild_due"]) == (None, None)
+    assert plan["seconds"] >= 0  # the first sync has measured
+    assert (models.loaded, moved.files(), moved.texts("chroma")) == ([], engines, texts)
+
+
+def test_what_would_be_done_for_people(moved: Shell) -> None:
+    lines = moved("plan").out.splitlines()
+    assert lines[:8] == [
+        "1 source to add",
+        "  d.md",
+        "1 source to change",
+        "  a.md",
+        "1 source to remove",
+        "  b.md",
+        "1 source unchanged",
+        "3 chunks to write: 1 vectors cached, 2 to compute",
+    ]
+    assert lines[8].startswith("about ")
+    assert lines[8].endswith(" tokens to embed")
+    assert re.fullmatch("plan [0-9a-f]{64}", lines[-1])
+
+
+def test_the_sync_that_follows_does_it(moved: Shell, models: Models) -> None:
+    plan = moved("plan", "--json").json
+    report = moved("sync", "--json").json
+    assert {name: report["families"][name] for name in plan["families"]} == plan["families"]
+    assert report["chunks"] == plan["chunks"]
+    assert report["embeddings"]["computed"] == plan["embeddings"]["missing"] == len(models.asked())
+    for name, sink in plan["sinks"].items():
+        assert report["sinks"][name]["families"] == sink["families"]
+
+
+def test_many_are_named_in_part(quick_shell: Shell) -> None:
+    quick_shell.commit("p1", A)
+    quick_shell("sync")
+    quick_shell.commit("p2", *(source(f"{number:02}.md", f"text {number}") for number in range(25)))
+    out = quick_shell("plan").out
+    assert re.search(r"25 sources to add\n(  \d\d\.md\n){10}  \.\.\. and 15 more\n", out)
+    assert len(quick_shell("plan", "--json").json["examples"]["added"]) == 20
+
+
+def test_a_name_cannot_speak_to_the_terminal(quick_shell: Shell) -> None:
+    quick_shell.commit("p1", A)
+    quick_shell("sync")
+    quick_shell.commit("p2", source("evil\x1b[2J.md", "boo"))
+    out = quick_shell("plan").out
+    assert "\x1b" not in out
+    assert "evil\\x1b[2J.md" in out
+
+
+def test_a_price_makes_a_cost(moved: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CHUNKSINK_TOKEN_PRICE", "1000000")
+    plan = moved("plan", "--json").json
+    assert plan["cost"] == pytest.approx(plan["embeddings"]["tokens"])
+    assert f" tokens to embed, which costs {plan['cost']:,.2f}\n" in moved("plan").out
+
+
+def test_without_vectors_nothing_is_embedded(quick_shell: Shell) -> None:
+    quick_shell.commit("p1", A)
+    quick_shell("sync")
+    quick_shell.commit("p2", B)
+    assert quick_shell("plan", "--json").json["embeddings"] == {"cached": 0, "missing": 0, "tokens": 0}
+
+
+def test_held_and_superseded_are_counted(quick_shell: Shell) -> None:
+    quick_shell.commit("p1", A)
+    quick_shell.commit("p2", source("a.md", "a cheetah", version="2", at=FEBRUARY), B, at=FEBRUARY)
+    quick_shell.commit("p3", C)
+    quick_shell("sync")
+    quick_shell.remove("p3")
+    ended = quick_shell("plan")
+    assert "1 older version left out\n" in ended.out
+    assert "1 source held as they are; `chunksink status` says why\n" in ended.out
+
+
+def test_exactly_the_plan_that_was_named(quick_shell: Shell) -> None:
+    shell = quick_shell
+    shell.commit("p1", A, B)
+    shell.commit("p2", C)
+    assert shell("sync").code == Exit.OK
+    shell.commit("p1", source("a.md", "a cheetah", version="2"), at=FEBRUARY)
+    plan = shell("plan", "--json").json
+    assert shell("plan", "--json").json == plan
+    ended = shell("sync", "--plan", plan["hash"])
+    assert ended.code == Exit.OK
+    assert "1 source changed, 1 source removed, 1 source unchanged (1 chunk written)" in ended.out
+    again = shell("sync", "--plan", plan["hash"])
+    assert (again.code, again.out) == (Exit.USAGE, "")  # it is done: now there is another
+
+
+EDITS: dict[str, tuple[str, Iterable[Record]]] = {
+    "a source came": ("p3", source("e.md", "an emu")),
+    "the edited one was edited again": ("p1", [*source("a.md", "a cat", "a bed", version="3"), *source("d.md", "dog")]),
+    "all is as it was": ("p1", [*A, *B]),
+}
+
+
+@pytest.mark.parametrize("edit", EDITS)
+def test_a_plan_that_the_world_has_overtaken(edit: str, moved: Shell) -> None:
+    plan = moved("plan", "--json").json
+    key, records = EDITS[edit]
+    moved.commit(key, records, at=FEBRUARY)
+    before = moved.files(), moved.texts("chroma")
+    ended = moved("sync", "--plan", plan["hash"])
+    assert (ended.code, ended.out) == (Exit.USAGE, "")
+    assert f"not {plan['hash']:.12}; nothing was written. Look at `chunksink plan` again" in ended.err
+    assert (moved.files(), moved.texts("chroma")) == before
+
+
+def test_a_plan_builds_nothing(quick_shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither the first index nor one for a new sink: a plan is about what is live."""
+    quick_shell.commit("p1", A, B)
+    ended = quick_shell("sync", "--plan", "0" * 64)
+    assert (ended.code, ended.out) == (Exit.USAGE, "")
+    assert "no index in .chunksink yet" in ended.err
+    assert not (quick_shell.home / "fts").exists()
+    assert quick_shell("sync").code == Exit.OK
+    quick_shell.commit("p1", B)
+    monkeypatch.setenv("CHUNKSINK_SINKS", "fts,jsonl")
+    assert quick_shell("sync", "--plan", "0" * 64).code == Exit.USAGE
+    assert quick_shell("sync", "--plan", quick_shell("plan", "--json").json["hash"]).code == Exit.OK
+    assert not (quick_shell.home / "jsonl").exists()
+    assert quick_shell("sync").code == Exit.OK
+    assert quick_shell.texts("jsonl") == quick_shell.texts() == ["a boat"]
+
+
+@pytest.mark.parametrize("other", ["--watch", "--rebuild"])
+def test_a_plan_goes_with_no_other_sync(other: str, quick_shell: Shell) -> None:
+    quick_shell.commit("p1", A)
+    ended = quick_shell("sync", "--plan", "0" * 64, other)
+    assert ended.code == Exit.USAGE
+    assert "neither with --watch nor with --rebuild" in ended.err
+
+
+def test_exactly_the_plan_that_was_named_with_a_new_source(quick_shell: Shell) -> None:
+    shell = quick_shell
+    shell.commit("p1", source("a.md", "a cat"))
+    assert shell("sync").code == Exit.OK
+    shell.commit("p2", source("d.md", "a dog"))
+    plan = shell("plan", "--json").json
+    assert shell("plan", "--json").json["hash"] == plan["hash"]
+    assert shell("sync", "--plan", plan["hash"]).code == Exit.OK

@@ -1,0 +1,116 @@
+"""`chunksink prove`: a file that another machine can make again, and a comparison that tells what differs."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from chunksink.exits import Exit
+from tests.chunksink.shell import Shell
+from tests.rebuild.support import FEBRUARY, source
+
+A, B = source("a.md", "a cat", "a mat"), source("b.md", "a boat")
+
+
+@pytest.fixture
+def synced(shell: Shell) -> Shell:
+    shell.commit("p1", A)
+    shell.commit("p2", B)
+    assert shell("sync").code == Exit.OK
+    return shell
+
+
+def test_what_is_in_it(synced: Shell) -> None:
+    ended = synced("prove", "proof.json")
+    assert (ended.code, ended.out, ended.err) == (Exit.OK, "proof.json proves fts, chroma\n", "")
+    proof = json.loads(Path("proof.json").read_text())
+    assert {key: partition["chunks"] for key, partition in proof["partitions"].items()} == {"p1": 2, "p2": 1}
+    assert proof["model"]["fingerprint"] == synced.live().model_fingerprint
+    assert proof["settings"] is None
+    verified = synced("verify", "--json").json["sinks"]
+    assert {name: sink["digest"] for name, sink in proof["sinks"].items()} == {
+        name: sink["digest"] for name, sink in verified.items()
+    }
+    assert (proof["sinks"]["fts"]["families"], proof["sinks"]["fts"]["chunks"]) == (2, 3)
+
+
+def test_two_homes_make_the_same_file(synced: Shell, tmp_path: Path) -> None:
+    """The second one is made later, elsewhere, by a rebuild, from a copy of the chunks."""
+    shutil.copytree("chunks", tmp_path / "elsewhere" / "copy")
+    flags = ["--chunks", "elsewhere/copy", "--home", "elsewhere/home"]
+    assert synced("rebuild", *flags).code == Exit.OK
+    assert synced("prove", "here.json").code == synced("prove", "there.json", "--deep", *flags).code == Exit.OK
+    assert Path("here.json").read_bytes() == Path("there.json").read_bytes()
+    assert synced("prove", "here.json", "--check", *flags).out == "here.json is what is here\n"
+
+
+def test_a_changed_chunk_is_told(synced: Shell) -> None:
+    assert synced("prove", "proof.json").code == Exit.OK
+    before = Path("proof.json").read_bytes()
+    synced.commit("p2", source("b.md", "a ship", version="2"), at=FEBRUARY)
+    assert synced("sync").code == Exit.OK
+    ended = synced("prove", "proof.json", "--check")
+    assert (ended.code, ended.out) == (Exit.DRIFT, "proof.json is not what is here\n")
+    places = [line.split(":")[0] for line in ended.err.splitlines()]
+    assert places == ["partitions.p2.sha256", "sinks.chroma.digest", "sinks.fts.digest"]
+    assert Path("proof.json").read_bytes() == before
+
+
+def test_another_model_is_told(synced: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where vectors are stored, the digest names it; words are the same with any model."""
+    assert synced("prove", "proof.json").code == Exit.OK
+    monkeypatch.setenv("CHUNKSINK_MODEL", "other")
+    assert synced("rebuild").code == Exit.OK
+    ended = synced("prove", "proof.json", "--check")
+    assert ended.code == Exit.DRIFT
+    places = [line.split(":")[0] for line in ended.err.splitlines()]
+    assert places == ["model.dimension", "model.fingerprint", "model.name", "sinks.chroma.digest"]
+
+
+def test_an_index_that_is_not_what_the_chunks_say_is_not_proved(synced: Shell) -> None:
+    synced.commit("p3", source("c.md", "a cow"))
+    ended = synced("prove", "proof.json")
+    assert (ended.code, ended.out) == (Exit.DRIFT, "")
+    assert "nothing to prove: see `chunksink verify`" in ended.err
+    assert not Path("proof.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [(None, "cannot be read as a proof"), ("no json", "cannot be read as a proof"), ("{}", "is no proof"), ("[]", "")],
+)
+def test_a_file_that_is_no_proof(content: str | None, told: str, synced: Shell) -> None:
+    if content is not None:
+        Path("proof.json").write_text(content)
+    ended = synced("prove", "proof.json", "--check")
+    assert ended.code == Exit.USAGE
+    assert told in ended.err
+
+
+def test_a_proof_that_names_more_than_is_here(synced: Shell) -> None:
+    assert synced("prove", "proof.json").code == Exit.OK
+    proof = json.loads(Path("proof.json").read_text())
+    proof["partitions"]["p9"] = {"chunks": 1, "sha256": "x"}
+    Path("proof.json").write_text(json.dumps(proof))
+    ended = synced("prove", "proof.json", "--check")
+    assert ended.code == Exit.DRIFT
+    assert ended.err == "partitions.p9: {'chunks': 1, 'sha256': 'x'} in the proof, None here\n"
+
+
+@pytest.mark.parametrize("how", ["missing", "cut off", "without a manifest"])
+def test_held_chunks_are_not_proved(how: str, synced: Shell) -> None:
+    """They are in the index as they should be, but nobody could make it again from what is here."""
+    if how == "missing":
+        synced.remove("p2")
+    elif how == "cut off":
+        synced.cut_off("p2")
+    else:
+        synced.root.manifest_file("p2").unlink()
+    assert synced("verify").code == Exit.OK
+    ended = synced("prove", "proof.json")
+    assert (ended.code, ended.out) == (Exit.INVALID_INPUT, "")
+    assert "p2" in ended.err
+    assert not Path("proof.json").exists()

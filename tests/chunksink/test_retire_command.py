@@ -1,0 +1,82 @@
+"""`chunksink retire-partition`: only what is gone can be given up, and then its sources go."""
+
+from __future__ import annotations
+
+import pytest
+
+from chunksink.exits import Exit
+from tests.chunksink.shell import Shell
+from tests.rebuild.support import source
+
+A, B, C = source("a.md", "a cat", "a mat"), source("b.md", "a boat"), source("c.md", "a cow")
+
+
+@pytest.fixture
+def synced(quick_shell: Shell) -> Shell:
+    """`b.md` stands in both partitions."""
+    quick_shell.commit("p1", A, B)
+    quick_shell.commit("p2", B, C)
+    assert quick_shell("sync").code == Exit.OK
+    return quick_shell
+
+
+def test_one_that_is_there_is_refused(synced: Shell) -> None:
+    ended = synced("retire-partition", "p1")
+    assert (ended.code, ended.out) == (Exit.USAGE, "")
+    assert "partition p1 is still in chunks: to empty it, write it anew without chunks" in ended.err
+    assert synced("sync").code == Exit.OK
+
+
+def test_one_that_was_never_there_is_refused_and_the_missing_are_named(synced: Shell) -> None:
+    assert "missing are: none" in synced("retire-partition", "p9").err
+    synced.remove("p2")
+    ended = synced("retire-partition", "p9")
+    assert (ended.code, ended.out) == (Exit.USAGE, "")
+    assert "no partition p9 was ever taken in; missing are: p2" in ended.err
+    assert synced("retire-partition", "../p2").code == Exit.USAGE
+
+
+def test_the_sources_that_only_it_held_go_with_the_next_sync(synced: Shell) -> None:
+    synced.remove("p2")
+    ended = synced("retire-partition", "p2")
+    assert (ended.code, ended.err) == (Exit.OK, "")
+    assert ended.out == "partition p2 is given up; the next sync removes 1 source that only it held\n"
+    assert len(synced.texts()) == 4
+    ended = synced("sync")
+    assert ended.code == Exit.OK
+    assert "1 source removed, 2 sources unchanged" in ended.out
+    assert synced.texts() == ["a boat", "a cat", "a mat"]
+    assert synced("retire-partition", "p2").code == Exit.USAGE
+
+
+def test_one_of_which_only_the_manifest_is_gone_is_there(synced: Shell) -> None:
+    synced.root.manifest_file("p2").unlink()
+    ended = synced("retire-partition", "p2")
+    assert ended.code == Exit.USAGE
+    assert "remove its chunks file and its manifest first" in ended.err
+
+
+def test_the_brake_holds_for_a_partition_that_was_given_up(quick_shell: Shell) -> None:
+    quick_shell.commit("p1", A)
+    quick_shell.commit("p2", *(source(f"{number}.md", f"text {number}") for number in range(12)))
+    assert quick_shell("sync").code == Exit.OK
+    quick_shell.remove("p2")
+    assert quick_shell("retire-partition", "p2").code == Exit.OK
+    assert quick_shell("sync").code == Exit.BRAKE
+    assert quick_shell("sync", "--allow-deletions", "12").code == Exit.OK
+    assert quick_shell.texts() == ["a cat", "a mat"]
+
+
+def test_what_comes_back_is_there_again(synced: Shell) -> None:
+    synced.remove("p2")
+    assert synced("retire-partition", "p2").code == Exit.OK
+    synced.commit("p2", B, C)
+    assert "3 sources unchanged" in synced("sync").out
+    assert len(synced.texts()) == 4
+
+
+def test_before_there_is_an_index(quick_shell: Shell) -> None:
+    quick_shell.commit("p1", A)
+    ended = quick_shell("retire-partition", "p9")
+    assert ended.code == Exit.USAGE
+    assert "missing are: none" in ended.err

@@ -1,0 +1,89 @@
+"""`chunksink rollback`: there, and back again."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+from chunksink.exits import Exit
+from tests.chunksink.shell import Shell
+from tests.rebuild.support import FEBRUARY, source
+
+A, B = source("a.md", "a cat", "a mat"), source("b.md", "a boat")
+
+
+@pytest.fixture
+def twice(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> Shell:
+    """Two generations, of two models."""
+    shell.commit("p1", A)
+    assert shell("sync").code == Exit.OK
+    monkeypatch.setenv("CHUNKSINK_MODEL", "other")
+    shell.commit("p1", source("a.md", "a cheetah", version="2"), B, at=FEBRUARY)
+    assert shell("rebuild").code == Exit.OK
+    return shell
+
+
+def test_there_and_back_again(twice: Shell) -> None:
+    after = twice.live()
+    ended = twice("rollback")
+    before = twice.live()
+    assert (ended.code, ended.err) == (Exit.OK, "")
+    assert ended.out == (
+        f"live again: the generation of {before.created_at} with sentence-transformers/all-MiniLM-L6-v2; "
+        "`chunksink sync` brings it up to date\n"
+    )
+    assert before != after
+    assert twice.texts() == twice.texts("chroma") == ["a cat", "a mat"]
+    assert twice("rollback").code == Exit.OK
+    assert twice.live() == after
+    assert twice.texts() == ["a boat", "a cheetah"]
+
+
+def test_a_sync_brings_it_up_to_date_with_its_own_model(twice: Shell) -> None:
+    assert twice("rollback").code == Exit.OK
+    ended = twice("sync")
+    assert ended.code == Exit.OK
+    assert "a rebuild is due" in ended.err
+    assert twice.texts() == twice.texts("chroma") == ["a boat", "a cheetah"]
+    assert twice.live().model.name == "sentence-transformers/all-MiniLM-L6-v2"
+    assert twice("verify", "--deep").code == Exit.OK
+
+
+def test_nothing_to_go_back_to(quick_shell: Shell) -> None:
+    quick_shell.commit("p1", A)
+    assert quick_shell("sync").code == Exit.OK
+    live = quick_shell.live()
+    ended = quick_shell("rollback")
+    assert (ended.code, ended.out) == (Exit.USAGE, "")
+    assert ended.err == "Error: no generation before the live one is kept in .chunksink\n"
+    assert quick_shell.live() == live
+
+
+def test_a_previous_build_that_is_gone_is_no_way_back(twice: Shell) -> None:
+    after = twice.live()
+    assert twice("rollback").code == Exit.OK
+    before = twice.live()
+    assert twice("rollback").code == Exit.OK
+    shutil.rmtree(twice.home / "chroma" / before.builds["chroma"])
+    ended = twice("rollback")
+    assert (ended.code, ended.out) == (Exit.ENGINE, "")
+    assert "Error: " in ended.err
+    assert twice.live() == after
+    assert twice.texts() == ["a boat", "a cheetah"]
+
+
+def test_the_chunks_are_not_asked(quick_shell: Shell) -> None:
+    """They may be away, or lie elsewhere: the engines have both generations."""
+    quick_shell.commit("p1", A)
+    for _ in range(2):
+        assert quick_shell("rebuild").code == Exit.OK
+    quick_shell.root.path.rename("elsewhere")
+    assert quick_shell("rollback").code == Exit.OK
+
+
+def test_no_index_at_all(quick_shell: Shell) -> None:
+    ended = quick_shell("rollback")
+    assert ended.code == Exit.USAGE
+    assert "no index in .chunksink yet" in ended.err
+    assert list(quick_shell.folder.iterdir()) == []

@@ -1,0 +1,161 @@
+"""Every exit code that `chunksink sync` documents, what is told with it, and what was written all the same."""
+
+from __future__ import annotations
+
+import pytest
+
+from chunksink.exits import Exit
+from rebuild import lock
+from rebuild.lock import writing
+from tests.chunksink.shell import Shell
+from tests.rebuild.support import FEBRUARY, source
+
+A, B, C = source("a.md", "a cat", "a mat"), source("b.md", "a boat"), source("c.md", "a cow")
+D = source("d.md", "a dog")
+
+
+@pytest.fixture
+def synced(quick_shell: Shell) -> Shell:
+    quick_shell.commit("p1", A, B)
+    quick_shell.commit("p2", C)
+    assert quick_shell("sync").code == Exit.OK
+    return quick_shell
+
+
+def test_an_invalid_partition_keeps_what_it_held_and_the_others_sync(synced: Shell) -> None:
+    synced.commit("p1", source("a.md", "a cheetah", version="2"), B, at=FEBRUARY)
+    synced.cut_off("p1")
+    synced.commit("p2", D)
+    ended = synced("sync")
+    assert ended.code == Exit.INVALID_INPUT
+    assert "1 source added" in ended.out
+    assert "INTEGRITY_VIOLATION" in ended.err
+    assert "2 sources left in the index as it was: partition p1 is invalid\n" in ended.err
+    assert synced.texts() == ["a boat", "a cat", "a cow", "a dog", "a mat"]  # nothing is known to be gone
+    report = synced("sync", "--json").json
+    assert (report["status"], report["families"]["held"]) == ("held", 2)
+    assert report["held"] == {"partition p1 is invalid": 2}
+    assert {finding["partition"] for finding in report["findings"]} == {"p1"}
+    synced.commit("p1", source("a.md", "a cheetah", version="2"), B, at=FEBRUARY)
+    assert synced("sync").code == Exit.OK
+    assert synced.texts() == ["a boat", "a cheetah", "a dog"]
+
+
+def test_a_missing_partition_is_no_deletion(synced: Shell) -> None:
+    synced.remove("p2")
+    synced.commit("p3", D)
+    ended = synced("sync")
+    assert ended.code == Exit.INVALID_INPUT
+    assert "partition p2 is missing; what it held stays in the index" in ended.err
+    assert "`chunksink retire-partition p2`" in ended.err
+    assert synced.texts() == ["a boat", "a cat", "a cow", "a dog", "a mat"]
+    assert synced("sync", "--json").json["missing_partitions"] == ["p2"]
+
+
+@pytest.mark.parametrize("how", ["missing", "invalid"])
+def test_strict_writes_nothing(how: str, synced: Shell) -> None:
+    synced.commit("p3", D)
+    if how == "missing":
+        synced.remove("p2")
+    else:
+        synced.cut_off("p2")
+    before = synced.files()
+    ended = synced("sync", "--strict")
+    assert (ended.code, ended.out) == (Exit.INVALID_INPUT, "")
+    assert "the chunks are not whole; the index is unchanged" in ended.err
+    assert "p2" in ended.err
+    assert synced.files() == before
+
+
+@pytest.mark.parametrize("strict", [True, False])
+def test_the_first_sync_begins_with_what_is_valid_unless_it_is_strict(strict: bool, quick_shell: Shell) -> None:
+    quick_shell.commit("p1", A)
+    quick_shell.commit("p2", C)
+    quick_shell.cut_off("p2")
+    ended = quick_shell("sync", *(["--strict"] if strict else []))
+    assert ended.code == Exit.INVALID_INPUT
+    assert "p2" in ended.err
+    if strict:
+        assert not (quick_shell.home / "fts").exists()
+    else:
+        assert quick_shell.texts() == ["a cat", "a mat"]
+
+
+def test_two_sources_that_claim_one_id_are_both_left_as_they_are(synced: Shell) -> None:
+    thief = source("thief.md", "a thief")
+    thief[0]["chunk_id"] = A[0]["chunk_id"]
+    synced.commit("p3", thief, D)
+    ended = synced("sync")
+    assert ended.code == Exit.INVALID_INPUT
+    assert "a.md@1" in ended.err
+    assert "thief.md@1" in ended.err
+    assert synced.texts() == ["a boat", "a cat", "a cow", "a dog", "a mat"]
+
+
+def test_a_refused_document_is_left_out_alone(shell: Shell) -> None:
+    """No vector can be had for it; the keyword engine has it all the same."""
+    shell.commit("p1", source("a.md", "a cat", "pure poison"), B)
+    ended = shell("sync")
+    assert ended.code == Exit.REFUSED
+    assert "refused by chroma: " in ended.err
+    assert shell.texts() == ["a boat", "a cat", "pure poison"]
+    assert shell.texts("chroma") == ["a boat", "a cat"]
+    again = shell("sync", "--json")
+    assert (again.code, again.json["status"]) == (Exit.REFUSED, "refused")
+    assert again.json["chunks"] == {"written": 0, "deleted": 0}
+    assert [len(sink["refused"]) for sink in again.json["sinks"].values()] == [0, 1]
+    assert shell("verify").code == Exit.OK
+    shell.commit("p1", source("a.md", "a cat", "an antidote"), B, at=FEBRUARY)
+    assert shell("sync").code == Exit.OK
+    assert shell.texts("chroma") == ["a boat", "a cat", "an antidote"]
+
+
+@pytest.mark.parametrize("command", ["sync", "plan", "verify", "rebuild", "rollback", "forget", "retire-partition"])
+def test_another_writer_is_waited_for_and_then_told(
+    command: str, synced: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lock, "WAIT_SECONDS", 0.1)
+    before = synced.files()
+    operands = {"forget": ["a.md"], "retire-partition": ["p1"]}
+    with writing(synced.home):
+        ended = synced(command, *operands.get(command, []))
+    assert (ended.code, ended.out) == (Exit.LOCKED, "")
+    assert "another run is writing to " in ended.err
+    assert synced.files() == before
+
+
+def test_the_brake_and_the_number_that_releases_it(quick_shell: Shell) -> None:
+    shell = quick_shell
+    many = [source(f"{number}.md", f"text {number}") for number in range(20)]
+    shell.commit("p1", *many)
+    assert shell("sync").code == Exit.OK
+    shell.commit("p1", *many[:8], D, at=FEBRUARY)
+    before = shell.files()
+    for arguments in ([], ["--allow-deletions", "11"]):
+        ended = shell("sync", *arguments)
+        assert (ended.code, ended.out) == (Exit.BRAKE, "")
+        assert "12 of the 20 sources in the index would be removed; nothing was written" in ended.err
+        assert "--allow-deletions 12" in ended.err
+        assert shell.files() == before
+    assert shell("rebuild").code == Exit.BRAKE
+    assert "12 sources to remove" in shell("plan").out
+    ended = shell("sync", "--allow-deletions", "12")
+    assert ended.code == Exit.OK
+    assert "1 source added, 12 sources removed, 8 sources unchanged" in ended.out
+    assert len(shell.texts()) == 9
+
+
+@pytest.mark.parametrize("command", ["sync", "plan", "verify", "forget", "retire-partition"])
+def test_no_chunks(command: str, quick_shell: Shell) -> None:
+    ended = quick_shell(command, *(["x"] if command in ("forget", "retire-partition") else []))
+    assert (ended.code, ended.out) == (Exit.USAGE, "")
+    assert ended.err.startswith("Error: no chunks at chunks: there is no such folder. ")
+    assert list(quick_shell.folder.iterdir()) == []
+
+
+@pytest.mark.parametrize("command", ["plan", "verify"])
+def test_nothing_was_built_yet(command: str, quick_shell: Shell) -> None:
+    quick_shell.commit("p1", A)
+    ended = quick_shell(command)
+    assert (ended.code, ended.out) == (Exit.USAGE, "")
+    assert "no index in .chunksink yet; build one with `chunksink rebuild`" in ended.err

@@ -1,0 +1,199 @@
+"""Sinks and models that come, go and cannot be reached, as a sync meets them."""
+
+from __future__ import annotations
+
+import socket
+import uuid
+from collections.abc import Iterator
+
+import pytest
+
+from chunksink.exits import Exit
+from sinks.meilisearch import MeilisearchSink
+from tests.chunksink.shell import Models, Shell
+from tests.engines.servers import MeilisearchServer
+from tests.rebuild.support import FEBRUARY, source
+
+A, B = source("a.md", "a cat", "a mat"), source("b.md", "a boat")
+
+
+@pytest.fixture
+def nobody() -> Iterator[str]:
+    """An address where nobody listens, as long as the test lasts."""
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        yield f"http://127.0.0.1:{bound.getsockname()[1]}"
+
+
+@pytest.fixture
+def meilisearch(meilisearch_server: MeilisearchServer, monkeypatch: pytest.MonkeyPatch, shell: Shell) -> Iterator[str]:
+    """The sinks are a Meilisearch and fts; gives its address. What the test leaves there goes."""
+    index = f"sync{uuid.uuid4().hex[:10]}"
+    monkeypatch.setenv("CHUNKSINK_SINKS", "meilisearch,fts")
+    monkeypatch.setenv("CHUNKSINK_SINK_MEILISEARCH_INDEX", index)
+    monkeypatch.setenv("CHUNKSINK_PATIENCE", "0.5")
+    monkeypatch.setenv("MEILI_MASTER_KEY", meilisearch_server.key)
+    monkeypatch.setenv("MEILI_URL", meilisearch_server.url)
+    yield meilisearch_server.url
+    sink = MeilisearchSink(meilisearch_server.url, meilisearch_server.key, settings={}, index=index)
+    for build in sink.builds():
+        sink.drop(build)
+    sink.close()
+
+
+def test_one_engine_is_out_of_reach_and_the_others_are_synced(
+    meilisearch: str, nobody: str, shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shell.commit("p1", A)
+    assert shell("sync").code == Exit.OK
+    shell.commit("p2", B)
+    monkeypatch.setenv("MEILI_URL", nobody)
+    ended = shell("sync")
+    assert ended.code == Exit.ENGINE
+    assert "synced fts: 1 source added, 1 source unchanged (1 chunk written)" in ended.out
+    assert "meilisearch is not up to date: " in ended.err
+    assert shell.texts() == ["a boat", "a cat", "a mat"]
+    report = shell("sync", "--json").json
+    assert report["status"] == "failed"
+    assert [bool(sink["error"]) for sink in report["sinks"].values()] == [True, False]
+    monkeypatch.setenv("MEILI_URL", meilisearch)
+    ended = shell("sync", "--json")
+    assert (ended.code, ended.json["status"]) == (Exit.OK, "ok")
+    assert [sink["written"] for sink in ended.json["sinks"].values()] == [1, 0]
+    verified = shell("verify", "--json")
+    assert (verified.code, [sink["chunks"] for sink in verified.json["sinks"].values()]) == (Exit.OK, [3, 3])
+
+
+@pytest.mark.usefixtures("meilisearch")
+def test_the_first_index_is_made_in_every_engine_or_not_at_all(
+    nobody: str, shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MEILI_URL", nobody)
+    shell.commit("p1", A)
+    ended = shell("sync")
+    assert (ended.code, ended.out) == (Exit.ENGINE, "")
+    assert "meilisearch" in ended.err.lower()
+    assert not (shell.home / "fts").exists()
+
+
+def test_a_sink_that_is_new_in_the_configuration_is_built(
+    shell: Shell, models: Models, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the live model, whatever is configured by now; what is there is not written again."""
+    monkeypatch.setenv("CHUNKSINK_SINKS", "fts")
+    shell.commit("p1", A)
+    assert shell("sync").code == Exit.OK
+    assert models.asked() == []
+    before = shell.live()
+    monkeypatch.setenv("CHUNKSINK_SINKS", "fts,chroma")
+    monkeypatch.setenv("CHUNKSINK_MODEL", "other")
+    shell.commit("p2", B)
+    ended = shell("sync", "--json")
+    assert ended.code == Exit.OK
+    live = shell.live()
+    assert (live.builds["fts"], live.model) == (before.builds["fts"], before.model)
+    assert (shell.texts("chroma"), shell.texts()) == (["a boat", "a cat", "a mat"],) * 2
+    assert models.known["other"].asked == []
+    assert "configured is other" in ended.json["rebuild_due"]
+    assert shell("verify", "--deep").code == Exit.OK
+    assert shell("sync", "--json").json["chunks"] == {"written": 0, "deleted": 0}
+
+
+def test_a_new_sink_waits_while_chunks_are_missing_and_the_others_sync(
+    quick_shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shell = quick_shell
+    shell.commit("p1", A)
+    assert shell("sync").code == Exit.OK
+    shell.remove("p1")
+    shell.commit("p2", B)
+    monkeypatch.setenv("CHUNKSINK_SINKS", "fts,jsonl")
+    ended = shell("sync")
+    assert ended.code == Exit.INVALID_INPUT
+    assert "partition p1 is missing" in ended.err
+    assert not (shell.home / "jsonl").exists()
+    assert shell.texts() == ["a boat", "a cat", "a mat"]
+    shell.commit("p1", A)
+    assert shell("sync").code == Exit.OK
+    assert shell.texts("jsonl") == ["a boat", "a cat", "a mat"]
+
+
+def test_a_new_sink_out_of_reach_is_told_and_the_others_sync(
+    quick_shell: Shell, nobody: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shell = quick_shell
+    shell.commit("p1", A)
+    assert shell("sync").code == Exit.OK
+    shell.commit("p2", B)
+    monkeypatch.setenv("CHUNKSINK_SINKS", "fts,meilisearch")
+    monkeypatch.setenv("MEILI_URL", nobody)
+    ended = shell("sync")
+    assert shell.texts() == ["a boat", "a cat", "a mat"]
+    assert ended.code == Exit.ENGINE
+    assert "meilisearch is not up to date" in ended.err
+
+
+def test_a_new_sink_that_cannot_be_written_is_told_and_the_others_sync(
+    quick_shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shell = quick_shell
+    shell.commit("p1", A)
+    assert shell("sync").code == Exit.OK
+    shell.commit("p2", B)
+    (shell.home / "jsonl").write_text("a file is in the way")
+    monkeypatch.setenv("CHUNKSINK_SINKS", "fts,jsonl")
+    ended = shell("sync")
+    assert shell.texts() == ["a boat", "a cat", "a mat"]
+    assert ended.code == Exit.ENGINE
+    assert "jsonl is not up to date" in ended.err
+
+
+def test_a_sink_that_left_the_configuration_is_left_alone(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    shell.commit("p1", A)
+    assert shell("sync").code == Exit.OK
+    monkeypatch.setenv("CHUNKSINK_SINKS", "fts")
+    shell.commit("p1", A, B)
+    assert shell("sync").out.startswith("synced fts")
+    assert (len(shell.texts()), len(shell.texts("chroma"))) == (3, 2)
+    monkeypatch.delenv("CHUNKSINK_SINKS")
+    assert shell("sync").code == Exit.OK
+    assert shell.texts("chroma") == shell.texts()
+
+
+def test_a_changed_model_keeps_the_live_one_until_a_rebuild_is_asked_for(
+    shell: Shell, models: Models, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shell.commit("p1", *(source(f"{number}.md", f"text {number}") for number in range(15)))
+    assert shell("sync").code == Exit.OK
+    before = shell.live()
+    monkeypatch.setenv("CHUNKSINK_MODEL", "other")
+    shell.commit("p2", A, at=FEBRUARY)
+    ended = shell("sync")
+    assert ended.code == Exit.OK
+    assert "a rebuild is due: the live index was made with " in ended.err
+    assert "configured is other. The live model was kept" in ended.err
+    assert shell.live() == before
+    assert models.known["other"].asked == []
+    assert "a rebuild is due: " in shell("plan").out
+
+    report = shell("sync", "--rebuild", "--json").json
+    assert (report["status"], report["rebuild_due"]) == ("ok", None)
+    assert (report["embeddings"]["model"], report["embeddings"]["computed"]) == ("other", 17)
+    change = report["model_change"]
+    assert (change["before"], change["after"], change["sample"]) == (before.model.name, "other", 17)
+    assert 0 < change["overlap"] < 1
+    assert shell.live().model.name == "other"
+    again = shell("sync", "--rebuild", "--json").json
+    assert (again["model_change"], again["chunks"]["written"]) == (None, 0)
+    assert shell("verify", "--deep").code == Exit.OK
+
+
+def test_a_changed_model_is_told_for_people_too(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    shell.commit("p1", A, B)
+    assert shell("sync").code == Exit.OK
+    monkeypatch.setenv("CHUNKSINK_MODEL", "other")
+    ended = shell("sync", "--rebuild")
+    assert (ended.code, ended.err) == (Exit.OK, "")
+    assert "model changed from sentence-transformers/all-MiniLM-L6-v2 to other; their ten nearest in common: 100%" in (
+        ended.out
+    )

@@ -1,0 +1,196 @@
+"""`chunksink verify`: it names what is wrong in the engines, exits so that a script notices, and puts it right."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from chunkbus.layout import BusRoot
+from chunksink.exits import Exit
+from sinks.document import Family
+from sinks.projection import project_family
+from sinks.registry import open_sink
+from tests.chunksink.shell import Models, Shell
+from tests.embeddings.helpers import HashEncoder
+from tests.rebuild.support import commit, source
+
+A, B, C = source("a.md", "a cat", "a mat"), source("b.md", "a boat"), source("c.md", "a cow")
+
+
+@pytest.fixture
+def synced(shell: Shell) -> Shell:
+    shell.commit("p1", A, B, C)
+    assert shell("sync").code == Exit.OK
+    return shell
+
+
+def tamper(shell: Shell) -> dict[str, str]:
+    """Behind our back fts loses `b.md`, holds another text of `c.md`, and has a stranger. By what is wrong, the id."""
+    db = sqlite3.connect(fts_file(shell))
+    ids = dict(db.execute("select text, id from documents").fetchall())
+    db.close()
+    stranger = project_family(source("stranger.md", "nobody knows me"))
+    with closing(open_sink("fts", shell.home, {})) as sink, closing(sink.open(shell.live().builds["fts"])) as build:
+        build.delete([document.parent_id for document in project_family(B)])
+        build.replace([Family(stranger, np.zeros((1, 8), np.float32))])
+        build.flush()
+    with sqlite3.connect(fts_file(shell)) as db:
+        db.execute("update documents set text = 'a crow' where id = ?", [ids["a cow"]])
+    db.close()
+    return {"missing": ids["a boat"], "extra": stranger[0].id, "changed": ids["a cow"]}
+
+
+def fts_file(shell: Shell) -> str:
+    path: str = shell("endpoints", "--json").json["sinks"]["fts"]["path"]
+    return path
+
+
+def only(sinks: dict[str, dict[str, Any]], kind: str) -> dict[str, list[str]]:
+    return {name: sink[kind] for name, sink in sinks.items()}
+
+
+def test_all_is_well(synced: Shell, models: Models) -> None:
+    models.loaded.clear()
+    ended = synced("verify")
+    assert (ended.code, ended.err) == (Exit.OK, "")
+    fts, digest, chroma, _ = ended.out.splitlines()
+    assert fts == "fts: 4 chunks of 3 sources, as it should be"
+    assert chroma == "chroma: 4 chunks of 3 sources, as it should be"
+    assert digest.startswith("  digest ")
+    assert models.loaded == []
+
+
+def test_the_report_for_machines(synced: Shell) -> None:
+    report = synced("verify", "--json").json
+    assert set(report) == {"ok", "sinks"}
+    assert report["ok"] is True
+    assert list(report["sinks"]) == ["fts", "chroma"]
+    for sink in report["sinks"].values():
+        assert set(sink) >= {"families", "chunks", "missing", "extra", "changed", "digest"}
+        assert (sink["families"], sink["chunks"]) == (3, 4)
+        assert sink["missing"] == sink["extra"] == sink["changed"] == []
+        assert len(sink["digest"]) == 64
+
+
+def test_what_is_wrong_is_named(synced: Shell) -> None:
+    wrong = tamper(synced)
+    ended = synced("verify")
+    assert ended.code == Exit.DRIFT
+    assert "fts: 4 chunks of 3 sources, not as it should be\n" in ended.out
+    assert "chroma: 4 chunks of 3 sources, as it should be\n" in ended.out
+    assert {line.strip() for line in ended.err.splitlines()} == {
+        *(f"{kind} {id}" for kind, id in wrong.items()),
+        "`chunksink verify --repair` puts it right",
+    }
+    again = synced("verify", "--json")
+    assert (again.code, again.json["ok"]) == (Exit.DRIFT, False)
+    for kind, id in wrong.items():
+        assert only(again.json["sinks"], kind) == {"fts": [id], "chroma": []}
+
+
+def test_repair_writes_the_least_and_verifies_again(synced: Shell, models: Models) -> None:
+    sound = synced("verify", "--json").json
+    tamper(synced)
+    models.loaded.clear()
+    ended = synced("verify", "--repair")
+    assert ended.code == Exit.OK
+    assert "fts: 4 chunks of 3 sources, not as it should be\n" in ended.out
+    assert "repaired fts, chroma: " in ended.out
+    assert ended.out.count("as it should be\n") == 4
+    assert synced("verify", "--json").json == sound
+    assert models.loaded == []
+    assert synced.texts() == ["a boat", "a cat", "a cow", "a mat"]
+
+
+def test_repair_for_machines(synced: Shell) -> None:
+    sound = synced("verify", "--repair", "--json").json
+    assert "repair" not in sound
+    tamper(synced)
+    ended = synced("verify", "--repair", "--json")
+    assert (ended.code, ended.json["ok"], ended.json["sinks"]) == (Exit.OK, True, sound["sinks"])
+    assert ended.json["repair"]["chunks"]["written"] == 2
+    assert ended.json["repair"]["sinks"]["fts"]["scanned"] is True
+
+
+def test_a_sync_does_not_look_where_the_counts_agree_and_repair_does(synced: Shell) -> None:
+    tamper(synced)
+    assert "3 sources unchanged" in synced("sync").out
+    assert synced("verify").code == Exit.DRIFT
+
+
+@pytest.mark.parametrize("sink", ["fts", "chroma"])
+def test_a_build_that_is_gone_is_made_again(sink: str, synced: Shell) -> None:
+    sound = synced("verify", "--json").json
+    build = synced.live().builds[sink]
+    place = synced.home / sink / build
+    for found in [place, *place.parent.glob(f"{build}.*")]:
+        if found.is_dir():
+            shutil.rmtree(found)
+        elif found.exists():
+            found.unlink()
+    ended = synced("verify")
+    assert ended.code == Exit.ENGINE
+    assert f"{sink}: " in ended.err
+    failed = synced("verify", "--json").json
+    assert failed["ok"] is False
+    assert failed["sinks"][sink]["ok"] is False
+    assert "error" in failed["sinks"][sink]
+    assert synced("verify", "--repair").code == Exit.OK
+    assert synced("verify", "--json").json == sound
+
+
+def test_deep_compares_vectors(synced: Shell, models: Models) -> None:
+    """One that belongs to another text: without --deep nobody notices."""
+    encoder: HashEncoder = models.known["sentence-transformers/all-MiniLM-L6-v2"]
+    (document,) = project_family(B)
+    with (
+        closing(open_sink("chroma", synced.home, {})) as sink,
+        closing(sink.open(synced.live().builds["chroma"])) as build,
+    ):
+        build.replace([Family([document], np.stack([encoder.vector("something else")]))])
+        build.flush()
+    models.loaded.clear()
+    assert synced("verify").code == Exit.OK
+    ended = synced("verify", "--deep", "--json")
+    assert ended.code == Exit.DRIFT
+    assert only(ended.json["sinks"], "changed") == {"fts": [], "chroma": [document.id]}
+    assert synced("verify", "--deep", "--repair").code == Exit.OK
+    assert synced("verify", "--deep").code == Exit.OK
+    assert models.loaded == []
+
+
+def test_chunks_that_were_not_synced_yet_are_missing(synced: Shell) -> None:
+    synced.commit("p2", source("d.md", "a dog"))
+    assert synced("verify").code == Exit.DRIFT
+    assert synced("sync").code == Exit.OK
+    assert synced("verify").code == Exit.OK
+
+
+def test_what_is_held_is_left_alone(synced: Shell) -> None:
+    synced.remove("p1")
+    assert synced("verify").code == Exit.OK
+    assert synced("verify", "--repair").code == Exit.OK
+    assert len(synced.texts()) == 4
+
+
+def test_two_homes_in_two_folders_show_the_same_digests(synced: Shell, tmp_path: Path) -> None:
+    """The other has its chunks in other partitions, and its home has come there another way."""
+    here = synced("verify", "--json").json["sinks"]
+    elsewhere = tmp_path / "elsewhere"
+    root = BusRoot(elsewhere / "bus")
+    flags = ["--chunks", str(root.path), "--home", str(elsewhere / "home")]
+    commit(root, "x", [*C, *source("d.md", "a dog")])
+    assert synced("sync", *flags).code == Exit.OK
+    commit(root, "x", C)
+    commit(root, "y", [*B, *A])
+    assert synced("sync", *flags).code == Exit.OK
+    there = synced("verify", "--json", *flags).json["sinks"]
+    assert {name: sink["digest"] for name, sink in there.items()} == {
+        name: sink["digest"] for name, sink in here.items()
+    }

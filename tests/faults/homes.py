@@ -1,0 +1,242 @@
+"""Homes of two sinks, one of them a real engine behind a proxy, and a bus that goes to and fro between two versions.
+
+What must come of a version is what a home without any fault makes of it.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+from chunkbus.chunk import Record
+from chunkbus.layout import BusRoot
+from rebuild.state import State
+from sinks.chroma import ChromaSink
+from sinks.document import Document
+from sinks.errors import SinkError
+from sinks.meilisearch import MeilisearchSink
+from sinks.meilisearch.sink import Limits
+from sinks.patient import Fault, Patience, PatientSink
+from sinks.sink import Sink
+from tests.conformance.test_meilisearch import SETTINGS
+from tests.engines.servers import ChromaServer, MeilisearchServer
+from tests.faults.proxy import Proxy, When
+from tests.rebuild.engines import fts
+from tests.rebuild.support import FEBRUARY, Home, commit, held, parent_of, source
+
+TIMEOUT = 0.5  # of a request; one that takes longer on a busy machine is one more fault that passes
+SHORT = Patience(0.2, first_wait_seconds=0.01, longest_wait_seconds=0.1)
+LONG = Patience(60, first_wait_seconds=0.01, longest_wait_seconds=0.1)
+
+Texts = dict[str, tuple[str, ...]]
+"""The texts of each source."""
+
+KEPT: Texts = {f"docs/kept{number}.md": (f"kept {number}", f"also {number}") for number in range(3)}
+VERSIONS: tuple[Texts, Texts] = (
+    {
+        **KEPT,
+        "docs/a.md": ("okapi one", "okapi two", "okapi three"),
+        "docs/b.md": ("lemur one", "lemur two"),
+        "docs/c.md": ("gnu",),
+    },
+    {
+        **KEPT,
+        "docs/a.md": ("okapi one", "tapir"),
+        "docs/b.md": ("zebra one", "zebra two", "zebra three"),
+        "docs/d.md": ("yak",),
+    },
+)
+"""Between them two sources are edited, one comes and one goes, in either direction."""
+
+
+@dataclass(frozen=True)
+class Engine:
+    """A real server, and what the tests need to know about its kind."""
+
+    name: str
+    url: str
+    connect: Callable[[str], Sink]
+    """A sink on the server at this address."""
+    write: str
+    """In the first line of a request that carries documents."""
+
+
+def meilisearch(server: MeilisearchServer, *, patience: float = 20, timeout: float = TIMEOUT) -> Engine:
+    index = f"f{uuid.uuid4().hex[:10]}"
+    limits = Limits(patience=patience)
+    connect = partial(MeilisearchSink, key=server.key, settings=SETTINGS, index=index, limits=limits, timeout=timeout)
+    return Engine("meilisearch", server.url, connect, "/documents ")
+
+
+def chroma(server: ChromaServer) -> Engine:
+    prefix = f"f{uuid.uuid4().hex[:10]}"
+    return Engine("chroma", server.url, partial(ChromaSink.server, prefix=prefix, timeout=TIMEOUT), "/upsert ")
+
+
+def sources(version: int) -> list[list[Record]]:
+    return [
+        source(name, *texts, version="0" if name in KEPT else str(version), at=FEBRUARY)
+        for name, texts in VERSIONS[version].items()
+    ]
+
+
+@dataclass
+class Faulty:
+    """A home of the keyword sink and of an engine that is reached through the proxy."""
+
+    folder: Path
+    engine: Engine
+    proxy: Proxy
+    patience: Patience = LONG
+    told: list[Fault] = field(default_factory=list)
+    version: int = 0
+
+    def __post_init__(self) -> None:
+        self.home = Home(self.folder / "home", BusRoot(self.folder / "chunks"), fts, self._behind)
+        self.home.open_sink = self._open  # type: ignore[method-assign]
+
+    def show(self, version: int) -> None:
+        """The bus says this version from now on."""
+        commit(self.home.root, "p1", [record for records in sources(version) for record in records])
+        self.version = version
+
+    def move(self) -> None:
+        """The bus says the other version."""
+        self.show(1 - self.version)
+
+    def digests(self) -> dict[str, str]:
+        verified = self.home.verify(deep=True)
+        assert verified.ok, verified
+        return {name: sink.digest for name, sink in verified.sinks.items()}
+
+    def requests(self, run: Callable[[], object]) -> list[str]:
+        """What a run without faults asks of the engine."""
+        self.proxy.heal()
+        run()
+        return list(self.proxy.requests)
+
+    def failing(self, run: Callable[[], object]) -> SinkError:
+        """Why the engine failed in a run that may tell it in its report or end with it."""
+        self.patience = SHORT
+        try:
+            outcome = run()
+        except SinkError as error:
+            return error
+        finally:
+            self.patience = LONG
+        failed = outcome.done.failed  # type: ignore[attr-defined]
+        assert list(failed) == [self.engine.name]
+        return failed[self.engine.name]  # type: ignore[no-any-return]
+
+    def behind_it(self) -> list[Document]:
+        """What the live build of the engine holds, past the proxy."""
+        return self._held(self.engine.connect(self.engine.url))
+
+    def beside_it(self) -> list[Document]:
+        """What that of the other sink holds."""
+        return self._held(fts(self.home.folder))
+
+    def receipts(self) -> dict[str, tuple[str, int]]:
+        """Of the engine's live build: the hash and the documents of each family that no intent makes doubtful."""
+        build = self.home.live().builds[self.engine.name]
+        with State(self.home.folder) as state:
+            rows = state.db.execute(
+                "select family, family_hash, documents from receipt r where build = ? and not exists "
+                "(select 1 from intent i where i.build = r.build and i.family = r.family)",
+                [build],
+            ).fetchall()
+        return {family: (family_hash, documents) for family, family_hash, documents in rows}
+
+    def drop(self) -> None:
+        with closing(self.engine.connect(self.engine.url)) as sink:
+            for build in sink.builds():
+                sink.drop(build)
+
+    def _held(self, engine: Sink) -> list[Document]:
+        with closing(engine) as sink, closing(sink.open(self.home.live().builds[sink.name])) as build:
+            return held(build)
+
+    def _behind(self, _home: Path) -> Sink:
+        return PatientSink(self.engine.connect(self.proxy.url), self.patience, on_fault=self.told.append)
+
+    def _open(self, name: str) -> Sink:
+        return fts(self.home.folder) if name == "fts" else self._behind(self.home.folder)
+
+
+@contextmanager
+def faulty(folder: Path, engine: Engine) -> Iterator[Faulty]:
+    """A home whose live generation is the first version; nothing of it stays in the engine."""
+    with Proxy(engine.url) as proxy:
+        made = Faulty(folder, engine, proxy)
+        made.show(0)
+        try:
+            made.home.rebuild()
+            yield made
+        finally:
+            proxy.heal()
+            made.drop()
+
+
+def oracles(folder: Path, engine: Engine) -> tuple[dict[str, str], dict[str, str]]:
+    """The digests of both versions, each of a clean rebuild into a home that no fault has ever befallen."""
+    found = []
+    for version in (0, 1):
+        with faulty(folder / str(version), engine) as clean:
+            clean.show(version)
+            clean.home.rebuild()
+            found.append(clean.digests())
+    return found[0], found[1]
+
+
+def assert_complete(found: list[Document]) -> None:
+    """Every source that both versions have is there, whole in one of them."""
+    texts: dict[str, set[str]] = {}
+    for document in found:
+        texts.setdefault(document.parent_id, set()).add(document.text)
+    for name in VERSIONS[0].keys() & VERSIONS[1].keys():
+        there = texts.get(parent_of(name), set())
+        assert any(set(version[name]) <= there for version in VERSIONS), name
+
+
+def assert_receipts_hold(receipts: dict[str, tuple[str, int]], found: list[Document]) -> None:
+    """A receipt says what the engine holds, and of what is not confirmed there is none."""
+    there: dict[str, list[str]] = {}
+    for document in found:
+        there.setdefault(document.parent_id, []).append(document.family_hash)
+    for family, (family_hash, documents) in receipts.items():
+        assert there[family] == [family_hash] * documents
+
+
+def occurrence(wanted: int, mark: str = "") -> When:
+    """The so-manieth request with this mark; polling of tasks is not counted."""
+    seen = 0
+
+    def when(_: int, request: bytes) -> bool:
+        nonlocal seen
+        line = request.partition(b"\r\n")[0].decode()
+        counts = mark in line and not is_poll(line)
+        seen += counts
+        return counts and seen == wanted
+
+    return when
+
+
+def since_occurrence(wanted: int, mark: str = "") -> When:
+    """That request and all that come after it."""
+    hit = occurrence(wanted, mark)
+    begun = False
+
+    def when(number: int, request: bytes) -> bool:
+        nonlocal begun
+        begun = begun or hit(number, request)
+        return begun
+
+    return when
+
+
+def is_poll(line: str) -> bool:
+    return "/tasks" in line

@@ -1,0 +1,66 @@
+"""Runs of copies of one home, each in a process of its own whose files may not grow beyond a size.
+
+    python -m tests.faults.limited HOMES SINKS LIMIT ...
+
+HOMES/LIMIT is the copy for LIMIT. One line of JSON is printed for each: what the run ended with.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import sys
+import traceback
+from pathlib import Path
+from typing import Any
+
+from chunkbus.errors import ChunkBusError
+from chunkbus.layout import BusRoot
+from embeddings.errors import EmbeddingsError
+from rebuild.errors import RebuildError
+from sinks.errors import SinkError
+from tests.rebuild.engines import chroma, eager
+from tests.rebuild.support import Home
+
+KNOWN = (OSError, ChunkBusError, EmbeddingsError, RebuildError, SinkError)
+"""What people can act on; anything else that comes out of a run would be told as a bug."""
+
+
+def home_in(folder: Path, sinks: str) -> Home:
+    made = {"fts": eager, "chroma": chroma}
+    return Home(folder / "home", BusRoot(folder / "chunks"), *(made[name] for name in sinks.split(",")))
+
+
+def end(folder: Path, sinks: str, run: str) -> dict[str, Any]:
+    """What a run of this home ends with; nothing is written to a file for it."""
+    home = home_in(folder, sinks)
+    try:
+        outcome = home.sync() if run == "sync" else home.rebuild()
+        failed = getattr(getattr(outcome, "done", None), "failed", {})
+    except Exception as error:  # what it is, is the question
+        return {
+            "ended": type(error).__name__,
+            "known": isinstance(error, KNOWN),
+            "told": f"{error}",
+            "trace": traceback.format_exc(),
+        }
+    return {"ended": "failed" if failed else "ok", "known": True, "told": " ".join(map(str, failed.values()))}
+
+
+def main(homes: str, sinks: str, run: str, *limits: str) -> None:
+    for limit in limits:
+        child = os.fork()
+        if child == 0:
+            most = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+            resource.setrlimit(resource.RLIMIT_FSIZE, (int(limit), most))  # Python ignores SIGXFSZ
+            line = json.dumps({"limit": int(limit), **end(Path(homes) / limit, sinks, run)})
+            os.write(sys.stdout.fileno(), line.encode() + b"\n")
+            os._exit(0)
+        _, status = os.waitpid(child, 0)
+        if status:
+            sys.exit(f"the run with {limit} bytes died: {status}")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

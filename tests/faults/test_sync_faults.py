@@ -1,0 +1,176 @@
+"""Network faults in whole runs: one that passes changes nothing in the end, one that stays is left by the deadline.
+
+Then the other sink is up to date, what was not confirmed has no receipt, readers find every source, and the next
+plain run ends it. CHUNKSINK_SOAK_FAULTS asks for every fault at every place.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from itertools import product
+
+import pytest
+
+from rebuild import execute
+from rebuild.execute import Done
+from sinks.errors import SinkError
+from tests.faults import proxy as p
+from tests.faults.homes import (
+    SHORT,
+    TIMEOUT,
+    Engine,
+    Faulty,
+    assert_complete,
+    assert_receipts_hold,
+    chroma,
+    faulty,
+    is_poll,
+    meilisearch,
+    occurrence,
+    oracles,
+    since_occurrence,
+    sources,
+)
+from tests.faults.test_engine_faults import BROKEN, named
+from tests.rebuild.support import projected
+
+pytestmark = pytest.mark.promise(3)
+
+ALL = bool(os.environ.get("CHUNKSINK_SOAK_FAULTS"))
+PASSING = list(product(BROKEN, range(len(BROKEN)))) if ALL else [(fault, place) for place, fault in enumerate(BROKEN)]
+STAYING = (
+    list(product(BROKEN, ["always", "since the write", "since the last"]))
+    if ALL
+    else [
+        (p.RESET, "always"),
+        (p.SILENCE, "always"),
+        (p.CUT_REQUEST, "since the write"),
+        (p.ANSWER_LOST, "since the write"),
+        (p.TOO_MANY, "since the write"),
+        (p.FAILED, "since the last"),
+    ]
+)
+CALLS = 12  # of a sink in one run; each of them may need its deadline
+
+
+@pytest.fixture(autouse=True, scope="module")
+def small_batches() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(execute, "EMBEDDED_AT_ONCE", 3)
+        patch.setattr(execute, "WRITTEN_AT_ONCE", 3)
+        yield
+
+
+@pytest.fixture(scope="module", params=["meilisearch", "chroma"])
+def engine(request: pytest.FixtureRequest) -> Engine:
+    server = request.getfixturevalue(f"{request.param}_server")
+    return meilisearch(server) if request.param == "meilisearch" else chroma(server)
+
+
+@pytest.fixture(scope="module")
+def wanted(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, str], dict[str, str]]:
+    return oracles(tmp_path_factory.mktemp("oracles"), engine)
+
+
+@pytest.fixture(scope="module")
+def made(
+    engine: Engine, wanted: tuple[dict[str, str], ...], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Faulty]:
+    with faulty(tmp_path_factory.mktemp("faulty"), engine) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def asked(made: Faulty) -> list[str]:
+    """What a sync asks of the engine, of which polling is left out: how often it is done is chance."""
+    made.move()
+    return [line for line in made.requests(made.home.sync) if not is_poll(line)]
+
+
+@pytest.fixture(autouse=True)
+def healed(made: Faulty) -> Iterator[None]:
+    made.told.clear()
+    yield
+    made.proxy.heal()
+
+
+@pytest.mark.parametrize(("fault", "place"), PASSING, ids=lambda value: getattr(value, "name", value))
+def test_a_fault_that_passes_changes_nothing(
+    fault: p.Fault, place: int, made: Faulty, asked: list[str], wanted: tuple[dict[str, str], ...]
+) -> None:
+    """At the first request, at the last, and at as many between them as there are faults."""
+    number = 1 + place * (len(asked) - 1) // (len(BROKEN) - 1)
+    made.move()
+    made.proxy.inject(fault, occurrence(number))
+    outcome = made.home.sync()
+    assert made.proxy.faulted
+    assert outcome.done.failed == {}
+    assert made.told
+    made.proxy.heal()
+    assert made.digests() == wanted[made.version]
+
+
+@pytest.mark.parametrize(("fault", "place"), STAYING, ids=lambda value: getattr(value, "name", value))
+def test_a_fault_that_stays_is_left_by_the_deadline(
+    fault: p.Fault, place: str, made: Faulty, asked: list[str], wanted: tuple[dict[str, str], ...]
+) -> None:
+    before = made.receipts()
+    when = {
+        "always": p.always,
+        "since the write": since_occurrence(1, made.engine.write),
+        "since the last": since_occurrence(len(asked)),
+    }
+    made.move()
+    made.proxy.inject(fault, when[place])
+    started = time.monotonic()
+    error = made.failing(made.home.sync)
+    assert time.monotonic() - started < CALLS * (SHORT.deadline_seconds + TIMEOUT + 1)
+    assert made.proxy.faulted
+    assert made.proxy.url in str(error), "the message says which engine it is"
+    assert "run again" in str(error)
+    assert_complete(made.behind_it())
+    assert_receipts_hold(made.receipts(), made.behind_it())
+    if place == "always":
+        assert made.receipts() == before
+    assert made.beside_it() == projected(*sources(made.version))
+    made.proxy.heal()
+    made.home.sync()
+    assert made.digests() == wanted[made.version]
+
+
+@pytest.mark.parametrize("fault", [p.ANSWER_LOST, p.UNAVAILABLE], ids=named)
+def test_a_run_outlives_every_request_failing_once(
+    fault: p.Fault, made: Faulty, wanted: tuple[dict[str, str], ...]
+) -> None:
+    for run in (made.home.sync, made.home.rebuild):
+        made.told.clear()
+        made.move()
+        made.proxy.inject(fault, p.each_once())
+        outcome = run()
+        made.proxy.heal()
+        assert getattr(outcome, "done", Done()).failed == {}
+        assert made.told
+        assert made.digests() == wanted[made.version]
+
+
+@pytest.mark.parametrize(
+    ("fault", "place"),
+    [(p.RESET, "always"), (p.ANSWER_LOST, "since the write")],
+    ids=lambda value: getattr(value, "name", value),
+)
+def test_a_rebuild_that_fails_leaves_the_live_generation(
+    fault: p.Fault, place: str, made: Faulty, wanted: tuple[dict[str, str], ...]
+) -> None:
+    live, held = made.home.live(), made.behind_it()
+    made.move()
+    made.proxy.inject(fault, p.always if place == "always" else since_occurrence(1, made.engine.write))
+    error = made.failing(made.home.rebuild)
+    assert isinstance(error, SinkError)
+    assert made.proxy.url in str(error)
+    assert made.home.live() == live
+    assert made.behind_it() == held
+    made.proxy.heal()
+    made.home.rebuild()
+    assert made.digests() == wanted[made.version]

@@ -1,0 +1,110 @@
+"""An index that is kept true for a while, as a script would do it: each command a process, its exit code the answer."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from chunksink.exits import Exit
+from tests.journey.support import chunksink, command_line, document, environment, write
+
+BEES = document("bees.md", "Hives stand on the roof. In June the honey is spun and shared among all members.")
+NIGHT = document("night.md", "After ten in the evening machines stay off, for the neighbours want to sleep.")
+QUIET = document("night.md", "After nine in the evening machines stay off.", version="2", at="2026-02-01T00:00:00Z")
+
+
+@pytest.fixture(scope="module")
+def synced(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """With the real model; what the first sync said is kept beside it."""
+    folder = tmp_path_factory.mktemp("synced")
+    write(folder / "chunks", "p1", BEES)
+    write(folder / "chunks", "p2", NIGHT)
+    ended = chunksink(folder, "sync", "--json")
+    assert ended.code == Exit.OK
+    (folder / "first.json").write_text(ended.out)
+    return folder
+
+
+@pytest.fixture
+def folder(synced: Path, tmp_path: Path) -> Path:
+    """A copy for one test."""
+    return Path(shutil.copytree(synced, tmp_path / "copy"))
+
+
+def test_from_the_first_sync_to_a_proof(folder: Path) -> None:
+    first = json.loads((folder / "first.json").read_text())
+    assert (first["families"]["added"], first["embeddings"]["computed"], list(first["sinks"])) == (
+        2,
+        2,
+        ["fts", "chroma"],
+    )
+    write(folder / "chunks", "p2", QUIET)
+    plan = chunksink(folder, "plan", "--json")
+    assert (plan.code, plan.json["families"]["changed"], plan.json["embeddings"]["missing"]) == (Exit.OK, 1, 1)
+    assert chunksink(folder, "verify").code == Exit.DRIFT
+    ended = chunksink(folder, "sync", "--plan", plan.json["hash"])
+    assert ended.code == Exit.OK
+    assert "synced fts, chroma: 1 source changed, 1 source unchanged (1 chunk written)" in ended.out
+    found = chunksink(folder, "search", "when must it be silent at night", "--limit", "1", "--json")
+    assert [hit["text"] for hit in found.json["hits"]] == [QUIET[0]["text"]]
+    assert chunksink(folder, "verify", "--deep").code == Exit.OK
+    assert chunksink(folder, "prove", "proof.json").code == Exit.OK
+    assert chunksink(folder, "prove", "proof.json", "--check").out == "proof.json is what is here\n"
+
+
+def test_many_at_once_wait_for_each_other_or_say_so(folder: Path) -> None:
+    """Each ends in order; whoever wrote, it was written once."""
+    write(folder / "chunks", "p3", document("new.md", "Nothing like this was ever said."))
+    running = [
+        subprocess.Popen(
+            command_line("sync"), cwd=folder, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        for _ in range(4)
+    ]
+    ended = [(process.communicate(timeout=300), process.returncode) for process in running]
+    for (out, err), code in ended:
+        assert code in (Exit.OK, Exit.LOCKED), err.decode()
+        assert b"Traceback" not in out + err
+    assert sum(b"1 source added" in out for (out, _), _ in ended) == 1
+    assert chunksink(folder, "verify").code == Exit.OK
+
+
+def test_a_sync_that_finds_nothing_to_do_leaves_the_model_alone(folder: Path) -> None:
+    """And the engines' files: it may run every minute."""
+    program = (
+        "import sys; from chunksink.cli import run; assert run(['sync']) == 0; "
+        "print(sorted({'torch', 'transformers', 'sentence_transformers'} & set(sys.modules)))"
+    )
+    done = subprocess.run(
+        [*command_line()[:1], "-c", program], cwd=folder, env=environment(), capture_output=True, check=True
+    )
+    assert done.stdout.decode().splitlines()[-1] == "[]"
+
+
+def test_two_machines_prove_the_same(folder: Path, tmp_path: Path) -> None:
+    """The other one has only the chunks, and makes its index at another place in another way."""
+    other = tmp_path / "other"
+    shutil.copytree(folder / "chunks", other / "bus")
+    flags = ["--chunks", "bus", "--home", "index"]
+    assert chunksink(other, "rebuild", *flags).code == Exit.OK
+    assert chunksink(other, "prove", "proof.json", *flags).code == Exit.OK
+    assert chunksink(folder, "prove", "proof.json").code == Exit.OK
+    assert (folder / "proof.json").read_bytes() == (other / "proof.json").read_bytes()
+
+
+def test_invalid_chunks_and_unknown_plans(folder: Path) -> None:
+    file = folder / "chunks" / "canonical" / "p2.jsonl"
+    file.write_bytes(file.read_bytes()[:-9])
+    refused = chunksink(folder, "sync", "--plan", "0" * 64)
+    assert (refused.code, refused.out) == (Exit.USAGE, "")
+    strict = chunksink(folder, "sync", "--strict")
+    assert (strict.code, strict.out) == (Exit.INVALID_INPUT, "")
+    ended = chunksink(folder, "sync", "--json")
+    assert (ended.code, ended.err) == (Exit.INVALID_INPUT, "")
+    assert (ended.json["status"], ended.json["families"]["unchanged"], ended.json["families"]["held"]) == ("held", 1, 1)
+    status = chunksink(folder, "status")
+    assert "p2 is invalid" in status.out

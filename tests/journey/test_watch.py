@@ -1,0 +1,151 @@
+"""`chunksink sync --watch` as a process of its own: it follows the bus, outlives what is wrong, ends with Ctrl-C."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from chunksink.exits import Exit
+from tests.embeddings.endpoint import serve
+from tests.journey.support import chunksink, command_line, document, environment, write
+
+PATIENCE = 60.0
+"""Seconds; generous, since two busy cores may also be running the rest of the suite."""
+
+BEES = document("bees.md", "Hives stand on the roof.")
+NIGHT = document("night.md", "After ten in the evening machines stay off.")
+LENDING = document("lending.md", "Every tool has to come home within seven days.")
+
+
+class Watcher:
+    """A watching process; what it says goes to files."""
+
+    def __init__(self, folder: Path, process: subprocess.Popen[bytes]) -> None:
+        self.folder = folder
+        self._process = process
+
+    @property
+    def out(self) -> str:
+        return (self.folder / "out").read_text()
+
+    @property
+    def err(self) -> str:
+        return (self.folder / "err").read_text()
+
+    def wait_for(self, seen: Callable[[], bool]) -> None:
+        until = time.monotonic() + PATIENCE
+        while not seen():
+            assert self._process.poll() is None, f"it ended:\n{self.out}{self.err}"
+            assert time.monotonic() < until, f"that never came:\n{self.out}{self.err}"
+            time.sleep(0.05)
+
+    def says(self, words: str, times: int = 1) -> None:
+        self.wait_for(lambda: (self.out + self.err).count(words) >= times)
+
+    def interrupt(self) -> int:
+        self._process.send_signal(signal.SIGINT)
+        return self._process.wait(PATIENCE)
+
+
+@contextmanager
+def watching(folder: Path, *arguments: str) -> Iterator[Watcher]:
+    """With an endpoint for a model, which need not be loaded."""
+    settings = {"CHUNKSINK_SINKS": "fts", "CHUNKSINK_MODEL": "hash-model"}
+    with serve() as server, (folder / "out").open("wb") as out, (folder / "err").open("wb") as err:
+        process = subprocess.Popen(
+            command_line("sync", "--watch", *arguments),
+            cwd=folder,
+            env=environment(CHUNKSINK_ENDPOINT=server.url, **settings),
+            stdout=out,
+            stderr=err,
+        )
+        try:
+            yield Watcher(folder, process)
+            assert "Traceback" not in (folder / "out").read_text() + (folder / "err").read_text()
+        finally:
+            process.kill()
+            process.wait()
+
+
+def found(folder: Path, word: str) -> list[str]:
+    hits = chunksink(folder, "search", word, "--mode", "keyword", "--json", CHUNKSINK_SINKS="fts").json["hits"]
+    return [hit["source_uri"] for hit in hits]
+
+
+def test_it_follows_the_bus_until_it_is_interrupted(tmp_path: Path) -> None:
+    chunks = tmp_path / "chunks"
+    write(chunks, "p1", BEES)
+    with watching(tmp_path) as watcher:
+        watcher.says("watching chunks/manifest; Ctrl-C ends it")
+        watcher.says("synced fts: 1 source added (1 chunk written)")
+
+        write(chunks, "p2", NIGHT)
+        committed = time.monotonic()
+        watcher.says("synced fts: 1 source added, 1 source unchanged (1 chunk written)")
+        assert time.monotonic() - committed < 20  # half a second on a machine that does nothing else
+        assert found(tmp_path, "machines") == ["night.md"]
+
+        write(tmp_path / "other", "p3", LENDING)
+        for name, change in (("canonical/p3.jsonl", b"seven"), ("manifest/p3.manifest.json", b"")):
+            (chunks / name).write_bytes(
+                (tmp_path / "other" / name).read_bytes().replace(change, b"eight"[: len(change)])
+            )
+        watcher.says("INTEGRITY_VIOLATION:text_hash_mismatch p3:1")
+        watcher.says("synced fts: 2 sources unchanged")
+
+        write(chunks, "p3", LENDING)
+        watcher.says("synced fts: 1 source added, 2 sources unchanged")
+        assert found(tmp_path, "tool") == ["lending.md"]
+        assert watcher.interrupt() == Exit.INTERRUPTED
+        assert watcher.err.endswith("Interrupted. Nothing is half done; run the command again to go on.\n")
+    after = chunksink(tmp_path, "sync", CHUNKSINK_SINKS="fts")
+    assert after.code == Exit.OK
+    assert after.out.startswith("synced fts: 3 sources unchanged")
+    assert chunksink(tmp_path, "verify", CHUNKSINK_SINKS="fts").code == Exit.OK
+
+
+def test_a_bus_that_is_not_there_yet_and_many_commits_at_once(tmp_path: Path) -> None:
+    """The folder of manifests is made, so that it can be watched."""
+    with watching(tmp_path, "--json") as watcher:
+        watcher.says('"status": "ok"')
+        for number in range(20):
+            write(tmp_path / "chunks", f"p{number:02}", document(f"{number}.md", f"This is note {number}."))
+        watcher.wait_for(lambda: len(found_all(tmp_path)) == 20)
+        time.sleep(1)
+        assert 2 <= watcher.out.count('"run_id"') <= 12  # several commits at once are one sync
+        assert watcher.interrupt() == Exit.INTERRUPTED
+
+
+def found_all(folder: Path) -> list[str]:
+    status = chunksink(folder, "status", "--json", CHUNKSINK_SINKS="fts")
+    return ["x"] * status.json["sinks"]["fts"]["families"] if status.code == Exit.OK else []
+
+
+def test_interrupted_in_the_middle_of_the_first_sync(tmp_path: Path) -> None:
+    write(tmp_path / "chunks", "p1", BEES)
+    with watching(tmp_path) as watcher:
+        watcher.wait_for(lambda: (tmp_path / ".chunksink" / "state.db").exists())
+        assert watcher.interrupt() == Exit.INTERRUPTED
+    after = chunksink(tmp_path, "sync", CHUNKSINK_SINKS="fts")
+    assert after.code == Exit.OK
+    assert found(tmp_path, "roof") == ["bees.md"]
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_what_is_wrong_from_the_start_is_told_and_then_mended(strict: bool, tmp_path: Path) -> None:
+    chunks = tmp_path / "chunks"
+    write(chunks, "p1", BEES)
+    manifest = chunks / "manifest" / "p1.manifest.json"
+    sound = manifest.read_bytes()
+    manifest.write_bytes(b"{}")
+    with watching(tmp_path, *(["--strict"] if strict else [])) as watcher:
+        watcher.says("SCHEMA_INVALID")
+        manifest.write_bytes(sound)
+        watcher.says("1 source added")
+        assert watcher.interrupt() == Exit.INTERRUPTED

@@ -1,0 +1,198 @@
+"""Several indexes in one file, Meilisearch by its variable, and what stands above what, for every setting."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec import structs
+
+from settings.config import Config, ConfigError, load_config, open_config, variable
+
+SHARED = """\
+model = "shared"
+precision = "float32"
+[sink.meilisearch]
+url = "http://shared:1"
+patience = 5.0
+[index.books]
+chunks = "books"
+model = "of-books"
+[index.books.sink.meilisearch]
+patience = 9.0
+[index.notes]
+"""
+
+
+def load(tmp_path: Path, toml: str = "", env: dict[str, str] | None = None, **flags: object) -> Config:
+    file = tmp_path / "chunksink.toml"
+    file.write_text(toml)
+    return load_config(flags, env or {}, file)
+
+
+def test_its_table_stands_above_what_all_share(tmp_path: Path) -> None:
+    books = load(tmp_path, SHARED, index="books")
+    assert (books.model, books.precision) == ("of-books", "float32")
+    assert books.chunks_path == tmp_path / "books"
+    assert (books.sink["meilisearch"]["url"], books.sink["meilisearch"]["patience"]) == ("http://shared:1", 9.0)
+    notes = load(tmp_path, SHARED, {"CHUNKSINK_INDEX": "notes"})
+    assert (notes.model, notes.chunks_path) == ("shared", tmp_path / "chunks")
+    assert notes.sink["meilisearch"]["patience"] == 5.0
+
+
+def test_without_a_choice_the_tables_say_nothing(tmp_path: Path) -> None:
+    config = load(tmp_path, SHARED)
+    assert (config.model, config.home_path) == ("shared", tmp_path / ".chunksink")
+    assert config.sink == {"meilisearch": {"url": "http://shared:1", "patience": 5.0}}
+
+
+def test_the_flag_stands_above_the_variable(tmp_path: Path) -> None:
+    env = {"CHUNKSINK_INDEX": "notes"}
+    assert load(tmp_path, SHARED, env, index="books").model == "of-books"
+    assert load(tmp_path, SHARED, env, index=None).model == "shared"
+    assert load(tmp_path, SHARED, {"CHUNKSINK_INDEX": ""}).model == "shared"
+
+
+def test_homes_and_names_are_kept_apart(tmp_path: Path) -> None:
+    books, notes = (load(tmp_path, SHARED, index=name) for name in ("books", "notes"))
+    assert (books.home_path, notes.home_path) == (tmp_path / ".chunksink/books", tmp_path / ".chunksink/notes")
+    for config, name in ((books, "books"), (notes, "notes")):
+        assert config.sink["meilisearch"]["index"] == f"chunks-{name}"
+        assert config.sink["chroma"]["prefix"] == f"chunksink-{name}"
+
+
+def test_what_all_share_is_kept_apart_too(tmp_path: Path) -> None:
+    """Else two indexes would fight for one name, or one folder."""
+    toml = """\
+home = "/data"
+[sink.meilisearch]
+index = "library"
+[sink.fts]
+folder = "/fast/fts"
+[sink.chroma]
+prefix = "library"
+[index.books]
+[index.notes]
+"""
+    books, notes = (load(tmp_path, toml, index=name) for name in ("books", "notes"))
+    assert (books.home, notes.home) == ("/data/books", "/data/notes")
+    assert books.sink == {
+        "meilisearch": {"index": "library-books"},
+        "fts": {"folder": "/fast/fts/books"},
+        "chroma": {"prefix": "library-books"},
+    }
+    assert notes.sink["fts"] == {"folder": "/fast/fts/notes"}
+
+
+def test_what_an_index_says_of_itself_is_taken_as_it_is(tmp_path: Path) -> None:
+    toml = '[index.books]\nhome = "own"\n[index.books.sink]\nmeilisearch = {index = "books"}\nfts = {folder = "f"}\n'
+    books = load(tmp_path, toml, index="books")
+    assert books.home_path == tmp_path / "own"
+    assert (books.sink["meilisearch"], books.sink["fts"]) == ({"index": "books"}, {"folder": "f"})
+    given = load(tmp_path, toml, {"CHUNKSINK_SINK_MEILISEARCH_INDEX": "x"}, index="books", home="flag")
+    assert (given.home, given.sink["meilisearch"]) == ("flag", {"index": "x"})
+
+
+@pytest.mark.parametrize(
+    ("toml", "chosen", "told"),
+    [
+        (SHARED, "films", r"has no \[index.films\]; it has: books, notes"),
+        ("", "films", r"has no \[index.films\]; it has: none"),
+        ('[index."a/b"]', "a/b", "cannot name an index: use letters, digits and hyphens"),
+        ('[index.".."]', "..", "cannot name an index"),
+        ("[index.books]\nchunk = 'x'", None, r"\[index.books\] of .* sets chunk"),
+        ("[index.books]\nindex = {}", "books", r"\[index.books\] of .* sets index"),
+        ("index = 3", None, r"`index` holds tables, as \[index.NAME\]"),
+        ("[index]\nbooks = 3", "books", r"`index` holds tables"),
+        ("sink = 'fts'\n[index.books]", "books", r"`sink` holds tables, as \[sink.NAME\]"),
+        ("[sink]\nfts = 3\n[index.books]", "books", "`sink` holds tables"),
+        ("[index.books]\nsink = 3", "books", "`sink` holds tables"),
+        ("home = 3\n[index.books]", "books", r"\$.home"),
+        ("[index.books]\nmodel = 3", "books", r"\$.model"),
+    ],
+)
+def test_what_cannot_be_used_is_told(toml: str, chosen: str | None, told: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=told) as caught:
+        load(tmp_path, toml, index=chosen)
+    assert "chunksink.toml" in str(caught.value)
+
+
+def test_a_meilisearch_that_is_set_is_the_keyword_sink(tmp_path: Path) -> None:
+    env = {"MEILI_URL": "http://search:7700"}
+    assert load(tmp_path).sinks == ("fts", "chroma")
+    config = load(tmp_path, "", env)
+    assert (config.sinks, config.sink) == (("meilisearch", "chroma"), {"meilisearch": {"url": "http://search:7700"}})
+    assert load(tmp_path, 'sinks = ["fts"]', env).sinks == ("fts",)
+    assert load(tmp_path, "", env | {"CHUNKSINK_SINKS": "jsonl, fts"}).sinks == ("jsonl", "fts")
+    assert load(tmp_path, "", env, sinks=["fts"]).sinks == ("fts",)
+    assert load(tmp_path, "", {"MEILI_URL": ""}).sinks == ("fts", "chroma")
+    assert load(tmp_path, SHARED, env, index="books").sinks == ("meilisearch", "chroma")
+
+
+def test_its_url_stands_above_the_file_and_below_our_own_variable(tmp_path: Path) -> None:
+    toml, env = '[sink.meilisearch]\nurl = "http://file"\nvectors = false\n', {"MEILI_URL": "http://meili"}
+    assert load(tmp_path, toml, env).sink["meilisearch"] == {"url": "http://meili", "vectors": False}
+    own = env | {"CHUNKSINK_SINK_MEILISEARCH_URL": "http://own"}
+    assert load(tmp_path, toml, own).sink["meilisearch"]["url"] == "http://own"
+    flag = load(tmp_path, toml, own, sink={"meilisearch": {"url": "http://flag"}})
+    assert flag.sink["meilisearch"] == {"url": "http://flag", "vectors": False}
+
+
+# For each setting what file, environment and flag say, and what is then to be read of each.
+THREE: dict[str, tuple[Any, Any, Any]] = {
+    "chunks": ("/f", "/e", "/g"),
+    "home": ("/f", "/e", "/g"),
+    "require_source_checksum": (True, False, True),
+    "precision": ("float32", "bfloat16", "auto"),
+    "long_texts": ("truncate", "windows", "truncate"),
+    "max_length": (1, 2, 3),
+    "endpoint_dimensions": (1, 2, 3),
+    "token_price": (1.5, 2.5, 0.0),
+    "sinks": (("fts",), ("jsonl",), ("chroma", "fts")),
+    "sink": ({"fts": {"folder": "/f"}}, {"fts": {"folder": "/e"}}, {"fts": {"folder": "/g"}}),
+    "patience": (1.5, 2.5, 3.5),
+    "documents_per_second": (1.5, 2.5, 3.5),
+} | dict.fromkeys(("model", "query_prompt", "passage_prompt", "endpoint", "endpoint_key_variable"), ("f", "e", "g"))
+
+
+def in_toml(name: str, value: Any) -> str:
+    if name == "sink":
+        return '[sink.fts]\nfolder = "/f"\n'
+    shown = str(value).lower() if isinstance(value, bool) else repr(list(value) if isinstance(value, tuple) else value)
+    return f"{name} = {shown}\n"
+
+
+def in_environment(name: str, value: Any) -> dict[str, str]:
+    if name == "sink":
+        return {"CHUNKSINK_SINK_FTS_FOLDER": "/e"}
+    return {variable(name): ",".join(value) if isinstance(value, tuple) else str(value).lower()}
+
+
+@pytest.mark.parametrize("name", [field.name for field in structs.fields(Config)])
+def test_file_then_environment_then_flags(name: str, tmp_path: Path) -> None:
+    file, env, flag = THREE[name]
+    toml, environment = in_toml(name, file), in_environment(name, env)
+    assert getattr(load(tmp_path, toml), name) == file
+    assert getattr(load(tmp_path, toml, environment), name) == env
+    assert getattr(load(tmp_path, "", environment), name) == env
+    assert getattr(load(tmp_path, toml, environment, **{name: flag}), name) == flag
+    assert getattr(load(tmp_path, toml, **{name: flag}), name) == flag
+    assert getattr(load(tmp_path, toml, environment, **{name: None}), name) == env
+    own = f"[index.one]\n{in_toml(name, flag)}" if name != "sink" else '[index.one.sink.fts]\nfolder = "/g"\n'
+    assert reads(load(tmp_path, f"{toml}{own}", index="one"), name) == flag
+    assert reads(load(tmp_path, f"{toml}{own}", environment, index="one"), name) == env
+
+
+def reads(config: Config, name: str) -> Any:
+    """Of the sinks the one of which all speak."""
+    value = getattr(config, name)
+    return {"fts": value["fts"]} if name == "sink" else value
+
+
+def test_a_place_that_is_named_must_be_there(tmp_path: Path) -> None:
+    (tmp_path / "chunksink.toml").write_text('home = "own"')
+    for place in (tmp_path, str(tmp_path), tmp_path / "chunksink.toml"):
+        assert open_config(place, {}).home_path == tmp_path / "own"
+    with pytest.raises(ConfigError, match="there is no configuration at"):
+        open_config(tmp_path / "other.toml", {})

@@ -1,0 +1,104 @@
+"""No input is an error: what no text and no column can hold simply finds nothing."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from sinks.conformance.samples import family, marker, with_vectors
+from sinks.fts import FtsBuild, FtsReader, FtsSink
+from sinks.reader import Filter
+
+
+@pytest.fixture
+def sink(tmp_path: Path) -> FtsSink:
+    return FtsSink(tmp_path / "fts")
+
+
+@pytest.fixture
+def build(sink: FtsSink) -> Iterator[FtsBuild]:
+    build = sink.create(marker())
+    build.replace([family("a", ["red apple", "赤い京都"], metadata={"tags": ["fruit"], "year": 2020})])
+    yield build
+    build.close()
+
+
+@pytest.fixture
+def reader(sink: FtsSink, build: FtsBuild) -> Iterator[FtsReader]:
+    reader = sink.reader(sink.builds()[0])
+    yield reader
+    reader.close()
+
+
+@pytest.mark.parametrize(
+    ("typed", "hits"),
+    [("\ud800", 0), ("red \ud800", 1), ("\udfffred", 1), ('"red \ud800apple"', 1), ("\ud7ff", 0), ("京\udc80都", 1)],
+)
+def test_half_a_surrogate_pair_in_a_query_is_ignored(reader: FtsReader, typed: str, hits: int) -> None:
+    assert len(reader.search(typed)) == hits
+    assert sum(one.families for one in reader.facets(typed, ["tags"])["tags"]) == hits
+
+
+def test_half_a_surrogate_pair_is_no_value_and_no_id(reader: FtsReader) -> None:
+    assert reader.search("", 10, [Filter("tags", any_of=("\ud800",))]) == []
+    assert len(reader.search("", 10, [Filter("tags", any_of=("\ud800", "fruit"))])) == 2
+    id = reader.search("apple")[0].id
+    assert [document.id for document in reader.get(["\ud800", id, "a\udfff"])] == [id]
+
+
+@pytest.mark.parametrize(
+    ("condition", "hits"),
+    [
+        (Filter("year", any_of=(2**70,)), 0),
+        (Filter("year", any_of=(-(2**63) - 1, 2020)), 2),
+        (Filter("year", at_least=10**30), 0),
+        (Filter("year", at_least=-(10**30)), 2),
+        (Filter("year", at_most=10**30), 2),
+        (Filter("year", at_most=-(2**63) - 1), 0),
+        (Filter("year", at_least=2**63 - 1), 0),
+        (Filter("size_bytes", at_most=2**63), 0),
+        (Filter("year", at_least=1e300), 0),
+    ],
+)
+def test_numbers_that_no_column_holds_compare_all_the_same(reader: FtsReader, condition: Filter, hits: int) -> None:
+    assert len(reader.search("", 10, [condition])) == hits
+    assert len(reader.search("red 赤", 10, [condition])) == hits
+
+
+@pytest.mark.parametrize("limit", [2**31, 2**63, 2**64])
+def test_no_limit_is_too_large(reader: FtsReader, limit: int) -> None:
+    for typed in ("", "red", "red 京都"):
+        assert len(reader.search(typed, limit)) == (1 if typed == "red" else 2)
+        assert reader.facets(typed, ["tags"], limit=limit)["tags"][0].families == 1
+    assert reader.facets("", ["tags"], limit=-1) == {"tags": []}
+
+
+def test_more_hits_than_a_statement_has_variables(build: FtsBuild, reader: FtsReader) -> None:
+    most = sqlite3.connect(":memory:").getlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER)
+    build._connection.execute(
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT ?) "
+        "INSERT INTO documents (id, parent_id, family_hash, text) SELECT 'n' || i, 'p', 'h', 'many' FROM n",
+        [min(most, 40_000) + 1],
+    )
+    assert len(reader.search("many", 2**64)) == min(most, 40_000) + 1
+
+
+def test_what_stands_after_a_nul_is_found(build: FtsBuild, reader: FtsReader) -> None:
+    [first, second] = family("b", ["東京", "latin"]).documents
+    title = 'before\x00after \\u0000 "quoted"\n京\x00都寺院'
+    changed = with_vectors(
+        [msgspec.structs.replace(first, title=title), msgspec.structs.replace(second, title="one\x00two 奈良")]
+    )
+    build.replace([changed])
+    for typed in ("after", "before", "寺", "都寺院", "寺院 after", "quoted", "zebra fter"):
+        assert [hit.id for hit in reader.search(typed)] == [first.id], typed
+    assert [hit.id for hit in reader.search("two")] == [second.id]
+    assert [hit.id for hit in reader.search("奈")] == [second.id]
+    assert reader.get([first.id])[0].title == title
+    build.delete([first.parent_id])
+    assert reader.search("寺") == reader.search("after") == []
+    build._connection.execute("INSERT INTO documents_trigrams(documents_trigrams) VALUES ('integrity-check')")

@@ -1,0 +1,79 @@
+"""What the keyword sink finds of scripts without spaces, however short the query and however many words begin so."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sinks.conformance.samples import family, marker
+from sinks.fts import FtsBuild, FtsReader, FtsSink
+from sinks.reader import FacetValue, Filter
+
+
+@pytest.fixture
+def sink(tmp_path: Path) -> FtsSink:
+    return FtsSink(tmp_path / "fts")
+
+
+@pytest.fixture
+def build(sink: FtsSink) -> Iterator[FtsBuild]:
+    build = sink.create(marker())
+    yield build
+    build.close()
+
+
+@pytest.fixture
+def reader(sink: FtsSink, build: FtsBuild) -> Iterator[FtsReader]:
+    reader = sink.reader(sink.builds()[0])
+    yield reader
+    reader.close()
+
+
+CHINESE = [f"在中国{chr(0x4E00 + number)}的人" for number in range(200)]
+KOREAN = [f"서울{chr(0xAC00 + 28 * number)} 사람" for number in range(100)]
+
+
+def write(build: FtsBuild, texts: list[str], **metadata: object) -> None:
+    build.replace([family(text.encode().hex(), [text], metadata=metadata) for text in texts])
+
+
+def test_every_text_with_a_short_run_is_found(build: FtsBuild, reader: FtsReader) -> None:
+    write(build, CHINESE, tags=["zh"])
+    write(build, KOREAN, tags=["ko"])
+    write(build, ["中 国 apart"], tags=["no"])
+    for typed, texts in (("中国", CHINESE), ("中", [*CHINESE, "apart"]), ("서울", KOREAN), ("서울 사람", KOREAN)):
+        hits = reader.search(typed, 1000)
+        assert len(hits) == len({hit.id for hit in hits}) == len(texts)
+        assert len(reader.search(typed, 30)) == 30
+        assert len(reader.search(typed, 1000, [Filter("tags", any_of=("zh",))])) == (200 if texts is not KOREAN else 0)
+    assert reader.facets("中国", ["tags"]) == {"tags": [FacetValue("zh", 200)]}
+    assert reader.facets("서울", ["tags"]) == {"tags": [FacetValue("ko", 100)]}
+    assert all(any(piece.match for piece in hit.snippet) for hit in reader.search("中国", 1000))
+
+
+def test_a_short_run_beside_words_and_longer_runs(build: FtsBuild, reader: FtsReader) -> None:
+    both = [f"{text} harbour" for text in CHINESE[:60]]
+    write(build, both + CHINESE[60:])
+    write(build, ["harbour alone", "harbour中国alone"])
+    hits = reader.search("中国 harbour", 1000)
+    texts = [document.text for document in reader.get([hit.id for hit in hits])]
+    assert set(texts[:61]) == {*both, "harbour中国alone"}, "what holds both comes first"
+    assert len(texts) == len(CHINESE) + 2
+    assert [document.text for document in reader.get([hit.id for hit in reader.search("在中国一 的", 1)])] == [both[0]]
+    assert len(reader.search("中国的中国", 1000)) == len(CHINESE) + 1, "where the whole run is nowhere, its pairs are found"
+
+
+def test_the_rarer_and_the_more_frequent_weigh_more(build: FtsBuild, reader: FtsReader) -> None:
+    write(build, ["中国", "中国 山 中国 山 中国", "山山", *[f"山{chr(0x4E10 + number)}" for number in range(30)]])
+    write(build, ["其他"], title="中国")
+    texts = [document.text for document in reader.get([hit.id for hit in reader.search("中国", 10)])]
+    assert texts == ["其他", "中国 山 中国 山 中国", "中国"]
+    texts = [document.text for document in reader.get([hit.id for hit in reader.search("中国 山", 4)])]
+    assert texts[:3] == ["中国 山 中国 山 中国", "其他", "中国"]
+
+
+def test_the_last_character_of_a_block_is_a_query_too(build: FtsBuild, reader: FtsReader) -> None:
+    write(build, ["\ud7ff", "\ud7fb古", "\U000323af"])
+    for typed in ("\ud7fb", "\U000323af", "\ud7ff"):
+        assert len(reader.search(typed)) == 1
+        reader.facets(typed, ["tags"])

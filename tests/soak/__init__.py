@@ -1,0 +1,1 @@
+"""The long forms of the tests: `python -m tests.soak`."""

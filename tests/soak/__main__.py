@@ -1,0 +1,148 @@
+"""Runs the long forms of the tests and writes what was run, and how it ended, to bench/soak.md.
+
+python -m tests.soak [--quick] [--only NAME]
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from xml.etree import ElementTree
+
+from tests.conftest import ROOT
+from tests.soak import instants
+
+REPORT = ROOT / "bench" / "soak.md"
+PROCESSES = "2"
+
+
+@dataclass(frozen=True)
+class Ended:
+    what: str
+    counts: str
+    seconds: float
+    ok: bool
+
+
+def say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+def tests(*arguments: str, **variables: str) -> tuple[str, bool]:
+    """Runs some tests in a process of their own; how many there were."""
+    with tempfile.TemporaryDirectory() as folder:
+        told = Path(folder) / "tests.xml"
+        command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", f"--junitxml={told}", *arguments]
+        code = subprocess.run(command, cwd=ROOT, env={**os.environ, **variables}, check=False).returncode
+        suite = next(ElementTree.parse(told).iter("testsuite")) if told.exists() else {}
+    total, wrong, skipped = (
+        sum(int(suite.get(name, 0)) for name in names) for names in (("tests",), ("failures", "errors"), ("skipped",))
+    )
+    counts = f"{total:,} tests" + (f", {wrong} failed" if wrong else "") + (f", {skipped} skipped" if skipped else "")
+    return counts, code == 0
+
+
+def steps(quick: bool) -> tuple[str, bool]:
+    some = ["-k", "sync-Receipts or sync-Fts"] if quick else []
+    return tests("tests/crash", "-n", PROCESSES, *some)
+
+
+def random_instants(quick: bool) -> tuple[str, bool]:
+    try:
+        return instants.run(20 if quick else 200, seed=int(time.time()), say=say), True
+    except AssertionError:
+        traceback.print_exc()
+        return "did not converge", False
+
+
+def machine(quick: bool) -> tuple[str, bool]:
+    number = 1_000 if quick else 10_000
+    counts, ok = tests("tests/rebuild/test_machine.py", CHUNKSINK_SOAK_STEPS=str(number))
+    return f"up to {number:,} steps, {counts}", ok
+
+
+def races(quick: bool) -> tuple[str, bool]:
+    rounds = 5 if quick else 50
+    counts, ok = tests("tests/rebuild/test_writers.py", "-n", PROCESSES, CHUNKSINK_SOAK_ROUNDS=str(rounds))
+    return f"{rounds} rounds of 2 and of 8 processes, {counts}", ok
+
+
+def faults(quick: bool) -> tuple[str, bool]:
+    every = {} if quick else {"CHUNKSINK_SOAK_FAULTS": "1"}
+    return tests("tests/faults", "-n", PROCESSES, "--dist", "loadfile", **every)
+
+
+Form = tuple[str, str, Callable[[bool], tuple[str, bool]]]
+FORMS: dict[str, Form] = {
+    "steps": ("killed before and after every named step", "some of them", steps),
+    "instants": ("killed at random instants", "a tenth", random_instants),
+    "machine": ("random sequences of edits against a plain dict", "a tenth", machine),
+    "races": ("many processes on one home", "a tenth", races),
+    "faults": ("every network fault at every place, disks full at every size", "some of them", faults),
+}
+"""What each is, what of it a quick run does, and what runs it."""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.soak", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="about a tenth of it")
+    parser.add_argument("--only", choices=FORMS, metavar="NAME", help=f"one of {', '.join(FORMS)}; writes no report")
+    asked = parser.parse_args()
+    commit = state_of_the_code()
+    began = datetime.now(UTC)
+    ended = []
+    for name, (what, share, form) in FORMS.items():
+        if asked.only in (None, name):
+            say(f"{name}: {what}")
+            started = time.monotonic()
+            counts, ok = form(asked.quick)
+            told = f"{what} ({share})" if asked.quick else what
+            ended.append(Ended(told, counts, time.monotonic() - started, ok))
+            say(f"{name}: {counts}, {ended[-1].seconds:.0f} s, {'ok' if ok else 'FAILED'}")
+    if asked.only is None:
+        REPORT.write_text(report(ended, commit, began, quick=asked.quick), encoding="utf-8")
+        say(f"written: {REPORT.relative_to(ROOT)}")
+    return 0 if all(one.ok for one in ended) else 1
+
+
+def report(ended: list[Ended], commit: str, began: datetime, *, quick: bool) -> str:
+    kind = "A quick run: a part of each form only, as the table says" if quick else "A full run"
+    rows = [
+        f"| {one.what} | {one.counts} | {one.seconds:,.0f} s | {'ok' if one.ok else '**failed**'} |" for one in ended
+    ]
+    return "\n".join(
+        [
+            "# The last soak",
+            "",
+            f"{kind}, at {commit}, on {began:%Y-%m-%d} UTC, with {os.cpu_count()} cores and Python "
+            f"{platform.python_version()}. `make soak` runs it and writes this page.",
+            "",
+            "| what | how much | took | ended |",
+            "|---|---|---|---|",
+            *rows,
+            "",
+        ]
+    )
+
+
+def state_of_the_code() -> str:
+    def git(*arguments: str) -> str:
+        return subprocess.run(["git", *arguments], cwd=ROOT, text=True, capture_output=True, check=True).stdout.strip()
+
+    changed = git("status", "--porcelain", "--", "*.py")
+    return f"commit {git('rev-parse', '--short', 'HEAD')}" + (" with changes not committed yet" if changed else "")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
