@@ -116,7 +116,16 @@ def _sync(work: Work, live: Generation, embedder: DocumentEmbedder, options: Syn
         if work.catalog.is_whole():
             brake(work.state.db, [target.build_id for target in targets], options.allow_deletions)
         convergence.run(plan)
-        for target in targets:
-            if target.sink not in convergence.outcome.done.failed:
-                show(work, target.sink, target.build_id, adopt=options.adopt)
+        _show(work, targets, convergence.outcome, adopt=options.adopt)
     return convergence.outcome
+
+
+def _show(work: Work, targets: Sequence[Target], outcome: Outcome, *, adopt: bool) -> None:
+    """What other programs find is the live build; a build that was made again shows itself only now."""
+    for target in targets:
+        if target.sink in outcome.done.failed:
+            continue
+        try:
+            show(work, target.sink, target.build_id, adopt=adopt)
+        except SinkError as error:
+            outcome.done.failed[target.sink] = error
