@@ -1,7 +1,7 @@
 """The index settings of Meilisearch: the file that has them, and how a live index differs from it.
 
-`meilisearch-settings.json` is their only source. Embedders are not in it: the model decides them, and they are never
-changed on a live index.
+`meilisearch-settings.json` is their only source: what it does not name is the engine's default. Embedders are not in
+it: the model decides them, and they are never changed on a live index.
 """
 
 import json
@@ -11,22 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from settings.config import ConfigError
+from settings.engine_settings import DEFAULTS, WHOLE, completed, normal
 
 SETTINGS_FILE = "meilisearch-settings.json"
 _OF_THE_MODEL = "embedders"
-_SETS = frozenset(
-    (
-        "sortableAttributes",
-        "stopWords",
-        "dictionary",
-        "separatorTokens",
-        "nonSeparatorTokens",
-        "disableOnWords",
-        "disableOnAttributes",
-    )
-)
-_WHOLE = frozenset(("synonyms",))
-"""Objects that a patch replaces."""
 
 
 @dataclass(frozen=True)
@@ -64,22 +52,26 @@ def load_index_settings(file: Path) -> dict[str, Any]:
     return settings
 
 
+def complete(wanted: Mapping[str, Any]) -> dict[str, Any]:
+    """All that the file decides: what it does not name is as on an index that nobody touched."""
+    found: dict[str, Any] = completed(DEFAULTS, dict(wanted))
+    return found
+
+
 def differences(wanted: Mapping[str, Any], live: Mapping[str, Any]) -> list[Difference]:
-    """What the live index has otherwise; settings that the file does not name are left alone."""
+    """What the live index has otherwise. What neither the file nor we know is left alone."""
     return [
         Difference(name, live.get(name), value)
-        for name, value in wanted.items()
-        if not _agree(name, value, live.get(name))
+        for name, value in complete(wanted).items()
+        if (name in wanted or name in live) and not _agree(name, value, live.get(name))
     ]
 
 
 def _agree(name: str, wanted: Any, live: Any) -> bool:
-    """Whether Meilisearch would take `wanted` as what it has: it sorts sets, and merges into objects."""
-    if name in _SETS and isinstance(wanted, list) and isinstance(live, list):
-        return {str(one).casefold() for one in wanted} == {str(one).casefold() for one in live}
-    if name not in _WHOLE and isinstance(wanted, dict) and isinstance(live, dict):
+    """Whether Meilisearch would take `wanted` as what it has; it merges into objects."""
+    if name not in WHOLE and isinstance(wanted, dict) and isinstance(live, dict):
         return all(_agree(key, value, live.get(key)) for key, value in wanted.items())
-    return bool(wanted == live)
+    return bool(normal(name, wanted) == normal(name, live))
 
 
 def patch_of(found: list[Difference]) -> dict[str, Any]:

@@ -16,12 +16,26 @@ def sound_rows(family: Family, dimensions: int | None) -> tuple[list[int], list[
         found = vectors.shape[1] if vectors.ndim == 2 else "no fixed number of"
         reason = f"its vector has {found} dimensions, the build has {dimensions}"
         return [], [RefusedDocument(d.id, d.parent_id, reason) for d in documents]
-    finite: list[bool] = np.asarray(np.isfinite(vectors).all(axis=1)).tolist()
-    if all(finite):
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        single = vectors.astype(np.float32, copy=False)
+        squares = np.einsum("ij,ij->i", single, single)  # as engines have it: in float32
+    sound = np.isfinite(squares) & (squares > 0)
+    if sound.all():
         return list(range(len(documents))), []
-    reason = "its vector holds NaN or infinity, or there is none"
-    refused = [RefusedDocument(d.id, d.parent_id, reason) for d, ok in zip(documents, finite, strict=True) if not ok]
-    return [row for row, ok in enumerate(finite) if ok], refused
+    finite = np.isfinite(single).all(axis=1)
+    flaws = [
+        None if ok else _flaw(bool(had), float(square)) for ok, had, square in zip(sound, finite, squares, strict=True)
+    ]
+    refused = [RefusedDocument(d.id, d.parent_id, flaw) for d, flaw in zip(documents, flaws, strict=True) if flaw]
+    return [row for row, flaw in enumerate(flaws) if flaw is None], refused
+
+
+def _flaw(finite: bool, square: float) -> str:
+    if not finite:
+        return "its vector holds NaN or infinity, or there is none"
+    if square:
+        return "its vector is too long: its length overflows float32, so it is near to nothing"
+    return "its vector is zero, or so short that its length is: it has no direction to compare"
 
 
 def unit(vectors: Vectors) -> Vectors:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from chunkbus.layout import BusRoot
 from chunksink.errors import Refusal, explained
 from chunksink.options import adopt_option, allow_deletions_option, chunks_option, config_from, home_option, json_option
 from chunksink.progress import progress
@@ -57,7 +56,6 @@ def command(chunks: str | None, home: str | None, watch: bool, as_json: bool, **
 
 def _watch(index: "Index", chunks: Path, as_json: bool, options: dict[str, Any]) -> None:
     """Ends with Ctrl-C. What goes wrong in one sync is told, and the next one tries again."""
-    BusRoot(chunks).require()
     click.echo(f"watching {chunks / 'manifest'}; Ctrl-C ends it", err=True)
     for _ in _commits(chunks / "manifest"):
         try:

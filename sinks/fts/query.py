@@ -1,7 +1,7 @@
 """What a person types, as FTS5 expressions; filters as SQL. Everything typed is quoted: nothing of it is syntax.
 
-A query falls into words (for `documents_fts`) and runs of scripts without spaces (for `documents_trigrams`, and those of
-one or two characters for `documents_places`).
+A query falls into words (for `documents_fts`) and runs of scripts without spaces (for `documents_trigrams`, and those
+of one or two characters for `documents_places`).
 """
 
 import re

@@ -132,7 +132,8 @@ class Search:
         if not query.words:
             return {}
         found = self._connection.execute(
-            f"SELECT rowid, {snippets.CALL} FROM documents_fts WHERE documents_fts MATCH ? AND rowid IN ({_marks(rows)})",
+            f"SELECT rowid, {snippets.CALL} FROM documents_fts WHERE documents_fts MATCH ? "
+            f"AND rowid IN ({_marks(rows)})",
             [query_.any_word(query), *rows],
         )
         return {row[0]: snippets.pieces(row[1]) for row in found}

@@ -9,6 +9,9 @@ from sinks.errors import BuildMissing, NotConfirmed, Refused, SinkError, Transie
 _LATER = frozenset((408, 425, 429, 500, 502, 503, 504))
 _OF_THE_ENGINE = frozenset(("internal", "system"))
 """Types of errors for which the document is not to blame."""
+_OF_FILTERS = frozenset(("invalid_document_filter", "invalid_search_filter", "invalid_search_facets"))
+_LACKING = "is not filterable"
+_FILTERABLE = "filterableAttributes"
 
 
 class RefusedData(Refused):
@@ -17,6 +20,10 @@ class RefusedData(Refused):
 
 class TooLarge(RefusedData):
     """The server takes smaller payloads only."""
+
+
+class NotFilterable(RefusedData):
+    """The index's settings do not let us filter by what we must."""
 
 
 @contextmanager
@@ -58,6 +65,8 @@ def of_answer(status: int, body: Mapping[str, Any], where: str) -> SinkError:
         )
     if code == "index_not_found":
         return BuildMissing(f"Meilisearch at {where}: {message} Run a rebuild")
+    if code in _OF_FILTERS and _LACKING in message:
+        return _not_filterable(message, where)
     if status in _LATER:
         return Transient(f"Meilisearch at {where} is overloaded or restarting ({message})")
     if status == 413:
@@ -71,9 +80,20 @@ def of_task(error: Mapping[str, Any] | None, where: str) -> SinkError:
     message, code = str(error.get("message") or "no reason given"), str(error.get("code") or "")
     if code == "index_not_found":
         return BuildMissing(f"Meilisearch at {where}: {message} Run a rebuild")
+    if code in _OF_FILTERS and _LACKING in message:
+        return _not_filterable(message, where)
     if error.get("type") in _OF_THE_ENGINE:
         return Transient(f"Meilisearch at {where} failed: {message}")
     return RefusedData(message)
+
+
+def _not_filterable(message: str, where: str) -> NotFilterable:
+    told = message.split("\n", 1)[0]
+    return NotFilterable(
+        f"the index settings on Meilisearch at {where} are not those of the settings file ({told}): run `chunksink "
+        "settings apply`, or `chunksink sync`, which brings them back. A settings file of your own must have the "
+        f"`{_FILTERABLE}` of the one that came with chunksink"
+    )
 
 
 def _ours(error: Exception, where: str) -> SinkError | None:

@@ -15,6 +15,7 @@ from sinks.sink import Marker
 # Around what matched: from the private use area, which no text of ours holds on purpose.
 _OPEN, _CLOSE = "\ue000", "\ue001"
 _SNIPPET_WORDS = 40
+_MOST_HITS = 2**32  # more than the settings let Meilisearch find, and not too large a number for it
 _MOST_FACETS = 100  # what the settings let Meilisearch count
 
 
@@ -27,20 +28,20 @@ class MeilisearchReader:
         return marker_in(self._connection.get(f"{self._path}/settings/synonyms"))
 
     def get(self, ids: Sequence[str]) -> list[Document]:
-        if not ids:
+        asked = rows.possible(ids)
+        if not asked:
             return []
-        asked = list(dict.fromkeys(ids))
         answer = self._connection.send(f"{self._path}/documents/fetch", {"ids": asked, "limit": len(asked)})
         found = {held["id"]: Document.from_fields(held) for held in answer["results"]}
         return [found[id] for id in ids if id in found]
 
     def search(self, query: str, limit: int = 10, filters: Sequence[Filter] = ()) -> list[Hit]:
-        if limit < 1:
+        if limit < 1 or _holds_nothing(query):
             return []
         answer = self._ask(
             query,
             filters,
-            limit=limit,
+            limit=min(limit, _MOST_HITS),
             attributesToRetrieve=["id", "parent_id"],
             attributesToCrop=["text"],
             cropLength=_SNIPPET_WORDS,
@@ -60,10 +61,12 @@ class MeilisearchReader:
         unknown = [name for name in fields if name not in FILTERS]
         if unknown:
             raise InvalidFilter(f"{unknown[0]!r} has no facets")
+        if _holds_nothing(query):
+            return {name: [] for name in fields}
         # Pages instead of a limit: only then are families counted, and not their documents.
         answer = self._ask(query, filters, page=1, hitsPerPage=1, attributesToRetrieve=["id"], facets=list(fields))
         found = answer.get("facetDistribution", {})
-        return {name: _counted(name, found.get(name, {}))[:limit] for name in fields}
+        return {name: _counted(name, found.get(name, {}))[: max(0, limit)] for name in fields}
 
     def refresh(self) -> None:
         """A server always knows what it holds."""
@@ -72,8 +75,13 @@ class MeilisearchReader:
         """The connection is the sink's."""
 
     def _ask(self, query: str, filters: Sequence[Filter], **more: Any) -> Any:
-        asked = {"q": query, "filter": rows.conditions(filters), "matchingStrategy": "last", **more}
+        asked = {"q": rows.sendable(query), "filter": rows.conditions(filters), "matchingStrategy": "last", **more}
         return self._connection.send(f"{self._path}/search", asked)
+
+
+def _holds_nothing(query: str) -> bool:
+    """Whether all that was typed is what no text can hold; blank for the server, which would find everything."""
+    return bool(query.strip()) and not rows.sendable(query).strip()
 
 
 def _pieces(marked: str) -> Iterator[Piece]:

@@ -27,6 +27,9 @@ _SPACED = "0-9A-Za-z\u00aa\u00b5\u00ba\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u052f\u1
 _UNIT = re.compile(rf"[{_SPACED}][{_SPACED}\u0300-\u036f]*|[^\s{_SPACED}_.,;:!?…。，、；！？'\"()\[\]/-]")
 _BREAK = re.compile(r"[.,;!?…。．，、；！？؟،؛۔।]\W*")
 
+_HALF = re.compile("[\ud800-\udfff]")  # of a surrogate pair
+_ID = re.compile("[A-Za-z0-9_-]{1,511}")
+
 
 def line(document: Document, vector: Vectors | None, embedder: str | None) -> bytes:
     """One document as a line of NDJSON. The vector is always named: an omitted one would keep the old one alive."""
@@ -129,4 +132,15 @@ def _literal(field: str, value: Value) -> str | None:
         return str(value).lower() if field == "content_truncated" else None
     if isinstance(value, int):
         return str(value) if FILTERS[field] == "range" else None
-    return quoted(value) if FILTERS[field] == "equal" and field != "content_truncated" else None
+    known = FILTERS[field] == "equal" and field != "content_truncated" and not _HALF.search(value)
+    return quoted(value) if known else None
+
+
+def sendable(typed: str) -> str:
+    """A query without what JSON cannot hold."""
+    return _HALF.sub(" ", typed)
+
+
+def possible(ids: Sequence[str]) -> list[str]:
+    """Those of the ids, each once, that Meilisearch can have: for another one it would refuse them all."""
+    return [id for id in dict.fromkeys(ids) if _ID.fullmatch(id)]

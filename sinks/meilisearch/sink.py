@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from settings.index_settings import differences, patch_of
+from settings.index_settings import complete, differences, patch_of
 from sinks.document import Document, Family, Vectors
 from sinks.errors import BuildMissing, Refused, SinkError, WrongShape
 from sinks.meilisearch import rows, tasks
@@ -17,6 +17,7 @@ from sinks.sink import NO_PARENT, Marker, RefusedDocument, Stored
 from sinks.vectors import sound_rows
 
 EMBEDDER = "default"
+_OTHERS = "chunksinkothers"  # like the marker, a word that nobody types
 _KEYS = 500  # families in one filter
 _PAGE, _CONTENT_PAGE = 5000, 500
 
@@ -67,7 +68,7 @@ class MeilisearchSink:
             index = self._indexes.make(marker.build_id)
         if index.marker is None:
             # Settings first: documents that come later are indexed once. The marker is the last word of the making.
-            wanted = {**self._settings, "embedders": self._embedders(dimensions)}
+            wanted = {**complete(self._settings), "embedders": self._embedders(dimensions)}
             wanted["synonyms"] = with_marker(wanted.get("synonyms"), marker, self._indexes.public)
             self._indexes.require_ours(index.name)
             self._indexes.change_settings(index.name, wanted)
@@ -135,9 +136,16 @@ class MeilisearchSink:
                 f"index {name} of Meilisearch at {self._connection.where} was not made by chunksink: choose another "
                 "index name, or remove that index"
             )
-        if "synonyms" in patch:
-            patch = {**patch, "synonyms": with_marker(patch["synonyms"], marker, self._indexes.public)}
-        self._indexes.change_settings(name, patch)
+        if "synonyms" not in patch:
+            self._indexes.change_settings(name, patch)
+            return
+        synonyms = with_marker(patch["synonyms"], marker, self._indexes.public)
+        self._indexes.change_settings(name, {**patch, "synonyms": synonyms})
+        if self._connection.get(f"/indexes/{name}/settings/synonyms") != synonyms:
+            # Meilisearch keeps the old ones where the new ones mean the same: {"Boat": ["ship"]} after "boat".
+            others = with_marker({_OTHERS: [_OTHERS]}, marker, self._indexes.public)
+            for each in (others, synonyms):
+                self._indexes.change_settings(name, {"synonyms": each})
 
     def _embedders(self, dimensions: int | None) -> dict[str, Any]:
         if not self.wants_vectors or dimensions is None:

@@ -60,7 +60,9 @@ def test_a_short_run_beside_words_and_longer_runs(build: FtsBuild, reader: FtsRe
     assert set(texts[:61]) == {*both, "harbour中国alone"}, "what holds both comes first"
     assert len(texts) == len(CHINESE) + 2
     assert [document.text for document in reader.get([hit.id for hit in reader.search("在中国一 的", 1)])] == [both[0]]
-    assert len(reader.search("中国的中国", 1000)) == len(CHINESE) + 1, "where the whole run is nowhere, its pairs are found"
+    assert len(reader.search("中国的中国", 1000)) == len(CHINESE) + 1, (
+        "where the whole run is nowhere, its pairs are found"
+    )
 
 
 def test_the_rarer_and_the_more_frequent_weigh_more(build: FtsBuild, reader: FtsReader) -> None:
