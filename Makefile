@@ -20,7 +20,7 @@ export ANONYMIZED_TELEMETRY := False
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint check format lock engines bench peers clean clean-all
+.PHONY: help demo test lint check format lock engines soak bench peers clean clean-all
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

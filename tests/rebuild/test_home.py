@@ -18,7 +18,6 @@ from chunksink.cli import run
 from chunksink.exits import Exit
 from embeddings import load
 from rebuild import lock
-from rebuild import rebuild as rebuild_module
 from rebuild.catalog import Catalog
 from rebuild.errors import HomeLocked, NoGeneration
 from rebuild.state import State
@@ -71,7 +70,7 @@ def test_a_second_writer_leaves_with_its_own_exit_code(
     commit(root, "p1", source("docs/a.md", "a"))
     home.rebuild()
     before = snapshot(home.folder / "fts")
-    monkeypatch.setattr(rebuild_module, "WAIT_SECONDS", 0.1)
+    monkeypatch.setattr(lock, "WAIT_SECONDS", 0.1)
     with other_writer(home.folder):
         assert run(["rebuild", "--chunks", str(root.path), "--home", str(home.folder)]) == Exit.LOCKED
         error = capsys.readouterr().err

@@ -17,7 +17,7 @@ from tests.rebuild.support import FEBRUARY, Home, commit, projected, source
 
 pytestmark = pytest.mark.promise(9)
 
-ROUNDS = int(os.environ.get("CHUNKSINK_SOAK_ROUNDS", "2"))
+ROUNDS = int(os.environ.get("CHUNKSINK_SOAK_ROUNDS", "1"))
 RUN = """
 import sys
 from pathlib import Path
