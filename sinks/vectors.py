@@ -19,13 +19,11 @@ def sound_rows(family: Family, dimensions: int | None) -> tuple[list[int], list[
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         single = vectors.astype(np.float32, copy=False)
         squares = np.einsum("ij,ij->i", single, single)  # as engines have it: in float32
-    sound = np.isfinite(squares) & (squares > 0)
-    if sound.all():
+    sound: list[bool] = np.asarray(np.isfinite(squares) & (squares > 0)).tolist()
+    if all(sound):
         return list(range(len(documents))), []
-    finite = np.isfinite(single).all(axis=1)
-    flaws = [
-        None if ok else _flaw(bool(had), float(square)) for ok, had, square in zip(sound, finite, squares, strict=True)
-    ]
+    finite: list[bool] = np.asarray(np.isfinite(single).all(axis=1)).tolist()
+    flaws = [None if ok else _flaw(had, float(square)) for ok, had, square in zip(sound, finite, squares, strict=True)]
     refused = [RefusedDocument(d.id, d.parent_id, flaw) for d, flaw in zip(documents, flaws, strict=True) if flaw]
     return [row for row, flaw in enumerate(flaws) if flaw is None], refused
 

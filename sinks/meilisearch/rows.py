@@ -3,7 +3,6 @@
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -12,21 +11,12 @@ import orjson
 from chunkbus.canonical import text_hash
 from sinks.document import Document, Vectors, document_hash
 from sinks.fields import FILTERS
+from sinks.meilisearch.positions import MOST_POSITIONS, positions
 from sinks.reader import Filter, Value
 from sinks.sink import NO_PARENT, Stored
 
 VECTORS = "_vectors"
 HASHES = ("id", "parent_id", "family_hash", "document_hash", "text_hash")
-MOST_POSITIONS = 65_535
-"""Of one field; what stands behind them is not searchable, and Meilisearch does not say so."""
-
-# A word takes one position, a word after one of the signs of _BREAK eight. Only letters and digits of scripts that put
-# spaces between words are counted by the run. Of all else each character may be a word: dictionaries cut Chinese,
-# Japanese, Korean, Thai and their like, and symbols stand alone.
-_SPACED = "0-9A-Za-z\u00aa\u00b5\u00ba\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u052f\u1e00-\u1fff"
-_UNIT = re.compile(rf"[{_SPACED}][{_SPACED}\u0300-\u036f]*|[^\s{_SPACED}_.,;:!?…。，、；！？'\"()\[\]/-]")
-_BREAK = re.compile(r"[.,;!?…。．，、；！？؟،؛۔।]\W*")
-
 _HALF = re.compile("[\ud800-\udfff]")  # of a surrogate pair
 _ID = re.compile("[A-Za-z0-9_-]{1,511}")
 
@@ -50,12 +40,6 @@ def flaw(document: Document, size: int, most_bytes: int) -> str | None:
             f"{MOST_POSITIONS:,} only: split it into smaller chunks"
         )
     return None
-
-
-def positions(text: str) -> int:
-    """At most so many positions does the text take."""
-    camels = sum(1 for one, next in pairwise(text) if next.isupper() and one.islower())  # camelCase is two words
-    return sum(1 for _ in _UNIT.finditer(text)) + 7 * sum(1 for _ in _BREAK.finditer(text)) + camels
 
 
 def payloads(lines: Sequence[bytes], most: int, most_bytes: int) -> Iterator[slice]:

@@ -13,7 +13,6 @@ from sinks.conformance.samples import DIMENSIONS, family, held, marker, wanted
 from sinks.document import Family
 from sinks.errors import NotConfirmed, Transient
 from sinks.meilisearch import MeilisearchBuild, MeilisearchSink
-from sinks.meilisearch import rows as rows_
 from sinks.meilisearch.sink import Limits
 from sinks.sink import NO_PARENT
 from tests.conformance.test_meilisearch import SETTINGS
@@ -336,36 +335,6 @@ def test_a_text_of_too_many_positions_is_refused_and_told(sink: MeilisearchSink)
     assert [one.id for one in refused] == [too_long.documents[0].id]
     assert "split it into smaller chunks" in refused[0].reason
     assert held(build) == wanted([fits, family("b", BETA)])
-
-
-UNITS = [
-    *("word ", "word. ", "word, ", "word; ", "word! ", "word? ", "word\n", "word-", "word。"),
-    *("ab_cd ", "a.b ", "x-y ", "camelCase ", "a$b ", "\U0001f600", "\U0001f468\u200d\U0001f469\u200d\U0001f467 "),
-    *("东京都", "東京都庁の展望台は無料です。", "한국어를 배웁니다. ", "ภาษาไทยไม่มีช่องว่าง", "ភាសាខ្មែរ", "الكتاب، "),
-]
-
-
-def test_the_estimate_of_positions_is_never_too_low(server: Server) -> None:
-    """Of the longest text that passes, the last word is found."""
-    quicker = {**SETTINGS, "proximityPrecision": "byAttribute"}
-    sink = server.sink(limits=Limits(patience=300), settings=quicker)
-    families = [family(f"docs/{number}.md", [longest(unit)]) for number, unit in enumerate(UNITS)]
-    build = build_of(sink, families)
-    reader = sink.reader(str(build.marker().build_id))  # type: ignore[union-attr]
-    found = {hit.id for hit in reader.search('"lastword"', 100)}
-    assert [unit for unit, one in zip(UNITS, families, strict=True) if one.documents[0].id not in found] == []
-    sink.close()
-
-
-def longest(unit: str) -> str:
-    def text(count: int) -> str:
-        return unit * count + " lastword"
-
-    per_unit = (rows_.positions(unit * 200) - rows_.positions(unit * 100)) / 100
-    count = int(rows_.MOST_POSITIONS / per_unit) + 1
-    while rows_.positions(text(count)) > rows_.MOST_POSITIONS:
-        count -= 1
-    return text(count)
 
 
 def test_a_document_beyond_the_payload_limit_is_refused(server: Server) -> None:

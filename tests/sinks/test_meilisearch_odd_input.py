@@ -1,0 +1,97 @@
+"""No input of a search is an error, and an index whose settings somebody changed is told with the remedy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from sinks.conformance.samples import family
+from sinks.errors import Refused
+from sinks.meilisearch import MeilisearchReader, MeilisearchSink
+from sinks.reader import Filter
+from tests.engines.servers import MeilisearchServer
+from tests.sinks.test_meilisearch import ALPHA, BETA, Server, build_id_of, build_of, served
+
+
+@pytest.fixture(scope="module")
+def server(meilisearch_server: MeilisearchServer) -> Iterator[Server]:
+    yield from served(meilisearch_server)
+
+
+@pytest.fixture(scope="module")
+def sink(server: Server) -> Iterator[MeilisearchSink]:
+    sink = server.sink()
+    yield sink
+    sink.close()
+
+
+@pytest.fixture(scope="module")
+def reader(sink: MeilisearchSink) -> MeilisearchReader:
+    written = [family("a", ["red apple"], metadata={"tags": ["fruit"], "year": 2020})]
+    return sink.reader(build_id_of(build_of(sink, written)))
+
+
+@pytest.mark.parametrize(
+    ("typed", "hits"), [("\ud800", 0), ("red \ud800", 1), ("\udfffred", 1), ('"red \ud800apple"', 1), (" \ud800 ", 0)]
+)
+def test_half_a_surrogate_pair_in_a_query_is_ignored(reader: MeilisearchReader, typed: str, hits: int) -> None:
+    assert len(reader.search(typed)) == hits
+    assert sum(one.families for one in reader.facets(typed, ["tags"])["tags"]) == hits
+
+
+def test_what_no_text_holds_is_no_value_and_no_id(reader: MeilisearchReader) -> None:
+    assert reader.search("", 10, [Filter("tags", any_of=("\ud800",))]) == []
+    assert len(reader.search("", 10, [Filter("tags", any_of=("\ud800", "fruit"))])) == 1
+    id = reader.search("apple")[0].id
+    strange = ["\ud800", id, "a b", "", "é", "x" * 600, "\x00", f"{id}\n"]
+    assert [document.id for document in reader.get(strange)] == [id]
+    assert reader.get(strange[2:]) == []
+
+
+@pytest.mark.parametrize(
+    ("condition", "hits"),
+    [
+        (Filter("year", any_of=(2**70,)), 0),
+        (Filter("year", any_of=(10**400, 2020)), 1),
+        (Filter("year", at_least=10**30), 0),
+        (Filter("year", at_least=-(10**30)), 1),
+        (Filter("year", at_most=10**30), 1),
+        (Filter("year", at_most=-(2**63) - 1), 0),
+        (Filter("year", at_least=1e300), 0),
+        (Filter("year", at_most=1e300), 1),
+    ],
+)
+def test_numbers_of_any_size_compare(reader: MeilisearchReader, condition: Filter, hits: int) -> None:
+    assert len(reader.search("", 10, [condition])) == hits
+
+
+def test_no_limit_is_too_large(reader: MeilisearchReader) -> None:
+    assert len(reader.search("red", 2**64)) == len(reader.search("", 2**70)) == 1
+    assert len(reader.facets("red", ["tags"], limit=2**64)["tags"]) == 1
+    assert reader.facets("red", ["tags"], limit=-1) == {"tags": []}
+
+
+@pytest.mark.parametrize("left", [["tags"], [], [{"attributePatterns": ["parent_id"]}]])
+def test_settings_without_our_filters_are_told_with_the_remedy(
+    left: list[Any], server: Server, sink: MeilisearchSink
+) -> None:
+    build = build_of(sink, [family("a", ALPHA), family("b", BETA)])
+    build_id = build_id_of(build)
+    server.do("PATCH", f"/indexes/{build._name}/settings", json={"filterableAttributes": left})
+    remedy = "chunksink settings apply`, or `chunksink sync`"
+    build.replace([family("a", BETA, version="2")])
+    with pytest.raises(Refused, match=remedy):
+        build.flush()
+    if left != [{"attributePatterns": ["parent_id"]}]:
+        build.delete([family("b", BETA).parent_id])
+        with pytest.raises(Refused, match=remedy):
+            build.flush()
+    with pytest.raises(Refused, match=remedy):
+        sink.reader(build_id).search("beta", 10, [Filter("extension", any_of=("md",))])
+    with pytest.raises(Refused, match=remedy):
+        sink.reader(build_id).facets("beta", ["extension"])
+    assert "filterableAttributes" in sink.update_settings(build_id)
+    build.replace([family("a", BETA, version="2")])
+    assert build.flush() == []

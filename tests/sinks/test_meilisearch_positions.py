@@ -1,0 +1,86 @@
+"""The estimate of positions against the real server: of the longest text that passes, the last word is found."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterator, Sequence
+
+import pytest
+
+from sinks.conformance.samples import family
+from sinks.meilisearch.positions import MOST_POSITIONS, positions
+from sinks.meilisearch.sink import Limits
+from tests.conformance.test_meilisearch import SETTINGS
+from tests.engines.servers import MeilisearchServer
+from tests.sinks.test_meilisearch import Server, build_id_of, build_of, served
+
+UNITS = [
+    *("word ", "word. ", "word, ", "word; ", "word! ", "word? ", "word\n", "word-", "word。", "a.\n", "a..b ", "a!?b"),
+    *("ab_cd ", "a.b ", "x-y ", "camelCase ", "a$b ", "\U0001f600", "\U0001f468\u200d\U0001f469\u200d\U0001f467 "),
+    *("东京都", "東京都庁の展望台は無料です。", "한국어를 배웁니다. ", "ภาษาไทยไม่มีช่องว่าง", "ភាសាខ្មែរ", "الكتاب، "),
+    *("¡word! ", "¿word? ", "word‽ ", "§ 1 ", "word׃ ", "word։ ", "ሰላም። ", "བོད་ཡིག། ", "ひらがな｡", "a ! ☃ ! ☃ "),
+    *(
+        "aя",
+        "яa1",
+        "αaя ",
+        "ЁжCamel ",
+        "a1b2 ",
+        "1a ",
+        "e\u0301a ",
+        "l'avion ",
+        "ǅa",
+        "μm ",
+        "a\u037eb",
+        "a˃b",
+        "ﬁn ",
+        "ß",
+    ),
+    *("שלום עולם ", "नमस्ते दुनिया। ", "Բարև։ ", "გამარჯობა ", "a\u200bb", "a\u00adb", "½ ", "x² ", "ﷺ ", "㌀", "ﾊﾝｶｸ"),
+    *("if (a[i] != {b: 1}) // c\n", "| a | b |\n", "https://a.b/c?d=e&f#g ", "a@b.c ", "1,234.5 ", "#tag ", "C++ "),
+]
+_OF_EACH = 40
+
+
+def signs(categories: tuple[str, ...], step: int = 1) -> list[str]:
+    """Units of many signs each, every one after a letter, with spaces and without."""
+    found = [sign for sign in map(chr, range(1, 0x30000)) if unicodedata.category(sign).startswith(categories)][::step]
+    groups = [found[start : start + _OF_EACH] for start in range(0, len(found), _OF_EACH)]
+    return [layout.join(group) + layout for group in groups for layout in ("a", " a ")]
+
+
+@pytest.fixture
+def server(meilisearch_server: MeilisearchServer) -> Iterator[Server]:
+    yield from served(meilisearch_server)
+
+
+@pytest.mark.parametrize(
+    "units",
+    [UNITS, signs(("P", "Z")), signs(("S", "Cc", "Cf"), 9), signs(("L", "M", "N"), 197)],
+    ids=["words", "separators", "symbols", "letters"],
+)
+def test_the_estimate_of_positions_is_never_too_low(units: Sequence[str], server: Server) -> None:
+    quicker = {**SETTINGS, "proximityPrecision": "byAttribute", "prefixSearch": "disabled"}
+    sink = server.sink(limits=Limits(patience=300), settings=quicker)
+    texts = [longest(unit) for unit in units]
+    families = [family(f"docs/{number}.md", [text]) for number, text in enumerate(texts)]
+    build = build_of(sink, families)
+    found = {hit.id for hit in sink.reader(build_id_of(build)).search('"lastword"', 1000)}
+    assert [unit for unit, one in zip(units, families, strict=True) if one.documents[0].id not in found] == []
+    sink.close()
+
+
+def longest(unit: str) -> str:
+    def text(count: int) -> str:
+        return unit * count + " lastword"
+
+    per_unit = max((positions(unit * 20) - positions(unit * 10)) / 10, 0.5)  # some units are one word together
+    count = int(MOST_POSITIONS / per_unit) + 1
+    while positions(text(count)) > MOST_POSITIONS:
+        count -= 1
+    return text(count)
+
+
+def test_the_estimate_is_near_for_ordinary_words() -> None:
+    assert positions("word " * 1000) == 1000
+    assert positions("word. " * 1000) == 8000
+    assert positions("слово λόγος word ") == 3
