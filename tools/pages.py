@@ -54,7 +54,7 @@ def settings_table() -> str:
 PROMISES = {
     1: "Pure: on a valid bus, a sync from any state ends in the same index as a rebuild from nothing.",
     2: "Crash-convergent: killed at any instant, the plain next run converges; no committed vector is computed again.",
-    3: "No gap, no orphan: at no moment is a source absent while it is replaced; afterwards nothing of the old one is left.",
+    3: "No gap, no orphan: no source is absent while it is replaced, and afterwards nothing of the old one is left.",
     4: "Receipts after facts: written when the engine has confirmed, and never taken for proof.",
     5: "Zero-downtime rebuild: readers have the live generation until the flip; the one before can be brought back.",
     6: "Bad input is kept out before any write, and never deletes; a large removal stops at the brake.",
