@@ -1,6 +1,6 @@
 """How fast sinks load and replace, against the best bare loop of the same engine's calls in the same run.
 
-    python -m bench.sinks_speed [--documents 50000] [--rounds 1] [--only meilisearch chroma fts jsonl]
+    python -m bench.sinks_speed [--documents 50000] [--rounds 1] [--only meilisearch chroma chroma-server fts jsonl]
 
 Vectors are ready beforehand. A bare loop sends the same documents to the same engine in batches as large as the engine
 likes, waits until it says that it is done, and checks, removes and records nothing. Candidates take turns; a ratio is
@@ -35,7 +35,7 @@ from sinks.fts.sink import _UPSERT, _row
 from sinks.jsonl import JsonlSink
 from sinks.meilisearch import MeilisearchSink
 from sinks.projection import project_family
-from tests.engines.servers import MeilisearchServer, run_meilisearch
+from tests.engines.servers import MeilisearchServer, run_chroma, run_meilisearch
 
 DIMENSIONS = 384
 GOAL = 1.18
@@ -66,7 +66,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--documents", type=int, default=50_000)
     parser.add_argument("--rounds", type=int, default=1)
-    parser.add_argument("--only", nargs="+", default=["meilisearch", "chroma", "fts", "jsonl"])
+    parser.add_argument("--only", nargs="+", default=["meilisearch", "chroma", "chroma-server", "fts", "jsonl"])
     options = parser.parse_args()
     families = make_families(options.documents // IN_FAMILY)
     changed = make_families(500, version="2")
@@ -77,7 +77,7 @@ def main() -> None:
         f"| time against the bare loop, at most {GOAL} | 500 families replaced in | batches of work for it |"
     )
     print("|---|---|---|---|---|---|")
-    with run_meilisearch() as server:
+    with run_meilisearch() as server, run_chroma() as chroma:
         for name, load, bare in (
             (
                 "meilisearch",
@@ -85,8 +85,9 @@ def main() -> None:
                 bare_meilisearch(server, settings),
             ),
             ("chroma", partial_sink(lambda folder: ChromaSink.embedded(folder)), bare_chroma),
+            ("chroma-server", partial_sink(lambda _: ChromaSink.server(chroma.url)), bare_chroma_server(chroma.url)),
             ("fts", partial_sink(FtsSink), bare_fts),
-            ("jsonl", partial_sink(JsonlSink), None),
+            ("jsonl", partial_sink(JsonlSink), bare_jsonl),
         ):
             if name in options.only:
                 measure(name, load, bare, families, changed, options.rounds)
@@ -100,22 +101,24 @@ Bare = Callable[[Path, Sequence[Family]], float]
 
 
 def measure(
-    name: str, load: Load, bare: Bare | None, families: Sequence[Family], changed: Sequence[Family], rounds: int
+    name: str, load: Load, bare: Bare, families: Sequence[Family], changed: Sequence[Family], rounds: int
 ) -> None:
     ours, theirs, replaced, work = [], [], [], []
     for number in range(rounds):
         with tempfile.TemporaryDirectory() as folder:
+            if number % 2:  # who comes first has the colder machine
+                theirs.append(bare(Path(folder) / "bare", families))
             seconds, again, batches = load(Path(folder) / "ours", families, changed)
             ours.append(seconds)
             replaced.append(again)
             work += [] if batches is None else [batches]
-            if bare is not None:
+            if not number % 2:
                 theirs.append(bare(Path(folder) / "bare", families))
         print(f"{name}: round {number + 1} of {rounds}", file=sys.stderr)
     count = sum(len(family.documents) for family in families)
     speed = f"{count / statistics.median(ours):,.0f}"
-    other = f"{count / statistics.median(theirs):,.0f}" if theirs else ""
-    ratio = f"{statistics.median(o / t for o, t in zip(ours, theirs, strict=True)):.2f}" if theirs else ""
+    other = f"{count / statistics.median(theirs):,.0f}"
+    ratio = f"{statistics.median(o / t for o, t in zip(ours, theirs, strict=True)):.2f}"
     most = max(work, default="")
     print(f"| {name} | {speed} | {other} | {ratio} | {statistics.median(replaced):.1f} s | {most} |", flush=True)
 
@@ -234,25 +237,35 @@ def bare_chroma(folder: Path, families: Sequence[Family]) -> float:
     import chromadb
 
     with quiet_chroma():
-        client = chromadb.PersistentClient(str(folder))
-        collection = client.create_collection(
-            "chunks",
-            configuration={"hnsw": {"space": "cosine"}},  # type: ignore[arg-type]
-            embedding_function=None,
-        )
+        return bare_upserts(chromadb.PersistentClient(str(folder)), "chunks", families, 5000)
 
-        def loop() -> None:
-            for documents, vectors in batches(families, 5000):
-                collection.upsert(
-                    ids=[document.id for document in documents],
-                    embeddings=vectors,
-                    metadatas=[chroma_rows.metadata(document, over_old=False) for document in documents],
-                    documents=[document.text for document in documents],
-                )
 
-        seconds = timed(loop)
-        client.close()  # type: ignore[attr-defined]
-        return seconds
+def bare_chroma_server(url: str) -> Bare:
+    import chromadb
+
+    def load(_: Path, families: Sequence[Family]) -> float:
+        host, port = url.removeprefix("http://").split(":")
+        with quiet_chroma():
+            return bare_upserts(chromadb.HttpClient(host, int(port)), f"bare-{marker().build_id}", families, 2500)
+
+    return load
+
+
+def bare_upserts(client: Any, name: str, families: Sequence[Family], size: int) -> float:
+    collection = client.create_collection(name, configuration={"hnsw": {"space": "cosine"}}, embedding_function=None)
+
+    def loop() -> None:
+        for documents, vectors in batches(families, size):
+            collection.upsert(
+                ids=[document.id for document in documents],
+                embeddings=vectors,
+                metadatas=[chroma_rows.metadata(document, over_old=False) for document in documents],
+                documents=[document.text for document in documents],
+            )
+
+    seconds = timed(loop)
+    client.close()
+    return seconds
 
 
 @contextmanager
@@ -277,6 +290,18 @@ def bare_fts(folder: Path, families: Sequence[Family]) -> float:
     seconds = timed(loop)
     connection.close()
     return seconds
+
+
+def bare_jsonl(folder: Path, families: Sequence[Family]) -> float:
+    """A file a family, as the sink has them; nothing is made aside, renamed or brought to the disk."""
+    folder.mkdir()
+
+    def loop() -> None:
+        for family in families:
+            lines = (orjson.dumps(document.fields(), option=orjson.OPT_APPEND_NEWLINE) for document in family.documents)
+            (folder / family.parent_id).write_bytes(b"".join(lines))
+
+    return timed(loop)
 
 
 def batches(families: Sequence[Family], size: int) -> Iterator[tuple[list[Document], Any]]:

@@ -55,7 +55,7 @@ def tests(*arguments: str, **variables: str) -> tuple[str, bool]:
 
 def steps(quick: bool) -> tuple[str, bool]:
     some = ["-k", "sync-Receipts or sync-Fts"] if quick else []
-    return tests("tests/crash", "-n", PROCESSES, *some)
+    return tests("tests/crash", "-n", PROCESSES, *some, CHUNKSINK_SOAK_KILLS="1")
 
 
 def random_instants(quick: bool) -> tuple[str, bool]:
