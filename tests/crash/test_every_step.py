@@ -1,7 +1,7 @@
 """Killed before or after every step that changes anything: the plain next run converges, whatever it was.
 
-With CHUNKSINK_SOAK_KILLS it is killed both before and after each. The oracle is a clean rebuild into an empty home, read
-back from each sink through its own interface.
+With CHUNKSINK_SOAK_KILLS it is killed both before and after each. The oracle is a clean rebuild into an empty home,
+read back from each sink through its own interface.
 """
 
 from __future__ import annotations
