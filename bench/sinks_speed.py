@@ -11,6 +11,7 @@ Meilisearch in two batches of work at most: one that adds and one that deletes. 
 from __future__ import annotations
 
 import argparse
+import os
 import statistics
 import sys
 import tempfile
@@ -270,8 +271,6 @@ def bare_upserts(client: Any, name: str, families: Sequence[Family], size: int) 
 
 @contextmanager
 def quiet_chroma() -> Iterator[None]:
-    import os
-
     os.environ["ANONYMIZED_TELEMETRY"] = "False"
     yield
 
@@ -293,13 +292,18 @@ def bare_fts(folder: Path, families: Sequence[Family]) -> float:
 
 
 def bare_jsonl(folder: Path, families: Sequence[Family]) -> float:
-    """A file a family, as the sink has them; nothing is made aside, renamed or brought to the disk."""
+    """A file a family, written aside, brought to the disk and renamed: the calls that the sink makes, and no other."""
     folder.mkdir()
 
     def loop() -> None:
         for family in families:
-            lines = (orjson.dumps(document.fields(), option=orjson.OPT_APPEND_NEWLINE) for document in family.documents)
-            (folder / family.parent_id).write_bytes(b"".join(lines))
+            aside = folder / f".{family.parent_id}"
+            with aside.open("wb") as file:
+                for document in family.documents:
+                    file.write(orjson.dumps(document.fields(), option=orjson.OPT_APPEND_NEWLINE))
+                file.flush()
+                os.fsync(file.fileno())
+            aside.rename(folder / family.parent_id)
 
     return timed(loop)
 
