@@ -99,6 +99,7 @@ class Index:
             run.read_chunks()  # before the model, which takes seconds to load
             embedder = run.stack.enter_context(open_embedder(config))
             if fresh_cache:
+                run.brake(options)  # before anything is dropped
                 discard_vectors(config, embedder.info.fingerprint)
             return run.rebuild(embedder, options, repeated=True)
 
@@ -203,7 +204,9 @@ class Index:
                     run.require_all()
                     run.read_chunks(strict=options.strict or live is not None)
                     embedder = run.stack.enter_context(open_embedder(self.config))
-                    lenient = replace(as_rebuilt, held_are_left_out=not options.strict)
+                    # A home that lost its records has builds, and with them something to lose.
+                    begins = not any(sink.builds() for sink in run.work.sinks.values())
+                    lenient = replace(as_rebuilt, held_are_left_out=begins and not options.strict)
                     return run.rebuild(embedder, lenient)
                 embedder = run.stack.enter_context(live_embedder(self.config, live))
                 run.build_beside(newcomer, embedder, as_rebuilt)

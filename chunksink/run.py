@@ -64,6 +64,14 @@ class Run:
         if strict:
             require_valid(self.work.catalog)
 
+    def brake(self, options: "RebuildOptions") -> None:
+        """Stops a run that would take a large share of the live index."""
+        from rebuild.plan import brake
+
+        live = self.work.state.live_or_none()
+        if live is not None:
+            brake(self.work.state.db, list(live.builds.values()), options.allow_deletions)
+
     def require_all(self) -> None:
         for error in self.failed.values():
             raise error

@@ -105,7 +105,6 @@ def _sync(work: Work, live: Generation, embedder: DocumentEmbedder, options: Syn
     with opened(work, live, failed, adopt=options.adopt, heal=options.scan) as targets:
         convergence = Convergence(work, targets, embedder)
         convergence.outcome.done.failed |= failed
-        _update_settings(work, targets, convergence.outcome)
         convergence.look(scan=options.scan, deep=options.deep)
         plan = convergence.plan()
         if options.only_plan is not None and plan.digest() != options.only_plan:
@@ -115,6 +114,7 @@ def _sync(work: Work, live: Generation, embedder: DocumentEmbedder, options: Syn
             )
         if work.catalog.is_whole():
             brake(work.state.db, [target.build_id for target in targets], options.allow_deletions)
+        _update_settings(work, targets, convergence.outcome)
         convergence.run(plan)
         _show(work, targets, convergence.outcome, adopt=options.adopt)
     return convergence.outcome
