@@ -117,7 +117,12 @@ def report_of(
         deleted=outcome.chunks_deleted,
         embeddings=_embeddings(embedder),
         repeated=catalog.repeated_texts() if repeated else None,
-        sinks={name: _sink_report(work, name, build, outcome) for name, build in generation.builds.items()},
+        # Only what this run writes: of others it knows nothing.
+        sinks={
+            name: _sink_report(work, name, build, outcome)
+            for name, build in generation.builds.items()
+            if name in work.sinks or name in outcome.done.failed
+        },
         model_change=model_change,
         rebuild_due=rebuild_due,
         seconds=seconds,
