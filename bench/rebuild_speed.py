@@ -145,11 +145,10 @@ class Never(homes.Drawn):
 
 
 def _rebuilt(bus: Path, home: Path, make_encoder: Callable[[], Any]) -> dict[str, Any]:
-    import chromadb  # noqa: F401 (ready, as the peers are)
-
     started = time.perf_counter()
     home.mkdir(parents=True, exist_ok=True)
     with homes.opened(bus, home, ["fts", "chroma"]) as work, homes.embedder(home, make_encoder()) as embedder:
+        work.sink("chroma").prepare(wait=True)  # type: ignore[attr-defined] (ready, as the peers are)
         ready = time.perf_counter()
         work.refresh(reread=True)
         Rebuild(work, embedder).run()

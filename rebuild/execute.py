@@ -25,8 +25,11 @@ from sinks.sink import Build, RefusedDocument
 
 EMBEDDED_AT_ONCE = 512
 """Documents; a few seconds of work for a model on a processor, so that progress can be told."""
+READ_AT_ONCE = 50
+"""Families; fewer than are planned together, so that the first are soon on their way."""
 WRITTEN_AT_ONCE = 5000
-"""Documents between flushes; an engine's batch costs a second or more, however small it is."""
+"""Documents between flushes; an engine's batch costs a second or more, however small it is. The first batch is smaller,
+so that the engines begin at once."""
 REMOVED_AT_ONCE = 5000
 """Families."""
 
@@ -103,7 +106,7 @@ class Executor:
 
     def _batches(self, plan: Plan, on_progress: Progress) -> Iterator[_Batch]:
         embedded = self._embedded(plan, on_progress)
-        for some in _by_size(embedded, WRITTEN_AT_ONCE, lambda pair: len(pair[0].documents)):
+        for some in _by_size(embedded, WRITTEN_AT_ONCE, lambda pair: len(pair[0].documents), first=EMBEDDED_AT_ONCE):
             keys = [projected.family for projected, _ in some]
             wanted, purged = plan.builds_of(keys), {}
             for build, families in wanted.items():
@@ -113,7 +116,12 @@ class Executor:
     def _embedded(self, plan: Plan, on_progress: Progress) -> Iterator[tuple[Projected, Vectors | None]]:
         """Families with their vectors; without, where no target wants them."""
         wants = any(target.holds_vectors for target in self._targets)
-        found = (each for page in plan.families_to_write() for each in self._records.project(page))
+        found = (
+            each
+            for page in plan.families_to_write()
+            for start in range(0, len(page), READ_AT_ONCE)
+            for each in self._records.project(page[start : start + READ_AT_ONCE])
+        )
         for some in _by_size(found, EMBEDDED_AT_ONCE, lambda projected: len(projected.documents)):
             vectors = self._embed(some) if wants else [None] * len(some)
             on_progress(sum(len(projected.documents) for projected in some))
@@ -198,15 +206,15 @@ def _receipt(projected: Projected, left_out: set[str]) -> Receipt:
     return Receipt(projected.family, projected.family_hash, projected.texts, taken, projected.label)
 
 
-def _by_size(items: Iterable[T], most: int, size: Callable[[T], int]) -> Iterator[list[T]]:
-    """Runs of items, of so much together or a little more."""
+def _by_size(items: Iterable[T], most: int, size: Callable[[T], int], first: int | None = None) -> Iterator[list[T]]:
+    """Runs of items, of so much together or a little more; the first one of less, where that is said."""
     batch: list[T] = []
-    total = 0
+    total, wanted = 0, first or most
     for item in items:
         batch.append(item)
         total += size(item)
-        if total >= most:
+        if total >= wanted:
             yield batch
-            batch, total = [], 0
+            batch, total, wanted = [], 0, most
     if batch:
         yield batch

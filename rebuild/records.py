@@ -11,6 +11,7 @@ from chunkbus.layout import BusRoot
 from chunkbus.reader import PartitionReader
 from rebuild.catalog import Catalog, CurrentFamily
 from rebuild.digest import document_digest, family_digest
+from rebuild.state import State
 from sinks.document import Document
 from sinks.projection import project_family
 
@@ -59,6 +60,10 @@ class Records:
         self._catalog = catalog
         self._kept: dict[tuple[str, int], Projected] = {}
         self._kept_documents = 0
+
+    def beside(self, state: State) -> "Records":
+        """The same root, for another thread with its own connection."""
+        return Records(self._root, Catalog(state))
 
     def project(self, keys: Sequence[str]) -> list[Projected]:
         """These families, those of them that count, with their hashes noted."""

@@ -81,10 +81,11 @@ def metadata_of(marker: Marker, dimensions: int | None) -> dict[str, Any]:
 
 
 class Folder:
-    """Embedded: one folder a build below a root."""
+    """Embedded: one folder a build below a root. `in_turn` is called at the beginning of every turn, and may end it."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, in_turn: Callable[[], None] = _nothing) -> None:
         self._root = root
+        self._in_turn = in_turn
 
     def create(self, marker: Marker, dimensions: int | None) -> Handle:
         path = places.folder(self._root, marker.build_id)
@@ -106,7 +107,8 @@ class Folder:
         return f"chromadb {version('chromadb')}, embedded"
 
     def drop(self, build_id: str) -> None:
-        places.remove(self._root, build_id)
+        with seal.turn(places.folder(self._root, build_id)):  # a dead run's last call may be under way
+            places.remove(self._root, build_id)
 
     def close(self) -> None:
         pass
@@ -118,7 +120,7 @@ class Folder:
         unlock = seal.check(path, writing=writing)
         spelling = _spell(path, writing)
         client: ClientAPI | None = None
-        turn = partial(seal.turn, path)
+        turn = partial(self._turn, path)
 
         def release() -> None:
             try:
@@ -144,6 +146,12 @@ class Folder:
             unlock()
             raise
         return Handle(collection, most, str(path), client, release, turn)
+
+    @contextmanager
+    def _turn(self, path: Path) -> Iterator[None]:
+        with seal.turn(path):
+            self._in_turn()
+            yield
 
 
 class Server:

@@ -5,15 +5,20 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
+
 from sinks.chroma import rows
 from sinks.chroma.clients import Handle
 from sinks.chroma.errors import StaleIndex
 from sinks.document import Document, Vectors
 from sinks.reader import Filter, Hit
 from sinks.sink import Marker
+from sinks.vectors import unit
 
 _TRIES = 4
 _PAGE = 5000
+_FEW = 1000
+"""So many documents are compared one by one where that is all there is."""
 
 
 def marker_of(held: Mapping[str, Any]) -> Marker | None:
@@ -63,6 +68,19 @@ class ChromaReader:
                         found[id] = document
         return [found[id] for id in ids if id in found]
 
+    def similarities(self, vector: Vectors, ids: Sequence[str]) -> dict[str, float]:
+        asked = unit(np.asarray(vector, dtype=np.float32))
+        found: dict[str, float] = {}
+        with self._in_use() as handle:
+            for start in range(0, len(ids), _PAGE):
+                some = list(dict.fromkeys(ids[start : start + _PAGE]))
+                with handle.asking():
+                    page: Any = handle.collection.get(ids=some, include=["embeddings"])
+                if page["ids"]:
+                    stored = unit(np.asarray(page["embeddings"], dtype=np.float32))
+                    found.update(zip(page["ids"], map(float, stored @ asked), strict=True))
+        return found
+
     def refresh(self) -> None:
         fresh = self._open()
         with self._lock:
@@ -86,7 +104,31 @@ class ChromaReader:
             )
         found = list(zip(answer["ids"][0], answer["metadatas"][0], answer["distances"][0], strict=True))
         hits = [Hit(id, str(held.get("parent_id", "")), 1.0 - distance) for id, held, distance in found if held]
+        if len(found) < limit and (compared := self._compared(vector, filters, len(found))) is not None:
+            return compared[:limit], 0
         return hits, len(found) - len(hits)
+
+    def _compared(self, vector: Vectors, filters: Sequence[Filter], found: int) -> list[Hit] | None:
+        """All that the filters let through, each compared with the vector; None where that is too much.
+
+        The graph of neighbours is a guess: where few documents pass, or many are alike, it may lead past the best.
+        """
+        with self._in_use() as handle, handle.asking():
+            if not filters and handle.collection.count() > _FEW:
+                return None
+            page: Any = handle.collection.get(
+                where=rows.where(filters), limit=_FEW + 1, include=["metadatas", "embeddings"]
+            )
+        if not found < len(page["ids"]) <= _FEW:
+            return None
+        stored = unit(np.asarray(page["embeddings"], dtype=np.float32))
+        similar = stored @ unit(np.asarray(vector, dtype=np.float32))
+        hits = [
+            Hit(id, str(held.get("parent_id", "")), float(score))
+            for id, held, score in zip(page["ids"], page["metadatas"], similar, strict=True)
+            if held
+        ]
+        return sorted(hits, key=lambda hit: (-hit.score, hit.id))
 
     @contextmanager
     def _in_use(self) -> Iterator[Handle]:

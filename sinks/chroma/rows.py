@@ -16,6 +16,9 @@ _BLANK: dict[str, Any] = dict.fromkeys(name for name in FIELDS if name not in ("
 # Lists must be said always: a new row can inherit those of a deleted collection (chroma-core/chroma#7594).
 _BLANK_LISTS: dict[str, Any] = dict.fromkeys(LISTS)
 
+Page = Mapping[str, Any]
+"""What `Collection.get` has found."""
+
 _FLOAT_BYTES = 6  # of a vector in a request: base64 of float32, rounded up
 _ROW_BYTES = 1500  # names and hashes of a row
 
@@ -46,6 +49,14 @@ def stored(id: str, held: Mapping[str, Any] | None, text: str | None, vector: Ve
         hashes["text_hash"] = text_hash(text)
         hashes["document_hash"] = document_hash(found.fields())
     return Stored(id=id, **hashes, document=found, vector=vector)
+
+
+def documents_in(page: Page, content: bool) -> Iterator[Stored]:
+    texts, vectors = page["documents"], page["embeddings"]
+    for position, id in enumerate(page["ids"]):
+        text = texts[position] if texts is not None else None
+        vector = as_vector(vectors[position]) if vectors is not None else None
+        yield stored(id, page["metadatas"][position], text, vector, content)
 
 
 def _string(value: Any) -> str:

@@ -1,6 +1,7 @@
 """The Chroma sink: vectors with their documents. Writes are done when Chroma has answered; surplus goes at `flush`."""
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -8,11 +9,12 @@ import numpy as np
 
 from sinks.chroma import rows
 from sinks.chroma.clients import Folder, Handle, Server, metadata_of
+from sinks.chroma.distant import DistantBuild, Worker
 from sinks.chroma.errors import RefusedData
 from sinks.chroma.reader import ChromaReader, marker_of
 from sinks.document import Document, Family, Vectors
 from sinks.errors import BuildMissing, WrongShape
-from sinks.sink import NO_PARENT, Marker, RefusedDocument, Stored
+from sinks.sink import NO_PARENT, Build, Marker, RefusedDocument, Stored
 from sinks.vectors import sound_rows
 
 PAGE = 5000  # above 32,766 rows Chroma cannot answer
@@ -33,9 +35,9 @@ class ChromaSink:
         self._place = place
         self._store_text = store_text
 
-    @classmethod
-    def embedded(cls, root: Path, *, store_text: bool = True) -> "ChromaSink":
-        return cls(Folder(root), store_text=store_text)
+    @staticmethod
+    def embedded(root: Path, *, store_text: bool = True) -> "EmbeddedChromaSink":
+        return EmbeddedChromaSink(root, store_text=store_text)
 
     @classmethod
     def server(
@@ -50,7 +52,7 @@ class ChromaSink:
         """`prefix` begins the names of its collections; `headers` carry credentials, if the server asks for any."""
         return cls(Server(url, prefix=prefix, headers=headers, timeout=timeout), store_text=store_text)
 
-    def create(self, marker: Marker, dimensions: int | None = None) -> "ChromaBuild":
+    def create(self, marker: Marker, dimensions: int | None = None) -> Build:
         build = ChromaBuild(self._place.create(marker, dimensions), self._store_text)
         try:
             build.require(dimensions)
@@ -88,6 +90,32 @@ class ChromaSink:
 
     def close(self) -> None:
         self._place.close()
+
+
+class EmbeddedChromaSink(ChromaSink):
+    """Builds in a folder. What is made anew is filled by a process of its own; what is there is updated in this one,
+    where that would cost more than it saves."""
+
+    def __init__(self, root: Path, *, store_text: bool = True) -> None:
+        super().__init__(Folder(root), store_text=store_text)
+        self._start = partial(Worker, root, store_text=store_text)
+        self._spare: Worker | None = None
+
+    def prepare(self, *, wait: bool = False) -> None:
+        """Start the process for the next build that is made, so that it is there in time."""
+        self._spare = self._spare or self._start()
+        if wait:
+            self._spare.call("wait")
+
+    def create(self, marker: Marker, dimensions: int | None = None) -> DistantBuild:
+        worker, self._spare = self._spare or self._start(), None
+        return DistantBuild(worker, marker, dimensions)
+
+    def close(self) -> None:
+        spare, self._spare = self._spare, None
+        if spare is not None:
+            spare.discard()
+        super().close()
 
 
 class ChromaBuild:
@@ -153,22 +181,24 @@ class ChromaBuild:
         return refused
 
     def scan(self, *, content: bool = False, vectors: bool = False) -> Iterator[Stored]:
+        offset = 0
+        while True:
+            page = self.page(offset, PAGE, content, vectors)
+            yield from rows.documents_in(page, content)
+            if len(page["ids"]) < PAGE:
+                return
+            offset += PAGE
+
+    def page(self, offset: int, limit: int, content: bool, vectors: bool) -> rows.Page:
+        """Some of what a scan reads, as Chroma gives it."""
         include = ["metadatas"]
         if content and self._store_text:
             include.append("documents")
         if vectors:
             include.append("embeddings")
-        offset = 0
-        while True:
-            with self._handle.asking():
-                page: Any = self._collection.get(limit=PAGE, offset=offset, include=include)  # type: ignore[arg-type]
-            for position, id in enumerate(page["ids"]):
-                text = page["documents"][position] if page["documents"] is not None else None
-                vector = rows.as_vector(page["embeddings"][position]) if vectors else None
-                yield rows.stored(id, page["metadatas"][position], text, vector, content)
-            if len(page["ids"]) < PAGE:
-                return
-            offset += PAGE
+        with self._handle.asking():
+            found: Any = self._collection.get(limit=limit, offset=offset, include=include)  # type: ignore[arg-type]
+        return {name: found[name] for name in ("ids", "metadatas", "documents", "embeddings")}
 
     def close(self) -> None:
         self._handle.close()

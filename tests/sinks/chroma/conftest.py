@@ -25,7 +25,9 @@ def signed() -> Marker:
 
 @pytest.fixture
 def build(sink: ChromaSink, signed: Marker) -> Iterator[ChromaBuild]:
-    build = sink.create(signed, DIMENSIONS)
+    """Open in this process, as one that was there before."""
+    sink.create(signed, DIMENSIONS).close()
+    build = sink.open(signed.build_id)
     yield build
     build.close()
 

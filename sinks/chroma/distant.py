@@ -1,0 +1,179 @@
+"""An embedded build that a process of its own fills, so that reading, embedding and other sinks go on beside it.
+
+Chroma holds Python's lock for as long as it writes or reads: in this process everything else would stand still.
+"""
+
+import os
+import pickle
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from multiprocessing import Pipe
+from pathlib import Path
+from typing import Any
+
+from sinks.chroma import rows
+from sinks.document import Family
+from sinks.errors import BuildBroken
+from sinks.sink import Marker, RefusedDocument, Stored
+
+_AT_ONCE = 1000
+"""Documents, to be written or read there while those before or after are looked at here."""
+
+
+class Answer:
+    """What a call comes to, once it has come."""
+
+    def __init__(self) -> None:
+        self.come: tuple[bool, Any] | None = None
+
+
+class Worker:
+    """A process that fills one build below `root`; it ends with this one, however that ends."""
+
+    def __init__(self, root: Path, *, store_text: bool) -> None:
+        self._root = root
+        self._connection, theirs = Pipe()
+        with theirs:
+            found = os.pathsep.join(str(Path(path).resolve()) for path in sys.path)  # what is found here is found there
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", "-m", "sinks.chroma.worker", str(theirs.fileno())],
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                env={**os.environ, "PYTHONPATH": found},
+            )
+        self._awaited: Answer | None = None
+        self._connection.send((str(root), store_text))
+
+    def call(self, name: str, *arguments: Any) -> Any:
+        return self.answer(self.ask(name, *arguments))
+
+    def ask(self, name: str, *arguments: Any) -> Answer:
+        """Ask now, and look at the answer later; what was asked before is waited for."""
+        said = pickle.dumps((name, arguments))  # the other side is at work meanwhile
+        if self._awaited is not None:
+            self._receive(self._awaited)
+        try:
+            self._connection.send_bytes(said)
+        except OSError as error:
+            raise self._lost() from error
+        except BaseException:
+            self._connection.close()  # half of it may have been said
+            raise
+        self._awaited = Answer()
+        return self._awaited
+
+    def answer(self, asked: Answer) -> Any:
+        if asked.come is None:
+            self._receive(asked)
+        assert asked.come is not None
+        done, value = asked.come
+        if done:
+            return value
+        raise value
+
+    def end(self) -> None:
+        self._connection.close()
+        self._process.wait()
+
+    def discard(self) -> None:
+        """End one that has been given nothing to do."""
+        self._process.kill()
+        self.end()
+
+    def _receive(self, asked: Answer) -> None:
+        try:
+            asked.come = self._connection.recv()
+        except (EOFError, OSError) as error:
+            raise self._lost() from error
+        except BaseException:
+            self._connection.close()
+            raise
+        self._awaited = None
+
+    def _lost(self) -> BuildBroken:
+        self.end()
+        code = self._process.returncode
+        how = f"was ended by signal {-code}" if code < 0 else f"ended with {code}"
+        return BuildBroken(
+            f"the process that fills the Chroma build below {self._root} {how}: run it again; what was confirmed is "
+            "kept where it can be read, and nothing is lost"
+        )
+
+
+class DistantBuild:
+    """A build of the embedded sink, open for writing in a worker."""
+
+    def __init__(self, worker: Worker, marker: Marker, dimensions: int | None) -> None:
+        self._worker = worker
+        self._open = True
+        try:
+            worker.call("create", marker, dimensions)
+        except BaseException:
+            worker.end()
+            raise
+
+    def marker(self) -> Marker | None:
+        marker: Marker | None = self._worker.call("marker")
+        return marker
+
+    def sign(self, marker: Marker) -> None:
+        self._worker.call("sign", marker)
+
+    def count(self) -> int:
+        return int(self._worker.call("count"))
+
+    def replace(self, families: Sequence[Family]) -> None:
+        """In parts: the next one is put into bytes here while one is written there."""
+        before: Answer | None = None
+        for part in _parts(families):
+            asked = self._worker.ask("replace", part)
+            if before is not None:
+                self._worker.answer(before)
+            before = asked
+        if before is not None:
+            self._worker.answer(before)
+
+    def delete(self, parent_ids: Sequence[str]) -> None:
+        self._worker.call("delete", parent_ids)
+
+    def flush(self) -> list[RefusedDocument]:
+        refused: list[RefusedDocument] = self._worker.call("flush")
+        return refused
+
+    def scan(self, *, content: bool = False, vectors: bool = False) -> Iterator[Stored]:
+        offset = 0
+        asked = self._worker.ask("page", offset, _AT_ONCE, content, vectors)
+        while True:
+            page = self._worker.answer(asked)
+            offset += _AT_ONCE
+            more = len(page["ids"]) == _AT_ONCE
+            if more:
+                asked = self._worker.ask("page", offset, _AT_ONCE, content, vectors)
+            yield from rows.documents_in(page, content)
+            if not more:
+                return
+
+    def close(self) -> None:
+        if self._open:
+            self._open = False
+            try:
+                with suppress(BuildBroken):  # it is gone already
+                    self._worker.call("close")
+            finally:
+                self._worker.end()
+
+
+def _parts(families: Sequence[Family]) -> Iterator[list[Family]]:
+    part: list[Family] = []
+    size = 0
+    for family in families:
+        part.append(family)
+        size += len(family.documents)
+        if size >= _AT_ONCE:
+            yield part
+            part, size = [], 0
+    if part:
+        yield part

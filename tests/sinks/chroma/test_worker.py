@@ -1,0 +1,199 @@
+"""The process that fills a new embedded build: what it leaves to others, and what becomes of it when somebody dies."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from sinks.chroma import ChromaSink
+from sinks.chroma.distant import DistantBuild
+from sinks.conformance.samples import DIMENSIONS, family, held, marker, wanted
+from sinks.errors import BuildBroken
+from sinks.sink import Marker
+from tests.conftest import ROOT
+
+MANY = [family(f"f{number}", [f"{number} {place}" for place in range(100)]) for number in range(60)]
+LONG = [family("long", [f"{place}" for place in range(6000)])]  # in one call there, of many turns
+FEW = [family("few", ["one", "two"])]
+
+
+@pytest.fixture
+def distant(sink: ChromaSink, signed: Marker) -> Iterator[DistantBuild]:
+    build = sink.create(signed, DIMENSIONS)
+    assert isinstance(build, DistantBuild)
+    yield build
+    build.close()
+
+
+def test_everything_else_goes_on_while_it_writes(distant: DistantBuild) -> None:
+    distant.count()
+    longest, done = 0.0, threading.Event()
+
+    def tick() -> None:
+        nonlocal longest
+        last = time.monotonic()
+        while not done.wait(0.005):
+            now = time.monotonic()
+            longest, last = max(longest, now - last), now
+
+    ticking = threading.Thread(target=tick)
+    ticking.start()
+    started = time.monotonic()
+    distant.replace(MANY[:20])
+    distant.flush()
+    took = time.monotonic() - started
+    done.set()
+    ticking.join()
+    assert longest < took / 3
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSEGV])
+def test_its_death_is_said_and_what_was_confirmed_stays(
+    sink: ChromaSink, distant: DistantBuild, signed: Marker, how: signal.Signals
+) -> None:
+    distant.replace(FEW)
+    distant.flush()
+    os.kill(distant._worker._process.pid, how)
+    for call in (lambda: distant.replace(MANY), distant.flush, distant.count, lambda: held(distant)):
+        with pytest.raises(BuildBroken, match=f"was ended by signal {how.value}: run it again"):
+            call()
+    distant.close()
+    again = sink.open(signed.build_id)
+    assert held(again) == wanted(FEW)
+    again.close()
+
+
+def test_it_may_die_while_it_is_asked(distant: DistantBuild) -> None:
+    dying = threading.Timer(0.5, distant._worker._process.kill)
+    dying.start()
+    with pytest.raises(BuildBroken, match="signal 9"):
+        distant.replace(MANY)
+    dying.join()
+
+
+def test_a_scan_that_is_left_is_in_nobodys_way(distant: DistantBuild) -> None:
+    distant.replace(MANY[:21])
+    distant.flush()
+    rows = distant.scan(content=True)
+    next(rows)
+    other = distant.scan()
+    first = next(other).id
+    assert distant.count() == 2100
+    assert len({first, *(row.id for row in other)}) == 2100
+    assert len(list(rows)) == 2099
+    next(distant.scan())
+    distant.replace(FEW)
+    assert distant.count() == 2102
+
+
+def test_a_bug_keeps_its_traceback(distant: DistantBuild) -> None:
+    with pytest.raises(AttributeError) as raised:
+        distant._worker.call("no such call")
+    assert "worker.py" in "".join(raised.value.__notes__)
+    assert distant.count() == 0
+
+
+def test_one_that_was_prepared_is_used_or_ended(sink: ChromaSink, signed: Marker) -> None:
+    sink.prepare()  # type: ignore[attr-defined]
+    process = sink._spare._process  # type: ignore[attr-defined]
+    build = sink.create(signed, DIMENSIONS)
+    assert isinstance(build, DistantBuild)
+    assert build._worker._process is process
+    build.close()
+    assert process.returncode == 0
+    sink.prepare()  # type: ignore[attr-defined]
+    process = sink._spare._process  # type: ignore[attr-defined]
+    sink.close()
+    assert process.returncode == -signal.SIGKILL
+
+
+FILL = """
+import sys
+from pathlib import Path
+from sinks.chroma import ChromaSink
+from sinks.conformance.samples import DIMENSIONS
+from sinks.sink import Marker
+from tests.sinks.chroma.test_worker import FEW, LONG
+
+build = ChromaSink.embedded(Path(sys.argv[1])).create(Marker("home", sys.argv[2], 1), DIMENSIONS)
+try:
+    build.replace(FEW)
+    build.flush()
+    print(build._worker._process.pid, flush=True)
+    build.replace(LONG)
+finally:
+    build.close()
+"""
+
+
+@contextmanager
+def filling(root: Path, build_id: str) -> Iterator[tuple["subprocess.Popen[str]", int]]:
+    """A process in a group of its own that is at a long replacement, and the number of its worker."""
+    command = [sys.executable, "-c", FILL, str(root), build_id]
+    with subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        try:
+            assert process.stdout
+            worker = int(process.stdout.readline())
+            time.sleep(1)
+            yield process, worker
+        finally:
+            process.kill()
+
+
+@pytest.mark.promise(2)
+def test_killed_it_leaves_nobody_who_still_writes(sink: ChromaSink, tmp_path: Path) -> None:
+    """Who opens the build right after meets no more than the end of one call."""
+    signed = marker()
+    with filling(tmp_path / "chroma", signed.build_id) as (process, worker):
+        process.kill()
+        process.wait()
+        build = sink.open(signed.build_id)
+        found = build.count()
+        time.sleep(3)
+        assert (build.count(), is_running(worker)) == (found, False)
+    assert 2 <= found < 6002, "or it would prove nothing"
+    build.replace(LONG)
+    build.flush()
+    assert held(build) == wanted([*FEW, *LONG])
+    build.close()
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_what_is_sent_to_all_of_a_group_breaks_no_call_off(distant: DistantBuild, how: signal.Signals) -> None:
+    distant.count()
+    process = distant._worker._process
+    interrupting = threading.Timer(0.3, os.kill, [process.pid, how])
+    interrupting.start()
+    distant.replace(MANY[:20])
+    interrupting.join()
+    distant.flush()
+    assert distant.count() == 2000
+
+
+def test_ctrl_c_ends_both_in_order(sink: ChromaSink, tmp_path: Path) -> None:
+    signed = marker()
+    with filling(tmp_path / "chroma", signed.build_id) as (process, worker):
+        os.killpg(process.pid, signal.SIGINT)
+        assert process.stderr
+        assert "KeyboardInterrupt" in process.stderr.read()
+        assert process.wait(30) == -signal.SIGINT
+        assert not is_running(worker)
+    build = sink.open(signed.build_id)
+    assert set(wanted(FEW)) <= set(held(build))
+    build.close()
+
+
+def is_running(process: int) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
