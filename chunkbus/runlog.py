@@ -5,6 +5,7 @@ The first line has `event: started`; a run that ended has `event: finished` as i
 
 import secrets
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -46,7 +47,8 @@ class RunLog:
     ) -> None:
         if error is not None and not self._finished:
             stopped = isinstance(error, KeyboardInterrupt | BrokenPipeError)  # by who started it, or who read it
-            self.finish("interrupted" if stopped else "failed", error=type(error).__name__)
+            with suppress(OSError):  # it would hide the error that is being told
+                self.finish("interrupted" if stopped else "failed", error=type(error).__name__)
         if self._file is not None:
             self._file.close()
 
@@ -54,7 +56,11 @@ class RunLog:
         if self._file is None:
             raise RuntimeError("a RunLog is written inside its `with` block")
         line = {"event": event, "run_id": self.run_id, "at": utc_now(), **facts}
-        self._file.write(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))
+        try:
+            _write_whole(self._file, orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))
+        except OSError as error:
+            error.filename = str(self.path)
+            raise
 
     def finding(self, finding: Finding) -> None:
         self.write("finding", **asdict(finding))
@@ -62,6 +68,19 @@ class RunLog:
     def finish(self, status: str, **facts: Any) -> None:
         self.write("finished", status=status, **facts)
         self._finished = True
+
+
+def _write_whole(file: BinaryIO, line: bytes) -> None:
+    """The whole line or nothing of it: what a full disk takes of one is taken back."""
+    start = file.tell()
+    rest = memoryview(line)
+    try:
+        while rest:
+            rest = rest[file.write(rest) :]
+    except OSError:
+        file.truncate(start)
+        file.seek(start)
+        raise
 
 
 def read_run(path: Path) -> Iterator[dict[str, Any]]:

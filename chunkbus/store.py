@@ -12,6 +12,14 @@ from sqlite_utils import Database, Migrations
 from chunkbus.errors import NewerStore, StoreUnreadable
 
 _BUSY_MILLISECONDS = 300_000  # taking in a partition of millions of chunks is one transaction
+_ROOM = "make room on that disk and on that of temporary files, and run again"
+_MEANINGS = {
+    # SQLite tells a full disk from a broken one only sometimes.
+    (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR): (errno.EIO, f"cannot be written ({{}}), {_ROOM}"),
+    (sqlite3.SQLITE_CANTOPEN,): (errno.EIO, f"cannot be opened ({{}}), look at its permissions, or {_ROOM}"),
+    (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM): (errno.EROFS, "may not be written ({}), correct its permissions"),
+    (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED): (errno.EBUSY, "is held by another process ({}), wait for it"),
+}
 
 
 def open_store(path: Path, migrations: Migrations) -> Database:
@@ -25,17 +33,36 @@ def open_store(path: Path, migrations: Migrations) -> Database:
             _refuse_newer(db, path, migrations)
             migrations.apply(db)
     except sqlite3.DatabaseError as error:
-        if _is_of_the_disk(error):
-            raise _disk_error(error, str(path)) from error
-        raise StoreUnreadable(f"{path} is not a database of chunksink ({error}); move it away to start anew") from error
+        meant = None if path.is_dir() else explained(error, path)
+        raise (meant or _foreign(error, path)) from error
     return db
+
+
+def explained(error: BaseException | None, path: Path | str) -> Exception | None:
+    """What an error of SQLite means to whoever uses the store at `path`; None where it is a bug, or not of SQLite.
+
+    Raised by `open_store` and `write_transaction`; who reads a store asks for it where the store is closed.
+    """
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if code == sqlite3.SQLITE_NOTADB:
+        return _foreign(error, path)
+    if code == sqlite3.SQLITE_CORRUPT:
+        return StoreUnreadable(f"{path} is damaged ({error}); move it away to start anew")
+    for codes, (number, meaning) in _MEANINGS.items():
+        if code in codes:
+            return OSError(number, meaning.format(error), str(path))
+    return None
+
+
+def _foreign(error: BaseException | None, path: Path | str) -> StoreUnreadable:
+    return StoreUnreadable(f"{path} is not a database of chunksink ({error}); move it away to start anew")
 
 
 @contextmanager
 def write_transaction(db: Database) -> Iterator[None]:
     """A transaction that waits its turn: one that begins by reading is refused, not queued, when it comes to write.
 
-    A disk that is full or fails is an OSError, and nothing of the transaction stays.
+    Where it fails nothing of it stays.
     """
     try:
         db.conn.execute("begin immediate")
@@ -44,18 +71,17 @@ def write_transaction(db: Database) -> Iterator[None]:
     except BaseException as error:
         with suppress(sqlite3.Error):  # SQLite has done it already, where the disk was to blame
             db.conn.rollback()
-        if isinstance(error, sqlite3.Error) and _is_of_the_disk(error):
-            raise _disk_error(error, _path_of(db)) from error
+        if isinstance(error, sqlite3.Error) and (meant := explained(error, _path_of(db))) is not None:
+            raise meant from error
         raise
 
 
-def _is_of_the_disk(error: sqlite3.Error) -> bool:
-    return getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)
-
-
-def _disk_error(error: sqlite3.Error, path: str) -> OSError:
-    """SQLite tells a full disk from a broken one only sometimes."""
-    return OSError(errno.EIO, f"cannot be written ({error}), make room on that disk and run again", path)
+def rewrite(db: Database) -> None:
+    """Nothing that was deleted is left in the file or in its log, which a store that is being read keeps for long."""
+    db.execute("vacuum")
+    busy, _, _ = db.execute("pragma wal_checkpoint(truncate)").fetchone()
+    if busy:
+        raise OSError(errno.EBUSY, "is being read, so that its log still holds what was deleted: again", _path_of(db))
 
 
 def _path_of(db: Database) -> str:

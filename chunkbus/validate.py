@@ -22,6 +22,8 @@ from chunkbus.splits import find_splits
 from chunkbus.twins import SeenIds
 
 SPANS_IN_FLIGHT = 8
+RULES = 1
+"""Raise it when the same files may be judged otherwise than before: then they are read again."""
 
 T = TypeVar("T")
 

@@ -104,6 +104,7 @@ def connect(path: Path, *, read_only: bool, busy_seconds: float) -> sqlite3.Conn
         with translated(path):
             connection.text_factory = _lenient_text
             connection.execute("PRAGMA cell_size_check = ON")
+            connection.execute("PRAGMA secure_delete = ON")  # who forgets a text wants its vectors overwritten
             connection.execute("PRAGMA cache_size = -65536")
             _bring_up_to_date(connection, path, read_only, busy_seconds)
     except BaseException:

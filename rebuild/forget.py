@@ -3,19 +3,22 @@
 The bus is not ours to change. While it holds the source, the next sync brings it back; so its partitions are named.
 """
 
+import re
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
-from pathlib import Path
 
-import orjson
-
-from chunkbus.store import write_transaction
+from chunkbus.identity import family_key, resolve_parent_id
+from chunkbus.store import rewrite, write_transaction
+from rebuild.blank import blank, is_named
 from rebuild.errors import UnknownSource
+from rebuild.runs import FOLDER
 from rebuild.work import Work
-from sinks.errors import BuildMissing
+from sinks.errors import BuildBroken, BuildMissing, SinkError
+from sinks.sink import Build, Stored
 
 _PAGE = 400
+_HALF = re.compile("[\ud800-\udfff]")  # of a surrogate pair: nothing that we hold has one
 
 DropVectors = Callable[[Sequence[str]], int]
 """Drops the vectors of these text hashes, of every model; how many there were."""
@@ -26,43 +29,106 @@ class Forgotten:
     """What was erased, and where the source still stands."""
 
     families: tuple[str, ...]
+    """None where only records of past runs named it."""
     documents: dict[str, int]
     """By build, of all generations."""
+    texts: int
+    """Texts of it that chunks or builds still knew: only the vectors of these could be told from those of others."""
     vectors: int
     run_records: int
     """Lines that named it."""
     still_in: tuple[str, ...]
     """Partitions of the bus."""
+    not_asked: dict[str, str]
+    """Sinks that are not configured any more and could not be asked, and why: their builds may still hold it."""
 
 
 def forget(work: Work, name: str, drop_vectors: DropVectors) -> Forgotten:
     """`name` is the family's key, its parent_id, a document_id, or the source as its reader names it.
 
-    The caller holds the writer's lock. Repeated after a kill it ends the same: what is left is found again.
+    The caller holds the writer's lock. Repeated after a kill it ends the same: what tells of the source goes last.
     """
-    families = _families(work, name)
-    ids, texts = _known(work, families)
-    documents = {}
-    for build_id, sink_name in _builds(work):
-        try:
-            build = work.sink(sink_name).open(build_id)
-        except BuildMissing:
-            continue
-        with closing(build):
+    records = work.state.home / FOLDER
+    if not name or _HALF.search(name):
+        raise _unknown(name)
+    with ExitStack() as stack:
+        builds, not_asked = _open_builds(work, stack)
+        families = _families(work, name, builds.values())
+        if not families and not is_named(records, name):
+            raise _unknown(name)
+        ids, texts = _known(work, families)
+        documents = {}
+        for build_id, build in builds.items():
             found = [stored for stored in build.scan() if stored.parent_id in families]
             ids |= {stored.id for stored in found}
             texts |= {stored.text_hash for stored in found if stored.text_hash}
+            documents[build_id] = len(found)
+        vectors = drop_vectors(sorted(texts - _texts_of_others(work, families, texts)))
+        for build in builds.values():
             build.delete(sorted(families))
             build.flush()
-            documents[build_id] = len(found)
-    vectors = drop_vectors(sorted(texts - _texts_of_others(work, families, texts)))
-    records = _clean_run_records(work.state.home / "runs", ids | families | {name})
+            if (scrub := getattr(build, "scrub", None)) is not None:
+                scrub()
+    lines = blank(records, ids | families | {name})
     still_in = _erase_records(work, families)
-    return Forgotten(tuple(sorted(families)), documents, vectors, records, still_in)
+    return Forgotten(tuple(sorted(families)), documents, len(texts), vectors, lines, still_in, not_asked)
 
 
-def _families(work: Work, name: str) -> set[str]:
+def _unknown(name: str) -> UnknownSource:
+    return UnknownSource(
+        f"no source {name!r:.200} is known here: name its family, parent_id, document_id, or its source as "
+        "`chunksink search` shows it"
+    )
+
+
+def _open_builds(work: Work, stack: ExitStack) -> tuple[dict[str, Build], dict[str, str]]:
+    """Every build of this home: live, previous, unfinished, and those that its records have lost.
+
+    Also the sinks that are not configured any more and could not be asked, with the reason.
+    """
+    recorded = work.state.db.execute("select distinct sink, id from build order by id").fetchall()
+    found: dict[str, Build] = {}
+    not_asked: dict[str, str] = {}
+    for name in dict.fromkeys([*work.sinks, *(sink for sink, _ in recorded)]):
+        ours = [build_id for owner, build_id in recorded if owner == name]
+        try:
+            found |= _open_builds_of(work, name, ours, stack)
+        except SinkError as error:
+            if name in work.sinks:
+                raise
+            not_asked[name] = str(error)
+    return found, not_asked
+
+
+def _open_builds_of(work: Work, name: str, ours: Sequence[str], stack: ExitStack) -> dict[str, Build]:
+    sink = work.sink(name)
+    found: dict[str, Build] = {}
+    for build_id in dict.fromkeys([*ours, *sink.builds()]):
+        try:
+            build = sink.open(build_id)
+        except BuildMissing:
+            sink.drop(build_id)  # what a kill may have left of it
+            continue
+        except BuildBroken:
+            if build_id in ours:
+                raise
+            continue
+        if build_id in ours or _is_ours(work, build):
+            found[build_id] = stack.enter_context(closing(build))
+        else:
+            build.close()
+    return found
+
+
+def _is_ours(work: Work, build: Build) -> bool:
+    marker = build.marker()
+    return marker is not None and marker.home_id == work.state.home_id
+
+
+def _families(work: Work, name: str, builds: Iterable[Build]) -> set[str]:
+    """By the catalog, by receipts, and by what the builds say of themselves: that is all that knows a withdrawn one."""
     db = work.state.db
+    parents = {name, resolve_parent_id(None, name, name), resolve_parent_id(None, None, name)}
     found = {
         family
         for select in (
@@ -71,15 +137,25 @@ def _families(work: Work, name: str) -> set[str]:
             "select family from chunk where document_id = ?",
             "select family from receipt where family = ?",
             "select family from receipt where label = ?",
+            "select family from intent where family = ?",
+            "select family from dead_letter where family = ?",
         )
-        for (family,) in db.execute(select, [name])
+        for asked in parents
+        for (family,) in db.execute(select, [asked])
     }
-    if not found:
-        raise UnknownSource(
-            f"no source {name!r:.200} is known here: name its family, parent_id, document_id, or its source as "
-            "`chunksink search` shows it"
-        )
+    for build in builds:
+        found |= {stored.parent_id for stored in build.scan(content=True) if _is_meant(stored, name, parents)}
     return found
+
+
+def _is_meant(stored: Stored, name: str, parents: Iterable[str]) -> bool:
+    if stored.parent_id == name:
+        return True
+    document = stored.document
+    if document is None:
+        return False
+    keys = {family_key(parent, document.tenant_id) for parent in parents}
+    return stored.parent_id in keys or name in (document.document_id, document.source_uri, document.path)
 
 
 def _known(work: Work, families: Iterable[str]) -> tuple[set[str], set[str]]:
@@ -94,11 +170,6 @@ def _known(work: Work, families: Iterable[str]) -> tuple[set[str], set[str]]:
     return ids, texts
 
 
-def _builds(work: Work) -> list[tuple[str, str]]:
-    """Every build once, also of the previous generation and of one that is not finished."""
-    return [(build, sink) for build, sink in work.state.db.execute("select distinct id, sink from build").fetchall()]
-
-
 def _texts_of_others(work: Work, families: set[str], texts: set[str]) -> set[str]:
     """Those of these texts that another source says as well: their vectors stay."""
     others: set[str] = set()
@@ -109,32 +180,6 @@ def _texts_of_others(work: Work, families: set[str], texts: set[str]) -> set[str
         rows = work.state.db.execute(f"select text_hash, family from chunk where text_hash in ({marks})", some)
         others |= {text_hash for text_hash, family in rows if family not in families}
     return others
-
-
-def _clean_run_records(folder: Path, names: set[str]) -> int:
-    """Empties the lines that name it, all but what kind of line each was and when; how many."""
-    needles = [name.encode() for name in names]
-    cleaned = 0
-    for file in sorted(folder.glob("*.jsonl")):
-        lines = file.read_bytes().splitlines(keepends=True)
-        naming = [number for number, line in enumerate(lines) if any(needle in line for needle in needles)]
-        for number in naming:
-            lines[number] = _emptied(lines[number])
-        if naming:
-            aside = file.with_name(f".{file.name}")
-            aside.write_bytes(b"".join(lines))
-            aside.replace(file)
-        cleaned += len(naming)
-    return cleaned
-
-
-def _emptied(line: bytes) -> bytes:
-    try:
-        facts = orjson.loads(line)
-    except ValueError:  # cut off by a kill
-        return b""
-    kept = {name: facts[name] for name in ("event", "run_id", "at", "status") if name in facts}
-    return orjson.dumps(kept, option=orjson.OPT_APPEND_NEWLINE)
 
 
 def _erase_records(work: Work, families: Iterable[str]) -> tuple[str, ...]:
@@ -150,5 +195,5 @@ def _erase_records(work: Work, families: Iterable[str]) -> tuple[str, ...]:
             db.execute("insert or ignore into undecided values (?)", [family])
             still_in |= {key for (key,) in db.execute("select partition from chunk where family = ?", [family])}
     work.catalog.decide()
-    db.execute("vacuum")  # or the freed pages would still say it
+    rewrite(db)  # or freed pages would still say it
     return tuple(sorted(still_in))

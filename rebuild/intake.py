@@ -1,7 +1,7 @@
 """From the bus into the catalog: partitions that are new or changed are validated and taken in, whole or not at all.
 
 A partition that is missing or breaks the contract keeps what its last valid reading said: its families are held, not
-deleted. One whose manifest and chunks file are the same files as before is not read.
+deleted. One whose manifest and chunks file are the same files as before, judged by the same rules, is not read.
 """
 
 from collections.abc import Callable
@@ -22,7 +22,7 @@ from chunkbus.layout import BusRoot
 from chunkbus.manifest import Manifest, decode_manifest
 from chunkbus.reader import Place, open_partition, read_lines
 from chunkbus.store import write_transaction
-from chunkbus.validate import Validation
+from chunkbus.validate import RULES, Validation
 from rebuild.state import State
 
 VALID, INVALID, MISSING = "valid", "invalid", "missing"
@@ -66,7 +66,7 @@ class Intake:
             for key, signature, state in self._db.execute("select key, signature, state from partition")
             if state != MISSING
         }
-        return [key for key in self._root.partition_keys() if reread or known.get(key) != _signature(self._root, key)]
+        return [key for key in self._root.partition_keys() if reread or known.get(key) != self._signature(key)]
 
     def pending_bytes(self, *, reread: bool = False) -> int:
         return sum(self._root.size_of(key) for key in self.pending(reread=reread))
@@ -104,7 +104,7 @@ class Intake:
 
     def _read(self, key: str, on_bytes: OnBytes, workers: Executor | None) -> None:
         for left in reversed(range(_TRIES)):
-            signature = _signature(self._root, key)
+            signature = self._signature(key)
             findings = self._validate(key, on_bytes, workers)
             try:
                 with write_transaction(self._db):
@@ -122,8 +122,13 @@ class Intake:
                     self._on_finding(finding)
                 return
 
+    def _signature(self, key: str) -> str:
+        """What a reading of the partition depends on: the files, and the rules by which they are judged."""
+        checksums = "source_checksum " if self._require_source_checksum else ""
+        return f"rules {RULES} {checksums}{_files(self._root, key)}"
+
     def _require_same(self, key: str, signature: str) -> None:
-        if _signature(self._root, key) != signature:
+        if self._signature(key) != signature:
             raise PartitionChanged(f"partition {key} was rewritten while it was read")
 
     def _validate(self, key: str, on_bytes: OnBytes, workers: Executor | None) -> list[Finding]:
@@ -234,7 +239,7 @@ def drop_partition(db: Any, key: str) -> None:
     db.execute("delete from finding where partition = ?", [key])
 
 
-def _signature(root: BusRoot, key: str) -> str:
+def _files(root: BusRoot, key: str) -> str:
     """What tells files from those that were read before: identity, size, and both times that the system keeps.
 
     They are compared with each other, never with a clock. A file that was only touched is read once more.

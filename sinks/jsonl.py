@@ -76,7 +76,9 @@ class JsonlSink:
 
     def open(self, build_id: str) -> "JsonlBuild":
         with _translated(self._root):
-            return JsonlBuild(places.existing(self._root, build_id))
+            build = JsonlBuild(places.existing(self._root, build_id))
+            build.require()
+        return build
 
     def builds(self) -> list[str]:
         with _translated(self._root):
@@ -85,7 +87,7 @@ class JsonlSink:
     def flip(self, old: str | None, new: str) -> None:
         self.open(new)
         with _translated(self._root):
-            if (live := self._live()) not in (old, new):
+            if (live := self._live()) not in (None, old, new):  # where there is no link, none is taken from anybody
                 raise Refused(f"{self._link} leads to {live}, not to {old}: look at the pointer, or correct the link")
             if live != new:
                 aside = self._root / f".{LINK}"
@@ -95,12 +97,14 @@ class JsonlSink:
             places.sync(self._root)
 
     def shown(self) -> Marker | None:
-        """Whose build the link leads to."""
+        """Whose build the link leads to; nobody's where that cannot be read any more."""
         with _translated(self._root):
             live = self._live()
-        if live is None or live not in self.builds():
+            if live is None or live not in places.listing(self._root):
+                return None
+            with suppress(BuildBroken):
+                return self.open(live).marker()
             return None
-        return self.open(live).marker()
 
     def drop(self, build_id: str) -> None:
         folder = places.folder(self._root, build_id)
@@ -130,6 +134,12 @@ class JsonlBuild:
         self._waiting: dict[str, Path | None] = {}  # by parent_id the new file, or None to remove it: the last word
         self._refused: dict[str, list[RefusedDocument]] = {}
         self._unsynced: set[Path] = set()
+
+    def require(self) -> None:
+        """Raise `BuildBroken` where it cannot be read."""
+        if not self._families.is_dir():
+            raise BuildBroken(f"{self._families} is gone: rebuild it, nothing is lost")
+        self.marker()
 
     def marker(self) -> Marker | None:
         path = self._folder / MARKER
@@ -173,6 +183,12 @@ class JsonlBuild:
         with _translated(self._folder):
             for place, parent_id, line in self._held():
                 yield _stored(place, parent_id, line, content)
+
+    def scrub(self) -> None:
+        """What a writer that was killed has left goes too."""
+        with _translated(self._folder):
+            if (pending := self._folder / PENDING).is_dir():
+                shutil.rmtree(pending)
 
     def close(self) -> None:
         self.delete(list(self._waiting))

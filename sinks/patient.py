@@ -135,6 +135,11 @@ class PatientSink:
         return cast(Any, self._sink).reader
 
     @property
+    def prepare(self) -> Any:
+        """The inner sink's own; it asks nothing of the engine."""
+        return cast(Any, self._sink).prepare
+
+    @property
     def shown(self) -> Any:
         """The inner sink's own, with patience; where it has no public name, this has none."""
         return partial(self._call, "shown", cast(Any, self._sink).shown)
@@ -188,6 +193,11 @@ class PatientBuild:
 
     def flush(self) -> list[RefusedDocument]:
         return self._call("flush", self._build.flush)
+
+    @property
+    def scrub(self) -> Any:
+        """The inner build's own, with patience; where it leaves nothing behind, this has none."""
+        return partial(self._call, "scrub", cast(Any, self._build).scrub)
 
     def scan(self, *, content: bool = False, vectors: bool = False) -> Iterator[Stored]:
         """Tried again until its first document is there. A `Transient` in the middle is told and raised: to go on,

@@ -1,6 +1,7 @@
 """The interfaces that searches read a build through, and the filters that all of them understand."""
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -12,13 +13,18 @@ from sinks.sink import Marker
 
 Value = str | int | bool
 
+_BEYOND = 2**53  # above all whole numbers that are projected
+_HALF = re.compile("[\ud800-\udfff]")  # of a surrogate pair
+
 
 @dataclass(frozen=True)
 class Filter:
     """A condition on one projected field: one of some values, or bounds that both count in.
 
     On a list (tags, authors) one member that fits is enough. A document without the field never passes.
-    Values are compared as they are stored; an engine may fold case.
+    Values are compared as they are stored; an engine may fold case. What no document can hold (half a surrogate pair,
+    a number beyond all that are projected) is left out of `any_of`, and such a bound is drawn in to where the numbers
+    end: not every engine could read it.
     """
 
     field: str
@@ -34,10 +40,39 @@ class Filter:
         if bounds and kind != "range":
             numbers = ", ".join(sorted(name for name, kind in FILTERS.items() if kind == "range"))
             raise InvalidFilter(f"{self.field!r} has no order to take bounds of; these have: {numbers}")
-        if any(bound is not None and not math.isfinite(bound) for bound in (self.at_least, self.at_most)):
-            raise InvalidFilter(f"the bounds of {self.field!r} must be finite numbers")
         if bounds == (self.any_of is not None):
             raise InvalidFilter(f"the filter on {self.field!r} needs either values or bounds")
+        if self.any_of is not None:
+            object.__setattr__(self, "any_of", _possible(self.field, self.any_of))
+        for name in ("at_least", "at_most"):
+            object.__setattr__(self, name, _drawn_in(self.field, getattr(self, name)))
+
+
+def _possible(field: str, values: Sequence[Value]) -> tuple[Value, ...]:
+    """Those of the values that a document can hold."""
+    if isinstance(values, str) or not all(isinstance(value, str | int) for value in values):
+        raise InvalidFilter(f"the values of {field!r} must be a list of strings, whole numbers, true or false")
+    return tuple(value for value in values if _is_possible(value))
+
+
+def _is_possible(value: Value) -> bool:
+    if isinstance(value, str):
+        return value.isascii() or _HALF.search(value) is None
+    return -_BEYOND < value < _BEYOND
+
+
+def _drawn_in(field: str, bound: float | None) -> float | None:
+    if bound is None:
+        return None
+    if isinstance(bound, bool) or not isinstance(bound, int | float):
+        raise InvalidFilter(f"a bound of {field!r} must be a number, not {type(bound).__name__}")
+    try:
+        finite = math.isfinite(bound)
+    except OverflowError:
+        raise InvalidFilter(f"a bound of {field!r} is too large a number") from None
+    if not finite:
+        raise InvalidFilter(f"a bound of {field!r} must be finite, not {bound}")
+    return max(-_BEYOND, min(bound, _BEYOND))
 
 
 @dataclass(frozen=True)
@@ -83,11 +118,16 @@ class Reader(Protocol):
 
 
 class KeywordReader(Reader, Protocol):
-    def search(self, query: str, limit: int = 10, filters: Sequence[Filter] = ()) -> list[Hit]:
+    def search(self, query: str, limit: int = 10, filters: Sequence[Filter] = (), *, every: bool = False) -> list[Hit]:
         """The best documents for words as a person types them, best first; `"words in quotes"` are a phrase.
+
+        Without `every` an engine may answer with the best document of each family only.
 
         No input is an error. A blank query takes everything that the filters let through, in a stable order.
         """
+
+    def most_score(self, query: str) -> float | None:
+        """About what a document would score that has all that is looked for; None where that is not known."""
 
     def facets(
         self, query: str, fields: Sequence[str], filters: Sequence[Filter] = (), limit: int = 100
@@ -98,3 +138,15 @@ class KeywordReader(Reader, Protocol):
 class VectorReader(Reader, Protocol):
     def query(self, vector: Vectors, limit: int = 10, filters: Sequence[Filter] = ()) -> list[Hit]:
         """The nearest documents, best first; the score is the cosine similarity."""
+
+    def similarities(self, vector: Vectors, ids: Sequence[str]) -> dict[str, float]:
+        """The cosine similarity of these documents; those that have no vector here are left out."""
+
+
+class HybridReader(Reader, Protocol):
+    """An engine that fuses words and meaning itself."""
+
+    def hybrid(
+        self, query: str, vector: Vectors, limit: int = 10, filters: Sequence[Filter] = (), *, every: bool = False
+    ) -> list[Hit]:
+        """As `search`, by words and by the query's vector, half and half."""

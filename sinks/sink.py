@@ -97,6 +97,9 @@ class Build(Protocol):
         Must see all that the last flush confirmed. Nothing is written while it is being read.
         """
 
+    # More that a build has where it makes sense:
+    # - `scrub() -> None`, after a flush: nothing of what was deleted, at whatever time, is left in its files.
+
     def close(self) -> None:
         """Let go of the engine. What was not flushed may be lost. May be called twice."""
 
@@ -135,6 +138,7 @@ class Sink(Protocol):
     # More that a sink has where it makes sense:
     # - `address(build_id) -> dict[str, str]`: where other programs find the build; `version() -> str`, of the engine;
     # - `shown() -> Marker | None`: whose build other programs reach under the public name now;
+    # - `prepare()`: starts what it takes to make a build, as far as that takes time; asks nothing of the engine;
     # - `update_settings(build_id) -> list[str]`: brings the build's settings to those configured, names what changed.
 
     def drop(self, build_id: str) -> None:

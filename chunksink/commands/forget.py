@@ -9,8 +9,11 @@ from chunksink.options import chunks_option, config_from, home_option, json_opti
 from chunksink.output import counted, print_json, printable
 
 _OUT_OF_REACH = (
-    "Out of reach are the bus itself, backups, exports of the cache, and what engines keep of deleted rows until they "
-    "are compacted: Chroma in its log until `chroma utils vacuum`, Meilisearch until it reuses the pages."
+    "Out of reach are the bus itself, backups, exports of the cache, what `chunksink ledger` lists, and vectors of "
+    "texts that neither a chunk nor a build holds any more, like those of earlier versions: `chunksink cache gc` "
+    "drops them. Engines keep deleted rows: Chroma their text in its log and their vectors in its index, of which "
+    "`chroma vacuum` takes a part only; Meilisearch until it reuses the pages. Two times `chunksink rebuild` replaces "
+    "all builds, and so removes these too."
 )
 
 
@@ -24,7 +27,9 @@ def command(source: str, chunks: str | None, home: str | None, as_json: bool) ->
 
     SOURCE is its parent_id, family key, document_id, or the address that `chunksink search` shows. While the bus
     holds it, the next sync brings it back: withdraw it there first, with a tombstone or by writing its partition anew.
-    Exits with 3 when the bus still holds it.
+    One that was withdrawn and synced before is found by what the builds and the records of runs still say of it.
+    Keyword builds are written anew, so that no page of theirs holds its words; that takes as much room again.
+    Exits with 3 when the bus still holds it, with 5 when a sink that is not configured any more could not be asked.
 
     \b
     Example:
@@ -40,9 +45,13 @@ def command(source: str, chunks: str | None, home: str | None, as_json: bool) ->
         for build, documents in found.documents.items():
             click.echo(f"{build}: {counted(documents, 'document')} erased")
         click.echo(f"{counted(found.vectors, 'vector')} and {counted(found.run_records, 'line')} of run records erased")
+        if not found.texts:
+            click.echo("No chunk and no build knew a text of it any more, so that none of its vectors could be found")
         click.echo(_OUT_OF_REACH)
+    for sink, reason in found.not_asked.items():
+        click.echo(f"not erased from {sink}, which is not configured any more: {printable(reason)}", err=True)
     if found.still_in:
         names = ", ".join(printable(key) for key in found.still_in)
         click.echo(f"the bus still holds it, in {names}: the next sync brings it back", err=True)
         return Exit.INVALID_INPUT
-    return Exit.OK
+    return Exit.ENGINE if found.not_asked else Exit.OK

@@ -1,5 +1,6 @@
 """The read side: what searches may rely on, whichever engine answers."""
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -38,6 +39,31 @@ FILTERED: list[tuple[list[Filter], list[int]]] = [
     ([Filter("tags", any_of=())], []),
     ([Filter("tags", any_of=("fruit' OR 1=1 --",))], []),
     ([Filter("extension", any_of=())], []),
+    # What no document can hold, nor every engine read.
+    ([Filter("year", any_of=(2**70,))], []),
+    ([Filter("year", any_of=(-(2**63) - 1, 10**400, 2003))], [3]),
+    ([Filter("tags", any_of=(2**70,))], []),
+    ([Filter("tags", any_of=("\ud800",))], []),
+    ([Filter("tags", any_of=("\ud800", "machine"))], [1]),
+    ([Filter("content_truncated", any_of=(2**70, True))], [3]),
+    ([Filter("year", at_least=2**70)], []),
+    ([Filter("year", at_most=1e300)], [0, 1, 3]),
+    ([Filter("year", at_least=-(10**30), at_most=2**64)], [0, 1, 3]),
+]
+WRONG: list[dict[str, Any]] = [
+    {"field": "text", "any_of": ("x",)},
+    {"field": "tags", "at_least": 1},
+    {"field": "year"},
+    {"field": "year", "any_of": (1,), "at_least": 1},
+    {"field": "year", "any_of": (2001.0,)},
+    {"field": "tags", "any_of": "fruit"},
+    {"field": "tags", "any_of": (None,)},
+    {"field": "year", "at_least": 10**400},
+    {"field": "year", "at_most": -(10**5000)},
+    {"field": "year", "at_least": math.nan},
+    {"field": "year", "at_most": math.inf},
+    {"field": "year", "at_least": True},
+    {"field": "year", "at_least": "2001"},
 ]
 
 
@@ -73,7 +99,7 @@ class ReaderConformance:
         assert reader.get([]) == []
 
     def test_filters_that_cannot_be_answered_say_so(self) -> None:
-        for wrong in ({"field": "text", "any_of": ("x",)}, {"field": "tags", "at_least": 1}, {"field": "year"}):
+        for wrong in WRONG:
             with pytest.raises(InvalidFilter):
                 Filter(**wrong)
 

@@ -25,16 +25,17 @@ LAYOUT = 2  # PRAGMA user_version
 
 # In the order of meilisearch-settings.json; a word in a title says more than one in the text.
 WEIGHTS = {
-    "title": 8.0,
-    "headings": 4.0,
+    "title": 4.0,
+    "headings": 2.0,
     "text": 1.0,
-    "filename": 4.0,
-    "authors": 2.0,
-    "tags": 3.0,
+    "filename": 2.0,
+    "authors": 1.0,
+    "tags": 2.0,
     "source_folder": 1.0,
     "document_id": 1.0,
 }
 SEARCHED = tuple(WEIGHTS)
+INDEXES = ("documents_fts", "documents_trigrams")
 TEXT_COLUMN = SEARCHED.index("text")
 
 _TYPES: dict[type, type] = {str: str, int: int, float: float, bool: int, tuple: str}
@@ -94,7 +95,7 @@ def _triggers() -> Iterator[str]:
             return ", ".join(f"{_without_nul(f'{row}.{name}')} || char(10, 10)" for name in SEARCHED)
         return ", ".join(f"{row}.{name}" for name in SEARCHED)
 
-    for table, condition in (("documents_fts", "1"), ("documents_trigrams", "{row}.spaceless")):
+    for table, condition in zip(INDEXES, ("1", "{row}.spaceless"), strict=True):
 
         def insert(table: str = table) -> str:
             return f"INSERT INTO {table}(rowid, {columns}) VALUES (new.row, {values(table, 'new')});"

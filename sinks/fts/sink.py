@@ -13,7 +13,7 @@ from chunkbus.canonical import text_hash
 from chunkbus.errors import NotCanonical
 from sinks import places
 from sinks.document import FIELDS, LISTS, Document, Family, document_hash
-from sinks.errors import BuildMissing
+from sinks.errors import BuildMissing, Transient
 from sinks.firsts import Firsts
 from sinks.fts import schema
 from sinks.fts.query import is_spaceless
@@ -44,6 +44,8 @@ class FtsSink:
         self._root = root
 
     def create(self, marker: Marker, dimensions: int | None = None) -> "FtsBuild":
+        if not (places.folder(self._root, marker.build_id) / FILE).exists():
+            places.remove(self._root, marker.build_id)  # a folder that lost its file is no build
         places.make(self._root, marker.build_id, partial(_lay_out, marker))
         build = self.open(marker.build_id)
         if build.marker() is None:
@@ -157,6 +159,16 @@ class FtsBuild:
             if len(page) < _PAGE:
                 return
             last = page[-1]["row"]
+
+    def scrub(self) -> None:
+        """FTS5 keeps the words of deleted rows until it merges its parts, and SQLite its pages."""
+        with schema.translated(self._path):
+            for index in schema.INDEXES:
+                self._connection.execute(f"INSERT INTO {index}({index}) VALUES ('optimize')")
+            self._connection.execute("VACUUM")
+            busy = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+        if busy:
+            raise Transient(f"{self._path} is being read, so that its log still holds what was deleted: run again")
 
     def close(self) -> None:
         self._connection.close()

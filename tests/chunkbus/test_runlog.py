@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import resource
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,24 @@ def test_an_error_after_the_end_does_not_end_it_twice(tmp_path: Path) -> None:
         log.finish("ok")
         raise ZeroDivisionError
     assert [event["event"] for event in read_run(log.path)] == ["started", "finished"]
+
+
+def test_a_full_disk_is_told_with_the_name_of_the_record(tmp_path: Path) -> None:
+    """The line that did not fit is not there by half, and the first error is the one that is told."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    full = pytest.raises(OSError, match="File too large")
+    try:
+        with full as told, RunLog(tmp_path, "sync") as log:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (log.path.stat().st_size + 50, hard))
+            log.finding(FINDING)
+        with pytest.raises(ZeroDivisionError), RunLog(tmp_path, "sync"):
+            resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
+            raise ZeroDivisionError
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert told.value.filename == str(log.path)
+    assert log.path.read_bytes().endswith(b"\n")
+    assert [event["event"] for event in read_run(log.path)] == ["started"]
 
 
 def test_a_last_line_that_was_cut_off_is_left_out(tmp_path: Path) -> None:

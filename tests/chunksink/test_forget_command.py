@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+
 import pytest
 
 from chunkbus.canonical import text_hash
 from chunkbus.manifest import Tombstone
+from chunkbus.runlog import RunLog
+from chunkbus.store import write_transaction
 from chunksink.exits import Exit
 from embeddings.cache import VectorCache
 from embeddings.references import raw_hash
 from rebuild.state import State
+from sinks.fts import FtsSink
 from sinks.projection import project_family
 from tests.chunksink.shell import Models, Shell
 from tests.rebuild.support import FEBRUARY, parent_of, source
@@ -42,14 +47,26 @@ def cached(shell: Shell, *texts: str) -> list[str]:
     return [list(hashes.values())[position] for position in sorted(found.positions)]
 
 
-def traces(shell: Shell, *words: str) -> set[str]:
+def traces(shell: Shell, *words: str, beside: str = "chroma") -> set[str]:
     """Files of the home in which one of these words stands, but for Chroma's, which keeps a log."""
     return {
         str(file.relative_to(shell.home))
         for file in shell.home.rglob("*")
-        if file.is_file() and not file.is_relative_to(shell.home / "chroma")
+        if file.is_file() and not file.is_relative_to(shell.home / beside)
         if any(word.encode() in file.read_bytes() for word in words)
     }
+
+
+def withdraw(shell: Shell) -> None:
+    """The secret leaves the bus and the live builds; the generation before goes on holding it."""
+    shell.commit("p1", at=FEBRUARY)
+    assert shell("sync").code == Exit.OK
+
+
+def lose(shell: Shell, *tables: str) -> None:
+    with State.existing(shell.home) as state, write_transaction(state.db):
+        for table in tables:
+            state.db.execute(f"delete from {table}")
 
 
 def test_it_is_gone_from_every_build_and_every_record(twice: Shell) -> None:
@@ -62,7 +79,8 @@ def test_it_is_gone_from_every_build_and_every_record(twice: Shell) -> None:
     assert (ended.code, ended.err) == (Exit.OK, "")
     assert sum(ended.json["documents"].values()) == 4  # of the previous generation; the live one was synced
     assert ended.json["vectors"] == 1
-    assert "chroma utils vacuum" in ended.json["out_of_reach"]
+    assert ended.json["texts"] == 2
+    assert "Two times `chunksink rebuild`" in ended.json["out_of_reach"]
     for sink, build in builds(twice):
         assert twice.texts(sink, build) == ["nothing to hide", "shared by both"]
     ids = [document.id for document in project_family(SECRET)]
@@ -108,7 +126,7 @@ def test_it_is_known_by_its_address_its_parent_and_its_document(name: str, twice
     assert twice.texts() == ["nothing to hide", "shared by both"]
 
 
-@pytest.mark.parametrize("name", ["nobody.md", "", "secret", "%"])
+@pytest.mark.parametrize("name", ["nobody.md", "", "secret", "%", "\udcff.md"])
 def test_one_that_nobody_knows(name: str, twice: Shell) -> None:
     ended = twice("forget", name)
     assert (ended.code, ended.out) == (Exit.USAGE, "")
@@ -122,3 +140,121 @@ def test_forgotten_twice(twice: Shell) -> None:
     assert twice("forget", "secret.md").code == Exit.OK
     assert twice("forget", "secret.md").code == Exit.USAGE
     assert twice.texts() == ["nothing to hide", "shared by both"]
+
+
+@pytest.mark.parametrize("name", ["secret.md", "./secret.md", parent_of("secret.md"), "secret.md@1"])
+def test_one_that_only_builds_still_hold(name: str, twice: Shell) -> None:
+    """Withdrawn and synced: no chunk names it any more, and the receipts are lost."""
+    withdraw(twice)
+    lose(twice, "receipt")
+    ended = twice("forget", name, "--json")
+    assert (ended.code, ended.err) == (Exit.OK, "")
+    assert (sum(ended.json["documents"].values()), ended.json["texts"], ended.json["vectors"]) == (4, 2, 1)
+    for sink, build in builds(twice):
+        assert twice.texts(sink, build) == ["nothing to hide", "shared by both"]
+    assert cached(twice, "the moon is made of cheese", "shared by both") == ["shared by both"]
+
+
+def test_a_build_that_no_record_names(twice: Shell) -> None:
+    withdraw(twice)
+    held = builds(twice)
+    live = twice.live().id
+    with State.existing(twice.home) as state, write_transaction(state.db):
+        state.db.execute("delete from receipt")
+        state.db.execute("delete from build where generation <> ?", [live])
+        state.db.execute("delete from generation where id <> ?", [live])
+        state.db.execute("update pointer set previous = null")
+    assert len(builds(twice)) == 2
+    ended = twice("forget", "secret.md", "--json")
+    assert (ended.code, sum(ended.json["documents"].values())) == (Exit.OK, 4)
+    for sink, build in held:
+        assert twice.texts(sink, build) == ["nothing to hide", "shared by both"]
+
+
+def test_a_tenants_source_by_the_name_that_all_of_them_share(shell: Shell) -> None:
+    names = [source("same.md", f"of {tenant}", tenant_id=tenant) for tenant in ("one", "two")]
+    shell.commit("p1", *names, OTHER)
+    for _ in range(2):
+        assert shell("rebuild").code == Exit.OK
+    shell.commit("p1", OTHER, at=FEBRUARY)
+    assert shell("sync", "--allow-deletions", "2").code == Exit.OK
+    lose(shell, "receipt")
+    ended = shell("forget", parent_of("same.md"), "--json")
+    assert (ended.code, len(ended.json["families"])) == (Exit.OK, 2)
+    for sink, build in builds(shell):
+        assert shell.texts(sink, build) == ["nothing to hide", "shared by both"]
+
+
+def test_one_that_only_records_of_runs_name(twice: Shell) -> None:
+    withdraw(twice)
+    for _ in range(2):
+        assert twice("rebuild").code == Exit.OK
+    with RunLog(twice.home, "sync") as log:
+        log.write("fault", error="the engine would not take secret.md: too large")
+        log.write("fault", error="nor not-secret.md, nor secret.md.bak")
+        log.write("fault", error=b'a\\b "quoted".md'.decode())
+    assert twice("forget", "secret").code == Exit.USAGE
+    ended = twice("forget", "secret.md")
+    assert ended.code == Exit.OK
+    assert "0 vectors and 2 lines of run records erased\nNo chunk and no build knew a text of it" in ended.out
+    assert "`chunksink cache gc`" in ended.out
+    assert traces(twice, "secret.md") == set()
+    assert cached(twice, "the moon is made of cheese") == ["the moon is made of cheese"]
+    assert twice("cache", "gc").code == Exit.OK
+    assert cached(twice, "the moon is made of cheese") == []
+    assert twice("forget", 'a\\b "quoted".md').code == Exit.OK
+    assert traces(twice, "quoted") == set()
+
+
+def test_the_record_of_the_run_that_forgets_is_whole(twice: Shell) -> None:
+    twice.cut_off("p1")  # what is wrong with it is told in this record too
+    assert twice("forget", "secret.md").code == Exit.OK
+    run = twice("runs", "--json").json[0]
+    assert (run["command"], run["status"]) == ("forget", "ok")
+    assert traces(twice, parent_of("secret.md")) == set()
+
+
+CANARY = "kanarienvogelsang"
+
+
+def test_no_word_of_it_is_left_in_any_file(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also while others read, so that no log is emptied by closing; and with what kills have left."""
+    monkeypatch.setenv("CHUNKSINK_SINKS", "fts,chroma,jsonl")
+    secret = source("canary.md", f"hush, a {CANARY} sings", f"\u6771\u4eac {CANARY}", f"{CANARY}s " * 300)
+    shell.commit("p1", secret)
+    shell.commit("p2", *(source(f"other{number}.md", f"plain words {number}") for number in range(30)))
+    for _ in range(3):
+        assert shell("rebuild").code == Exit.OK
+    live = shell.live().builds
+    half_removed = next(build for sink, build in builds(shell) if sink == "fts" and build != live["fts"])
+    (shell.home / "fts" / half_removed).rename(shell.home / "fts" / f".{half_removed}.0")
+    (shell.home / "jsonl" / live["jsonl"] / ".pending").mkdir(exist_ok=True)
+    (shell.home / "jsonl" / live["jsonl"] / ".pending" / "0").write_text(CANARY)
+    withdraw(shell)
+    assert f"fts/{live['fts']}/fts.db" in traces(shell, CANARY)
+    names = [CANARY, "canary.md", parent_of("canary.md")]
+    with State.existing(shell.home) as state, closing(FtsSink(shell.home / "fts").reader(live["fts"])) as reader:
+        assert state.db.execute("select count(*) from receipt").fetchone()
+        assert reader.search("words", 1)
+        assert shell("forget", "canary.md").code == Exit.OK
+        assert traces(shell, *names) == set()
+        assert reader.search(CANARY) == []
+    assert traces(shell, CANARY, beside="fts") != set(), "what the message says of Chroma is true"
+    for _ in range(2):
+        assert shell("rebuild").code == Exit.OK
+    # Chroma's index holds memory that it never set, here of the process that has done all this.
+    assert {file for file in traces(shell, *names, beside="fts") if not file.endswith("data_level0.bin")} == set()
+    assert shell("verify").code == Exit.OK
+
+
+def test_a_sink_that_is_gone_with_its_engine_is_named(twice: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Taken out of the configuration, and its server is off: all else is erased, and that it may hold it is said."""
+    with State.existing(twice.home) as state, write_transaction(state.db):
+        state.db.execute("insert into build (generation, sink, id) select live, 'meilisearch', 'old' from pointer")
+    monkeypatch.setenv("CHUNKSINK_SINK_MEILISEARCH_URL", "http://127.0.0.1:9")
+    twice.commit("p1", tombstones=GONE)
+    ended = twice("forget", "secret.md")
+    assert ended.code == Exit.ENGINE
+    assert "not erased from meilisearch, which is not configured any more" in ended.err
+    assert cached(twice, "the moon is made of cheese") == []
+    assert "the moon is made of cheese" not in twice.texts()

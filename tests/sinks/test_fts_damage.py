@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sinks.conformance.samples import held, marker, wanted
-from sinks.errors import BuildBroken, WrongShape
+from sinks.errors import BuildBroken, BuildMissing, WrongShape
 from sinks.fts import FtsSink
 from sinks.sink import Marker
 from tests.sinks.support import FAMILIES, whole
@@ -30,6 +30,15 @@ def test_most_rows_deleted_behind_our_back(keyword: tuple[FtsSink, Marker, Path]
     assert (build.count(), len(held(build)), build.marker()) == (36, 36, signed)
     build.close()
     whole(sink)
+
+
+def test_a_folder_that_lost_its_file_is_made_again(keyword: tuple[FtsSink, Marker, Path]) -> None:
+    sink, signed, path = keyword
+    path.unlink()
+    with pytest.raises(BuildMissing):
+        sink.open(signed.build_id)
+    with sink.create(signed) as build:
+        assert (build.count(), build.marker()) == (0, signed)
 
 
 @pytest.mark.parametrize("table", ["documents", "marker"])

@@ -74,6 +74,15 @@ def test_what_bears_the_links_name_is_not_overwritten(
     assert os.lstat(link).st_ino == before.st_ino
 
 
+def test_a_link_that_was_taken_away_is_made_again(sink: JsonlSink, build: JsonlBuild, tmp_path: Path) -> None:
+    sink.create(Marker("home", "b2", 1)).close()
+    for old, new in (("b1", "b1"), ("b1", "b2"), (None, "b1")):
+        sink.flip(old, new)
+        assert sink.shown() == Marker("home", new, 1)
+        (tmp_path / "jsonl" / LINK).unlink()
+        assert sink.shown() is None
+
+
 def test_readers_of_the_link_are_never_left_alone(sink: JsonlSink, build: JsonlBuild, tmp_path: Path) -> None:
     fill(build, [OLD])
     second = sink.create(Marker("home", "b2", 1))

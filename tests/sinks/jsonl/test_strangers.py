@@ -116,6 +116,19 @@ def test_what_another_process_took_away_is_not_confirmed(build: JsonlBuild, fold
         held(build)
 
 
+def test_a_build_that_cannot_be_read_is_broken_and_nobodys(sink: JsonlSink, build: JsonlBuild, folder: Path) -> None:
+    sink.flip(None, "b1")
+    (folder / MARKER).write_bytes(b"{")
+    shutil.rmtree(folder / FAMILIES)
+    for what in ("families is gone", "is damaged"):
+        with pytest.raises(BuildBroken, match=what):
+            sink.open("b1")
+        assert sink.shown() is None
+        (folder / FAMILIES).mkdir(exist_ok=True)
+    sink.drop("b1")
+    assert sink.create(Marker("mine", "b1", 1)).count() == 0
+
+
 def test_a_damaged_marker_is_nobodys(sink: JsonlSink, build: JsonlBuild, folder: Path) -> None:
     for damage in (b"", b"{", b'{"home_id": 5}', b"[]", b'{"home_id":"a","build_id":"b"}'):
         (folder / MARKER).write_bytes(damage)

@@ -1,0 +1,91 @@
+"""A store on a disk that is full: whatever is done to it, the error names the file and the remedy."""
+
+from __future__ import annotations
+
+import errno
+import resource
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from sqlite_utils import Database, Migrations
+
+from chunkbus.errors import StoreUnreadable
+from chunkbus.ledger import Ledger
+from chunkbus.store import explained, open_store, write_transaction
+from rebuild.state import State
+
+_steps = Migrations("tests.store")
+_BIG = "with recursive n(i) as (select 1 union all select i + 1 from n where i < 20000) select i, hex(i) || :pad as pad"
+_PAD = {"pad": "x" * 200}
+
+
+@_steps()
+def create(db: Database) -> None:
+    db.execute("create table row (i integer, pad text)")
+
+
+@contextmanager
+def files_limited_to(size: int) -> Iterator[None]:
+    """Stands for a full disk: files may not grow beyond this size."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+WORK: dict[str, Callable[[Database], object]] = {
+    "vacuum": lambda db: db.execute("vacuum"),
+    "a table beside it": lambda db: db.execute(f"create temp table other as {_BIG} from n", _PAD),
+    "a read that spills": lambda db: db.execute(f"{_BIG} from n order by pad desc", _PAD).fetchall(),
+    "a pragma": lambda db: db.execute("pragma user_version = 7"),
+}
+
+
+@pytest.mark.promise(2)
+@pytest.mark.parametrize("what", WORK)
+def test_work_on_an_open_store(what: str, tmp_path: Path) -> None:
+    with State(tmp_path) as state, write_transaction(state.db):
+        state.db.execute("create table pads as " + f"{_BIG} from n", _PAD)
+    with pytest.raises(OSError, match="make room on that disk") as told, State(tmp_path) as state:
+        state.db.execute("pragma temp_store = file")
+        state.db.execute("pragma cache_size = 10")
+        with files_limited_to(4096):
+            WORK[what](state.db)
+    assert told.value.filename == str(tmp_path / "state.db")
+    assert isinstance(told.value.__cause__, sqlite3.Error)
+    with State(tmp_path) as state:
+        assert state.db.execute("pragma integrity_check").fetchall() == [("ok",)]
+
+
+def test_opening_one(tmp_path: Path) -> None:
+    for make in (lambda path: open_store(path, _steps), Ledger):
+        with pytest.raises(OSError, match="make room on that disk") as told, files_limited_to(512):
+            make(tmp_path / "some.db")
+        assert told.value.filename == str(tmp_path / "some.db")
+    assert open_store(tmp_path / "some.db", _steps).execute("select count(*) from row").fetchone() == (0,)
+
+
+def test_one_that_somebody_holds(tmp_path: Path) -> None:
+    path = tmp_path / "some.db"
+    with open_store(path, _steps).conn as holder, sqlite3.connect(path, timeout=0) as other:
+        holder.execute("begin immediate")
+        with pytest.raises(sqlite3.OperationalError) as raw:
+            other.execute("begin immediate")
+    meant = explained(raw.value, path)
+    assert isinstance(meant, OSError)
+    assert (meant.errno, meant.filename) == (errno.EBUSY, str(path))
+
+
+def test_what_is_a_bug_stays_one(tmp_path: Path) -> None:
+    with pytest.raises(sqlite3.OperationalError, match="no such table"), State(tmp_path) as state:
+        state.db.execute("select * from nowhere")
+    with pytest.raises(StoreUnreadable, match="is not a database of chunksink"):
+        (tmp_path / "text.db").write_text("no database " * 1000)
+        open_store(tmp_path / "text.db", _steps)
+    assert explained(None, tmp_path) is None
+    assert explained(OSError(errno.ENOSPC, "full"), tmp_path) is None
