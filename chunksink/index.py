@@ -6,7 +6,7 @@
 Each call is one run with its own record below `<home>/runs/`; it takes the writer's lock while it writes.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, replace
 from functools import partial
@@ -20,6 +20,7 @@ from chunksink.run import Run
 from settings.config import Config
 
 if TYPE_CHECKING:
+    from chunksink.live import LiveSearch
     from rebuild.forecast import Forecast
     from rebuild.forget import Forgotten
     from rebuild.report import RunReport
@@ -27,6 +28,11 @@ if TYPE_CHECKING:
     from rebuild.sync import SyncOptions
     from rebuild.verify import Verified
     from rebuild.work import Stage
+    from search.access import Access
+    from search.answer import Answer
+    from search.context import Surrounded
+    from search.filters import Given
+    from search.question import FusionName, Mode
     from sinks.errors import SinkError
     from sinks.patient import Fault
 
@@ -44,6 +50,7 @@ class Index:
         self.config = config
         self._stage = stage
         self._on_fault = on_fault
+        self._live: LiveSearch | None = None
 
     def __enter__(self) -> "Index":
         return self
@@ -51,7 +58,14 @@ class Index:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Nothing is held between runs."""
+        """Lets go of the readers of searches; nothing else is held between runs."""
+        self.close()
+
+    def close(self) -> None:
+        """Lets go of the readers of searches. They are opened again by the next one."""
+        if self._live is not None:
+            self._live.close()
+            self._live = None
 
     def sync(
         self,
@@ -93,14 +107,15 @@ class Index:
         from chunksink.wiring import discard_vectors, open_embedder
         from rebuild.rebuild import RebuildOptions
 
-        config = replace_sinks(self.config, only)
-        options = RebuildOptions(deep=deep, keep_others=bool(only), adopt=adopt, allow_deletions=allow_deletions)
-        with Index(config, stage=self._stage, on_fault=self._on_fault)._run("rebuild") as run:
+        keep = frozenset(self.config.sinks if only else ())
+        options = RebuildOptions(deep=deep, keep=keep, adopt=adopt, allow_deletions=allow_deletions)
+        with self._run("rebuild", only=only) as run:
+            run.prepare_sinks()
             run.read_chunks()  # before the model, which takes seconds to load
-            embedder = run.stack.enter_context(open_embedder(config))
+            embedder = run.stack.enter_context(open_embedder(self.config, wanted=run.wants_vectors()))
             if fresh_cache:
                 run.brake(options)  # before anything is dropped
-                discard_vectors(config, embedder.info.fingerprint)
+                discard_vectors(self.config, embedder.info.fingerprint)
             return run.rebuild(embedder, options, repeated=True)
 
     def verify(self, *, deep: bool = False) -> "Verified":
@@ -121,19 +136,24 @@ class Index:
             return found
 
     def plan(self, *, adopt: bool = False) -> "Forecast":
-        """What a sync would do and cost; nothing is written but our own catalog."""
-        from chunksink.wiring import live_embedder, rebuild_due, token_lengths
+        """What a sync would do and cost, the first one as well; nothing is written but our own catalog.
+
+        What the cache has for a model that made no index yet is not known before it is loaded: it counts as missing.
+        """
+        from chunksink.wiring import live_embedder, open_embedder, rebuild_due, token_lengths
+        from rebuild.flip import live_generation
         from rebuild.forecast import forecast
         from rebuild.lock import WAIT_SECONDS
         from rebuild.sync import planned
 
         with self._run("plan") as run, run.lock(WAIT_SECONDS):
-            live = run.live()
-            due = rebuild_due(self.config, live)
-            embedder = run.stack.enter_context(live_embedder(self.config, live))
-            lengths = run.stack.enter_context(token_lengths(self.config, live.model_fingerprint))
+            live = live_generation(run.work)
+            due = None if live is None else rebuild_due(self.config, live) or run.lacks_vectors(live)
+            made_with = open_embedder(self.config, wanted=False) if live is None else live_embedder(self.config, live)
+            embedder = run.stack.enter_context(made_with)
+            lengths = run.stack.enter_context(token_lengths(self.config, embedder.info.fingerprint))
             with planned(run.work, live, embedder, adopt=adopt) as plan:
-                told = forecast(run.work, live, plan, lengths, price=self.config.token_price, rebuild_due=due)
+                told = forecast(run.work, plan, lengths, price=self.config.token_price, rebuild_due=due)
             run.log.finish("ok", hash=told.hash)
             return told
 
@@ -175,6 +195,58 @@ class Index:
             run.log.finish("ok", documents=sum(found.documents.values()), vectors=found.vectors)
             return found
 
+    def search(
+        self,
+        query: str,
+        *,
+        limit: int = 10,
+        offset: int = 0,
+        mode: "Mode" = "hybrid",
+        filters: "Given" = None,
+        tenant: str | None = None,
+        collapse: bool = True,
+        context: int = 0,
+        facets: "Sequence[str]" = (),
+        fusion: "FusionName" = "scores",
+    ) -> "Answer":
+        """The best sources for a query: a sequence of hits, and what is to be said of them.
+
+        `filters` are written as on the command line (`["year>=2020"]`), or map fields to a value or several. With
+        `collapse` each source answers once; `context` brings so many chunks before and after each hit. What another
+        process writes meanwhile is seen by the next search.
+        """
+        from search.filters import as_filters
+        from search.question import Question
+
+        question = Question(
+            query,
+            mode=mode,
+            limit=limit,
+            offset=offset,
+            filters=as_filters(filters),
+            facets=tuple(facets),
+            collapse=collapse,
+            context=context,
+            fusion=fusion,
+        )
+        return self._live_search().search(question, self._access(tenant))
+
+    def get_chunk(self, chunk_id: str, *, tenant: str | None = None, context: int = 0) -> "Surrounded | None":
+        """One chunk by its id, with so many before and after it; None where there is none, or it may not be seen."""
+        return self._live_search().get(chunk_id, self._access(tenant), context)
+
+    def _access(self, tenant: str | None) -> "Access":
+        from search.access import Access
+
+        return Access(tenant, required=self.config.tenants == "required")
+
+    def _live_search(self) -> "LiveSearch":
+        from chunksink.live import LiveSearch
+
+        if self._live is None:
+            self._live = LiveSearch(self.config)
+        return self._live
+
     def _sync(self, command: str, options: "SyncOptions", *, rebuild: bool = False) -> "RunReport":
         """A sync of the live builds. Where there are none, or not in every sink, they are built first.
 
@@ -192,7 +264,7 @@ class Index:
             while True:
                 with run.lock(WAIT_SECONDS):
                     live = live_generation(run.work) if builds else run.live()
-                    due = None if live is None else rebuild_due(self.config, live)
+                    due = None if live is None else rebuild_due(self.config, live) or run.lacks_vectors(live)
                     rebuilds = due is not None and rebuild and builds
                     newcomer = run.sink_without_build(live) if live is not None and builds else None
                     if live is not None and newcomer is None and not rebuilds:
@@ -203,17 +275,27 @@ class Index:
                 if live is None or newcomer is None or rebuilds:
                     run.require_all()
                     run.read_chunks(strict=options.strict or live is not None)
-                    embedder = run.stack.enter_context(open_embedder(self.config))
+                    embedder = run.stack.enter_context(open_embedder(self.config, wanted=run.wants_vectors()))
                     # A home that lost its records has builds, and with them something to lose.
                     begins = not any(sink.builds() for sink in run.work.sinks.values())
                     lenient = replace(as_rebuilt, held_are_left_out=begins and not options.strict)
                     return run.rebuild(embedder, lenient)
-                embedder = run.stack.enter_context(live_embedder(self.config, live))
+                # The first vectors of an index are made with the configured model.
+                if live.holds_vectors:
+                    made_with = live_embedder(self.config, live)
+                else:
+                    made_with = open_embedder(self.config, wanted=newcomer.wants_vectors)
+                embedder = run.stack.enter_context(made_with)
                 run.build_beside(newcomer, embedder, as_rebuilt)
 
     @contextmanager
-    def _run(self, command: str, *, tolerant: bool = False, reads_chunks: bool = True) -> Iterator[Run]:
-        """One run: its record, its lock, the home and the engines. With `tolerant` an engine may be out of reach."""
+    def _run(
+        self, command: str, *, tolerant: bool = False, reads_chunks: bool = True, only: tuple[str, ...] = ()
+    ) -> Iterator[Run]:
+        """One run: its record, its lock, the home and the engines, or `only` these.
+
+        With `tolerant` an engine may be out of reach.
+        """
         from chunksink.wiring import open_work
         from rebuild.lock import WriterLock
 
@@ -225,7 +307,7 @@ class Index:
             failed: dict[str, SinkError] = {}
             work = stack.enter_context(
                 open_work(
-                    self.config,
+                    replace_sinks(self.config, only),
                     root,
                     on_finding=log.finding,
                     on_fault=partial(self._tell_fault, log),
@@ -233,7 +315,8 @@ class Index:
                     stage=self._stage,
                 )
             )
-            yield Run(root, work, log, WriterLock(self.config.home_path), stack, failed, monotonic())
+            lock = WriterLock(self.config.home_path)
+            yield Run(root, work, log, lock, stack, failed, self.config.sinks, monotonic())
 
     def _tell_fault(self, log: RunLog, fault: "Fault") -> None:
         log.write("fault", **asdict(fault))

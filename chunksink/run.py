@@ -11,6 +11,7 @@ from chunkbus.runlog import RunLog
 if TYPE_CHECKING:
     from rebuild.converge import Outcome
     from rebuild.embed import DocumentEmbedder
+    from rebuild.flip import NotRemoved
     from rebuild.lock import WriterLock
     from rebuild.overlap import ModelChange
     from rebuild.rebuild import RebuildOptions
@@ -32,15 +33,19 @@ class Run:
         lock: "WriterLock",
         stack: ExitStack,
         failed: "dict[str, SinkError]",
+        configured: tuple[str, ...],
         started: float,
     ) -> None:
+        """`configured` are all sinks, also those that this run does not write."""
         self.root = root
         self.work = work
         self.log = log
         self.lock = lock
         self.stack = stack
         self.failed = failed
+        self.configured = configured
         self._waiting: set[str] = set()
+        self._not_removed: tuple[NotRemoved, ...] = ()
         self._started = started
 
     def live(self) -> "Generation":
@@ -54,6 +59,22 @@ class Run:
         tried = {*live.builds, *self.failed, *self._waiting}
         return next((sink for name, sink in self.work.sinks.items() if name not in tried), None)
 
+    def wants_vectors(self) -> bool:
+        return any(sink.wants_vectors for sink in self.work.sinks.values())
+
+    def lacks_vectors(self, live: "Generation") -> str | None:
+        """Why a rebuild is due though no model has changed."""
+        if live.holds_vectors:
+            return None
+        wanting = [name for name, sink in self.work.sinks.items() if name in live.builds and sink.wants_vectors]
+        return f"{' and '.join(wanting)} shall hold vectors, and the live index has none" if wanting else None
+
+    def prepare_sinks(self) -> None:
+        """What new builds need is started, while chunks are read and the model is loaded."""
+        for sink in self.work.sinks.values():
+            if hasattr(sink, "prepare"):
+                sink.prepare()
+
     def read_chunks(self, *, strict: bool = True) -> None:
         """All of them, whatever was known; with `strict`, InvalidBus where they are not whole."""
         from rebuild.lock import WAIT_SECONDS
@@ -66,11 +87,12 @@ class Run:
 
     def brake(self, options: "RebuildOptions") -> None:
         """Stops a run that would take a large share of the live index."""
+        from rebuild.lost import recall
         from rebuild.plan import brake
 
         live = self.work.state.live_or_none()
-        if live is not None:
-            brake(self.work.state.db, list(live.builds.values()), options.allow_deletions)
+        builds = recall(self.work) if live is None else list(live.builds.values())
+        brake(self.work.state.db, builds, options.allow_deletions)
 
     def require_all(self) -> None:
         for error in self.failed.values():
@@ -82,6 +104,7 @@ class Run:
         from rebuild.rebuild import Rebuild
 
         made = Rebuild(self.work, embedder, options, self.lock).run()
+        self._not_removed += made.not_removed
         change = made.model_change
         return self.report(made.generation, made.outcome, embedder, model_change=change, repeated=repeated)
 
@@ -96,7 +119,8 @@ class Run:
 
         work = replace(self.work, sinks={sink.name: sink})
         try:
-            Rebuild(work, embedder, replace(options, keep_others=True), self.lock).run()
+            made = Rebuild(work, embedder, replace(options, keep=frozenset(self.configured)), self.lock).run()
+            self._not_removed += made.not_removed
         except SinkError as error:
             self.failed[sink.name] = error
         except InvalidBus as error:  # the sync tells what is held
@@ -123,7 +147,9 @@ class Run:
             run_id=self.log.run_id,
             seconds=monotonic() - self._started,
             rebuild_due=due,
+            unconfigured=tuple(name for name in generation.builds if name not in self.configured),
             model_change=model_change,
+            not_removed=self._not_removed,
             repeated=repeated,
         )
         unbuilt = {name: _unbuilt(error) for name, error in self.failed.items() if name not in generation.builds}
@@ -140,5 +166,13 @@ def _unbuilt(error: "SinkError") -> "SinkReport":
     from rebuild.report import SinkReport
 
     return SinkReport(
-        families=FamilyCounts(), written=0, deleted=0, chunks=0, refused=(), scanned=False, settings=(), error=error
+        families=FamilyCounts(),
+        written=0,
+        deleted=0,
+        chunks=0,
+        refused=(),
+        scanned=False,
+        drifted=False,
+        settings=(),
+        error=error,
     )

@@ -1,5 +1,6 @@
 """How the report of a run is printed, and the exit code that it deserves."""
 
+from collections.abc import Iterable
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,13 @@ def exit_code(report: "RunReport") -> Exit:
     return _CODES[report.status]
 
 
+def unconfigured_lines(sinks: Iterable[str]) -> list[str]:
+    return [
+        f"{name} is not configured any more: the next rebuild leaves it out; until then it is not kept up to date"
+        for name in sinks
+    ]
+
+
 def tell_fault(fault: "Fault") -> None:
     click.echo(f"{fault.sink}: {fault.call} failed ({fault.error}); it is tried again", err=True)
 
@@ -30,7 +38,7 @@ def print_report(report: "RunReport", *, as_json: bool, verb: str = "synced") ->
         print_json(report.as_json())
         return
     click.echo(_built(report) if verb == BUILT else _changed(report, verb))
-    if report.written:
+    if report.written and report.embeddings["model"]:
         _print_vectors(report.embeddings)
     if report.total.superseded:
         click.echo(f"{counted(report.total.superseded, 'older version')} of sources left out")
@@ -100,7 +108,7 @@ def _print_troubles(report: "RunReport") -> None:
     for name, sink in report.sinks.items():
         if sink.settings:
             click.echo(f"{name}: index settings changed: {', '.join(sink.settings)}")
-        if sink.scanned:
+        if sink.drifted:
             click.echo(f"{name} did not hold what its records said; it was read and put right", err=True)
         for letter in sink.refused[:_SHOWN]:
             click.echo(f"refused by {name}: {printable(letter.id)}: {printable(letter.reason)}", err=True)
@@ -122,6 +130,14 @@ def _print_troubles(report: "RunReport") -> None:
         click.echo(f"{counted(families, 'source')} left in the index as it was: {printable(reason)}", err=True)
     if len(report.held) > _SHOWN:
         click.echo("... and for other reasons; see `chunksink status`", err=True)
+    for line in unconfigured_lines(report.unconfigured):
+        click.echo(line, err=True)
+    for left in report.not_removed:
+        click.echo(
+            f"could not remove build {left.build} of {left.sink}, which nobody needs: {printable(left.reason)}; "
+            "the next rebuild tries again",
+            err=True,
+        )
     if report.rebuild_due:
         click.echo(
             f"a rebuild is due: {report.rebuild_due}. The live model was kept; `chunksink rebuild` changes it", err=True

@@ -8,7 +8,7 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from settings.config import Config
 
@@ -16,13 +16,12 @@ if TYPE_CHECKING:
     from chunkbus.findings import Finding
     from chunkbus.layout import BusRoot
     from embeddings.cache import VectorCache
-    from embeddings.encoder import Encoder, ModelInfo, Vectors
+    from embeddings.encoder import Encoder, ModelInfo
     from embeddings.settings import EncoderSettings
     from rebuild.embed import DocumentEmbedder
     from rebuild.forecast import Lengths
     from rebuild.state import Generation
     from rebuild.work import Stage, Work
-    from search.query import Legs
     from sinks.errors import SinkError
     from sinks.patient import Fault
     from sinks.sink import Sink
@@ -67,7 +66,7 @@ def open_work(
             intake=intake,
             records=Records(root, catalog),
             sinks={sink.name: sink for sink in sinks},
-            open_sink=partial(open_one_sink, config, stack),
+            open_sink=partial(_open_former_sink, config, stack),
             stage=stage or silent,
         )
 
@@ -106,6 +105,17 @@ def open_one_sink(config: Config, stack: ExitStack, name: str) -> "Sink":
     return stack.enter_context(closing(open_sink(name, config.home_path, config.sink.get(name, {}))))
 
 
+def _open_former_sink(config: Config, stack: ExitStack, name: str) -> "Sink":
+    """One that is not configured any more. Also what it needed may be gone, and with it the way to its builds."""
+    from settings.config import ConfigError
+    from sinks.errors import Refused
+
+    try:
+        return open_one_sink(config, stack, name)
+    except ConfigError as error:
+        raise Refused(str(error)) from error
+
+
 def cache_file(home: Path) -> Path:
     return home / "vectors.db"
 
@@ -140,13 +150,17 @@ def encoder_settings(config: Config) -> "EncoderSettings":
 
 
 @contextmanager
-def open_embedder(config: Config) -> Iterator["DocumentEmbedder"]:
+def open_embedder(config: Config, *, wanted: bool = True) -> Iterator["DocumentEmbedder"]:
+    """The embedder of the configured model. Where no sink wants its vectors the model is not loaded."""
     from embeddings.cache import VectorCache
+    from embeddings.lazy import LazyEncoder
     from embeddings.settings import open_encoder
     from rebuild.embed import DocumentEmbedder
+    from rebuild.state import NO_MODEL
 
     settings = encoder_settings(config)
-    with closing(open_encoder(settings)) as encoder, VectorCache.open(cache_file(config.home_path)) as cache:
+    opened = open_encoder(settings) if wanted else LazyEncoder(NO_MODEL, partial(open_encoder, settings))
+    with closing(opened) as encoder, VectorCache.open(cache_file(config.home_path)) as cache:
         yield DocumentEmbedder(settings, encoder, cache)
 
 
@@ -168,6 +182,8 @@ def rebuild_due(config: Config, live: "Generation") -> str | None:
     from embeddings.settings import same_encoder
 
     wanted = encoder_settings(config)
+    if not live.holds_vectors:
+        return None
     if same_encoder(wanted, live.encoder):
         return None
     if wanted.model != live.encoder.model:
@@ -231,72 +247,3 @@ def find_encoder(configured: "EncoderSettings", stack: ExitStack, info: "ModelIn
                 return encoder
             encoder.close()
     return None
-
-
-@contextmanager
-def open_legs(config: Config, generation: "Generation", *, semantic: bool) -> Iterator["Legs"]:
-    """What the generation is searched through; `semantic` says whether its vectors are wanted."""
-    from search.query import Legs
-    from sinks.errors import SinkError
-
-    with ExitStack() as stack:
-        readers = _Readers(config, generation, stack)
-        legs = Legs(readers.first("search"), None, None, {})
-        if semantic:
-            try:
-                encode = _query_encoder(generation, stack)
-                legs = Legs(legs.keyword, readers.first("query"), encode, {})
-            except (ModelUnusable, SinkError) as error:
-                legs = Legs(legs.keyword, None, None, {"semantic": str(error)})
-        yield legs
-
-
-class _Readers:
-    """The readers of a generation's sinks, known by what they can do and opened when they are asked for."""
-
-    def __init__(self, config: Config, generation: "Generation", stack: ExitStack) -> None:
-        self._config = config
-        self._builds = generation.builds
-        self._stack = stack
-        self._open: dict[str, Any] = {}
-
-    def first(self, method: str) -> Any:
-        """The first that can answer; where none could be opened, the reason of the last that failed."""
-        from sinks.errors import Refused, SinkError
-
-        failed: SinkError | None = None
-        for name in self._builds:
-            try:
-                reader = self._reader(name)
-            except SinkError as error:
-                failed = error
-                continue
-            if hasattr(reader, method):
-                return reader
-        raise failed or Refused(f"none of the sinks {', '.join(self._builds)} can {method}")
-
-    def _reader(self, name: str) -> Any:
-        if name not in self._open:
-            sink: Any = open_one_sink(self._config, self._stack, name)
-            readable = hasattr(sink, "reader")
-            self._open[name] = self._stack.enter_context(closing(sink.reader(self._builds[name]))) if readable else None
-        return self._open[name]
-
-
-class ModelUnusable(Exception):
-    """The model that made the live index cannot be had, so that its vectors cannot be searched."""
-
-
-def _query_encoder(generation: "Generation", stack: ExitStack) -> "Callable[[str], Vectors]":
-    from embeddings.encoder import encode_query
-    from embeddings.errors import EmbeddingsError
-    from embeddings.settings import open_encoder
-
-    name = generation.encoder.model
-    try:
-        encoder = stack.enter_context(closing(open_encoder(generation.encoder)))
-    except EmbeddingsError as error:
-        raise ModelUnusable(f"the model {name} that made the live index cannot be loaded: {error}") from error
-    if encoder.fingerprint != generation.model_fingerprint:
-        raise ModelUnusable(f"{name} is not the model any more that made the live index; run `chunksink rebuild`")
-    return partial(encode_query, encoder)

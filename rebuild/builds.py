@@ -5,6 +5,7 @@ from contextlib import ExitStack, contextmanager
 
 from rebuild.errors import OtherHome
 from rebuild.execute import Target
+from rebuild.flip import require_ours
 from rebuild.receipts import Receipts
 from rebuild.state import Generation
 from rebuild.work import Work
@@ -34,11 +35,12 @@ def opened(
             try:
                 build = _open(work, sink, generation, make=make, heal=heal)
                 stack.callback(build.close)
-                _require_ours(work, sink, build, adopt=adopt)
+                require_our_build(work, sink, build, adopt=adopt)
             except SinkError as error:
                 failed[name] = error
             else:
-                targets.append(Target(name, generation.builds[name], build, sink.wants_vectors))
+                vectors = sink.wants_vectors and generation.holds_vectors
+                targets.append(Target(name, generation.builds[name], build, vectors))
         yield targets
 
 
@@ -54,13 +56,16 @@ def _open(work: Work, sink: Sink, generation: Generation, *, make: bool, heal: b
             raise
         sink.drop(build_id)
     Receipts(work.state.db, build_id).forget_all()
-    return sink.create(work.marker(build_id), generation.model.dimension if sink.wants_vectors else None)
+    vectors = sink.wants_vectors and generation.holds_vectors
+    return sink.create(work.marker(build_id), generation.model.dimension if vectors else None)
 
 
-def _require_ours(work: Work, sink: Sink, build: Build, *, adopt: bool) -> None:
+def require_our_build(work: Work, sink: Sink, build: Build, *, adopt: bool) -> None:
+    """Of a live build, and of what the sink shows other programs; OtherHome where it is not."""
     marker = build.marker()
     if marker is not None and marker.home_id != work.state.home_id and not adopt:
         raise OtherHome(
             f"the live build in {sink.name} was made by another home ({marker.home_id:.12}...), not by "
             f"{work.state.home}; nothing was written. If this home shall have it from now on, say --adopt"
         )
+    require_ours(work, [sink.name], adopt=adopt)

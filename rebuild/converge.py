@@ -33,6 +33,8 @@ class Outcome:
     """By sink, settings of its live build that were brought to those configured."""
     scanned: list[str] = field(default_factory=list)
     """Sinks whose receipts were made anew from what the engine shows."""
+    drifted: list[str] = field(default_factory=list)
+    """Those of them that were scanned because they did not hold what had been confirmed."""
 
 
 class Convergence:
@@ -57,11 +59,12 @@ class Convergence:
             except SinkError as error:
                 self.outcome.done.failed[target.sink] = error
 
-    def plan(self) -> Plan:
+    def plan(self, empty: Sequence[str] = ()) -> Plan:
+        """Also for builds that are not there, and so `empty`."""
         db, builds = self._work.state.db, [target.build_id for target in self._going()]
         for page in unhashed(db, builds):
             self._work.records.project(page)
-        return Plan(db, builds, removals=self._work.catalog.is_whole())
+        return Plan(db, [*builds, *empty], removals=self._work.catalog.is_whole(), empty=empty)
 
     def run(self, plan: Plan) -> None:
         """Carries out the plan; then the engines are asked whether they hold as much as they confirmed."""
@@ -98,8 +101,10 @@ class Convergence:
         receipts = Receipts(self._work.state.db, target.build_id)
         ours = self._work.marker(target.build_id)
         signed = target.build.marker() == ours
-        if not scan and signed and (receipts.has_intents() or target.build.count() == receipts.documents()):
-            return
+        if not scan:
+            if signed and self._is_as_confirmed(target, receipts):
+                return
+            self.outcome.drifted.append(target.sink)
         self.outcome.scanned.append(target.sink)
         found = Scan(self._work.state.db, target.build, target.build_id, self._work.records)
         with self._work.stage(f"scan {target.sink}", receipts.documents(), "chunks") as bar:
@@ -112,6 +117,14 @@ class Convergence:
         found.make_receipts(receipts)
         if sign and not signed:
             target.build.sign(ours)
+
+    def _is_as_confirmed(self, target: Target, receipts: Receipts) -> bool:
+        """By its count. An open intent leaves that open until the run has closed it; one that it will not close would
+        leave it open for good, and a scan closes that.
+        """
+        if receipts.has_intents():
+            return not receipts.has_lasting_intents(removals=self._work.catalog.is_whole())
+        return target.build.count() == receipts.documents()
 
     def _note(self, plan: Plan) -> None:
         """What a plan will do, before it does it. Later rounds only put right what the first one did."""

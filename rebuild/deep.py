@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
+from typing import Protocol
 
 import numpy as np
 
 from sinks.document import Vectors
-from sinks.sink import Build
+from sinks.sink import Stored
 
 LEAST_COSINE = 0.99999
 """Engines normalise, and another batch changes the last bits."""
@@ -16,7 +17,14 @@ Lookup = Callable[[Sequence[str]], Mapping[str, Vectors]]
 """From text hashes to the cached vectors of those that are cached."""
 
 
-def wrong_vectors(build: Build, cached: Lookup) -> Iterator[str]:
+class Scanned(Protocol):
+    """A build, as far as it is only read."""
+
+    def scan(self, *, content: bool = False, vectors: bool = False) -> Iterator[Stored]:
+        """Everything that it holds."""
+
+
+def wrong_vectors(build: Scanned, cached: Lookup) -> Iterator[str]:
     """Ids of documents whose vector is missing, or is not the cached one. What is not cached cannot be judged."""
     stored = build.scan(vectors=True)
     while page := list(islice(stored, _PAGE)):

@@ -6,13 +6,24 @@ pointer is the commit. Whoever finds a begun flip ends it.
 
 from collections.abc import Callable, Iterable
 from contextlib import closing
+from dataclasses import dataclass
 
 from rebuild.errors import OtherHome
 from rebuild.lease import removing
+from rebuild.receipts import Receipts
 from rebuild.state import Generation
 from rebuild.work import Work
-from sinks.errors import BuildBroken, BuildMissing
+from sinks.errors import BuildBroken, BuildMissing, SinkError
 from sinks.sink import Marker, Sink
+
+
+@dataclass(frozen=True)
+class NotRemoved:
+    """A build that nobody needs and that its engine would not remove; a later run tries it again."""
+
+    sink: str
+    build: str
+    reason: str
 
 
 def flip(work: Work, generation: Generation, *, adopt: bool = False) -> None:
@@ -55,24 +66,37 @@ def end_begun_flip(work: Work) -> None:
         flip(work, generation)
 
 
-def drop(work: Work, generation: Generation) -> None:
-    """Removes its builds; not while somebody reads them, then a later run does."""
+def drop(work: Work, generation: Generation) -> list[NotRemoved]:
+    """Removes its builds; not while somebody reads them, then a later run does.
+
+    Nor does it stop a run that an engine which nobody uses any more is out of reach: what is left is told.
+    """
+    left: list[NotRemoved] = []
     with removing(work.state, generation) as alone:
         if not alone:
-            return
+            return left
         for name, build_id in generation.builds.items():
-            if not work.state.is_shared(build_id, generation):
-                work.sink(name).drop(build_id)
-            work.state.forget_build(generation, name)
+            try:
+                if not work.state.is_shared(build_id, generation):
+                    work.sink(name).drop(build_id)
+            except SinkError as error:
+                left.append(NotRemoved(name, build_id, str(error)))
+            else:
+                work.state.forget_build(generation, name)
+    return left
+
+
+def strays(work: Work, sink: Sink) -> list[str]:
+    """Builds that are ours and that no record names any more: the records were lost."""
+    known = {build for generation in work.state.generations() for build in generation.builds.values()}
+    return [build_id for build_id in sink.builds() if build_id not in known and _is_ours(work, sink, build_id)]
 
 
 def drop_strays(work: Work) -> None:
-    """Builds that are ours and that no record names any more: the records were lost."""
-    known = {build for generation in work.state.generations() for build in generation.builds.values()}
     for sink in work.sinks.values():
-        for build_id in sink.builds():
-            if build_id not in known and _is_ours(work, sink, build_id):
-                sink.drop(build_id)
+        for build_id in strays(work, sink):
+            sink.drop(build_id)
+            Receipts(work.state.db, build_id).forget_all()
 
 
 def show(work: Work, name: str, build_id: str, *, adopt: bool = False) -> None:

@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from rebuild.held import held_by_reason
 from rebuild.plan import FamilyCounts, Plan
-from rebuild.state import Generation
+from rebuild.sync import Planned
 from rebuild.work import Work
-from sinks.sink import Sink
 
 _EXAMPLES = 20
 _PAGE = 1000
@@ -22,13 +22,16 @@ Lengths = Callable[[Sequence[str]], Mapping[str, int]]
 class PlannedSink:
     families: FamilyCounts
     seconds: float | None
+    filled: str | None
+    """Why all of it must be written, where that is so."""
 
 
 @dataclass(frozen=True)
 class Forecast:
     """A plan in numbers. Seconds are None until a run has measured how fast this machine is."""
 
-    hash: str
+    hash: str | None
+    """That of what a sync would write to the live builds; None where there are none yet."""
     families: FamilyCounts
     superseded: int
     held: int
@@ -64,32 +67,36 @@ class Forecast:
 
 def forecast(
     work: Work,
-    live: Generation,
-    plan: Plan,
+    planned: Planned,
     lengths: Lengths,
     *,
     price: float | None = None,
     rebuild_due: str | None = None,
 ) -> Forecast:
     """`price` is for a million tokens."""
+    plan, builds = planned.plan, planned.builds
     wanted = any(sink.wants_vectors for sink in work.sinks.values())
     cached, missing, tokens = _vectors(work, plan, lengths) if wanted else (0, 0, 0)
     pace = work.state.pace()
     embedding = _seconds(missing, pace.get("encoder"))
     sinks = {
-        name: PlannedSink(plan.counts(live.builds[name]), _sink_seconds(plan, live.builds[name], pace.get(name)))
-        for name in _written(work.sinks, live)
+        name: PlannedSink(
+            plan.counts(build),
+            _seconds(plan.chunks_to_write(build), pace.get(name)),
+            planned.empty.get(name),
+        )
+        for name, build in builds.items()
     }
     # The engines work beside each other and beside the encoder: the slowest of them decides.
     parts = [embedding, *(sink.seconds for sink in sinks.values())]
     known = [seconds for seconds in parts if seconds is not None]
     return Forecast(
-        hash=plan.digest(),
+        hash=planned.hash,
         families=plan.counts(),
         superseded=work.catalog.counts().superseded,
-        held=len(work.catalog.held()),
+        held=sum(held_by_reason(work.state.db, list(builds.values())).values()),
         chunks=plan.chunks_to_write(),
-        deleted=max((sum(plan.leaving(live.builds[name])) for name in sinks), default=0),
+        deleted=max((sum(plan.leaving(build)) for build in builds.values()), default=0),
         cached=cached,
         missing=missing,
         tokens=tokens,
@@ -117,14 +124,6 @@ def _vectors(work: Work, plan: Plan, lengths: Lengths) -> tuple[int, int, int]:
 def _named(work: Work, families: Sequence[str]) -> Iterator[str]:
     for page in (families[start : start + _PAGE] for start in range(0, len(families), _PAGE)):
         yield from (projected.label for projected in work.records.project(page))
-
-
-def _written(sinks: Mapping[str, Sink], live: Generation) -> list[str]:
-    return [name for name in sinks if name in live.builds]
-
-
-def _sink_seconds(plan: Plan, build: str, pace: float | None) -> float | None:
-    return _seconds(plan.chunks_to_write(build), pace)
 
 
 def _seconds(amount: int, pace: float | None) -> float | None:

@@ -30,8 +30,8 @@ class ModelChange:
 
 
 def model_change(work: Work, live: Generation, new: Generation, embedder: DocumentEmbedder) -> ModelChange | None:
-    """None where both generations have the same model, or no sink can be asked for neighbours."""
-    if live.model_fingerprint == new.model_fingerprint:
+    """None where both generations have the same model, or one of them has none."""
+    if live.model_fingerprint == new.model_fingerprint or not (live.holds_vectors and new.holds_vectors):
         return None
     for name in new.builds:
         sink: Any = work.sinks.get(name)

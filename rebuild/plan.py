@@ -5,7 +5,7 @@ sync in that its builds have confirmed nothing yet, a repair in that the receipt
 shows. The plan is a temporary table, so that memory does not depend on its length.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
@@ -31,15 +31,15 @@ insert into planned
 select c.family, :build, 'write', r.family is not null,
     i.family is null and r.texts is not null and r.texts = c.texts, coalesce(r.family_hash = :strangers, 0)
 from current c
-left join receipt r on r.build = :build and r.family = c.family
-left join intent i on i.build = :build and i.family = c.family
+left join receipt r on r.build = :records and r.family = c.family
+left join intent i on i.build = :records and i.family = c.family
 where (r.family is null or i.family is not null or r.family_hash is not c.family_hash)
 and c.family not in (select family from held)
 """
 _PLAN_REMOVALS = """
 insert into planned
 select family, :build, 'remove', 1, 0, 0 from (
-    select family from receipt where build = :build union select family from intent where build = :build)
+    select family from receipt where build = :records union select family from intent where build = :records)
 where family not in (select family from current) and family not in (select family from held)
 """
 
@@ -58,8 +58,13 @@ class FamilyCounts:
 class Plan:
     """A diff as it stands in the connection's temporary tables; the next plan replaces it."""
 
-    def __init__(self, db: Database, builds: Sequence[str], *, removals: bool) -> None:
-        """`removals` is False while the bus is not whole: then nothing is known to be gone."""
+    def __init__(
+        self, db: Database, builds: Sequence[str], *, removals: bool, empty: Collection[str] = frozenset()
+    ) -> None:
+        """`removals` is False while the bus is not whole: then nothing is known to be gone.
+
+        Those of the builds that are `empty` hold nothing, whatever is recorded of them: all of it must be written.
+        """
         self._db = db
         self._builds = list(builds)
         db.executescript(_TABLES)
@@ -67,9 +72,10 @@ class Plan:
             db.execute("delete from planned")
             db.execute("delete from to_write")
             for build in self._builds:
-                db.execute(_PLAN_WRITES, {"build": build, "strangers": STRANGERS})
+                named = {"build": build, "records": None if build in empty else build}
+                db.execute(_PLAN_WRITES, {**named, "strangers": STRANGERS})
                 if removals:
-                    db.execute(_PLAN_REMOVALS, {"build": build})
+                    db.execute(_PLAN_REMOVALS, named)
             db.execute(
                 "insert into to_write (family) select family from current "
                 "where family in (select family from planned where action = 'write') order by partition, first_offset"
@@ -159,19 +165,22 @@ class Plan:
         row = self._db.execute(
             "select sum(case when action = 'remove' then documents end), "
             "sum(case when action = 'write' and not metadata_only then documents end) "
-            "from planned join receipt using (build, family) where build = ?",
+            "from planned join receipt using (build, family) where build = ? and recorded",
             [build],
         ).fetchone()
         return row[0] or 0, row[1] or 0
 
-    def digest(self) -> str:
-        """Names exactly this plan: the same families, in the same versions, into the same builds."""
+    def digest(self, builds: Collection[str] | None = None) -> str:
+        """Names exactly this plan, for these builds or for all: the same families, in the same versions."""
         digest = sha256()
+        wanted = self._builds if builds is None else list(builds)
         rows = self._db.execute(
             "select p.build, p.family, p.action, c.partition, "
             "case when p.recorded then c.family_hash else t.checksum || c.taken end "
             "from planned p left join current c on p.action = 'write' and c.family = p.family "
-            "left join partition t on t.key = c.partition order by p.build, p.family"
+            f"left join partition t on t.key = c.partition where p.build in ({', '.join('?' * len(wanted))}) "
+            "order by p.build, p.family",
+            wanted,
         )
         for row in rows:
             digest.update(repr(row).encode())
@@ -203,17 +212,19 @@ def brake(db: Database, live_builds: Sequence[str], allowed: int) -> None:
 
     Asked of the families that the live builds hold: so a rebuild is stopped by it as well as a sync.
     """
-    marks = ", ".join("?" * len(live_builds))
-    held = f"select distinct family from receipt where build in ({marks}) and documents > 0"
+    held, builds = f"receipt where build in ({', '.join('?' * len(live_builds))}) and documents > 0", list(live_builds)
+    gone = "family not in (select family from current) and family not in (select family from held)"
     total, going = db.execute(
-        f"select count(*), sum(family not in (select family from current) and family not in (select family from held)) "
-        f"from ({held})",
-        list(live_builds),
+        f"select count(*), sum({gone}) from (select distinct family from {held})", builds
     ).fetchone()
     going = going or 0
     if going >= LEAST_REMOVALS and going > LARGEST_SHARE * total and going > allowed:
+        some = (
+            f"select max(coalesce(nullif(label, ''), family)) from {held} and {gone} group by family order by 1 limit 3"
+        )
+        names = ", ".join(name for (name,) in db.execute(some, builds))
         raise Brake(
             f"{going:,} of the {total:,} sources in the index would be removed; nothing was written. If they are "
-            f"meant to go, say so with --allow-deletions {going}. Otherwise look at the chunks: `chunksink plan` "
-            "names what would go"
+            f"meant to go, say so with --allow-deletions {going}. Otherwise look at the chunks, for they lack {names} "
+            "and others: `chunksink plan` names more where there is a live index"
         )

@@ -4,22 +4,28 @@ Until the flip readers see the generation before; a run that fails or is killed 
 goes on where it stopped. The writer's lock is given back between batches, so that syncs go on into the live builds.
 """
 
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 from chunkbus.errors import PartitionChanged
 from chunkbus.runlog import new_run_id, utc_now
+from embeddings.encoder import ModelInfo
+from embeddings.settings import EncoderSettings
 from rebuild.builds import opened
 from rebuild.converge import Convergence, Outcome
 from rebuild.embed import DocumentEmbedder
 from rebuild.errors import NotVerified, OtherModel
 from rebuild.execute import Target
-from rebuild.flip import drop, drop_strays, end_begun_flip, flip, require_ours
+from rebuild.flip import NotRemoved, drop, drop_strays, end_begun_flip, flip, require_ours
 from rebuild.lock import WAIT_SECONDS, WriterLock, rebuilding
+from rebuild.lost import recall
 from rebuild.overlap import ModelChange, model_change
 from rebuild.plan import brake
 from rebuild.receipts import Receipts
-from rebuild.scan import Scan
-from rebuild.state import Generation
+from rebuild.scan import Progress, Scan
+from rebuild.state import NO_MODEL, Generation, State
 from rebuild.sync import require_valid
 from rebuild.work import Work
 from sinks.errors import SinkError
@@ -33,8 +39,8 @@ class RebuildOptions:
 
     deep: bool = False
     """Compare every vector in the engines with the computed one before the flip."""
-    keep_others: bool = False
-    """Share the live builds of the sinks that this run does not write."""
+    keep: frozenset[str] = frozenset()
+    """Share the live builds of these sinks, which this run does not write."""
     allow_deletions: int = 0
     """So many sources may go, even if they are a large share."""
     adopt: bool = False
@@ -50,6 +56,7 @@ class Rebuilt:
     generation: Generation
     outcome: Outcome
     model_change: ModelChange | None
+    not_removed: tuple[NotRemoved, ...]
 
 
 class Rebuild:
@@ -68,6 +75,8 @@ class Rebuild:
         self._embedder = embedder
         self._options = options
         self._lock = lock or WriterLock(work.state.home)
+        self._lost: list[str] = []
+        self._not_removed: dict[str, NotRemoved] = {}
 
     def run(self) -> Rebuilt:
         """Fills, verifies and flips. What is there of an unfinished generation of the same kind is taken over.
@@ -81,19 +90,22 @@ class Rebuild:
                 require_ours(self._work, self._work.sinks, adopt=self._options.adopt)  # before hours of work
                 self._refresh()
                 generation = self._begin()
-                for leftover in self._state.surplus_generations(keep=generation.id):
-                    drop(self._work, leftover)
+                self._remove_surplus(keep=generation.id)
             outcome, change = self._fill(generation)
             with self._lock():
-                for older in self._state.surplus_generations():
-                    drop(self._work, older)
+                self._remove_surplus()
                 drop_strays(self._work)
-        return Rebuilt(generation, outcome, change)
+        return Rebuilt(generation, outcome, change, tuple(self._not_removed.values()))
 
     def _look_at_live(self) -> None:
-        """The brake goes by what the live builds have confirmed, so that must be what they hold, if they can tell."""
+        """The brake goes by what the live builds have confirmed, so that must be what they hold, if they can tell.
+
+        Where no record says what is live, builds that are ours tell what readers have.
+        """
         live = self._state.live_or_none()
-        if live is not None:
+        if live is None:
+            self._lost = recall(self._work)
+        else:
             with opened(self._work, live, {}, make=False, adopt=True) as targets:
                 Convergence(self._work, targets, self._embedder).look(sign=False)
 
@@ -102,47 +114,60 @@ class Rebuild:
         live = self._state.live_or_none()
         if live is not None or not self._options.held_are_left_out:
             require_valid(self._work.catalog)
-        if live is not None:
-            brake(self._state.db, list(live.builds.values()), self._options.allow_deletions)
+        builds = self._lost if live is None else list(live.builds.values())
+        brake(self._state.db, builds, self._options.allow_deletions)
 
     def _begin(self) -> Generation:
         """An unfinished generation that this run would make just so, or a new one."""
-        shared = self._shared() if self._options.keep_others else {}
+        shared = self._shared()
+        encoder, model = self._model(shared)
         found = self._state.unfinished()
-        if found is not None and self._would_make(found, shared):
+        if found is not None and self._would_make(found, shared, encoder, model):
             return found
         run = new_run_id()
         generation = Generation(
             id=run,
             created_at=utc_now(),
-            encoder=self._embedder.settings,
-            model=self._embedder.info,
+            encoder=encoder,
+            model=model,
             # Short and plain: engines have their own rules for names.
             builds={name: f"{name}-{run.lower()}" for name in self._work.sinks} | shared,
         )
         self._state.add_generation(generation)
         return generation
 
-    def _would_make(self, found: Generation, shared: dict[str, str]) -> bool:
+    def _would_make(
+        self, found: Generation, shared: dict[str, str], encoder: EncoderSettings, model: ModelInfo
+    ) -> bool:
         own = {name for name in found.builds if name not in shared}
         return (
             own == set(self._work.sinks)
             and shared.items() <= found.builds.items()
-            and (found.encoder, found.model_fingerprint) == (self._embedder.settings, self._embedder.info.fingerprint)
+            and (found.encoder, found.model_fingerprint) == (encoder, model.fingerprint)
         )
 
     def _shared(self) -> dict[str, str]:
-        """The live builds of the other sinks."""
+        """The live builds of the sinks that are kept."""
         live = self._state.live_or_none()
         if live is None:
             return {}
-        others = {name: build for name, build in live.builds.items() if name not in self._work.sinks}
-        if others and live.model_fingerprint != self._embedder.info.fingerprint:
+        return {
+            name: build for name, build in live.builds.items() if name in self._options.keep - set(self._work.sinks)
+        }
+
+    def _model(self, shared: Iterable[str]) -> tuple[EncoderSettings, ModelInfo]:
+        """What the vectors of all builds together are made with; OtherModel where these would be two."""
+        live = self._state.live_or_none()
+        kept = [name for name in shared if self._work.sink(name).wants_vectors]
+        known = live if live is not None and live.holds_vectors and kept else None
+        if not any(sink.wants_vectors for sink in self._work.sinks.values()):
+            return (self._embedder.settings, NO_MODEL) if known is None else (known.encoder, known.model)
+        if known is not None and known.model_fingerprint != self._embedder.info.fingerprint:
             raise OtherModel(
-                f"{', '.join(others)} hold vectors of {live.encoder.model}, and this run would use "
+                f"{' and '.join(kept)} would keep vectors of {known.encoder.model}, and this run would use "
                 f"{self._embedder.info.name}: rebuild all sinks together"
             )
-        return others
+        return self._embedder.settings, self._embedder.info
 
     def _fill(self, generation: Generation) -> tuple[Outcome, ModelChange | None]:
         """In rounds, until nothing has moved since what is there was verified; flips in the lock of that last look."""
@@ -165,6 +190,12 @@ class Rebuild:
                 verified = self._round(convergence, targets)
         raise NotVerified("the new generation did not come to rest; the live one is untouched")
 
+    def _remove_surplus(self, keep: str | None = None) -> None:
+        """What cannot be removed now is asked for once; a later run tries again."""
+        for generation in self._state.surplus_generations(keep=keep):
+            if not self._not_removed.keys() & set(generation.builds.values()):
+                self._not_removed |= {left.build: left for left in drop(self._work, generation)}
+
     def _model_change(self, generation: Generation) -> ModelChange | None:
         live = self._state.live_or_none()
         return None if live is None else model_change(self._work, live, generation, self._embedder)
@@ -175,18 +206,33 @@ class Rebuild:
             convergence.run(convergence.plan())
             for error in convergence.outcome.done.failed.values():
                 raise error
-            for target in targets:
-                self._verify(target)
+            self._verify(targets)
         except PartitionChanged:
             return False
         return True
 
-    def _verify(self, target: Target) -> None:
-        scan = Scan(self._state.db, target.build, target.build_id, self._work.records)
+    def _verify(self, targets: Sequence[Target]) -> None:
+        """All at once: one engine reads while what another one has read is compared."""
+        removals = self._work.catalog.is_whole()
+        with ExitStack() as bars, ThreadPoolExecutor(len(targets), thread_name_prefix="verify") as threads:
+            looks = []
+            for target in targets:
+                documents = Receipts(self._state.db, target.build_id).documents()
+                bar = bars.enter_context(self._work.stage(f"verify {target.sink}", documents, "chunks"))
+                looks.append(threads.submit(self._look_over, target, bar.advance, removals))
+            for look in looks:
+                look.result()
+
+    def _look_over(self, target: Target, on_chunks: Progress, removals: bool) -> None:
+        """In a thread of its own, with its own connection."""
         cached = self._embedder.cached if self._options.deep and target.holds_vectors else None
-        receipts = Receipts(self._state.db, target.build_id)
-        with self._work.stage(f"verify {target.sink}", receipts.documents(), "chunks") as bar:
-            scan.run(bar.advance, removals=self._work.catalog.is_whole(), cached=cached)
+        with State(self._state.home) as state:
+            scan = Scan(state.db, target.build, target.build_id, self._work.records.beside(state))
+            scan.run(on_chunks, removals=removals, cached=cached)
+            self._require_clean(scan, target, Receipts(state.db, target.build_id))
+
+    @staticmethod
+    def _require_clean(scan: Scan, target: Target, receipts: Receipts) -> None:
         if not scan.is_clean():
             wrong = scan.examples()
             scan.make_receipts(receipts)

@@ -4,8 +4,9 @@ An open intent means that what the build holds of the family is unknown, whateve
 closes it. None of it is proof: `held` can make all of it again from what the engine shows.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import astuple, dataclass
+from itertools import islice
 
 from sqlite_utils import Database
 
@@ -13,6 +14,7 @@ from chunkbus.runlog import utc_now
 from chunkbus.store import write_transaction
 from sinks.sink import RefusedDocument
 
+_PAGE = 5000
 STRANGERS = "strangers"
 """Stands for the hash of a family that holds documents too many under its own hash: it must be purged."""
 
@@ -79,6 +81,19 @@ class Receipts:
             for table in ("receipt", "intent", "dead_letter"):
                 self._db.execute(f"delete from {table} where build = ?", [self.build_id])
 
+    def recall(self, found: Iterable[tuple[str, str]], on_documents: Callable[[int], object]) -> None:
+        """Nothing was known of the build: now, which families it holds. `found` names one and its label a document."""
+        self.forget_all()
+        rows = iter(found)
+        while some := list(islice(rows, _PAGE)):
+            with write_transaction(self._db):
+                self._db.conn.executemany(
+                    "insert into receipt values (?, ?, '', null, 1, ?) "
+                    "on conflict do update set documents = documents + 1",
+                    [(self.build_id, *each) for each in some],
+                )
+            on_documents(len(some))
+
     def documents(self) -> int:
         """How many documents the build confirmed to hold."""
         total = "select coalesce(sum(documents), 0) from receipt where build = ?"
@@ -89,8 +104,12 @@ class Receipts:
         return int(self._db.execute(count, [self.build_id]).fetchone()[0])
 
     def has_intents(self) -> bool:
-        select = "select 1 from intent where build = ? limit 1"
-        return self._db.execute(select, [self.build_id]).fetchone() is not None
+        return self._has_intent("")
+
+    def has_lasting_intents(self, *, removals: bool) -> bool:
+        """Whether one is open that no plan closes now: of a family that is held, or that may not be removed yet."""
+        gone = "" if removals else "or family not in (select family from current)"
+        return self._has_intent(f"and (family in (select family from held) {gone})")
 
     def dead_letters(self, limit: int = -1) -> list[DeadLetter]:
         rows = self._db.execute(
@@ -108,6 +127,10 @@ class Receipts:
             )
             counted = self._db.execute("select count(*) from dead_letter where build = ?", [self.build_id])
             return int(counted.fetchone()[0])
+
+    def _has_intent(self, condition: str) -> bool:
+        select = f"select 1 from intent where build = ? {condition} limit 1"
+        return self._db.execute(select, [self.build_id]).fetchone() is not None
 
     def _close(self, families: Sequence[str]) -> None:
         self._drop("intent", families)

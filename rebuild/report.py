@@ -8,10 +8,12 @@ from chunkbus.findings import Finding
 from rebuild.catalog import CatalogCounts, RepeatedTexts
 from rebuild.converge import Outcome
 from rebuild.embed import DocumentEmbedder
+from rebuild.flip import NotRemoved
+from rebuild.held import held_by_reason
 from rebuild.overlap import ModelChange
 from rebuild.plan import FamilyCounts
 from rebuild.receipts import DeadLetter, Receipts
-from rebuild.state import Generation
+from rebuild.state import NO_MODEL, Generation
 from rebuild.work import Work
 from sinks.errors import SinkError
 
@@ -30,7 +32,9 @@ class SinkReport:
     chunks: int
     refused: tuple[DeadLetter, ...]
     scanned: bool
-    """Whether all that the engine holds was read, because its records did not fit it."""
+    """Whether all that the engine holds was read."""
+    drifted: bool
+    """Whether that was because it did not hold what had been confirmed."""
     settings: tuple[str, ...]
     """Index settings that were changed."""
     error: SinkError | None
@@ -60,6 +64,10 @@ class RunReport:
     """By a rebuild, and how much the answers change with it."""
     rebuild_due: str | None
     """Why a rebuild would make another index than the live one, if it would."""
+    unconfigured: tuple[str, ...]
+    """Sinks of the live index that are not configured any more: they stay as they are."""
+    not_removed: tuple[NotRemoved, ...]
+    """Builds that nobody needs any more, of engines that would not remove them."""
     seconds: float
 
     @property
@@ -87,6 +95,8 @@ class RunReport:
             "repeated_texts": asdict(self.repeated) if self.repeated else None,
             "model_change": asdict(self.model_change) if self.model_change else None,
             "rebuild_due": self.rebuild_due,
+            "unconfigured": list(self.unconfigured),
+            "not_removed": [asdict(build) for build in self.not_removed],
             "seconds": round(self.seconds, 3),
         }
 
@@ -100,7 +110,9 @@ def report_of(
     run_id: str,
     seconds: float,
     rebuild_due: str | None = None,
+    unconfigured: tuple[str, ...] = (),
     model_change: ModelChange | None = None,
+    not_removed: tuple[NotRemoved, ...] = (),
     repeated: bool = False,
 ) -> RunReport:
     """The report of a run that has just ended; `repeated` counts texts that several sources share, which takes time."""
@@ -110,7 +122,7 @@ def report_of(
         generation=generation.id,
         families=outcome.families,
         total=catalog.counts(),
-        held=catalog.held_by_reason(),
+        held=held_by_reason(work.state.db, [build for name, build in generation.builds.items() if name in work.sinks]),
         findings=tuple(finding for finding in catalog.findings() if finding.is_error),
         missing_partitions=tuple(catalog.missing_partitions()),
         written=outcome.chunks_written,
@@ -125,6 +137,8 @@ def report_of(
         },
         model_change=model_change,
         rebuild_due=rebuild_due,
+        unconfigured=unconfigured,
+        not_removed=not_removed,
         seconds=seconds,
     )
 
@@ -138,6 +152,7 @@ def _sink_report(work: Work, name: str, build_id: str, outcome: Outcome) -> Sink
         chunks=receipts.documents(),
         refused=tuple(receipts.dead_letters()),
         scanned=name in outcome.scanned,
+        drifted=name in outcome.drifted,
         settings=tuple(outcome.settings.get(name, ())),
         error=outcome.done.failed.get(name),
     )
@@ -151,17 +166,19 @@ def _sink_as_json(sink: SinkReport) -> dict[str, Any]:
         "chunks": sink.chunks,
         "refused": [{"id": each.id, "parent_id": each.family, "reason": each.reason} for each in sink.refused],
         "scanned": sink.scanned,
+        "drifted": sink.drifted,
         "settings": sink.settings,
         "error": str(sink.error) if sink.error else None,
     }
 
 
 def _embeddings(embedder: DocumentEmbedder) -> dict[str, Any]:
-    done = embedder.report
+    done, info = embedder.report, embedder.info
+    there = info.fingerprint != NO_MODEL.fingerprint
     return {
-        "model": embedder.info.name,
-        "fingerprint": embedder.info.fingerprint,
-        "precision": embedder.info.precision,
+        "model": info.name if there else None,
+        "fingerprint": info.fingerprint if there else None,
+        "precision": info.precision if there else None,
         "computed": done.encoded,
         "cached": done.reused,
         "refused": done.refused,

@@ -11,12 +11,12 @@ from itertools import groupby, islice
 from sqlite_utils import Database
 
 from chunkbus.store import write_transaction
-from rebuild.deep import Lookup, wrong_vectors
+from rebuild.deep import Lookup, Scanned, wrong_vectors
 from rebuild.digest import document_digest, family_digest
 from rebuild.plan import unhashed
 from rebuild.receipts import STRANGERS, Receipts
 from rebuild.records import Projected, Records, label_of
-from sinks.sink import Build, Stored
+from sinks.sink import Stored
 
 Progress = Callable[[int], object]
 
@@ -87,7 +87,7 @@ class Held:
 class Scan:
     """One reading of one build; in the connection's temporary tables until the next one."""
 
-    def __init__(self, db: Database, build: Build, build_id: str, records: Records) -> None:
+    def __init__(self, db: Database, build: Scanned, build_id: str, records: Records) -> None:
         self._db = db
         self._build = build
         self._build_id = build_id

@@ -3,7 +3,6 @@
 The pointer's transaction is the commit of a flip. All of it can be lost: a rebuild makes it again from the chunks.
 """
 
-import sqlite3
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -12,13 +11,22 @@ from types import TracebackType
 import msgspec
 import orjson
 
-from chunkbus.errors import StoreUnreadable
-from chunkbus.store import open_store, write_transaction
+from chunkbus.store import explained, open_store, write_transaction
 from embeddings.encoder import ModelInfo
 from embeddings.settings import EncoderSettings
 from rebuild.errors import NoGeneration
 from rebuild.schema import home_id, migrations
 
+NO_MODEL = ModelInfo(
+    name="no model",
+    fingerprint="0" * 64,
+    dimension=0,
+    max_length=None,
+    precision="float32",
+    requested="auto",
+    long_texts="windows",
+)
+"""That of a generation whose builds hold no vectors."""
 _GENERATION = "select id, created_at, encoder, model from generation"
 
 
@@ -38,6 +46,11 @@ class Generation:
     @property
     def model_fingerprint(self) -> str:
         return self.model.fingerprint
+
+    @property
+    def holds_vectors(self) -> bool:
+        """Whether any of its sinks wanted them; else it has no model."""
+        return self.model_fingerprint != NO_MODEL.fingerprint
 
 
 class State:
@@ -62,8 +75,8 @@ class State:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.db.close()
-        if type(error) is sqlite3.DatabaseError:  # the class itself: a subclass of it is a bug, or a full disk
-            raise StoreUnreadable(f"{self.path} is damaged ({error}); move it away and rebuild") from error
+        if (meant := explained(error, self.path)) is not None:
+            raise meant from error
 
     @property
     def home(self) -> Path:
@@ -150,14 +163,16 @@ class State:
         with write_transaction(self.db):
             self.db.execute("delete from build where generation = ? and sink = ?", [generation.id, sink])
             for table in ("receipt", "intent", "dead_letter"):
-                self.db.execute(f"delete from {table} where build not in (select id from build)")
+                unnamed = "build = ? and build not in (select id from build)"
+                self.db.execute(f"delete from {table} where {unnamed}", [generation.builds[sink]])
             self.db.execute(
                 "delete from generation where id = ? and id not in (select generation from build)", [generation.id]
             )
 
     def model_fingerprints(self) -> set[str]:
         """The models of all builds that are there: live, previous and unfinished."""
-        return {fingerprint for (fingerprint,) in self.db.execute("select model_fingerprint from generation")}
+        found = {fingerprint for (fingerprint,) in self.db.execute("select model_fingerprint from generation")}
+        return found - {NO_MODEL.fingerprint}
 
     def note_pace(self, pace: Mapping[str, tuple[int, float]]) -> None:
         """How long work took the last time, for whoever plans more of it."""

@@ -5,7 +5,7 @@ Everything here comes from `state.db`, the run records and the names and times o
 
 import fcntl
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -15,6 +15,7 @@ from chunkbus.layout import BusRoot
 from rebuild import runs
 from rebuild.catalog import Catalog, HeldFamily
 from rebuild.errors import NoGeneration
+from rebuild.held import held, held_by_reason
 from rebuild.intake import VALID, Intake
 from rebuild.runs import Run
 from rebuild.state import Generation, State
@@ -54,6 +55,7 @@ class GenerationStatus:
     created_at: str
     model: str
     model_fingerprint: str
+    holds_vectors: bool
 
 
 @dataclass(frozen=True)
@@ -96,6 +98,8 @@ class BusStatus:
 class Status:
     live: GenerationStatus
     sinks: dict[str, BuildStatus]
+    unconfigured: tuple[str, ...]
+    """Sinks of the live index that are not configured any more, so that nobody searches or writes them."""
     previous: GenerationStatus | None
     unfinished: UnfinishedStatus | None
     begun_flip: bool
@@ -115,21 +119,30 @@ class Status:
 
 
 def status(
-    state: State, root: BusRoot, intake: Intake, due: Callable[[Generation], str | None], *, held: int = -1
+    state: State,
+    root: BusRoot,
+    intake: Intake,
+    due: Callable[[Generation], str | None],
+    sinks: Collection[str],
+    *,
+    named: int = -1,
 ) -> Status:
-    """`held` is how many held families are named; -1 names all."""
+    """`sinks` are those that are configured; `named` is how many held families are named, -1 names all."""
     live = state.live()
     catalog = Catalog(state)
     locks = held_locks(state.home)
+    builds = {name: build for name, build in live.builds.items() if name in sinks}
+    ids = list(builds.values())
     return Status(
         live=_generation(live),
-        sinks={name: _build(state.db, build) for name, build in live.builds.items()},
+        sinks={name: _build(state.db, build) for name, build in builds.items()},
+        unconfigured=tuple(name for name in live.builds if name not in sinks),
         previous=_previous(state),
         unfinished=_unfinished(state, "rebuild" in locks),
         begun_flip=state.begun_flip() is not None,
         bus=_bus(state.db, catalog, root, intake),
-        held=_number(state.db, "select count(*) from held"),
-        held_families=tuple(catalog.held(held)),
+        held=sum(held_by_reason(state.db, ids).values()),
+        held_families=tuple(held(state.db, ids, named)),
         rebuild_due=due(live),
         locks=locks,
         last_run=next(runs.runs(state.home, 1), None),
@@ -156,7 +169,13 @@ def _is_held(file: Path) -> bool:
 
 
 def _generation(generation: Generation) -> GenerationStatus:
-    return GenerationStatus(generation.id, generation.created_at, generation.model.name, generation.model_fingerprint)
+    return GenerationStatus(
+        generation.id,
+        generation.created_at,
+        generation.model.name,
+        generation.model_fingerprint,
+        generation.holds_vectors,
+    )
 
 
 def _build(db: Any, build_id: str) -> BuildStatus:

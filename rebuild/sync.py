@@ -5,7 +5,7 @@ live build yet gets one by a rebuild of it alone.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from chunkbus.errors import PartitionChanged
@@ -19,9 +19,11 @@ from rebuild.flip import show
 from rebuild.plan import Plan, brake
 from rebuild.state import Generation
 from rebuild.work import Work
-from sinks.errors import SinkError
+from sinks.errors import BuildBroken, BuildMissing, SinkError
 
 _TRIES = 5
+_LEAST_DIGITS = 12
+"""Of a plan's hash, that name it."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,7 @@ class SyncOptions:
     allow_deletions: int = 0
     """So many sources may go, even if they are a large share."""
     only_plan: str | None = None
-    """Carry out exactly this plan, or nothing."""
+    """Carry out exactly the plan whose hash begins so, with 12 digits or more; or nothing."""
     scan: bool = False
     """Ask the engines for everything that they hold, whatever the receipts say; make broken builds anew."""
     deep: bool = False
@@ -58,17 +60,50 @@ def sync_live(
     raise AssertionError
 
 
+@dataclass(frozen=True)
+class Planned:
+    """What a sync would do."""
+
+    plan: Plan
+    builds: dict[str, str]
+    """Of each configured sink; where there is none yet, a name that stands for it."""
+    empty: dict[str, str]
+    """Sinks that must be filled from nothing, and why."""
+    hash: str | None
+    """Names what a sync would do in the live builds; None where there is no live index."""
+
+
 @contextmanager
-def planned(work: Work, live: Generation, embedder: DocumentEmbedder, *, adopt: bool = False) -> Iterator[Plan]:
-    """What a sync would do, and nothing done but to look."""
+def planned(
+    work: Work, live: Generation | None, embedder: DocumentEmbedder, *, adopt: bool = False
+) -> Iterator[Planned]:
+    """Nothing is done but to look. What cannot be looked at holds nothing; an engine out of reach is an error."""
     work.refresh()
     failed: dict[str, SinkError] = {}
-    with opened(work, live, failed, make=False, adopt=adopt) as targets:
+    with ExitStack() as stack:
+        targets = [] if live is None else stack.enter_context(opened(work, live, failed, make=False, adopt=adopt))
         convergence = Convergence(work, targets, embedder)
         convergence.look(sign=False)
-        for error in (failed | convergence.outcome.done.failed).values():
-            raise error
-        yield convergence.plan()
+        failed |= convergence.outcome.done.failed
+        for error in failed.values():
+            if not isinstance(error, BuildMissing | BuildBroken):
+                raise error
+        known = {} if live is None else live.builds
+        builds = {name: known.get(name, name) for name in work.sinks}
+        empty = {name: _why_empty(failed.get(name)) for name in work.sinks if name in failed or name not in known}
+        plan = convergence.plan([builds[name] for name in empty])
+        written = [builds[name] for name in known if name in builds and not isinstance(failed.get(name), BuildBroken)]
+        yield Planned(plan, builds, empty, None if live is None else plan.digest(written))
+
+
+def _why_empty(error: SinkError | None) -> str:
+    if isinstance(error, BuildBroken):
+        return f"`chunksink verify --repair` or a rebuild writes all of it again, for it is broken ({error})"
+    return "it has no build yet" if error is None else "its build is gone, and a sync writes all of it again"
+
+
+def _names(given: str, digest: str) -> bool:
+    return len(given) >= _LEAST_DIGITS and digest.startswith(given)
 
 
 def _update_settings(work: Work, targets: Sequence[Target], outcome: Outcome) -> None:
@@ -107,7 +142,7 @@ def _sync(work: Work, live: Generation, embedder: DocumentEmbedder, options: Syn
         convergence.outcome.done.failed |= failed
         convergence.look(scan=options.scan, deep=options.deep)
         plan = convergence.plan()
-        if options.only_plan is not None and plan.digest() != options.only_plan:
+        if options.only_plan is not None and not _names(options.only_plan, plan.digest()):
             raise OtherPlan(
                 f"a sync would now carry out the plan {plan.digest():.12}, not {options.only_plan:.12}; nothing was "
                 "written. Look at `chunksink plan` again"

@@ -3,16 +3,19 @@
 Repair is the sync that follows: the scan's receipts on one side, the catalog on the other.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from rebuild.builds import opened
-from rebuild.deep import Lookup
+from rebuild.builds import opened, require_our_build
+from rebuild.deep import Lookup, Scanned
+from rebuild.errors import OtherHome
 from rebuild.receipts import Receipts
 from rebuild.scan import CHANGED, EXTRA, MISSING, Scan
 from rebuild.state import Generation
 from rebuild.work import Work
-from sinks.errors import SinkError
+from sinks.errors import BuildBroken, BuildMissing, SinkError
+from sinks.sink import Stored
 
 
 @dataclass(frozen=True)
@@ -34,10 +37,14 @@ class SinkVerified:
 
 @dataclass(frozen=True)
 class Verified:
-    """All sinks of the live generation; `failed` says why some could not be read."""
+    """The live builds of the configured sinks."""
 
     sinks: dict[str, SinkVerified]
-    failed: dict[str, SinkError]
+    """Of those that could be asked: one that is gone or broken holds nothing."""
+    failed: dict[str, SinkError | OtherHome]
+    """Why some could not be read, or what they show is another home's."""
+    unconfigured: tuple[str, ...]
+    """Sinks of the live index that are not configured any more; they were not asked."""
 
     @property
     def ok(self) -> bool:
@@ -60,31 +67,48 @@ class Verified:
 
 def verify_live(work: Work, live: Generation, cached: Lookup | None = None) -> Verified:
     """The caller holds the writer's lock and has refreshed the catalog. With `cached` vectors are compared too."""
-    failed: dict[str, SinkError] = {}
+    lost: dict[str, SinkError] = {}
+    failed: dict[str, SinkError | OtherHome] = {}
     found: dict[str, SinkVerified] = {}
-    with opened(work, live, failed, make=False) as targets:
-        for target in targets:
-            scan = Scan(work.state.db, target.build, target.build_id, work.records)
+    with opened(work, live, lost, make=False, adopt=True) as targets:
+        there = {target.sink: target for target in targets}
+        for name in (name for name in work.sinks if name in live.builds):
             try:
-                total = Receipts(work.state.db, target.build_id).documents()
-                with work.stage(f"verify {target.sink}", total, "chunks") as bar:
-                    scan.run(
-                        bar.advance,
-                        removals=work.catalog.is_whole(),
-                        cached=cached if target.holds_vectors else None,
-                    )
-            except SinkError as error:
-                failed[target.sink] = error
-                continue
-            held = scan.held(live.model_fingerprint if target.holds_vectors else None)
-            letters = Receipts(work.state.db, target.build_id).dead_letters()
-            found[target.sink] = SinkVerified(
-                held.families,
-                held.chunks,
-                tuple(scan.drift(MISSING)),
-                tuple(scan.drift(EXTRA)),
-                tuple(scan.drift(CHANGED)),
-                tuple(letter.id for letter in letters),
-                held.digest,
-            )
-    return Verified(found, failed)
+                if name in lost:
+                    raise lost[name]
+                build, vectors = there[name].build, cached if there[name].holds_vectors else None
+                found[name] = _compared(work, live, name, build, vectors)
+                require_our_build(work, work.sinks[name], build, adopt=False)
+            except (BuildMissing, BuildBroken) as error:
+                failed[name] = error
+                found[name] = _compared(work, live, name, _Nothing(), None)
+            except (SinkError, OtherHome) as error:
+                failed[name] = error
+    return Verified(found, failed, tuple(name for name in live.builds if name not in work.sinks))
+
+
+class _Nothing:
+    """In place of a build that is gone, or cannot be read."""
+
+    def scan(self, *, content: bool = False, vectors: bool = False) -> Iterator[Stored]:
+        del content, vectors
+        return iter(())
+
+
+def _compared(work: Work, live: Generation, name: str, build: Scanned, cached: Lookup | None) -> SinkVerified:
+    build_id = live.builds[name]
+    receipts = Receipts(work.state.db, build_id)
+    scan = Scan(work.state.db, build, build_id, work.records)
+    with work.stage(f"verify {name}", receipts.documents(), "chunks") as bar:
+        scan.run(bar.advance, removals=work.catalog.is_whole(), cached=cached)
+    holds_vectors = work.sinks[name].wants_vectors and live.holds_vectors
+    held = scan.held(live.model_fingerprint if holds_vectors else None)
+    return SinkVerified(
+        held.families,
+        held.chunks,
+        tuple(scan.drift(MISSING)),
+        tuple(scan.drift(EXTRA)),
+        tuple(scan.drift(CHANGED)),
+        tuple(letter.id for letter in receipts.dead_letters()),
+        held.digest,
+    )

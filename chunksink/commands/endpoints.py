@@ -36,12 +36,15 @@ def command(home: str | None, as_json: bool) -> None:
             name: {"build": build, **_address(open_one_sink(config, stack, name), build)}
             for name, build in live.builds.items()
         }
-    model = {"name": live.model.name, "fingerprint": live.model_fingerprint, "dimension": live.model.dimension}
+    model = None
+    if live.holds_vectors:
+        model = {"name": live.model.name, "fingerprint": live.model_fingerprint, "dimension": live.model.dimension}
     if as_json:
         print_json({"generation": live.id, "model": model, "sinks": sinks})
         return
     click.echo(f"generation  {live.id}")
-    click.echo(f"model       {printable(live.model.name)}, {live.model.dimension:,} dimensions")
+    size = f", {live.model.dimension:,} dimensions" if live.holds_vectors else ""
+    click.echo(f"model       {printable(live.model.name)}{size}")
     for name, where in sinks.items():
         click.echo(name)
         for part, value in where.items():

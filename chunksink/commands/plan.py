@@ -23,8 +23,10 @@ _SHOWN = 10
 def command(chunks: str | None, home: str | None, adopt: bool, as_json: bool) -> None:
     """Show what a sync would do, and what it would cost. The engines are only looked at.
 
-    `sync --plan HASH` then carries out exactly this plan, or refuses because the world has moved. Seconds are told
-    once a run has measured this machine; a cost, where the setting token_price says what a million tokens cost.
+    `sync --plan HASH` then carries out exactly this plan in the live index, or refuses because the world has moved;
+    the first 12 digits are enough. Sinks without a build, and a first index, are made by a `sync` without --plan.
+    Seconds are told once a run has measured this machine; a cost, where the setting token_price says what a million
+    tokens cost.
 
     \b
     Examples:
@@ -71,4 +73,10 @@ def _print(found: "Forecast") -> None:
         click.echo(f"about {found.seconds:,.0f} s, as fast as the last run was")
     if found.rebuild_due:
         click.echo(f"a rebuild is due: {found.rebuild_due}")
-    click.echo(f"plan {found.hash}")
+    for name, sink in found.sinks.items():
+        if sink.filled:
+            click.echo(f"{name}: {counted(sink.families.added, 'source')} to write, {printable(sink.filled)}")
+    if found.hash:
+        click.echo(f"plan {found.hash}")
+    else:
+        click.echo("there is no index yet; `chunksink sync` makes it")

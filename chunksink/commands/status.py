@@ -9,6 +9,7 @@ import click
 from chunkbus.layout import BusRoot
 from chunksink.options import chunks_option, config_from, home_option, json_option
 from chunksink.output import counted, print_json, printable
+from chunksink.summary import unconfigured_lines
 from chunksink.wiring import rebuild_due
 
 if TYPE_CHECKING:
@@ -42,7 +43,8 @@ def command(chunks: str | None, home: str | None, everything: bool, as_json: boo
     root = BusRoot(config.chunks_path)
     named = -1 if as_json or everything else _SHOWN
     with State.existing(config.home_path) as state:
-        found = status(state, root, Intake(root, state), partial(rebuild_due, config), held=named)
+        intake = Intake(root, state, require_source_checksum=config.require_source_checksum)
+        found = status(state, root, intake, partial(rebuild_due, config), config.sinks, named=named)
     if as_json:
         print_json(_report(found))
     else:
@@ -56,7 +58,8 @@ def _report(found: "Status") -> dict[str, Any]:
 def _print(found: "Status", shown: int | None) -> None:
     live = found.live
     click.echo(f"live        {live.id}, made {live.created_at}")
-    click.echo(f"model       {printable(live.model)} ({live.model_fingerprint:.12})")
+    which = f" ({live.model_fingerprint:.12})" if live.holds_vectors else ""
+    click.echo(f"model       {printable(live.model)}{which}")
     for name, sink in found.sinks.items():
         click.echo(f"{name:<11} {counted(sink.families, 'source')}, {counted(sink.chunks, 'chunk')}{_behind(sink)}")
     if found.previous:
@@ -73,9 +76,13 @@ def _print(found: "Status", shown: int | None) -> None:
         last = found.last_run
         click.echo(f"last run    {last.command}, {last.started_at}: {last.status} (`chunksink runs {last.id}`)")
     click.echo()
-    troubles = [*_under_way(found), *_bus_troubles(found, shown), *_held(found, shown), *_due(found)]
-    for line in troubles or ["up to date: a sync would find nothing to do"]:
+    for line in troubles(found, shown) or ["up to date: a sync would find nothing to do"]:
         click.echo(line)
+
+
+def troubles(found: "Status", shown: int | None) -> list[str]:
+    """What is under way, amiss, held or due, each with what to do about it."""
+    return [*_under_way(found), *_bus_troubles(found, shown), *_held(found, shown), *_due(found)]
 
 
 def _behind(sink: "BuildStatus") -> str:
@@ -145,6 +152,7 @@ def _due(found: "Status") -> list[str]:
     refused = sum(sink.refused for sink in found.sinks.values())
     if refused:
         lines.append(f"{counted(refused, 'document')} refused by engines; `chunksink dead-letters` lists them")
+    lines += unconfigured_lines(found.unconfigured)
     if found.rebuild_due:
         lines.append(f"a rebuild is due: {found.rebuild_due}; `chunksink rebuild`")
     return lines

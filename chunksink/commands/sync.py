@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from chunkbus.layout import BusRoot
 from chunksink.errors import Refusal, explained
 from chunksink.options import adopt_option, allow_deletions_option, chunks_option, config_from, home_option, json_option
 from chunksink.progress import progress
@@ -56,8 +57,9 @@ def command(chunks: str | None, home: str | None, watch: bool, as_json: bool, **
 
 def _watch(index: "Index", chunks: Path, as_json: bool, options: dict[str, Any]) -> None:
     """Ends with Ctrl-C. What goes wrong in one sync is told, and the next one tries again."""
-    click.echo(f"watching {chunks / 'manifest'}; Ctrl-C ends it", err=True)
-    for _ in _commits(chunks / "manifest"):
+    manifests = BusRoot(chunks).require().manifests
+    click.echo(f"watching {manifests}; Ctrl-C ends it", err=True)
+    for _ in _commits(manifests):
         try:
             with explained():
                 print_report(index.sync(**options), as_json=as_json, verb="synced")
@@ -70,7 +72,7 @@ def _commits(manifests: Path) -> Iterator[None]:
     """Once now, then after each manifest that was renamed into place; several at once are one."""
     from watchfiles import watch
 
-    manifests.mkdir(parents=True, exist_ok=True)
+    manifests.mkdir(exist_ok=True)
     changes = watch(
         manifests,
         watch_filter=lambda _change, path: path.endswith(".manifest.json") and not Path(path).name.startswith("."),

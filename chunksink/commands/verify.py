@@ -1,5 +1,6 @@
 """`chunksink verify`: what the engines really hold, compared with the chunks."""
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -8,7 +9,7 @@ from chunksink.exits import Exit
 from chunksink.options import adopt_option, allow_deletions_option, chunks_option, config_from, home_option, json_option
 from chunksink.output import counted, print_json, printable
 from chunksink.progress import progress
-from chunksink.summary import exit_code, print_report, tell_fault
+from chunksink.summary import exit_code, print_report, tell_fault, unconfigured_lines
 
 if TYPE_CHECKING:
     from rebuild.verify import SinkVerified, Verified
@@ -41,6 +42,7 @@ def command(
       chunksink verify --json | jq '.sinks[].digest'
     """
     from chunksink.index import Index
+    from sinks.errors import SinkError
 
     with Index(config_from(chunks=chunks, home=home), stage=progress, on_fault=tell_fault) as index:
         found = index.verify(deep=deep)
@@ -56,7 +58,7 @@ def command(
         if repaired is not None:
             print_report(repaired, as_json=False, verb="repaired")
         _print(found)
-    if found.failed:
+    if any(isinstance(error, SinkError) for error in found.failed.values()):
         return Exit.ENGINE
     if not found.ok:
         return Exit.DRIFT
@@ -64,21 +66,19 @@ def command(
 
 
 def _report(found: "Verified") -> dict[str, Any]:
-    sinks: dict[str, Any] = {
-        name: {
-            "ok": sink.ok,
-            "families": sink.families,
-            "chunks": sink.chunks,
-            "missing": sink.missing,
-            "extra": sink.extra,
-            "changed": sink.changed,
-            "refused": sink.refused,
-            "digest": sink.digest,
-        }
-        for name, sink in found.sinks.items()
-    }
-    sinks |= {name: {"ok": False, "error": str(error)} for name, error in found.failed.items()}
-    return {"ok": found.ok, "sinks": sinks}
+    names = [*found.sinks, *(name for name in found.failed if name not in found.sinks)]
+    sinks = {name: _sink_report(found.sinks.get(name), found.failed.get(name)) for name in names}
+    return {"ok": found.ok, "sinks": sinks, "unconfigured": found.unconfigured}
+
+
+def _sink_report(sink: "SinkVerified | None", error: Exception | None) -> dict[str, Any]:
+    """The same names for each sink. Of one that could not be asked nothing is known."""
+    told: dict[str, Any] = dict.fromkeys(("families", "chunks", "digest"))
+    told |= dict.fromkeys(("missing", "extra", "changed", "refused"), ())
+    if sink is not None:
+        told = asdict(sink)
+    ok = error is None and sink is not None and sink.ok
+    return {"ok": ok, **told, **({"error": str(error)} if error else {})}
 
 
 def _print(found: "Verified") -> None:
@@ -90,7 +90,9 @@ def _print(found: "Verified") -> None:
         click.echo(f"  digest {sink.digest}")
     for name, error in found.failed.items():
         click.echo(f"{name}: {error}", err=True)
-    if not found.ok:
+    for line in unconfigured_lines(found.unconfigured):
+        click.echo(line, err=True)
+    if not all(sink.ok for sink in found.sinks.values()):
         click.echo("`chunksink verify --repair` puts it right", err=True)
 
 

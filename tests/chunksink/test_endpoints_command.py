@@ -37,7 +37,7 @@ def test_what_they_name_can_be_opened(home: Home, capsys: pytest.CaptureFixture[
     found = endpoints(home, capsys)
     live = home.live()
     assert found["generation"] == live.id
-    assert found["model"] == {"name": "hash", "fingerprint": live.model_fingerprint, "dimension": 8}
+    assert found["model"] is None, "none of them holds vectors"
     assert {name: sink["build"] for name, sink in found["sinks"].items()} == live.builds
     db = sqlite3.connect(found["sinks"]["fts"]["path"])
     assert sorted(text for (text,) in db.execute("select text from documents")) == ["a cat", "a mat"]
@@ -57,7 +57,7 @@ def test_a_rebuild_makes_others(home: Home, capsys: pytest.CaptureFixture[str]) 
 def test_for_people(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["endpoints", "--home", str(home.folder)]) == Exit.OK
     out = capsys.readouterr().out
-    assert f"generation  {home.live().id}\nmodel       hash, 8 dimensions\nfts\n" in out
+    assert f"generation  {home.live().id}\nmodel       no model\nfts\n" in out
     assert "path" in out
 
 

@@ -167,9 +167,10 @@ def test_what_goes_wrong_is_an_exception(
 
 def test_before_there_is_an_index(silent: Shell) -> None:
     with chunksink.open() as index:
-        for call in (index.plan, index.verify, index.rollback):
+        for call in (index.verify, index.rollback):
             with pytest.raises(NoGeneration):
                 call()
+        assert (index.plan().hash, index.plan().families.added) == (None, 2)
 
 
 def test_without_chunks(silent: Shell) -> None:

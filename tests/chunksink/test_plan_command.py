@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Iterable
+from pathlib import Path
 
 import pytest
 
 from chunkbus.chunk import Record
 from chunksink.exits import Exit
+from rebuild.receipts import Receipts
+from rebuild.state import State
 from tests.chunksink.shell import Models, Shell
 from tests.rebuild.support import FEBRUARY, source
 
@@ -135,6 +139,10 @@ def test_exactly_the_plan_that_was_named(quick_shell: Shell) -> None:
     assert "1 source changed, 1 source removed, 1 source unchanged (1 chunk written)" in ended.out
     again = shell("sync", "--plan", plan["hash"])
     assert (again.code, again.out) == (Exit.USAGE, "")  # it is done: now there is another
+    shell.commit("p3", C, source("d.md", "a dog"))
+    named = shell("plan", "--json").json["hash"]
+    assert shell("sync", "--plan", named[:11]).code == Exit.USAGE
+    assert shell("sync", "--plan", named[:12]).code == Exit.OK
 
 
 EDITS: dict[str, tuple[str, Iterable[Record]]] = {
@@ -154,6 +162,57 @@ def test_a_plan_that_the_world_has_overtaken(edit: str, moved: Shell) -> None:
     assert (ended.code, ended.out) == (Exit.USAGE, "")
     assert f"not {plan['hash']:.12}; nothing was written. Look at `chunksink plan` again" in ended.err
     assert (moved.files(), moved.texts("chroma")) == before
+
+
+def test_before_the_first_sync(shell: Shell, models: Models, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CHUNKSINK_TOKEN_PRICE", "1000000")
+    shell.commit("p1", A, B)
+    ended = shell("plan")
+    assert ended.code == Exit.OK
+    assert ended.out.startswith("2 sources to add\n  a.md\n  b.md\n0 sources unchanged\n3 chunks to write: 0 vectors")
+    assert "which costs " in ended.out
+    assert (
+        "fts: 2 sources to write, it has no build yet\nchroma: 2 sources to write, it has no build yet\n" in ended.out
+    )
+    assert ended.out.endswith("there is no index yet; `chunksink sync` makes it\n")
+    plan = shell("plan", "--json").json
+    assert (plan["hash"], plan["families"]["added"], plan["embeddings"]["missing"]) == (None, 2, 3)
+    assert (models.loaded, (shell.home / "fts").exists(), (shell.home / "chroma").exists()) == ([], False, False)
+    report = shell("sync", "--json").json
+    assert {name: report["families"][name] for name in plan["families"]} == plan["families"]
+    assert report["chunks"] == plan["chunks"]
+
+
+def test_a_new_sink_is_all_to_be_written(quick_shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    quick_shell.commit("p1", A, B)
+    assert quick_shell("sync").code == Exit.OK
+    monkeypatch.setenv("CHUNKSINK_SINKS", "fts,jsonl")
+    sinks = quick_shell("plan", "--json").json["sinks"]
+    assert (sinks["fts"]["families"]["added"], sinks["fts"]["filled"]) == (0, None)
+    assert (sinks["jsonl"]["families"]["added"], sinks["jsonl"]["filled"]) == (2, "it has no build yet")
+    assert "jsonl: 2 sources to write, it has no build yet\n" in quick_shell("plan").out
+
+
+@pytest.mark.parametrize("how", ["gone", "broken"])
+def test_a_build_that_cannot_be_read_is_all_to_be_written(how: str, quick_shell: Shell) -> None:
+    """And looking changes nothing: what was confirmed is still there for the brake."""
+    shell = quick_shell
+    shell.commit("p1", A, B)
+    assert shell("sync").code == Exit.OK
+    file = Path(shell("endpoints", "--json").json["sinks"]["fts"]["path"])
+    shutil.rmtree(file.parent) if how == "gone" else file.write_bytes(b"no database\n" * 1000)
+    ended = shell("plan", "--json")
+    fts = ended.json["sinks"]["fts"]
+    assert (ended.code, fts["families"]["added"], ended.json["chunks"]) == (Exit.OK, 2, {"written": 3, "deleted": 0})
+    assert ("`chunksink verify --repair`" if how == "broken" else "a sync writes all of it again") in fts["filled"]
+    with State.existing(shell.home) as state:
+        assert Receipts(state.db, shell.live().builds["fts"]).documents() == 3
+    if how == "gone":
+        assert shell("sync", "--plan", ended.json["hash"]).code == Exit.OK
+    else:
+        assert shell("sync").code == Exit.ENGINE
+        assert shell("verify", "--repair").code == Exit.OK
+    assert shell.texts() == ["a boat", "a cat", "a mat"]
 
 
 def test_a_plan_builds_nothing(quick_shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,12 +27,13 @@ from tests.rebuild.wrapping import Moment, watching
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Home:
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
     """Three sources in two partitions, indexed in a keyword engine and in a store of vectors."""
     home = Home(tmp_path / "home", BusRoot(tmp_path / "chunks"), fts, memory())
     commit(home.root, "p1", [*source("a.md", "a cat", "a mat"), *source("b.md", "a boat")])
     commit(home.root, "p2", source("c.md", "a cow"))
     home.rebuild()
+    monkeypatch.setenv("CHUNKSINK_SINKS", "fts,memory")
     return home
 
 
@@ -86,6 +87,13 @@ def test_partitions_that_were_not_synced_yet(home: Home, capsys: pytest.CaptureF
     found = report(home, capsys)
     assert (found["current"], found["bus"]["pending"]) == (False, ["p2", "p3"])
     assert "2 partitions new, changed or gone since the last sync: p2, p3; run `chunksink sync`" in told(home, capsys)
+
+
+def test_other_rules_are_work_to_do(
+    home: Home, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CHUNKSINK_REQUIRE_SOURCE_CHECKSUM", "1")
+    assert report(home, capsys)["bus"]["pending"] == ["p1", "p2"]
 
 
 def test_what_was_taken_in_but_not_written(home: Home, capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,7 +8,7 @@ from chunksink.exits import Exit
 from rebuild import lock
 from rebuild.lock import writing
 from tests.chunksink.shell import Shell
-from tests.rebuild.support import FEBRUARY, source
+from tests.rebuild.support import FEBRUARY, parent_of, source
 
 A, B, C = source("a.md", "a cat", "a mat"), source("b.md", "a boat"), source("c.md", "a cow")
 D = source("d.md", "a dog")
@@ -33,8 +33,13 @@ def test_an_invalid_partition_keeps_what_it_held_and_the_others_sync(synced: She
     assert "2 sources left in the index as it was: partition p1 is invalid\n" in ended.err
     assert synced.texts() == ["a boat", "a cat", "a cow", "a dog", "a mat"]  # nothing is known to be gone
     report = synced("sync", "--json").json
-    assert (report["status"], report["families"]["held"]) == ("held", 2)
-    assert report["held"] == {"partition p1 is invalid": 2}
+    assert (report["status"], report["families"]["held"]) == ("held", 3)
+    withheld = "removal withheld while a partition is missing or invalid"
+    assert report["held"] == {"partition p1 is invalid": 2, withheld: 1}
+    assert f"1 source left in the index as it was: {withheld}\n" in ended.err
+    assert f"held as it was: source {parent_of('c.md')}: {withheld}\n" in synced("status").out
+    assert synced("status", "--json").json["held"] == 3
+    assert "3 sources held as they are" in synced("plan").out
     assert {finding["partition"] for finding in report["findings"]} == {"p1"}
     synced.commit("p1", source("a.md", "a cheetah", version="2"), B, at=FEBRUARY)
     assert synced("sync").code == Exit.OK
@@ -145,17 +150,16 @@ def test_the_brake_and_the_number_that_releases_it(quick_shell: Shell) -> None:
     assert len(shell.texts()) == 9
 
 
-@pytest.mark.parametrize("command", ["sync", "plan", "verify", "forget", "retire-partition"])
+@pytest.mark.parametrize("command", ["sync", "sync --watch", "plan", "verify", "forget x", "retire-partition x"])
 def test_no_chunks(command: str, quick_shell: Shell) -> None:
-    ended = quick_shell(command, *(["x"] if command in ("forget", "retire-partition") else []))
+    ended = quick_shell(*command.split())
     assert (ended.code, ended.out) == (Exit.USAGE, "")
     assert ended.err.startswith("Error: no chunks at chunks: there is no such folder. ")
     assert list(quick_shell.folder.iterdir()) == []
 
 
-@pytest.mark.parametrize("command", ["plan", "verify"])
-def test_nothing_was_built_yet(command: str, quick_shell: Shell) -> None:
+def test_nothing_was_built_yet(quick_shell: Shell) -> None:
     quick_shell.commit("p1", A)
-    ended = quick_shell(command)
+    ended = quick_shell("verify")
     assert (ended.code, ended.out) == (Exit.USAGE, "")
     assert "no index in .chunksink yet; build one with `chunksink rebuild`" in ended.err

@@ -80,10 +80,9 @@ def test_a_sink_that_is_new_in_the_configuration_is_built(
     shell: Shell, models: Models, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With the live model, whatever is configured by now; what is there is not written again."""
-    monkeypatch.setenv("CHUNKSINK_SINKS", "fts")
+    monkeypatch.setenv("CHUNKSINK_SINKS", "chroma")
     shell.commit("p1", A)
     assert shell("sync").code == Exit.OK
-    assert models.asked() == []
     before = shell.live()
     monkeypatch.setenv("CHUNKSINK_SINKS", "fts,chroma")
     monkeypatch.setenv("CHUNKSINK_MODEL", "other")
@@ -91,12 +90,48 @@ def test_a_sink_that_is_new_in_the_configuration_is_built(
     ended = shell("sync", "--json")
     assert ended.code == Exit.OK
     live = shell.live()
-    assert (live.builds["fts"], live.model) == (before.builds["fts"], before.model)
+    assert (live.builds["chroma"], live.model) == (before.builds["chroma"], before.model)
     assert (shell.texts("chroma"), shell.texts()) == (["a boat", "a cat", "a mat"],) * 2
     assert models.known["other"].asked == []
     assert "configured is other" in ended.json["rebuild_due"]
     assert shell("verify", "--deep").code == Exit.OK
     assert shell("sync", "--json").json["chunks"] == {"written": 0, "deleted": 0}
+
+
+def test_the_first_sink_with_vectors_decides_the_model(
+    quick_shell: Shell, models: Models, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until then none is loaded, and none is live that another could differ from."""
+    shell = quick_shell
+    shell.commit("p1", A)
+    assert shell("rebuild").code == Exit.OK
+    monkeypatch.setenv("CHUNKSINK_MODEL", "other")
+    shell.commit("p2", B)
+    for command in ("plan", "sync", "rebuild", "verify", "status"):
+        ended = shell(command)
+        assert (ended.code, ended.err) == (Exit.OK, "")
+        assert "a rebuild is due" not in ended.out
+    assert models.loaded == []
+    before = shell.live()
+    monkeypatch.setenv("CHUNKSINK_SINKS", "fts,chroma")
+    assert shell("sync").code == Exit.OK
+    assert (shell.live().model.name, shell.live().builds["fts"]) == ("other", before.builds["fts"])
+    assert sorted(models.known["other"].asked) == ["a boat", "a cat", "a mat"]
+    assert shell("verify", "--deep").code == Exit.OK
+
+
+def test_a_rebuild_of_one_sink_without_vectors_keeps_the_model_of_the_others(
+    shell: Shell, models: Models, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shell.commit("p1", A)
+    assert shell("sync").code == Exit.OK
+    before = shell.live()
+    models.loaded.clear()
+    monkeypatch.setenv("CHUNKSINK_MODEL", "other")
+    assert shell("rebuild", "--only", "fts").code == Exit.OK
+    assert (shell.live().model, shell.live().builds["chroma"]) == (before.model, before.builds["chroma"])
+    assert models.loaded == []
+    assert "a rebuild is due" in shell("sync").err
 
 
 def test_a_new_sink_waits_while_chunks_are_missing_and_the_others_sync(
@@ -153,11 +188,50 @@ def test_a_sink_that_left_the_configuration_is_left_alone(shell: Shell, monkeypa
     assert shell("sync").code == Exit.OK
     monkeypatch.setenv("CHUNKSINK_SINKS", "fts")
     shell.commit("p1", A, B)
-    assert shell("sync").out.startswith("synced fts")
+    told = "chroma is not configured any more: the next rebuild leaves it out; until then it is not kept up to date"
+    ended = shell("sync")
+    assert (ended.out.startswith("synced fts"), ended.err.splitlines()) == (True, [told])
+    assert shell("sync", "--json").json["unconfigured"] == ["chroma"]
+    assert told in shell("status").out.splitlines()
+    found = shell("status", "--json").json
+    assert (found["current"], found["unconfigured"], list(found["sinks"])) == (True, ["chroma"], ["fts"])
     assert (len(shell.texts()), len(shell.texts("chroma"))) == (3, 2)
     monkeypatch.delenv("CHUNKSINK_SINKS")
     assert shell("sync").code == Exit.OK
     assert shell.texts("chroma") == shell.texts()
+
+
+@pytest.mark.parametrize("arguments", [["rebuild"], ["rebuild", "--only", "fts"], ["rebuild-index"]])
+def test_a_rebuild_leaves_out_what_is_not_configured(
+    arguments: list[str], shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shell.commit("p1", A)
+    assert shell("sync").code == Exit.OK
+    monkeypatch.setenv("CHUNKSINK_SINKS", "fts")
+    ended = shell(*arguments)
+    assert (ended.code, ended.err) == (Exit.OK, "")
+    assert list(shell.live().builds) == ["fts"]
+
+
+def test_an_engine_that_left_and_is_gone_stops_nothing(
+    meilisearch: str, nobody: str, shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shell.commit("p1", A)
+    assert shell("sync").code == Exit.OK
+    build = shell.live().builds["meilisearch"]
+    monkeypatch.setenv("CHUNKSINK_SINKS", "fts")
+    monkeypatch.setenv("MEILI_URL", nobody)
+    assert shell("rebuild").code == Exit.OK
+    for _ in range(2):
+        ended = shell("rebuild")
+        assert ended.code == Exit.OK
+        assert ended.err.startswith(f"could not remove build {build} of meilisearch, which nobody needs: ")
+        assert ended.err.endswith("; the next rebuild tries again\n")
+    (left,) = shell("rebuild", "--json").json["not_removed"]
+    assert (left["sink"], left["build"]) == ("meilisearch", build)
+    assert shell("runs", shell("runs", "--json").json[0]["id"], "--json").out.count(build)
+    monkeypatch.setenv("MEILI_URL", meilisearch)
+    assert shell("rebuild", "--json").json["not_removed"] == []
 
 
 def test_a_changed_model_keeps_the_live_one_until_a_rebuild_is_asked_for(

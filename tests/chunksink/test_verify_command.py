@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
+import uuid
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -14,10 +15,13 @@ import pytest
 from chunkbus.layout import BusRoot
 from chunksink.exits import Exit
 from sinks.document import Family
+from sinks.errors import Unreachable
+from sinks.meilisearch import MeilisearchSink
 from sinks.projection import project_family
 from sinks.registry import open_sink
 from tests.chunksink.shell import Models, Shell
 from tests.embeddings.helpers import HashEncoder
+from tests.engines.servers import MeilisearchServer
 from tests.rebuild.support import commit, source
 
 A, B, C = source("a.md", "a cat", "a mat"), source("b.md", "a boat"), source("c.md", "a cow")
@@ -68,8 +72,8 @@ def test_all_is_well(synced: Shell, models: Models) -> None:
 
 def test_the_report_for_machines(synced: Shell) -> None:
     report = synced("verify", "--json").json
-    assert set(report) == {"ok", "sinks"}
-    assert report["ok"] is True
+    assert set(report) == {"ok", "sinks", "unconfigured"}
+    assert (report["ok"], report["unconfigured"]) == (True, [])
     assert list(report["sinks"]) == ["fts", "chroma"]
     for sink in report["sinks"].values():
         assert set(sink) >= {"families", "chunks", "missing", "extra", "changed", "digest"}
@@ -102,6 +106,7 @@ def test_repair_writes_the_least_and_verifies_again(synced: Shell, models: Model
     assert ended.code == Exit.OK
     assert "fts: 4 chunks of 3 sources, not as it should be\n" in ended.out
     assert "repaired fts, chroma: " in ended.out
+    assert "did not hold what its records said" not in ended.err, "that was asked, and told above"
     assert ended.out.count("as it should be\n") == 4
     assert synced("verify", "--json").json == sound
     assert models.loaded == []
@@ -116,6 +121,7 @@ def test_repair_for_machines(synced: Shell) -> None:
     assert (ended.code, ended.json["ok"], ended.json["sinks"]) == (Exit.OK, True, sound["sinks"])
     assert ended.json["repair"]["chunks"]["written"] == 2
     assert ended.json["repair"]["sinks"]["fts"]["scanned"] is True
+    assert ended.json["repair"]["sinks"]["fts"]["drifted"] is False
 
 
 def test_a_sync_does_not_look_where_the_counts_agree_and_repair_does(synced: Shell) -> None:
@@ -139,10 +145,94 @@ def test_a_build_that_is_gone_is_made_again(sink: str, synced: Shell) -> None:
     assert f"{sink}: " in ended.err
     failed = synced("verify", "--json").json
     assert failed["ok"] is False
-    assert failed["sinks"][sink]["ok"] is False
-    assert "error" in failed["sinks"][sink]
+    gone = failed["sinks"][sink]
+    assert (gone["ok"], gone["families"], gone["chunks"], len(gone["digest"])) == (False, 0, 0, 64)
+    assert sorted(gone["missing"]) == sorted(
+        found.id for found in synced.stored("fts" if sink == "chroma" else "chroma")
+    )
+    assert gone["extra"] == gone["changed"] == gone["refused"] == []
+    assert gone["error"]
     assert synced("verify", "--repair").code == Exit.OK
     assert synced("verify", "--json").json == sound
+
+
+@pytest.mark.usefixtures("models")
+def test_an_engine_out_of_reach_has_the_same_names_and_nothing_in_them(
+    shell: Shell, meilisearch_server: MeilisearchServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CHUNKSINK_SINKS", "fts,meilisearch")
+    monkeypatch.setenv("CHUNKSINK_PATIENCE", "0.5")
+    monkeypatch.setenv("CHUNKSINK_SINK_MEILISEARCH_INDEX", f"v{uuid.uuid4().hex[:10]}")
+    monkeypatch.setenv("MEILI_MASTER_KEY", meilisearch_server.key)
+    monkeypatch.setenv("MEILI_URL", meilisearch_server.url)
+    shell.commit("p1", A)
+    assert shell("sync").code == Exit.OK
+    broken_off = MeilisearchSink.open
+
+    def unreachable(self: MeilisearchSink, build_id: str) -> object:
+        raise Unreachable(f"nobody answers for {build_id}")
+
+    monkeypatch.setattr(MeilisearchSink, "open", unreachable)
+    ended = shell("verify", "--json")
+    assert ended.code == Exit.ENGINE
+    sinks = ended.json["sinks"]
+    assert set(sinks["meilisearch"]) == {*sinks["fts"], "error"}
+    assert sinks["meilisearch"]["families"] is sinks["meilisearch"]["digest"] is None
+    assert sinks["fts"]["ok"] is True
+    assert "puts it right" not in shell("verify").err
+    monkeypatch.setattr(MeilisearchSink, "open", broken_off)
+    assert shell("verify").code == Exit.OK
+
+
+def test_a_broken_build_holds_nothing(synced: Shell) -> None:
+    break_fts(synced)
+    ended = synced("verify", "--json")
+    fts = ended.json["sinks"]["fts"]
+    assert (ended.code, fts["families"], fts["chunks"], len(fts["missing"])) == (Exit.ENGINE, 0, 0, 4)
+    assert "error" in fts
+    assert synced("verify", "--repair").code == Exit.OK
+    assert synced("verify").code == Exit.OK
+
+
+def break_fts(shell: Shell) -> None:
+    Path(fts_file(shell)).write_bytes(b"this is no database, whatever it says it is\n" * 100)
+
+
+def test_a_sink_that_left_the_configuration_is_named_and_not_asked(
+    synced: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CHUNKSINK_SINKS", "fts")
+    ended = synced("verify")
+    assert ended.code == Exit.OK
+    assert ended.err == (
+        "chroma is not configured any more: the next rebuild leaves it out; until then it is not kept up to date\n"
+    )
+    found = synced("verify", "--json").json
+    assert (found["unconfigured"], list(found["sinks"])) == (["chroma"], ["fts"])
+
+
+def test_another_home_took_over_the_public_index(
+    shell: Shell, meilisearch_server: MeilisearchServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is below is as it should be, so a repair has nothing to do; what to do is said."""
+    monkeypatch.setenv("CHUNKSINK_SINKS", "meilisearch")
+    monkeypatch.setenv("CHUNKSINK_SINK_MEILISEARCH_INDEX", f"v{uuid.uuid4().hex[:10]}")
+    monkeypatch.setenv("CHUNKSINK_SINK_MEILISEARCH_VECTORS", "false")
+    monkeypatch.setenv("MEILI_MASTER_KEY", meilisearch_server.key)
+    monkeypatch.setenv("MEILI_URL", meilisearch_server.url)
+    shell.commit("p1", A)
+    assert shell("sync").code == Exit.OK
+    assert shell("rebuild", "--home", "other", "--adopt").code == Exit.OK
+    ended = shell("verify")
+    assert ended.code == Exit.DRIFT
+    assert "made by another home" in ended.err
+    assert "--adopt" in ended.err
+    assert "puts it right" not in ended.err
+    sink = shell("verify", "--json").json["sinks"]["meilisearch"]
+    assert (sink["ok"], sink["chunks"], sink["missing"]) == (False, 2, [])
+    assert shell("plan").code == shell("sync").code == Exit.USAGE
+    assert shell("verify", "--repair", "--adopt").code == Exit.OK
+    assert shell("verify").code == Exit.OK
 
 
 def test_deep_compares_vectors(synced: Shell, models: Models) -> None:

@@ -16,6 +16,7 @@ QUIET = 1.5
 
 @pytest.fixture
 def manifests(tmp_path: Path) -> Path:
+    (tmp_path / "chunks").mkdir()
     return tmp_path / "chunks" / "manifest"
 
 

@@ -62,6 +62,13 @@ def _lost(home: Home) -> None:
     home.sync()
 
 
+def _recalled(home: Home) -> None:
+    """Somebody removed the records."""
+    for file in home.folder.glob("state.db*"):
+        file.unlink()
+    home.rebuild()
+
+
 def _unsigned(home: Home) -> None:
     """Somebody took the markers away."""
     with home.work() as work:
@@ -93,6 +100,7 @@ SCENARIOS: dict[str, Callable[[Home], object]] = {
     "projection": _projection,
     "unsigned": _unsigned,
     "lost": _lost,
+    "recalled": _recalled,
 }
 
 

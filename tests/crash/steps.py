@@ -41,6 +41,7 @@ OURS = (
     Step("rebuild.receipts", "Receipts", "confirm", "sync", 2),
     Step("rebuild.receipts", "Receipts", "confirm_gone", "sync"),
     Step("rebuild.receipts", "Receipts", "forget_all", "lost"),
+    Step("rebuild.receipts", "Receipts", "recall", "recalled"),
     Step("rebuild.receipts", "Receipts", "retry_dead_letters", "retry"),
     Step("rebuild.scan", "Scan", "make_receipts", "repair"),
     Step("rebuild.state", "State", "add_generation", "rebuild"),
@@ -50,7 +51,7 @@ OURS = (
     Step("rebuild.state", "State", "forget_build", "rebuild"),
     Step("rebuild.state", "State", "note_pace", "sync"),
     Step("rebuild.forget", "", "_erase_records", "forget"),
-    Step("rebuild.forget", "", "_clean_run_records", "forget"),
+    Step("rebuild.forget", "", "blank", "forget"),
     Step("embeddings.cache", "VectorCache", "put", "sync"),
 )
 

@@ -115,7 +115,7 @@ def readers_find_every_source(home: Home) -> None:
 def test_killed_at(step: Step, when: str, prepared: Any, tmp_path: Path, small_batches: None) -> None:
     home: Home = prepared(step.scenario)
     assert run_until(home, step, when) == -signal.SIGKILL
-    if step.scenario not in ("forget", "lost"):  # where somebody meant it to go
+    if step.scenario not in ("forget", "lost", "recalled"):  # where somebody meant it to go
         readers_find_every_source(home)
     committed = committed_texts(home, TEXTS)
     settle(home, step.scenario)

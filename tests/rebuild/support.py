@@ -23,7 +23,7 @@ from embeddings.vectors import EmbedReport
 from rebuild.catalog import Catalog
 from rebuild.converge import Outcome
 from rebuild.embed import DocumentEmbedder
-from rebuild.flip import live_generation
+from rebuild.flip import NotRemoved, live_generation
 from rebuild.intake import Intake
 from rebuild.lock import writing
 from rebuild.rebuild import Rebuild, RebuildOptions
@@ -117,6 +117,7 @@ class Rebuilt:
     chunks: int
     superseded: int
     refused: dict[str, tuple[RefusedDocument, ...]]
+    not_removed: tuple[NotRemoved, ...]
 
 
 class CatalogProbe:
@@ -187,6 +188,7 @@ class Home:
                 counts.chunks,
                 counts.superseded,
                 {sink: tuple(refused) for sink, refused in made.outcome.done.refused.items()},
+                made.not_removed,
             )
 
     def sync(self, *, wrap: Wrap = lambda sink: sink, stage: Stage = silent, **options: Any) -> Outcome:

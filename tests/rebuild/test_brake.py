@@ -6,12 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from chunkbus.layout import BusRoot
 from chunkbus.manifest import Tombstone
 from rebuild.errors import Brake
 from rebuild.state import State
+from tests.rebuild.engines import fts
 from tests.rebuild.support import FEBRUARY, Home, commit, parent_of, source
 from tests.rebuild.tampering import require_sound
-from tests.rebuild.wrapping import Calls
+from tests.rebuild.wrapping import Calls, Moment, watching
 
 pytestmark = pytest.mark.promise(6)
 
@@ -23,6 +25,10 @@ def sources(*numbers: int) -> list[dict[str, object]]:
 def of(home: Home, total: int) -> None:
     commit(home.root, "p1", sources(*range(total)))
     home.rebuild()
+
+
+def interrupt() -> None:
+    raise KeyboardInterrupt
 
 
 def texts(home: Home) -> int:
@@ -122,6 +128,62 @@ def test_a_first_index_has_nothing_to_lose(home: Home) -> None:
     commit(home.root, "p1", sources(*range(20)))
     home.sync()
     assert texts(home) == 40
+
+
+def forget(home: Home) -> None:
+    for file in home.folder.glob("state.db*"):
+        file.unlink()
+
+
+def test_a_home_that_lost_all_records_asks_its_builds_what_there_is_to_lose(home: Home, tmp_path: Path) -> None:
+    """Also a rebuild that died, and left a newer build with less in it, hides nothing."""
+    of(home, 20)
+    with pytest.raises(KeyboardInterrupt):
+        home.rebuild(wrap=watching("fts", Moment("flush", 1, interrupt)))
+    forget(home)
+    commit(home.root, "p1", sources(*range(8)))
+    before = home.builds()
+    for _ in range(2):
+        with pytest.raises(Brake, match=r"12 of the 20 sources .*--allow-deletions 12\b.* lack docs/10.md, docs/11.md"):
+            home.rebuild(allow_deletions=11)
+        assert home.builds() == before
+    home.rebuild(allow_deletions=12)
+    assert texts(home) == 16
+    assert {name: len(builds) for name, builds in home.builds().items()} == {"fts": 1, "memory": 1}
+    with State.existing(home.folder) as state:
+        assert state.db.execute("select count(distinct build) from receipt").fetchone() == (2,)
+    require_sound(home, tmp_path)
+
+
+def test_of_several_lost_builds_the_fullest_counts_where_the_engine_shows_none(root: BusRoot, tmp_path: Path) -> None:
+    home = Home(tmp_path / "home", root, fts)
+    of(home, 20)
+    with pytest.raises(KeyboardInterrupt):
+        home.rebuild(wrap=watching("fts", Moment("replace", 1, interrupt)))
+    forget(home)
+    commit(home.root, "p1", [])
+    with pytest.raises(Brake, match="20 of the 20 sources"):
+        home.rebuild()
+
+
+def test_what_was_lost_is_remembered_while_the_bus_is_emptied_under_the_rebuild(home: Home) -> None:
+    """Also where a rebuild that died after the loss is cleared away first."""
+    of(home, 20)
+    forget(home)
+    with pytest.raises(KeyboardInterrupt):
+        home.rebuild(wrap=watching("fts", Moment("flush", 1, interrupt)))
+    alone = Home(home.folder, home.root, home.makers[1])
+    with pytest.raises(Brake, match="20 of the 20 sources"):
+        alone.rebuild(wrap=watching("memory", Moment("flush", 1, lambda: commit(home.root, "p1", []))))
+
+
+def test_builds_of_another_home_are_nothing_to_lose(home: Home) -> None:
+    of(home, 20)
+    forget(home)
+    (home.folder / "home.id").unlink()
+    commit(home.root, "p1", sources(*range(8)))
+    home.rebuild(adopt=True)
+    assert texts(home) == 16
 
 
 def test_it_is_asked_of_what_the_engines_hold_where_the_records_were_lost(home: Home) -> None:

@@ -62,6 +62,26 @@ def test_files_that_were_only_touched_are_read_once_and_are_no_news(
         assert opened_files == []
 
 
+@pytest.mark.promise(6)
+def test_other_rules_read_it_again(
+    root: BusRoot, probe: CatalogProbe, opened_files: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The switch of the configuration, and the number of the rules themselves."""
+    records = source("docs/a.md", "a")
+    del records[0]["provenance"]["source_checksum"], records[0]["hashes"]["chunk_object_hash"]
+    commit(root, "p1", records)
+    for required, held in ((False, 0), (True, 1), (False, 0)):
+        opened_files.clear()
+        rules = intake.Intake(root, probe.state, require_source_checksum=required)
+        assert rules.pending() == ["p1"]
+        probe.catalog.refresh(rules)
+        assert set(opened_files) == {"p1"}
+        assert (rules.pending(), len(probe.catalog.held())) == ([], held)
+        assert probe.current() == {A: "p1"}
+    monkeypatch.setattr(intake, "RULES", intake.RULES + 1)
+    assert rules.pending() == ["p1"]
+
+
 def test_what_left_a_partition_is_dropped_and_a_partition_that_left_is_held(root: BusRoot, probe: CatalogProbe) -> None:
     commit(root, "p1", [*source("docs/a.md", "a"), *source("docs/b.md", "b")])
     commit(root, "p2", source("docs/c.md", "c"))

@@ -11,6 +11,8 @@ from chunkbus.layout import BusRoot
 from chunkbus.manifest import Tombstone
 from rebuild.catalog import Catalog, HeldFamily
 from rebuild.errors import InvalidBus, NotMissing
+from rebuild.held import WITHHELD, held_by_reason
+from rebuild.held import held as held_with_withheld
 from rebuild.state import State
 from tests.rebuild.support import FEBRUARY, MARCH, CatalogProbe, Home, commit, parent_of, projected, source
 from tests.rebuild.tampering import require_sound
@@ -103,9 +105,17 @@ def test_what_would_be_retired_meanwhile_waits(damage: Damage, root: BusRoot, in
     assert outcome.families.removed == 0
     assert "a" in {document.text for document in indexed.contents()["fts"]}
     assert indexed.verify().ok
+    state = "missing" if damage is take_away else "invalid"
+    with State.existing(indexed.folder) as home_state:
+        builds = list(indexed.live().builds.values())
+        assert held_by_reason(home_state.db, builds) == {f"partition p2 is {state}": 2, WITHHELD: 1}
+        found = {each.family: each.reason for each in held_with_withheld(home_state.db, builds)}
+    assert found == {A: "withheld", B: state, C: state}
     for path, data in before.items():
         path.write_bytes(data)
     assert indexed.sync().families.removed == 1
+    with State.existing(indexed.folder) as home_state:
+        assert held_by_reason(home_state.db, builds) == {}
     assert "a" not in {document.text for document in indexed.contents()["fts"]}
     require_sound(indexed, tmp_path)
 

@@ -130,7 +130,7 @@ def test_a_state_damaged_inside_is_said_to_be_damaged(root: BusRoot, home: Home)
     half = len(data) // 2  # what is needed to open it lies before
     data[half:] = b"\xff" * (len(data) - half)
     state.write_bytes(data)
-    with pytest.raises(StoreUnreadable, match=r"state\.db is damaged .* move it away and rebuild"):
+    with pytest.raises(StoreUnreadable, match=r"state\.db is damaged .* move it away to start anew"):
         home.rebuild()
 
 

@@ -12,6 +12,7 @@ from chunkbus.layout import BusRoot
 from rebuild.errors import OtherHome
 from rebuild.flip import roll_back
 from rebuild.lock import writing
+from rebuild.sync import planned
 from sinks.meilisearch import MeilisearchSink
 from tests.conformance.test_meilisearch import SETTINGS
 from tests.engines.servers import MeilisearchServer
@@ -105,8 +106,23 @@ def test_another_home_does_not_take_the_name_unasked(home_in: Make) -> None:
     assert first.verify().ok
     second.rebuild(adopt=True)
     assert public_texts(second) == texts(CATS)
+    verified = first.verify()
+    assert (verified.ok, list(verified.failed), verified.sinks["meilisearch"].ok) == (False, ["meilisearch"], True)
+    assert "made by another home" in str(verified.failed["meilisearch"])
+    assert "--adopt" in str(verified.failed["meilisearch"])
+    commit(first.root, "p1", DOGS, at=FEBRUARY)
+    for look in (first.sync, lambda: looked_at(first)):
+        with pytest.raises(OtherHome, match="--adopt"):
+            look()
+    assert first.contents() == {"fts": projected(CATS), "meilisearch": projected(CATS)}, "nothing was written"
+    commit(first.root, "p1", CATS)
     with pytest.raises(OtherHome, match="--adopt"):
         first.rebuild()
+
+
+def looked_at(home: Home) -> None:
+    with home.work() as work, home.embedder() as embedder, planned(work, work.state.live(), embedder):
+        pass
 
 
 def test_settings_that_changed_are_applied_by_the_next_sync(home_in: Make) -> None:
@@ -132,6 +148,7 @@ def test_an_index_that_somebody_removed_comes_back(home_in: Make) -> None:
     verified = home.verify()
     assert not verified.ok
     assert list(verified.failed) == ["meilisearch"]
+    assert verified.sinks["meilisearch"].missing == tuple(document.id for document in projected(CATS))
     home.sync()
     assert public_texts(home) == texts(CATS)
     assert home.verify().ok

@@ -10,7 +10,9 @@ import pytest
 
 from chunkbus.layout import BusRoot
 from rebuild.errors import OtherModel
-from rebuild.state import State
+from rebuild.state import NO_MODEL, State
+from sinks.errors import Unreachable
+from sinks.jsonl import JsonlSink
 from sinks.meilisearch import MeilisearchSink
 from sinks.sink import Sink
 from tests.conformance.test_meilisearch import SETTINGS
@@ -19,7 +21,21 @@ from tests.engines.servers import MeilisearchServer
 from tests.rebuild.engines import ENGINES, chroma, fts
 from tests.rebuild.support import Home, commit, projected, source
 
+ALL = frozenset({"meilisearch", "fts", "chroma", "jsonl"})
 CATS, DOGS = source("docs/a.md", "a cat"), source("docs/a.md", "a dog", version="2")
+
+
+class EagerJsonl(JsonlSink):
+    wants_vectors = True
+
+
+def eager_jsonl(home: Path) -> Sink:
+    return EagerJsonl(home / "jsonl")
+
+
+@pytest.fixture(autouse=True)
+def plain_fts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(ENGINES, "fts", fts)
 
 
 @pytest.fixture
@@ -60,7 +76,7 @@ def test_one_sink_is_rebuilt_and_the_others_stay_as_they_are(
     before = home.live()
     commit(home.root, "p1", DOGS)
     for _ in range(3):
-        only(home, fts).rebuild(keep_others=True)
+        only(home, fts).rebuild(keep=ALL)
     live = home.live()
     assert live.builds["meilisearch"] == before.builds["meilisearch"]
     assert live.builds["fts"] != before.builds["fts"]
@@ -76,18 +92,38 @@ def test_one_sink_is_rebuilt_and_the_others_stay_as_they_are(
 
 
 def test_sinks_of_two_models_are_not_mixed(tmp_path: Path) -> None:
-    home = home_in(tmp_path, fts, chroma)
+    home = home_in(tmp_path, fts, eager_jsonl, chroma)
     home.rebuild()
     live = home.live()
     home.encoder = HashEncoder(dimension=8, name="another")
-    with pytest.raises(OtherModel, match="rebuild all sinks together"):
-        only(home, fts).rebuild(keep_others=True)
+    with pytest.raises(OtherModel, match=r"^chroma would keep vectors of hash, .* another: rebuild all sinks together"):
+        only(home, eager_jsonl).rebuild(keep=ALL)
     assert home.live() == live
+
+
+def test_a_sink_without_vectors_has_no_model_to_mix(tmp_path: Path) -> None:
+    home = home_in(tmp_path, fts, chroma)
+    home.rebuild()
+    before = home.live()
+    home.encoder = HashEncoder(dimension=8, name="another")
+    only(home, fts).rebuild(keep=ALL)
+    assert (home.live().model, home.live().builds["chroma"]) == (before.model, before.builds["chroma"])
+    only(home, chroma).rebuild(keep=ALL)
+    assert home.live().model.fingerprint == home.encoder.fingerprint
+    assert home.contents() == {"fts": projected(CATS), "chroma": projected(CATS)}
+
+
+def test_a_generation_without_vectors_has_no_model(tmp_path: Path) -> None:
+    home = home_in(tmp_path, fts)
+    home.rebuild()
+    with State.existing(home.folder) as state:
+        assert (state.live().model, state.live().holds_vectors) == (NO_MODEL, False)
+        assert state.model_fingerprints() == set(), "vectors that are cached are kept by their texts alone"
 
 
 def test_the_first_rebuild_may_be_of_one_sink(tmp_path: Path) -> None:
     home = home_in(tmp_path, fts)
-    home.rebuild(keep_others=True)
+    home.rebuild(keep=ALL)
     assert list(home.live().builds) == ["fts"]
 
 
@@ -103,6 +139,29 @@ def test_a_sink_that_is_not_configured_any_more_is_cleared_and_can_come_back(
     assert list(home.live().builds) == ["fts"]
     home.rebuild()
     assert home.contents() == {"fts": projected(CATS), "meilisearch": projected(CATS)}
+
+
+def test_an_engine_that_is_gone_for_good_stops_no_rebuild(
+    tmp_path: Path, server_sink: Callable[[Path], MeilisearchSink], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its builds are tried again by every rebuild, and told by each, until it is back."""
+    home = home_in(tmp_path, fts, server_sink)
+    home.rebuild()
+    build, alone = home.live().builds["meilisearch"], only(home, fts)
+    nobody = MeilisearchSink("http://127.0.0.1:9", "k" * 16, settings=SETTINGS, index="gone")
+    with monkeypatch.context() as patch:
+        patch.setitem(ENGINES, "meilisearch", lambda _home: nobody)
+        assert alone.rebuild().not_removed == ()
+        for _ in range(2):
+            (left,) = alone.rebuild().not_removed
+            assert (left.sink, left.build) == ("meilisearch", build)
+            assert len(home.live().builds) == 1
+        with pytest.raises(Unreachable):
+            nobody.builds()
+    assert home.builds()["meilisearch"] == [build]
+    assert alone.rebuild().not_removed == ()
+    assert home.builds()["meilisearch"] == []
+    assert len(home.builds()["fts"]) == 2
 
 
 def test_nothing_is_embedded_for_sinks_that_want_no_vectors(tmp_path: Path) -> None:

@@ -1,0 +1,36 @@
+"""What is left in the index as it is, and why: what the catalog holds, and what would go if the bus were whole."""
+
+from collections.abc import Sequence
+
+from sqlite_utils import Database
+
+from rebuild.catalog import HeldFamily
+
+WITHHELD = "removal withheld while a partition is missing or invalid"
+
+_HELD = """
+select family, reason, detail from held
+union all
+select distinct family, 'withheld', '{withheld}' from receipt
+where build in ({builds}) and documents > 0
+and exists (select 1 from partition where state <> 'valid')
+and family not in (select family from current) and family not in (select family from held)
+"""
+
+
+def held(db: Database, builds: Sequence[str], limit: int = -1) -> list[HeldFamily]:
+    """In these builds."""
+    rows = db.execute(f"{_select(builds)} order by family limit ?", [*builds, limit])
+    return [HeldFamily(*row) for row in rows]
+
+
+def held_by_reason(db: Database, builds: Sequence[str]) -> dict[str, int]:
+    """How many for each reason; the most first."""
+    rows = db.execute(
+        f"select detail, count(*) from ({_select(builds)}) group by detail order by 2 desc, 1", list(builds)
+    )
+    return dict(rows.fetchall())
+
+
+def _select(builds: Sequence[str]) -> str:
+    return _HELD.format(withheld=WITHHELD, builds=", ".join("?" * len(builds)))
