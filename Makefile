@@ -92,7 +92,7 @@ $(VENV)/.demo: $(VENV)/.python $(INPUTS)
 
 $(VENV)/.test: $(VENV)/.python $(INPUTS)
 	@echo 'installing what chunksink and its tests need (some minutes the first time) ...'
-	$(INSTALL) -e '.[offline-model,dev]'
+	$(INSTALL) -e '.[offline-model,mcp,langchain,llamaindex,dev]'
 	@touch $@ $(VENV)/.demo
 
 # An environment on top of ours, so that both sides run the same Chroma, torch and model.

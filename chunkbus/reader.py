@@ -129,7 +129,9 @@ def committed_checksum(manifest: bytes | None) -> str | None:
         return None
 
 
-def read_blocks(file: BinaryIO, on_bytes: Callable[[bytes], object] | None = None) -> Iterator[Block]:
+def read_blocks(
+    file: BinaryIO, on_bytes: Callable[[bytes], object] | None = None, limit: int = MAX_LINE_BYTES
+) -> Iterator[Block]:
     """The whole file as blocks of whole lines; `on_bytes` sees every byte of it once, in order.
 
     A line over the limit comes cut to one byte more than the limit, alone in its block, so that its reader can
@@ -152,16 +154,16 @@ def read_blocks(file: BinaryIO, on_bytes: Callable[[bytes], object] | None = Non
             carry = rest
         else:
             carry += rest
-        if len(carry) > MAX_LINE_BYTES + 1:
-            dropped += len(carry) - MAX_LINE_BYTES - 1
-            carry = carry[: MAX_LINE_BYTES + 1]
+        if len(carry) > limit + 1:
+            dropped += len(carry) - limit - 1
+            carry = carry[: limit + 1]
     if carry:
         yield Block(offset, carry)
 
 
-def read_lines(file: BinaryIO) -> Iterator[tuple[Place, bytes]]:
+def read_lines(file: BinaryIO, limit: int = MAX_LINE_BYTES) -> Iterator[tuple[Place, bytes]]:
     """Each line's place and its bytes without the line break."""
-    for block in read_blocks(file):
+    for block in read_blocks(file, limit=limit):
         offset = block.offset
         for line in block.data.split(b"\n"):
             yield Place(offset, len(line)), line

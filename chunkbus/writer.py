@@ -103,14 +103,17 @@ class PartitionWriter:
 
     def add(self, record: Record) -> None:
         """Adds one chunk; refuses one that validation would refuse."""
-        place = f"chunk {self._chunks + 1} of partition {self._key}"
         try:
             line = orjson.dumps(record)
         except orjson.JSONEncodeError as error:
-            raise InvalidChunk(f"{place}: not a value that JSON can carry: {error}") from error
+            raise InvalidChunk(f"{self._place()}: not a value that JSON can carry: {error}") from error
+        self.add_line(line)
+
+    def add_line(self, line: bytes) -> None:
+        """Adds one chunk as the JSON that it is on its line, without the line break; refuses likewise."""
         chunk, problems = examine_line(line)
         if chunk is None or any(problem.severity is Severity.ERROR for problem in problems):
-            raise InvalidChunk(f"{place}: {_reasons(problems)}")
+            raise InvalidChunk(f"{self._place()}: {_reasons(problems)}")
         self._chunks += 1
         self._id_hashes.append(hash_id(chunk.chunk_id))
         if len(self._id_hashes) >= 4096:
@@ -118,6 +121,9 @@ class PartitionWriter:
         for part in (line, b"\n"):
             self._checksum.update(part)
             self._open_file().write(part)
+
+    def _place(self) -> str:
+        return f"chunk {self._chunks + 1} of partition {self._key}"
 
     def commit(
         self,

@@ -24,6 +24,9 @@ COMMANDS = {
     "prove": "Write a report of the index that a second machine can reproduce.",
     "rollback": "Show readers the generation before again.",
     "search": "Search the index.",
+    "eval": "Measure searches against judgements.",
+    "serve": "Serve the search page and its API.",
+    "mcp": "Serve the index to an assistant (Model Context Protocol).",
     "status": "Show what is live, held, due or under way.",
     "why": "Tell all that is known of one chunk.",
     "runs": "List past runs, or show one.",
@@ -37,6 +40,8 @@ COMMANDS = {
     "settings": "Compare and apply the index settings of Meilisearch.",
     "ledger": "Show which sources were read, by what, and how it ended.",
 }
+ALIASES = {"rebuild-index": "rebuild"}
+"""Names that pipelines know."""
 
 
 class OutputClosed(Exception):
@@ -50,9 +55,10 @@ class LazyGroup(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS:
+        name = ALIASES.get(cmd_name, cmd_name)
+        if name not in COMMANDS:
             return None
-        module = import_module(f"chunksink.commands.{cmd_name.replace('-', '_')}")
+        module = import_module(f"chunksink.commands.{name.replace('-', '_')}")
         command: click.Command = getattr(module, "command")  # noqa: B009 (a module's attribute, known only by name)
         return command
 

@@ -29,6 +29,7 @@ _KNOWN = (
     ("embeddings.errors", "CacheDamaged", Exit.DRIFT),
     ("embeddings.errors", "EndpointError", Exit.ENGINE),
     ("embeddings.errors", "EmbeddingsError", Exit.USAGE),
+    ("search.errors", "SearchError", Exit.USAGE),
     ("sinks.errors", "InvalidFilter", Exit.USAGE),
     ("sinks.errors", "SinkError", Exit.ENGINE),
 )

@@ -31,13 +31,16 @@ class EncoderSettings:
     endpoint_dimensions: int | None = None
 
 
-def open_encoder(settings: EncoderSettings, *, network: bool = True) -> ClosingEncoder:
-    """The encoder that these settings ask for; `network` says whether the hub may be asked for a model.
+def open_encoder(
+    settings: EncoderSettings, *, network: bool = True, patience_seconds: float | None = None
+) -> ClosingEncoder:
+    """The encoder that these settings ask for; `network` says whether the hub may be asked for a model,
+    `patience_seconds` how long a request to an endpoint may take with all its tries.
 
     It holds threads or connections: `with closing(open_encoder(settings)) as encoder`.
     """
     if settings.endpoint is not None:
-        return _behind_endpoint(settings, settings.endpoint)
+        return _behind_endpoint(settings, settings.endpoint, patience_seconds)
     from embeddings.load import load_encoder
 
     return load_encoder(
@@ -79,20 +82,21 @@ def same_encoder(wanted: EncoderSettings, made: EncoderSettings) -> bool:
     )
 
 
-def _behind_endpoint(settings: EncoderSettings, url: str) -> ClosingEncoder:
+def _behind_endpoint(settings: EncoderSettings, url: str, patience_seconds: float | None) -> ClosingEncoder:
     from embeddings.endpoint import DEFAULT_MAX_CHARS, EndpointEncoder, EndpointSettings
 
     if settings.precision == "bfloat16":
         raise ModelUnsupported("an endpoint decides its precision itself; leave the precision at auto")
-    return EndpointEncoder(
-        EndpointSettings(
-            url,
-            settings.model,
-            key_variable=settings.endpoint_key_variable,
-            dimensions=settings.endpoint_dimensions,
-            max_chars=settings.max_length or DEFAULT_MAX_CHARS,
-            long_texts=settings.long_texts,
-            query_prompt=settings.query_prompt or "",
-            passage_prompt=settings.passage_prompt or "",
-        )
+    asked = EndpointSettings(
+        url,
+        settings.model,
+        key_variable=settings.endpoint_key_variable,
+        dimensions=settings.endpoint_dimensions,
+        max_chars=settings.max_length or DEFAULT_MAX_CHARS,
+        long_texts=settings.long_texts,
+        query_prompt=settings.query_prompt or "",
+        passage_prompt=settings.passage_prompt or "",
     )
+    if patience_seconds is not None:
+        asked = replace(asked, deadline_seconds=patience_seconds, first_deadline_seconds=patience_seconds)
+    return EndpointEncoder(asked)

@@ -1,15 +1,112 @@
-"""Fusing ranked lists into one. Reciprocal rank fusion: it needs no common scale of scores."""
+"""Fusing ranked lists into one, with the arithmetic kept for whoever asks why.
 
-from collections.abc import Mapping, Sequence
+Two ways. By scores, each leg's scaled to 0..1, so that a clear winner counts for more than a narrow one (why they are
+scaled so: docs/adr/0018-fusion.md). By reciprocal rank (Cormack, Clarke, Buettcher 2009), which needs no common scale.
+"""
 
-# The constant of the original paper (Cormack, Clarke, Buettcher 2009): it keeps one first place from deciding alone.
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
 RANK_CONSTANT = 60
+"""Of the original paper: it keeps one first place from deciding alone."""
+_GOOD = 0.5
+"""What holds so much of all that is asked for is as good as what holds more."""
 
 
-def fuse_ranks(rankings: Mapping[str, Sequence[str]]) -> list[tuple[str, float]]:
-    """Ids of all rankings with their score, best first; an id scores 1 / (60 + rank) in each ranking that has it."""
-    scores: dict[str, float] = {}
-    for ranking in rankings.values():
-        for rank, id_ in enumerate(ranking, start=1):
-            scores[id_] = scores.get(id_, 0.0) + 1 / (RANK_CONSTANT + rank)
-    return sorted(scores.items(), key=lambda item: (-item[1], item[0]))
+@dataclass(frozen=True)
+class Ranking:
+    """What one leg found: keys and their scores, best first.
+
+    `beyond` are its scores of keys that only another leg has found. `low` is the least that its scores can be, else the
+    least that it gave stands for it. `most` is about what all that is asked for would score, where that is known.
+    """
+
+    hits: Sequence[tuple[str, float]]
+    beyond: Mapping[str, float] = field(default_factory=dict)
+    low: float | None = None
+    most: float | None = None
+
+
+@dataclass(frozen=True)
+class Share:
+    """What one leg adds to a fused score: `weight` times `value`."""
+
+    leg: str
+    rank: int | None
+    """None where the leg gave the score without having found it."""
+    score: float
+    """As the leg's engine gave it."""
+    weight: float
+    value: float
+
+    @property
+    def points(self) -> float:
+        return self.weight * self.value
+
+
+@dataclass(frozen=True)
+class Fused:
+    key: str
+    score: float
+    shares: tuple[Share, ...]
+
+    @property
+    def best_rank(self) -> int:
+        return min(share.rank for share in self.shares if share.rank is not None)
+
+
+Fusion = Callable[[Mapping[str, Ranking]], list[Fused]]
+
+
+def by_ranks(rankings: Mapping[str, Ranking]) -> list[Fused]:
+    """A key scores 1 / (60 + rank) in each ranking that has it."""
+    return _added(
+        (key, Share(leg, rank, score, 1.0, 1 / (RANK_CONSTANT + rank)))
+        for leg, ranking in rankings.items()
+        for rank, (key, score) in enumerate(ranking.hits, start=1)
+    )
+
+
+def by_scores(rankings: Mapping[str, Ranking]) -> list[Fused]:
+    """The mean of the legs' scores, each scaled to 0..1; what a leg has no score for has 0.
+
+    1 is the best score of the leg, unless even that is less than half of what all that is asked for would score: then
+    it is that half, so that the best of poor hits is no match for good ones.
+    """
+    return _added(share for leg, ranking in rankings.items() for share in _scaled(leg, ranking, 1 / len(rankings)))
+
+
+def alone(rankings: Mapping[str, Ranking]) -> list[Fused]:
+    """One leg's order with its own scores: nothing is fused."""
+    return _added(
+        (key, Share(leg, rank, score, 1.0, score))
+        for leg, ranking in rankings.items()
+        for rank, (key, score) in enumerate(ranking.hits, start=1)
+    )
+
+
+def _scaled(leg: str, ranking: Ranking, weight: float) -> Iterator[tuple[str, Share]]:
+    scores = [*(score for _, score in ranking.hits), *ranking.beyond.values()]
+    if not scores:
+        return
+    low = min(scores) if ranking.low is None else ranking.low
+    high = max(scores) if ranking.most is None else max([*scores, _GOOD * ranking.most])
+    width = high - low
+
+    def share(rank: int | None, score: float) -> Share:
+        # All alike: nothing tells them apart, so each is the best.
+        return Share(leg, rank, score, weight, min(1.0, max(0.0, (score - low) / width)) if width > 0 else 1.0)
+
+    for rank, (key, score) in enumerate(ranking.hits, start=1):
+        yield key, share(rank, score)
+    for key, score in ranking.beyond.items():
+        yield key, share(None, score)
+
+
+def _added(shares: Iterator[tuple[str, Share]]) -> list[Fused]:
+    """Best first; where scores are equal by the best rank, then by key, so that the order never changes by itself."""
+    found: dict[str, list[Share]] = {}
+    for key, share in shares:
+        found.setdefault(key, []).append(share)
+    fused = [Fused(key, sum(share.points for share in of_key), tuple(of_key)) for key, of_key in found.items()]
+    return sorted(fused, key=lambda one: (-one.score, one.best_rank, one.key))

@@ -1,145 +1,197 @@
-"""A search over the live generation: ask the legs, fuse their rankings, keep each family's best chunk."""
+"""A search over one generation: ask the legs, fuse their rankings, show each source by its best chunk."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
 from time import perf_counter
-from typing import Literal
 
 from chunkbus.canonical import canonical_text
-from search.fusion import fuse_ranks
-from sinks.document import Document, Vectors
-from sinks.reader import Hit, KeywordReader, Piece, VectorReader
+from search.access import EVERYTHING, Access
+from search.answer import Answer, SearchHit, hit_of
+from search.context import fetch, neighbours
+from search.fusion import Fused, Fusion, Ranking, alone, by_ranks, by_scores
+from search.legs import Asking, Legs
+from search.question import KEYWORD, SEMANTIC, FusionName, Question
+from sinks.document import Document
+from sinks.errors import InvalidFilter, SinkError
+from sinks.reader import FacetValue, Filter, Hit
 
-Mode = Literal["hybrid", "keyword", "semantic"]
-MODES: tuple[Mode, ...] = ("hybrid", "keyword", "semantic")
+FETCH_AT_FIRST = 100
+"""Hits of each leg; what neither has among them is not looked at."""
+_DEEPER = 4
 
-KEYWORD, SEMANTIC = "keyword", "semantic"
-_LEGS: dict[Mode, tuple[str, ...]] = {
-    "hybrid": (KEYWORD, SEMANTIC),
-    "keyword": (KEYWORD,),
-    "semantic": (SEMANTIC,),
-}
-_FETCH_AT_FIRST = 50
-
-
-@dataclass(frozen=True)
-class SearchHit:
-    """One source document that answers, shown by its best chunk. `ranks` says where each leg had that chunk."""
-
-    chunk_id: str
-    parent_id: str
-    score: float
-    title: str | None
-    text: str
-    snippet: tuple[Piece, ...]
-    source_uri: str | None
-    locator: dict[str, str | int | float]
-    ranks: dict[str, int]
+_FUSIONS: Mapping[FusionName, Fusion] = {"scores": by_scores, "ranks": by_ranks}
 
 
 @dataclass(frozen=True)
-class Answer:
-    """`unavailable` says which leg could not be asked, and why; the hits are then the other leg's."""
+class _Ranked:
+    """What the legs found, in the order that they come to together."""
 
-    query: str
-    mode: Mode
-    hits: tuple[SearchHit, ...]
-    took_ms: float
-    unavailable: dict[str, str]
-
-
-@dataclass(frozen=True)
-class Legs:
-    """What one generation is searched through. `encode_query` uses the model that made the generation's vectors."""
-
-    keyword: KeywordReader
-    vectors: VectorReader | None
-    encode_query: Callable[[str], Vectors] | None
-    unavailable: dict[str, str]
-
-    def questions(self, query: str, mode: Mode) -> dict[str, Callable[[int], list[Hit]]]:
-        """For each leg that can answer: from how many hits are wanted to the hits. A blank query asks nothing."""
-        asked: dict[str, Callable[[int], list[Hit]]] = {}
-        if query and KEYWORD in _LEGS[mode]:
-            asked[KEYWORD] = partial(self.keyword.search, query)
-        if query and SEMANTIC in _LEGS[mode] and self.vectors is not None and self.encode_query is not None:
-            asked[SEMANTIC] = partial(self.vectors.query, self.encode_query(query))
-        return asked
+    fused: Sequence[Fused]
+    hits: Mapping[str, Hit]
+    """By key (family or chunk), the hit that it is shown by."""
+    complete: bool
+    """Whether there is nothing further down."""
 
 
-def search(legs: Legs, query: str, *, limit: int = 10, mode: Mode = "hybrid") -> Answer:
-    """The best `limit` families for a query, best first."""
+def search(legs: Legs, question: Question, access: Access = EVERYTHING) -> Answer:
+    """The best sources for a question, best first; only what `access` may see."""
     started = perf_counter()
-    query = canonical_text(query)  # as the texts are; what no text can hold, no engine can be asked for
-    questions = legs.questions(query, mode)
-    depth = max(_FETCH_AT_FIRST, limit)
-    while True:
-        found = {leg: ask(depth) for leg, ask in questions.items()}
-        ranked = fuse_ranks({leg: [hit.id for hit in hits] for leg, hits in found.items()})
-        best = _best_of_families(ranked, found)
-        exhausted = all(len(hits) < depth for hits in found.values())
-        if len(best) >= limit or exhausted:
-            break
-        depth *= 4  # many chunks of few families: look further down
-    hits = _describe(legs, best[:limit], found)
-    unavailable = {leg: reason for leg, reason in legs.unavailable.items() if leg in _LEGS[mode]}
-    return Answer(query, mode, tuple(hits), (perf_counter() - started) * 1000, unavailable)
-
-
-def _best_of_families(ranked: list[tuple[str, float]], found: dict[str, list[Hit]]) -> list[tuple[str, float]]:
-    family = {hit.id: hit.parent_id for hits in found.values() for hit in hits}
-    seen: set[str] = set()
-    best = []
-    for id_, score in ranked:
-        if family[id_] not in seen:
-            seen.add(family[id_])
-            best.append((id_, score))
-    return best
-
-
-def _describe(legs: Legs, best: Sequence[tuple[str, float]], found: dict[str, list[Hit]]) -> list[SearchHit]:
-    ids = [id_ for id_, _ in best]
-    documents = {document.id: document for document in legs.keyword.get(ids)}
-    missing = [id_ for id_ in ids if id_ not in documents]
-    if missing and legs.vectors is not None:  # one engine can have refused what the other took
-        documents |= {document.id: document for document in legs.vectors.get(missing)}
-    snippets = {hit.id: hit.snippet for hit in found.get(KEYWORD, []) if hit.snippet}
-    ranks: dict[str, dict[str, int]] = {id_: {} for id_ in ids}
-    for leg, hits in found.items():
-        for rank, hit in enumerate(hits, start=1):
-            if hit.id in ranks:
-                ranks[hit.id][leg] = rank
-    return [
-        _hit(documents[id_], score, snippets.get(id_, ()), ranks[id_])
-        for id_, score in best
-        if id_ in documents  # removed between the question and now
-    ]
-
-
-def _hit(document: Document, score: float, snippet: tuple[Piece, ...], ranks: dict[str, int]) -> SearchHit:
-    return SearchHit(
-        chunk_id=document.chunk_id,
-        parent_id=document.parent_id,
-        score=score,
-        title=document.title,
-        text=document.text,
-        snippet=snippet,
-        source_uri=document.source_uri,
-        locator=_locator(document),
-        ranks=ranks,
+    # As the texts are; what no text can hold, no engine can be asked for.
+    question = replace(question, text=canonical_text(question.text))
+    if access.denied:
+        return _nothing(question, started, "this index serves each tenant its own documents: say which tenant asks")
+    if not question.text.strip():
+        return _nothing(question, started, None)
+    filters = (*question.filters, *access.filters())
+    asking = legs.begin(question, filters)
+    hits, more, gone = _page(legs, access, _ranked(asking, question), question)
+    if gone:  # replaced since the legs named it: what is there now has not been asked yet
+        hits, more, _ = _page(legs, access, _ranked(asking, question), question)
+    hits = _with_snippets(legs, question, asking, hits)
+    if question.context:
+        around = neighbours(legs, access, [hit.document for hit in hits], question.context)
+        hits = [_with_context(hit, *around[hit.document.id]) for hit in hits]
+    facets = _facets(legs, question, access, asking)
+    return Answer(
+        query=question.text,
+        mode=question.mode,
+        fusion=question.fusion,
+        hits=tuple(hits),
+        more=more,
+        facets=facets,
+        took_ms=(perf_counter() - started) * 1000,
+        unavailable=asking.failed,
+        notice=_notice(legs, question),
+        moved=asking.moved,
     )
 
 
-def _locator(document: Document) -> dict[str, str | int | float]:
-    """Where in its source the chunk stands, as far as it is known."""
-    places = {
-        "page_start": document.page_start,
-        "slide_number": document.slide_number,
-        "sheet_name": document.sheet_name,
-        "timestamp_start": document.timestamp_start,
-        "anchor": document.anchor,
-        "section": " > ".join(document.headings) or document.section,
-        "char_start": document.char_start,
+def _ranked(asking: Asking, question: Question) -> _Ranked:
+    """Asks deeper until there are enough sources: the best hits may be many chunks of few of them."""
+    depth = FETCH_AT_FIRST
+    while depth <= question.last:  # in steps, so that neighbouring pages come from one and the same order
+        depth *= _DEEPER
+    while True:
+        found = asking.ask(depth)
+        complete = all(len(hits) < depth for hits in found.values())
+        ranked = _fused(asking, found, question, complete)
+        if complete or len(ranked.fused) > question.last:
+            return ranked
+        depth *= _DEEPER
+
+
+def _fused(asking: Asking, found: Mapping[str, Sequence[Hit]], question: Question, complete: bool) -> _Ranked:
+    best = {leg: _best(hits, question.collapse) for leg, hits in found.items()}
+    fusion = _FUSIONS[question.fusion] if len(found) > 1 else alone
+    rankings = {leg: Ranking([(key, hit.score) for key, hit in of_leg.items()]) for leg, of_leg in best.items()}
+    if fusion is by_scores:
+        rankings = _comparable(asking, rankings, best)
+    fused = fusion(rankings)
+    shown = {one.key: best[_foremost(one)][one.key] for one in fused}
+    return _Ranked(fused, shown, complete)
+
+
+def _comparable(
+    asking: Asking, rankings: Mapping[str, Ranking], best: Mapping[str, Mapping[str, Hit]]
+) -> dict[str, Ranking]:
+    """What keyword search did not find holds no word: its score is 0. A similarity is there for every hit, and the
+    least of all stands for 0."""
+    missing = {key: hit.id for key, hit in best[KEYWORD].items() if key not in best[SEMANTIC]}
+    scores = asking.scores(SEMANTIC, list(missing.values()))
+    beyond = {key: scores[id] for key, id in missing.items() if id in scores}
+    return {
+        KEYWORD: replace(rankings[KEYWORD], low=0.0, most=asking.most_score(KEYWORD)),
+        SEMANTIC: replace(rankings[SEMANTIC], beyond=beyond),
     }
-    return {name: value for name, value in places.items() if value is not None}
+
+
+def _foremost(fused: Fused) -> str:
+    """The leg whose hit shows a source: of those that found it the one that says more for it."""
+    return max((share for share in fused.shares if share.rank is not None), key=lambda share: share.points).leg
+
+
+def _best(hits: Sequence[Hit], collapse: bool) -> dict[str, Hit]:
+    """The first hit of each source, or each hit."""
+    best: dict[str, Hit] = {}
+    for hit in hits:
+        best.setdefault(hit.parent_id if collapse else hit.id, hit)
+    return best
+
+
+def _page(legs: Legs, access: Access, ranked: _Ranked, question: Question) -> tuple[list[SearchHit], bool, bool]:
+    """The hits that were asked for, whether more follow, and whether the document of one is gone everywhere: such a
+    one gives its place to the next."""
+    gone: list[Hit] = []
+    described = _described(legs, access, ranked, question, gone)
+    hits = list(islice(described, question.limit))
+    more = next(described, None) is not None or not ranked.complete
+    return hits, more, bool(gone)
+
+
+def _described(legs: Legs, access: Access, ranked: _Ranked, question: Question, gone: list[Hit]) -> Iterator[SearchHit]:
+    for start in range(question.offset, len(ranked.fused), question.limit + 1):
+        page = ranked.fused[start : start + question.limit + 1]
+        documents = fetch(legs, access, {hit.id: hit.parent_id for one in page for hit in [ranked.hits[one.key]]})
+        for one in page:
+            document = documents.get(ranked.hits[one.key].id)
+            if document is None:
+                gone.append(ranked.hits[one.key])
+            else:
+                yield hit_of(document, one.score, one.shares)
+
+
+def _with_snippets(legs: Legs, question: Question, asking: Asking, hits: list[SearchHit]) -> list[SearchHit]:
+    """What each hit holds of the words, however it was found; not where only its meaning was asked for."""
+    if legs.keyword is None or KEYWORD in asking.failed or question.mode == "semantic":
+        return hits
+    try:
+        shown = legs.keyword.reader.snippets(question.text, [hit.document.id for hit in hits])
+    except SinkError as error:
+        asking.failed[KEYWORD] = str(error)
+        return hits
+    return [replace(hit, snippet=shown.get(hit.document.id, ())) for hit in hits]
+
+
+def _with_context(hit: SearchHit, before: tuple[Document, ...], after: tuple[Document, ...]) -> SearchHit:
+    return replace(hit, before=before, after=after)
+
+
+def _facets(legs: Legs, question: Question, access: Access, asking: Asking) -> dict[str, list[FacetValue]]:
+    """Counted over all that the keyword index finds; a search by meaning finds everything. A field's own filters do
+    not narrow its own values: one would never see what else could be chosen."""
+    if not question.facets or legs.keyword is None or KEYWORD in asking.failed:
+        return {}
+    text = "" if question.mode == "semantic" else question.text
+    counted: dict[str, list[FacetValue]] = {}
+    try:
+        for fields, filters in _by_filters(question):
+            counted |= legs.keyword.reader.facets(text, fields, (*filters, *access.filters()))
+    except InvalidFilter:
+        raise
+    except SinkError as error:
+        asking.failed[KEYWORD] = str(error)
+        return {}
+    return {field: counted[field] for field in question.facets}
+
+
+def _by_filters(question: Question) -> list[tuple[list[str], tuple[Filter, ...]]]:
+    filtered = {one.field for one in question.filters}
+    apart = [field for field in question.facets if field in filtered]
+    together = [field for field in question.facets if field not in filtered]
+    asked = [([field], tuple(one for one in question.filters if one.field != field)) for field in apart]
+    return ([(together, question.filters)] if together else []) + asked
+
+
+def _notice(legs: Legs, question: Question) -> str | None:
+    """A leg that this index was never meant to have is no failure, but changes what hybrid means."""
+    if question.mode != "hybrid" or legs.unavailable:
+        return None
+    if legs.semantic is None:
+        return "by words only: no configured sink holds vectors"
+    return "by meaning only: no configured sink is searched by words" if legs.keyword is None else None
+
+
+def _nothing(question: Question, started: float, notice: str | None) -> Answer:
+    took = (perf_counter() - started) * 1000
+    return Answer(question.text, question.mode, question.fusion, (), False, {}, took, notice=notice)

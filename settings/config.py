@@ -30,6 +30,7 @@ class ConfigError(Exception):
 
 FolderName = Annotated[str, msgspec.Meta(min_length=1, pattern=r"^[^\x00]*$")]
 Name = Annotated[str, msgspec.Meta(min_length=1)]
+TokenHash = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
 Count = Annotated[int, msgspec.Meta(ge=1)]
 
 
@@ -51,6 +52,8 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     token_price: Annotated[float, msgspec.Meta(ge=0)] | None = None
     sinks: Annotated[tuple[Name, ...], msgspec.Meta(min_length=1)] = ("fts", "chroma")
     sink: dict[str, dict[str, Any]] = {}
+    tenants: Literal["optional", "required"] = "optional"
+    tokens: dict[TokenHash, Name] = {}
     patience: Annotated[float, msgspec.Meta(gt=0)] = 120.0
     documents_per_second: Annotated[float, msgspec.Meta(gt=0)] | None = None
 
@@ -80,6 +83,8 @@ MEANINGS = {
     "token_price": "what a million tokens cost at the endpoint, for `chunksink plan`",
     "sinks": "where the index is written: names of sinks, with commas between them in the environment",
     "sink": "options of a sink: a table `[sink.NAME]`, in the environment `CHUNKSINK_SINK_NAME_OPTION`",
+    "tenants": "`required` gives a search nothing that does not say for which tenant it asks; else `optional`",
+    "tokens": "who may ask `chunksink serve`: sha256 of a token = tenant, `*` for all; in the environment with commas",
     "patience": "seconds for which a call is tried again when an engine does not answer or is overloaded",
     "documents_per_second": "the most that a sink is given on average, for engines that others use too",
 }
@@ -114,6 +119,8 @@ def load_config(
     values |= given
     if isinstance(values.get("sinks"), str):
         values["sinks"] = [name.strip() for name in values["sinks"].split(",")]
+    if isinstance(values.get("tokens"), str):
+        values["tokens"] = dict(_pair(each) for each in values["tokens"].split(",") if each.strip())
     if environment.get(MEILI_URL):
         values.setdefault("sinks", ["meilisearch", "chroma"])
     try:
@@ -121,6 +128,11 @@ def load_config(
         return msgspec.convert(values, Config, strict=False)
     except msgspec.ValidationError as error:
         raise ConfigError(f"{error}. Settings come from {file}, {PREFIX}* and flags") from error
+
+
+def _pair(written: str) -> tuple[str, str]:
+    token, _, tenant = written.partition("=")
+    return token.strip(), tenant.strip()
 
 
 def variable(name: str) -> str:

@@ -14,7 +14,7 @@ from sinks import vectors as vectors_
 from sinks.document import Document, Family, Vectors, document_hash
 from sinks.errors import BuildMissing, InvalidFilter, Refused
 from sinks.fields import FILTERS
-from sinks.reader import FacetValue, Filter, Hit, Value
+from sinks.reader import FacetValue, Filter, Hit, Piece, Value
 from sinks.sink import NO_PARENT, Marker, RefusedDocument, Stored
 
 
@@ -166,6 +166,10 @@ class MemoryReader:
     def get(self, ids: Sequence[str]) -> list[Document]:
         return [found for id in ids if (found := self._shelf.documents.get(id)) is not None]
 
+    def similarities(self, vector: Vectors, ids: Sequence[str]) -> dict[str, float]:
+        wanted = set(ids)
+        return {hit.id: hit.score for hit in self.query(vector, len(self._shelf.documents)) if hit.id in wanted}
+
     def query(self, vector: Vectors, limit: int = 10, filters: Sequence[Filter] = ()) -> list[Hit]:
         asked = vectors_.unit(np.asarray(vector, dtype=np.float32))
         with self._shelf.lock:
@@ -176,9 +180,17 @@ class MemoryReader:
         hits = [Hit(d.id, d.parent_id, float(asked @ row)) for d, row in passing]
         return sorted(hits, key=lambda hit: (-hit.score, hit.id))[:limit]
 
-    def search(self, query: str, limit: int = 10, filters: Sequence[Filter] = ()) -> list[Hit]:
+    def search(self, query: str, limit: int = 10, filters: Sequence[Filter] = (), *, every: bool = False) -> list[Hit]:
+        del every
         hits = [Hit(d.id, d.parent_id, float(score)) for d, score in self._found(query, filters)]
         return sorted(hits, key=lambda hit: (-hit.score, hit.parent_id, hit.id))[:limit]
+
+    def snippets(self, query: str, ids: Sequence[str]) -> dict[str, tuple[Piece, ...]]:
+        del query, ids
+        return {}
+
+    def most_score(self, query: str) -> float | None:
+        return float(len(set(query.split())))
 
     def facets(
         self, query: str, fields: Sequence[str], filters: Sequence[Filter] = (), limit: int = 100

@@ -90,7 +90,6 @@ class Hit:
     id: str
     parent_id: str
     score: float
-    snippet: tuple[Piece, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -125,6 +124,9 @@ class KeywordReader(Reader, Protocol):
 
         No input is an error. A blank query takes everything that the filters let through, in a stable order.
         """
+
+    def snippets(self, query: str, ids: Sequence[str]) -> dict[str, tuple[Piece, ...]]:
+        """Of each of these documents a part of its text with what was searched for; of some there may be none."""
 
     def most_score(self, query: str) -> float | None:
         """About what a document would score that has all that is looked for; None where that is not known."""

@@ -168,8 +168,7 @@ def test_every_promise_has_tests_that_carry_its_number() -> None:
 
     proven = {
         int(number)
-        for file in ROOT.glob("tests/*/test_*.py")
+        for file in ROOT.glob("tests/**/test_*.py")
         for number in re.findall(r"mark\.promise\((\d+)\)", file.read_text(encoding="utf-8"))
     }
-    assert proven <= PROMISES.keys()
-    assert PROMISES.keys() - proven == {11}, "search is to prove this one"
+    assert proven == PROMISES.keys()

@@ -15,10 +15,12 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from chunkbus.schema import chunk_schema, manifest_schema  # noqa: E402 (the path comes first)
+from producers.ir.schema import ir_schema  # noqa: E402
 
 SCHEMAS: dict[str, Callable[[], dict[str, Any]]] = {
     "chunk.schema.json": chunk_schema,
     "manifest.schema.json": manifest_schema,
+    "ir-schema.json": ir_schema,
 }
 
 

@@ -71,7 +71,7 @@ _PROMISE = re.compile(r"mark\.promise\((\d+)\)")
 def promises_table() -> str:
     """Which test files carry the number of which promise."""
     proving: dict[int, list[str]] = {number: [] for number in PROMISES}
-    for file in sorted(Path("tests").glob("*/test_*.py")):
+    for file in sorted(Path("tests").glob("**/test_*.py")):
         for number in sorted({int(found) for found in _PROMISE.findall(file.read_text(encoding="utf-8"))}):
             proving[number].append(f"[{file.parent.name}/{file.stem}](../{file})")
     rows = ["| | promise | tests |", "|---|---|---|"]

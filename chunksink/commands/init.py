@@ -26,7 +26,13 @@ _EXAMPLES: dict[str, Any] = {
     "token_price": 0.02,
     "documents_per_second": 500,
 }
-_SINKS = """\
+_TABLES = """\
+# Who may ask `chunksink serve`: the sha256 of each token, and the tenant it speaks for; "*" is for all of them.
+# `printf %s "$TOKEN" | sha256sum` computes it. As soon as one stands here, nobody is answered without a token.
+
+# [tokens]
+# "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855" = "acme"
+
 # Options of the sinks, each in its table. Keys never stand here: name the environment variable that holds one.
 
 # [sink.fts]
@@ -94,13 +100,13 @@ def content() -> str:
     defaults = {field.name: field.default for field in structs.fields(Config)}
     parts = [_HEAD]
     for name, meaning in MEANINGS.items():
-        if name == "sink":
-            continue  # its tables come last, as TOML wants it
+        if name in ("sink", "tokens"):
+            continue  # their tables come last, as TOML wants it
         value = defaults[name] if defaults[name] is not None else _EXAMPLES[name]
         explained = textwrap.wrap(f"{meaning}  ({variable(name)})", _WIDTH)
         unset = "" if defaults[name] is not None else "  # an example; unset by default"
         parts.append("\n".join(f"# {line}" for line in explained) + f"\n# {name} = {_toml(value)}{unset}\n")
-    return "\n".join([*parts, _SINKS])
+    return "\n".join([*parts, _TABLES])
 
 
 def _toml(value: Any) -> str:

@@ -1,94 +1,149 @@
 """`chunksink search`: one answer from both indexes."""
 
-from contextlib import ExitStack
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+import re
+from contextlib import closing
+from typing import TYPE_CHECKING
 
 import click
 
 from chunksink.exits import Exit
-from chunksink.options import config_from, home_option, json_option
-from chunksink.output import print_json
-from chunksink.wiring import open_legs
+from chunksink.options import chunks_option, config_from, home_option, json_option
+from chunksink.output import print_json, printable
 
 if TYPE_CHECKING:
-    from search.query import Answer, SearchHit
+    from search.answer import Answer, SearchHit
 
-_MODES = ("hybrid", "keyword", "semantic")
+_MODES = ("hybrid", "keyword", "semantic", "engine")
+_FUSIONS = ("scores", "ranks")
 _SHOWN_CHARACTERS = 240
+_SPACE = re.compile(r"\s+")
 
 
 @click.command()
 @click.argument("query")
 @click.option("--mode", type=click.Choice(_MODES), default="hybrid", show_default=True, help="Which indexes to ask.")
 @click.option("--limit", type=click.IntRange(1, 1000), default=5, show_default=True, help="At most so many sources.")
+@click.option("--offset", type=click.IntRange(0), default=0, metavar="N", help="Leave out the first N.")
+@click.option(
+    "--filter",
+    "filters",
+    multiple=True,
+    metavar="CONDITION",
+    help="field=value, year>=2020 and the like; all must hold, values given for one field are alternatives.",
+)
+@click.option(
+    "--facet", "facets", multiple=True, metavar="FIELD", help="Count the values of a field among the answers."
+)
+@click.option("--tenant", metavar="NAME", help="Search only what belongs to this tenant.")
+@click.option("--all-chunks", is_flag=True, help="Every chunk that answers, not each source once.")
+@click.option("--context", type=click.IntRange(0, 20), default=0, metavar="N", help="With N chunks before and after.")
+@click.option("--fusion", type=click.Choice(_FUSIONS), default="scores", show_default=True, help="How to fuse both.")
+@click.option("--explain", is_flag=True, help="Show where each hit comes from and how its score comes about.")
+@chunks_option
 @home_option
 @json_option
-def command(query: str, mode: str, limit: int, home: str | None, as_json: bool) -> int:
+def command(
+    query: str,
+    mode: str,
+    limit: int,
+    offset: int,
+    filters: tuple[str, ...],
+    facets: tuple[str, ...],
+    tenant: str | None,
+    all_chunks: bool,
+    context: int,
+    fusion: str,
+    explain: bool,
+    chunks: str | None,
+    home: str | None,
+    as_json: bool,
+) -> int:
     """Search the index that `chunksink rebuild` made, best sources first.
 
-    Keyword search finds the words, semantic search finds what means the same, hybrid (the default) fuses both.
-    Each source is shown once, by its best chunk.
+    Keyword search finds the words, semantic search finds what means the same, hybrid (the default) fuses both; engine
+    is Meilisearch's own hybrid search. Each source is shown once, by its best chunk. Exits with 5 when one of the
+    two could not be asked; the hits are then those of the other.
 
     \b
     Examples:
       chunksink search "how do I return a borrowed tool"
       chunksink search "Ausleihe" --mode keyword --limit 3
+      chunksink search "battery safety" --filter source_type=md --filter "year>=2020" --facet language
+      chunksink search "battery safety" --context 1 --explain
       chunksink search "battery safety" --json | jq '.hits[].source_uri'
     """
-    from rebuild.lease import reading_live
-    from rebuild.state import State
-    from search.query import MODES, search
+    from chunksink.explain import explained_lines
+    from chunksink.live import LiveSearch
+    from search.access import Access
+    from search.filters import parse_filters
+    from search.question import FUSIONS, MODES, Question
 
-    config = config_from(home=home)
-    chosen = next(known for known in MODES if known == mode)
-    with ExitStack() as stack:
-        state = stack.enter_context(State.existing(config.home_path))
-        generation = stack.enter_context(reading_live(state))
-        legs = stack.enter_context(open_legs(config, generation, semantic=mode != "keyword"))
-        answer = search(legs, query, limit=limit, mode=chosen)
+    config = config_from(chunks=chunks, home=home)
+    question = Question(
+        query,
+        mode=next(known for known in MODES if known == mode),
+        limit=limit,
+        offset=offset,
+        filters=parse_filters(filters),
+        facets=facets,
+        collapse=not all_chunks,
+        context=context,
+        fusion=next(known for known in FUSIONS if known == fusion),
+    )
+    with closing(LiveSearch(config)) as live:
+        answer = live.search(question, Access(tenant, required=config.tenants == "required"))
+        why = [explained_lines(config, live.generation(), answer, hit) for hit in answer.hits] if explain else []
     if as_json:
-        print_json(_report(answer))
+        told = answer.as_json(explain=explain)
+        for hit, lines in zip(told["hits"], why, strict=False):
+            hit["explain"]["lines"] = lines
+        print_json(told)
     else:
-        _print(answer)
+        _print(answer, why)
     return Exit.ENGINE if answer.unavailable else Exit.OK
 
 
-def _report(answer: "Answer") -> dict[str, Any]:
-    hits = [{**asdict(hit), "highlights": _highlights(hit)} for hit in answer.hits]
-    for hit in hits:
-        del hit["snippet"]
-    return {
-        "query": answer.query,
-        "mode": answer.mode,
-        "hits": hits,
-        "took_ms": round(answer.took_ms, 1),
-        "unavailable": answer.unavailable,
-    }
-
-
-def _highlights(hit: "SearchHit") -> list[str]:
-    return [piece.text for piece in hit.snippet if piece.match]
-
-
-def _print(answer: "Answer") -> None:
+def _print(answer: "Answer", why: list[list[str]]) -> None:
     for leg, reason in answer.unavailable.items():
         click.secho(f"without {leg} search: {reason}", fg="yellow", err=True)
+    if answer.notice:
+        click.secho(answer.notice, fg="yellow", err=True)
     if not answer.hits:
         click.echo("nothing found")
     for number, hit in enumerate(answer.hits, start=1):
-        ranks = ", ".join(f"{leg} {rank}" for leg, rank in hit.ranks.items())
-        place = hit.locator.get("section")
-        title = hit.title or hit.source_uri or hit.chunk_id
-        click.secho(f"{number}. {title}", bold=True, nl=False)
-        click.echo(f"  {place}" if place and place != title else "")
-        click.echo(f"   {_excerpt(hit)}")
-        click.secho(f"   {hit.source_uri}  ({ranks})", dim=True)
+        _print_hit(number, hit)
+        for line in why[number - 1] if why else ():
+            click.secho(f"     {printable(line)}", dim=True)
+    for field, values in answer.facets.items():
+        counted = ", ".join(f"{printable(str(value.value))} ({value.families})" for value in values[:20])
+        click.echo(f"{field}: {counted or 'none'}")
+
+
+def _print_hit(number: int, hit: "SearchHit") -> None:
+    ranks = ", ".join(f"{leg} {rank}" for leg, rank in hit.ranks.items())
+    place = hit.locator.get("section")
+    title = hit.title or hit.source_uri or hit.chunk_id
+    click.secho(f"{number}. {printable(title)}", bold=True, nl=False)
+    click.echo(f"  {printable(str(place))}" if place and place != title else "")
+    for document in hit.before:
+        click.secho(f"   | {_shortened(document.text)}", dim=True)
+    click.echo(f"   {_excerpt(hit)}")
+    for document in hit.after:
+        click.secho(f"   | {_shortened(document.text)}", dim=True)
+    click.secho(f"   {printable(hit.link or hit.source_uri or '')}  ({ranks})", dim=True)
 
 
 def _excerpt(hit: "SearchHit") -> str:
-    if hit.snippet:
-        parts = (click.style(piece.text, bold=True) if piece.match else piece.text for piece in hit.snippet)
-        return " ".join("".join(parts).split())
-    text = " ".join(hit.text.split())
-    return text if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS].rsplit(" ", 1)[0] + " …"
+    if not hit.snippet:
+        return _shortened(hit.text)
+    pieces = ((_one_line(piece.text), piece.match) for piece in hit.snippet)
+    return "".join(click.style(text, bold=True) if match else text for text, match in pieces).strip()
+
+
+def _shortened(text: str) -> str:
+    line = _one_line(text).strip()
+    return line if len(line) <= _SHOWN_CHARACTERS else line[:_SHOWN_CHARACTERS].rsplit(" ", 1)[0] + " …"
+
+
+def _one_line(text: str) -> str:
+    return printable(_SPACE.sub(" ", text))

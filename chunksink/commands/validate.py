@@ -1,13 +1,14 @@
 """`chunksink validate`: the smoke test of the chunk bus."""
 
 from collections import Counter
+from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 import click
 
-from chunkbus.findings import MEANINGS, Finding
+from chunkbus.findings import MEANINGS, Finding, Severity
 from chunkbus.layout import BusRoot
 from chunkbus.runlog import RunLog
 from chunksink.exits import Exit
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     default=None,
     help="Refuse chunks whose provenance has no source_checksum.  [default: no]",
 )
+@click.option("--chunking", is_flag=True, help="Also ask Markdown chunks the checklist of the chunking specification.")
 @click.option("--jobs", type=click.IntRange(min=1), help="Processes to use.  [default: by size of the input]")
 @home_option
 @json_option
@@ -35,6 +37,7 @@ def command(
     chunks: str | None,
     partitions: tuple[str, ...],
     require_source_checksum: bool | None,
+    chunking: bool,
     jobs: int | None,
     home: str | None,
     as_json: bool,
@@ -79,6 +82,8 @@ def command(
             on_finding=take,
             on_progress=bar.advance,
         ).run(keys if partitions else None)
+        if chunking and summary.ok:
+            summary = replace(summary, errors=_check_chunking(root, keys, take))
         run_log.finish("ok" if summary.clean else "invalid", **asdict(summary))
     if as_json:
         findings = [asdict(finding) for finding in found]
@@ -88,6 +93,20 @@ def command(
     else:
         _print_summary(summary, codes, root, str(run_log.path))
     return Exit.OK if summary.clean else Exit.INVALID_INPUT
+
+
+def _check_chunking(root: BusRoot, keys: list[str], take: Callable[[Finding], None]) -> int:
+    """How many breaches there are; asked of valid partitions only."""
+    from producers.errors import CHUNKING_FAILED
+    from producers.markdown.audit import audit
+
+    breaches = 0
+    for key in keys:
+        for breach in audit(root, key):
+            breaches += 1
+            detail = f"{breach.source_uri}: {breach.reason}"
+            take(Finding(CHUNKING_FAILED, Severity.ERROR, key, breach.line, detail))
+    return breaches
 
 
 def _print_summary(summary: "Summary", codes: Counter[str], root: BusRoot, record: str) -> None:
@@ -101,5 +120,6 @@ def _print_summary(summary: "Summary", codes: Counter[str], root: BusRoot, recor
     click.echo(f"{counted(summary.errors, 'error')}, {counted(summary.warnings, 'warning')}: {seen}")
     click.echo("What to do:", err=True)
     for code in sorted(codes):
-        click.echo(f"  {code}: {MEANINGS[code][1]}", err=True)
+        remedy = MEANINGS[code][1] if code in MEANINGS else "ingest the source again"
+        click.echo(f"  {code}: {remedy}", err=True)
     click.echo(f"All of it is in the run record {record}", err=True)

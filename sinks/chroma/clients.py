@@ -120,7 +120,7 @@ class Folder:
         unlock = seal.check(path, writing=writing)
         spelling = _spell(path, writing)
         client: ClientAPI | None = None
-        turn = partial(self._turn, path)
+        turn = partial(self._turn, path, writing)
 
         def release() -> None:
             try:
@@ -148,10 +148,11 @@ class Folder:
         return Handle(collection, most, str(path), client, release, turn)
 
     @contextmanager
-    def _turn(self, path: Path) -> Iterator[None]:
+    def _turn(self, path: Path, writing: bool) -> Iterator[None]:
         with seal.turn(path):
             self._in_turn()
-            yield
+            with nullcontext() if writing else seal.kept(path):
+                yield
 
 
 class Server:

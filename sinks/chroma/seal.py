@@ -58,6 +58,19 @@ def turn(path: Path) -> Iterator[None]:
         os.close(handle)
 
 
+@contextmanager
+def kept(path: Path) -> Iterator[None]:
+    """In a reader's turn: what was sealed before its call is sealed after it.
+
+    Chroma saves the vectors of a small build anew when they are first asked for; only a kill leaves that half done.
+    """
+    before = _files(path)
+    sealed = _read(path).get("files") == before
+    yield
+    if sealed and path.is_dir() and _files(path) != before:
+        put(path)
+
+
 def check(path: Path, *, writing: bool) -> Callable[[], None]:
     """Raise `BuildBroken` where loading this build would fail or crash; costs a process only where in doubt.
 
@@ -83,6 +96,7 @@ def _check(path: Path) -> None:
     except subprocess.TimeoutExpired as error:
         raise NotConfirmed(f"loading the vector index at {path} did not end within {_PATIENCE} s") from error
     if done.returncode == 0:
+        put(path)  # proved; whoever writes next lifts it
         return
     how = f"crashes with signal {-done.returncode}" if done.returncode < 0 else done.stdout.strip() or "fails"
     raise BuildBroken(f"the vector index at {path} cannot be loaded ({how}): rebuild it, nothing is lost")

@@ -122,6 +122,13 @@ class VectorConformance(ReaderConformance):
         assert reader.query(vector("blue car"), 0) == []
         assert reader.query(vector("blue car") * 1000, 1)[0].score == pytest.approx(1, abs=1e-4)
 
+    def test_similarities_are_those_of_query(self, reader: VectorReader) -> None:
+        asked = vector("red apple") * 3
+        near = {hit.id: hit.score for hit in reader.query(asked, 3)}
+        told = reader.similarities(asked, [*near, "nobody", *near])
+        assert told == {id: pytest.approx(score, abs=1e-4) for id, score in near.items()}
+        assert reader.similarities(asked, []) == {}
+
 
 class KeywordConformance(ReaderConformance):
     """For sinks whose reader answers `search`."""

@@ -1,7 +1,8 @@
 """What a person types, as FTS5 expressions; filters as SQL. Everything typed is quoted: nothing of it is syntax.
 
 A query falls into words (for `documents_fts`) and runs of scripts without spaces (for `documents_trigrams`, and those
-of one or two characters for `documents_places`).
+of one or two characters for `documents_places`). Words that hang together (boundary-layer) count one by one, for so do
+the texts' words; one with digits or underscores (E-417, err_42) is also looked for as it stands.
 """
 
 import re
@@ -10,7 +11,7 @@ from dataclasses import dataclass
 
 from sinks.document import LISTS
 from sinks.fts.schema import BOOLEANS, COLUMN_TYPES
-from sinks.reader import Filter, Value
+from sinks.reader import Filter
 
 MOST_TERMS = 48  # a pasted page is a query too; what comes after these says little
 MOST_CHARACTERS = 4000
@@ -25,7 +26,20 @@ _SPACELESS = (
 _RUN = re.compile(f"[{_SPACELESS}]+")
 _TYPED = re.compile(r'"([^"]*)"|([^\s"]+)')
 _NOWHERE = re.compile("[\x00\ud800-\udfff]")  # what nothing that is searched holds
-_INTEGERS = 2**63
+_JOINT = re.compile("[!-/:-@\\[-`{-~\u2010-\u2015]+")
+_POSSESSIVE = re.compile("['\u2019]s$", re.IGNORECASE)
+_NAMED = re.compile(r"[\d_]")
+_LONG_PART = 3  # of a name like E-417; shorter parts say nothing
+
+# Lucene's for English, and what questions are made of; they say nothing of what is looked for.
+_STOP_WORDS_TOLD = """
+    a an and are as at be but by for if in into is it no not of on or such that the their then there these they this to
+    was will with
+    what which who whom whose how when where why
+    i me my we our you your he him his she her them
+    do does did am been being have has had can could should would may might must shall
+"""
+_STOP_WORDS = frozenset(_STOP_WORDS_TOLD.split())
 
 
 def is_spaceless(text: str) -> bool:
@@ -34,38 +48,46 @@ def is_spaceless(text: str) -> bool:
 
 @dataclass(frozen=True)
 class Query:
-    """The words (a phrase is one of them) and the runs; `open_end` where the last word may still be being typed."""
+    """The words (a phrase is one of them) and the runs; `begun` is the last word where it may still be being typed."""
 
     words: tuple[str, ...]
     runs: tuple[str, ...]
-    open_end: bool
+    begun: str = ""
 
     def __bool__(self) -> bool:
         return bool(self.words or self.runs)
 
 
 def parse(typed: str) -> Query:
+    """Stop words are left out where other words are left."""
     words: dict[str, None] = {}
     runs: dict[str, None] = {}
-    phrase_last = False
+    last = ""
     for match in _TYPED.finditer(_NOWHERE.sub(" ", typed[:MOST_CHARACTERS])):
         phrase, plain = match.groups()
         part = phrase if phrase is not None else plain
         runs.update(dict.fromkeys(_RUN.findall(part)))
-        kept = [rest.strip() for rest in _RUN.split(part) if any(map(str.isalnum, rest))]
-        words.update(dict.fromkeys(kept))
-        phrase_last = phrase is not None
-    last = next(reversed(words), "")
-    open_end = bool(last) and typed.endswith(last) and last[-1].isalnum() and len(last) > 1 and not phrase_last
-    return Query(tuple(words)[:MOST_TERMS], tuple(runs)[:MOST_TERMS], open_end and len(words) <= MOST_TERMS)
+        for rest in (rest.strip() for rest in _RUN.split(part) if any(map(str.isalnum, rest))):
+            terms = [rest] if phrase is not None else _terms(rest)
+            words.update(dict.fromkeys(terms))
+            last = terms[-1] if phrase is None else ""
+    said = tuple(word for word in words if word.lower() not in _STOP_WORDS) or tuple(words)
+    said = said[:MOST_TERMS]
+    ended = not typed.endswith(last) or len(last) < 2 or not last[-1].isalnum()
+    return Query(said, tuple(runs)[:MOST_TERMS], "" if ended or last not in said else last)
+
+
+def _terms(word: str) -> list[str]:
+    """What a word without spaces is looked for as; what comes last may still be being typed."""
+    plain = _POSSESSIVE.sub("", word)
+    parts = [part for part in _JOINT.split(plain) if any(map(str.isalnum, part))] or [word]
+    if len(parts) > 1 and _NAMED.search(plain):
+        return [*(part for part in parts if len(part) >= _LONG_PART), plain]
+    return parts
 
 
 def quoted(term: str) -> str:
     return '"' + term.replace('"', '""') + '"'
-
-
-def all_of(terms: Sequence[str]) -> str:
-    return " AND ".join(map(quoted, terms))
 
 
 def any_of(terms: Sequence[str]) -> str:
@@ -74,8 +96,22 @@ def any_of(terms: Sequence[str]) -> str:
 
 def any_word(query: Query) -> str:
     """Any of the words, the last one also as the beginning of a longer one; empty where there is none."""
-    expression = any_of(query.words)
-    return f"{expression} OR {quoted(query.words[-1])} *" if query.open_end else expression
+    return " OR ".join([any_of(query.words), *([beginning(query)] if query.begun else [])])
+
+
+def every_word(query: Query) -> str:
+    """All of the words, the last one also as the beginning of a longer one."""
+    return " AND ".join(beginning(query) if word == query.begun else quoted(word) for word in query.words)
+
+
+def beginning(query: Query) -> str:
+    """Words that the last one is the beginning of, itself among them."""
+    return f"{quoted(query.begun)} *"
+
+
+def longer(query: Query) -> str:
+    """The same without itself, which counts as a word."""
+    return f"{beginning(query)} NOT {quoted(query.begun)}"
 
 
 def shorts(query: Query) -> list[str]:
@@ -104,8 +140,7 @@ def where(filters: Sequence[Filter]) -> tuple[str, list[str | int | float]]:
         column = f"d.{condition.field}"  # Filter takes projected fields only
         if condition.any_of is not None:
             type_ = bool if condition.field in BOOLEANS else COLUMN_TYPES[condition.field]
-            # SQLite would take 1 for "1", and Python raises for what no column can hold.
-            fitting = [value for value in condition.any_of if type(value) is type_ and _is_storable(value)]
+            fitting = [value for value in condition.any_of if type(value) is type_]  # SQLite would take 1 for "1"
             marks = ", ".join("?" * len(fitting))
             if condition.field in LISTS:
                 conditions.append(f"EXISTS (SELECT 1 FROM json_each({column}) WHERE value IN ({marks}))")
@@ -116,22 +151,10 @@ def where(filters: Sequence[Filter]) -> tuple[str, list[str | int | float]]:
         for bound, operator in ((condition.at_least, ">="), (condition.at_most, "<=")):
             if bound is not None:
                 conditions.append(f"{column} {operator} ?")
-                values.append(_comparable(bound))
+                values.append(bound)
     return " AND ".join(conditions), values
 
 
 def storable(texts: Sequence[str]) -> list[str]:
-    return [text for text in texts if _is_storable(text)]
-
-
-def _is_storable(value: Value) -> bool:
-    if isinstance(value, str):
-        return value.isascii() or not any("\ud800" <= sign <= "\udfff" for sign in value)
-    return -_INTEGERS <= value < _INTEGERS
-
-
-def _comparable(bound: float) -> float:
-    """The bound; one beyond all integers of SQLite as a number that is so too."""
-    if -_INTEGERS <= bound < _INTEGERS:
-        return bound
-    return 1e19 if bound > 0 else -1e19
+    """Those that a column can hold; for others Python raises."""
+    return [text for text in texts if text.isascii() or not any("\ud800" <= sign <= "\udfff" for sign in text)]

@@ -12,7 +12,7 @@ from sinks.fields import FILTERS
 from sinks.fts import query as query_
 from sinks.fts import schema, short
 from sinks.fts.search import Search
-from sinks.reader import FacetValue, Filter, Hit
+from sinks.reader import FacetValue, Filter, Hit, Piece
 from sinks.sink import Marker
 
 _KEYS = 500
@@ -39,7 +39,8 @@ class FtsReader:
         with self._snapshot() as connection:
             return read_marker(connection)
 
-    def search(self, query: str, limit: int = 10, filters: Sequence[Filter] = ()) -> list[Hit]:
+    def search(self, query: str, limit: int = 10, filters: Sequence[Filter] = (), *, every: bool = False) -> list[Hit]:
+        del every  # no family is put together here
         if limit <= 0:
             return []
         with self._snapshot() as connection:
@@ -47,6 +48,14 @@ class FtsReader:
             if not query.strip():
                 return search.everything(min(limit, _MOST_HITS))
             return search.best(query_.parse(query), min(limit, _MOST_HITS))
+
+    def snippets(self, query: str, ids: Sequence[str]) -> dict[str, tuple[Piece, ...]]:
+        with self._snapshot() as connection:
+            return Search(connection, ()).snippets(query_.parse(query), query_.storable(ids))
+
+    def most_score(self, query: str) -> float | None:
+        with self._snapshot() as connection:
+            return Search(connection, ()).most(query_.parse(query))
 
     def facets(
         self, query: str, fields: Sequence[str], filters: Sequence[Filter] = (), limit: int = 100

@@ -8,12 +8,20 @@ from sinks.document import LISTS
 from sinks.fts import query as query_
 from sinks.fts import schema, short, snippets
 from sinks.fts.query import Query
+from sinks.fts.short import K1, idf
 from sinks.reader import FacetValue, Filter, Hit, Piece
 
 _KEYS = 500  # rows in one statement
+_BEGUN = 0.5  # a word that the last one is only the beginning of is a guess
+_FEW = 3  # of so few words or runs all are meant: what lacks one counts a little less than BM25 says
+_LACKING = 0.85
+_HALF_OF_IT = 0.5  # words and runs have BM25 of different indexes, so that one of them must not win alone
+_WEIGHTS = ", ".join(map(str, schema.WEIGHTS.values()))
 
 Source = tuple[str, list[str]]
 """A statement that gives rows and their scores, and its values."""
+Sources = dict[str, list[Source]]
+"""By what is looked for: words, or runs of scripts without spaces."""
 
 
 class Search:
@@ -33,17 +41,21 @@ class Search:
         return [Hit(row["id"], row["parent_id"], 0.0) for row in rows]
 
     def best(self, query: Query, limit: int) -> list[Hit]:
-        """First what holds all words, then what holds some of them; scores go down across both."""
-        strict = self._strict(query, limit)
-        loose: dict[int, float] = {}
-        if len(strict) < limit:
-            loose = self._loose(query, limit + len(strict))
-        rest = sorted((row for row in loose if row not in strict), key=lambda row: (-loose[row], row))
-        rest = rest[: limit - len(strict)]
-        floor = loose[rest[0]] if rest else 0.0
-        ranked = [(row, score + floor) for row, score in sorted(strict.items(), key=lambda item: (-item[1], item[0]))]
-        ranked += [(row, loose[row]) for row in rest]
-        return self._hits(query, ranked)
+        """By BM25 of the words and of the runs of scripts without spaces, added up."""
+        return self._hits(self._ranked(_sources(query), limit))
+
+    def most(self, query: Query) -> float | None:
+        """What BM25 comes to for a document that is full of all the words; not known for runs, which overlap."""
+        if query.runs or not query.words:
+            return None
+        # Rows are numbered upwards: about how many there are, without counting them.
+        rows = self._connection.execute("SELECT max(row) FROM documents").fetchone()[0] or 0
+        return sum((K1 + 1) * self._idf(query, word, rows) for word in query.words)
+
+    def _idf(self, query: Query, word: str, rows: int) -> float:
+        term = query_.beginning(query) if word == query.begun else query_.quoted(word)
+        count = "SELECT count(*) FROM documents_fts WHERE documents_fts MATCH ?"
+        return idf(rows, self._connection.execute(count, [term]).fetchone()[0])
 
     def found(self, query: Query) -> tuple[str, list[str]]:
         """A condition on `documents` as d for all that `best` can come to, and its values."""
@@ -73,62 +85,48 @@ class Search:
         boolean = field in schema.BOOLEANS
         return [FacetValue(bool(row["value"]) if boolean else row["value"], row["families"]) for row in rows]
 
-    def _strict(self, query: Query, limit: int) -> dict[int, float]:
-        words = query_.all_of(query.words)
-        runs = query_.all_of([run for run in query.runs if len(run) > 2])
-        few = [run for run in query.runs if len(run) <= 2]
-        always = [_short(few, len(few))] if few else []
-        apart = [_match(*each) for each in (("documents_fts", words), ("documents_trigrams", runs)) if each[1]]
-        found = self._ranked([*apart, *always], limit, all_of=True)
-        if not (words and query.runs):
-            return found
-        together = _match("documents_trigrams", f"{runs} AND {words}" if runs else words)
-        return self._ranked([together, *always], limit, all_of=True) | found
-
-    def _loose(self, query: Query, limit: int) -> dict[int, float]:
-        words, attached = query_.any_word(query), query_.any_of(query_.attached(query))
-        sources = [_match(*each) for each in (("documents_fts", words), ("documents_trigrams", attached)) if each[1]]
-        if runs := query_.shorts(query):
-            sources.append(_short(runs, 1))
-        return self._ranked(sources, limit)
-
-    def _ranked(self, sources: Sequence[Source], limit: int, *, all_of: bool = False) -> dict[int, float]:
-        """The best rows of any of the sources, or of those that all have; their scores there are added up."""
-        if not sources:
-            return {}
-        found = " UNION ALL ".join(f"SELECT * FROM ({statement})" for statement, _ in sources)
-        if len(sources) > 1:
-            least = len(sources) if all_of else 1
-            found = f"SELECT row, sum(score) AS score FROM ({found}) GROUP BY row HAVING count(*) >= {least}"
+    def _ranked(self, sources: Sources, limit: int) -> list[tuple[int, float]]:
+        """The best rows of any of the sources; their scores there are added up."""
+        asked = [(kind, *source) for kind, of_kind in sources.items() for source in of_kind]
+        if not asked:
+            return []
+        found = " UNION ALL ".join(f"SELECT row, score, '{kind}' AS kind FROM ({told})" for kind, told, _ in asked)
+        if len(asked) > 1:
+            whole = f"iif(count(DISTINCT kind) = {len(sources)}, 1, {_HALF_OF_IT})"
+            found = f"SELECT row, sum(score) * {whole} AS score FROM ({found}) GROUP BY row"
         join = "JOIN documents d ON d.row = found.row" if self._filtered else ""
         rows = self._connection.execute(
             f"SELECT found.row, found.score FROM ({found}) found {join} WHERE {self._where} "
             "ORDER BY found.score DESC, found.row LIMIT ?",
-            [*(value for _, values in sources for value in values), *self._values, limit],
+            [*(value for _, _, values in asked for value in values), *self._values, limit],
         )
-        return dict(tuple(row) for row in rows)
+        return [(row["row"], row["score"]) for row in rows]
 
-    def _hits(self, query: Query, ranked: list[tuple[int, float]]) -> list[Hit]:
+    def _hits(self, ranked: list[tuple[int, float]]) -> list[Hit]:
         rows: dict[int, sqlite3.Row] = {}
-        shown: dict[int, tuple[Piece, ...]] = {}
         for start in range(0, len(ranked), _KEYS):
             some = [row for row, _ in ranked[start : start + _KEYS]]
-            statement = f"SELECT row, id, parent_id, text FROM documents WHERE row IN ({_marks(some)})"
+            statement = f"SELECT row, id, parent_id FROM documents WHERE row IN ({_marks(some)})"
             rows.update((row["row"], row) for row in self._connection.execute(statement, some))
-            shown |= self._snippets(query, some)
+        return [Hit(rows[row]["id"], rows[row]["parent_id"], score) for row, score in ranked]
+
+    def snippets(self, query: Query, ids: Sequence[str]) -> dict[str, tuple[Piece, ...]]:
+        """FTS5 knows which inflected forms of words it found; runs of scripts without spaces are looked for here."""
         needles = [*query.runs, *query_.shorts(query), *query_.attached(query)]
-        return [
-            Hit(
-                rows[row]["id"],
-                rows[row]["parent_id"],
-                score,
-                shown.get(row) or snippets.around(rows[row]["text"], needles),
-            )
-            for row, score in ranked
-        ]
+        shown: dict[str, tuple[Piece, ...]] = {}
+        for start in range(0, len(ids), _KEYS):
+            some = list(ids[start : start + _KEYS])
+            statement = f"SELECT row, id, text FROM documents WHERE id IN ({_marks(some)})"
+            rows = self._connection.execute(statement, some).fetchall()
+            by_words = self._snippets(query, [row["row"] for row in rows])
+            for row in rows:
+                pieces = by_words.get(row["row"]) or snippets.around(row["text"], needles)
+                if any(piece.match for piece in pieces):
+                    shown[row["id"]] = pieces
+        return shown
 
     def _snippets(self, query: Query, rows: list[int]) -> dict[int, tuple[Piece, ...]]:
-        """Snippets of the rows that hold one of the words; FTS5 knows which inflected forms it found."""
+        """Of the rows that hold one of the words."""
         if not query.words:
             return {}
         found = self._connection.execute(
@@ -139,13 +137,39 @@ class Search:
         return {row[0]: snippets.pieces(row[1]) for row in found}
 
 
-def _match(table: str, expression: str) -> Source:
-    """FTS5's rank is BM25 with the schema's weights, negative."""
-    return f"SELECT rowid AS row, -rank AS score FROM {table} WHERE {table} MATCH ?", [expression]
+def _sources(query: Query) -> Sources:
+    sources: Sources = {}
+    if query.words:
+        sources["words"] = [_words(query)]
+        if query.begun:
+            sources["words"].append(_match("documents_fts", query_.longer(query), _BEGUN))
+        if attached := query_.any_of(query_.attached(query)):
+            statement, values = _match("documents_trigrams", attached)
+            apart = "AND rowid NOT IN (SELECT rowid FROM documents_fts WHERE documents_fts MATCH ?)"
+            # Or a word would count twice.
+            sources["words"].append((f"{statement} {apart}", [*values, query_.any_word(query)]))
+    if query.runs:
+        runs = query_.shorts(query)
+        wanted = len(runs) if len(runs) <= _FEW else 1
+        sources["runs"] = [(short.scores(wanted=wanted, lacking=_LACKING), [json.dumps(runs)])]
+        if whole := query_.any_of([run for run in query.runs if len(run) > 2]):
+            sources["runs"].append(_match("documents_trigrams", whole))
+    return sources
 
 
-def _short(runs: Sequence[str], least: int) -> Source:
-    return short.scores(least=least), [json.dumps(runs)]
+def _words(query: Query) -> Source:
+    statement, values = _match("documents_fts", query_.any_of(query.words))
+    if query.runs or not 1 < len(query.words) <= _FEW:
+        return statement, values
+    all_held = "row IN (SELECT rowid FROM documents_fts WHERE documents_fts MATCH ?)"
+    counted = f"SELECT row, score * iif({all_held}, 1, {_LACKING}) AS score FROM ({statement})"
+    return counted, [query_.every_word(query), *values]
+
+
+def _match(table: str, expression: str, weight: float = 1.0) -> Source:
+    """FTS5's bm25() is negative. The weights are given here, so that a build made with others ranks alike."""
+    score = f"-{weight} * bm25({table}, {_WEIGHTS})"
+    return f"SELECT rowid AS row, {score} AS score FROM {table} WHERE {table} MATCH ?", [expression]
 
 
 def _marks(values: Sequence[object]) -> str:

@@ -21,6 +21,7 @@ from sinks.sink import Marker
 
 MARKER = "chunksinkmarker"
 PRIMARY_KEY = "id"
+EMBEDDER = "default"
 
 
 def marker_in(synonyms: Mapping[str, Any]) -> Marker | None:

@@ -1,13 +1,16 @@
-"""Asking a Meilisearch build for documents. Each family answers once, by its best document: `parent_id` is distinct."""
+"""Asking a Meilisearch build for documents. Where not every document is asked for, each family answers
+once, by its best: `parent_id` is the index's distinct attribute."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from sinks.document import Document
+import numpy as np
+
+from sinks.document import Document, Vectors
 from sinks.errors import InvalidFilter
 from sinks.fields import FILTERS
 from sinks.meilisearch import rows
-from sinks.meilisearch.builds import marker_in
+from sinks.meilisearch.builds import EMBEDDER, PRIMARY_KEY, marker_in
 from sinks.meilisearch.connection import Connection
 from sinks.reader import FacetValue, Filter, Hit, Piece, Value
 from sinks.sink import Marker
@@ -15,6 +18,7 @@ from sinks.sink import Marker
 # Around what matched: from the private use area, which no text of ours holds on purpose.
 _OPEN, _CLOSE = "\ue000", "\ue001"
 _SNIPPET_WORDS = 40
+_STRATEGY = "frequency"  # where not all words are found, the most frequent ones are left out first
 _MOST_HITS = 2**32  # more than the settings let Meilisearch find, and not too large a number for it
 _MOST_FACETS = 100  # what the settings let Meilisearch count
 
@@ -35,7 +39,16 @@ class MeilisearchReader:
         found = {held["id"]: Document.from_fields(held) for held in answer["results"]}
         return [found[id] for id in ids if id in found]
 
-    def search(self, query: str, limit: int = 10, filters: Sequence[Filter] = ()) -> list[Hit]:
+    def search(self, query: str, limit: int = 10, filters: Sequence[Filter] = (), *, every: bool = False) -> list[Hit]:
+        return self._hits(query, limit, filters, every)
+
+    def hybrid(
+        self, query: str, vector: Vectors, limit: int = 10, filters: Sequence[Filter] = (), *, every: bool = False
+    ) -> list[Hit]:
+        by_meaning = {"hybrid": {"embedder": EMBEDDER, "semanticRatio": 0.5}, "vector": np.asarray(vector).tolist()}
+        return self._hits(query, limit, filters, every, **by_meaning)
+
+    def _hits(self, query: str, limit: int, filters: Sequence[Filter], every: bool, **more: Any) -> list[Hit]:
         if limit < 1 or _holds_nothing(query):
             return []
         answer = self._ask(
@@ -43,17 +56,39 @@ class MeilisearchReader:
             filters,
             limit=min(limit, _MOST_HITS),
             attributesToRetrieve=["id", "parent_id"],
-            attributesToCrop=["text"],
-            cropLength=_SNIPPET_WORDS,
-            attributesToHighlight=["text"],
-            highlightPreTag=_OPEN,
-            highlightPostTag=_CLOSE,
             showRankingScore=True,
+            # Null would leave the index's own attribute in force.
+            **({"distinct": PRIMARY_KEY} if every else {}),
+            **more,
         )
-        return [
-            Hit(hit["id"], hit["parent_id"], hit["_rankingScore"], tuple(_pieces(hit["_formatted"].get("text", ""))))
-            for hit in answer["hits"]
-        ]
+        return [Hit(hit["id"], hit["parent_id"], hit["_rankingScore"]) for hit in answer["hits"]]
+
+    def snippets(self, query: str, ids: Sequence[str]) -> dict[str, tuple[Piece, ...]]:
+        asked = rows.possible(ids)
+        if not asked or _holds_nothing(query):
+            return {}
+        answer = self._connection.send(
+            f"{self._path}/search",
+            {
+                "q": rows.sendable(query),
+                "filter": f"{PRIMARY_KEY} IN {rows.listed(asked)}",
+                "distinct": PRIMARY_KEY,
+                "limit": len(asked),
+                "matchingStrategy": _STRATEGY,
+                "attributesToRetrieve": [PRIMARY_KEY],
+                "attributesToCrop": ["text"],
+                "cropLength": _SNIPPET_WORDS,
+                "attributesToHighlight": ["text"],
+                "highlightPreTag": _OPEN,
+                "highlightPostTag": _CLOSE,
+            },
+        )
+        shown = {hit[PRIMARY_KEY]: tuple(_pieces(hit["_formatted"].get("text", ""))) for hit in answer["hits"]}
+        return {id: pieces for id, pieces in shown.items() if any(piece.match for piece in pieces)}
+
+    def most_score(self, query: str) -> float | None:
+        del query
+        return 1.0
 
     def facets(
         self, query: str, fields: Sequence[str], filters: Sequence[Filter] = (), limit: int = _MOST_FACETS
@@ -75,7 +110,7 @@ class MeilisearchReader:
         """The connection is the sink's."""
 
     def _ask(self, query: str, filters: Sequence[Filter], **more: Any) -> Any:
-        asked = {"q": rows.sendable(query), "filter": rows.conditions(filters), "matchingStrategy": "last", **more}
+        asked = {"q": rows.sendable(query), "filter": rows.conditions(filters), "matchingStrategy": _STRATEGY, **more}
         return self._connection.send(f"{self._path}/search", asked)
 
 

@@ -8,7 +8,7 @@ from settings.index_settings import complete, differences, patch_of
 from sinks.document import Document, Family, Vectors
 from sinks.errors import BuildMissing, Refused, SinkError, WrongShape
 from sinks.meilisearch import rows, tasks
-from sinks.meilisearch.builds import Indexes, marker_in, with_marker, without_marker
+from sinks.meilisearch.builds import EMBEDDER, Indexes, marker_in, with_marker, without_marker
 from sinks.meilisearch.connection import Connection
 from sinks.meilisearch.errors import RefusedData, TooLarge
 from sinks.meilisearch.reader import MeilisearchReader
@@ -16,7 +16,6 @@ from sinks.meilisearch.tasks import Asked, Deletion, Payload, Row
 from sinks.sink import NO_PARENT, Marker, RefusedDocument, Stored
 from sinks.vectors import sound_rows
 
-EMBEDDER = "default"
 _OTHERS = "chunksinkothers"  # like the marker, a word that nobody types
 _KEYS = 500  # families in one filter
 _PAGE, _CONTENT_PAGE = 5000, 500

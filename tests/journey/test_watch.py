@@ -110,8 +110,9 @@ def test_it_follows_the_bus_until_it_is_interrupted(tmp_path: Path) -> None:
     assert chunksink(tmp_path, "verify", CHUNKSINK_SINKS="fts").code == Exit.OK
 
 
-def test_a_bus_that_is_not_there_yet_and_many_commits_at_once(tmp_path: Path) -> None:
+def test_a_bus_that_is_empty_yet_and_many_commits_at_once(tmp_path: Path) -> None:
     """The folder of manifests is made, so that it can be watched."""
+    (tmp_path / "chunks" / "canonical").mkdir(parents=True)
     with watching(tmp_path, "--json") as watcher:
         watcher.says('"status": "ok"')
         for number in range(20):

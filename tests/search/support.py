@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from chunkbus.chunk import Record
-from search.query import Legs
+from search.legs import KeywordLeg, Legs, SemanticLeg
 from sinks.chroma import ChromaSink
 from sinks.document import Family, Vectors
 from sinks.fts import FtsSink
@@ -34,8 +35,8 @@ def meaning(text: str) -> Vectors:
     return np.array([*said, *(0.3 * _OWN.vector(text))], dtype=np.float32)
 
 
-def family(name: str, *texts: str) -> Family:
-    records: list[Record] = source(name, *texts)
+def family(name: str, *texts: str, **fields: Any) -> Family:
+    records: list[Record] = source(name, *texts, **fields)
     documents = project_family(records)
     return Family(documents, np.stack([meaning(document.text) for document in documents]))
 
@@ -53,9 +54,9 @@ class Counted:
         if name != self._call:
             return found
 
-        def counted(question: object, depth: int) -> list[Hit]:
+        def counted(question: object, depth: int, *more: object, **named: object) -> list[Hit]:
             self.depths.append(depth)
-            hits: list[Hit] = found(question, depth)
+            hits: list[Hit] = found(question, depth, *more, **named)
             return hits
 
         return counted
@@ -70,6 +71,7 @@ def legs_over(
     unavailable: dict[str, str] | None = None,
     encode: Callable[[str], Vectors] = meaning,
     fts_families: Sequence[Family] | None = None,
+    store_text: bool = True,
 ) -> Iterator[Legs]:
     """Real engines that hold these families; `fts_families` are those of the keyword engine where it holds others."""
     held = list(families)
@@ -81,14 +83,15 @@ def legs_over(
         build.close()
         keyword = fts.reader("words")
         stack.callback(keyword.close)
+        words = KeywordLeg(keyword, "fts", "words")
         if not vectors_too:
-            yield Legs(keyword, None, None, unavailable or {})
+            yield Legs(words, None, unavailable or {})
             return
-        chroma = ChromaSink.embedded(folder / "chroma")
+        chroma = ChromaSink.embedded(folder / "chroma", store_text=store_text)
         vectors = chroma.create(Marker("home", "vectors", 1), DIMENSIONS)
         vectors.replace(held)
         vectors.flush()
         vectors.close()
         reader = chroma.reader("vectors")
         stack.callback(reader.close)
-        yield Legs(keyword, reader, encode, unavailable or {})
+        yield Legs(words, SemanticLeg(reader, encode, "chroma", "vectors"), unavailable or {})

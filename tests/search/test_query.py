@@ -5,14 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from search.query import MODES, Answer, Legs, Mode, search
+from search import query as query_
+from search.answer import Answer
+from search.legs import Legs
+from search.question import Mode, Question
 from sinks.document import Vectors
 from sinks.fts import FtsSink
 from tests.rebuild.support import parent_of
 from tests.search.support import Counted, family, legs_over, meaning
+
+MODES: tuple[Mode, ...] = ("hybrid", "keyword", "semantic")
 
 FAMILIES = [
     family("pets.md", "The cat sleeps on the mat", "A cat and another cat", "Dogs bark at night"),
@@ -25,6 +31,17 @@ FAMILIES = [
 def legs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Legs]:
     with legs_over(tmp_path_factory.mktemp("index"), FAMILIES) as legs:
         yield legs
+
+
+def search(legs: Legs, text: str, mode: Mode = "hybrid", limit: int = 10, **more: Any) -> Answer:
+    return query_.search(legs, Question(text, mode=mode, limit=limit, **more))
+
+
+def with_readers(legs: Legs, **readers: Any) -> Legs:
+    """The same legs, read through other readers."""
+    return replace(
+        legs, **{name: replace(leg, reader=reader) for name, reader in readers.items() if (leg := getattr(legs, name))}
+    )
 
 
 def texts(answer: Answer) -> list[str]:
@@ -45,8 +62,26 @@ def test_hybrid_adds_up_what_both_say(legs: Legs) -> None:
     first = answer.hits[0]
     assert first.text == "The vessel left the harbour"
     assert set(first.ranks) == {"keyword", "semantic"}
-    assert first.score == pytest.approx(sum(1 / (60 + rank) for rank in first.ranks.values()))
+    assert first.score == pytest.approx(sum(share.points for share in first.shares))
+    keyword, semantic = first.shares
+    assert 0 < keyword.value < 1, "the other word is nowhere: the best hit has less than half of what was asked for"
+    assert semantic.value == 1
     assert len(answer.hits) == 3
+
+
+def test_what_only_words_found_has_a_similarity_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(query_, "FETCH_AT_FIRST", 5)
+    crowd = [family(f"{number}.md", f"cat feline kitten {number}") for number in range(8)]
+    nearer, farther = family("nearer.md", "a rare zebra and one cat"), family("farther.md", "a rare zebra and one boat")
+    with legs_over(tmp_path, [*crowd, farther, nearer]) as legs:
+        answer = search(legs, "feline zebra rare", limit=4)
+    hit = answer.hits[0]
+    assert (hit.parent_id, hit.ranks.keys()) == (parent_of("nearer.md"), {"keyword"})
+    keyword, semantic = hit.shares
+    assert (keyword.leg, semantic.leg, semantic.rank) == ("keyword", "semantic", None)
+    assert 0 < semantic.value < 1
+    assert hit.score == pytest.approx(keyword.points + semantic.points)
+    assert hit.as_json(explain=True)["explain"]["shares"][1]["rank"] is None
 
 
 def test_a_family_is_shown_once_by_its_best_chunk(legs: Legs) -> None:
@@ -55,7 +90,7 @@ def test_a_family_is_shown_once_by_its_best_chunk(legs: Legs) -> None:
     (hit,) = answer.hits
     assert hit.parent_id == parent_of("pets.md")
     assert hit.ranks == {"keyword": 1}
-    assert hit.score == pytest.approx(1 / 61)
+    assert hit.score == hit.shares[0].score > 0
     assert hit.source_uri == "pets.md"
 
 
@@ -76,7 +111,9 @@ def test_a_blank_query_finds_nothing_and_asks_nobody(legs: Legs, mode: Mode, que
     def never(_query: str) -> Vectors:
         raise AssertionError("the model was asked")
 
-    answer = search(replace(legs, encode_query=never), query, mode=mode)
+    assert legs.semantic is not None
+    silent = replace(legs, semantic=replace(legs.semantic, encode=never))
+    answer = search(silent, query, mode=mode)
     assert answer.hits == ()
     assert answer.unavailable == {}
 
@@ -112,27 +149,31 @@ def test_legs_are_asked_deeper_until_there_are_enough_families(tmp_path: Path) -
     others = [family(f"{number}.md", f"a boat with many words and one cat {number}") for number in range(4)]
     with legs_over(tmp_path, [crowd, *others]) as legs:
         for mode in MODES:
-            keyword, vectors = Counted(legs.keyword, "search"), Counted(legs.vectors, "query")
+            assert legs.keyword is not None
+            assert legs.semantic is not None
+            keyword, vectors = Counted(legs.keyword.reader, "search"), Counted(legs.semantic.reader, "query")
             encoded: list[str] = []
 
             def encode(query: str, encoded: list[str] = encoded) -> Vectors:
                 encoded.append(query)
                 return meaning(query)
 
-            counted = Legs(keyword, vectors, encode, {})  # type: ignore[arg-type]
+            counted = with_readers(legs, keyword=keyword, semantic=vectors)
+            counted = replace(counted, semantic=replace(counted.semantic, encode=encode))  # type: ignore[type-var]
             answer = search(counted, "cat", mode=mode, limit=4)
             assert len({hit.parent_id for hit in answer.hits}) == 4
             assert answer.hits[0].parent_id == parent_of("crowd.md")
             for reader, asked in ((keyword, mode != "semantic"), (vectors, mode != "keyword")):
-                assert reader.depths == ([50, 200] if asked else [])
+                assert reader.depths == ([100, 400] if asked else [])
             assert encoded == ([] if mode == "keyword" else ["cat"])  # the model is asked once, however deep
 
 
 def test_a_limit_that_nobody_can_fill_ends(legs: Legs) -> None:
-    keyword = Counted(legs.keyword, "search")
-    answer = search(replace(legs, keyword=keyword), "cat", mode="keyword", limit=1000)  # type: ignore[arg-type]
-    assert len(answer.hits) == 1
-    assert keyword.depths == [1000]
+    assert legs.keyword is not None
+    keyword = Counted(legs.keyword.reader, "search")
+    answer = search(with_readers(legs, keyword=keyword), "cat", mode="keyword", limit=1000)
+    assert (len(answer.hits), answer.more) == (1, False)
+    assert keyword.depths == [1600]
 
 
 def test_a_hit_that_is_gone_before_it_is_shown_is_left_out(tmp_path: Path) -> None:
@@ -148,8 +189,9 @@ def test_a_hit_that_is_gone_before_it_is_shown_is_left_out(tmp_path: Path) -> No
                     build.close()
                 return super().__getattr__(name)
 
-        racing = Racing(legs.keyword, "search")
-        answer = search(replace(legs, keyword=racing, vectors=None), "cat boat", mode="hybrid")  # type: ignore[arg-type]
+        assert legs.keyword is not None
+        racing = replace(with_readers(legs, keyword=Racing(legs.keyword.reader, "search")), semantic=None)
+        answer = search(racing, "cat boat", mode="hybrid")
         assert texts(answer) == ["A boat needs paint"]
 
 

@@ -151,6 +151,8 @@ THREE: dict[str, tuple[Any, Any, Any]] = {
     "token_price": (1.5, 2.5, 0.0),
     "sinks": (("fts",), ("jsonl",), ("chroma", "fts")),
     "sink": ({"fts": {"folder": "/f"}}, {"fts": {"folder": "/e"}}, {"fts": {"folder": "/g"}}),
+    "tenants": ("required", "optional", "required"),
+    "tokens": ({"a" * 64: "f"}, {"b" * 64: "e"}, {"c" * 64: "g"}),
     "patience": (1.5, 2.5, 3.5),
     "documents_per_second": (1.5, 2.5, 3.5),
 } | dict.fromkeys(("model", "query_prompt", "passage_prompt", "endpoint", "endpoint_key_variable"), ("f", "e", "g"))
@@ -159,6 +161,8 @@ THREE: dict[str, tuple[Any, Any, Any]] = {
 def in_toml(name: str, value: Any) -> str:
     if name == "sink":
         return '[sink.fts]\nfolder = "/f"\n'
+    if name == "tokens":
+        return "tokens = { " + ", ".join(f'"{token}" = "{tenant}"' for token, tenant in value.items()) + " }\n"
     shown = str(value).lower() if isinstance(value, bool) else repr(list(value) if isinstance(value, tuple) else value)
     return f"{name} = {shown}\n"
 
@@ -166,6 +170,8 @@ def in_toml(name: str, value: Any) -> str:
 def in_environment(name: str, value: Any) -> dict[str, str]:
     if name == "sink":
         return {"CHUNKSINK_SINK_FTS_FOLDER": "/e"}
+    if name == "tokens":
+        return {variable(name): ",".join(f"{token}={tenant}" for token, tenant in value.items())}
     return {variable(name): ",".join(value) if isinstance(value, tuple) else str(value).lower()}
 
 

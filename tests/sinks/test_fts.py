@@ -1,9 +1,10 @@
 """What the embedded keyword sink promises beyond the suite: its search, its file, its errors."""
 
+import math
 import random
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -16,7 +17,7 @@ from sinks.errors import BuildBroken, BuildMissing, Transient, WrongShape
 from sinks.fts import FtsBuild, FtsReader, FtsSink
 from sinks.fts.query import parse
 from sinks.projection import project_family
-from sinks.reader import Filter, Hit, KeywordReader
+from sinks.reader import Filter, KeywordReader, Piece
 from sinks.sink import NO_PARENT, Build, Sink
 
 TEXTS = {
@@ -66,8 +67,8 @@ def texts(build: FtsBuild) -> dict[str, str]:
     return {one.documents[0].id: name for name, one in families.items()}
 
 
-def marked(hit: Hit) -> list[str]:
-    return [piece.text for piece in hit.snippet if piece.match]
+def marked(shown: Sequence[Piece]) -> list[str]:
+    return [piece.text for piece in shown if piece.match]
 
 
 # --- search ---------------------------------------------------------------------------------------------------
@@ -108,9 +109,9 @@ def test_finds(reader: FtsReader, texts: dict[str, str], query: str, first: str,
     assert hits, "nothing found"
     found = {texts[hit.id]: hit for hit in hits}
     assert first in (list(found)[:2] if query == "です" else list(found)[:1])
-    shown = found[first].snippet
-    assert any(match.startswith(piece) or piece.startswith(match) for piece in marked(found[first])), shown
-    assert "".join(piece.text for piece in found[first].snippet).strip("…") in TEXTS[first]
+    shown = reader.snippets(query, [found[first].id])[found[first].id]
+    assert any(match.startswith(piece) or piece.startswith(match) for piece in marked(shown)), shown
+    assert "".join(piece.text for piece in shown).strip("…") in TEXTS[first]
 
 
 @pytest.mark.parametrize("query", ["zebra", '"foxes brown"', "大阪", "ฝน", "!!!", "😀", '"'])
@@ -128,7 +129,7 @@ def test_a_single_character_is_found_wherever_it_stands(
 
 def test_all_words_come_before_some_and_a_title_before_a_text(build: FtsBuild, reader: FtsReader) -> None:
     both = family("both", ["a long text about many other things, one of them a harbour, another one a bridge " * 3])
-    often = family("often", ["bridge bridge bridge bridge"])
+    often = family("often", ["bridge bridge bridge"])
     titled = family("titled", ["of stone"], metadata={"title": "The bridge"})
     build.replace([often, both, titled])
     order = [hit.parent_id for hit in reader.search("harbour bridge")]
@@ -136,6 +137,76 @@ def test_all_words_come_before_some_and_a_title_before_a_text(build: FtsBuild, r
     assert reader.search("bridge")[0].parent_id == titled.parent_id
     scores = [hit.score for hit in reader.search("harbour bridge")]
     assert scores == sorted(scores, reverse=True)
+
+
+def test_scores_are_those_of_bm25_without_a_gap(build: FtsBuild, reader: FtsReader) -> None:
+    """By hand for the words of a long query: k1 = 1.2 and b = 0.75 over all that is searched of a document."""
+    texts = ["harbour bridge over water", "harbour boat", *(f"other text number {number}" for number in range(9))]
+    build.replace([family(f"d{number}", [text]) for number, text in enumerate(texts)])
+    query = "the harbour or bridge with boat and water"
+    hits = reader.search(query, 20)
+    path = Path(str(reader._path))
+    with sqlite3.connect(path) as other:
+        lengths = {row: 0 for (row,) in other.execute("SELECT row FROM documents")}
+        other.execute("CREATE VIRTUAL TABLE temp.places USING fts5vocab(main, documents_fts, instance)")
+        held: dict[int, list[str]] = {row: [] for row in lengths}
+        for row, term in other.execute("SELECT doc, term FROM places"):
+            held[row].append(term)
+        ids = dict(other.execute("SELECT row, id FROM documents").fetchall())
+    other.close()
+    mean = sum(map(len, held.values())) / len(held)
+    expected = {}
+    for row, terms in held.items():
+        score = 0.0
+        for word in ("harbour", "bridg", "boat", "water"):
+            holding = sum(word in of_row for of_row in held.values())
+            idf = math.log((len(held) - holding + 0.5) / (holding + 0.5))
+            times = terms.count(word)
+            score += idf * times * 2.2 / (times + 1.2 * (0.25 + 0.75 * len(terms) / mean))
+        if score:
+            expected[ids[row]] = score
+    assert {hit.id: hit.score for hit in hits} == pytest.approx(expected)
+    most = reader.most_score(query)
+    assert most is not None
+    assert max(expected.values()) < most
+
+
+def test_of_a_few_words_what_lacks_one_counts_less(build: FtsBuild, reader: FtsReader) -> None:
+    filler = [f"other text number {number}" for number in range(20)]
+    both, often = family("both", ["harbour and bridge in a text of some length"]), family("often", ["bridge bridge"])
+    build.replace([both, often, *(family(f"d{number}", [text]) for number, text in enumerate(filler))])
+    alone = reader.search("bridge", 5)
+    few = {hit.parent_id: hit.score for hit in reader.search("harbour bridge ", 5)}
+    assert few[often.parent_id] == pytest.approx(0.85 * alone[0].score)
+    assert few[both.parent_id] > few[often.parent_id]
+
+
+def test_a_word_that_is_only_begun_counts_half_and_never_twice(build: FtsBuild, reader: FtsReader) -> None:
+    texts = {"whole": "a cat here", "longer": "a catalogue here", "other": "nothing of it"}
+    families = {name: family(name, [text]) for name, text in texts.items()}
+    build.replace([*families.values(), *(family(f"d{number}", ["something else"]) for number in range(20))])
+    begun = {hit.parent_id: hit.score for hit in reader.search("cat", 5)}
+    ended = {hit.parent_id: hit.score for hit in reader.search("cat ", 5)}
+    whole, longer = families["whole"].parent_id, families["longer"].parent_id
+    assert list(begun) == [whole, longer]
+    assert list(ended) == [whole]
+    assert begun[whole] == ended[whole]
+    assert begun[longer] < 0.6 * begun[whole]
+
+
+def test_joined_words_are_found_apart_and_names_as_they_stand(build: FtsBuild, reader: FtsReader) -> None:
+    layer = family("layer", ["the layer at the boundary"])
+    right, wrong = family("right", ["error E-417 again"]), family("wrong", ["417 times in section E"])
+    build.replace([layer, wrong, right, *(family(f"d{number}", ["something else"]) for number in range(20))])
+    assert [hit.parent_id for hit in reader.search("boundary-layer")] == [layer.parent_id]
+    assert [hit.parent_id for hit in reader.search("E-417")] == [right.parent_id, wrong.parent_id]
+
+
+def test_stop_words_find_nothing_beside_others(build: FtsBuild, reader: FtsReader) -> None:
+    mine, yours = family("mine", ["what is mine"]), family("yours", ["a puppy of yours"])
+    build.replace([mine, yours, *(family(f"d{number}", ["something else"]) for number in range(20))])
+    assert [hit.parent_id for hit in reader.search("what is my puppy?")] == [yours.parent_id]
+    assert [hit.parent_id for hit in reader.search("what is")] == [mine.parent_id], "nothing else is left"
 
 
 def test_what_is_no_longer_there_is_not_found(build: FtsBuild, reader: FtsReader) -> None:
@@ -151,22 +222,44 @@ def test_a_snippet_is_plain_text(build: FtsBuild, reader: FtsReader) -> None:
     build.replace([family("a", [nasty]), family("b", ["東京<script>" + "の" * 500])])
     for query in ("needle", "東京"):
         [hit] = reader.search(query)
-        shown = "".join(piece.text for piece in hit.snippet)
+        pieces = reader.snippets(query, [hit.id])[hit.id]
+        shown = "".join(piece.text for piece in pieces)
         assert "<script>" in shown
         assert "<mark>" not in shown
         assert len(shown) < 400
-        assert query in marked(hit)
+        assert query in marked(pieces)
 
 
 def test_queries_fall_apart_as_they_should() -> None:
-    assert parse('red "two words" c++ 東京タワー').words == ("red", "two words", "c++")
+    assert parse('red "two words" c++ 東京タワー').words == ("red", "two words", "c")
     assert parse("東京タワー red").runs == ("東京タワー",)
     assert parse("iPhone手机").words == ("iPhone",)
-    assert parse("red appl").open_end
-    assert not parse("red apple ").open_end
-    assert not parse('"red appl"').open_end
-    assert not parse("red appl -").open_end
+    assert parse("the boundary-layer of Reynolds' plate's edge").words == (
+        ("boundary", "layer", "Reynolds", "plate", "edge")
+    )
+    assert parse("IL-10, err_42 or E-417").words == ("IL-10,", "err", "err_42", "417", "E-417")
+    assert parse("to be or not").words == ("to", "be", "or", "not"), "nothing else is left"
     assert len(parse(" ".join(map(str, range(1000)))).words) == 48
+
+
+@pytest.mark.parametrize(
+    ("typed", "begun"),
+    [
+        ("red appl", "appl"),
+        ("red green-appl", "appl"),
+        ("red err_4", "err_4"),
+        ("red apple ", ""),
+        ("red appl -", ""),
+        ("red appl.", ""),
+        ('"red appl"', ""),
+        ("what cat is it", ""),
+        ("what is it", "it"),
+        ("red a", ""),
+        ("東京", ""),
+    ],
+)
+def test_the_last_word_may_be_a_beginning(typed: str, begun: str) -> None:
+    assert parse(typed).begun == begun
 
 
 def test_a_pasted_page_is_a_query_too(reader: FtsReader, texts: dict[str, str]) -> None:
@@ -358,3 +451,13 @@ def test_it_is_a_sink(sink: FtsSink, reader: FtsReader) -> None:
     as_sink: Sink = sink
     as_reader: KeywordReader = reader
     assert (as_sink.name, as_reader.search("", 1, [Filter("year", at_least=1)])) == ("fts", [])
+
+
+def test_there_is_a_snippet_only_of_what_holds_a_word(build: FtsBuild, reader: FtsReader) -> None:
+    """Also of a document that was found in another way."""
+    one, other = family("a", ["running shoes"]), family("b", ["boats"])
+    build.replace([one, other])
+    ids = [one.documents[0].id, other.documents[0].id]
+    shown = reader.snippets("run", [*ids, "nowhere", "half \udcff"])
+    assert {id: marked(pieces) for id, pieces in shown.items()} == {ids[0]: ["running"]}
+    assert reader.snippets("", ids) == reader.snippets("?!", ids) == reader.snippets("run", []) == {}

@@ -236,9 +236,13 @@ def test_without_a_live_index_settings_say_so(sink: MeilisearchSink) -> None:
 
 def test_snippets_mark_what_matched_and_hold_no_markup_of_their_own(sink: MeilisearchSink) -> None:
     build = build_of(sink, [family("a", ["<b>old</b> harbour & <script>alert(1)</script>"])])
-    hits = sink.reader(build_id_of(build)).search("harbour")
-    assert [piece.text for piece in hits[0].snippet if piece.match] == ["harbour"]
-    assert "".join(piece.text for piece in hits[0].snippet) == "<b>old</b> harbour & <script>alert(1)</script>"
+    reader = sink.reader(build_id_of(build))
+    (hit,) = reader.search("harbour")
+    shown = reader.snippets("harbour", [hit.id, "nowhere"])
+    assert list(shown) == [hit.id]
+    assert [piece.text for piece in shown[hit.id] if piece.match] == ["harbour"]
+    assert "".join(piece.text for piece in shown[hit.id]) == "<b>old</b> harbour & <script>alert(1)</script>"
+    assert reader.snippets("boat", [hit.id]) == reader.snippets("", [hit.id]) == {}
 
 
 def build_id_of(build: MeilisearchBuild) -> str:

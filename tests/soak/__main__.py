@@ -72,6 +72,12 @@ def machine(quick: bool) -> tuple[str, bool]:
     return f"up to {number:,} steps" if ok else f"up to {number:,} steps, {counts}", ok
 
 
+def tenants(quick: bool) -> tuple[str, bool]:
+    number = 1_000 if quick else 10_000
+    counts, ok = tests("tests/search/test_access.py", CHUNKSINK_SOAK_QUERIES=str(number))
+    return f"{number:,} questions of three tenants with the same texts, {counts}", ok
+
+
 def races(quick: bool) -> tuple[str, bool]:
     rounds = 5 if quick else 50
     counts, ok = tests("tests/rebuild/test_writers.py", "-n", PROCESSES, CHUNKSINK_SOAK_ROUNDS=str(rounds))
@@ -88,6 +94,7 @@ FORMS: dict[str, Form] = {
     "steps": ("killed before and after every named step", "some of them", steps),
     "instants": ("killed at random instants", "a tenth", random_instants),
     "machine": ("random sequences of edits against a plain dict", "a tenth", machine),
+    "tenants": ("tenants are apart in every answer", "a tenth", tenants),
     "races": ("many processes on one home", "a tenth", races),
     "faults": ("every network fault at every place, disks full at every size", "some of them", faults),
 }

@@ -1,0 +1,49 @@
+"""`chunksink mcp`: the index as tools for programs that speak the Model Context Protocol."""
+
+from contextlib import closing
+
+import click
+
+from chunksink import __version__
+from chunksink.errors import Refusal
+from chunksink.exits import Exit
+from chunksink.options import chunks_option, config_from, home_option
+
+
+@click.command()
+@click.option("--tenant", metavar="NAME", help="Serve only what belongs to this tenant.")
+@chunks_option
+@home_option
+def command(tenant: str | None, chunks: str | None, home: str | None) -> int:
+    """Serve the index to an assistant over standard input and output (Model Context Protocol).
+
+    It offers two tools: `search`, and `get_chunk` for a passage with its neighbours. It sees only what --tenant may
+    see, and follows what other processes write. Needs the extra: pip install 'chunksink[mcp]'.
+
+    \b
+    Examples:
+      chunksink mcp --home /path/to/.chunksink
+    In the configuration of an assistant:
+      {"mcpServers": {"documents": {"command": "chunksink", "args": ["mcp", "--home", "/path/to/.chunksink"]}}}
+    """
+    try:
+        from search.mcp import mcp_server
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] not in ("mcp", "pydantic"):
+            raise
+        raise Refusal("the extra is not installed: pip install 'chunksink[mcp]'", Exit.USAGE) from error
+    from chunkbus.errors import ChunkBusError
+    from chunksink.live import LiveSearch
+    from rebuild.errors import RebuildError
+    from search.access import Access
+    from search.errors import SearchError
+    from sinks.errors import SinkError
+
+    config = config_from(chunks=chunks, home=home)
+    access = Access(tenant, required=config.tenants == "required")
+    if access.denied:
+        raise Refusal("this index serves each tenant its own documents: say --tenant NAME", Exit.USAGE)
+    known = (SearchError, SinkError, RebuildError, ChunkBusError)
+    with closing(LiveSearch(config, every_seconds=0.5)) as live:
+        mcp_server(live, access, known, __version__).run("stdio")
+    return Exit.OK

@@ -1,0 +1,170 @@
+"""`chunksink serve`: the search page and its API."""
+
+import errno
+import os
+import signal
+import socket
+from contextlib import closing
+from functools import partial
+from ipaddress import ip_address
+from types import FrameType
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+import click
+
+from chunksink import __version__
+from chunksink.errors import Refusal
+from chunksink.exits import Exit
+from chunksink.options import chunks_option, config_from, home_option
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp
+
+    from chunksink.live import LiveSearch
+    from settings.config import Config
+
+_LOOK_SECONDS = 0.5
+"""What other processes write is looked for so often."""
+_MOST_CONNECTIONS = 500
+_REQUEST_LINE_BYTES = 256 * 1024
+"""Ten thousand characters of any script in an address."""
+_TOKEN_REMEDY = """\
+make a token and its hash:
+  python3 -c "import hashlib, secrets; t = secrets.token_urlsafe(32); print(t, hashlib.sha256(t.encode()).hexdigest())"
+give the first to whoever may ask, and write the second into chunksink.toml, with a tenant or * for all:
+  [tokens]
+  "HASH" = "*\""""
+
+
+@click.command()
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
+@click.option("--port", type=click.IntRange(0, 65535), default=8765, show_default=True, help="0 picks a free one.")
+@click.option("--name", "names", multiple=True, metavar="HOST", help="Another name under which browsers reach it.")
+@click.option("--source-url", metavar="PREFIX", help="Put before relative sources, so that they become links.")
+@chunks_option
+@home_option
+def command(
+    host: str, port: int, names: tuple[str, ...], source_url: str | None, chunks: str | None, home: str | None
+) -> int:
+    """Serve a search page and its API (/api/search, described at /api/openapi.json) until Ctrl-C.
+
+    It follows what other processes sync, rebuild and roll back. On this machine alone it is open to whoever uses it;
+    where tokens are configured each request needs one, and to listen elsewhere they must be. A token stands for one
+    tenant or for all. /healthz tells whether searches are answered, /status what is in the index.
+
+    \b
+    Examples:
+      chunksink serve
+      chunksink serve --port 0
+      chunksink serve --source-url https://git.example.org/handbook/blob/main/
+      chunksink serve --host 0.0.0.0 --name search.example.org
+      curl 'http://127.0.0.1:8765/api/search?q=battery+safety&filter=language%3Den'
+    """
+    from chunksink.live import LiveSearch
+
+    config = config_from(chunks=chunks, home=home)
+    _require_web(source_url)
+    with (
+        _listening(host, port, open_to_all=not config.tokens) as listener,
+        closing(LiveSearch(config, every_seconds=_LOOK_SECONDS)) as live,
+    ):
+        app = _app(config, live, host, names, source_url)
+        _serve(app, listener, f"serving {config.home} at {_address(host, listener)} (Ctrl-C ends it)")
+    click.echo("stopped")
+    return Exit.OK
+
+
+def _app(config: "Config", live: "LiveSearch", host: str, names: tuple[str, ...], source_url: str | None) -> "ASGIApp":
+    from chunkbus.errors import ChunkBusError
+    from chunksink.site_report import report
+    from embeddings.errors import EmbeddingsError
+    from rebuild.errors import RebuildError
+    from search.page.app import make_app
+    from search.page.callers import Tokens
+    from search.page.security import Hosts
+    from search.page.site import Site
+    from sinks.errors import SinkError
+
+    site = Site(
+        answers=live,
+        report=partial(report, config),
+        tokens=Tokens(config.tokens),
+        hosts=Hosts(host, names),
+        unready=(RebuildError, SinkError, EmbeddingsError, ChunkBusError),
+        tenants_required=config.tenants == "required",
+        source_url=source_url,
+        version=__version__,
+    )
+    return make_app(site)
+
+
+def _serve(app: "ASGIApp", listener: socket.socket, says: str) -> None:
+    """Until the process is told to end, by the terminal or by whoever started it."""
+    import uvicorn
+
+    settings = uvicorn.Config(
+        app,
+        http="h11",
+        ws="none",
+        lifespan="on",
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        limit_concurrency=_MOST_CONNECTIONS,
+        timeout_keep_alive=10,
+        timeout_graceful_shutdown=3,
+        h11_max_incomplete_event_size=_REQUEST_LINE_BYTES,
+    )
+    # The server ends in order and then sends itself the signal again, to whoever handled it before.
+    before = signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        click.echo(says)
+        uvicorn.Server(settings).run(sockets=[listener])
+    except KeyboardInterrupt:
+        pass
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def _listening(host: str, port: int, *, open_to_all: bool) -> socket.socket:
+    try:
+        family, _, _, _, address = socket.getaddrinfo(host or "0.0.0.0", port, type=socket.SOCK_STREAM)[0]
+    except OSError as error:
+        raise Refusal(f"--host {host}: {error.strerror}; name an address of this machine", Exit.USAGE) from error
+    if open_to_all and not ip_address(str(address[0])).is_loopback:
+        raise Refusal(f"--host {host} lets other machines ask, and nobody needs a token: {_TOKEN_REMEDY}", Exit.USAGE)
+    try:
+        return socket.create_server(address[:2], family=family, backlog=128)
+    except OSError as error:
+        raise Refusal(_why_not(host, port, error), Exit.USAGE) from error
+
+
+def _why_not(host: str, port: int, error: OSError) -> str:
+    if error.errno == errno.EADDRINUSE:
+        return f"port {port} of {host} is in use: end what listens there, or choose another with --port (0 picks one)"
+    if error.errno == errno.EACCES:
+        return f"port {port} is kept for the system: choose one above 1023 with --port"
+    return f"cannot listen on {host}, port {port}: {os.strerror(error.errno) if error.errno else error}"
+
+
+def _address(host: str, listener: socket.socket) -> str:
+    port = listener.getsockname()[1]
+    return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
+
+
+def _require_web(source_url: str | None) -> None:
+    """A page may link to nothing else."""
+    if source_url is None:
+        return
+    try:
+        parts = urlsplit(source_url)
+    except ValueError:
+        parts = urlsplit("")
+    if parts.scheme not in ("http", "https") or not parts.netloc or parts.query or parts.fragment:
+        raise Refusal(f"--source-url {source_url}: give an address such as https://example.org/docs/", Exit.USAGE)

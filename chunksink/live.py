@@ -1,0 +1,171 @@
+"""Searching what is live, for as long as one likes: what other processes write or flip is seen by the next question."""
+
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from chunksink.views import Queries, View, open_view
+from settings.config import Config
+
+if TYPE_CHECKING:
+    from rebuild.state import Generation
+    from search.access import Access
+    from search.answer import Answer
+    from search.context import Surrounded
+    from search.question import Question
+
+_AGAIN_SECONDS = 5.0
+"""A leg that could not be opened is tried again after so long."""
+
+
+class LiveSearch:
+    """Answers from the live generation. Any number of threads may ask; an old view is closed by its last user."""
+
+    def __init__(self, config: Config, *, every_seconds: float = 0.0) -> None:
+        """With `every_seconds` it is looked no more often whether anything was written: to open vectors again takes
+        a moment, and a sync writes often."""
+        self.config = config
+        self._every = every_seconds
+        self._queries = Queries()
+        self._following = threading.Lock()
+        self._lock = threading.Lock()
+        self._users: dict[int, int] = {}
+        self._view: View | None = None
+        self._watch: _Watch | None = None
+        self._looked = -_AGAIN_SECONDS
+
+    def search(self, question: "Question", access: "Access") -> "Answer":
+        """Raises NoGeneration where nothing was built yet."""
+        from search.query import search
+
+        with self._current() as view:
+            answer = search(view.legs, question, access)
+        if not answer.moved:
+            return answer
+        with self._following:
+            self._open()
+        with self._current() as view:
+            return search(view.legs, question, access)
+
+    def get(self, chunk_id: str, access: "Access", context: int = 0) -> "Surrounded | None":
+        """One chunk by its id, with so many before and after it; None where it is not there or may not be seen."""
+        from search.context import get
+
+        with self._current() as view:
+            return get(view.legs, access, chunk_id, context)
+
+    def generation(self) -> "Generation":
+        with self._current() as view:
+            return view.generation
+
+    def close(self) -> None:
+        with self._following:
+            self._replace(None)
+            if self._watch is not None:
+                self._watch.close()
+                self._watch = None
+        self._queries.close()
+
+    @contextmanager
+    def _current(self) -> Iterator[View]:
+        self._follow()
+        with self._lock:
+            view = self._view
+            assert view is not None
+            self._users[id(view)] = self._users.get(id(view), 0) + 1
+        try:
+            yield view
+        finally:
+            with self._lock:
+                self._users[id(view)] -= 1
+                last = not self._users[id(view)] and self._users.pop(id(view)) == 0
+                unused = last and view is not self._view
+            if unused:
+                view.close()
+
+    def _follow(self) -> None:
+        """One thread looks whether anything has moved; the others go on with what there is."""
+        if self._view is not None and monotonic() - self._looked < self._every:
+            return
+        if not self._following.acquire(blocking=self._view is None):
+            return
+        try:
+            self._look()
+            self._looked = monotonic()
+        finally:
+            self._following.release()
+
+    def _look(self) -> None:
+        from rebuild.state import State
+        from sinks.errors import SinkError
+
+        view = self._view
+        if view is None:
+            self._open()
+            return
+        again = bool(view.legs.unavailable) and monotonic() - self._looked >= _AGAIN_SECONDS
+        watch = self._watch
+        if watch is not None and not watch.has_moved() and not again:
+            return
+        with State.existing(self.config.home_path) as state:
+            live = state.live()
+        if live != view.generation or again:
+            self._open()
+            return
+        try:
+            view.refresh()
+        except SinkError:  # the old sight stays until the next look
+            if watch is not None:
+                watch.forget()
+
+    def _open(self) -> None:
+        """The caller follows alone."""
+        if self._watch is not None:
+            self._watch.close()
+        self._watch = _Watch(self.config)
+        self._replace(open_view(self.config, self._queries))
+
+    def _replace(self, view: View | None) -> None:
+        with self._lock:
+            old, self._view = self._view, view
+            unused = old is not None and not self._users.get(id(old))
+        if old is not None and unused:
+            old.close()
+
+
+class _Watch:
+    """Whether another process has written to the home's records since it was asked last. Costs microseconds."""
+
+    def __init__(self, config: Config) -> None:
+        self._path = config.home_path / "state.db"
+        self._seen: tuple[int, int] | None = None
+        self._file = 0
+        self._db: sqlite3.Connection | None = None
+        with suppress(sqlite3.Error, OSError):  # whoever opens the records next says what is wrong with them
+            self._db = sqlite3.connect(f"{self._path.absolute().as_uri()}?mode=ro", uri=True, check_same_thread=False)
+            self._seen = self._now()
+
+    def has_moved(self) -> bool:
+        try:
+            now = self._now()
+        except (sqlite3.Error, OSError):
+            return True
+        moved, self._seen = now != self._seen, now
+        return moved
+
+    def forget(self) -> None:
+        """It has moved, whatever is seen next."""
+        self._seen = None
+
+    def close(self) -> None:
+        if self._db is not None:
+            self._db.close()
+
+    def _now(self) -> tuple[int, int]:
+        """The file itself may be another one, of a home made anew."""
+        assert self._db is not None
+        (version,) = self._db.execute("pragma data_version").fetchone()
+        return self._path.stat().st_ino, version

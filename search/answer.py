@@ -1,0 +1,129 @@
+"""What a search answers: hits, each with its place, its neighbours and the arithmetic of its score."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from search.fusion import Share
+from search.link import Locator, link_of, locator_of
+from search.question import FusionName, Mode
+from sinks.document import Document
+from sinks.reader import FacetValue, Piece
+
+
+@dataclass(frozen=True)
+class SearchHit:
+    """A source document that answers, shown by its best chunk; or a chunk, where every one is asked for."""
+
+    chunk_id: str
+    parent_id: str
+    score: float
+    title: str | None
+    text: str
+    source_uri: str | None
+    link: str | None
+    locator: Locator
+    shares: tuple[Share, ...]
+    document: Document
+    snippet: tuple[Piece, ...] = ()
+    """A part of the text around what was searched for; empty where no word of it was found."""
+    before: tuple[Document, ...] = ()
+    after: tuple[Document, ...] = ()
+
+    @property
+    def ranks(self) -> dict[str, int]:
+        """Where each leg had it, of those that found it."""
+        return {share.leg: share.rank for share in self.shares if share.rank is not None}
+
+    @property
+    def highlights(self) -> list[str]:
+        """The words of the text that were searched for."""
+        return [piece.text for piece in self.snippet if piece.match]
+
+    def as_json(self, *, explain: bool = False) -> dict[str, Any]:
+        told = {
+            "chunk_id": self.chunk_id,
+            "parent_id": self.parent_id,
+            "score": self.score,
+            "title": self.title,
+            "text": self.text,
+            "highlights": self.highlights,
+            "snippet": [asdict(piece) for piece in self.snippet],
+            "source_uri": self.source_uri,
+            "link": self.link,
+            "locator": self.locator,
+            "ranks": self.ranks,
+        }
+        if self.before or self.after:
+            told["context"] = {
+                "before": [_neighbour(document) for document in self.before],
+                "after": [_neighbour(document) for document in self.after],
+            }
+        if explain:
+            told["explain"] = {
+                "shares": [{**asdict(share), "points": share.points} for share in self.shares],
+                "document": self.document.fields(),
+            }
+        return told
+
+
+def hit_of(document: Document, score: float, shares: tuple[Share, ...]) -> SearchHit:
+    return SearchHit(
+        chunk_id=document.chunk_id,
+        parent_id=document.parent_id,
+        score=score,
+        title=document.title,
+        text=document.text,
+        source_uri=document.source_uri,
+        link=link_of(document),
+        locator=locator_of(document),
+        shares=shares,
+        document=document,
+    )
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A sequence of hits, and what is to be said of them.
+
+    `unavailable` says which leg could not be asked, and why: the hits are then the other leg's.
+    """
+
+    query: str
+    mode: Mode
+    fusion: FusionName
+    hits: tuple[SearchHit, ...]
+    more: bool
+    """Whether further hits follow after these."""
+    facets: Mapping[str, list[FacetValue]]
+    took_ms: float
+    unavailable: Mapping[str, str] = field(default_factory=dict)
+    notice: str | None = None
+    """What else is to be known: why there is nothing although there are documents, or what was not asked."""
+    moved: bool = False
+    """A leg showed another build than it was asked for: what readers see has changed meanwhile."""
+
+    def __iter__(self) -> Iterator[SearchHit]:
+        return iter(self.hits)
+
+    def __len__(self) -> int:
+        return len(self.hits)
+
+    def __getitem__(self, place: int) -> SearchHit:
+        return self.hits[place]
+
+    def as_json(self, *, explain: bool = False) -> dict[str, Any]:
+        return {
+            "query": self.query,
+            "mode": self.mode,
+            "hits": [hit.as_json(explain=explain) for hit in self.hits],
+            "more": self.more,
+            "facets": {name: [asdict(value) for value in values] for name, values in self.facets.items()},
+            "took_ms": round(self.took_ms, 1),
+            "unavailable": dict(self.unavailable),
+            "notice": self.notice,
+        }
+
+
+def _neighbour(document: Document) -> dict[str, Any]:
+    return {"chunk_id": document.chunk_id, "text": document.text, "locator": locator_of(document)}

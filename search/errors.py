@@ -1,0 +1,9 @@
+"""Errors of search. The docstring is the sentence its reader needs; messages add the facts."""
+
+
+class SearchError(Exception):
+    """Something about a question that its asker can act on."""
+
+
+class InvalidQuestion(SearchError):
+    """The question cannot be asked like this; say it as the message tells."""

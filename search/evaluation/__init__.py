@@ -1,0 +1,1 @@
+"""evaluation: how well an index finds what people have judged relevant."""

@@ -1,0 +1,64 @@
+"""By which of its fields judgements name a document."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import PurePath
+
+from chunkbus.identity import family_key
+from search.evaluation.reading import Judgements, UnreadableSet
+from sinks.document import Document
+
+FIELDS: Mapping[str, Callable[[Document], str | None]] = {
+    "document_id": lambda document: document.document_id,
+    "chunk_id": lambda document: document.chunk_id,
+    "parent_id": lambda document: document.parent_id,
+    "source_uri": lambda document: document.source_uri,
+    "filename": lambda document: PurePath(document.filename).stem if document.filename else None,
+}
+"""In the order in which they are tried. A file name counts without its extension."""
+
+
+@dataclass(frozen=True)
+class Naming:
+    """`known` are the judged names, as the index has them, to what the judgements call them."""
+
+    field: str
+    known: Mapping[str, str]
+    missing: frozenset[str]
+    """Judged names that no document has."""
+
+    @property
+    def by_chunk(self) -> bool:
+        return self.field == "chunk_id"
+
+    def names(self, documents: Iterable[Document]) -> list[str]:
+        """What judgements call these documents, each once; one that they do not know has the name of its field."""
+        told = (FIELDS[self.field](document) for document in documents)
+        return list(dict.fromkeys(self.known.get(name, name) for name in told if name))
+
+
+def find_naming(
+    documents: Iterable[Document], judgements: Judgements, field: str | None = None, tenant: str | None = None
+) -> Naming:
+    """The given field, or the first of those under which the most judged names are found."""
+    judged = {name for of_query in judgements.values() for name in of_query}
+    known = {one: _as_stored(one, judged, tenant) for one in ([field] if field else FIELDS)}
+    found: dict[str, set[str]] = {one: set() for one in known}
+    for document in documents:
+        for one, stored in known.items():
+            if (name := stored.get(FIELDS[one](document) or "")) is not None:
+                found[one].add(name)
+    best = max(found, key=lambda one: len(found[one]))  # the first of equal ones
+    if not found[best]:
+        raise UnreadableSet(
+            f"none of the {len(judged)} judged names is the {' or '.join(found)} of a document: are these the "
+            "judgements of this index?"
+        )
+    return Naming(best, known[best], frozenset(judged - found[best]))
+
+
+def _as_stored(field: str, judged: set[str], tenant: str | None) -> dict[str, str]:
+    stored = {name: name for name in judged}
+    if field == "parent_id":  # the key of a family is a hash of the name that its records have
+        stored |= {family_key(name, tenant): name for name in judged}
+    return stored

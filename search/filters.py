@@ -1,0 +1,80 @@
+"""Filters as people write them: `source_type=md`, `year>=2020`. The same field twice means either value."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+from search.errors import InvalidQuestion
+from sinks.errors import InvalidFilter
+from sinks.fields import FILTERS
+from sinks.reader import Filter, Value
+
+_WRITTEN = re.compile(r"\s*([A-Za-z_]\w*)\s*(>=|<=|=|>|<)(.*)", re.DOTALL)
+_HOW = "write them as field=value, or as field>=number and field<=number"
+_BOOLEANS = {"true": True, "false": False}
+_BOOLEAN_FIELDS = ("content_truncated",)
+
+Given = Sequence[str | Filter] | Mapping[str, Value | Sequence[Value]] | None
+
+
+def parse_filters(written: Iterable[str]) -> tuple[Filter, ...]:
+    """All conditions must hold; values given for one field are alternatives."""
+    values: dict[str, list[Value]] = {}
+    bounds: list[Filter] = []
+    for text in written:
+        field, sign, value = _parts(text)
+        if sign == "=":
+            values.setdefault(field, []).append(_value(field, value))
+        else:
+            bounds.append(_bound(field, sign, _number(field, value)))
+    return (*(Filter(field, any_of=tuple(given)) for field, given in values.items()), *bounds)
+
+
+def as_filters(given: Given) -> tuple[Filter, ...]:
+    """Filters from what a program gives: conditions as they are written, or a value or several for each field."""
+    if given is None:
+        return ()
+    if isinstance(given, Mapping):
+        return tuple(Filter(field, any_of=_values(value)) for field, value in given.items())
+    if isinstance(given, str):
+        raise InvalidQuestion(f"the filters {given!r:.100} are one string: give a list of them")
+    return (*(one for one in given if isinstance(one, Filter)), *parse_filters(o for o in given if isinstance(o, str)))
+
+
+def _values(given: Value | Sequence[Value]) -> tuple[Value, ...]:
+    return (given,) if isinstance(given, str | int | bool) else tuple(given)
+
+
+def _parts(text: str) -> tuple[str, str, str]:
+    found = _WRITTEN.fullmatch(text)
+    if found is None:
+        raise InvalidQuestion(f"{text!r:.200} is no filter: {_HOW}")
+    field, sign, value = found[1], found[2], found[3].strip()
+    if field not in FILTERS:
+        raise InvalidFilter(f"{field!r} cannot be filtered; these can: {', '.join(sorted(FILTERS))}")
+    if not value:
+        raise InvalidQuestion(f"the filter {text!r:.200} has no value: {_HOW}")
+    return field, sign, value
+
+
+def _value(field: str, value: str) -> Value:
+    if FILTERS[field] == "range":
+        return _number(field, value)
+    if field in _BOOLEAN_FIELDS:
+        if value.lower() not in _BOOLEANS:
+            raise InvalidQuestion(f"{field} is true or false, not {value!r:.100}")
+        return _BOOLEANS[value.lower()]
+    return value
+
+
+def _number(field: str, value: str) -> int:
+    try:
+        return int(value)
+    except ValueError:
+        raise InvalidQuestion(f"{field} is compared with whole numbers, not with {value!r:.100}") from None
+
+
+def _bound(field: str, sign: str, number: int) -> Filter:
+    """All fields with an order hold whole numbers."""
+    if sign.startswith(">"):
+        return Filter(field, at_least=number if sign == ">=" else number + 1)
+    return Filter(field, at_most=number if sign == "<=" else number - 1)

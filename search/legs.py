@@ -1,0 +1,174 @@
+"""The two ways into one generation: by words and by meaning. A leg that fails is named, and the other one answers."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+from embeddings.errors import EmbeddingsError
+from search.errors import InvalidQuestion
+from search.question import ENGINE, KEYWORD, LEGS_OF, MODES, SEMANTIC, Question
+from sinks.document import Document, Vectors
+from sinks.errors import InvalidFilter, SinkError
+from sinks.reader import Filter, Hit, HybridReader, KeywordReader, Reader, VectorReader
+
+FromChunks = Callable[[Mapping[str, str]], list[Document]]
+"""From ids of documents, each with its source, to those that the chunks have."""
+
+
+def _nothing(_wanted: Mapping[str, str]) -> list[Document]:
+    return []
+
+
+def _no_scores(_ids: Sequence[str]) -> dict[str, float]:
+    return {}
+
+
+def _no_bound() -> float | None:
+    return None
+
+
+@dataclass(frozen=True)
+class Ask:
+    """A question as one leg takes it: `hits` from how many are wanted, scores of documents by their ids, and about what
+    all that is asked for would score."""
+
+    hits: Callable[[int], list[Hit]]
+    scores: Callable[[Sequence[str]], dict[str, float]] = _no_scores
+    most_score: Callable[[], float | None] = _no_bound
+
+
+@dataclass(frozen=True)
+class KeywordLeg:
+    reader: KeywordReader
+    sink: str
+    build_id: str
+
+    def begin(self, question: Question, filters: Sequence[Filter]) -> Ask:
+        def ask(depth: int) -> list[Hit]:
+            return self.reader.search(question.text, depth, filters, every=not question.collapse)
+
+        return Ask(ask, most_score=partial(self.reader.most_score, question.text))
+
+
+@dataclass(frozen=True)
+class SemanticLeg:
+    """`encode` is the model that made the vectors of this build."""
+
+    reader: VectorReader
+    encode: Callable[[str], Vectors]
+    sink: str
+    build_id: str
+
+    def begin(self, question: Question, filters: Sequence[Filter]) -> Ask:
+        vector = self.encode(question.text)
+
+        def ask(depth: int) -> list[Hit]:
+            return self.reader.query(vector, depth, filters)
+
+        return Ask(ask, partial(self.reader.similarities, vector))
+
+
+@dataclass(frozen=True)
+class EngineLeg:
+    """An engine that fuses words and meaning itself."""
+
+    reader: HybridReader
+    encode: Callable[[str], Vectors]
+    sink: str
+    build_id: str
+
+    def begin(self, question: Question, filters: Sequence[Filter]) -> Ask:
+        vector = self.encode(question.text)
+
+        def ask(depth: int) -> list[Hit]:
+            return self.reader.hybrid(question.text, vector, depth, filters, every=not question.collapse)
+
+        return Ask(ask)
+
+
+Leg = KeywordLeg | SemanticLeg | EngineLeg
+
+
+@dataclass(frozen=True)
+class Legs:
+    """What one generation is searched through. `unavailable` are legs that it has and that cannot be asked, and why;
+    `from_chunks` gives documents that the engines do not hold (any more)."""
+
+    keyword: KeywordLeg | None
+    semantic: SemanticLeg | None
+    unavailable: Mapping[str, str] = field(default_factory=dict)
+    from_chunks: FromChunks = _nothing
+    engine: EngineLeg | None = None
+
+    def begin(self, question: Question, filters: Sequence[Filter]) -> "Asking":
+        wanted = LEGS_OF[question.mode]
+        there = {KEYWORD: self.keyword, SEMANTIC: self.semantic, ENGINE: self.engine}
+        failed = {leg: reason for leg, reason in self.unavailable.items() if leg in wanted}
+        legs = {name: leg for name in wanted if name not in failed and (leg := there[name]) is not None}
+        if not legs and not failed:
+            others = [mode for mode in MODES if any(there[leg] is not None for leg in LEGS_OF[mode])]
+            raise InvalidQuestion(
+                f"no sink of this index answers {question.mode} searches: ask with the mode {' or '.join(others)}, or "
+                "add such a sink to the configuration and rebuild"
+            )
+        asking = Asking(legs, failed)
+        asking.begin(question, filters)
+        return asking
+
+    def readers(self) -> list[Reader]:
+        """In the order in which they are asked for documents."""
+        return [leg.reader for leg in (self.keyword, self.semantic) if leg is not None]
+
+
+class Asking:
+    """One question on its way through the legs."""
+
+    def __init__(self, legs: Mapping[str, Leg], failed: dict[str, str]) -> None:
+        self._legs = dict(legs)
+        self._asks: dict[str, Ask] = {}
+        self.failed = failed
+        self.moved = False
+
+    def begin(self, question: Question, filters: Sequence[Filter]) -> None:
+        for name, leg in list(self._legs.items()):
+            try:
+                self._asks[name] = leg.begin(question, filters)
+            except EmbeddingsError as error:  # an endpoint that is out of reach
+                self.failed[name] = str(error)
+
+    def ask(self, depth: int) -> dict[str, list[Hit]]:
+        """The hits of each leg that answers, and shows the build that it was asked for."""
+        found = {}
+        for name, ask in list(self._asks.items()):
+            leg = self._legs[name]
+            try:
+                hits = ask.hits(depth)
+                marker = leg.reader.marker()
+            except InvalidFilter:
+                raise
+            except SinkError as error:
+                self._drop(name, str(error))
+                continue
+            if marker is None or marker.build_id != leg.build_id:
+                self.moved = True
+                self._drop(name, f"{leg.sink} shows another build than {leg.build_id}, which was asked for")
+                continue
+            found[name] = hits
+        return found
+
+    def scores(self, leg: str, ids: Sequence[str]) -> dict[str, float]:
+        """The leg's scores of documents that another one found; none where it cannot tell."""
+        try:
+            return self._asks[leg].scores(ids) if ids and leg in self._asks else {}
+        except SinkError:  # it has given its hits; without these the order is a little worse
+            return {}
+
+    def most_score(self, leg: str) -> float | None:
+        try:
+            return self._asks[leg].most_score() if leg in self._asks else None
+        except SinkError:
+            return None
+
+    def _drop(self, name: str, reason: str) -> None:
+        del self._asks[name]
+        self.failed[name] = reason

@@ -1,0 +1,107 @@
+"""The index as tools of the Model Context Protocol: `search` and `get_chunk`, over standard input and output.
+
+Whose documents are served is fixed when the server starts; no call can name another tenant.
+"""
+
+from collections.abc import Callable
+from typing import Annotated, Any, Protocol
+
+from mcp.server import MCPServer
+from mcp.server.mcpserver.exceptions import ToolError
+from pydantic import Field
+
+from search.access import Access
+from search.answer import Answer, SearchHit
+from search.context import Surrounded
+from search.filters import parse_filters
+from search.link import link_of, locator_of
+from search.question import Mode, Question
+from sinks.document import Document
+
+_HOW = (
+    "Searches documents. `search` gives the best sources for a question, each by its best passage; `get_chunk` gives a "
+    "passage by its chunk_id, with the passages around it."
+)
+
+
+class Answers(Protocol):
+    def search(self, question: Question, access: Access) -> Answer: ...
+
+    def get(self, chunk_id: str, access: Access, context: int = 0) -> Surrounded | None: ...
+
+
+def mcp_server(answers: Answers, access: Access, known_errors: tuple[type[Exception], ...], version: str) -> MCPServer:
+    """`known_errors` have messages for whoever asks; any other one is a bug."""
+    server = MCPServer("chunksink", instructions=_HOW, version=version, log_level="WARNING")
+
+    def told(ask: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        try:
+            return ask()
+        except known_errors as error:
+            raise ToolError(str(error)) from error
+
+    @server.tool(description="Find the best sources for a question or for words.")
+    def search(
+        query: Annotated[str, Field(description="A question, or words; words in quotes are a phrase.")],
+        limit: Annotated[int, Field(ge=1, le=100, description="At most so many sources.")] = 10,
+        mode: Annotated[
+            Mode, Field(description="keyword finds words, semantic finds meaning, hybrid both.")
+        ] = "hybrid",
+        filters: Annotated[
+            list[str] | None, Field(description='Conditions such as "source_type=md" or "year>=2020"; all must hold.')
+        ] = None,
+        context: Annotated[int, Field(ge=0, le=5, description="So many passages before and after each hit.")] = 0,
+    ) -> dict[str, Any]:
+        def ask() -> dict[str, Any]:
+            question = Question(query, mode=mode, limit=limit, filters=parse_filters(filters or ()), context=context)
+            return _answer(answers.search(question, access))
+
+        return told(ask)
+
+    @server.tool(description="Get one passage by its chunk_id, with the passages around it.")
+    def get_chunk(
+        chunk_id: Annotated[str, Field(description="As `search` gives it.")],
+        context: Annotated[int, Field(ge=0, le=20, description="So many passages before and after it.")] = 1,
+    ) -> dict[str, Any]:
+        def ask() -> dict[str, Any]:
+            found = answers.get(chunk_id, access, context)
+            if found is None:
+                raise ToolError(f"there is no chunk {chunk_id!r:.200}: take the chunk_id of a hit of `search`")
+            return {
+                **_document(found.document),
+                "before": [_document(one) for one in found.before],
+                "after": [_document(one) for one in found.after],
+            }
+
+        return told(ask)
+
+    return server
+
+
+def _answer(answer: Answer) -> dict[str, Any]:
+    told: dict[str, Any] = {"query": answer.query, "mode": answer.mode, "hits": [_hit(hit) for hit in answer.hits]}
+    if answer.unavailable:
+        told["unavailable"] = dict(answer.unavailable)
+    if answer.notice:
+        told["notice"] = answer.notice
+    return told
+
+
+def _hit(hit: SearchHit) -> dict[str, Any]:
+    told = {**_document(hit.document), "score": round(hit.score, 6), "ranks": hit.ranks}
+    if hit.before or hit.after:
+        told["before"] = [_document(one) for one in hit.before]
+        told["after"] = [_document(one) for one in hit.after]
+    return told
+
+
+def _document(document: Document) -> dict[str, Any]:
+    return {
+        "chunk_id": document.chunk_id,
+        "parent_id": document.parent_id,
+        "title": document.title,
+        "text": document.text,
+        "source_uri": document.source_uri,
+        "link": link_of(document),
+        "locator": locator_of(document),
+    }

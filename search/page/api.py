@@ -1,0 +1,96 @@
+"""The routes that programs ask: search, one chunk, the description of both, and health."""
+
+from typing import Any
+
+import orjson
+from starlette.requests import Request
+from starlette.responses import Response
+
+from search.access import Access
+from search.context import Surrounded
+from search.link import link_of, locator_of
+from search.page.asked import read
+from search.page.callers import Caller
+from search.page.health import Health
+from search.page.openapi import described
+from search.page.security import caller_of
+from search.page.site import Problem, Site
+from search.page.workers import Workers
+from sinks.document import Document
+
+_HIDDEN = "cannot be asked now"
+
+
+def json_response(told: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    return Response(orjson.dumps(told), status, headers, media_type="application/json")
+
+
+def error_response(problem: Problem) -> Response:
+    headers = {401: {"WWW-Authenticate": "Bearer"}, 503: {"Retry-After": "1"}}.get(problem.status)
+    return json_response({"error": problem.message}, problem.status, headers)
+
+
+class Api:
+    def __init__(self, site: Site, workers: Workers, health: Health) -> None:
+        self._site = site
+        self._workers = workers
+        self._health = health
+        self._description = described(site.version)
+
+    async def search(self, request: Request) -> Response:
+        caller = caller_of(request)
+        try:
+            asked = read(request.query_params.multi_items(), strict=True)
+            access = caller.access(asked.tenant, required=self._site.tenants_required)
+            answer = await self._workers.do(self._site.answers.search, asked.question(), access)
+        except Exception as error:
+            return error_response(self._site.problem(error, caller))
+        told = answer.as_json(explain=asked.explain)
+        if not caller.sees_all:  # reasons name servers and folders
+            told["unavailable"] = dict.fromkeys(answer.unavailable, _HIDDEN)
+        return json_response(told)
+
+    async def chunk(self, request: Request) -> Response:
+        caller = caller_of(request)
+        given = request.query_params.multi_items()
+        chunk_id = request.query_params.get("id", "")
+        try:
+            asked = read([pair for pair in given if pair[0] != "id"], strict=True)
+            access: Access = caller.access(asked.tenant, required=self._site.tenants_required)
+            found = await self._workers.do(self._site.answers.get, chunk_id, access, asked.context)
+        except Exception as error:
+            return error_response(self._site.problem(error, caller))
+        if found is None:
+            return error_response(Problem(404, "there is no chunk of this id: take the chunk_id of a hit"))
+        return json_response(_surrounded(found))
+
+    async def description(self, _request: Request) -> Response:
+        return json_response(self._description)
+
+    async def health(self, _request: Request) -> Response:
+        found = await self._health.now()
+        return json_response({"status": found.status, "unavailable": found.unavailable}, found.code)
+
+
+def refused(_caller: Caller | None = None) -> Response:
+    return error_response(Problem(401, "this server answers to those with a token: Authorization: Bearer TOKEN"))
+
+
+def _surrounded(found: Surrounded) -> dict[str, Any]:
+    return {
+        **_chunk(found.document),
+        "before": [_chunk(document) for document in found.before],
+        "after": [_chunk(document) for document in found.after],
+    }
+
+
+def _chunk(document: Document) -> dict[str, Any]:
+    return {
+        "chunk_id": document.chunk_id,
+        "parent_id": document.parent_id,
+        "title": document.title,
+        "text": document.text,
+        "source_uri": document.source_uri,
+        "link": link_of(document),
+        "locator": locator_of(document),
+    }

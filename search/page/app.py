@@ -1,0 +1,87 @@
+"""The application: its routes, and the guard around all of them."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from hashlib import sha256
+from pathlib import Path
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route, Router
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from search.page.api import Api, error_response, refused
+from search.page.callers import Sessions
+from search.page.health import Health
+from search.page.pages import Pages
+from search.page.security import Guard
+from search.page.site import Problem, Site
+from search.page.workers import Workers
+
+STATIC = Path(__file__).with_name("static")
+_TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+
+
+def make_app(site: Site) -> ASGIApp:
+    """What a server of ASGI runs. The threads that ask the engines are its own."""
+    workers, sessions = Workers(), Sessions()
+    health = Health(site)
+    pages, api = Pages(site, workers, sessions), Api(site, workers, health)
+
+    @asynccontextmanager
+    async def lifespan(_app: object) -> AsyncIterator[None]:
+        health.begin()  # loads the model, so that the first search need not wait for it
+        try:
+            yield
+        finally:
+            health.close()
+            workers.close()
+
+    async def not_found(scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope)
+        if _is_for_programs(request):
+            answer = error_response(Problem(404, "there is nothing here; /api/openapi.json says what there is"))
+        else:
+            answer = pages.not_found(request)
+        await answer(scope, receive, send)
+
+    def refuse(request: Request) -> Response:
+        if _is_for_programs(request):
+            return refused()
+        query = request.url.query
+        return pages.sign_in_form(request.url.path + (f"?{query}" if query else ""))
+
+    routes = [
+        Route("/", pages.search),
+        Route("/chunk", pages.chunk),
+        Route("/status", pages.status),
+        Route("/sign-in", pages.ask_to_sign_in),
+        Route("/sign-in", pages.sign_in, methods=["POST"]),
+        Route("/sign-out", pages.sign_out, methods=["POST"]),
+        Route("/api/search", api.search),
+        Route("/api/chunk", api.chunk),
+        Route("/api/openapi.json", api.description),
+        Route("/healthz", api.health),
+        *(Route(f"/static/{file.name}", _static(file)) for file in sorted(STATIC.iterdir()) if file.suffix in _TYPES),
+    ]
+    # No Starlette around it: the guard answers for errors, and says less of them.
+    app = Router(routes, redirect_slashes=False, default=not_found, lifespan=lifespan)
+    return Guard(app, site.hosts, site.tokens, sessions, refuse)
+
+
+def _is_for_programs(request: Request) -> bool:
+    return request.url.path.startswith("/api/")
+
+
+def _static(file: Path) -> Callable[[Request], Awaitable[Response]]:
+    """Read once; a browser that has it already is told so."""
+    data = file.read_bytes()
+    headers = {"ETag": f'"{sha256(data).hexdigest():.32}"', "Cache-Control": "no-cache"}
+    kind = _TYPES[file.suffix]
+
+    async def serve(request: Request) -> Response:
+        if request.headers.get("if-none-match") == headers["ETag"]:
+            return Response(status_code=304, headers=headers)
+        return Response(data, headers=headers, media_type=kind)
+
+    return serve

@@ -1,0 +1,146 @@
+"""What is asked, as an address says it: the page and the API read the same parameters, and links repeat them."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal, cast
+from urllib.parse import urlencode
+
+from search.errors import InvalidQuestion
+from search.filters import parse_filters
+from search.question import FusionName, Mode, Question
+
+MOST_LIMIT = 100
+MOST_FACETS = 20
+Kind = Literal["text", "number", "yes or no", "list"]
+
+
+@dataclass(frozen=True)
+class Parameter:
+    name: str
+    kind: Kind
+    meaning: str
+    least: int = 0
+    most: int | None = None
+
+
+# The names are those of the fields below.
+PARAMETERS = (
+    Parameter("q", "text", "a question, or words; words in quotes are a phrase"),
+    Parameter("mode", "text", "keyword finds words, semantic finds meaning, hybrid (the default) fuses both"),
+    Parameter("limit", "number", "at most so many hits", 1, MOST_LIMIT),
+    Parameter("offset", "number", "leave out the first hits"),
+    Parameter("filter", "list", "field=value, year>=2020 and the like: all must hold, values of one field are either"),
+    Parameter("facet", "list", "count the values of this field among the answers"),
+    Parameter("all", "yes or no", "every chunk that answers, not each source once"),
+    Parameter("context", "number", "with so many chunks before and after each hit", 0, 20),
+    Parameter("fusion", "text", "how hybrid fuses: scores (the default) or ranks"),
+    Parameter("explain", "yes or no", "with the shares of both legs and the whole document"),
+    Parameter("tenant", "text", "only what belongs to this tenant"),
+)
+_BY_NAME = {parameter.name: parameter for parameter in PARAMETERS}
+_YES_NO = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One question to the page or the API."""
+
+    q: str = ""
+    mode: str = "hybrid"
+    limit: int = 10
+    offset: int = 0
+    filter: tuple[str, ...] = ()
+    facet: tuple[str, ...] = ()
+    all: bool = False
+    context: int = 0
+    fusion: str = "scores"
+    explain: bool = False
+    tenant: str | None = None
+
+    def question(self, facets: tuple[str, ...] | None = None) -> Question:
+        return Question(
+            self.q,
+            mode=cast(Mode, self.mode),  # checked by the question itself
+            limit=self.limit,
+            offset=self.offset,
+            filters=parse_filters(self.filter),
+            facets=self.facet if facets is None else facets,
+            collapse=not self.all,
+            context=self.context,
+            fusion=cast(FusionName, self.fusion),
+        )
+
+    def url(self, path: str = "/", **changes: Any) -> str:
+        """The address that asks this; what has its default is left out."""
+        told = replace(self, **changes)
+        pairs = [
+            (parameter.name, _written(value))
+            for parameter in PARAMETERS
+            for value in _several(getattr(told, parameter.name))
+            if value != getattr(_NOTHING, parameter.name) and value is not None
+        ]
+        # What no text can hold (half a surrogate pair) has no form in an address.
+        return f"{path}?{urlencode(pairs, errors='replace')}" if pairs else path
+
+    def without(self, condition: str) -> str:
+        """The address without one of the filters."""
+        return self.url(filter=tuple(one for one in self.filter if one != condition), offset=0)
+
+
+_NOTHING = Asked()
+
+
+def read(pairs: Iterable[tuple[str, str]], *, strict: bool) -> Asked:
+    """From the parameters of an address. What is left empty was not asked; `strict` refuses unknown names."""
+    given: dict[str, list[str]] = {}
+    for name, value in pairs:
+        if name not in _BY_NAME:
+            if strict:
+                raise InvalidQuestion(f"there is no parameter {name!r:.100}; these are: {', '.join(_BY_NAME)}")
+            continue
+        if value.strip() or name == "q":
+            given.setdefault(name, []).append(value)
+    return Asked(**{name: _READ[_BY_NAME[name].kind](_BY_NAME[name], values) for name, values in given.items()})
+
+
+def _text(_: Parameter, values: list[str]) -> str:
+    return values[-1]
+
+
+def _number(parameter: Parameter, values: list[str]) -> int:
+    written = values[-1].strip()
+    number = int(written) if written.isascii() and written.isdigit() and len(written) < 10 else -1
+    if number < parameter.least or (parameter.most is not None and number > parameter.most):
+        upwards = f"{parameter.least} or more" if parameter.most is None else f"{parameter.least} to {parameter.most}"
+        raise InvalidQuestion(f"{parameter.name} is a whole number, {upwards}, not {written!r:.100}")
+    return number
+
+
+def _yes_or_no(parameter: Parameter, values: list[str]) -> bool:
+    found = _YES_NO.get(values[-1].strip().lower())
+    if found is None:
+        raise InvalidQuestion(f"{parameter.name} is true or false, not {values[-1]!r:.100}")
+    return found
+
+
+def _list(parameter: Parameter, values: list[str]) -> tuple[str, ...]:
+    different = tuple(dict.fromkeys(value.strip() for value in values))
+    if parameter.name == "facet" and len(different) > MOST_FACETS:
+        raise InvalidQuestion(f"{len(different)} facets were asked for: at most {MOST_FACETS} at once")
+    return different
+
+
+_READ: Mapping[Kind, Callable[[Parameter, list[str]], Any]] = {
+    "text": _text,
+    "number": _number,
+    "yes or no": _yes_or_no,
+    "list": _list,
+}
+
+
+def _several(value: Any) -> tuple[Any, ...]:
+    return value if isinstance(value, tuple) else (value,)
+
+
+def _written(value: Any) -> str:
+    return "1" if value is True else str(value)

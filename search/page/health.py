@@ -1,0 +1,70 @@
+"""Whether searches are answered, and by how much of the index."""
+
+import asyncio
+from dataclasses import dataclass
+from time import monotonic
+
+from search.access import EVERYTHING
+from search.page.security import note_bug
+from search.page.site import Site
+from search.page.workers import Workers
+from search.question import LEGS_OF, Question
+
+_FRESH_SECONDS = 2.0
+_PATIENCE_SECONDS = 1.0
+
+
+@dataclass(frozen=True)
+class Condition:
+    """Told to anybody, so it holds no reason and no name."""
+
+    status: str
+    unavailable: tuple[str, ...] = ()
+
+    @property
+    def code(self) -> int:
+        return 200 if self.status in ("ok", "degraded") else 503
+
+
+class Health:
+    """A real search, at most every two seconds; whoever asks in between is told the same. The first one loads the
+    model, which takes seconds: until then it is `starting`."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._workers = Workers(threads=1, most_waiting=1, seconds=600)
+        self._asking: asyncio.Task[Condition] | None = None
+        self._known = Condition("starting")
+        self._at = 0.0
+
+    async def now(self) -> Condition:
+        self.begin()
+        assert self._asking is not None
+        await asyncio.wait({self._asking}, timeout=_PATIENCE_SECONDS)
+        return self._asking.result() if self._asking.done() else self._known
+
+    def begin(self) -> None:
+        """Called on the event loop."""
+        if self._asking is None or (self._asking.done() and monotonic() - self._at > _FRESH_SECONDS):
+            self._asking = asyncio.create_task(self._ask())
+
+    def close(self) -> None:
+        self._workers.close()
+
+    async def _ask(self) -> Condition:
+        try:
+            self._known = await self._workers.do(self._look)
+        except Exception as error:
+            note_bug("/healthz", error)
+            self._known = Condition("unavailable")
+        self._at = monotonic()
+        return self._known
+
+    def _look(self) -> Condition:
+        try:
+            failed = set(self._site.answers.search(Question("health", limit=1), EVERYTHING).unavailable)
+        except self._site.unready:
+            return Condition("unavailable")
+        if failed >= set(LEGS_OF["hybrid"]):
+            return Condition("unavailable", tuple(sorted(failed)))
+        return Condition("degraded" if failed else "ok", tuple(sorted(failed)))

@@ -1,0 +1,161 @@
+"""The API in the words of OpenAPI 3.1, made from what the code reads and filters by."""
+
+from typing import Any
+
+from search.page.asked import PARAMETERS, Parameter
+from search.question import FUSIONS, LEGS_OF, MODES
+from sinks.fields import FILTERS
+
+_TEXT = {"type": "string"}
+_TEXT_OR_NULL = {"type": ["string", "null"]}
+_NUMBER = {"type": "number"}
+_CHOICES = {"mode": MODES, "fusion": FUSIONS}
+_FILTERABLE = ", ".join(sorted(FILTERS))
+_CHUNK_PARAMETERS = ("context", "tenant")
+
+
+def described(version: str) -> dict[str, Any]:
+    chunk_id = {"name": "id", "in": "query", "required": True, "description": "A chunk_id.", "schema": _TEXT}
+    few = [parameter for parameter in PARAMETERS if parameter.name in _CHUNK_PARAMETERS]
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "chunksink",
+            "version": version,
+            "description": "Searches documents by words and by meaning. Where tokens are configured, a call needs one.",
+        },
+        "paths": {
+            "/api/search": _get(
+                "search",
+                "The best sources for a question.",
+                [_parameter(parameter) for parameter in PARAMETERS],
+                {"200": "Answer", "400": "Error", "401": "Error", "403": "Error", "503": "Error"},
+            ),
+            "/api/chunk": _get(
+                "getChunk",
+                "One passage with those around it.",
+                [chunk_id, *(_parameter(parameter) for parameter in few)],
+                {"200": "Surrounded", "400": "Error", "401": "Error", "403": "Error", "404": "Error", "503": "Error"},
+            ),
+            "/healthz": {
+                **_get(
+                    "health", "Whether searches are answered. Needs no token.", [], {"200": "Health", "503": "Health"}
+                ),
+            },
+        },
+        "components": {
+            "schemas": _SCHEMAS,
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+        },
+        "security": [{"token": []}, {}],
+    }
+
+
+def _get(name: str, summary: str, parameters: list[dict[str, Any]], answers: dict[str, str]) -> dict[str, Any]:
+    told = {
+        status: {
+            "description": _MEANINGS[status],
+            "content": {"application/json": {"schema": _reference(schema)}},
+        }
+        for status, schema in answers.items()
+    }
+    return {"get": {"operationId": name, "summary": summary, "parameters": parameters, "responses": told}}
+
+
+_MEANINGS = {
+    "200": "The answer.",
+    "400": "It cannot be asked like this; the message says how.",
+    "401": "A token is needed.",
+    "403": "The token stands for another tenant.",
+    "404": "There is no such chunk, or it may not be seen.",
+    "503": "There is no index yet, or it cannot be asked now.",
+}
+
+
+def _parameter(parameter: Parameter) -> dict[str, Any]:
+    meaning = parameter.meaning
+    if parameter.name in ("filter", "facet"):
+        meaning = f"{meaning}. Fields: {_FILTERABLE}"
+    return {"name": parameter.name, "in": "query", "description": f"{meaning}.", "schema": _schema(parameter)}
+
+
+def _schema(parameter: Parameter) -> dict[str, Any]:
+    if parameter.kind == "number":
+        bounds = {"minimum": parameter.least, **({"maximum": parameter.most} if parameter.most is not None else {})}
+        return {"type": "integer", **bounds}
+    if parameter.kind == "yes or no":
+        return {"type": "boolean", "default": False}
+    if parameter.kind == "list":
+        return {"type": "array", "items": _TEXT}
+    return {**_TEXT, **({"enum": list(_CHOICES[parameter.name])} if parameter.name in _CHOICES else {})}
+
+
+def _reference(name: str) -> dict[str, Any]:
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+def _object(properties: dict[str, Any], *, optional: tuple[str, ...] = ()) -> dict[str, Any]:
+    required = [name for name in properties if name not in optional]
+    return {"type": "object", "properties": properties, "required": required}
+
+
+def _list(items: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "array", "items": items}
+
+
+def _map(values: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "additionalProperties": values}
+
+
+_CHUNK = {
+    "chunk_id": _TEXT,
+    "parent_id": _TEXT,
+    "title": _TEXT_OR_NULL,
+    "text": _TEXT,
+    "source_uri": _TEXT_OR_NULL,
+    "link": {**_TEXT_OR_NULL, "description": "The source with a fragment that leads to the place."},
+    "locator": {"type": "object", "description": "Page, slide, moment, section and the like, as far as known."},
+}
+_NEIGHBOUR = _object({"chunk_id": _TEXT, "text": _TEXT, "locator": {"type": "object"}})
+_SHARE = _object(
+    {
+        "leg": _TEXT,
+        "rank": {"type": ["integer", "null"]},
+        **dict.fromkeys(("score", "weight", "value", "points"), _NUMBER),
+    }
+)
+_SCHEMAS: dict[str, Any] = {
+    "Answer": _object(
+        {
+            "query": _TEXT,
+            "mode": {"enum": list(MODES)},
+            "hits": _list(_reference("Hit")),
+            "more": {"type": "boolean", "description": "Whether further hits follow."},
+            "facets": _map(_list(_object({"value": {}, "families": {"type": "integer"}}))),
+            "took_ms": _NUMBER,
+            "unavailable": {
+                **_map(_TEXT),
+                "description": "Legs that could not be asked: the hits are the other one's.",
+            },
+            "notice": _TEXT_OR_NULL,
+        }
+    ),
+    "Hit": _object(
+        {
+            **_CHUNK,
+            "score": _NUMBER,
+            "highlights": _list(_TEXT),
+            "snippet": _list(_object({"text": _TEXT, "match": {"type": "boolean"}})),
+            "ranks": {**_map({"type": "integer"}), "description": f"By leg: {', '.join(LEGS_OF['hybrid'])}."},
+            "context": _object({"before": _list(_NEIGHBOUR), "after": _list(_NEIGHBOUR)}),
+            "explain": _object({"shares": _list(_SHARE), "document": {"type": "object"}}),
+        },
+        optional=("context", "explain"),
+    ),
+    "Surrounded": _object(
+        {**_CHUNK, "before": _list(_reference("Chunk")), "after": _list(_reference("Chunk"))},
+    ),
+    "Chunk": _object(_CHUNK),
+    "Health": _object({"status": {"enum": ["ok", "degraded", "unavailable", "starting"]}, "unavailable": _list(_TEXT)}),
+    "Error": _object({"error": _TEXT}),
+}

@@ -1,0 +1,208 @@
+"""The routes that people see: search, a passage in its place, status, signing in."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup, escape
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from search.answer import Answer
+from search.page import views
+from search.page.asked import Asked, read
+from search.page.callers import SESSION_SECONDS, Caller, Sessions
+from search.page.drawer import drawers
+from search.page.security import COOKIE, caller_of, is_own_form, session_id
+from search.page.site import Problem, Site
+from search.page.workers import Workers
+from search.question import MOST_CONTEXT, MOST_HITS
+
+TEMPLATES = Path(__file__).with_name("templates")
+_FORM_BYTES = 8192
+
+
+def environment() -> Environment:
+    """Everything is escaped, and a name that is misspelt in a template is an error."""
+    made = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters["coded"] = coded
+    return made
+
+
+def coded(text: str) -> Markup:
+    """What stands between backticks is code."""
+    parts = text.split("`")
+    if len(parts) % 2 == 0:
+        return escape(text)
+    return Markup("").join(
+        Markup("<code>{}</code>").format(part) if place % 2 else part for place, part in enumerate(parts)
+    )
+
+
+@dataclass(frozen=True)
+class Shown:
+    """An answer, and the moment when what it was taken from was made."""
+
+    answer: Answer
+    made_at: str
+
+
+class Pages:
+    def __init__(self, site: Site, workers: Workers, sessions: Sessions) -> None:
+        self._site = site
+        self._workers = workers
+        self._sessions = sessions
+        self._templates = environment()
+
+    async def search(self, request: Request) -> Response:
+        caller = caller_of(request)
+        asked = Asked(q=request.query_params.get("q", ""))
+        shown: Shown | None = None
+        problem: Problem | None = None
+        try:
+            asked = read(request.query_params.multi_items(), strict=False)
+            shown = await self._workers.do(self._search, caller, asked)
+        except Exception as error:
+            problem = self._site.problem(error, caller)
+        return self._page(
+            "search.html", caller, problem.status if problem else 200, problem=problem, **self._values(asked, shown)
+        )
+
+    def _search(self, caller: Caller, asked: Asked) -> Shown:
+        access = caller.access(asked.tenant, required=self._site.tenants_required)
+        answer = self._site.answers.search(asked.question(tuple(views.FACETS)), access)
+        return Shown(answer, self._site.answers.generation().created_at)
+
+    def _values(self, asked: Asked, shown: Shown | None) -> dict[str, Any]:
+        answer = shown.answer if shown else None  # one without hits is as good as empty: not to be asked for its truth
+        facets = views.facet_views(answer, asked) if answer is not None else []
+        listed = {choice.condition for facet in facets for choice in facet.choices}
+        further = asked.offset + asked.limit
+        return {
+            "asked": asked,
+            "answer": answer,
+            "modes": views.modes(asked),
+            "hits": self._hits(asked, answer) if answer is not None else [],
+            "outcome": views.outcome(answer, asked) if answer is not None and asked.q.strip() else "",
+            "made": views.ago(shown.made_at) if shown else "",
+            "facets": facets,
+            "unlisted": [condition for condition in asked.filter if condition not in listed],
+            "previous": asked.url(offset=max(0, asked.offset - asked.limit)) if asked.offset else None,
+            "next": asked.url(offset=further)
+            if answer is not None and answer.more and further + asked.limit <= MOST_HITS
+            else None,
+        }
+
+    def _hits(self, asked: Asked, answer: Answer) -> list[Any]:
+        shown = [
+            views.hit_view(number, hit, asked, self._site.source_url)
+            for number, hit in enumerate(answer.hits, start=asked.offset + 1)
+        ]
+        return list(zip(shown, drawers(answer), strict=True))
+
+    async def chunk(self, request: Request) -> Response:
+        caller = caller_of(request)
+        chunk_id = request.query_params.get("id", "")
+        asked, found, problem = Asked(), None, None
+        try:
+            given = [pair for pair in request.query_params.multi_items() if pair[0] in ("context", "tenant")]
+            asked = read(given, strict=False)
+            access = caller.access(asked.tenant, required=self._site.tenants_required)
+            found = await self._workers.do(self._site.answers.get, chunk_id, access, asked.context)
+        except Exception as error:
+            problem = self._site.problem(error, caller)
+        if found is None:
+            problem = problem or Problem(404, "There is no such passage, or not any more.")
+            return self._page("message.html", caller, problem.status, title="No passage", problem=problem)
+        wider = min(asked.context + 3, MOST_CONTEXT)
+        whole = len(found.before) < asked.context and len(found.after) < asked.context
+        return self._page(
+            "chunk.html",
+            caller,
+            place=views.place_of(found.document, self._site.source_url),
+            passages=views.passages(found, asked.tenant),
+            wider=None if whole or wider == asked.context else views.chunk_url(chunk_id, asked.tenant, wider),
+        )
+
+    async def status(self, request: Request) -> Response:
+        """Only for those who may see all: it names sources and counts what every tenant has."""
+        caller = caller_of(request)
+        if not caller.sees_all:
+            problem = Problem(403, "The status tells of all tenants: it needs a token that stands for all (`*`).")
+            return self._page("message.html", caller, 403, title="Status", problem=problem)
+        try:
+            report = await self._workers.do(self._site.report)
+        except Exception as error:
+            problem = self._site.problem(error, caller)
+            return self._page("message.html", caller, problem.status, title="Status", problem=problem)
+        return self._page("status.html", caller, report=report)
+
+    def not_found(self, request: Request) -> Response:
+        problem = Problem(404, "There is nothing at this address.")
+        caller = request.state.caller
+        return self._page("message.html", caller, 404, title="Not found", problem=problem)
+
+    def sign_in_form(self, target: str, *, refused: str = "") -> Response:
+        page = self._templates.get_template("sign_in.html")
+        text = page.render(target=target, refused=refused, caller=None, site=self._site)
+        return HTMLResponse(text, 401, headers={"WWW-Authenticate": "Bearer"})
+
+    async def ask_to_sign_in(self, request: Request) -> Response:
+        if not self._site.tokens.wanted:
+            return RedirectResponse("/", 303)
+        return self.sign_in_form("/")
+
+    async def sign_in(self, request: Request) -> Response:
+        form = await _form(request)
+        target = _local(form.get("target", "/"))
+        if not is_own_form(request):
+            return self.sign_in_form(target, refused="That form came from another page. Please sign in here.")
+        caller = self._site.tokens.caller(form.get("token", ""))
+        if caller is None:
+            return self.sign_in_form(target, refused="This token is not known here.")
+        answer = RedirectResponse(target, 303)
+        answer.set_cookie(
+            COOKIE,
+            self._sessions.begin(caller),
+            max_age=int(SESSION_SECONDS),
+            httponly=True,
+            samesite="strict",
+            secure=request.url.scheme == "https",
+        )
+        return answer
+
+    async def sign_out(self, request: Request) -> Response:
+        if is_own_form(request):
+            self._sessions.end(session_id(request))
+        answer = RedirectResponse("/", 303)
+        answer.delete_cookie(COOKIE, httponly=True, samesite="strict")
+        return answer
+
+    def _page(self, name: str, caller: Caller | None, status: int = 200, **values: Any) -> Response:
+        text = self._templates.get_template(name).render(caller=caller, site=self._site, **values)
+        return HTMLResponse(text, status)
+
+
+async def _form(request: Request) -> dict[str, str]:
+    """The fields of a small form; what is too large to be one is not read on."""
+    body = b""
+    async for part in request.stream():
+        body += part
+        if len(body) > _FORM_BYTES:
+            return {}
+    fields = parse_qs(body.decode("utf-8", "replace"), max_num_fields=20)
+    return {name: values[-1] for name, values in fields.items()}
+
+
+def _local(target: str) -> str:
+    """An address of this page, never one that leads away."""
+    plain = target.startswith("/") and not target.startswith(("//", "/\\")) and target.isprintable()
+    return target if plain else "/"

@@ -1,0 +1,155 @@
+"""What holds for every request: which hosts are served, who may ask, the headers, and what is told of a bug."""
+
+import logging
+import traceback
+from collections.abc import Awaitable, Callable, Collection
+from http.cookies import CookieError, SimpleCookie
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from search.page.callers import Caller, Sessions, Tokens
+
+COOKIE = "chunksink"
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+WITHOUT_TOKEN = ("/healthz", "/sign-in", "/static/")
+"""What is answered to anybody: it holds nothing of the index."""
+
+Refuse = Callable[[Request], Response]
+
+_log = logging.getLogger("search.page")
+
+
+class Hosts:
+    """The names under which the server may be asked. A page elsewhere that lets its own name point here (DNS
+    rebinding) is refused: its name is none of these."""
+
+    def __init__(self, bound: str, names: Collection[str] = ()) -> None:
+        self._names = {name.lower() for name in ("localhost", "127.0.0.1", "::1", bound, *names)}
+        self._any_address = bound in ("", "0.0.0.0", "::")
+
+    def serves(self, header: str) -> bool:
+        """The port may differ, as it does behind a tunnel. An address cannot be made to point elsewhere, a name can."""
+        try:
+            parts = urlsplit(f"//{header}")
+            name = (parts.hostname or "").rstrip(".").lower()
+        except ValueError:
+            return False
+        if parts.netloc != header or "@" in header:
+            return False
+        return name in self._names or (self._any_address and _is_address(name))
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+class Guard:
+    """Around the whole application, so that no route can forget it."""
+
+    def __init__(self, app: ASGIApp, hosts: Hosts, tokens: Tokens, sessions: Sessions, refuse: Refuse) -> None:
+        self._app = app
+        self._hosts = hosts
+        self._tokens = tokens
+        self._sessions = sessions
+        self._refuse = refuse
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        began = False
+
+        async def guarded(message: Message) -> None:
+            nonlocal began
+            if message["type"] == "http.response.start":
+                began = True
+                _add_headers(MutableHeaders(scope=message))
+            await send(message)
+
+        try:
+            await self._answer(scope)(scope, receive, guarded)
+        except Exception as error:
+            note_bug(scope["path"], error)
+            if began:
+                raise ConnectionAbortedError from None  # half an answer must not look like a whole one
+            what = PlainTextResponse("An error of chunksink itself: the terminal of the server shows where.\n", 500)
+            await what(scope, receive, guarded)
+
+    def _answer(self, scope: Scope) -> Callable[[Scope, Receive, Send], Awaitable[None]]:
+        if not self._hosts.serves(Headers(scope=scope).get("host", "")):
+            return PlainTextResponse("This name is not served here: use the address that `serve` printed.\n", 421)
+        request = Request(scope)
+        caller = self._caller(request)
+        path = scope["path"]
+        if caller is None and not path.startswith(WITHOUT_TOKEN):
+            return self._refuse(request)
+        scope.setdefault("state", {})["caller"] = caller
+        return self._app
+
+    def _caller(self, request: Request) -> Caller | None:
+        if not self._tokens.wanted:
+            return Caller()
+        scheme, _, token = request.headers.get("authorization", "").partition(" ")
+        if scheme.lower() == "bearer":
+            return self._tokens.caller(token)
+        return self._sessions.caller(session_id(request))
+
+
+def caller_of(request: Request) -> Caller:
+    """Who asks, as the guard found it."""
+    caller = request.state.caller
+    if caller is None:  # a route that is open to anybody must not ask for anything
+        raise LookupError(f"{request.url.path} is answered without a token and asks who asks")
+    assert isinstance(caller, Caller)
+    return caller
+
+
+def session_id(request: Request) -> str:
+    try:
+        cookies = SimpleCookie(request.headers.get("cookie", ""))
+    except CookieError:
+        return ""
+    found = cookies.get(COOKIE)
+    return found.value if found is not None else ""
+
+
+def is_own_form(request: Request) -> bool:
+    """Whether a form of this page sent it, as far as the browser says: without referrers it hides the origin of its
+    forms, and over plain HTTP from elsewhere it does not tell the site. No other site is sent the cookie anyway."""
+    site = request.headers.get("sec-fetch-site")
+    if site is not None:
+        return site in ("same-origin", "none")
+    origin = request.headers.get("origin", "null")
+    return origin == "null" or urlsplit(origin).netloc == request.headers.get("host", "")
+
+
+def _add_headers(headers: MutableHeaders) -> None:
+    for name, value in HEADERS.items():
+        headers[name] = value
+    headers.setdefault("Cache-Control", "no-store")
+
+
+def note_bug(path: str, error: Exception) -> None:
+    """Where it happened. What was asked, and messages that may repeat it, stay out of the log."""
+    frames = "".join(traceback.format_tb(error.__traceback__))
+    _log.error("%s while answering %s\n%s", type(error).__name__, path, frames)

@@ -1,0 +1,75 @@
+"""What the application is made of, given by whoever starts it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from search.access import Access
+from search.answer import Answer
+from search.context import Surrounded
+from search.errors import SearchError
+from search.page.callers import Caller, NotYours, Tokens
+from search.page.report import Report
+from search.page.security import Hosts
+from search.page.workers import Overloaded
+from search.question import Question
+from sinks.errors import InvalidFilter
+
+
+class Generation(Protocol):
+    """What readers see together."""
+
+    @property
+    def id(self) -> str: ...
+
+    @property
+    def created_at(self) -> str: ...
+
+
+class Answers(Protocol):
+    """Any thread may ask."""
+
+    def search(self, question: Question, access: Access) -> Answer: ...
+
+    def get(self, chunk_id: str, access: Access, context: int = 0) -> Surrounded | None: ...
+
+    def generation(self) -> Generation: ...
+
+
+@dataclass(frozen=True)
+class Site:
+    """`unready` are errors that say that something is not there yet, or not now; any other one is a bug.
+
+    With `source_url` before them, relative sources become links.
+    """
+
+    answers: Answers
+    report: Callable[[], Report]
+    tokens: Tokens
+    hosts: Hosts
+    unready: tuple[type[Exception], ...]
+    tenants_required: bool = False
+    source_url: str | None = None
+    version: str = ""
+
+    def problem(self, error: Exception, caller: Caller) -> "Problem":
+        """What is told of an error; one that is not known is raised again.
+
+        A message of an engine may name addresses and folders: it is for those who may see everything.
+        """
+        if isinstance(error, NotYours):
+            return Problem(403, str(error))
+        if isinstance(error, SearchError | InvalidFilter):
+            return Problem(400, str(error))
+        if isinstance(error, Overloaded):
+            return Problem(503, str(error))
+        if isinstance(error, self.unready):
+            hidden = "the index cannot be asked now: whoever runs it can see why"
+            return Problem(503, str(error) if caller.sees_all else hidden)
+        raise error
+
+
+@dataclass(frozen=True)
+class Problem:
+    status: int
+    message: str

@@ -1,0 +1,220 @@
+// Search as you type, the keyboard, and what opens in place. Everything else, and all of this without a script, is
+// plain links and forms. Pages are fetched whole and their parts put in place of those that are here: the server is
+// the only one who makes HTML.
+"use strict";
+
+const TYPING_MS = 140;
+const SETTLED_MS = 1500;
+const form = document.querySelector("#search");
+const field = document.querySelector("#q");
+const searches = document.querySelector("#results") !== null;
+
+let running = null;
+let timer = 0;
+let typedAt = 0;
+
+function address() {
+  const asked = new URLSearchParams();
+  const seen = new Set();
+  for (const [name, value] of new FormData(form)) {
+    const usual = name !== "q" && (value.trim() === "" || (name === "mode" && value === "hybrid"));
+    const key = `${name}=${value}`;
+    if (usual || seen.has(key)) continue;
+    seen.add(key);
+    asked.append(name, value);
+  }
+  if (asked.get("q") === "") asked.delete("q");
+  const written = asked.toString();
+  return written ? `/?${written}` : "/";
+}
+
+// `how` says what becomes of the address: "push", "replace", "same" where it stays, "back" where the browser has set it.
+async function go(url, how) {
+  clearTimeout(timer);
+  if (running) running.abort();
+  const mine = (running = new AbortController());
+  const results = document.querySelector("#results");
+  results.setAttribute("aria-busy", "true");
+  try {
+    const answer = await fetch(url, { signal: mine.signal, headers: { Accept: "text/html" } });
+    if (answer.status === 401) return location.assign(url);
+    const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
+    if (!fresh.querySelector("#results")) throw new Error("not a page of results");
+    if (how === "push") history.pushState(null, "", url);
+    if (how === "replace") history.replaceState(null, "", url);
+    show(fresh, how === "back");
+  } catch (error) {
+    if (error.name === "AbortError") return;
+    say("The server cannot be reached: is `chunksink serve` still running?");
+  } finally {
+    if (running === mine) {
+      running = null;
+      document.querySelector("#results").removeAttribute("aria-busy");
+    }
+  }
+}
+
+function show(fresh, wholeForm) {
+  document.title = fresh.title;
+  const focused = document.activeElement;
+  const facets = document.querySelector("#facets");
+  const open = facets.open;
+  replace("#facets", fresh);
+  document.querySelector("#facets").open = open;
+  replace("#results", fresh);
+  document.querySelector("#outcome").replaceChildren(...fresh.querySelector("#outcome").childNodes);
+  if (wholeForm) {
+    field.value = fresh.querySelector("#q").value;
+    for (const radio of form.elements.mode) {
+      radio.checked = fresh.querySelector(`input[name=mode][value=${radio.value}]`).checked;
+    }
+  }
+  keepFocus(focused);
+}
+
+function replace(selector, fresh) {
+  document.querySelector(selector).replaceWith(document.adoptNode(fresh.querySelector(selector)));
+}
+
+// A box that was clicked is another element now.
+function keepFocus(focused) {
+  if (focused.isConnected || !focused.name) return;
+  for (const input of document.querySelectorAll("#facets input")) {
+    if (input.name === focused.name && input.type === focused.type && (input.type !== "checkbox" || input.value === focused.value)) {
+      input.focus();
+      return;
+    }
+  }
+}
+
+function say(text) {
+  const outcome = document.querySelector("#outcome");
+  const told = document.createElement("span");
+  told.className = "without";
+  told.textContent = text;
+  outcome.replaceChildren(told);
+}
+
+function typed() {
+  clearTimeout(timer);
+  timer = setTimeout(() => {
+    const how = Date.now() - typedAt > SETTLED_MS ? "push" : "replace"; // one step back for one query, not for each letter
+    typedAt = Date.now();
+    go(address(), how);
+  }, TYPING_MS);
+}
+
+function settled() {
+  typedAt = 0;
+  go(address(), address() === location.pathname + location.search ? "same" : "push");
+}
+
+if (searches) {
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    settled();
+  });
+  field.addEventListener("input", typed);
+  document.addEventListener("change", (event) => {
+    if (event.target.form === form && event.target !== field) settled();
+  });
+  window.addEventListener("popstate", () => go(location.pathname + location.search, "back"));
+}
+
+document.addEventListener("click", (event) => {
+  if (event.ctrlKey || event.metaKey || event.shiftKey || event.button !== 0) return;
+  const link = event.target.closest("a");
+  if (!link) return;
+  if (searches && link.dataset.go !== undefined) {
+    event.preventDefault();
+    typedAt = 0;
+    go(link.getAttribute("href"), "push").then(() => {
+      mendForm(new URL(link.href));
+      if (link.closest(".paging")) scrollTo(0, 0);
+    });
+  } else if (link.classList.contains("context")) {
+    event.preventDefault();
+    context(link);
+  }
+});
+
+// A link may have changed what the form says.
+function mendForm(url) {
+  for (const radio of form.elements.mode) radio.checked = radio.value === (url.searchParams.get("mode") ?? "hybrid");
+}
+
+async function context(link) {
+  const hit = link.closest(".hit");
+  const there = hit.querySelector(".passages");
+  if (there) {
+    there.hidden = !there.hidden;
+  } else {
+    const answer = await fetch(link.href).catch(() => null);
+    if (!answer || !answer.ok) return location.assign(link.href);
+    const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
+    const passages = fresh.querySelector(".passages");
+    if (!passages || hit.querySelector(".passages")) return undefined;
+    hit.querySelector(".under").before(document.adoptNode(passages));
+  }
+  link.textContent = hit.querySelector(".passages").hidden ? "Show context" : "Hide context";
+  return undefined;
+}
+
+// --- keyboard -------------------------------------------------------------------------------------------------------
+
+function step(by) {
+  const titles = [...document.querySelectorAll(".hit .title")];
+  if (!titles.length) return;
+  const at = titles.findIndex((title) => title.closest(".hit").contains(document.activeElement));
+  const next = titles[at < 0 ? (by > 0 ? 0 : titles.length - 1) : at + by];
+  if (!next) return by < 0 ? field.focus() : undefined;
+  next.focus({ preventScroll: true });
+  next.closest(".hit").scrollIntoView({ block: "nearest" });
+  return undefined;
+}
+
+const KEYS = {
+  "/": () => {
+    field.focus();
+    field.select();
+  },
+  j: () => step(1),
+  k: () => step(-1),
+  ArrowDown: () => step(1),
+  ArrowUp: () => step(-1),
+  c: () => document.activeElement.closest(".hit")?.querySelector("a.context").click(),
+  e: () => document.activeElement.closest(".hit")?.querySelector(".why > summary").click(),
+  "?": () => document.querySelector("#keys").showModal(),
+  Escape: () => field.focus(),
+};
+
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing || document.querySelector("dialog[open]")) return;
+  const at = event.target;
+  if (at === field && event.key === "ArrowDown") {
+    event.preventDefault();
+    step(1);
+    return;
+  }
+  if (at.matches("input, textarea, select") || !field) return;
+  if (at.matches("summary") && event.key === "Enter") return;
+  const act = KEYS[event.key];
+  // Arrows scroll a page that has no hits.
+  if (!act || (event.key.startsWith("Arrow") && !document.querySelector(".hit"))) return;
+  event.preventDefault();
+  act();
+});
+
+// --- theme and help -------------------------------------------------------------------------------------------------
+
+document.querySelector("#theme").addEventListener("click", () => {
+  const root = document.documentElement;
+  const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+  root.dataset.theme = dark ? "light" : "dark";
+  try {
+    localStorage.setItem("theme", root.dataset.theme);
+  } catch {
+    // then it is for this page only
+  }
+});
+document.querySelector("#help").addEventListener("click", () => KEYS["?"]());

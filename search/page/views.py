@@ -1,0 +1,231 @@
+"""From an answer to what the templates show: words, addresses and lengths of bars. No markup here."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import PurePosixPath
+from urllib.parse import quote, urlsplit
+
+from search.answer import Answer, SearchHit
+from search.context import Surrounded
+from search.link import link_of, locator_of
+from search.page.asked import Asked
+from sinks.document import Document
+from sinks.reader import Piece
+
+MODES = {"hybrid": "Both", "keyword": "Words", "semantic": "Meaning"}
+"""The modes that the page offers, and what they are called there."""
+
+FACETS = {
+    "source_type": "Type",
+    "language": "Language",
+    "tags": "Tag",
+    "authors": "Author",
+    "year": "Year",
+    "source_folder": "Folder",
+}
+"""Fields that the page counts, and what they are called there."""
+_VALUES = 40
+_SHOWN_CHARACTERS = 280
+_BEFORE = 90
+_HEADING = re.compile(r"^#{1,6} ", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a chunk stands in its source. `href` only where a browser can go there."""
+
+    title: str
+    path: tuple[str, ...]
+    source: str
+    href: str | None
+
+
+@dataclass(frozen=True)
+class HitView:
+    number: int
+    chunk_id: str
+    place: Place
+    pieces: tuple[Piece, ...]
+    badges: tuple[tuple[str, int], ...]
+    passage_url: str
+    facts: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A value of a facet; `condition` is the filter that it stands for."""
+
+    text: str
+    condition: str
+    families: int
+    chosen: bool
+
+
+@dataclass(frozen=True)
+class FacetView:
+    field: str
+    label: str
+    choices: tuple[Choice, ...]
+
+
+@dataclass(frozen=True)
+class Passage:
+    chunk_id: str
+    text: str
+    url: str
+    chosen: bool
+
+
+def hit_view(number: int, hit: SearchHit, asked: Asked, source_url: str | None) -> HitView:
+    return HitView(
+        number=number,
+        chunk_id=hit.chunk_id,
+        place=place_of(hit.document, source_url),
+        pieces=tuple(_near(hit.snippet)) or (Piece(shortened(hit.text)),),
+        badges=tuple(hit.ranks.items()),
+        passage_url=chunk_url(hit.chunk_id, asked.tenant),
+        facts=tuple(_facts(hit.document)),
+    )
+
+
+def _near(snippet: Sequence[Piece]) -> Iterator[Piece]:
+    """From a little before the first word that was found, or it might not be seen; without the marks of headings."""
+    first = next((number for number, piece in enumerate(snippet) if piece.match), None)
+    for number, piece in enumerate(snippet):
+        text = _HEADING.sub("", piece.text)
+        if first is not None and number == first - 1 and len(text) > _BEFORE:
+            text = "… " + text[-_BEFORE:].partition(" ")[2]
+        if first is None or number >= first - 1:
+            yield Piece(text, piece.match)
+
+
+def place_of(document: Document, source_url: str | None) -> Place:
+    source = document.source_uri or document.path or ""
+    name = PurePosixPath(_path_of(source)).name
+    title = document.title or (document.headings[0] if document.headings else "") or name or document.chunk_id
+    headings = document.headings or ((document.section,) if document.section else ())
+    path = [heading for heading in headings if heading != title]
+    return Place(title, (*path, *_within(document)), source, _href(document, source_url))
+
+
+def _path_of(source: str) -> str:
+    try:
+        return urlsplit(source).path
+    except ValueError:
+        return source
+
+
+def _href(document: Document, source_url: str | None) -> str | None:
+    """A browser goes from a page to the web only: other sources are named, and can be copied."""
+    link = link_of(document)
+    if link is None:
+        return None
+    parts = urlsplit(link)
+    if parts.scheme.lower() in ("http", "https") and parts.netloc:
+        return link
+    if source_url is None or parts.scheme or parts.netloc or ".." in parts.path.replace("\\", "/").split("/"):
+        return None
+    path = quote(parts.path.lstrip("/"), safe="/%")
+    return f"{source_url.rstrip('/')}/{path}" + (f"#{parts.fragment}" if parts.fragment else "")
+
+
+def _within(document: Document) -> Iterator[str]:
+    place = locator_of(document)
+    if "page_start" in place:
+        first, last = place["page_start"], place.get("page_end")
+        yield f"page {first}" if last in (None, first) else f"pages {first} to {last}"
+    if "slide_number" in place:
+        yield f"slide {place['slide_number']}"
+    if "sheet_name" in place:
+        yield f"sheet {place['sheet_name']}"
+    if "timestamp_start" in place:
+        yield _moment(float(place["timestamp_start"]))
+    if "speaker" in place:
+        yield str(place["speaker"])
+
+
+def _moment(seconds: float) -> str:
+    minutes, second = divmod(int(seconds), 60)
+    hours, minute = divmod(minutes, 60)
+    return f"{hours}:{minute:02}:{second:02}" if hours else f"{minute}:{second:02}"
+
+
+def _facts(document: Document) -> Iterator[tuple[str, str]]:
+    """What the drawer says besides the arithmetic."""
+    yield "chunk", document.chunk_id
+    if document.chunk_index is not None:
+        of = f" of {document.chunk_count}" if document.chunk_count else ""
+        yield "number", f"{document.chunk_index + 1}{of}"
+    if document.char_start is not None:
+        yield "characters", f"{document.char_start} to {document.char_end}"
+    if document.start_offset is not None:
+        yield "offsets", f"{document.start_offset} to {document.end_offset}"
+    if document.token_count is not None:
+        yield "tokens", str(document.token_count)
+    yield "text", document.text_hash
+    yield "source", document.parent_id
+
+
+def chunk_url(chunk_id: str, tenant: str | None, context: int = 2) -> str:
+    told = f"&tenant={quote(tenant, safe='', errors='replace')}" if tenant else ""
+    return f"/chunk?id={quote(chunk_id, safe='', errors='replace')}&context={context}{told}"
+
+
+def modes(asked: Asked) -> list[tuple[str, str]]:
+    """Those that are offered, and the one that an address asks for."""
+    return [*MODES.items(), *([] if asked.mode in MODES else [(asked.mode, asked.mode.capitalize())])]
+
+
+def facet_views(answer: Answer, asked: Asked) -> list[FacetView]:
+    """Facets that there is something to choose in."""
+    shown = []
+    for field, label in FACETS.items():
+        choices = []
+        for value in answer.facets.get(field, [])[:_VALUES]:
+            text = str(value.value).lower() if isinstance(value.value, bool) else str(value.value)
+            condition = f"{field}={text}"
+            choices.append(Choice(text, condition, value.families, condition in asked.filter))
+        if choices:
+            shown.append(FacetView(field, label, tuple(choices)))
+    return shown
+
+
+def passages(found: Surrounded, tenant: str | None) -> list[Passage]:
+    everything: Sequence[Document] = (*found.before, found.document, *found.after)
+    return [
+        Passage(one.chunk_id, one.text, chunk_url(one.chunk_id, tenant), one.id == found.document.id)
+        for one in everything
+    ]
+
+
+def outcome(answer: Answer, asked: Asked) -> str:
+    """What a search came to, in a few words."""
+    noun = "passage" if asked.all else "source"
+    first, last = asked.offset + 1, asked.offset + len(answer.hits)
+    if not answer.hits:
+        return f"No more {noun}s" if asked.offset else f"No {noun}s"
+    if first == 1 and not answer.more:
+        return f"{last} {noun}{'' if last == 1 else 's'}"
+    what = f"{noun.capitalize()}s {first} to {last}" if last > first else f"{noun.capitalize()} {first}"
+    return f"{what}, more follow" if answer.more else what
+
+
+def ago(moment: str) -> str:
+    """An ISO moment as an age; as it is where it is none."""
+    try:
+        then = datetime.fromisoformat(moment)
+    except ValueError:
+        return moment
+    seconds = (datetime.now(UTC) - (then if then.tzinfo else then.replace(tzinfo=UTC))).total_seconds()
+    for size, noun in ((86_400, "day"), (3600, "hour"), (60, "minute")):
+        if seconds >= size:
+            number = int(seconds // size)
+            return f"{number} {noun}{'' if number == 1 else 's'} ago"
+    return "just now"
+
+
+def shortened(text: str) -> str:
+    line = " ".join(_HEADING.sub("", text).split())
+    return line if len(line) <= _SHOWN_CHARACTERS else line[:_SHOWN_CHARACTERS].rsplit(" ", 1)[0] + " …"

@@ -1,0 +1,72 @@
+"""A LlamaIndex retriever over a chunksink index.
+
+with chunksink.open() as index:
+    retriever = ChunksinkRetriever(index, similarity_top_k=5)
+    nodes = retriever.retrieve("how do I return a borrowed tool")
+"""
+
+from llama_index.core.retrievers import BaseRetriever
+from llama_index.core.schema import NodeRelationship, NodeWithScore, QueryBundle, RelatedNodeInfo, TextNode
+
+from search.answer import SearchHit
+from search.filters import Given
+from search.question import Mode
+from search.retrievers.source import SearchIndex, metadata_of, text_of
+
+
+class ChunksinkRetriever(BaseRetriever):
+    """The best chunks for a query, each source once unless `collapse` is False."""
+
+    def __init__(
+        self,
+        index: SearchIndex,
+        *,
+        similarity_top_k: int = 10,
+        mode: Mode = "hybrid",
+        filters: Given = None,
+        tenant: str | None = None,
+        collapse: bool = True,
+        context: int = 0,
+    ) -> None:
+        super().__init__()
+        self._index = index
+        self._limit = similarity_top_k
+        self._mode: Mode = mode
+        self._filters = filters
+        self._tenant = tenant
+        self._collapse = collapse
+        self._context = context
+
+    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        answer = self._index.search(
+            query_bundle.query_str,
+            limit=self._limit,
+            mode=self._mode,
+            filters=self._filters,
+            tenant=self._tenant,
+            collapse=self._collapse,
+            context=self._context,
+        )
+        return [NodeWithScore(node=_node(hit), score=hit.score) for hit in answer.hits]
+
+
+def _node(hit: SearchHit) -> TextNode:
+    metadata = metadata_of(hit)
+    return TextNode(
+        id_=hit.document.id,
+        text=text_of(hit),
+        metadata=metadata,
+        # For programs: a model that reads the node needs its title and place, not hashes.
+        excluded_llm_metadata_keys=[name for name in metadata if name not in ("title", "headings", "source_uri")],
+        excluded_embed_metadata_keys=list(metadata),
+        relationships=_relations(hit),
+    )
+
+
+def _relations(hit: SearchHit) -> dict[NodeRelationship, RelatedNodeInfo]:
+    ids = {
+        NodeRelationship.SOURCE: hit.parent_id,
+        NodeRelationship.PREVIOUS: hit.document.previous_id,
+        NodeRelationship.NEXT: hit.document.next_id,
+    }
+    return {relation: RelatedNodeInfo(node_id=id) for relation, id in ids.items() if id}

@@ -1,0 +1,34 @@
+"""What a retriever asks: an open index. `chunksink.open()` gives one."""
+
+from typing import Any, Protocol
+
+from search.answer import Answer, SearchHit
+from search.filters import Given
+from search.question import Mode
+
+
+class SearchIndex(Protocol):
+    def search(
+        self,
+        query: str,
+        *,
+        limit: int = ...,
+        mode: Mode = ...,
+        filters: Given = ...,
+        tenant: str | None = ...,
+        collapse: bool = ...,
+        context: int = ...,
+    ) -> Answer:
+        """The best sources, or chunks, for a query."""
+
+
+def metadata_of(hit: SearchHit) -> dict[str, Any]:
+    """All that is known of a hit but its text, flat, as frameworks want it."""
+    fields = hit.document.fields()
+    del fields["text"]
+    return {**fields, "score": hit.score, "link": hit.link, "ranks": hit.ranks}
+
+
+def text_of(hit: SearchHit) -> str:
+    """The chunk with its neighbours, in the order of the source."""
+    return "\n\n".join(document.text for document in (*hit.before, hit.document, *hit.after))

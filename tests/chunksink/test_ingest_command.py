@@ -1,0 +1,183 @@
+"""`chunksink ingest` as somebody calls it."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from chunkbus.runlog import read_run
+from chunksink.exits import Exit
+from tests.chunksink.shell import Shell
+
+
+def write(shell: Shell, name: str, text: str | bytes) -> Path:
+    path = shell.folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+EVENTS = "".join(
+    json.dumps(
+        {
+            "event_type": "egress_output",
+            "pane_id": 1,
+            "ordinal": n,
+            "occurred_at_ms": 1_700_000_000_000 + n,
+            "text": f"$ make step {n}\n",
+        }
+    )
+    + "\n"
+    for n in range(3)
+)
+CHUNK = {"chunk_text": "Backups run at night.", "chunk_id": "x", "document_id": "d"}
+
+
+def test_a_second_run_does_nothing_and_says_so(shell: Shell) -> None:
+    write(shell, "docs/a.md", "# A")
+    first = shell("ingest", "docs")
+    assert first.code == Exit.OK
+    assert "wrote 1 partition of chunks (documents), now 1 chunk of 1 source: 1 new or changed" in first.out
+    second = shell("ingest", "docs")
+    assert (second.code, second.err) == (Exit.OK, "")
+    assert second.out == "nothing to do: chunks holds 1 chunk of 1 source, 1 source unchanged\n"
+    assert shell("validate").code == Exit.OK
+
+
+def test_what_failed_is_told_with_code_place_and_reason(shell: Shell) -> None:
+    write(shell, "docs/a.md", "# A")
+    write(shell, "docs/b.md", b"\xff")
+    write(shell, "docs/events.jsonl", EVENTS + "{broken\n")
+    ended = shell("ingest", "docs", "--json")
+    assert ended.code == Exit.INVALID_INPUT
+    assert ended.json["left_out"] == {"CHUNKING_FAILED": 1, "EVENT_MALFORMED": 1}
+    assert [(failure["source_uri"], failure["line"]) for failure in ended.json["failures"]] == [
+        ("docs/b.md", None),
+        ("docs/events.jsonl", 4),
+    ]
+    printed = shell("ingest", "docs")
+    assert "left out: EVENT_MALFORMED 1\n" in printed.err
+    assert "EVENT_MALFORMED docs/events.jsonl:4 " in printed.err
+    (record,) = [path for path in (shell.home / "runs").iterdir() if ended.json["run_id"] in path.name]
+    assert [event["code"] for event in read_run(record) if event["event"] == "failure"] == [
+        "CHUNKING_FAILED",
+        "EVENT_MALFORMED",
+    ]
+
+
+def test_every_kind_is_told_by_itself_and_goes_to_its_own_partition(shell: Shell) -> None:
+    write(shell, "docs/a.md", "# A")
+    write(shell, "docs/b.html", "<h1>B</h1>")
+    write(shell, "docs/c.txt", "plain")
+    write(shell, "docs/events.jsonl", EVENTS)
+    frame = json.dumps([0.5, "o", "hello\r\n"])
+    write(shell, "docs/d.cast", '{"version": 2, "width": 80, "height": 24, "timestamp": 1700000000}\n' + frame + "\n")
+    ended = shell("ingest", "docs", "--partition", "by-type", "--json")
+    assert (ended.code, ended.json["failures"]) == (Exit.OK, [])
+    assert ended.json["partitions"] == ["asciicast", "html", "md", "recorder", "txt"]
+    assert shell("validate").code == Exit.OK
+    again = shell("ingest", "docs", "--partition", "by-type", "--json")
+    assert (again.json["written"], again.json["unchanged"]) == (False, 5)
+
+
+def test_as_decides_what_is_read(shell: Shell) -> None:
+    write(shell, "docs/a.md", "# A")
+    write(shell, "docs/c.txt", "# not a heading")
+    assert shell("ingest", "docs", "--as", "text", "--json").json["sources"] == 1
+    assert shell("ingest", "docs/a.md", "--as", "text", "--json").json["processed"] == 1
+    assert shell("ingest", "docs", "--as", "nonsense").code == Exit.USAGE
+
+
+def test_prune_withdraws_and_refuses_an_empty_folder(shell: Shell) -> None:
+    write(shell, "docs/a.md", "# A")
+    path = write(shell, "docs/b.md", "# B")
+    shell("ingest", "docs")
+    path.unlink()
+    ended = shell("ingest", "docs", "--prune")
+    assert (ended.code, ended.out.rstrip().endswith(", 1 withdrawn")) == (Exit.OK, True)
+    (shell.folder / "docs" / "a.md").unlink()
+    refused = shell("ingest", "docs", "--prune")
+    assert refused.code == Exit.INVALID_INPUT
+    assert "docs holds no source, and --prune would withdraw all that came from it; nothing was written" in refused.err
+
+
+def test_sync_afterwards_brings_the_index_up_to_date(quick_shell: Shell) -> None:
+    write(quick_shell, "docs/a.md", "Backups run at night.")
+    ended = quick_shell("ingest", "docs", "--sync")
+    assert (ended.code, ended.err) == (Exit.OK, "")
+    assert quick_shell.texts() == ["Backups run at night."]
+    path = write(quick_shell, "docs/a.md", "Backups run at noon.")
+    said = quick_shell("ingest", "docs", "--sync", "--json").json
+    assert said["ingest"]["processed"] == 1
+    assert said["sync"]["families"]["changed"] == 1
+    assert quick_shell.texts() == ["Backups run at noon."]
+    write(quick_shell, "docs/b.md", "Another.")
+    path.unlink()
+    assert quick_shell("ingest", "docs", "--prune", "--sync").code == Exit.OK
+    assert quick_shell.texts() == ["Another."]
+
+
+def test_the_exit_code_of_the_sync_counts(quick_shell: Shell) -> None:
+    for number in range(12):
+        write(quick_shell, f"docs/{number}.md", f"Text {number}.")
+    quick_shell("ingest", "docs", "--sync")
+    for number in range(11):
+        (quick_shell.folder / f"docs/{number}.md").unlink()
+    ended = quick_shell("ingest", "docs", "--prune", "--sync")
+    assert ended.code == Exit.BRAKE
+    assert len(quick_shell.texts()) == 12, "the brake holds"
+    write(quick_shell, "docs/bad.md", b"\xff")
+    quick_shell("sync", "--allow-deletions", "11")
+    assert quick_shell("ingest", "docs", "--sync").code == Exit.INVALID_INPUT
+
+
+def test_checksum_reads_files_that_look_unchanged(shell: Shell) -> None:
+    path = write(shell, "docs/a.md", "# A")
+    shell("ingest", "docs")
+    path.write_text("# B")
+    with sqlite3.connect(shell.home / "ingest.db") as memory:  # as if the file system had kept no other time
+        status = path.stat()
+        row = (status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino, status.st_mtime_ns + 10**12)
+        memory.execute("update checksums set size=?, mtime_ns=?, ctime_ns=?, inode=?, noted_ns=?", row)
+    assert shell("ingest", "docs", "--json").json["unchanged"] == 1
+    assert shell("ingest", "docs", "--checksum", "--json").json["processed"] == 1
+
+
+def test_a_ledger_of_before_is_taken_on(shell: Shell) -> None:
+    write(shell, "docs/a.md", "# A")
+    shell("ingest", "docs")
+    with sqlite3.connect(shell.home / "ledger.db") as ledger:
+        ledger.execute("alter table attempts drop column left_out")
+        ledger.execute("delete from _sqlite_migrations where name = 'add_left_out'")
+    assert shell("ingest", "docs").code == Exit.OK
+    assert shell("ledger").code == Exit.OK
+
+
+@pytest.mark.parametrize("rule", ["by-date", "by-type", "by-prefix"])
+def test_rules_of_partitions(shell: Shell, rule: str) -> None:
+    path = write(shell, "docs/a.md", "# A")
+    os.utime(path, (0, 0))
+    (key,) = shell("ingest", "docs", "--partition", rule, "--json").json["partitions"]
+    assert key == {"by-date": "1970-01-01", "by-type": "md"}.get(rule, key)
+    assert shell("validate").code == Exit.OK
+
+
+def test_the_checklist_of_the_specification_is_a_command(shell: Shell) -> None:
+    write(shell, "docs/a.md", "# A\n\nText.")
+    shell("ingest", "docs")
+    assert shell("validate", "--chunking").code == Exit.OK
+    chunks = shell.root.chunks_file("documents")
+    manifest = shell.root.manifest_file("documents")
+    before = chunks.read_bytes()
+    after = before.replace(b'"chunk_path":"/A"', b'"chunk_path":"/B"')
+    chunks.write_bytes(after)
+    digests = (sha256(data).hexdigest().encode() for data in (before, after))
+    manifest.write_bytes(manifest.read_bytes().replace(*digests))
+    ended = shell("validate", "--chunking", "--json")
+    assert ended.code == Exit.INVALID_INPUT
+    assert any(finding["code"] == "CHUNKING_FAILED" for finding in ended.json["findings"])

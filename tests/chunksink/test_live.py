@@ -1,0 +1,155 @@
+"""A search that stays open follows what others write and flip, without an error in between."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+
+import pytest
+
+import chunksink
+from chunksink.exits import Exit
+from chunksink.live import LiveSearch
+from rebuild.errors import NoGeneration
+from rebuild.lease import removing
+from rebuild.state import State
+from search.access import EVERYTHING
+from search.question import Question
+from settings.config import Config
+from tests.chunksink.shell import Models, Shell
+from tests.rebuild.support import source
+
+A, B = source("a.md", "a cat", "a mat"), source("b.md", "a boat")
+
+
+@pytest.fixture
+def built(shell: Shell) -> Shell:
+    shell.commit("p1", A)
+    assert shell("sync").code == Exit.OK
+    return shell
+
+
+@pytest.fixture
+def live(built: Shell) -> Iterator[LiveSearch]:
+    with closing(LiveSearch(Config())) as live:
+        yield live
+
+
+def texts(live: LiveSearch, query: str, mode: str = "hybrid") -> set[str]:
+    answer = live.search(Question(query, mode=mode), EVERYTHING)  # type: ignore[arg-type]
+    assert answer.unavailable == {}
+    return {hit.text for hit in answer.hits}
+
+
+@pytest.mark.parametrize("mode", ["keyword", "semantic", "hybrid"])
+def test_what_a_sync_writes_is_seen_by_the_next_question(built: Shell, live: LiveSearch, mode: str) -> None:
+    assert "a boat" not in texts(live, "boat", mode)
+    built.commit("p2", B)
+    assert built("sync").code == Exit.OK
+    assert "a boat" in texts(live, "boat", mode)
+    built.commit("p2")
+    assert built("sync").code == Exit.OK
+    assert "a boat" not in texts(live, "boat", mode)
+
+
+def test_a_flip_is_followed_and_the_old_builds_are_let_go(built: Shell, live: LiveSearch) -> None:
+    old = built.live()
+    assert texts(live, "cat")
+    with State.existing(built.home) as state, removing(state, old) as alone:
+        assert not alone  # nobody takes it away under a reader
+    assert built("rebuild").code == Exit.OK
+    assert live.generation() == built.live() != old
+    assert texts(live, "cat")
+    with State.existing(built.home) as state, removing(state, old) as alone:
+        assert alone
+    assert built("rollback").code == Exit.OK
+    assert live.generation() == built.live()
+
+
+@pytest.mark.promise(9)
+def test_many_ask_while_it_is_rebuilt_and_synced(built: Shell, live: LiveSearch) -> None:
+    """No answer is an error, and none lacks what is there all the time."""
+    stop = threading.Event()
+    wrong: list[object] = []
+    asked = [0]
+
+    def ask() -> None:
+        while not stop.is_set():
+            try:
+                answer = live.search(Question("cat"), EVERYTHING)
+            except Exception as error:
+                wrong.append(error)
+                return
+            asked[0] += 1
+            if answer.unavailable or not answer.hits or answer.hits[0].source_uri != "a.md":
+                wrong.append(answer)
+
+    threads = [threading.Thread(target=ask) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    try:
+        for number in range(3):
+            built.commit("p2", source(f"{number}.md", f"a boat {number}"))
+            assert built("sync").code == Exit.OK
+            assert built("rebuild").code == Exit.OK
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    assert wrong == []
+    assert asked[0] > 10
+
+
+def test_a_home_that_was_made_anew_is_found(built: Shell, live: LiveSearch) -> None:
+    assert texts(live, "cat")
+    shutil.rmtree(built.home)
+    with pytest.raises(NoGeneration, match="chunksink rebuild"):
+        live.search(Question("cat"), EVERYTHING)
+    built.commit("p1", B)
+    assert built("sync").code == Exit.OK
+    assert texts(live, "boat") == {"a boat"}
+
+
+def test_a_leg_that_comes_back_is_asked_again(built: Shell, live: LiveSearch, monkeypatch: pytest.MonkeyPatch) -> None:
+    build = built.home / "chroma" / built.live().builds["chroma"]
+    aside = build.with_name("aside")
+    build.rename(aside)
+    answer = live.search(Question("cat"), EVERYTHING)
+    assert (list(answer.unavailable), len(answer.hits)) == (["semantic"], 1)
+    aside.rename(build)
+    monkeypatch.setattr("chunksink.live._AGAIN_SECONDS", 0.0)
+    assert live.search(Question("cat"), EVERYTHING).unavailable == {}
+
+
+def test_the_model_is_loaded_once_and_remembers_its_queries(built: Shell, live: LiveSearch, models: Models) -> None:
+    models.asked()
+    models.loaded.clear()
+    for _ in range(3):
+        assert texts(live, "cat")
+    assert (models.asked(), len(models.loaded)) == (["cat"], 1)
+    assert built("rebuild").code == Exit.OK
+    models.asked()
+    models.loaded.clear()
+    assert texts(live, "cat")
+    assert (models.asked(), models.loaded) == ([], [])  # the same model made the new generation
+
+
+def test_from_python(built: Shell) -> None:
+    with chunksink.open() as index:
+        answer = index.search("cat", mode="keyword", filters={"schema_version": "chunks.v1"}, context=1)
+        (hit,) = answer
+        assert (len(answer), answer[0]) == (1, hit)
+        assert (hit.text, hit.source_uri, hit.ranks) == ("a cat", "a.md", {"keyword": 1})
+        assert [one.text for one in hit.after] == ["a mat"]
+        built.commit("p2", B)
+        index.sync()
+        assert [hit.text for hit in index.search("boat", mode="keyword")] == ["a boat"]
+        found = index.get_chunk(hit.chunk_id)
+        assert found is not None
+        assert found.document.text == "a cat"
+        assert index.get_chunk("nowhere") is None
+    with chunksink.open(tenants="required") as index:
+        assert list(index.search("cat")) == []
+        assert index.get_chunk(hit.chunk_id) is None

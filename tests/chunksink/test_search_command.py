@@ -1,0 +1,129 @@
+"""`chunksink search` with its options, in a folder with an index."""
+
+from __future__ import annotations
+
+import pytest
+
+from chunksink.exits import Exit
+from tests.chunksink.shell import Shell
+from tests.rebuild.support import source
+
+GUIDE = source("guide.md", "the cat sleeps", "a cat and a dog", "nothing else", source_type="md", year=2021)
+NOTES = source("notes.txt", "a cat in the notes", source_type="txt", year=2019)
+
+
+@pytest.fixture
+def built(quick_shell: Shell) -> Shell:
+    quick_shell.commit("p1", GUIDE, NOTES)
+    assert quick_shell("sync").code == Exit.OK
+    return quick_shell
+
+
+def sources(shell: Shell, *arguments: str) -> list[str]:
+    ended = shell("search", *arguments, "--json")
+    assert ended.code == Exit.OK
+    return [hit["source_uri"] for hit in ended.json["hits"]]
+
+
+@pytest.mark.parametrize(
+    ("filters", "found"),
+    [
+        (["source_type=md"], ["guide.md"]),
+        (["year>=2020"], ["guide.md"]),
+        (["year<2020"], ["notes.txt"]),
+        (["source_type=md", "source_type=txt"], ["guide.md", "notes.txt"]),
+        (["source_type=md", "year<2020"], []),
+    ],
+)
+def test_filters(built: Shell, filters: list[str], found: list[str]) -> None:
+    assert sorted(sources(built, "cat", *(part for one in filters for part in ("--filter", one)))) == found
+
+
+def test_a_wrong_filter_is_said_with_the_known_fields(built: Shell) -> None:
+    ended = built("search", "cat", "--filter", "colour=red")
+    assert (ended.code, ended.out) == (Exit.USAGE, "")
+    assert "'colour' cannot be filtered; these can: authors" in ended.err
+
+
+def test_every_chunk_or_each_source_once(built: Shell) -> None:
+    assert sorted(sources(built, "cat")) == ["guide.md", "notes.txt"]
+    assert sorted(sources(built, "cat", "--all-chunks")) == ["guide.md", "guide.md", "notes.txt"]
+
+
+def test_pages_have_every_hit_once(built: Shell) -> None:
+    built.commit("p2", *(source(f"{n}.md", f"a cat {n}") for n in range(7)))
+    assert built("sync").code == Exit.OK
+    pages = [built("search", "cat", "--json", "--limit", "2", "--offset", str(start)).json for start in range(0, 10, 2)]
+    assert [page["more"] for page in pages] == [True, True, True, True, False]
+    found = [hit["parent_id"] for page in pages for hit in page["hits"]]
+    assert len(found) == len(set(found)) == 9
+
+
+def test_facets_do_not_narrow_themselves(built: Shell) -> None:
+    """Whoever has chosen a value still sees what else could be chosen."""
+    ended = built("search", "cat", "--facet", "source_type", "--facet", "year", "--filter", "source_type=md", "--json")
+    assert ended.json["facets"] == {
+        "source_type": [{"value": "md", "families": 1}, {"value": "txt", "families": 1}],
+        "year": [{"value": 2021, "families": 1}],
+    }
+    assert "source_type: md (1), txt (1)" in built("search", "cat", "--facet", "source_type").out
+
+
+def test_context_and_explanation(built: Shell) -> None:
+    ended = built("search", "dog", "--context", "1", "--explain")
+    assert "| the cat sleeps" in ended.out
+    assert "| nothing else" in ended.out
+    assert "keyword: rank 1, score" in ended.out
+    assert "one leg alone, as its engine gave it" in ended.out
+    assert "number 2 of 3 of" in ended.out
+    assert "not cached" in ended.out
+    told = built("search", "dog", "--explain", "--json").json["hits"][0]["explain"]
+    assert told["shares"][0]["leg"] == "keyword"
+    assert told["document"]["year"] == 2021
+    assert any(line.startswith("generation") for line in told["lines"])
+
+
+def test_an_index_without_vectors_answers_by_words(built: Shell) -> None:
+    """Nothing is missing: no sink was meant to hold any. Only who asks for meaning alone is told."""
+    ended = built("search", "cat", "--json")
+    assert (ended.code, ended.json["unavailable"]) == (Exit.OK, {})
+    assert ended.json["notice"] == "by words only: no configured sink holds vectors"
+    semantic = built("search", "cat", "--mode", "semantic")
+    assert semantic.code == Exit.USAGE
+    assert "no sink of this index answers semantic searches: ask with the mode hybrid or keyword" in semantic.err
+
+
+@pytest.mark.promise(11)
+def test_a_required_tenant(built: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    built.commit("p2", source("own.md", "a cat of acme", tenant_id="acme"))
+    assert built("sync").code == Exit.OK
+    monkeypatch.setenv("CHUNKSINK_TENANTS", "required")
+    nobody = built("search", "cat")
+    assert (nobody.code, nobody.out) == (Exit.OK, "nothing found\n")
+    assert "say which tenant asks" in nobody.err
+    assert sources(built, "cat", "--tenant", "acme") == ["own.md"]
+
+
+def test_a_sink_that_is_not_configured_any_more_is_not_asked(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is not kept up to date."""
+    shell.commit("p1", GUIDE)
+    assert shell("sync").code == Exit.OK
+    monkeypatch.setenv("CHUNKSINK_SINKS", "fts")
+    hits = shell("search", "cat", "--json").json["hits"]
+    assert [list(hit["ranks"]) for hit in hits] == [["keyword"]]
+
+
+@pytest.mark.parametrize("query", ["\x1b[31mred\x1b[0m cat", "a\u202ecat cat"])
+def test_nothing_that_is_shown_moves_the_cursor(built: Shell, query: str) -> None:
+    built.commit("p2", source("\x1b[2Jevil.md", f"{query} and more", title="\x1b[31mtitle"))
+    assert built("sync").code == Exit.OK
+    ended = built("search", "cat", "--context", "1", "--explain", "--facet", "source_type")
+    assert "\x1b[2J" not in ended.out
+    assert "\x1b[31m" not in ended.out
+    assert "\u202e" not in ended.out
+
+
+def test_hits_beyond_what_can_be_shown_are_refused(built: Shell) -> None:
+    ended = built("search", "cat", "--offset", "10000")
+    assert ended.code == Exit.USAGE
+    assert "narrow the question with filters" in ended.err

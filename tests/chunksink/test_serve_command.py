@@ -1,0 +1,286 @@
+"""`chunksink serve` as a real process: how it starts, follows what other processes do, and ends."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import subprocess
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from hashlib import sha256
+from pathlib import Path
+from typing import IO, Any
+
+import pytest
+
+from chunkbus.layout import BusRoot
+from chunksink.exits import Exit
+from tests.embeddings.endpoint import serve as serve_endpoint
+from tests.engines.servers import free_port
+from tests.journey.support import chunksink, command_line, environment
+from tests.rebuild.support import FEBRUARY, MARCH, commit, source
+
+FOLLOWS_WITHIN = 2.0
+WORDS = {"CHUNKSINK_SINKS": "fts"}
+_opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+
+
+class Server:
+    """A process that serves a folder; what it printed is read all the time."""
+
+    def __init__(self, folder: Path, *arguments: str, **variables: str) -> None:
+        self.process = subprocess.Popen(
+            command_line("serve", *arguments),
+            cwd=folder,
+            env=environment(PYTHONUNBUFFERED="1", **variables),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert self.process.stdout is not None
+        assert self.process.stderr is not None
+        self.printed: list[str] = []
+        self.complained: list[str] = []
+        self._threads = [
+            threading.Thread(target=self._read, args=(stream, lines), daemon=True)
+            for stream, lines in ((self.process.stdout, self.printed), (self.process.stderr, self.complained))
+        ]
+        for thread in self._threads:
+            thread.start()
+        eventually(lambda: self.printed or self.process.poll() is not None, 60)
+        self.address = self.printed[0].split(" at ")[1].split()[0] if self.printed else ""
+
+    def get(self, path: str, token: str = "", **headers: str) -> tuple[int, str]:
+        sent = {**({"Authorization": f"Bearer {token}"} if token else {}), **headers}
+        try:
+            with _opener.open(
+                urllib.request.Request(self.address.rstrip("/") + path, headers=sent), timeout=30
+            ) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode()
+
+    def texts(self, query: str) -> list[str]:
+        status, body = self.get(f"/api/search?q={query}&limit=50")
+        told = json.loads(body)
+        assert status == 200, body
+        assert told["unavailable"] == {}, body
+        return [hit["text"] for hit in told["hits"]]
+
+    def end(self, sign: int = signal.SIGINT) -> int:
+        self.process.send_signal(sign)
+        code = self.process.wait(30)
+        for thread in self._threads:
+            thread.join(10)
+        return code
+
+    @staticmethod
+    def _read(stream: IO[str], lines: list[str]) -> None:
+        for line in stream:
+            lines.append(line)  # noqa: PERF402 (seen by others as it comes)
+
+
+def eventually(holds: Callable[[], Any], seconds: float) -> None:
+    until = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < until, "it never came"
+        time.sleep(0.02)
+
+
+@contextmanager
+def running(folder: Path, *arguments: str, **variables: str) -> Iterator[Server]:
+    server = Server(folder, "--port", "0", *arguments, **variables)
+    try:
+        yield server
+    finally:
+        if server.process.poll() is None:
+            server.process.kill()
+            server.process.wait(30)
+
+
+@pytest.fixture
+def bus(tmp_path: Path) -> BusRoot:
+    root = BusRoot(tmp_path / "chunks")
+    commit(root, "p1", [*source("pets.md", "the cat sleeps"), *source("sea.md", "a boat at sea")])
+    assert chunksink(tmp_path, "rebuild", **WORDS).code == Exit.OK
+    return root
+
+
+@pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM])
+def test_it_says_where_it_serves_and_ends_when_told(tmp_path: Path, bus: BusRoot, sign: int) -> None:
+    with running(tmp_path, **WORDS) as server:
+        assert server.address.startswith("http://127.0.0.1:")
+        assert server.texts("cat") == ["the cat sleeps"]
+        assert "<mark>cat</mark>" in server.get("/?q=cat")[1]
+        status, page = server.get("/status")
+        assert (status, "Live generation" in page, "Cache of vectors" in page) == (200, True, True)
+        with _opener.open(f"{server.address}?q=cat"):  # a connection that stays open hinders nothing
+            assert server.end(sign) == Exit.OK
+    assert server.printed[-1] == "stopped\n"
+    assert server.complained == [], "no log of what was asked, no complaint"
+
+
+def test_a_port_in_use_is_told_with_the_remedy(tmp_path: Path, bus: BusRoot) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        ended = chunksink(tmp_path, "serve", "--port", str(port), **WORDS)
+    assert ended.code == Exit.USAGE
+    assert f"port {port} of 127.0.0.1 is in use" in ended.err
+    assert "--port" in ended.err
+
+
+def test_a_host_that_is_none_is_told(tmp_path: Path, bus: BusRoot) -> None:
+    for host in ("no-such-host.invalid", "192.0.2.1"):
+        ended = chunksink(tmp_path, "serve", "--host", host, "--port", "0", CHUNKSINK_TOKENS=f"{'0' * 64}=*", **WORDS)
+        assert ended.code == Exit.USAGE
+        assert host in ended.err
+
+
+def test_only_the_web_can_be_put_before_sources(tmp_path: Path, bus: BusRoot) -> None:
+    for prefix in ("javascript:alert(1)//", "docs/", "//example.org", "ftp://example.org/", "https://["):
+        ended = chunksink(tmp_path, "serve", "--source-url", prefix, **WORDS)
+        assert (ended.code, "https://example.org/docs/" in ended.err) == (Exit.USAGE, True)
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", ""])
+def test_other_machines_are_let_in_by_token_only(tmp_path: Path, bus: BusRoot, host: str) -> None:
+    ended = chunksink(tmp_path, "serve", "--host", host, "--port", "0", **WORDS)
+    assert ended.code == Exit.USAGE
+    assert "[tokens]" in ended.err
+    (recipe,) = [line.strip() for line in ended.err.splitlines() if "python3 -c" in line]
+    made = subprocess.run(recipe, shell=True, capture_output=True, text=True, check=True).stdout.split()
+    assert sha256(made[0].encode()).hexdigest() == made[1], "the remedy works as it stands"
+    with running(tmp_path, "--host", host, CHUNKSINK_TOKENS=f"{made[1]}=*", **WORDS) as server:
+        server.address = (
+            server.address.replace("0.0.0.0", "127.0.0.1").replace("[::]", "[::1]").replace("//:", "//127.0.0.1:")
+        )
+        assert server.get("/api/search?q=cat")[0] == 401
+        assert server.get("/api/search?q=cat", token=made[0])[0] == 200
+        assert server.get("/api/search?q=cat", token=made[0], Host="evil.example")[0] == 421
+        server.end()
+        assert made[0] not in "".join([*server.printed, *server.complained])
+
+
+@pytest.mark.promise(11)
+def test_a_token_of_the_configuration_is_bound_to_its_tenant(tmp_path: Path) -> None:
+    root = BusRoot(tmp_path / "chunks")
+    owned = [source("a.md", f"secret of {name}", ids=name, tenant_id=name) for name in ("acme", "other")]
+    commit(root, "p1", [*owned[0], *owned[1], *source("b.md", "secret of nobody")])
+    tokens = {name: sha256(name.encode()).hexdigest() for name in ("token-acme", "token-all")}
+    table = f'[tokens]\n"{tokens["token-acme"]}" = "acme"\n"{tokens["token-all"]}" = "*"\n'
+    (tmp_path / "chunksink.toml").write_text(f'sinks = ["fts"]\ntenants = "required"\n{table}')
+    assert chunksink(tmp_path, "rebuild").code == Exit.OK
+    with running(tmp_path) as server:
+        for path in ("/api/search?q=secret&limit=50&facet=tenant_key", "/?q=secret"):
+            status, body = server.get(path, token="token-acme")
+            assert (status, "of other" in body or "nobody" in body) == (200, False)
+            assert "acme" in body
+            assert server.get(f"{path}&tenant=other", token="token-acme")[0] == 403
+        assert json.loads(server.get("/api/search?q=secret", token="token-all")[1])["hits"] == []
+        assert server.get("/status", token="token-acme")[0] == 403
+        status, page = server.get("/status", token="token-all")
+        assert (status, "<dd>3</dd>" in page) == (200, True)
+
+
+def test_before_the_first_index_it_says_what_to_run_and_then_serves_it(tmp_path: Path) -> None:
+    root = BusRoot(tmp_path / "chunks")
+    commit(root, "p1", source("pets.md", "the cat sleeps"))
+    with running(tmp_path, **WORDS) as server:
+        for path in ("/api/search?q=cat", "/?q=cat", "/status", "/chunk?id=x"):
+            status, body = server.get(path)
+            assert (status, "chunksink rebuild" in body) == (503, True), path
+        assert server.get("/healthz")[0] == 503
+        assert chunksink(tmp_path, "rebuild", **WORDS).code == Exit.OK
+        eventually(lambda: server.get("/api/search?q=cat")[0] == 200, FOLLOWS_WITHIN)
+        assert server.texts("cat") == ["the cat sleeps"]
+        eventually(lambda: json.loads(server.get("/healthz")[1])["status"] == "ok", 10)
+
+
+class Poll:
+    """Somebody who asks all the time: when each answer was first seen, and what went wrong."""
+
+    def __init__(self, server: Server, query: str) -> None:
+        self._server, self._query = server, query
+        self._over = threading.Event()
+        self.answers: list[tuple[float, list[str]]] = []
+        self.errors: list[BaseException] = []
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while not self._over.is_set():
+            try:
+                self.answers.append((time.monotonic(), sorted(self._server.texts(self._query))))
+            except BaseException as error:
+                self.errors.append(error)
+            time.sleep(0.1)
+
+    def end(self) -> None:
+        self._over.set()
+        self._thread.join(60)
+
+    def first(self, wanted: list[str], since: float) -> float:
+        """How long after a moment this answer came for the first time."""
+        eventually(lambda: any(texts == wanted for _, texts in list(self.answers)), 15)
+        return next(at for at, texts in self.answers if texts == wanted) - since
+
+
+@pytest.mark.parametrize("sinks", ["fts", "fts,chroma"])
+def test_it_follows_a_sync_and_a_flip_of_other_processes(tmp_path: Path, sinks: str) -> None:
+    """Vectors come from an endpoint. Asked all the time, by two at once, without an error."""
+    root = BusRoot(tmp_path / "chunks")
+    commit(root, "p1", [*source("pets.md", "the cat sleeps"), *source("sea.md", "a cat at sea")])
+    with serve_endpoint() as endpoint:
+        variables = {"CHUNKSINK_ENDPOINT": endpoint.url, "CHUNKSINK_MODEL": "hash", "CHUNKSINK_SINKS": sinks}
+        assert chunksink(tmp_path, "rebuild", **variables).code == Exit.OK
+        with running(tmp_path, **variables) as server:
+            polls = [Poll(server, "cat") for _ in range(2)]
+            try:
+                for poll in polls:
+                    poll.first(["a cat at sea", "the cat sleeps"], time.monotonic())
+                commit(root, "p2", source("sea.md", "the cat went ashore", version="2", at=FEBRUARY), at=FEBRUARY)
+                assert chunksink(tmp_path, "sync", **variables).code == Exit.OK
+                synced = time.monotonic()
+                new = ["the cat sleeps", "the cat went ashore"]
+                assert max(poll.first(new, synced) for poll in polls) < FOLLOWS_WITHIN
+                commit(root, "p3", source("pets.md", "the cat woke up", version="2", at=MARCH), at=MARCH)
+                assert chunksink(tmp_path, "rebuild", **variables).code == Exit.OK
+                flipped = time.monotonic()
+                newest = ["the cat went ashore", "the cat woke up"]
+                assert max(poll.first(newest, flipped) for poll in polls) < FOLLOWS_WITHIN
+                assert chunksink(tmp_path, "rollback", **variables).code == Exit.OK
+                back = time.monotonic()
+                for poll in polls:
+                    eventually(lambda poll=poll: any(t == new for at, t in poll.answers if at >= back), FOLLOWS_WITHIN)  # type: ignore[misc]
+            finally:
+                for poll in polls:
+                    poll.end()
+            assert [error for poll in polls for error in poll.errors] == []
+            seen = {tuple(texts) for poll in polls for _, texts in poll.answers}
+            assert {len(texts) for texts in seen} == {2}, f"at no moment is a source absent or twice there: {seen}"
+            assert server.end() == Exit.OK
+        assert server.complained == []
+
+
+def test_help_is_quick_without_a_web_server() -> None:
+    """What is not served is not imported."""
+    heavy = "[name for name in ('starlette', 'uvicorn', 'jinja2') if name in sys.modules]"
+    code = f"import sys; from chunksink.cli import run; run(['serve', '--help']); print({heavy})"
+    done = subprocess.run(
+        [command_line()[0], "-c", code], env=environment(), capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip().endswith("[]")
+
+
+def test_it_listens_where_it_was_told(tmp_path: Path, bus: BusRoot) -> None:
+    port = free_port()
+    server = Server(tmp_path, "--port", str(port), **WORDS)
+    try:
+        assert server.address == f"http://127.0.0.1:{port}/"
+    finally:
+        assert server.end() == Exit.OK

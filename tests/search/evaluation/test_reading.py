@@ -1,0 +1,103 @@
+"""Queries and judgements in all their forms, and what is wrong with them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from search.evaluation.evaluate import choose
+from search.evaluation.reading import UnreadableSet, read_judgements, read_queries
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "file"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"_id": "1", "text": "What is it?"}\n\n{"_id": "b 2", "text": "żółw", "metadata": {}}\n',
+        "1\tWhat is it?\r\nb 2\tżółw\r\n",
+        "\ufeff1\tWhat is it?\nb 2\tżółw",
+    ],
+)
+def test_queries(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8", newline="")
+    assert read_queries(path) == {"1": "What is it?", "b 2": "żółw"}
+
+
+def test_topics_of_trec(path: Path) -> None:
+    path.write_text(
+        "<top>\n<num> Number: 301\n<title> International Organized\nCrime\n<desc> Identify it.\n</top>\n"
+        "<top>\n<num>302</num><title>Polio</title>\n</top>\n"
+    )
+    assert read_queries(path) == {"301": "International Organized Crime", "302": "Polio"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "query-id\tcorpus-id\tscore\n1\td 1\t2\n1\td2\t0\nb\td 1\t1\n",
+        "1\td 1\t2\n1\td2\t0\nb\td 1\t1",
+        "1\t0\td 1\t2\n1\t0\td2\t0\r\nb\tQ0\td 1\t1\n",
+    ],
+)
+def test_judgements(path: Path, text: str) -> None:
+    path.write_text(text)
+    assert read_judgements(path) == {"1": {"d 1": 2, "d2": 0}, "b": {"d 1": 1}}
+
+
+def test_judgements_with_spaces(path: Path) -> None:
+    path.write_text("1 0  184   2\n2 0 12 -1\n")
+    assert read_judgements(path) == {"1": {"184": 2}, "2": {"12": -1}}
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ('{"_id": "1", "text": "a"}\n{"_id": "2"}\n', 2),
+        ('{"_id": "1", "text": "a"}\n{"_id": ', 2),
+        ('{"_id": "1", "text": "a"}\n["1"]', 2),
+        ('{"_id": "1", "text": "a"}\n\n{"_id": "1", "text": "b"}', 3),
+        ("1\ta\nno tab here\n", 2),
+        ("<top>\n<num> 1\n<title> a\n</top>\n<top>\n<num> 2\n</top>", 5),
+    ],
+)
+def test_wrong_queries_are_named_by_line(path: Path, text: str, line: int) -> None:
+    path.write_text(text)
+    with pytest.raises(UnreadableSet, match=rf"{path}, line {line}: "):
+        read_queries(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("query-id\tcorpus-id\tscore\n1\td1\n", 2),
+        ("1\td1\tgood\n", 1),
+        ("1 0 d1 1\n1 0 d2 1.5\n", 2),
+        ("1 d1\n", 1),
+    ],
+)
+def test_wrong_judgements_are_named_by_line(path: Path, text: str, line: int) -> None:
+    path.write_text(text)
+    with pytest.raises(UnreadableSet, match=rf"{path}, line {line}: "):
+        read_judgements(path)
+
+
+def test_what_is_no_text_is_said(path: Path) -> None:
+    path.write_bytes(b"1\t\xff\xfe\n")
+    with pytest.raises(UnreadableSet, match="is not UTF-8"):
+        read_queries(path)
+
+
+def test_only_queries_with_something_to_find_are_measured() -> None:
+    queries = {"c": "sea", "a": "cat", "b": "dog", "d": "tax"}
+    judgements = {"a": {"x": 1}, "b": {"x": 0}, "d": {"y": 2, "z": 0}, "gone": {"x": 1}}
+    asked = choose(queries, judgements)
+    assert asked.queries == {"a": "cat", "d": "tax"}
+    assert (asked.not_judged, asked.without_text) == (2, 1)
+    assert choose(queries, judgements, 1).judgements == {"a": {"x": 1}}
+    with pytest.raises(UnreadableSet, match="belong together"):
+        choose(queries, {"other": {"x": 1}, "b": {"x": 0}})

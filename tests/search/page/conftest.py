@@ -1,0 +1,36 @@
+"""One small library, asked by most tests here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from starlette.testclient import TestClient
+
+from search.legs import Legs
+from search.page.app import make_app
+from sinks.document import Family
+from tests.search.page.support import Held, client_of, site_over
+from tests.search.support import family, legs_over
+
+TEXTS = ("the cat sleeps on the mat", "a cat hunts at night", "the vet sees every cat once a year")
+FIELDS = {"metadata": {"title": "Cats", "language": "en", "tags": ["pets", "home"], "headings": ["Cats", "Sleep"]}}
+
+
+def library() -> list[Family]:
+    pets = family("docs/cats.md", *TEXTS, source_type="md", **FIELDS)
+    web = family("https://example.org/boats", "a boat is no cat", source_type="web", metadata={"language": "de"})
+    many = [family(f"notes/{n:02}.txt", f"cat number {n}", source_type="txt") for n in range(23)]
+    return [pets, web, *many]
+
+
+@pytest.fixture(scope="module")
+def legs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Legs]:
+    with legs_over(tmp_path_factory.mktemp("library"), library()) as legs:
+        yield legs
+
+
+@pytest.fixture(scope="module")
+def client(legs: Legs) -> Iterator[TestClient]:
+    with client_of(make_app(site_over(Held(legs)))) as client:
+        yield client

@@ -1,0 +1,118 @@
+"""The application over real engines that hold what a test says: asked in this process, or served to a browser."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+from starlette.testclient import TestClient
+from starlette.types import ASGIApp
+
+from search.access import Access
+from search.answer import Answer
+from search.context import Surrounded, get
+from search.legs import Legs
+from search.page.app import make_app
+from search.page.callers import Tokens
+from search.page.report import Figure, Report, Row, Section
+from search.page.security import Hosts
+from search.page.site import Site
+from search.query import search
+from search.question import Question
+from sinks.document import Family
+from tests.engines.servers import free_port
+from tests.search.support import legs_over
+
+ADDRESS = "http://127.0.0.1"
+
+
+class NotBuilt(Exception):
+    """There is no index yet."""
+
+
+@dataclass(frozen=True)
+class Made:
+    id: str = "g1"
+    created_at: str = "2026-01-01T00:00:00Z"
+
+
+@dataclass
+class Held:
+    """Answers from these legs; `before` is called first, and may raise."""
+
+    legs: Legs
+    before: Callable[[], object] = lambda: None
+    made: Made = field(default_factory=Made)
+
+    def search(self, question: Question, access: Access) -> Answer:
+        self.before()
+        return search(self.legs, question, access)
+
+    def get(self, chunk_id: str, access: Access, context: int = 0) -> Surrounded | None:
+        self.before()
+        return get(self.legs, access, chunk_id, context)
+
+    def generation(self) -> Made:
+        return self.made
+
+
+def report() -> Report:
+    return Report(
+        current=False,
+        summary="Not up to date",
+        figures=(Figure("Sources", "3"), Figure("Dead letters", "1", tone="bad")),
+        sections=(
+            Section("Dead letters", (Row("fts: <b>a</b>.md", "refused & gone", "bad"),)),
+            Section("Last verify", (), "Nothing was verified: `chunksink verify` does it."),
+        ),
+        troubles=("not every engine has it; run `chunksink sync`",),
+    )
+
+
+def site_over(held: Held, *, tokens: Mapping[str, str] | None = None, **more: Any) -> Site:
+    """`tokens` as people hold them, not hashed."""
+    hashed = {sha256(token.encode()).hexdigest(): tenant for token, tenant in (tokens or {}).items()}
+    site = Site(held, report, Tokens(hashed), Hosts("127.0.0.1"), unready=(NotBuilt,), version="1.2.3")
+    return replace(site, **more)
+
+
+@contextmanager
+def client_of(app: ASGIApp) -> Iterator[TestClient]:
+    with TestClient(app, base_url=f"{ADDRESS}:8765", follow_redirects=False) as client:
+        yield client
+
+
+@contextmanager
+def asked(
+    folder: Path, families: Iterable[Family], *, tokens: Mapping[str, str] | None = None, **more: Any
+) -> Iterator[TestClient]:
+    with (
+        legs_over(folder, families) as legs,
+        client_of(make_app(site_over(Held(legs), tokens=tokens, **more))) as client,
+    ):
+        yield client
+
+
+@contextmanager
+def served(app: ASGIApp) -> Iterator[str]:
+    """A real server in a thread; its address."""
+    port = free_port()
+    settings = uvicorn.Config(
+        app, host="127.0.0.1", port=port, log_level="warning", lifespan="on", ws="none", http="h11"
+    )
+    server = uvicorn.Server(settings)
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    try:
+        while not server.started and thread.is_alive():
+            thread.join(0.02)
+        yield f"{ADDRESS}:{port}"
+    finally:
+        server.should_exit = True
+        thread.join(20)

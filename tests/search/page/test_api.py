@@ -1,0 +1,213 @@
+"""`/api/search`, `/api/chunk` and `/healthz`: what they answer is what their description says."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import replace
+from typing import Any
+
+import jsonschema
+import pytest
+from starlette.testclient import TestClient
+
+from search.legs import Legs
+from search.page import workers
+from search.page.app import make_app
+from sinks.errors import Unreachable
+from tests.search.page.support import Held, NotBuilt, client_of, site_over
+
+ODD = {
+    "long": "battery safety " * 667,
+    "emoji": "🐈‍⬛🐈 cat 👩‍👩‍👧",
+    "right to left": "قطة תולעת ‮cat",
+    "quotes": 'cat" OR "1"="1\'; --',
+    "nul": "cat\x00\x00",
+    "operators": 'NEAR(cat* AND (NOT "mat")) ^title:cat',
+    "half a pair": "cat \ud800",
+    "blank": " \t ",
+    "control": "\x1b[31mcat\x07",
+}
+
+
+def by_description(client: TestClient, path: str, status: str, told: Any) -> None:
+    description = client.get("/api/openapi.json").json()
+    answer = description["paths"][path]["get"]["responses"][status]
+    schema = answer["content"]["application/json"]["schema"]
+    jsonschema.Draft202012Validator({**schema, "components": description["components"]}).validate(told)
+
+
+@pytest.mark.parametrize("mode", ["hybrid", "keyword", "semantic"])
+def test_an_answer_is_as_described(client: TestClient, mode: str) -> None:
+    given = {"q": "cat mat", "mode": mode, "context": 1, "explain": "true", "facet": ["language", "tags"], "limit": 3}
+    answer = client.get("/api/search", params=given)
+    assert answer.status_code == 200
+    told = answer.json()
+    by_description(client, "/api/search", "200", told)
+    assert len(told["hits"]) == 3
+    best = told["hits"][0]
+    assert best["explain"]["document"]["text"] == best["text"]
+    assert {value["value"] for value in told["facets"]["tags"]} == {"pets", "home"}
+
+
+def test_every_parameter_reaches_the_search(client: TestClient) -> None:
+    def texts(**given: Any) -> list[str]:
+        return [
+            hit["text"]
+            for hit in client.get("/api/search", params={"q": "cat", "mode": "keyword", **given}).json()["hits"]
+        ]
+
+    everything = texts(limit=100)
+    assert len(everything) == 25
+    assert texts(limit=5, offset=5) == everything[5:10]
+    assert texts(limit=100, filter=["source_type=md", "source_type=web"]) == [
+        text for text in everything if text.startswith(("the cat", "a boat", "a cat", "the vet"))
+    ]
+    assert len(texts(limit=100, all="1")) == 27
+    assert texts(filter=["source_type=md", "language=de"]) == []
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ("filter=color%3Dred", "'color' cannot be filtered; these can: authors,"),
+        ("filter=year%3E%3Dlate", "whole numbers"),
+        ("filter=nothing", "is no filter"),
+        ("mode=best", "there is no mode 'best'; these are: hybrid"),
+        ("fusion=best", "there is no fusion"),
+        ("limit=0", "limit is a whole number, 1 to 100"),
+        ("limit=1e9", "limit is a whole number"),
+        ("offset=-1", "offset is a whole number, 0 or more"),
+        ("offset=99999", "end at 10000"),
+        ("context=21", "context is a whole number, 0 to 20"),
+        ("all=perhaps", "all is true or false"),
+        ("facet=color", "no facets of color; these have: authors"),
+        ("limt=3", "there is no parameter 'limt'; these are: q, mode"),
+        ("&".join(f"facet=f{n}" for n in range(21)), "at most 20"),
+    ],
+)
+def test_what_cannot_be_asked_is_told_with_what_can(client: TestClient, given: str, says: str) -> None:
+    answer = client.get(f"/api/search?q=cat&{given}")
+    assert answer.status_code == 400
+    by_description(client, "/api/search", "400", answer.json())
+    assert says in answer.json()["error"]
+    page = client.get(f"/?q=cat&{given}")
+    if "limt" not in given and not given.startswith("facet"):  # the page counts its own facets
+        assert page.status_code == 400
+        assert "notice bad" in page.text
+
+
+@pytest.mark.parametrize("name", ODD)
+@pytest.mark.parametrize("mode", ["hybrid", "keyword", "semantic"])
+def test_no_query_is_too_odd(client: TestClient, name: str, mode: str) -> None:
+    written = ODD[name].encode("utf-8", "surrogatepass")
+    quoted = "".join(f"%{byte:02x}" for byte in written)
+    for path in ("/api/search", "/"):
+        assert client.get(f"{path}?q={quoted}&mode={mode}").status_code == 200, path
+
+
+def test_bytes_that_are_no_text(client: TestClient) -> None:
+    for path in ("/api/search", "/"):
+        assert client.get(f"{path}?q=cat%ff%fe&filter=language%3D%ff").status_code == 200
+
+
+def test_one_chunk_and_its_neighbours(client: TestClient) -> None:
+    (best,) = client.get("/api/search", params={"q": "hunts at night", "limit": 1, "mode": "keyword"}).json()["hits"]
+    answer = client.get("/api/chunk", params={"id": best["chunk_id"], "context": 1})
+    told = answer.json()
+    by_description(client, "/api/chunk", "200", told)
+    assert [one["text"] for one in told["before"]] == ["the cat sleeps on the mat"]
+    assert [one["text"] for one in told["after"]] == ["the vet sees every cat once a year"]
+    gone = client.get("/api/chunk", params={"id": "nowhere\x00"})
+    assert gone.status_code == 404
+    by_description(client, "/api/chunk", "404", gone.json())
+
+
+def test_without_an_index_it_says_what_to_run(legs: Legs) -> None:
+    def nothing() -> None:
+        raise NotBuilt("no index in .chunksink yet; build one with `chunksink rebuild`")
+
+    with client_of(make_app(site_over(Held(legs, before=nothing)))) as client:
+        for path in ("/api/search?q=cat", "/api/chunk?id=x"):
+            answer = client.get(path)
+            assert answer.status_code == 503
+            assert "chunksink rebuild" in answer.json()["error"]
+        page = client.get("/?q=cat")
+        assert page.status_code == 503
+        assert "build one with <code>chunksink rebuild</code>" in page.text
+        assert settled(client) == (503, {"status": "unavailable", "unavailable": []})
+
+
+class Gone:
+    """A reader whose engine went away."""
+
+    def __init__(self, reader: object) -> None:
+        self._reader = reader
+
+    def query(self, *_asked: object) -> None:
+        raise Unreachable("chroma at http://10.0.0.7:8000 does not answer")
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._reader, name)
+
+
+def degraded(legs: Legs) -> Legs:
+    assert legs.semantic is not None
+    reader: Any = Gone(legs.semantic.reader)
+    return replace(legs, semantic=replace(legs.semantic, reader=reader))
+
+
+def test_with_one_engine_down_the_other_one_answers_and_it_is_said(legs: Legs) -> None:
+    with client_of(make_app(site_over(Held(degraded(legs))))) as client:
+        told = client.get("/api/search?q=cat").json()
+        by_description(client, "/api/search", "200", told)
+        assert told["hits"]
+        assert told["unavailable"] == {"semantic": "chroma at http://10.0.0.7:8000 does not answer"}
+        page = client.get("/?q=cat").text
+        assert "Without semantic search." in page
+        assert "without semantic search" in page
+        assert 'class="hit"' in page
+        assert settled(client) == (200, {"status": "degraded", "unavailable": ["semantic"]})
+
+
+def settled(client: TestClient) -> tuple[int, Any]:
+    """What /healthz says once it has looked."""
+    for _ in range(200):
+        answer = client.get("/healthz")
+        if answer.json()["status"] != "starting":
+            return answer.status_code, answer.json()
+        time.sleep(0.05)
+    raise AssertionError("it never settled")
+
+
+def test_healthz_of_a_sound_index(client: TestClient) -> None:
+    assert settled(client) == (200, {"status": "ok", "unavailable": []})
+
+
+def test_too_much_at_once_is_refused_and_said(legs: Legs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two threads, two more may wait."""
+    monkeypatch.setattr(workers.Workers.__init__, "__defaults__", (2, 2, 30.0))
+    go_on = threading.Event()
+    with client_of(make_app(site_over(Held(legs, before=lambda: go_on.wait(20))))) as client:
+        codes: list[int] = []
+        threads = [
+            threading.Thread(target=lambda: codes.append(client.get("/api/search?q=cat").status_code)) for _ in range(9)
+        ]
+        for thread in threads:
+            thread.start()
+        while len(codes) < 5:
+            time.sleep(0.01)
+        go_on.set()
+        for thread in threads:
+            thread.join()
+    assert sorted(codes) == [200] * 4 + [503] * 5
+
+
+def test_an_answer_that_takes_too_long_is_given_up(legs: Legs, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workers.Workers.__init__, "__defaults__", (2, 2, 0.2))
+    go_on = threading.Event()
+    with client_of(make_app(site_over(Held(legs, before=lambda: go_on.wait(20))))) as client:
+        answer = client.get("/api/search?q=cat")
+        assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
+        assert "no answer within" in answer.json()["error"]
+        go_on.set()

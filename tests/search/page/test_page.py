@@ -1,0 +1,190 @@
+"""The page as the server makes it, without any script: what stands there, and where links lead."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from search.answer import Answer, hit_of
+from search.fusion import Share
+from search.legs import Legs
+from search.page import views
+from search.page.app import make_app
+from search.page.asked import PARAMETERS, Asked, read
+from search.page.drawer import drawers
+from sinks.document import Document
+from tests.search.page.support import Held, client_of, site_over
+
+
+def document(**fields: Any) -> Document:
+    ids = {"id": "c", "chunk_id": "c", "parent_id": "p", "document_id": "d"}
+    return Document(**ids, text="text", text_hash="sha256:0", schema_version="chunks.v1", **fields)
+
+
+def links(html: str) -> list[str]:
+    return [unescape(found) for found in re.findall(r'href="([^"]*)"', html)]
+
+
+def test_hits_say_what_and_where_they_are(client: TestClient) -> None:
+    page = client.get("/?q=sleeps").text
+    assert '<a class="title" href="/chunk?id=' in page
+    assert ">Cats</a>" in page
+    assert "<mark>sleeps</mark>" in page
+    assert re.search(
+        r'class="crumbs">\s*<span dir="auto">Sleep</span>\s*<span class="source" dir="auto">docs/cats.md</span>', page
+    )
+    assert re.search(r'badge words">keyword 1</span>\s*<span class="badge meaning">semantic \d', page)
+    assert "<strong>Sources 1 to 10, more follow</strong>" in page
+
+
+def test_sources_on_the_web_are_linked_and_others_named(client: TestClient, legs: Legs) -> None:
+    page = client.get("/?q=boat").text
+    assert "https://example.org/boats" in links(page)
+    assert "docs/cats.md" in client.get("/?q=sleeps").text
+    assert not [link for link in links(client.get("/?q=sleeps").text) if "docs/cats.md" in link]
+    with client_of(make_app(site_over(Held(legs), source_url="https://git.example.org/main/"))) as linked:
+        assert "https://git.example.org/main/docs/cats.md#sleep" in links(linked.get("/?q=sleeps").text)
+
+
+@pytest.mark.parametrize(
+    ("source", "href", "with_prefix"),
+    [
+        ("https://example.org/a?b=c#d", "https://example.org/a?b=c#d", "https://example.org/a?b=c#d"),
+        ("HTTP://example.org/a", "HTTP://example.org/a", "HTTP://example.org/a"),
+        ("docs/a b.md", None, None),  # no address
+        ("docs/a%20b.md", None, "https://x.org/y/docs/a%20b.md"),
+        ("/docs/a.md", None, "https://x.org/y/docs/a.md"),
+        ('docs/"onclick=".md', None, "https://x.org/y/docs/%22onclick%3D%22.md"),
+        ("../../etc/passwd", None, None),
+        ("docs\\..\\..\\a.md", None, None),
+        ("file:///home/a.md", None, None),
+        ("//evil.example/a", None, None),
+        ("\\\\evil.example\\a", None, "https://x.org/y/%5C%5Cevil.example%5Ca"),
+        ("https:evil", None, None),
+        ("javascript:alert(1)", None, None),
+        ("java\tscript:alert(1)", None, None),
+        ("\x01javascript:alert(1)", None, None),
+        ("JaVaScRiPt:alert(1)", None, None),
+        ("data:text/html,<script>alert(1)</script>", None, None),
+        ("vbscript:x", None, None),
+        ("http://[::1", None, None),
+        (None, None, None),
+    ],
+)
+def test_only_the_web_is_linked(source: str | None, href: str | None, with_prefix: str | None) -> None:
+    one = document(source_uri=source)
+    assert views.place_of(one, None).href == href
+    assert views.place_of(one, "https://x.org/y/").href == with_prefix
+    assert views.place_of(one, None).source == (source or "")
+
+
+def test_a_hit_without_a_title_is_called_by_what_it_has() -> None:
+    assert views.place_of(document(source_uri="docs/a.md"), None).title == "a.md"
+    assert views.place_of(document(headings=("One", "Two")), None).title == "One"
+    assert views.place_of(document(), None).title == "c"
+    where = document(title="T", headings=("T", "H"), page_start=3, page_end=4, timestamp_start=3725.0, speaker="Ada")
+    assert views.place_of(where, None).path == ("H", "pages 3 to 4", "1:02:05", "Ada")
+
+
+def test_pages_follow_each_other_and_end(client: TestClient) -> None:
+    seen: list[str] = []
+    path: str | None = "/?q=cat&mode=keyword"
+    pages = 0
+    while path is not None:
+        page = client.get(path).text
+        seen += re.findall(r'class="title" href="([^"]*)"', page)
+        following = re.search(r'rel="next" class="next" href="([^"]*)"', page)
+        path = unescape(following[1]) if following else None
+        pages += 1
+    assert (pages, len(seen), len(set(seen))) == (3, 25, 25)
+    assert 'rel="prev" href="/?q=cat&amp;mode=keyword&amp;offset=10"' in page
+
+
+def test_facets_are_boxes_that_keep_what_else_was_asked(client: TestClient) -> None:
+    page = client.get("/?q=cat&filter=source_type%3Dmd&filter=chunk_index%3C%3D5&limit=20&fusion=ranks").text
+    assert re.search(r'value="source_type=md" checked>', page)
+    assert 'value="source_type=web">' in page, "its own filter hides no value of a field"
+    assert '<input type="hidden" form="search" name="filter" value="chunk_index&lt;=5">' in page
+    assert '<input type="hidden" form="search" name="fusion" value="ranks">' in page
+    assert '<input type="hidden" form="search" name="limit" value="20">' in page
+    assert "/?q=cat&limit=20&filter=chunk_index%3C%3D5&fusion=ranks" in links(page), "the filter can be taken away"
+
+
+def test_what_was_not_found_comes_with_ways_on(client: TestClient) -> None:
+    page = client.get("/?q=zyzzyva&mode=keyword&filter=language%3Den").text
+    assert "Nothing found" in page
+    assert {"/?q=zyzzyva&mode=keyword", "/?q=zyzzyva&filter=language%3Den"} <= set(links(page))
+    beyond = client.get("/?q=sleeps&mode=keyword&offset=90").text
+    assert "No more sources" in beyond
+    assert "/?q=sleeps&mode=keyword" in links(beyond)
+
+
+def test_the_first_page_says_how_to_ask(client: TestClient) -> None:
+    page = client.get("/").text
+    assert "What are you looking for?" in page
+    assert "autofocus" in page
+
+
+def test_a_passage_in_its_place(client: TestClient) -> None:
+    title = re.search(r'class="title" href="([^"]*)"', client.get("/?q=hunts&mode=keyword").text)
+    assert title is not None
+    page = client.get(unescape(title[1])).text
+    assert re.findall(r'<li class="(\w*)"[^>]*>([^<]*)</li>', page) == [
+        ("", "the cat sleeps on the mat"),
+        ("chosen", "a cat hunts at night"),
+        ("", "the vet sees every cat once a year"),
+    ]
+    assert client.get("/chunk?id=nowhere").status_code == 404
+
+
+def test_the_status_page_shows_what_it_is_given(client: TestClient) -> None:
+    page = client.get("/status").text
+    assert "fts: &lt;b&gt;a&lt;/b&gt;.md" in page
+    assert "run <code>chunksink sync</code>" in page
+    assert '<p class="summary bad">Not up to date</p>' in page
+
+
+def answer(fusion: Any, *hits: tuple[float, tuple[Share, ...]], **more: Any) -> Answer:
+    shown = tuple(hit_of(document(), score, shares) for score, shares in hits)
+    return Answer("q", more.pop("mode", "hybrid"), fusion, shown, False, {}, 1.0, **more)
+
+
+def test_bars_are_shares_of_the_best_that_could_be() -> None:
+    both = (Share("keyword", 1, 9.0, 0.5, 1.0), Share("semantic", 3, 0.4, 0.5, 0.25))
+    (drawer,) = drawers(answer("scores", (0.625, both)))
+    assert [(bar.leg, bar.start, bar.percent) for bar in drawer.bars] == [
+        ("keyword", 0.0, 50.0),
+        ("semantic", 50.0, 12.5),
+    ]
+    assert drawer.bars[1].says == "place 3, score 0.4000, gives 0.5 × 0.2500 = 0.1250"
+    ranks = (Share("keyword", 1, 9.0, 1.0, 1 / 61), Share("semantic", 1, 0.4, 1.0, 1 / 61))
+    (drawer,) = drawers(answer("ranks", (2 / 61, ranks)))
+    assert [(bar.start, bar.percent) for bar in drawer.bars] == [(0.0, 50.0), (50.0, 50.0)]
+    one = (Share("keyword", 2, 3.0, 0.5, 0.5),)
+    (drawer,) = drawers(answer("scores", (0.25, one)))
+    assert [(bar.found, bar.percent) for bar in drawer.bars] == [(True, 25.0), (False, 0.0)]
+    assert "did not find it" in drawer.bars[1].says
+
+
+def test_bars_of_one_leg_are_compared_with_the_best_hit() -> None:
+    first, second = (Share("keyword", 1, 8.0, 1.0, 8.0),), (Share("keyword", 2, 2.0, 1.0, 2.0),)
+    found = drawers(answer("scores", (8.0, first), (2.0, second), unavailable={"semantic": "gone"}))
+    assert [[bar.percent for bar in drawer.bars] for drawer in found] == [[100.0, 0.0], [25.0, 0.0]]
+    assert found[0].bars[1].says == "could not be asked"
+    below = drawers(answer("scores", (-0.2, (Share("semantic", 1, -0.2, 1.0, -0.2),)), mode="semantic"))
+    assert [bar.percent for bar in below[0].bars] == [0.0], "nothing is drawn backwards"
+
+
+def test_addresses_say_all_that_was_asked() -> None:
+    asked = Asked("a b", "keyword", 20, 40, ("year>=2020", "tags=a&b"), ("tags",), True, 2, "ranks", True, "ac me")
+    path, _, query = asked.url().partition("?")
+    assert path == "/"
+    from urllib.parse import parse_qsl
+
+    assert read(parse_qsl(query), strict=True) == asked
+    assert [parameter.name for parameter in PARAMETERS] == list(Asked.__dataclass_fields__)
+    assert Asked().url() == "/"

@@ -1,0 +1,178 @@
+"""Who is served: hosts, tokens, sessions; the headers of every answer, and what a bug does not tell."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterator
+
+import pytest
+from starlette.testclient import TestClient
+
+from search.legs import Legs
+from search.page.app import make_app
+from search.page.callers import Caller, Sessions, Tokens
+from search.page.security import HEADERS, Hosts
+from tests.search.page.support import Held, client_of, site_over
+
+CANARY = "canary-41bd"
+TOKEN = "canary-token-5d1f"
+OPEN_PATHS = ["/healthz", "/sign-in", "/static/page.css", "/static/page.js", "/static/theme.js", "/static/icon.svg"]
+PATHS = ["/", "/?q=cat", "/chunk?id=x", "/status", "/api/search?q=cat", "/api/chunk?id=x", "/api/openapi.json", "/gone"]
+
+
+@pytest.fixture(scope="module")
+def guarded(legs: Legs) -> Iterator[TestClient]:
+    with client_of(make_app(site_over(Held(legs), tokens={TOKEN: "*"}))) as client:
+        yield client
+
+
+@pytest.fixture(autouse=True)
+def signed_out(guarded: TestClient) -> None:
+    guarded.cookies.clear()
+
+
+def bearer(token: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {token}"}
+
+
+@pytest.mark.parametrize("path", [*PATHS, *OPEN_PATHS, "/api/gone", "//example.org"])
+def test_every_answer_carries_the_headers(client: TestClient, guarded: TestClient, path: str) -> None:
+    for answer in (client.get(path), guarded.get(path), client.post(path), client.get(path, headers={"Host": "evil"})):
+        assert {name: answer.headers.get(name) for name in HEADERS} == HEADERS
+        assert answer.headers["cache-control"] in ("no-store", "no-cache")
+    assert "unsafe" not in HEADERS["Content-Security-Policy"]
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("wrong", ["", "other", TOKEN[:-1], TOKEN + "x", TOKEN.upper(), "é"])
+def test_without_its_token_nothing_is_served(guarded: TestClient, path: str, wrong: str) -> None:
+    headers: dict[str, str | bytes] = {"Authorization": f"Bearer {wrong}".encode()} if wrong else {}
+    answer = guarded.get(path, headers=headers)  # type: ignore[arg-type]
+    assert answer.status_code == 401
+    assert answer.headers["www-authenticate"] == "Bearer"
+    assert "cat sleeps" not in answer.text
+    assert ("Authorization: Bearer TOKEN" in answer.text) == path.startswith("/api/")
+    assert ('type="password"' in answer.text) != path.startswith("/api/")
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_with_it_everything_is(guarded: TestClient, client: TestClient, path: str) -> None:
+    assert guarded.get(path, headers=bearer(TOKEN)).status_code == client.get(path).status_code != 401
+
+
+@pytest.mark.parametrize("path", OPEN_PATHS)
+def test_what_holds_nothing_of_the_index_is_open(guarded: TestClient, path: str) -> None:
+    assert guarded.get(path).status_code in (200, 401 if path == "/sign-in" else 503 if path == "/healthz" else 200)
+
+
+def test_a_person_signs_in_and_out(guarded: TestClient) -> None:
+    asked = guarded.get("/?q=cat&filter=language%3Den")
+    target = re.search('name="target" value="([^"]*)"', asked.text)
+    assert target is not None
+    assert target[1] == "/?q=cat&amp;filter=language%3Den"
+    wrong = guarded.post("/sign-in", data={"token": "other", "target": "/"})
+    assert (wrong.status_code, "This token is not known here." in wrong.text) == (401, True)
+    assert "set-cookie" not in wrong.headers
+    answer = guarded.post("/sign-in", data={"token": TOKEN, "target": "/?q=cat&filter=language%3Den"})
+    assert (answer.status_code, answer.headers["location"]) == (303, "/?q=cat&filter=language%3Den")
+    cookie = answer.headers["set-cookie"]
+    assert "HttpOnly" in cookie
+    assert "samesite=strict" in cookie.lower()
+    assert TOKEN not in cookie
+    assert guarded.get("/?q=cat").status_code == 200
+    assert guarded.get("/api/search?q=cat").status_code == 200
+    session = guarded.cookies["chunksink"]
+    guarded.post("/sign-out")
+    assert guarded.get("/?q=cat", headers={"Cookie": f"chunksink={session}"}).status_code == 401
+
+
+def test_a_token_in_an_address_is_none(guarded: TestClient) -> None:
+    for name in ("token", "access_token", "key", "chunksink"):
+        assert guarded.get(f"/?q=cat&{name}={TOKEN}").status_code == 401
+    assert guarded.get("/", headers={"Cookie": f"chunksink={TOKEN}"}).status_code == 401
+    assert guarded.get(f"/sign-in?token={TOKEN}").status_code == 401
+
+
+def test_the_form_of_another_page_is_refused(guarded: TestClient) -> None:
+    given = {"token": TOKEN, "target": "/"}
+    assert guarded.post("/sign-in", data=given, headers={"Origin": "http://evil.example"}).status_code == 401
+    assert guarded.post("/sign-in", data=given, headers={"Sec-Fetch-Site": "cross-site"}).status_code == 401
+    own = guarded.post("/sign-in", data=given, headers={"Origin": "http://127.0.0.1:8765"})
+    assert own.status_code == 303
+    guarded.post("/sign-out", headers={"Origin": "http://evil.example"})
+    session = own.headers["set-cookie"].partition("=")[2].partition(";")[0]
+    assert guarded.get("/", headers={"Cookie": f"chunksink={session}"}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "target", ["//evil.example", "https://evil.example", "/\\evil.example", "javascript:alert(1)", "", "/\tx"]
+)
+def test_signing_in_never_leads_away(guarded: TestClient, target: str) -> None:
+    answer = guarded.post("/sign-in", data={"token": TOKEN, "target": target})
+    assert answer.headers["location"] == "/"
+
+
+def test_a_form_that_is_too_large_is_not_read(guarded: TestClient) -> None:
+    assert guarded.post("/sign-in", data={"token": TOKEN, "more": "x" * 100_000}).status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("bound", "names", "header", "served"),
+    [
+        ("127.0.0.1", (), "127.0.0.1:8765", True),
+        ("127.0.0.1", (), "localhost:8765", True),
+        ("127.0.0.1", (), "LOCALHOST", True),
+        ("127.0.0.1", (), "[::1]:8765", True),
+        ("127.0.0.1", (), "evil.example", False),
+        ("127.0.0.1", (), "127.0.0.1.evil.example", False),
+        ("127.0.0.1", (), "localhost@evil.example", False),
+        ("127.0.0.1", (), "evil.example#localhost", False),
+        ("127.0.0.1", (), "localhost/evil", False),
+        ("127.0.0.1", (), "10.0.0.7", False),
+        ("127.0.0.1", (), "", False),
+        ("127.0.0.1", (), "[::1", False),
+        ("0.0.0.0", (), "10.0.0.7:8765", True),
+        ("0.0.0.0", (), "evil.example", False),
+        ("0.0.0.0", ("Search.example.org",), "search.example.org", True),
+        ("box.example.org", (), "box.example.org:80", True),
+    ],
+)
+def test_a_host_that_is_not_ours_is_refused(bound: str, names: tuple[str, ...], header: str, served: bool) -> None:
+    assert Hosts(bound, names).serves(header) is served
+
+
+def test_a_foreign_name_is_refused_whatever_is_asked(client: TestClient) -> None:
+    for path in (*PATHS, *OPEN_PATHS):
+        answer = client.get(path, headers={"Host": "evil.example"})
+        assert answer.status_code == 421
+        assert "cat" not in answer.text
+
+
+def test_a_bug_tells_nothing_and_is_noted_without_the_question(legs: Legs, caplog: pytest.LogCaptureFixture) -> None:
+    def bug() -> None:
+        raise RuntimeError(f"{CANARY} in a message of a library")
+
+    with client_of(make_app(site_over(Held(legs, before=bug)))) as client, caplog.at_level(logging.DEBUG):
+        for path in ("/?q=", "/api/search?q=", "/chunk?id="):
+            answer = client.get(f"{path}{CANARY}")
+            assert client.get("/healthz").status_code == 503
+            assert answer.status_code == 500
+            assert CANARY not in answer.text
+    assert "RuntimeError while answering /api/search" in caplog.text
+    assert "test_security.py" in caplog.text
+    told = [record.getMessage() for record in caplog.records if not record.name.startswith("httpx")]  # asks, here
+    assert not [message for message in told if CANARY in message]
+
+
+def test_every_hash_is_compared_and_sessions_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert Tokens({}).caller(TOKEN) is None
+    sessions = Sessions()
+    first = sessions.begin(Caller("acme"))
+    assert sessions.caller(first) == Caller("acme")
+    for _ in range(1000):
+        sessions.begin(Caller())
+    assert sessions.caller(first) is None, "the oldest gives way"
+    late = sessions.begin(Caller())
+    monkeypatch.setattr("search.page.callers.monotonic", lambda: 1e12)
+    assert sessions.caller(late) is None

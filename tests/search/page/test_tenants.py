@@ -1,0 +1,177 @@
+"""Tenants are apart on the page and in the API: tokens decide, and no address widens what they stand for."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+from starlette.testclient import TestClient
+
+from search.page.app import make_app
+from tests.search.page.support import Held, client_of, site_over
+from tests.search.page.test_api import degraded
+from tests.search.support import family, legs_over
+
+pytestmark = pytest.mark.promise(11)
+
+TENANTS = ("acme", "globex")
+TOKENS = {"token-acme": "acme", "token-globex": "globex", "token-all": "*"}
+WORDS = ("cat", "boat", "tax", "secret")
+
+OWNED = {
+    tenant: [
+        family(
+            f"{n}.md",
+            "cat boat",
+            "tax secret",
+            f"cat of {tenant}",
+            ids=tenant,
+            tenant_id=tenant,
+            source_type=f"of-{tenant}",
+        )
+        for n in range(3)
+    ]
+    for tenant in TENANTS
+}
+NOBODYS = [family("n.md", "cat boat", "tax secret of nobody", ids="none", source_type="of-nobody")]
+CHUNKS = {tenant: [one for each in families for one in each.documents] for tenant, families in OWNED.items()}
+
+
+@pytest.fixture(scope="module")
+def clients(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[bool, TestClient]]:
+    """By whether a tenant is required."""
+    everything = [one for families in OWNED.values() for one in families] + NOBODYS
+    with legs_over(tmp_path_factory.mktemp("index"), everything) as legs:
+        site = site_over(Held(legs), tokens=TOKENS)
+        required = site_over(Held(legs), tokens=TOKENS, tenants_required=True)
+        with client_of(make_app(site)) as optional, client_of(make_app(required)) as strict:
+            yield {False: optional, True: strict}
+
+
+def bearer(token: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {token}"}
+
+
+@pytest.mark.parametrize("required", [False, True])
+def test_whatever_is_asked_a_token_sees_its_tenant_alone(clients: dict[bool, TestClient], required: bool) -> None:
+    client, drawn = clients[required], random.Random(11)
+    for _ in range(150):
+        tenant, other = drawn.choice([TENANTS, TENANTS[::-1]])
+        foreign = drawn.choice(CHUNKS[other])
+        given: list[tuple[str, Any]] = [("q", " ".join(drawn.choices(WORDS, k=2)))]
+        given += drawn.sample(
+            [
+                ("mode", drawn.choice(["keyword", "semantic"])),
+                ("limit", 100),
+                ("all", 1),
+                ("context", 2),
+                ("explain", 1),
+                ("filter", f"tenant_key={foreign.tenant_key}"),
+                ("filter", f"source_type=of-{other}"),
+                ("filter", f"parent_id={foreign.parent_id}"),
+                ("tenant", tenant),
+            ],
+            k=drawn.randint(0, 5),
+        )
+        api = client.get(
+            f"/api/search?{urlencode([*given, ('facet', 'source_type'), ('facet', 'tenant_key')])}",
+            headers=bearer(f"token-{tenant}"),
+        )
+        page = client.get(
+            f"/?{urlencode([pair for pair in given if pair[0] != 'filter'])}", headers=bearer(f"token-{tenant}")
+        )
+        assert (api.status_code, page.status_code) == (200, 200)
+        asked = urlencode(given)
+        for text in (api.text, page.text):
+            assert f"of {other}" not in text, asked
+            assert f"of-{other}" not in text, asked
+            assert "nobody" not in text, asked
+        assert foreign.tenant_key not in api.text
+        assert foreign.chunk_id not in api.text
+        assert all(value["families"] <= 3 for values in api.json()["facets"].values() for value in values)
+
+
+@pytest.mark.parametrize("path", ["/api/search?q=cat", "/?q=cat", "/api/chunk?id=x", "/chunk?id=x"])
+def test_a_token_cannot_name_another_tenant(clients: dict[bool, TestClient], path: str) -> None:
+    for client in clients.values():
+        answer = client.get(f"{path}&tenant=globex", headers=bearer("token-acme"))
+        assert answer.status_code == 403
+        assert "another tenant" in answer.text
+        assert client.get(f"{path}&tenant=acme", headers=bearer("token-acme")).status_code in (200, 404)
+
+
+def test_chunks_by_id_are_their_tenants_alone(clients: dict[bool, TestClient]) -> None:
+    for client in clients.values():
+        for tenant, other in (TENANTS, TENANTS[::-1]):
+            own, foreign = CHUNKS[tenant][1], CHUNKS[other][1]
+            for path in ("/api/chunk", "/chunk"):
+                answer = client.get(f"{path}?id={own.chunk_id}&context=5", headers=bearer(f"token-{tenant}"))
+                assert (answer.status_code, f"of {other}" in answer.text) == (200, False)
+                for hidden in (foreign, NOBODYS[0].documents[0]):
+                    assert (
+                        client.get(f"{path}?id={hidden.chunk_id}", headers=bearer(f"token-{tenant}")).status_code == 404
+                    )
+
+
+def test_one_for_all_names_a_tenant_where_one_is_required(clients: dict[bool, TestClient]) -> None:
+    everybody = clients[False].get("/api/search?q=cat&limit=100", headers=bearer("token-all")).json()
+    assert len(everybody["hits"]) == 7
+    client = clients[True]
+    nothing = client.get("/api/search?q=cat&facet=source_type", headers=bearer("token-all")).json()
+    assert (nothing["hits"], nothing["facets"]) == ([], {})
+    assert "say which tenant asks" in nothing["notice"]
+    page = client.get("/?q=cat", headers=bearer("token-all"))
+    assert ('class="hit"' in page.text, "say which tenant asks" in page.text, 'name="tenant"' in page.text) == (
+        False,
+        True,
+        True,
+    )
+    named = client.get("/api/search?q=cat&limit=100&tenant=acme", headers=bearer("token-all")).json()
+    assert len(named["hits"]) == 3
+    nobodys = NOBODYS[0].documents[0].chunk_id
+    for tenant in ("", "acme", "none"):
+        assert client.get(f"/api/chunk?id={nobodys}&tenant={tenant}", headers=bearer("token-all")).status_code == 404
+
+
+def test_links_keep_the_tenant_that_was_named(clients: dict[bool, TestClient]) -> None:
+    page = clients[True].get("/?q=cat&tenant=acme", headers=bearer("token-all")).text
+    titles = [part.partition('"')[0] for part in page.split('class="title" href="')[1:]]
+    assert len(titles) == 3
+    assert all(title.endswith("&amp;tenant=acme") for title in titles)
+
+
+def test_the_status_is_for_those_who_may_see_all(clients: dict[bool, TestClient]) -> None:
+    for client in clients.values():
+        hidden = client.get("/status", headers=bearer("token-acme"))
+        assert hidden.status_code == 403
+        assert "refused &amp; gone" not in hidden.text
+        assert "refused &amp; gone" in client.get("/status", headers=bearer("token-all")).text
+        assert ('href="/status"' in client.get("/", headers=bearer("token-acme")).text) is False
+
+
+def test_reasons_of_engines_are_for_those_who_may_see_all(tmp_path: Path) -> None:
+    with (
+        legs_over(tmp_path, OWNED["acme"]) as legs,
+        client_of(make_app(site_over(Held(degraded(legs)), tokens=TOKENS))) as client,
+    ):
+        for path in ("/api/search?q=cat", "/?q=cat"):
+            assert "10.0.0.7" in client.get(path, headers=bearer("token-all")).text
+            answer = client.get(path, headers=bearer("token-acme"))
+            assert "10.0.0.7" not in answer.text
+            assert "cannot be asked now" in answer.text
+        assert "10.0.0.7" not in client.get("/healthz").text
+
+
+def test_sessions_are_of_one_tenant(clients: dict[bool, TestClient]) -> None:
+    client = clients[False]
+    for tenant, other in pairwise((*TENANTS, TENANTS[0])):
+        client.cookies.clear()
+        client.post("/sign-in", data={"token": f"token-{tenant}", "target": "/"})
+        page = client.get("/?q=cat&limit=100").text
+        assert (f"of-{tenant}" in page, f"of-{other}" in page) == (True, False)
+    client.cookies.clear()

@@ -1,0 +1,134 @@
+"""Tenants are apart: in hits, neighbours, chunks by id, facets and counts, whatever is asked.
+
+CHUNKSINK_SOAK_QUERIES says how many questions are drawn.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from search.access import Access
+from search.context import get
+from search.filters import parse_filters
+from search.legs import Legs
+from search.query import search
+from search.question import Mode, Question
+from sinks.document import Document
+from tests.search.support import family, legs_over
+
+MODES: tuple[Mode, ...] = ("hybrid", "keyword", "semantic")
+TENANTS = ("acme", "globex", "initech")
+QUERIES = int(os.environ.get("CHUNKSINK_SOAK_QUERIES", "400"))
+WORDS = ("cat", "boat", "tax", "feline", "ship", "levy", "kitten")
+TEXTS = [" ".join(random.Random(number).choices(WORDS, k=5)) for number in range(6)]
+
+# Each tenant has the same texts of the same sources; some have none.
+OWNED = {
+    tenant: [family(f"{n}.md", *TEXTS, ids=tenant, tenant_id=tenant, source_type=f"of {tenant}") for n in range(4)]
+    for tenant in TENANTS
+}
+NOBODYS = [family(f"{n}.md", *TEXTS, ids="none") for n in range(4)]
+
+
+@pytest.fixture(scope="module")
+def legs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Legs]:
+    everything = [one for families in OWNED.values() for one in families] + NOBODYS
+    with legs_over(tmp_path_factory.mktemp("index"), everything) as legs:
+        yield legs
+
+
+def documents(hits: object) -> list[Document]:
+    return [one for hit in hits for one in (hit.document, *hit.before, *hit.after)]  # type: ignore[attr-defined]
+
+
+@pytest.mark.promise(11)
+def test_no_question_brings_a_foreign_document(legs: Legs) -> None:
+    """Identical texts, so that only the tenant tells them apart; filters try to reach across."""
+    drawn = random.Random(7)
+    foreign_keys = {tenant: OWNED[tenant][0].documents[0].tenant_key for tenant in TENANTS}
+    for _ in range(QUERIES):
+        tenant = drawn.choice(TENANTS)
+        other = drawn.choice([one for one in TENANTS if one != tenant])
+        filters = drawn.choice(
+            [
+                [],
+                [f"tenant_key={foreign_keys[other]}"],
+                [f"source_type=of {other}"],
+                [f"parent_id={OWNED[other][0].parent_id}"],
+                [f"source_type=of {other}", f"source_type=of {tenant}"],
+                [f'source_type=x" OR tenant_key = "{foreign_keys[other]}'],
+            ]
+        )
+        mode: Mode = drawn.choice(MODES)
+        question = Question(
+            " ".join(drawn.choices(WORDS, k=drawn.randint(1, 4))),
+            mode=mode,
+            limit=drawn.choice((1, 5, 50)),
+            offset=drawn.choice((0, 0, 3)),
+            filters=parse_filters(filters),
+            facets=("source_type", "tenant_key"),
+            collapse=drawn.random() < 0.5,
+            context=drawn.choice((0, 2)),
+        )
+        for required in (False, True):
+            answer = search(legs, question, Access(tenant, required=required))
+            assert {one.tenant_id for one in documents(answer.hits)} <= {tenant}
+            assert {value.value for value in answer.facets["source_type"]} <= {f"of {tenant}"}
+            assert {value.value for value in answer.facets["tenant_key"]} <= {foreign_keys[tenant]}
+            assert all(value.families <= 4 for values in answer.facets.values() for value in values)
+
+
+@pytest.mark.promise(11)
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("tenant", [None, ""])
+def test_without_its_tenant_a_search_gets_nothing(legs: Legs, mode: Mode, tenant: str | None) -> None:
+    question = Question("cat", mode=mode, facets=("source_type",))
+    answer = search(legs, question, Access(tenant, required=True))
+    assert (answer.hits, dict(answer.facets), answer.more) == ((), {}, False)
+    assert answer.notice is not None
+    assert "say which tenant asks" in answer.notice
+
+
+@pytest.mark.promise(11)
+def test_documents_without_a_tenant_are_served_to_nobody_where_one_is_required(legs: Legs) -> None:
+    nobodys = NOBODYS[0].documents[0].chunk_id
+    assert get(legs, Access(), nobodys) is not None
+    for access in (Access(None, required=True), Access("acme", required=True), Access("acme")):
+        assert get(legs, access, nobodys) is None
+        question = Question("cat", limit=100, collapse=False)
+        assert None not in {one.tenant_id for one in documents(search(legs, question, access).hits)}
+
+
+@pytest.mark.promise(11)
+def test_a_chunk_by_its_id_is_its_tenants_alone(legs: Legs) -> None:
+    for tenant in TENANTS:
+        own = OWNED[tenant][0].documents[2]
+        found = get(legs, Access(tenant, required=True), own.chunk_id, 2)
+        assert found is not None
+        assert {one.tenant_id for one in (found.document, *found.before, *found.after)} == {tenant}
+        assert (len(found.before), len(found.after)) == (2, 2)
+        for other in TENANTS:
+            if other != tenant:
+                assert get(legs, Access(other), own.chunk_id) is None
+
+
+def test_where_no_tenant_is_required_nobody_in_particular_sees_all(legs: Legs) -> None:
+    answer = search(legs, Question("cat boat tax", limit=100, facets=("source_type",)))
+    assert {one.tenant_id for one in documents(answer.hits)} == {*TENANTS, None}
+
+
+@pytest.mark.promise(11)
+@pytest.mark.parametrize("mode", MODES)
+def test_a_crowd_of_others_does_not_hide_ones_own(mode: Mode, tmp_path: Path) -> None:
+    """The engines look among the tenant's documents only; to sort the others out afterwards would find nothing."""
+    crowd = [family(f"{n}.md", f"cat cat cat {n}", ids=f"o{n}", tenant_id="other") for n in range(150)]
+    own = family("own.md", "one cat among many other words here", ids="own", tenant_id="acme")
+    with legs_over(tmp_path, [*crowd, own]) as legs:
+        answer = search(legs, Question("cat", mode=mode, limit=1), Access("acme"))
+    assert [hit.document.tenant_id for hit in answer.hits] == ["acme"]
+    assert not answer.more

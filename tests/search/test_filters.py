@@ -1,0 +1,86 @@
+"""Filters as people and programs write them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from search.errors import InvalidQuestion
+from search.filters import as_filters, parse_filters
+from sinks.errors import InvalidFilter
+from sinks.reader import Filter
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("source_type=md", Filter("source_type", any_of=("md",))),
+        ("source_type = a = b ", Filter("source_type", any_of=("a = b",))),
+        ("tags=über, all", Filter("tags", any_of=("über, all",))),
+        ("year=2020", Filter("year", any_of=(2020,))),
+        ("year>=2020", Filter("year", at_least=2020)),
+        ("year>2020", Filter("year", at_least=2021)),
+        ("year<=2020", Filter("year", at_most=2020)),
+        ("year<2020", Filter("year", at_most=2019)),
+        ("size_bytes>=-1", Filter("size_bytes", at_least=-1)),
+        ("content_truncated=TRUE", Filter("content_truncated", any_of=(True,))),
+    ],
+)
+def test_one_condition(written: str, meant: Filter) -> None:
+    assert parse_filters([written]) == (meant,)
+
+
+def test_values_of_one_field_are_alternatives_and_fields_all_hold() -> None:
+    assert parse_filters(["language=de", "year>=2000", "language=en", "year<=2010"]) == (
+        Filter("language", any_of=("de", "en")),
+        Filter("year", at_least=2000),
+        Filter("year", at_most=2010),
+    )
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ("", "is no filter: write them as field=value"),
+        ("md", "is no filter"),
+        ("=md", "is no filter"),
+        ("source_type!=md", "is no filter"),
+        ("source_type=", "has no value"),
+        ("year>=", "has no value"),
+        ("year=soon", "year is compared with whole numbers, not with 'soon'"),
+        ("year>=2020.5", "whole numbers"),
+        ("source_type>=md", "whole numbers"),
+        ("content_truncated=maybe", "content_truncated is true or false"),
+    ],
+)
+def test_what_cannot_be_read_says_how_to_write_it(written: str, said: str) -> None:
+    with pytest.raises((InvalidQuestion, InvalidFilter), match=said.replace("?", r"\?")):
+        parse_filters([written])
+
+
+def test_an_unknown_field_names_the_known_ones() -> None:
+    with pytest.raises(InvalidFilter, match=r"'colour' cannot be filtered; these can: authors, .*year"):
+        parse_filters(["colour=red"])
+
+
+def test_programs_give_mappings_or_filters() -> None:
+    own = Filter("year", at_least=2000)
+    assert as_filters(None) == ()
+    assert as_filters({"year": 2020, "language": ["de", "en"]}) == (
+        Filter("year", any_of=(2020,)),
+        Filter("language", any_of=("de", "en")),
+    )
+    assert as_filters([own, "language=de"]) == (own, Filter("language", any_of=("de",)))
+    with pytest.raises(InvalidQuestion, match="give a list"):
+        as_filters("language=de")
+
+
+@given(st.text(max_size=40))
+def test_nothing_that_is_typed_is_a_crash(text: str) -> None:
+    try:
+        filters = parse_filters([text, f"source_type={text}", f"year>={text}"])
+    except (InvalidQuestion, InvalidFilter) as error:
+        str(error).encode("utf-8", "replace")
+    else:
+        assert filters

@@ -1,0 +1,109 @@
+"""Meilisearch as the keyword leg: one hit a source, or every chunk; one engine down; a name that was swapped."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from search.access import Access
+from search.errors import InvalidQuestion
+from search.legs import EngineLeg, KeywordLeg, Legs
+from search.query import search
+from search.question import Question
+from sinks.meilisearch import MeilisearchSink
+from sinks.reader import Filter
+from sinks.sink import Marker
+from tests.engines.servers import MeilisearchServer
+from tests.search.support import DIMENSIONS, family, legs_over, meaning
+
+SETTINGS = json.loads((Path(__file__).parents[2] / "meilisearch-settings.json").read_text())
+
+FAMILIES = [
+    family("pets.md", *(f"a cat called number {number}" for number in range(9)), ids="a", tenant_id="acme"),
+    family("sea.md", "a boat with a cat", "a boat", ids="b", tenant_id="globex"),
+]
+
+
+@pytest.fixture(scope="module")
+def legs(meilisearch_server: MeilisearchServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Legs]:
+    with ExitStack() as stack:
+        others = stack.enter_context(legs_over(tmp_path_factory.mktemp("index"), FAMILIES))
+        sink = MeilisearchSink(
+            meilisearch_server.url, meilisearch_server.key, index="leg", settings=SETTINGS, vectors=False
+        )
+        stack.callback(sink.close)
+        build = sink.create(Marker("home", "words", 1))
+        build.replace(FAMILIES)
+        build.flush()
+        yield replace(others, keyword=KeywordLeg(sink.reader("words"), "meilisearch", "words"))
+
+
+def test_each_source_once_or_every_chunk(legs: Legs) -> None:
+    once = search(legs, Question("cat", mode="keyword", limit=50))
+    assert sorted(hit.source_uri or "" for hit in once.hits) == ["pets.md", "sea.md"]
+    every = search(legs, Question("cat", mode="keyword", limit=50, collapse=False))
+    assert len(every.hits) == 10
+
+
+def test_hybrid_fuses_sources_of_both(legs: Legs) -> None:
+    answer = search(legs, Question("boat ship"))
+    assert {hit.source_uri for hit in answer.hits} == {"pets.md", "sea.md"}
+    assert all(hit.text for hit in answer.hits)
+    assert answer.hits[0].ranks.keys() == {"keyword", "semantic"}
+
+
+def test_its_own_hybrid_search(meilisearch_server: MeilisearchServer, legs: Legs) -> None:
+    with ExitStack() as stack:
+        sink = MeilisearchSink(meilisearch_server.url, meilisearch_server.key, index="own-hybrid", settings=SETTINGS)
+        stack.callback(sink.close)
+        build = sink.create(Marker("home", "both", 1), DIMENSIONS)
+        build.replace(FAMILIES)
+        build.flush()
+        own = replace(legs, engine=EngineLeg(sink.reader("both"), meaning, "meilisearch", "both"))
+        answer = search(own, Question("vessel", mode="engine", limit=1))
+        assert [(hit.source_uri, hit.ranks) for hit in answer.hits] == [("sea.md", {"engine": 1})]
+        every = search(own, Question("cat", mode="engine", limit=50, collapse=False))
+        assert len(every.hits) == 11
+    with pytest.raises(
+        InvalidQuestion, match="no sink of this index answers engine searches: ask with the mode hybrid"
+    ):
+        search(legs, Question("cat", mode="engine"))
+
+
+def test_filters_facets_and_tenants(legs: Legs) -> None:
+    question = Question("cat", facets=("schema_version",), filters=(Filter("chunk_index", at_most=0),))
+    answer = search(legs, question, Access("globex", required=True))
+    assert [hit.text for hit in answer.hits] == ["a boat with a cat"]
+    assert [value.families for value in answer.facets["schema_version"]] == [1]
+
+
+def test_a_mistyped_word_is_found(legs: Legs) -> None:
+    (hit,) = search(legs, Question("nunber", mode="keyword", filters=(Filter("chunk_index", at_most=0),))).hits
+    assert hit.highlights == ["number"]
+
+
+def test_a_swapped_name_is_noticed(legs: Legs) -> None:
+    """Its answers are those of another build: the other leg answers alone until the pointer is read again."""
+    assert legs.keyword is not None
+    stale = replace(legs, keyword=replace(legs.keyword, build_id="before"))
+    answer = search(stale, Question("cat"))
+    assert answer.moved
+    assert "shows another build than before" in answer.unavailable["keyword"]
+    assert answer.hits
+
+
+def test_a_server_that_is_gone_leaves_the_other_leg(legs: Legs) -> None:
+    gone = MeilisearchSink("http://127.0.0.1:9", "key", index="leg", settings={}, vectors=False)
+    try:
+        reader = type(legs.keyword.reader)(gone._connection, "leg")  # type: ignore[union-attr, call-arg]
+        answer = search(replace(legs, keyword=KeywordLeg(reader, "meilisearch", "words")), Question("cat"))
+    finally:
+        gone.close()
+    assert list(answer.unavailable) == ["keyword"]
+    assert "127.0.0.1:9" in answer.unavailable["keyword"]
+    assert answer.hits
