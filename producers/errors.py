@@ -2,6 +2,7 @@
 
 ProducerError
 ├── SourceFailed        one source cannot become chunks; the others go on   (has the code for ledger and manifest)
+├── RecordRefused       one record of a file cannot become a chunk; the others go on
 └── IngestRefused       the whole run cannot start, nothing was written
 """
 
@@ -19,6 +20,15 @@ class SourceFailed(ProducerError):
         self.reason = reason
 
 
+class RecordRefused(ProducerError):
+    """The record was left out; what else stands in the file goes on."""
+
+    def __init__(self, code: str, reason: str) -> None:
+        super().__init__(reason)
+        self.code = code
+        self.reason = reason
+
+
 class IngestRefused(ProducerError):
     """Nothing was read or written."""
 
@@ -28,6 +38,21 @@ SOURCE_UNREADABLE = "SOURCE_UNREADABLE"
 SOURCE_CHANGED = "SOURCE_CHANGED"
 SOURCE_NAME_INVALID = "SOURCE_NAME_INVALID"
 SOURCE_EMPTY = "SOURCE_EMPTY"
+CONVERTER_MISSING = "CONVERTER_MISSING"
+EVENT_MALFORMED = "EVENT_MALFORMED"
+EVENT_NOT_UTF8 = "EVENT_NOT_UTF8"
+EVENT_TOO_LONG = "EVENT_TOO_LONG"
+EVENT_KIND_UNKNOWN = "EVENT_KIND_UNKNOWN"
+EVENT_WITHOUT_TIME = "EVENT_WITHOUT_TIME"
+EVENT_OUT_OF_ORDER = "EVENT_OUT_OF_ORDER"
+EVENT_WITHOUT_TEXT = "EVENT_WITHOUT_TEXT"
+RECORDING_MALFORMED = "RECORDING_MALFORMED"
+RECORD_FORM_UNKNOWN = "RECORD_FORM_UNKNOWN"
+RECORD_SUPERSEDED = "RECORD_SUPERSEDED"
+FAMILY_INCOMPLETE = "FAMILY_INCOMPLETE"
+IDENTITY_MISMATCH = "IDENTITY_MISMATCH"
+EXTRACTION_FAILED = "EXTRACTION_FAILED"
+EXTRACTION_SKIPPED = "EXTRACTION_SKIPPED"
 
 MEANINGS: dict[str, tuple[str, str]] = {
     CHUNKING_FAILED: (
@@ -40,5 +65,54 @@ MEANINGS: dict[str, tuple[str, str]] = {
     SOURCE_EMPTY: (
         "the source has no text; it is a document without chunks, not a failure",
         "nothing, if that is meant",
+    ),
+    CONVERTER_MISSING: (
+        "what reads this kind of source is not installed",
+        "install the extra that the message names, or leave such sources out with `--as`",
+    ),
+    RECORD_FORM_UNKNOWN: (
+        "the record is of no form that is read here",
+        "name the reader that it is for, or give it the fields of its form (docs/seams.md)",
+    ),
+    RECORD_SUPERSEDED: (
+        "a later record of the file stands for the same chunk, or for a later version of its source; not a failure",
+        "nothing",
+    ),
+    FAMILY_INCOMPLETE: (
+        "records of a source are missing: where it states its `chunk_count` the source keeps its last good chunks, "
+        "else it goes on without them",
+        "mend the records that were refused, or export the source again",
+    ),
+    IDENTITY_MISMATCH: (
+        "an id is not the one that its formula gives for the record's own fields",
+        "compute it as the form's specification says; the message names both values",
+    ),
+    EXTRACTION_FAILED: ("the record says that its extraction failed", "mend the source and extract it again"),
+    EXTRACTION_SKIPPED: ("the record says that its source was skipped; not a failure", "nothing"),
+    EVENT_MALFORMED: (
+        "a line of a recorder log is no event: broken JSON, or a field that is missing or wrong",
+        "mend what writes the log; the other lines were read",
+    ),
+    EVENT_NOT_UTF8: ("a line of a recorder log is not UTF-8", "mend what writes the log; the other lines were read"),
+    EVENT_TOO_LONG: ("a line of a recorder log is longer than 8 MiB", "record smaller events"),
+    EVENT_KIND_UNKNOWN: (
+        "an event is of a kind, or has a code, that is not known; in an asciinema recording that is no failure",
+        "see docs/seams.md for the kinds",
+    ),
+    EVENT_WITHOUT_TIME: (
+        "an event says no `occurred_at_ms`, so nobody knows in which window it belongs",
+        "mend what writes the log; the other lines were read",
+    ),
+    EVENT_OUT_OF_ORDER: (
+        "an event's segment and ordinal are not after those of its pane's last event",
+        "mend or sort the log; an append log cannot hold such an event",
+    ),
+    EVENT_WITHOUT_TEXT: (
+        "events hold nothing to read, only control sequences and white space; no failure",
+        "nothing",
+    ),
+    RECORDING_MALFORMED: (
+        "an asciinema recording breaks its format; none of it was read",
+        "mend the line that the message names, or record again",
     ),
 }

@@ -23,7 +23,7 @@ class Block:
 
     `section` is the number of the heading it stands under. `list_number` tells lists apart; None outside.
     `element` names the list, table or code block within its section, such as `ul[1]`. `detail` is a table's
-    header row or a fence's language.
+    header row or a fence's language. One that `is_whole` is never cut, whatever its size.
     """
 
     kind: Kind
@@ -34,6 +34,7 @@ class Block:
     element: str = ""
     detail: str = ""
     is_heading: bool = False
+    is_whole: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,10 @@ class Piece:
 
 
 def cut_block(text: str, block: Block, policy: Policy, tokenizer: Tokenizer) -> Iterator[Piece]:
-    """The block in pieces of at most `hard_max` tokens; one piece where it fits."""
+    """The block in pieces of at most `hard_max` tokens; one piece where it fits, or may not be cut."""
+    if block.is_whole:
+        yield Piece(block.start, block.end, tokenizer.count(text[block.start : block.end]), block)
+        return
     size = _count_up_to(text, block.start, block.end, policy.hard_max, tokenizer)
     if size <= policy.hard_max:
         if size:

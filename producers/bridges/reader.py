@@ -1,0 +1,49 @@
+"""Records of any form that is known, each bridged by its form's adapter. A file may mix forms."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from chunkbus.chunk import Record
+from producers.bridges.canonical import pass_on
+from producers.bridges.detect import Form, detect
+from producers.bridges.foreign import Context
+from producers.bridges.markdown import bridge_markdown
+from producers.bridges.recorder import bridge_recorder
+from producers.bridges.structural import bridge_structural
+from producers.produced import LeftOut, Making, Produced
+from producers.records.drafts import Draft
+from producers.records.gather import gather
+
+ADAPTERS: Mapping[Form, Callable[[Record, bytes, Context], Draft]] = {
+    Form.CANONICAL: pass_on,
+    Form.MARKDOWN: bridge_markdown,
+    Form.STRUCTURAL: bridge_structural,
+    Form.RECORDER: bridge_recorder,
+}
+
+# Raise it with any change of where a field goes.
+_RULES_VERSION = "1"
+
+
+@dataclass(frozen=True)
+class BridgeReader:
+    """Reads JSONL of chunks, or a folder with one JSON file a chunk. With `form`, records of another are refused."""
+
+    form: Form | None = None
+
+    @property
+    def parser(self) -> tuple[str, str]:
+        return ("chunk-records", "1")
+
+    @property
+    def canonicalizer(self) -> tuple[str, str]:
+        return ("chunksink-bridge", _RULES_VERSION)
+
+    def read(self, path: Path, uri: str, making: Making) -> Iterator[Produced | LeftOut]:
+        """Families in the order of their last records; what a family lacks is said beside it."""
+        context = Context(uri, making, self.parser, self.canonicalizer)
+        return gather(path, uri, making, lambda record, data: self._draft(record, data, context))
+
+    def _draft(self, record: Record, data: bytes, context: Context) -> Draft:
+        return ADAPTERS[self.form or detect(record)](record, data, context)

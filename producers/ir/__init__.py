@@ -1,0 +1,28 @@
+"""IR records: the canonical document 1.0 of extractors. `IrReader` makes chunks of them.
+
+identity, schema -> reader; `write_ir` keeps them as they are, `outdated` tells which to extract again.
+"""
+
+from producers.ir.file_sink import IrLine, read_ir, write_ir
+from producers.ir.identity import canonical_path, content_hash, parent_id, record_id, source_folder_token
+from producers.ir.reader import IrReader
+from producers.ir.reindex import Current, Outdated, newest, outdated
+from producers.ir.schema import IR_VERSION, ir_schema
+
+__all__ = [
+    "IR_VERSION",
+    "Current",
+    "IrLine",
+    "IrReader",
+    "Outdated",
+    "canonical_path",
+    "content_hash",
+    "ir_schema",
+    "newest",
+    "outdated",
+    "parent_id",
+    "read_ir",
+    "record_id",
+    "source_folder_token",
+    "write_ir",
+]

@@ -1,0 +1,104 @@
+"""Parsed documents to chunks, in the order of the traversal: folder lineage, then path, then index.
+
+The order is known when all documents are, so a first reading keeps their places and sort keys, on disk, and a second
+one takes them in order. So neither the order of the lines nor who wrote them in parallel changes a byte.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from posixpath import dirname
+
+from chunkbus.chunk import Record
+from chunkbus.identity import family_key, normalise_source
+from producers.errors import RECORD_SUPERSEDED, SOURCE_EMPTY, RecordRefused, SourceFailed
+from producers.markdown.passages import cut
+from producers.markdown.policy import Policy
+from producers.markdown.tokens import Tokenizer, WordTokenizer
+from producers.parsed.document import ParsedDocument, items_in_order, read_document
+from producers.parsed.records import PARSER, Frame, build_chunks, parent_of, stable_id
+from producers.parsed.render import render
+from producers.produced import LeftOut, Making, Produced
+from producers.records.files import RecordFile, left_out, parse_record
+from producers.records.index import FamilyIndex
+
+MAX_DOCUMENT_BYTES = 32 * 2**20
+# Raise it with any change of rendering or of where a field goes.
+_RULES_VERSION = "1"
+
+
+@dataclass(frozen=True)
+class ParsedReader:
+    """Reads JSONL of parsed documents, or a folder with one JSON file a document.
+
+    Sizes, overlap and tokenizer are those of the Markdown producer; `Policy(overlap_percent=0)` repeats nothing.
+    """
+
+    policy: Policy = field(default_factory=Policy)
+    tokenizer: Tokenizer = field(default_factory=WordTokenizer)
+
+    @property
+    def parser(self) -> tuple[str, str]:
+        return PARSER
+
+    @property
+    def canonicalizer(self) -> tuple[str, str]:
+        return ("chunksink-parsed", f"structural.{_RULES_VERSION}+{self.policy.policy_id(self.tokenizer.version)}")
+
+    def read(self, path: Path, uri: str, making: Making) -> Iterator[Produced | LeftOut]:
+        """Documents in the order of the traversal. What is refused at once comes first, in the file's order."""
+        frame = Frame(uri, making, self.canonicalizer, self.tokenizer.version)
+        try:
+            with RecordFile(path, MAX_DOCUMENT_BYTES) as file, FamilyIndex() as index:
+                for place, data in file.records():
+                    try:
+                        record, document = _parse(data)
+                        key = family_key(parent_of(document), frame.tenant_of(record))
+                        index.add(key, place, _traversal_key(document))
+                    except RecordRefused as refusal:
+                        yield left_out(uri, place, refusal.code, refusal.reason)
+                yield from file.unread(uri)
+                yield from self._in_order(file, index, frame)
+        except SourceFailed as failure:
+            yield LeftOut(uri, None, failure.code, failure.reason)
+
+    def _in_order(self, file: RecordFile, index: FamilyIndex, frame: Frame) -> Iterator[Produced | LeftOut]:
+        documents = chunks = 0
+        for *earlier, place in index.families():
+            try:
+                record, document = _parse(file.read(place))
+                for other in earlier:
+                    reason = f"{document.source.path}: line {place.line} is a later version of it"
+                    yield left_out(frame.uri, other, RECORD_SUPERSEDED, reason, is_failure=False)
+                doc_id = document.doc_id or stable_id("doc", documents + 1)
+                records = self._chunks(record, document, frame, doc_id, chunks + 1)
+            except RecordRefused as refusal:
+                yield left_out(frame.uri, place, refusal.code, refusal.reason)
+                continue
+            if not records:
+                reason = f"{document.source.path}: has no text"
+                yield left_out(frame.uri, place, SOURCE_EMPTY, reason, is_failure=False)
+                continue
+            documents += 1
+            chunks += len(records)
+            yield Produced(document.source.path, frame.tenant_of(record), records)
+
+    def _chunks(
+        self, record: Record, document: ParsedDocument, frame: Frame, doc_id: str, first_number: int
+    ) -> list[Record]:
+        rendered = render(items_in_order(document), self.policy, self.tokenizer)
+        passages = list(cut(rendered.document, self.policy, self.tokenizer))
+        return list(build_chunks(record, document, rendered, passages, frame, doc_id=doc_id, first_number=first_number))
+
+
+def _parse(data: bytes) -> tuple[Record, ParsedDocument]:
+    record = parse_record(data, MAX_DOCUMENT_BYTES)
+    return record, read_document(record)
+
+
+def _traversal_key(document: ParsedDocument) -> bytes:
+    """Orders by the folder's components one by one, then by path: NUL parts them, and nothing comes before it."""
+    path = normalise_source(document.source.path)
+    folder = document.source.folder
+    lineage = normalise_source(folder) if folder else dirname(path)
+    return "\0".join([*filter(None, lineage.split("/")), "", path]).encode()

@@ -1,0 +1,151 @@
+"""Files of records: JSONL, or a folder with one JSON file a record. Read in order once, then again by place.
+
+A byte order mark at the beginning, \\r\\n and empty lines are taken as they are meant. A line over the limit is never
+held in memory.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, BinaryIO
+
+import orjson
+
+from chunkbus import findings
+from chunkbus.chunk import Record
+from chunkbus.diagnose import diagnose_json, proves_unique_keys
+from chunkbus.examine import MAX_LINE_BYTES
+from chunkbus.reader import read_lines
+from producers.errors import SOURCE_UNREADABLE, RecordRefused, SourceFailed
+from producers.produced import LeftOut
+from producers.sources import Failure, find_sources, open_source
+
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_LONG_NUMBER = re.compile(rb"[0-9]{16}")
+_LARGEST_EXACT_INTEGER = 2**53 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a record stands: its line, or the number and name of its file in the folder."""
+
+    line: int
+    offset: int
+    length: int
+    name: str = ""
+
+
+class RecordFile:
+    """Records at a path. `with RecordFile(path) as file:`. Raises SourceFailed where nothing can be read."""
+
+    def __init__(self, path: Path, limit: int = MAX_LINE_BYTES) -> None:
+        self.limit = limit
+        self.failures: list[Failure] = []
+        """Files of a folder that could not be read; known when `records` has ended."""
+        self._path = path
+        self._file: BinaryIO | None = None
+
+    def __enter__(self) -> "RecordFile":
+        if not self._path.is_dir():
+            self._file = _open(self._path)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._file is not None:
+            self._file.close()
+
+    def records(self) -> Iterator[tuple[Place, bytes]]:
+        """Every record in order; one over the limit comes cut to a byte more than it."""
+        if self._file is None:
+            yield from self._files()
+            return
+        self._file.seek(0)
+        for line, (place, data) in enumerate(read_lines(self._file, self.limit), start=1):
+            if data.strip():
+                yield Place(line, place.offset, place.length), _trim(data)
+
+    def _files(self) -> Iterator[tuple[Place, bytes]]:
+        found = find_sources([self._path], suffixes=(".json",), base=self._path)
+        self.failures = list(found.failures)
+        for number, source in enumerate(found.files, start=1):
+            place = Place(number, 0, self.limit + 1, source.uri)
+            try:
+                data = self.read(place)
+            except SourceFailed as failure:
+                self.failures.append(Failure(source.uri, failure.code, failure.reason))
+            else:
+                yield place, data
+
+    def unread(self, uri: str) -> Iterator[LeftOut]:
+        """What is said of those files."""
+        for failure in self.failures:
+            yield LeftOut(f"{uri.rstrip('/')}/{failure.source_uri}", None, failure.code, failure.reason)
+
+    def read(self, place: Place) -> bytes:
+        """What stands at a place that `records` gave."""
+        if self._file is not None:
+            self._file.seek(place.offset)
+            return _trim(self._file.read(place.length))
+        with _open(self._path / place.name) as file:
+            return _trim(file.read(place.length))
+
+
+def _open(path: Path) -> BinaryIO:
+    try:
+        return open_source(path)
+    except OSError as error:
+        raise SourceFailed(SOURCE_UNREADABLE, f"{path.name}: {error.strerror or error}") from error
+
+
+def _trim(data: bytes) -> bytes:
+    return data.removeprefix(_BYTE_ORDER_MARK).strip()
+
+
+def left_out(uri: str, place: Place, code: str, reason: str, is_failure: bool = True) -> LeftOut:
+    """What is said of a record that stands there: its line, or its file in the folder."""
+    if place.name:
+        return LeftOut(f"{uri.rstrip('/')}/{place.name}", None, code, reason, is_failure)
+    return LeftOut(uri, place.line, code, reason, is_failure)
+
+
+def parse_record(data: bytes, limit: int = MAX_LINE_BYTES) -> Record:
+    """The JSON object on a line, by the contract's strict rules. Raises RecordRefused.
+
+    Whole numbers beyond 2^53 - 1, which no two languages read alike, become strings of their digits.
+    """
+    if len(data) > limit:
+        raise RecordRefused(findings.LINE_TOO_LONG, f"is longer than {limit // 2**20} MiB")
+    try:
+        record: Any = orjson.loads(data)
+    except orjson.JSONDecodeError:
+        record = None
+    if not isinstance(record, dict) or not proves_unique_keys(data, record):
+        problem = diagnose_json(data)
+        if problem is not None:
+            raise RecordRefused(problem.code, problem.detail)
+        _refuse_deep(record)
+    if _LONG_NUMBER.search(data):
+        record = json.loads(data, parse_int=_exact)
+    fields: Record = record
+    return fields
+
+
+def _refuse_deep(record: Any) -> None:
+    """What can be read and not be written again."""
+    try:
+        orjson.dumps(record)
+    except orjson.JSONEncodeError as error:
+        raise RecordRefused(findings.JSON_PARSE, "is nested too deeply") from error
+
+
+def _exact(digits: str) -> int | str:
+    """The number, where every language has it."""
+    if len(digits) > 17:
+        return digits
+    number = int(digits)
+    return number if abs(number) <= _LARGEST_EXACT_INTEGER else digits
