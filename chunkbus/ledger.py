@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlite_utils import Database, Migrations
 
-from chunkbus.store import open_store, write_transaction
+from chunkbus.store import explained, open_store, write_transaction
 
 _migrations = Migrations("chunksink.ledger")
 
@@ -37,6 +37,11 @@ def create_attempts(db: Database) -> None:
     db.table("attempts").create_index(["source_uri"])
 
 
+@_migrations()
+def add_left_out(db: Database) -> None:
+    db.table("attempts").add_column("left_out", str)
+
+
 class Status(StrEnum):
     PROCESSED = "processed"
     FAILED = "failed"
@@ -56,7 +61,10 @@ class Reading:
 
 @dataclass(frozen=True)
 class Attempt:
-    """One try at one source. `error_type` is a code of the error taxonomy where it failed."""
+    """One try at one source. `error_type` is a code of the error taxonomy where it failed.
+
+    `left_out` is a JSON object: how many of its records did not become chunks, by code.
+    """
 
     source_uri: str
     source_checksum: str | None
@@ -69,12 +77,14 @@ class Attempt:
     status: Status
     error_type: str | None = None
     partition_key: str | None = None
+    left_out: str | None = None
 
 
 class Ledger:
     """The ledger in one SQLite file. Several processes may use it at once."""
 
     def __init__(self, path: Path) -> None:
+        self._path = path
         self._db = open_store(path, _migrations)
 
     def __enter__(self) -> "Ledger":
@@ -84,22 +94,28 @@ class Ledger:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._db.close()
+        if (meant := explained(error, self._path)) is not None:
+            raise meant from error
 
     def is_processed(self, reading: Reading, partition: str | None = None) -> bool:
         """True where the source's last attempt succeeded with the same bytes, parser and canonicaliser.
 
         With `partition` only attempts that went there count: one name can stand for two sources in two partitions.
         """
-        there = {"source": reading.source_uri, "partition": partition}
-        newest_first = self._db.table("attempts").rows_where(
-            "source_uri = :source and (:partition is null or partition_key = :partition)",
-            there,
-            order_by="id desc",
-            limit=1,
+        attempt = self.last_attempt(reading.source_uri, partition)
+        return (
+            attempt is not None and attempt["status"] == Status.PROCESSED and asdict(reading).items() <= attempt.items()
         )
-        for attempt in newest_first:
-            return attempt["status"] == Status.PROCESSED and asdict(reading).items() <= attempt.items()
-        return False
+
+    def last_attempt(self, source_uri: str, partition: str | None = None) -> dict[str, Any] | None:
+        """The newest row of a source; with `partition` the newest that went there."""
+        cursor = self._db.execute(
+            "select * from attempts where source_uri = :source and (:partition is null or partition_key = :partition) "
+            "order by id desc limit 1",
+            {"source": source_uri, "partition": partition},
+        )
+        row = cursor.fetchone()
+        return None if row is None else dict(zip((column for column, *_ in cursor.description), row, strict=True))
 
     def append(self, *attempts: Attempt) -> None:
         """Records attempts beside the earlier ones, durably and in one transaction."""

@@ -1,249 +1,155 @@
-"""From files to one partition: what changed is chunked, what did not is carried over, what fails keeps its chunks.
+"""From files to partitions: what changed is read, what did not is carried over, what fails keeps its chunks.
 
-A source is skipped while its family stands in the valid partition with the same checksum, parser and canonicaliser;
-the ledger records every attempt, and gets the row that a kill after the commit has cost it. Order, and so every
-byte but times and run ids, follows from the sources' names alone. Sources that vanished keep their chunks.
+A file is left as it is while what it gave stands in a valid partition with the same checksum, parser and
+canonicaliser; policy, options and tenant are part of the latter. The ledger records every attempt, and gets the row
+that a kill after the commit has cost it. Order, and so every byte but times and run ids, follows from the sources
+alone. Sources that vanished keep their chunks, unless they are pruned.
 """
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+import tempfile
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor
+from contextlib import AbstractContextManager, closing, nullcontext
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
+from itertools import count
 from pathlib import Path
-from typing import Any, Protocol
 
-from chunkbus.canonical import sha256_hex
-from chunkbus.chunk import Record
 from chunkbus.layout import BusRoot
-from chunkbus.ledger import Attempt, Ledger, Reading, Status
-from chunkbus.manifest import Manifest, ManifestProducer
+from chunkbus.ledger import Ledger
+from chunkbus.manifest import ManifestProducer
 from chunkbus.runlog import new_run_id, utc_now
-from chunkbus.writer import PartitionWriter
-from producers.errors import SOURCE_EMPTY, SourceFailed
+from producers.account import Account
+from producers.batches import read_all, size_of
+from producers.commits import Commits
+from producers.kinds import AUTO, KINDS, Kind
 from producers.links import links_file, write_links
-from producers.markdown import MarkdownChunker, SourceVersion
-from producers.partition import Family, FamilyReader, key_of_source, next_created_at, read_existing
-from producers.report import IngestReport, Outcome, Progress
-from producers.sources import Failure, SourceFile, find_sources, read_source
+from producers.memory import Memory
+from producers.partition import FamilyReader, next_created_at
+from producers.placement import PRODUCER_NAME, Placement
+from producers.produced import Making
+from producers.prune import refuse_empty, vanished
+from producers.reading import Job, Read
+from producers.report import IngestReport, Progress
+from producers.settle import Settling
+from producers.shelves import Shelves
+from producers.skip import Decision, Skipping
+from producers.wanted import Wanted, find_wanted
 
-MARKDOWN_SUFFIXES = (".md", ".markdown")
-PRODUCER_NAME = "chunksink-markdown"
-_LISTED_SOURCES = 1000
-
-
-class Chunker(Protocol):
-    """Cuts one source. Its parser and canonicaliser say what it does: while they are the same, so is its work."""
-
-    @property
-    def parser(self) -> tuple[str, str]:
-        """Name and version."""
-
-    @property
-    def canonicalizer(self) -> tuple[str, str]:
-        """Name and version, with every policy and option that moves a boundary."""
-
-    def chunks(self, data: bytes, source: SourceVersion, *, created_at: str, producer: Record) -> list[Record]:
-        """The source's chunks in order. Raises SourceFailed."""
+Workers = Callable[[int], AbstractContextManager[Executor | None]]
+"""Given how many bytes there are to read, processes for it, or none."""
 
 
-def ingest_markdown(
-    paths: Sequence[Path],
-    root: BusRoot,
-    ledger: Ledger,
-    *,
-    key: str = "markdown",
-    base: Path | None = None,
-    tenant: str | None = None,
-    chunker: Chunker | None = None,
-    run_id: str | None = None,
-    now: str | None = None,
-    on_progress: Callable[[Progress], object] = lambda _progress: None,
-) -> IngestReport:
-    """Reads Markdown below these paths into one partition.
+def _no_workers(_bytes: int) -> AbstractContextManager[None]:
+    return nullcontext()
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a run reads. `kind` is a name of `kinds`, or `auto`; `to` a partition, or a rule of `placement`.
 
     A source is called by its path below `base`; else by the name of the folder named and its path below it, so that
     the name is the same from wherever the folder is reached; a file named by itself by its file name.
     """
-    found = find_sources(paths, suffixes=MARKDOWN_SUFFIXES, base=base)
-    with PartitionWriter(root, key) as writer, FamilyReader(root, key) as reader:
-        ingest = _Ingest(root, key, writer, reader, ledger, chunker or MarkdownChunker(), tenant, run_id, now)
-        ingest.read(found.files, found.failures, on_progress)
-        return ingest.finish()
+
+    kind: str = AUTO
+    to: str = "documents"
+    base: Path | None = None
+    tenant: str | None = None
+    prune: bool = False
+    every_file: bool = False
+    """Read every file and every partition, whatever their times say."""
 
 
-class _Ingest:
-    """One run over one partition, under its writer's lock."""
+def ingest(
+    paths: Sequence[Path],
+    root: BusRoot,
+    ledger: Ledger,
+    memory: Memory,
+    options: Options = Options(),
+    *,
+    kinds: Mapping[str, Kind] = KINDS,
+    workers: Workers = _no_workers,
+    run_id: str | None = None,
+    now: str | None = None,
+    clock: Callable[[], int] = time.time_ns,
+    on_progress: Callable[[Progress], object] = lambda _progress: None,
+) -> IngestReport:
+    """Reads what lies at these paths into partitions. Raises ProducerError where nothing could be begun."""
+    placement = Placement(options.to)
+    wanted = find_wanted(paths, options.kind, kinds, options.base)
+    if options.prune:
+        refuse_empty(wanted)
+    shelves = Shelves(root, placement, memory, trust_memory=not options.every_file, clock=clock)
+    created_at = next_created_at(root, shelves.existing.values(), now or utc_now())
+    producer = ManifestProducer(PRODUCER_NAME, _package_version())
+    run_id = run_id or new_run_id()
+    stamp = {"name": producer.name, "version": producer.version, "run_id": run_id}
+    making = Making(created_at, stamp, options.tenant)
+    names = {source.uri for source in wanted.sources}
+    skipping = Skipping(ledger, memory, shelves, placement, options.tenant, names, trust_memory=not options.every_file)
+    account = Account(ledger, memory, placement.name, making, run_id)
+    noted_ns = clock()
+    with (
+        FamilyReader(root) as reader,
+        tempfile.TemporaryDirectory(prefix="chunksink-ingest-", ignore_cleanup_errors=True) as folder,
+    ):
+        settling = Settling(account, shelves, reader, placement, making)
+        _read(wanted, skipping, settling, making, Path(folder), workers, on_progress)
+        if options.prune:
+            settling.withdraw(vanished(wanted.found, shelves, settling.seen, settling.read, options.tenant))
+        changes = settling.changes()
+        commits = Commits(root, shelves, memory, reader, producer, created_at, clock)
+        commits.write(changes)
+    account.note(noted_ns)
+    links = commits.links + _lost_links(root, changes.by_partition, commits.written)
+    carried_over, pruned = settling.counts()
+    return account.report(shelves, commits.written, links=links, carried_over=carried_over, pruned=pruned)
 
-    def __init__(
-        self,
-        root: BusRoot,
-        key: str,
-        writer: PartitionWriter,
-        reader: FamilyReader,
-        ledger: Ledger,
-        chunker: Chunker,
-        tenant: str | None,
-        run_id: str | None,
-        now: str | None,
-    ) -> None:
-        self._root, self._key, self._writer, self._reader, self._ledger = root, key, writer, reader, ledger
-        self._chunker, self._tenant = chunker, tenant
-        self._run_id = run_id or new_run_id()
-        self._existing = read_existing(root, key)
-        self._created_at = next_created_at(root, self._existing, now or utc_now())
-        self._producer = ManifestProducer(PRODUCER_NAME, _package_version())
-        self._outcomes: Counter[Outcome] = Counter()
-        self._failures: list[Failure] = []
-        self._successes: list[Attempt] = []
-        self._waiting: list[Family] = []  # unchanged, and not written as long as nothing else is
-        self._changed = self._existing.manifest is None
-        self._carried = 0
-        self._sources = 0
-        self._documents = 0
-        self._chunks = 0
-        self._listed: list[dict[str, Any]] = []
-        self._canonicalizers: set[tuple[str, str]] = set()
 
-    def read(
-        self, files: Sequence[SourceFile], failures: Iterable[Failure], on_progress: Callable[[Progress], object]
-    ) -> None:
-        """Every source and every family that the partition holds already, in the order of their names."""
-        for failure in failures:
-            self._fail(failure, None)
-        self._sources = len(self._failures) + len(files)
-        by_key = {key_of_source(file.uri, self._tenant): file for file in files}
-        names = {key: (file.uri, self._tenant or "") for key, file in by_key.items()}
-        for key, family in self._existing.families.items():
-            names[key] = (family.name, family.tenant or "")
-        done = 0
-        for key in sorted(names, key=lambda key: (names[key], key)):
-            family_there = self._existing.families.get(key)
-            if key not in by_key:
-                self._carry(family_there)
-                self._carried += 1
-                continue
-            outcome = self._read_source(by_key[key], family_there)
-            self._outcomes[outcome] += 1
-            done += 1
-            on_progress(Progress(done, len(files), by_key[key].uri, outcome))
+def _read(
+    wanted: Wanted,
+    skipping: Skipping,
+    settling: Settling,
+    making: Making,
+    folder: Path,
+    workers: Workers,
+    on_progress: Callable[[Progress], object],
+) -> None:
+    """Every source in the order of the names; those that are unchanged are not opened."""
+    for failure in wanted.found.failures:
+        settling.fail(failure)
+    pending: deque[Decision] = deque()
+    total = len(wanted.sources)
 
-    def _read_source(self, file: SourceFile, family: Family | None) -> Outcome:
-        checksum: str | None = None
-        try:
-            data = read_source(file.path)
-            checksum = sha256_hex(data)
-            if family is not None and family.version == (checksum, *self._versions()):
-                self._carry(family)
-                self._note_success(file.uri, checksum, known=True)
-                return Outcome.UNCHANGED
-            source = SourceVersion(file.uri, checksum, len(data), self._tenant)
-            producer = {"name": self._producer.name, "version": self._producer.version, "run_id": self._run_id}
-            records = self._chunker.chunks(data, source, created_at=self._created_at, producer=producer)
-        except SourceFailed as error:
-            self._fail(Failure(file.uri, error.code, error.reason), checksum)
-            self._carry(family)
-            return Outcome.FAILED
-        if not records:
-            self._changed = self._changed or family is not None
-            self._note_success(file.uri, checksum, known=family is None, error_type=SOURCE_EMPTY)
-            return Outcome.EMPTY
-        self._changed = True
-        self._write_waiting()
-        self._write(records, self._versions()[2:], file.uri, checksum)
-        self._note_success(file.uri, checksum, known=False)
-        return Outcome.PROCESSED
+    def jobs() -> Iterator[Job]:
+        for source in wanted.sources:
+            pending.append(decision := skipping.decide(source))
+            if decision.job is not None:
+                yield decision.job
 
-    def _carry(self, family: Family | None) -> None:
-        if family is not None:
-            self._waiting.append(family)
-            if self._changed:
-                self._write_waiting()
+    def take(read: Read | None) -> None:
+        decision = pending.popleft()
+        outcome = settling.take(decision, read)
+        on_progress(Progress(next(done), total, decision.source.uri, outcome))
 
-    def _write_waiting(self) -> None:
-        for family in self._waiting:
-            records = self._reader.records(family)
-            self._write(records, family.version[3:], family.name, family.version[0])
-        self._waiting.clear()
+    done = count(1)
+    size = sum(size_of(source.path) for source in wanted.sources)
+    with workers(size) as executor, closing(read_all(jobs(), making, folder, executor)) as reads:
+        for read in reads:
+            while pending[0].job is None:
+                take(None)
+            take(read)
+    while pending:
+        take(None)
 
-    def _write(
-        self, records: Iterable[Record], canonicalizer: Sequence[str | None], uri: str, checksum: str | None
-    ) -> None:
-        for record in records:
-            self._writer.add(record)
-            self._chunks += 1
-        self._documents += 1
-        self._canonicalizers.add((canonicalizer[0] or "unknown", canonicalizer[1] or "unknown"))
-        if self._documents <= _LISTED_SOURCES:
-            self._listed.append({"source_uri": uri, "source_checksum": f"sha256:{checksum}" if checksum else None})
 
-    def _versions(self) -> tuple[str, str, str, str]:
-        return (*self._chunker.parser, *self._chunker.canonicalizer)
-
-    def _fail(self, failure: Failure, checksum: str | None) -> None:
-        """Recorded at once: a run that is killed later has still tried."""
-        self._failures.append(failure)
-        self._ledger.append(self._attempt(failure.source_uri, checksum, Status.FAILED, failure.code))
-
-    def _note_success(self, uri: str, checksum: str, *, known: bool, error_type: str | None = None) -> None:
-        """Remembered for the ledger, which must not say so before the commit; nothing where it says so already."""
-        if known and self._ledger.is_processed(Reading(uri, checksum, *self._versions()), self._key):
-            return
-        self._successes.append(self._attempt(uri, checksum, Status.PROCESSED, error_type))
-
-    def _attempt(self, uri: str, checksum: str | None, status: Status, error_type: str | None) -> Attempt:
-        return Attempt(uri, checksum, *self._versions(), self._created_at, self._run_id, status, error_type, self._key)
-
-    def finish(self) -> IngestReport:
-        errors = Counter(failure.code for failure in self._failures)
-        if self._outcomes[Outcome.EMPTY]:
-            errors[SOURCE_EMPTY] = self._outcomes[Outcome.EMPTY]
-        before = self._existing.manifest
-        if before is not None and not self._changed:
-            self._changed = before.errors != dict(errors) or before.counts.failures != len(self._failures)
-        if self._changed:
-            self._commit(errors, before)
-        self._ledger.append(*self._successes)
-        return self._report(before)
-
-    def _commit(self, errors: Counter[str], before: Manifest | None) -> None:
-        self._write_waiting()
-        links_file(self._root, self._key).unlink(missing_ok=True)  # so that a kill leaves none, not an old one
-        sources: list[dict[str, Any]] = self._listed
-        if self._documents > len(sources):
-            sources = [*sources, {"more": self._documents - len(sources), "see": "the processed-file ledger"}]
-        self._writer.commit(
-            documents=self._documents,
-            producer=self._producer,
-            created_at=self._created_at,
-            failures=len(self._failures),
-            skipped=self._outcomes[Outcome.UNCHANGED],
-            errors=dict(sorted(errors.items())),
-            tombstones=before.tombstones if before else None,
-            chunking_policy_id=self._chunker.canonicalizer[1],
-            input_sources=sources,
-            canonicalization_versions=[": ".join(pair) for pair in sorted(self._canonicalizers)],
-        )
-
-    def _report(self, before: Manifest | None) -> IngestReport:
-        documents, chunks = self._documents, self._chunks
-        if not self._changed and before is not None:
-            documents, chunks = before.counts.documents, before.counts.chunks_emitted
-        links = 0
-        if self._changed or not links_file(self._root, self._key).exists():
-            links = write_links(self._root, self._key)
-        return IngestReport(
-            partition_key=self._key,
-            run_id=self._run_id,
-            written=self._changed,
-            sources=self._sources,
-            processed=self._outcomes[Outcome.PROCESSED],
-            unchanged=self._outcomes[Outcome.UNCHANGED],
-            empty=self._outcomes[Outcome.EMPTY],
-            carried_over=self._carried,
-            documents=documents,
-            chunks=chunks,
-            links=links,
-            failures=tuple(self._failures),
-        )
+def _lost_links(root: BusRoot, looked_at: Iterable[str], written: Sequence[str]) -> int:
+    """Link artifacts that somebody removed, made again from the chunks."""
+    lost = [key for key in looked_at if key not in written and root.manifest_file(key).exists()]
+    return sum(write_links(root, key) for key in lost if not links_file(root, key).exists())
 
 
 def _package_version() -> str:

@@ -1,7 +1,8 @@
 """What a partition holds already, so that a new version of it can carry over what the run does not replace."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from types import TracebackType
 from typing import BinaryIO
@@ -10,65 +11,45 @@ import orjson
 
 from chunkbus.chunk import Record
 from chunkbus.diagnose import parse_time
-from chunkbus.errors import InvalidManifest
+from chunkbus.errors import InvalidManifest, PartitionLocked
 from chunkbus.findings import Finding
-from chunkbus.identity import family_key, parent_id, resolve_parent_id, source_name, tenant_id
+from chunkbus.identity import family_key, parent_id, source_name, tenant_id
 from chunkbus.layout import BusRoot
-from chunkbus.manifest import Manifest
+from chunkbus.manifest import Manifest, decode_manifest
 from chunkbus.reader import open_partition, read_lines, read_manifest
 from chunkbus.validate import Validation
 from producers.errors import IngestRefused
+from producers.families import Family, origin_of, version_of
+from producers.memory import Memory
+from producers.sources import Signature
 
-
-@dataclass
-class Family:
-    """All chunks of one source in the partition: who it is, its version, and where its lines lie."""
-
-    name: str
-    tenant: str | None
-    version: tuple[str | None, ...]
-    chunks: int = 0
-    stretches: list[tuple[int, int]] = field(default_factory=list)
-
-    def extend(self, start: int, end: int) -> None:
-        self.chunks += 1
-        if self.stretches and self.stretches[-1][1] == start:
-            self.stretches[-1] = (self.stretches[-1][0], end)
-        else:
-            self.stretches.append((start, end))
+_EARLIEST = datetime.min.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True)
 class Existing:
-    """A valid partition, or none yet: its families by key, and the newest time that any of its chunks bears."""
+    """A valid partition, or none yet: its families by key, and the bytes of the manifest that says so."""
 
+    key: str
     families: dict[str, Family]
-    manifest: Manifest | None
-    newest: datetime | None
+    manifest_bytes: bytes | None
+
+    @property
+    def manifest(self) -> Manifest | None:
+        return None if self.manifest_bytes is None else decode_manifest(self.manifest_bytes)
+
+    def rank_of(self, family: Family) -> tuple[datetime, str]:
+        """What decides where a family counts that stands in several partitions."""
+        stamp = family.newest or (self.manifest.created_at if self.manifest else None)
+        return (parse_time(stamp) if stamp else _EARLIEST, self.key)
 
 
-def key_of_source(uri: str, tenant: str | None) -> str:
-    """The family key that chunks of this source get."""
-    return family_key(resolve_parent_id(None, uri, ""), tenant)
-
-
-def version_of(provenance: Record) -> tuple[str | None, ...]:
-    """Checksum, parser and canonicaliser, however they are written."""
-    parser = provenance.get("parser") or provenance
-    canonicalizer = provenance.get("canonicalizer") or provenance
-    return (
-        (provenance.get("source_checksum") or "").removeprefix("sha256:") or None,
-        parser.get("parser_name"),
-        parser.get("parser_version"),
-        canonicalizer.get("canonicalizer_name"),
-        canonicalizer.get("canonicalizer_version"),
-    )
-
-
-def read_existing(root: BusRoot, key: str) -> Existing:
+def read_existing(root: BusRoot, key: str, memory: Memory, noted_ns: int, *, trust_memory: bool = True) -> Existing:
     """The partition as it stands. Refuses an invalid one: rewriting it could lose what can still be mended."""
     if not root.manifest_file(key).exists() and not root.chunks_file(key).exists():
-        return Existing({}, None, None)
+        return Existing(key, {}, None)
+    if trust_memory and (known := _from_memory(root, key, memory)) is not None:
+        return known
     found: list[Finding] = []
     if not Validation(root, on_finding=found.append).run([key]).ok:
         first = next(finding for finding in found if finding.is_error)
@@ -76,37 +57,55 @@ def read_existing(root: BusRoot, key: str) -> Existing:
             f"partition {key} of {root.path} is not valid, and writing it again could lose chunks: {first}; "
             "mend it, move it away, or write to another partition"
         )
-    families: dict[str, Family] = {}
-    newest: str | None = None
-    moment: datetime | None = None
-    file, _ = open_partition(root, key)
+    file, manifest = open_partition(root, key)
     with file:
-        for place, line in read_lines(file):
-            record: Record = orjson.loads(line)
-            tenant = tenant_id(record)
-            family = families.setdefault(
-                family_key(parent_id(record), tenant),
-                Family(source_name(record) or record["document_id"], tenant, ()),
-            )
-            family.version = version_of(record["provenance"])
-            family.extend(place.offset, place.offset + place.length + 1)
-            stamp = record.get("created_at")
-            if stamp and stamp != newest:  # chunks of one run share theirs
-                newest = stamp
-                moment = max(moment or _EARLIEST, parse_time(stamp))
-    return Existing(families, read_manifest(root, key), moment)
+        signature = Signature.of(os.fstat(file.fileno()))
+        families = _read_families(file)
+    if manifest is not None:
+        memory.note_families(key, manifest, signature, noted_ns, families.values())
+    return Existing(key, families, manifest)
 
 
-_EARLIEST = datetime.min.replace(tzinfo=UTC)
+def _from_memory(root: BusRoot, key: str, memory: Memory) -> Existing | None:
+    try:
+        file, manifest = open_partition(root, key)
+    except OSError:
+        return None  # validation says what is wrong
+    with file:
+        signature = Signature.of(os.fstat(file.fileno()))
+    families = None if manifest is None else memory.families(key, manifest, signature)
+    return None if families is None else Existing(key, {family.key: family for family in families}, manifest)
+
+
+def _read_families(file: BinaryIO) -> dict[str, Family]:
+    families: dict[str, Family] = {}
+    for place, line in read_lines(file):
+        record: Record = orjson.loads(line)
+        tenant = tenant_id(record)
+        key = family_key(parent_id(record), tenant)
+        family = families.get(key)
+        if family is None:
+            name = source_name(record) or record["document_id"]
+            families[key] = family = Family(key, name, tenant, (), origin_of(record, name), record.get("created_at"))
+        family.version = version_of(record["provenance"])
+        family.newest = newer(family.newest, record.get("created_at"))
+        family.extend(place.offset, place.offset + place.length + 1)
+    return families
+
+
+def newer(one: str | None, other: str | None) -> str | None:
+    """The later of two times; None where one is missing."""
+    if one is None or other is None or one == other:  # chunks of one run share theirs
+        return None if other is None else one
+    return max(one, other, key=parse_time)
 
 
 class FamilyReader:
-    """The partition's file, held open to read families from; the partition's writer keeps it from changing."""
+    """Files of partitions, held open to read families from. Refuses one that was written since it was read."""
 
-    def __init__(self, root: BusRoot, key: str) -> None:
+    def __init__(self, root: BusRoot) -> None:
         self._root = root
-        self._key = key
-        self._file: BinaryIO | None = None
+        self._open: tuple[Existing, BinaryIO] | None = None
 
     def __enter__(self) -> "FamilyReader":
         return self
@@ -114,22 +113,38 @@ class FamilyReader:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._file is not None:
-            self._file.close()
+        if self._open is not None:
+            self._open[1].close()
 
-    def records(self, family: Family) -> Iterator[Record]:
-        if self._file is None:
-            self._file, _ = open_partition(self._root, self._key)
+    def lines(self, existing: Existing, family: Family) -> Iterator[bytes]:
+        file = self._file(existing)
         for start, end in family.stretches:
-            self._file.seek(start)
-            for line in self._file.read(end - start).rstrip(b"\n").split(b"\n"):
-                yield orjson.loads(line)
+            file.seek(start)
+            yield from file.read(end - start).rstrip(b"\n").split(b"\n")
+
+    def _file(self, existing: Existing) -> BinaryIO:
+        if self._open is not None and self._open[0] is existing:
+            return self._open[1]
+        if self._open is not None:
+            self._open[1].close()
+            self._open = None
+        file, manifest = open_partition(self._root, existing.key)
+        if manifest != existing.manifest_bytes:
+            file.close()
+            raise written_meanwhile(existing.key)
+        self._open = (existing, file)
+        return file
 
 
-def next_created_at(root: BusRoot, existing: Existing, now: str) -> str:
+def written_meanwhile(key: str) -> PartitionLocked:
+    return PartitionLocked(f"partition {key} was written by another process meanwhile; run again")
+
+
+def next_created_at(root: BusRoot, shelves: Iterable[Existing], now: str) -> str:
     """Now, or just after the newest time that the bus knows: a clock that jumped back must not lose an edit."""
     moment = parse_time(now)
-    known = [existing.newest] if existing.newest else []
+    stamps = {family.newest for existing in shelves for family in existing.families.values() if family.newest}
+    known = [parse_time(stamp) for stamp in stamps]
     for key in root.partition_keys():
         try:
             known.append(parse_time(read_manifest(root, key).created_at))

@@ -1,5 +1,6 @@
 """What an ingest tells: of each source as it goes, and of the whole at the end. Data only."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -27,21 +28,28 @@ class Progress:
 
 @dataclass(frozen=True)
 class IngestReport:
-    """What an ingest did. `written` is False where the partition already was what it should be.
+    """What an ingest did. `written` is False where the partitions already were what they should be.
 
-    `carried_over` families belong to no source of this run; `documents` and `chunks` are the partition's;
-    `links` counts those written to the link artifact, 0 where it stayed as it was.
+    `partition_key` is the partition or rule that was asked for, `partitions` those that were written. `carried_over`
+    families belong to no source of this run, `pruned` ones were withdrawn; `documents` and `chunks` are those of all
+    partitions that were looked at; `links` counts those written to link artifacts, 0 where they stayed as they were.
+    `left_out` counts by code all that did not become chunks; `failures` names what is to be mended, of one file at
+    most a thousand.
     """
 
     partition_key: str
     run_id: str
     written: bool
+    partitions: tuple[str, ...]
     sources: int
     processed: int
     unchanged: int
     empty: int
     carried_over: int
+    pruned: int
     documents: int
     chunks: int
     links: int
+    left_out: Mapping[str, int]
+    failed: int
     failures: tuple[Failure, ...]

@@ -4,6 +4,8 @@ import os
 import stat
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from hashlib import file_digest, sha256
+from io import BufferedReader
 from pathlib import Path
 
 from producers.errors import (
@@ -25,11 +27,24 @@ class SourceFile:
 
 @dataclass(frozen=True)
 class Failure:
-    """A source that was left out: its name, a code of `errors.MEANINGS`, and what happened."""
+    """A source, or a line of one, that was left out: its name, a code of `errors.MEANINGS`, and what happened."""
 
     source_uri: str
     code: str
     reason: str
+    line: int | None = None
+
+
+@dataclass(frozen=True)
+class Scope:
+    """A folder that was named, and what the names of all sources below it begin with."""
+
+    prefix: str
+    folder: Path
+
+    def path_of(self, uri: str) -> Path | None:
+        """Where a source of this name would lie; None where that is not below the folder."""
+        return self.folder / uri.removeprefix(self.prefix) if uri.startswith(self.prefix) else None
 
 
 @dataclass(frozen=True)
@@ -38,6 +53,30 @@ class Found:
 
     files: tuple[SourceFile, ...]
     failures: tuple[Failure, ...]
+    scopes: tuple[Scope, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """What changes with a file's content, as far as the system keeps it."""
+
+    size: int
+    mtime_ns: int
+    ctime_ns: int
+    inode: int
+
+    @classmethod
+    def of(cls, status: os.stat_result) -> "Signature":
+        return cls(status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
+
+    def is_settled(self, noted_ns: int) -> bool:
+        """False where a change after `noted_ns` could still have left the same times: then it proves nothing."""
+        return all(stamp + _tick(stamp) < noted_ns for stamp in (self.mtime_ns, self.ctime_ns))
+
+
+def _tick(stamp: int) -> int:
+    """How far apart two changes may be and bear one time: some file systems keep whole, or even, seconds."""
+    return 2_000_000_000 if stamp % 1_000_000_000 == 0 else 20_000_000
 
 
 def find_sources(paths: Iterable[Path], *, suffixes: tuple[str, ...], base: Path | None = None) -> Found:
@@ -48,12 +87,16 @@ def find_sources(paths: Iterable[Path], *, suffixes: tuple[str, ...], base: Path
     """
     files: dict[str, Path] = {}
     failures: list[Failure] = []
+    scopes: list[Scope] = []
     for path in paths:
         if not path.exists():
             raise IngestRefused(f"{path} does not exist; name a folder or a file")
         is_folder = path.is_dir()
         root = base or Path(os.path.abspath(path)).parent  # noqa: PTH100 (not resolve(): a link has its own name)
-        for file in _walk(path, suffixes, failures) if is_folder else [path]:
+        if is_folder:
+            prefix = _uri(path, root)
+            scopes.append(Scope("" if prefix == "." else f"{prefix}/", path))
+        for file in _walk(path, root, suffixes, failures) if is_folder else [path]:
             uri = _uri(file, root)
             if not _is_unicode(uri):
                 name = uri.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
@@ -66,22 +109,22 @@ def find_sources(paths: Iterable[Path], *, suffixes: tuple[str, ...], base: Path
                     "read them into different partitions, or give a base folder that holds both"
                 )
     in_order = (SourceFile(uri, files[uri]) for uri in sorted(files))
-    return Found(tuple(in_order), tuple(sorted(failures, key=lambda failure: failure.source_uri)))
+    return Found(tuple(in_order), tuple(sorted(failures, key=lambda failure: failure.source_uri)), tuple(scopes))
 
 
-def _walk(folder: Path, suffixes: tuple[str, ...], failures: list[Failure]) -> Iterable[Path]:
+def _walk(folder: Path, root: Path, suffixes: tuple[str, ...], failures: list[Failure]) -> Iterable[Path]:
     if not os.access(folder, os.R_OK | os.X_OK):
         raise IngestRefused(f"{folder} cannot be read; mend its permissions")
-    for parent, folders, names in os.walk(folder, onerror=_note(folder, failures)):
+    for parent, folders, names in os.walk(folder, onerror=_note(root, failures)):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(names):
             if not name.startswith(".") and name.lower().endswith(suffixes):
                 yield Path(parent, name)
 
 
-def _note(folder: Path, failures: list[Failure]) -> Callable[[OSError], None]:
+def _note(root: Path, failures: list[Failure]) -> Callable[[OSError], None]:
     def note(error: OSError) -> None:
-        uri = os.fsencode(os.path.relpath(error.filename, folder)).decode("utf-8", "backslashreplace")
+        uri = os.fsencode(_uri(Path(error.filename), root)).decode("utf-8", "backslashreplace")
         failures.append(Failure(uri + "/", SOURCE_UNREADABLE, f"the folder cannot be listed: {error.strerror}"))
 
     return note
@@ -103,19 +146,41 @@ def _is_unicode(name: str) -> bool:
     return True
 
 
-def read_source(path: Path) -> bytes:
+def read_source(path: Path) -> tuple[bytes, Signature]:
     """All bytes of a file; refuses one that cannot be read or that is written to meanwhile."""
     try:
-        # Opening a pipe would wait for its other end.
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-        with os.fdopen(descriptor, "rb") as file:
-            before = os.fstat(descriptor)
-            if not stat.S_ISREG(before.st_mode):
-                raise SourceFailed(SOURCE_UNREADABLE, "is not a regular file")
+        with open_source(path) as file:
+            before = Signature.of(os.fstat(file.fileno()))
             data = file.read()
-            after = os.fstat(descriptor)
+            after = Signature.of(os.fstat(file.fileno()))
     except OSError as error:
         raise SourceFailed(SOURCE_UNREADABLE, error.strerror or str(error)) from error
-    if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns) or len(data) != after.st_size:
-        raise SourceFailed(SOURCE_CHANGED, "was written to while it was read; run again when its writer has finished")
-    return data
+    if (before.size, before.mtime_ns) != (after.size, after.mtime_ns) or len(data) != after.size:
+        raise changed_meanwhile()
+    return data, after
+
+
+def open_source(path: Path) -> BufferedReader:
+    """For reading; a pipe or a device, which could block or never end, is refused."""
+    # Opening a pipe would wait for its other end.
+    file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK))  # noqa: SIM115
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise SourceFailed(SOURCE_UNREADABLE, "is not a regular file")
+    return file
+
+
+def digest_source(path: Path) -> tuple[str, Signature]:
+    """The hex sha256 of a file, or of the names and bytes of all JSON files in a folder, and its signature."""
+    if not path.is_dir():
+        with open_source(path) as opened:
+            signature = Signature.of(os.fstat(opened.fileno()))
+            return file_digest(opened, "sha256").hexdigest(), signature
+    whole = sha256()
+    for file in find_sources([path], suffixes=(".json",), base=path).files:
+        whole.update(f"{digest_source(file.path)[0]} {file.uri}\n".encode())
+    return whole.hexdigest(), Signature.of(path.stat())
+
+
+def changed_meanwhile() -> SourceFailed:
+    return SourceFailed(SOURCE_CHANGED, "was written to while it was read; run again when its writer has finished")

@@ -193,7 +193,9 @@ def unhashed(db: Database, builds: Sequence[str] | None = None) -> Iterator[list
     Of those that the builds have confirmed, else of all.
     """
     marks = ", ".join("?" * len(builds or ()))
-    known = "" if builds is None else f"and family in (select family from receipt where build in ({marks}))"
+    # A lookup for each of the few that are unhashed, not a list of all that is confirmed.
+    receipt = f"select 1 from receipt where build in ({marks}) and family = current.family"
+    known = "" if builds is None else f"and exists ({receipt})"
     select = (
         "select partition, first_offset, family from current where family_hash is null "
         f"and (partition, first_offset) > (?, ?) and family not in (select family from held) {known} "

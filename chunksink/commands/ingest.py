@@ -3,99 +3,145 @@
 from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from chunkbus.layout import BusRoot, check_partition_key
+from chunkbus.layout import BusRoot
 from chunkbus.runlog import RunLog
 from chunksink.exits import Exit
 from chunksink.options import config_from, home_option, json_option
-from chunksink.output import counted, print_json
+from chunksink.output import counted, print_json, printable
 from chunksink.progress import progress
 from chunksink.wiring import ledger_file
+from chunksink.workers import worker_processes
 
 if TYPE_CHECKING:
     from producers.report import IngestReport
+    from settings.config import Config
 
 _SHOWN_FAILURES = 20
+# Reading a document takes so many times as long as checking as many bytes of chunks.
+_EFFORT = 16
+_KINDS = ("auto", "markdown", "text", "html", "pdf", "docx", "parsed", "recorder", "ir", "chunks")
 
 
 @click.command()
 @click.argument("sources", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="SOURCE...")
-@click.option("--to", "chunks", metavar="DIR", help="The bus root to write to.  [default: chunks]")
 @click.option(
-    "--partition", "key", default="markdown", show_default=True, metavar="KEY", help="The partition to write."
+    "--as", "kind", type=click.Choice(_KINDS), default="auto", show_default=True, help="What the sources are."
+)
+@click.option("--to", "chunks", metavar="BUS_ROOT", help="The bus root to write to.  [default: chunks]")
+@click.option(
+    "--partition",
+    "to",
+    default="documents",
+    show_default=True,
+    metavar="KEY|by-date|by-type|by-prefix",
+    help="One partition, or one for each date of change, type of source, or first two digits of the family key.",
 )
 @click.option("--base", type=click.Path(path_type=Path), metavar="DIR", help="Name sources by their path below this.")
 @click.option("--tenant", metavar="NAME", help="Whose documents they are; searches can be bound to a tenant.")
+@click.option("--prune", is_flag=True, help="Withdraw what came from these folders and is not there any more.")
+@click.option("--checksum", "every_file", is_flag=True, help="Read every file, whatever size and times say.")
+@click.option("--sync", is_flag=True, help="Bring the engines up to date afterwards, as `chunksink sync` does.")
+@click.option("--jobs", type=click.IntRange(min=1), help="Processes to use.  [default: by size of the input]")
 @home_option
 @json_option
 def command(
     sources: tuple[Path, ...],
     chunks: str | None,
-    key: str,
-    base: Path | None,
-    tenant: str | None,
+    sync: bool,
+    jobs: int | None,
     home: str | None,
     as_json: bool,
+    **options: Any,
 ) -> int:
-    """Make canonical chunks from documents: SOURCE is a folder (all Markdown below it) or a file.
+    """Make canonical chunks from documents: SOURCE is a folder (all that can be read below it) or a file.
 
-    Writes one partition. Sources that did not change are left as they are, a source that fails keeps its last good
-    chunks, and what the partition held from other sources stays. A second run does nothing and says so. Exits with 3
-    when a source failed; the others are in.
+    Sources that did not change are left as they are, a source that fails keeps its last good chunks, and what the
+    partition held from other sources stays. A second run does nothing and says so. Exits with 3 when a source or a
+    record failed; the others are in. Without --prune, sources that vanished keep their chunks.
 
     \b
     Examples:
       chunksink ingest ~/notes
-      chunksink ingest docs README.md --to /data/chunks --partition docs
+      chunksink ingest docs README.md --to /data/chunks --partition docs --sync
+      chunksink ingest sessions --as recorder --partition by-date
     """
+    config = config_from(chunks=chunks, home=home)
+    report = _ingest(config, sources, jobs, options)
+    code = Exit.INVALID_INPUT if report.failures else Exit.OK
+    if not sync:
+        if as_json:
+            print_json(asdict(report))
+        else:
+            _print(report, config.chunks_path)
+        return code
+    if not as_json:
+        _print(report, config.chunks_path)
+    return _sync(config, report, as_json) or code
+
+
+def _ingest(config: "Config", sources: tuple[Path, ...], jobs: int | None, options: dict[str, Any]) -> "IngestReport":
     with ExitStack() as stack:
         from chunkbus.ledger import Ledger
-        from producers.ingest import ingest_markdown
+        from producers.ingest import Options, ingest
+        from producers.memory import Memory
 
-        config = config_from(chunks=chunks, home=home)
-        check_partition_key(key)
+        root = BusRoot(config.chunks_path)
+        wanted = Options(**options)
         run_log = stack.enter_context(RunLog(config.home_path, "ingest"))
         ledger = stack.enter_context(Ledger(ledger_file(config.home_path)))
+        memory = stack.enter_context(Memory(config.home_path / "ingest.db", root))
         bar = stack.enter_context(progress("ingest", None, "sources"))
-        report = ingest_markdown(
+        report = ingest(
             sources,
-            BusRoot(config.chunks_path),
+            root,
             ledger,
-            key=key,
-            base=base,
-            tenant=tenant,
+            memory,
+            wanted,
+            workers=lambda size: worker_processes(size * _EFFORT, jobs),
             run_id=run_log.run_id,
             on_progress=lambda _done: bar.advance(1),
         )
         for failure in report.failures:
             run_log.write("failure", **asdict(failure))
         run_log.finish("failures" if report.failures else "ok", report=asdict(report))
+    return report
+
+
+def _sync(config: "Config", report: "IngestReport", as_json: bool) -> Exit:
+    from chunksink.index import Index
+    from chunksink.summary import exit_code, print_report, tell_fault
+
+    with Index(config, stage=progress, on_fault=tell_fault) as index:
+        synced = index.sync()
     if as_json:
-        print_json(asdict(report))
+        print_json({"ingest": asdict(report), "sync": synced.as_json()})
     else:
-        _print(report, config.chunks_path)
-    return Exit.INVALID_INPUT if report.failures else Exit.OK
+        print_report(synced, as_json=False)
+    return exit_code(synced)
 
 
 def _print(report: "IngestReport", root: Path) -> None:
-    place = f"{root}/canonical/{report.partition_key}.jsonl"
+    held = f"{counted(report.chunks, 'chunk')} of {counted(report.documents, 'source')}"
     if not report.written:
-        click.echo(f"nothing to do: {place} holds {counted(report.unchanged, 'source')} as they are")
+        click.echo(f"nothing to do: {root} holds {held}, {counted(report.unchanged, 'source')} unchanged")
     else:
+        names = ", ".join(report.partitions[:3]) + (" and others" if len(report.partitions) > 3 else "")
         click.echo(
-            f"wrote {counted(report.chunks, 'chunk')} of {counted(report.documents, 'source')} to {place} "
-            f"({report.processed:,} new or changed, {report.unchanged:,} unchanged, {report.carried_over:,} others)"
+            f"wrote {counted(len(report.partitions), 'partition')} of {root} ({names}), now {held}: "
+            f"{report.processed:,} new or changed, {report.unchanged:,} unchanged, {report.carried_over:,} others"
+            + (f", {report.pruned:,} withdrawn" if report.pruned else "")
         )
     if report.sources == 0:
-        click.echo("no Markdown (.md, .markdown) was found there", err=True)
-    if report.empty:
-        click.echo(f"{counted(report.empty, 'source')} without text")
+        click.echo("nothing that can be read was found there", err=True)
+    for code, number in report.left_out.items():
+        click.echo(f"left out: {code} {number:,}", err=True)
     for failure in report.failures[:_SHOWN_FAILURES]:
-        click.echo(f"{failure.code} {failure.source_uri} {failure.reason}", err=True)
-    if len(report.failures) > _SHOWN_FAILURES:
-        click.echo(
-            f"and {len(report.failures) - _SHOWN_FAILURES:,} more; see chunksink ledger --status failed", err=True
-        )
+        line = "" if failure.line is None else f":{failure.line}"
+        click.echo(f"{failure.code} {printable(failure.source_uri)}{line} {printable(failure.reason)}", err=True)
+    if report.failed > min(len(report.failures), _SHOWN_FAILURES):
+        more = report.failed - min(len(report.failures), _SHOWN_FAILURES)
+        click.echo(f"and {more:,} more; see chunksink ledger --status failed, chunksink runs", err=True)

@@ -5,10 +5,11 @@ from dataclasses import dataclass, field
 from chunkbus.chunk import Record
 from producers.errors import CHUNKING_FAILED, SourceFailed
 from producers.markdown.checklist import find_problems
+from producers.markdown.document import Document
 from producers.markdown.normalise import decode
 from producers.markdown.passages import cut
 from producers.markdown.policy import CANONICALIZER_NAME, PARSER_NAME, PARSER_VERSION, Policy
-from producers.markdown.records import SourceVersion, build_records
+from producers.markdown.records import MARKDOWN, Form, SourceVersion, build_records
 from producers.markdown.structure import parse
 from producers.markdown.tokens import Tokenizer, WordTokenizer
 
@@ -35,7 +36,12 @@ class MarkdownChunker:
 
     def chunks(self, data: bytes, source: SourceVersion, *, created_at: str, producer: Record) -> list[Record]:
         """The source's chunks, none where it has no text. Raises SourceFailed where it breaks the specification."""
-        document = parse(decode(data))
+        return self.cut(parse(decode(data)), source, MARKDOWN, created_at=created_at, producer=producer)
+
+    def cut(
+        self, document: Document, source: SourceVersion, form: Form, *, created_at: str, producer: Record
+    ) -> list[Record]:
+        """The same for what another reader has made of a source."""
         records = build_records(
             document,
             list(cut(document, self.policy, self.tokenizer)),
@@ -44,6 +50,7 @@ class MarkdownChunker:
             tokenizer_version=self.tokenizer.version,
             created_at=created_at,
             producer=producer,
+            form=form,
         )
         problems = find_problems(records, self.policy, self.tokenizer)
         if problems:

@@ -1,5 +1,6 @@
 """How Markdown is cut: the numbers of the chunking specification, and the versions that a chunk records."""
 
+import re
 from dataclasses import dataclass
 
 import markdown_it
@@ -40,3 +41,10 @@ class Policy:
     def policy_id(self, tokenizer_version: str) -> str:
         sizes = f"{self.target}/{self.soft_max}/{self.hard_max}/{self.overlap_percent}%"
         return f"chunking_spec_v1.{RULES_VERSION}:{sizes}:{tokenizer_version}"
+
+    @classmethod
+    def from_id(cls, policy_id: str, tokenizer_version: str) -> "Policy | None":
+        """The policy of an id that `policy_id` gave, where these rules and this tokenizer are still the same."""
+        sizes = re.fullmatch(r"[^:]+:(\d+)/(\d+)/(\d+)/(\d+)%:.+", policy_id)
+        policy = cls(*map(int, sizes.groups())) if sizes else None
+        return policy if policy is not None and policy.policy_id(tokenizer_version) == policy_id else None

@@ -18,6 +18,18 @@ DEFAULT_TENANT = "default"
 
 
 @dataclass(frozen=True)
+class Form:
+    """What a source was before it was text: who read it, and how its type is called."""
+
+    parser: tuple[str, str]
+    source_type: str
+    mime_type: str
+
+
+MARKDOWN = Form((PARSER_NAME, PARSER_VERSION), "md", "text/markdown")
+
+
+@dataclass(frozen=True)
 class SourceVersion:
     """One version of one source: its name, the hex sha256 of its bytes and their number, and whose it is."""
 
@@ -71,16 +83,17 @@ def build_records(
     tokenizer_version: str,
     created_at: str,
     producer: Record,
+    form: Form = MARKDOWN,
 ) -> list[Record]:
     """The chunks of one version of a source, in order."""
     provenance = {
         "source_uri": source.uri,
         "source_checksum": f"sha256:{source.checksum}",
-        "parser": {"parser_name": PARSER_NAME, "parser_version": PARSER_VERSION},
+        "parser": {"parser_name": form.parser[0], "parser_version": form.parser[1]},
         "canonicalizer": {"canonicalizer_name": CANONICALIZER_NAME, "canonicalizer_version": policy_id},
         "inputs": [],
     }
-    about = _about(document, source)
+    about = _about(document, source, form)
     document_id = source.document_id
     links = _links_by_passage(document.links, passages)
     records = []
@@ -108,7 +121,7 @@ def build_records(
         fields: Record = {
             "chunk_index": ordinal,
             "chunk_count": len(passages),
-            "source": {"source_uri": source.uri, "source_type": "md"},
+            "source": {"source_uri": source.uri, "source_type": form.source_type},
             "span": {"char_range": {"char_start": start, "char_end": start + len(text)}, "section": headings},
             "metadata": metadata,
             "canonicalization": {"chunking_policy_id": policy_id},
@@ -132,7 +145,7 @@ def build_records(
     return records
 
 
-def _about(document: Document, source: SourceVersion) -> dict[str, Any]:
+def _about(document: Document, source: SourceVersion, form: Form) -> dict[str, Any]:
     """What the document says about itself, and what its file does."""
     about: dict[str, Any] = {}
     said = document.metadata
@@ -144,7 +157,7 @@ def _about(document: Document, source: SourceVersion) -> dict[str, Any]:
     year = re.match(r"\d{4}(?!\d)", said.get("date", ""))
     if year:
         about["year"] = int(year[0])
-    return {**about, "file_type": "md", "mime_type": "text/markdown", "size_bytes": source.size}
+    return {**about, "file_type": form.source_type, "mime_type": form.mime_type, "size_bytes": source.size}
 
 
 def _links_by_passage(links: Sequence[Link], passages: Sequence[Passage]) -> list[list[Link]]:

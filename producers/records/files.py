@@ -64,6 +64,10 @@ class RecordFile:
         if self._file is None:
             yield from self._files()
             return
+        if self._path.suffix.lower() == ".json" and not _begins_with_a_record(self._file, self.limit):
+            whole = Place(1, 0, self.limit + 1)
+            yield whole, self.read(whole)
+            return
         self._file.seek(0)
         for line, (place, data) in enumerate(read_lines(self._file, self.limit), start=1):
             if data.strip():
@@ -100,6 +104,15 @@ def _open(path: Path) -> BinaryIO:
         return open_source(path)
     except OSError as error:
         raise SourceFailed(SOURCE_UNREADABLE, f"{path.name}: {error.strerror or error}") from error
+
+
+def _begins_with_a_record(file: BinaryIO, limit: int) -> bool:
+    """False for one record that was written over many lines, as people do it in a `.json` file."""
+    file.seek(0)
+    try:
+        return isinstance(orjson.loads(_trim(file.readline(limit + 1))), dict)
+    except orjson.JSONDecodeError:
+        return False
 
 
 def _trim(data: bytes) -> bytes:

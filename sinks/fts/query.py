@@ -73,7 +73,8 @@ def parse(typed: str) -> Query:
             last = terms[-1] if phrase is None else ""
     said = tuple(word for word in words if word.lower() not in _STOP_WORDS) or tuple(words)
     said = said[:MOST_TERMS]
-    ended = not typed.endswith(last) or len(last) < 2 or not last[-1].isalnum()
+    least = 2 if len(said) < 2 else 3  # two letters begin too much to say anything beside other words
+    ended = not typed.endswith(last) or len(last) < least or not last[-1].isalnum()
     return Query(said, tuple(runs)[:MOST_TERMS], "" if ended or last not in said else last)
 
 

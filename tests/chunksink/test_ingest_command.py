@@ -13,6 +13,8 @@ import pytest
 from chunkbus.runlog import read_run
 from chunksink.exits import Exit
 from tests.chunksink.shell import Shell
+from tests.journey.support import document
+from tests.producers.ir.samples import ir_record
 
 
 def write(shell: Shell, name: str, text: str | bytes) -> Path:
@@ -35,7 +37,6 @@ EVENTS = "".join(
     + "\n"
     for n in range(3)
 )
-CHUNK = {"chunk_text": "Backups run at night.", "chunk_id": "x", "document_id": "d"}
 
 
 def test_a_second_run_does_nothing_and_says_so(shell: Shell) -> None:
@@ -136,6 +137,16 @@ def test_the_exit_code_of_the_sync_counts(quick_shell: Shell) -> None:
     assert quick_shell("ingest", "docs", "--sync").code == Exit.INVALID_INPUT
 
 
+def test_what_the_sync_holds_back_is_told_by_the_exit_code(quick_shell: Shell) -> None:
+    write(quick_shell, "docs/a.md", "Text.")
+    quick_shell.commit("theirs", document("theirs.md", "Passed on."))
+    assert quick_shell("ingest", "docs", "--sync").code == Exit.OK
+    quick_shell.cut_off("theirs")
+    write(quick_shell, "docs/a.md", "New text.")
+    assert quick_shell("ingest", "docs", "--sync").code == Exit.INVALID_INPUT
+    assert quick_shell.texts() == ["New text.", "Passed on."]
+
+
 def test_checksum_reads_files_that_look_unchanged(shell: Shell) -> None:
     path = write(shell, "docs/a.md", "# A")
     shell("ingest", "docs")
@@ -181,3 +192,30 @@ def test_the_checklist_of_the_specification_is_a_command(shell: Shell) -> None:
     ended = shell("validate", "--chunking", "--json")
     assert ended.code == Exit.INVALID_INPUT
     assert any(finding["code"] == "CHUNKING_FAILED" for finding in ended.json["findings"])
+
+
+def test_records_of_other_programs_are_told_by_their_first_line(shell: Shell) -> None:
+    parsed = {"doc_id": "d", "source": {"path": "reports/q1.pdf"}, "blocks": [{"type": "paragraph", "text": "Parsed."}]}
+    canonical = document("theirs.md", "Passed on.")
+    write(shell, "in/parsed.json", json.dumps(parsed, indent=2))
+    write(shell, "in/chunks.jsonl", "".join(json.dumps(record) + "\n" for record in canonical))
+    write(shell, "in/ir.jsonl", json.dumps(ir_record()) + "\n")
+    ended = shell("ingest", "in", "--json")
+    assert (ended.code, ended.json["failures"], ended.json["documents"]) == (Exit.OK, [], 3)
+    assert shell("validate").code == Exit.OK
+    again = shell("ingest", "in", "--json").json
+    assert (again["written"], again["unchanged"]) == (False, 3)
+    for kind in ("parsed", "ir", "chunks"):
+        file = {"parsed": "in/parsed.json", "ir": "in/ir.jsonl", "chunks": "in/chunks.jsonl"}[kind]
+        assert shell("ingest", file, "--as", kind, "--to", f"only-{kind}", "--json").json["documents"] == 1
+
+
+def test_a_folder_with_one_file_a_record_is_one_source(shell: Shell) -> None:
+    for number, record in enumerate(document("theirs.md", "One.", "Two.", "Three.")):
+        write(shell, f"in/{number}.json", json.dumps(record))
+    ended = shell("ingest", "in", "--as", "chunks", "--json").json
+    assert (ended["sources"], ended["documents"], ended["chunks"], ended["failed"]) == (1, 1, 3, 0)
+    assert not shell("ingest", "in", "--as", "chunks", "--json").json["written"]
+    for number, record in enumerate(document("theirs.md", "One.", "Two.", "Four.", version="2")):
+        write(shell, f"in/{number}.json", json.dumps(record))
+    assert shell("ingest", "in", "--as", "chunks", "--json").json["processed"] == 1

@@ -1,5 +1,7 @@
 """A workbench for ingestion: sources, a bus, a ledger."""
 
+import time
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,9 @@ from chunkbus.ledger import Ledger
 from chunkbus.manifest import Manifest
 from chunkbus.reader import read_manifest, read_partition
 from chunkbus.validate import Validation
-from producers.ingest import ingest_markdown
+from producers.ingest import Options, ingest
+from producers.kinds import KINDS, Chunker, Kind
+from producers.memory import Memory
 from producers.report import IngestReport
 
 NOW = "2026-03-01T12:00:00.000000Z"
@@ -21,10 +25,14 @@ class Bench:
     """A folder of sources, a bus and a ledger, and short ways to look at them."""
 
     def __init__(self, home: Path) -> None:
+        self._home = home
         self.docs = home / "docs"
         self.docs.mkdir()
         self.root = BusRoot(home / "bus")
         self.ledger = Ledger(home / "ledger.db")
+        self.memory = Memory(home / "ingest.db", self.root)
+        self.ahead_ns = 0
+        """So much later than it is do runs believe that they look at files: times of just now prove nothing."""
 
     def write(self, name: str, text: str | bytes) -> Path:
         path = self.docs / name
@@ -32,9 +40,24 @@ class Bench:
         path.write_bytes(text if isinstance(text, bytes) else text.encode())
         return path
 
-    def ingest(self, **options: Any) -> IngestReport:
-        options = {"now": NOW, "run_id": "run", "base": self.docs, **options}
-        return ingest_markdown(options.pop("paths", [self.docs]), self.root, self.ledger, **options)
+    def ingest(self, paths: list[Path] | None = None, *, chunker: Chunker | None = None, **said: Any) -> IngestReport:
+        """Markdown into the partition `markdown`, if nothing else is said."""
+        options = {field.name: said.pop(field.name) for field in fields(Options) if field.name in said}
+        options = {"kind": "markdown", "to": "markdown", "base": self.docs, **options}
+        if chunker is not None:
+            said["kinds"] = KINDS | {"markdown": Kind("markdown", (".md", ".markdown"), chunker=lambda: chunker)}
+        said = {"now": NOW, "run_id": "run", "clock": lambda: time.time_ns() + self.ahead_ns, **said}
+        paths = [self.docs] if paths is None else paths
+        return ingest(paths, self.root, self.ledger, self.memory, Options(**options), **said)
+
+    def forget(self) -> None:
+        """As somebody does who removes the file."""
+        (self._home / "ingest.db").unlink()
+        self.memory = Memory(self._home / "ingest.db", self.root)
+
+    def grow_old(self) -> None:
+        """From now on, what was written until now was not written just now."""
+        self.ahead_ns += 10_000_000_000
 
     def records(self, key: str = "markdown") -> list[Record]:
         return [record for _, record in read_partition(self.root, key)]

@@ -48,7 +48,7 @@ def test_the_manifest_says_what_was_read_and_how(bench: Bench) -> None:
         {"source_uri": "a.md", "source_checksum": record["provenance"]["source_checksum"]}
     ]
     assert manifest.canonicalization_versions == [f"chunksink-markdown: {MarkdownChunker().policy_id}"]
-    assert record["producer"] == {"name": "chunksink-markdown", "version": manifest.producer.version, "run_id": "run"}
+    assert record["producer"] == {"name": "chunksink-ingest", "version": manifest.producer.version, "run_id": "run"}
 
 
 def test_no_sources_make_an_empty_valid_partition(bench: Bench) -> None:
@@ -132,7 +132,7 @@ def test_a_broken_partition_is_refused_and_left_as_it_is(bench: Bench) -> None:
 
 def test_two_writers_of_one_partition_do_not_mix(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     bench.write("a.md", "# A")
-    monkeypatch.setattr("producers.ingest.PartitionWriter", partial(PartitionWriter, lock_seconds=0.05))
+    monkeypatch.setattr("producers.commits.PartitionWriter", partial(PartitionWriter, lock_seconds=0.05))
     with PartitionWriter(bench.root, "markdown"), pytest.raises(PartitionLocked):
         bench.ingest()
 

@@ -139,7 +139,7 @@ def test_a_ledger_row_without_chunks_does_not_skip(bench: Bench) -> None:
 @pytest.mark.parametrize("now", ["1999-01-01T00:00:00Z", NOW])
 def test_a_clock_that_jumps_back_never_loses_an_edit(bench: Bench, now: str) -> None:
     bench.write("a.md", "# A")
-    bench.ingest(now=NOW, key="newest")
+    bench.ingest(now=NOW, to="newest")
     bench.ingest(now="2026-02-01T00:00:00Z")
     bench.write("a.md", "# A2")
     bench.ingest(now=now)

@@ -1,0 +1,64 @@
+"""A family as it stands in a partition: who it is, its version, and where its lines lie."""
+
+from dataclasses import dataclass, field
+
+from chunkbus.chunk import Record
+from chunkbus.identity import family_key, resolve_parent_id
+
+
+@dataclass(slots=True)
+class Family:
+    """All chunks of one source in a partition.
+
+    `origin` names the file that it was read from, where that is known; `newest` is the newest `created_at` of its
+    chunks, None where one has none.
+    """
+
+    key: str
+    name: str
+    tenant: str | None
+    version: tuple[str | None, ...]
+    origin: str | None = None
+    newest: str | None = None
+    chunks: int = 0
+    stretches: list[tuple[int, int]] = field(default_factory=list)
+
+    @property
+    def order(self) -> tuple[str, str, str]:
+        """Where it stands in a partition: this follows from what it is, not from when it came."""
+        return (self.name, self.tenant or "", self.key)
+
+    def extend(self, start: int, end: int) -> None:
+        self.chunks += 1
+        if self.stretches and self.stretches[-1][1] == start:
+            self.stretches[-1] = (self.stretches[-1][0], end)
+        else:
+            self.stretches.append((start, end))
+
+
+def key_of_source(uri: str, tenant: str | None) -> str:
+    """The family key that chunks of this source get."""
+    return family_key(resolve_parent_id(None, uri, ""), tenant)
+
+
+def version_of(provenance: Record) -> tuple[str | None, ...]:
+    """Checksum, parser and canonicaliser, however they are written."""
+    parser = provenance.get("parser") or provenance
+    canonicalizer = provenance.get("canonicalizer") or provenance
+    return (
+        (provenance.get("source_checksum") or "").removeprefix("sha256:") or None,
+        parser.get("parser_name"),
+        parser.get("parser_version"),
+        canonicalizer.get("canonicalizer_name"),
+        canonicalizer.get("canonicalizer_version"),
+    )
+
+
+def origin_of(record: Record, name: str) -> str | None:
+    """The file that a chunk of ours was read from: a document, or the file of records that its inputs name."""
+    provenance = record["provenance"]
+    if not str(version_of(provenance)[3]).startswith("chunksink-"):
+        return None
+    inputs = provenance.get("inputs") or []
+    origin = inputs[0].get("source_uri") if inputs and isinstance(inputs[0], dict) else name
+    return origin if isinstance(origin, str) else None

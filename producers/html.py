@@ -1,0 +1,91 @@
+"""HTML becomes Markdown and is cut as such: headings, lists, tables, code and links keep their meaning."""
+
+import codecs
+import re
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.metadata import version
+from typing import TYPE_CHECKING
+
+from chunkbus.chunk import Record
+from producers.errors import CHUNKING_FAILED, SourceFailed
+from producers.markdown.chunker import MarkdownChunker
+from producers.markdown.document import Document
+from producers.markdown.front_matter import front_matter_length
+from producers.markdown.normalise import decode
+from producers.markdown.policy import PARSER_NAME, PARSER_VERSION
+from producers.markdown.records import Form, SourceVersion
+from producers.markdown.structure import parse
+
+if TYPE_CHECKING:
+    from html_to_markdown import ConversionOptions
+
+_CONVERTER = "html-to-markdown"
+_CHARSET = re.compile(rb"""<meta[^>]{1,999}?charset\s*=\s*["']?\s*([A-Za-z0-9_.:-]+)""", re.IGNORECASE)
+_HEAD_BYTES = 4096
+
+
+@dataclass(frozen=True)
+class HtmlChunker:
+    """Cuts HTML by the policy and tokenizer of the Markdown chunker."""
+
+    markdown: MarkdownChunker = field(default_factory=MarkdownChunker)
+
+    @property
+    def parser(self) -> tuple[str, str]:
+        return (_CONVERTER, html_version())
+
+    @property
+    def canonicalizer(self) -> tuple[str, str]:
+        return self.markdown.canonicalizer
+
+    def chunks(self, data: bytes, source: SourceVersion, *, created_at: str, producer: Record) -> list[Record]:
+        """The page's chunks, none where it has no text. Raises SourceFailed."""
+        form = Form(self.parser, "html", "text/html")
+        document = document_of(_decode(data))
+        return self.markdown.cut(document, source, form, created_at=created_at, producer=producer)
+
+
+@cache
+def html_version() -> str:
+    """What a change of either of both can change in the chunks."""
+    return f"{version(_CONVERTER)}+{PARSER_NAME}-{PARSER_VERSION}"
+
+
+def document_of(html: str) -> Document:
+    """The page as Markdown, with what its head says of it. Raises SourceFailed where text would be lost."""
+    from html_to_markdown import convert
+
+    result = convert(html, _options())
+    if result.warnings:  # it went on without a part of the page
+        raise SourceFailed(CHUNKING_FAILED, f"cannot be read whole: {result.warnings[0].message}")
+    content = result.content or ""
+    document = parse(content[front_matter_length(content) :])
+    said = result.metadata.document
+    about = {"title": said.title, "author": said.author, "language": said.language}
+    found = {name: " ".join(value.split()) for name, value in about.items() if value and value.strip()}
+    metadata = document.metadata | found
+    return Document(document.text, document.blocks, document.sections, document.links, metadata)
+
+
+@cache
+def _options() -> "ConversionOptions":
+    from html_to_markdown import ConversionOptions, PreprocessingOptions
+
+    return ConversionOptions(
+        preprocessing=PreprocessingOptions(enabled=False),  # it leaves text out that it takes for navigation
+        exclude_selectors=["svg", "script", "style", "template"],
+        inline_data_media="drop_element",
+    )
+
+
+def _decode(data: bytes) -> str:
+    """UTF-8, or what the page says that it is."""
+    said = _CHARSET.search(data[:_HEAD_BYTES])
+    if said is None or data.startswith(codecs.BOM_UTF8):
+        return decode(data)
+    name = said[1].decode()
+    try:
+        return data.decode(codecs.lookup(name).name)
+    except (LookupError, UnicodeDecodeError) as error:
+        raise SourceFailed(CHUNKING_FAILED, f"its head says that it is {name}, and it is not: {error}") from error

@@ -1,0 +1,145 @@
+"""What can be read, and what reads it: one table. Readers are made when a file needs them, for some are heavy."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from chunkbus.chunk import Record
+from producers.markdown.records import SourceVersion
+from producers.produced import RecordReader
+
+AUTO = "auto"
+
+
+class Chunker(Protocol):
+    """Cuts one source. Its parser and canonicaliser say what it does: while they are the same, so is its work."""
+
+    @property
+    def parser(self) -> tuple[str, str]:
+        """Name and version."""
+
+    @property
+    def canonicalizer(self) -> tuple[str, str]:
+        """Name and version, with every policy and option that moves a boundary."""
+
+    def chunks(self, data: bytes, source: SourceVersion, *, created_at: str, producer: Record) -> list[Record]:
+        """The source's chunks in order. Raises SourceFailed."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of files. A `chunker` makes one family of a file, `records` any number.
+
+    Exactly one of the two is given. `may_grow`: what is appended to a file while it is read does no harm.
+    `folders`: a folder of JSON files is one source, each of them a record.
+    """
+
+    name: str
+    suffixes: tuple[str, ...]
+    chunker: Callable[[], Chunker] | None = None
+    records: Callable[[], RecordReader] | None = None
+    may_grow: bool = False
+    folders: bool = False
+
+    @property
+    def source_type(self) -> str:
+        """What its chunks say of their source; records may say otherwise."""
+        return {"markdown": "md", "text": "txt"}.get(self.name, self.name)
+
+    def make(self) -> Chunker | RecordReader:
+        """Raises SourceFailed where what it needs is not installed."""
+        make = self.chunker or self.records
+        assert make is not None
+        return make()
+
+
+def _markdown() -> Chunker:
+    from producers.markdown import MarkdownChunker
+
+    return MarkdownChunker()
+
+
+def _text() -> Chunker:
+    from producers.text import TextChunker
+
+    return TextChunker()
+
+
+def _html() -> Chunker:
+    from producers.html import HtmlChunker
+
+    return HtmlChunker()
+
+
+def _pdf() -> Chunker:
+    from producers.pdf import PdfChunker
+
+    return PdfChunker()
+
+
+def _docx() -> Chunker:
+    from producers.docx import DocxChunker
+
+    return DocxChunker()
+
+
+def _parsed() -> RecordReader:
+    from producers.parsed import ParsedReader
+
+    return ParsedReader()
+
+
+def _recorder() -> RecordReader:
+    from producers.recorder import RecorderReader
+
+    return RecorderReader()
+
+
+def _ir() -> RecordReader:
+    from producers.ir import IrReader
+
+    return IrReader()
+
+
+def _chunks() -> RecordReader:
+    from producers.bridges import BridgeReader
+
+    return BridgeReader()
+
+
+_JSON = (".jsonl", ".ndjson", ".json")
+
+KINDS: Mapping[str, Kind] = {
+    kind.name: kind
+    for kind in (
+        Kind("markdown", (".md", ".markdown"), chunker=_markdown),
+        Kind("text", (".txt", ".text"), chunker=_text),
+        Kind("html", (".html", ".htm", ".xhtml"), chunker=_html),
+        Kind("pdf", (".pdf",), chunker=_pdf),
+        Kind("docx", (".docx",), chunker=_docx),
+        Kind("parsed", _JSON, records=_parsed),
+        Kind("recorder", (".jsonl", ".ndjson", ".cast"), records=_recorder, may_grow=True),
+        Kind("ir", _JSON, records=_ir, folders=True),
+        Kind("chunks", _JSON, records=_chunks, folders=True),
+    )
+}
+
+
+def suffixes_of(name: str, kinds: Mapping[str, Kind] = KINDS) -> tuple[str, ...]:
+    """Which files of a folder are read as this kind, or as any."""
+    chosen = kinds.values() if name == AUTO else [kinds[name]]
+    return tuple(dict.fromkeys(suffix for kind in chosen for suffix in kind.suffixes))
+
+
+def kind_of(path: Path, kinds: Mapping[str, Kind] = KINDS) -> Kind | None:
+    """By the file's suffix where one kind alone has it, else by its first records; None where neither tells."""
+    fitting = [kind for kind in kinds.values() if path.name.lower().endswith(kind.suffixes)]
+    if len(fitting) == 1:
+        return fitting[0]
+    if not fitting:
+        return kinds.get("markdown")
+    from producers.detect import kind_of_records
+
+    name = kind_of_records(path)
+    return kinds.get(name) if name is not None else None

@@ -1,0 +1,164 @@
+"""What a further run need not find out again: checksums of files, families of partitions, what a file gave.
+
+All of it follows from files and the bus, so losing it costs time and nothing else. It is trusted only while the
+files bear the signature that they had, and only where a change after it was noted would have changed that too.
+"""
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from sys import intern
+from types import TracebackType
+
+import orjson
+from sqlite_utils import Database, Migrations
+
+from chunkbus.layout import BusRoot
+from chunkbus.store import explained, open_store, write_transaction
+from producers.families import Family
+from producers.sources import Signature
+
+_migrations = Migrations("chunksink.ingest")
+_SIGNATURE = {"size": int, "mtime_ns": int, "ctime_ns": int, "inode": int, "noted_ns": int}
+
+
+@_migrations()
+def create(db: Database) -> None:
+    db.table("checksums").create({"path": bytes, **_SIGNATURE, "checksum": str}, pk="path")
+    db.table("partitions").create(
+        {"id": int, "bus": bytes, "partition_key": str, "manifest": bytes, **_SIGNATURE}, pk="id"
+    )
+    db.table("partitions").create_index(["bus", "partition_key"], unique=True)
+    db.execute(
+        "create table families (partition integer not null, family text not null, name text not null, tenant text,"
+        " origin text, newest text, version text not null, chunks integer not null, stretches text not null,"
+        " primary key (partition, family)) without rowid"
+    )
+    db.execute(
+        "create table gave (bus blob not null, source_uri text not null, tenant text not null,"
+        " families text not null, primary key (bus, source_uri, tenant)) without rowid"
+    )
+
+
+class Memory:
+    """One SQLite file. Several processes may use it at once."""
+
+    def __init__(self, path: Path, root: BusRoot) -> None:
+        self._path = path
+        self._bus = os.fsencode(root.path.resolve())
+        self._db = open_store(path, _migrations)
+
+    def __enter__(self) -> "Memory":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._db.close()
+        if (meant := explained(error, self._path)) is not None:
+            raise meant from error
+
+    def checksum(self, path: Path, signature: Signature) -> str | None:
+        """The hex sha256 of the file's bytes, where its signature stands for it."""
+        row = self._db.execute("select * from checksums where path = ?", [_name(path)]).fetchone()
+        return row[6] if row is not None and _proves(row[1:6], signature) else None
+
+    def note_checksums(self, rows: Iterable[tuple[Path, Signature, int, str]]) -> None:
+        """Path, signature, when that was taken, and hex sha256."""
+        with write_transaction(self._db):
+            self._db.conn.executemany(
+                "insert or replace into checksums values (?, ?, ?, ?, ?, ?, ?)",
+                ((_name(path), *_columns(signature), noted, checksum) for path, signature, noted, checksum in rows),
+            )
+
+    def families(self, key: str, manifest: bytes, signature: Signature) -> list[Family] | None:
+        """The families of a partition that was found valid with this manifest and chunks file; None of any other."""
+        row = self._db.execute(
+            "select * from partitions where bus = ? and partition_key = ?", [self._bus, key]
+        ).fetchone()
+        if row is None or row[3] != manifest or not _proves(row[4:9], signature):
+            return None
+        found = self._db.execute(
+            "select family, name, tenant, origin, newest, version, chunks, stretches from families where partition = ?",
+            [row[0]],
+        )
+        return [
+            Family(
+                key,
+                name,
+                tenant,
+                _version(version),
+                name if origin == name else origin,
+                _shared(newest),
+                chunks,
+                _pairs(stretches),
+            )
+            for key, name, tenant, origin, newest, version, chunks, stretches in found
+        ]
+
+    def note_families(
+        self, key: str, manifest: bytes, signature: Signature, noted_ns: int, families: Iterable[Family]
+    ) -> None:
+        db = self._db
+        with write_transaction(db):
+            for (old,) in db.execute(
+                "select id from partitions where bus = ? and partition_key = ?", [self._bus, key]
+            ).fetchall():
+                db.execute("delete from families where partition = ?", [old])
+                db.execute("delete from partitions where id = ?", [old])
+            cursor = db.execute(
+                "insert into partitions (bus, partition_key, manifest, size, mtime_ns, ctime_ns, inode, noted_ns)"
+                " values (?, ?, ?, ?, ?, ?, ?, ?)",
+                [self._bus, key, manifest, *_columns(signature), noted_ns],
+            )
+            db.conn.executemany(
+                "insert into families values (?, ?, ?, ?, ?, ?, ?, ?, ?)", _rows(cursor.lastrowid, families)
+            )
+
+    def gave(self, source_uri: str, tenant: str | None) -> list[str] | None:
+        """Keys of the families that a file of records gave when it was last read and none of a later file; None of
+        a file that was never read."""
+        row = self._db.execute(
+            "select families from gave where bus = ? and source_uri = ? and tenant = ?",
+            [self._bus, source_uri, tenant or ""],
+        ).fetchone()
+        return None if row is None else orjson.loads(row[0])
+
+    def note_gave(self, tenant: str | None, gave: Iterable[tuple[str, list[str]]]) -> None:
+        with write_transaction(self._db):
+            self._db.conn.executemany(
+                "insert or replace into gave values (?, ?, ?, ?)",
+                ((self._bus, uri, tenant or "", orjson.dumps(families).decode()) for uri, families in gave),
+            )
+
+
+def _rows(partition: int | None, families: Iterable[Family]) -> Iterable[tuple[object, ...]]:
+    for family in families:
+        version, stretches = orjson.dumps(family.version).decode(), orjson.dumps(family.stretches).decode()
+        about = (family.key, family.name, family.tenant, family.origin, family.newest, version)
+        yield (partition, *about, family.chunks, stretches)
+
+
+def _version(version: str) -> tuple[str | None, ...]:
+    return tuple(map(_shared, orjson.loads(version)))
+
+
+def _shared(text: str | None) -> str | None:
+    """Families of one run have most of it in common."""
+    return None if text is None else intern(text)
+
+
+def _pairs(stretches: str) -> list[tuple[int, int]]:
+    return [(start, end) for start, end in orjson.loads(stretches)]
+
+
+def _name(path: Path) -> bytes:
+    return os.path.abspath(os.fsencode(path))  # noqa: PTH100 (a link has its own name)
+
+
+def _columns(signature: Signature) -> tuple[int, int, int, int]:
+    return signature.size, signature.mtime_ns, signature.ctime_ns, signature.inode
+
+
+def _proves(row: tuple[int, ...], signature: Signature) -> bool:
+    return tuple(row[:4]) == _columns(signature) and signature.is_settled(row[4])

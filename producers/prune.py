@@ -1,0 +1,45 @@
+"""Which families' sources have vanished. Asked for by name, since a folder that is not mounted looks just like that."""
+
+from collections.abc import Collection, Iterator
+
+from producers.errors import IngestRefused
+from producers.families import Family
+from producers.shelves import Shelves
+from producers.sources import Found, Scope
+from producers.wanted import Wanted
+
+
+def refuse_empty(wanted: Wanted) -> None:
+    """Every folder named must hold a source and be readable to its last folder."""
+    for failure in wanted.found.failures:
+        if failure.source_uri.endswith("/"):
+            raise IngestRefused(
+                f"{failure.source_uri} cannot be listed, so nobody knows what vanished there; nothing was written. "
+                "Mend its permissions, or leave --prune out"
+            )
+    for scope in wanted.found.scopes:
+        if not any(source.uri.startswith(scope.prefix) for source in wanted.sources):
+            raise IngestRefused(
+                f"{scope.folder} holds no source, and --prune would withdraw all that came from it; nothing was "
+                "written. Is it mounted? Leave --prune out, or see `chunksink retire-partition`"
+            )
+
+
+def vanished(
+    found: Found, shelves: Shelves, seen: Collection[str], read: Collection[str], tenant: str | None
+) -> Iterator[tuple[str, Family]]:
+    """Partition and family of each source that is not there any more, or that its file of records holds no more.
+
+    `seen` are families that sources of this run stand for, `read` the files that were read without a failure.
+    """
+    for key, existing in shelves.existing.items():
+        for family in existing.families.values():
+            if family.tenant != tenant or family.key in seen or family.origin is None:
+                continue
+            if family.origin in read or _has_vanished(family.origin, found.scopes):
+                yield key, family
+
+
+def _has_vanished(origin: str, scopes: Collection[Scope]) -> bool:
+    paths = [path for scope in scopes if (path := scope.path_of(origin)) is not None]
+    return bool(paths) and not any(path.exists() or path.is_symlink() for path in paths)

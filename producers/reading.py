@@ -1,0 +1,174 @@
+"""One source after the other becomes families, which wait in a file until their partition is written.
+
+This runs in processes of its own where there is much to do: what goes in and what comes out can be sent between them.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO
+
+import orjson
+
+from chunkbus.canonical import sha256_hex
+from chunkbus.chunk import Record
+from chunkbus.identity import family_key, parent_id
+from producers.errors import SOURCE_CHANGED, SOURCE_EMPTY, SOURCE_UNREADABLE, SourceFailed
+from producers.families import version_of
+from producers.kinds import Chunker
+from producers.markdown.records import SourceVersion
+from producers.partition import newer
+from producers.placement import moment_of, source_type_of
+from producers.produced import LeftOut, Making, Produced, RecordReader
+from producers.sources import Signature, changed_meanwhile, digest_source, read_source
+
+_MOST_NAMED = 1000
+"""Of what is left out of one file; all of it is counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A file to read, by one of two. `standing` is the checksum with which its family stands already, if it does."""
+
+    uri: str
+    path: Path
+    kind: str
+    chunker: Chunker | None
+    records: RecordReader | None
+    may_grow: bool = False
+    standing: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A family that was read, and where its lines wait."""
+
+    key: str
+    name: str
+    tenant: str | None
+    version: tuple[str | None, ...]
+    newest: str | None
+    chunks: int
+    source_type: str
+    moment_ns: int
+    file: Path
+    start: int
+    end: int
+
+    def lines(self) -> list[bytes]:
+        with self.file.open("rb") as file:
+            file.seek(self.start)
+            return file.read(self.end - self.start).rstrip(b"\n").split(b"\n")
+
+
+@dataclass(slots=True)
+class Read:
+    """What a file gave. Without a checksum it could not be read, or changed meanwhile, or may have grown since."""
+
+    uri: str
+    checksum: str | None = None
+    signature: Signature | None = None
+    is_unchanged: bool = False
+    families: list[Waiting] = field(default_factory=list)
+    left_out: list[LeftOut] = field(default_factory=list)
+    codes: Counter[str] = field(default_factory=Counter)
+    failures: int = 0
+
+    def leave_out(self, left_out: LeftOut) -> None:
+        self.codes[left_out.code] += 1
+        self.failures += left_out.is_failure
+        if len(self.left_out) < _MOST_NAMED:
+            self.left_out.append(left_out)
+
+    def fail(self, failed: SourceFailed) -> None:
+        """Nothing of the file is taken."""
+        self.families.clear()
+        self.leave_out(LeftOut(self.uri, None, failed.code, failed.reason))
+
+
+def read_jobs(jobs: Sequence[Job], making: Making, waiting: Path) -> list[Read]:
+    """What each file gives, in order. The lines of their families wait in one file."""
+    with waiting.open("xb") as out:
+        return [_read(job, making, waiting, out) for job in jobs]
+
+
+def _read(job: Job, making: Making, waiting: Path, out: BinaryIO) -> Read:
+    read = Read(job.uri)
+    try:
+        for produced in _document(job, making, read) if job.chunker else _records(job, making, read):
+            if isinstance(produced, LeftOut):
+                read.leave_out(produced)
+            else:
+                read.families.append(_put(produced, job, making, read, waiting, out))
+    except SourceFailed as failed:
+        if failed.code == SOURCE_CHANGED:
+            read.checksum = None
+        read.fail(failed)
+    return read
+
+
+def _document(job: Job, making: Making, read: Read) -> Iterator[Produced | LeftOut]:
+    data, read.signature = read_source(job.path)
+    read.checksum = sha256_hex(data)
+    if read.checksum == job.standing:
+        read.is_unchanged = True
+        return
+    assert job.chunker is not None
+    source = SourceVersion(job.uri, read.checksum, len(data), making.tenant)
+    records = job.chunker.chunks(data, source, created_at=making.created_at, producer=making.producer)
+    if records:
+        yield Produced(job.uri, making.tenant, records)
+    else:
+        yield LeftOut(job.uri, None, SOURCE_EMPTY, "it holds no text", is_failure=False)
+
+
+def _records(job: Job, making: Making, read: Read) -> Iterator[Produced | LeftOut]:
+    assert job.records is not None
+    try:
+        read.checksum, before = digest_source(job.path)
+        read.signature = before
+        yield from job.records.read(job.path, job.uri, making)
+        is_same = Signature.of(job.path.stat()) == before
+        if not is_same or job.path.is_dir():  # a folder's times tell nothing of the files in it
+            checksum, after = digest_source(job.path)
+            is_same = checksum == read.checksum
+    except OSError as error:
+        raise SourceFailed(SOURCE_UNREADABLE, error.strerror or str(error)) from error
+    if not is_same:
+        read.checksum = None
+        if not job.may_grow or after.inode != before.inode or after.size < before.size:
+            raise changed_meanwhile()
+
+
+def _put(produced: Produced, job: Job, making: Making, read: Read, waiting: Path, out: BinaryIO) -> Waiting:
+    records = produced.records
+    start = out.tell()
+    newest = records[0].get("created_at")
+    for record in records:
+        newest = newer(newest, record.get("created_at"))
+        out.write(orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE))
+    return Waiting(
+        key=family_key(parent_id(records[0]), produced.tenant),
+        name=produced.source_uri,
+        tenant=produced.tenant,
+        version=version_of(records[-1]["provenance"]),
+        newest=newest,
+        chunks=len(records),
+        source_type=source_type_of(records, job.kind),
+        moment_ns=moment_of(records, making.created_at, read.signature.mtime_ns if read.signature else 0),
+        file=waiting,
+        start=start,
+        end=out.tell(),
+    )
+
+
+def without_times(lines: Sequence[bytes]) -> list[Record]:
+    """Chunks as they would be made again at another time, by another run."""
+    records: list[Record] = [orjson.loads(line) for line in lines]
+    for record in records:
+        record.pop("created_at", None)
+        record.pop("producer", None)
+        if isinstance(hashes := record.get("hashes"), dict):
+            hashes.pop("chunk_object_hash", None)
+    return records

@@ -1,0 +1,200 @@
+"""What the sources of a run gave, settled family by family, and what that changes in the partitions.
+
+Where two files give the same family the one that is later in the order of names counts, whether it was read now or
+stands unchanged. A family of records that came out as it stands is left as it stands, so that its rank does not
+change and nothing is indexed again.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from chunkbus.manifest import Tombstone
+from producers.account import Account, Done
+from producers.changes import Changes
+from producers.errors import RECORD_SUPERSEDED
+from producers.families import Family, key_of_source
+from producers.partition import FamilyReader
+from producers.placement import About, Placement
+from producers.produced import Making
+from producers.reading import Read, Waiting, without_times
+from producers.report import Outcome
+from producers.shelves import Shelves
+from producers.skip import NOTHING, Decision
+from producers.sources import Failure
+
+
+@dataclass(frozen=True, slots=True)
+class _Claim:
+    """A family that a source gives: as it was read, or as it stands."""
+
+    done: Done
+    about: About | None
+    waiting: Waiting | None = None
+
+
+class Settling:
+    """Takes each source in the order of the names; then tells the `changes`."""
+
+    def __init__(
+        self,
+        account: Account,
+        shelves: Shelves,
+        reader: FamilyReader,
+        placement: Placement,
+        making: Making,
+    ) -> None:
+        self._account, self._shelves, self._reader = account, shelves, reader
+        self._placement, self._making = placement, making
+        self._claims: dict[str, _Claim] = {}
+        self._emptied: list[str] = []
+        self._withdrawn: list[tuple[str, Family]] = []
+        self._before = {key for existing in shelves.existing.values() for key in existing.families}
+        self.seen: set[str] = set()
+        """Families that sources of this run stand for, also where they could not be read."""
+        self.read: set[str] = set()
+        """Files that were read whole, without a failure."""
+
+    def fail(self, failure: Failure) -> None:
+        """A source that could not even be looked at."""
+        done = Done(failure.source_uri, Outcome.FAILED, codes={failure.code: 1}, failures=1)
+        self._account.failures.append(failure)
+        self._account.done.append(done)
+        self._account.record_failure(done)
+
+    def take(self, decision: Decision, read: Read | None) -> Outcome:
+        source = decision.source
+        done = Done(source.uri, decision.outcome or Outcome.PROCESSED, decision.versions, decision.checksum)
+        done.is_document = source.kind.chunker is not None
+        done.source_type = source.kind.source_type
+        done.moment_ns = decision.signature.mtime_ns if decision.signature else None
+        self._account.done.append(done)
+        if done.is_document:
+            self.seen.add(key_of_source(source.uri, self._making.tenant))
+        if decision.failed is not None:
+            self._fail_whole(done, Failure(source.uri, decision.failed.code, decision.failed.reason))
+        elif read is None:
+            done.keys, done.is_in_ledger = decision.keys, decision.is_in_ledger
+            done.codes = decision.left_out
+            if decision.is_hashed and decision.signature is not None and decision.checksum is not None:
+                self._account.signatures.append((source.path, decision.signature, decision.checksum))
+            self._claim_standing(done)
+        else:
+            self._take_read(done, decision, read)
+        return done.outcome
+
+    def _fail_whole(self, done: Done, failure: Failure) -> None:
+        done.outcome, done.failures = Outcome.FAILED, 1
+        done.codes = {failure.code: 1}
+        self._account.failures.append(failure)
+        self._account.record_failure(done)
+
+    def _claim_standing(self, done: Done) -> None:
+        for key in done.keys:
+            about = None
+            if self._placement.rule is not None and done.is_document and done.moment_ns is not None:
+                about = About(key, done.source_type, done.moment_ns)
+            self._claim(key, _Claim(done, about))
+
+    def _take_read(self, done: Done, decision: Decision, read: Read) -> None:
+        done.checksum, done.codes, done.failures = read.checksum, read.codes or NOTHING, read.failures
+        if read.signature is not None:
+            done.moment_ns = read.signature.mtime_ns
+            if read.checksum is not None:
+                self._account.signatures.append((decision.source.path, read.signature, read.checksum))
+        for left_out in read.left_out:
+            if left_out.is_failure:
+                self._account.failures.append(
+                    Failure(left_out.source_uri, left_out.code, left_out.reason, left_out.line)
+                )
+        if read.is_unchanged:
+            done.outcome, done.keys = Outcome.UNCHANGED, (key_of_source(read.uri, self._making.tenant),)
+            done.is_in_ledger = decision.is_in_ledger or self._account.is_in_ledger(done)
+            self._claim_standing(done)
+            return
+        if read.failures:
+            self._account.record_failure(done)
+        elif read.checksum is not None:
+            self.read.add(read.uri)
+        done.keys = [waiting.key for waiting in read.families]
+        changed = [self._claim_read(done, waiting) for waiting in read.families]
+        if not read.families:
+            done.outcome = Outcome.FAILED if read.failures else Outcome.EMPTY
+            key = key_of_source(read.uri, self._making.tenant)
+            if done.is_document and not read.failures:
+                if self._shelves.find(key) is not None:
+                    self._emptied.append(key)
+                else:
+                    done.is_in_ledger = self._account.is_in_ledger(done)
+        elif not any(changed):
+            done.outcome = Outcome.UNCHANGED
+            done.is_in_ledger = self._account.is_in_ledger(done)
+
+    def _claim_read(self, done: Done, waiting: Waiting) -> bool:
+        """False where the family stands just as it was read."""
+        about = About(waiting.key, waiting.source_type, waiting.moment_ns)
+        is_new = done.is_document or not self._stands_like(waiting)
+        self._claim(waiting.key, _Claim(done, about, waiting if is_new else None))
+        return is_new
+
+    def _stands_like(self, waiting: Waiting) -> bool:
+        family = self._shelves.find(waiting.key)
+        place = self._shelves.place_of(waiting.key)
+        if family is None or place is None or family.chunks != waiting.chunks or family.version != waiting.version:
+            return False
+        standing = list(self._reader.lines(self._shelves.existing[place], family))
+        return without_times(standing) == without_times(waiting.lines())
+
+    def _claim(self, key: str, claim: _Claim) -> None:
+        before = self._claims.get(key)
+        if before is not None and before.done is not claim.done and before.waiting is not None:
+            before.done.codes = Counter(before.done.codes) + Counter([RECORD_SUPERSEDED])
+        self._claims[key] = claim
+        self.seen.add(key)
+
+    def withdraw(self, families: Iterable[tuple[str, Family]]) -> None:
+        self._withdrawn = list(families)
+
+    def changes(self) -> Changes:
+        changes = Changes()
+        if self._placement.rule is None:
+            changes.told(self._placement.name)
+        for key, family_key in self._shelves.surplus:
+            changes.drop(family_key, key)
+        for family_key, claim in self._claims.items():
+            standing = self._shelves.place_of(family_key)
+            if claim.waiting is not None and claim.about is not None:
+                changes.arrive(self._placement.key_of(claim.about), claim.waiting, claim.done.uri, standing)
+            elif claim.about is not None and standing is not None:
+                target = self._placement.key_of(claim.about)
+                if target != standing:
+                    changes.move(self._shelves.existing[standing].families[family_key], standing, target)
+        for family_key in self._emptied:
+            if (standing := self._shelves.place_of(family_key)) is not None:
+                changes.drop(family_key, standing)
+        for key, family in self._withdrawn:
+            tombstone = Tombstone(parent_id=family.key, reason="its source vanished", at=self._making.created_at)
+            changes.drop(family.key, key, tombstone)
+        for done in self._account.done:
+            told = changes.told(self._home(done))
+            told.errors.update(done.codes)
+            told.failures += done.failures
+            told.unchanged += done.outcome is Outcome.UNCHANGED
+        return changes
+
+    def _home(self, done: Done) -> str:
+        """The partition whose manifest tells of a source: where its first family is, else where it would go to."""
+        for key in done.keys:
+            claim = self._claims[key]
+            if claim.about is not None:
+                return self._placement.key_of(claim.about)
+            if (standing := self._shelves.place_of(key)) is not None:
+                return standing
+        own = key_of_source(done.uri, self._making.tenant)
+        standing = self._shelves.place_of(own)
+        return standing or self._placement.key_of(About(own, done.source_type, done.moment_ns))
+
+    def counts(self) -> tuple[int, int]:
+        """Families that belong to no source of this run, and those that were withdrawn."""
+        withdrawn = {family.key for _, family in self._withdrawn}
+        return len(self._before - self.seen - withdrawn), len(withdrawn)

@@ -1,0 +1,156 @@
+"""Which files need not be read, or not be opened, because what they gave stands as it should."""
+
+import os
+import stat
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
+
+import orjson
+
+from chunkbus.ledger import Ledger, Status
+from producers.errors import SOURCE_EMPTY, SourceFailed
+from producers.families import Family, key_of_source
+from producers.kinds import Chunker
+from producers.memory import Memory
+from producers.placement import Placement
+from producers.produced import RecordReader
+from producers.reading import Job
+from producers.report import Outcome
+from producers.shelves import Shelves
+from producers.sources import Signature, digest_source
+from producers.wanted import Source
+
+Versions = tuple[str, str, str, str]
+NOTHING: Mapping[str, int] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What is to be done with a source: its job, or how it ended without one.
+
+    `versions` are what the ledger says of the reading. `keys` are the families that stand for an unchanged source.
+    """
+
+    source: Source
+    versions: Versions
+    signature: Signature | None = None
+    job: Job | None = None
+    outcome: Outcome | None = None
+    checksum: str | None = None
+    keys: tuple[str, ...] = ()
+    left_out: Mapping[str, int] = field(default_factory=lambda: NOTHING)
+    is_in_ledger: bool = False
+    is_hashed: bool = False
+    failed: SourceFailed | None = None
+
+
+class Skipping:
+    """Compares sources with the ledger, with what is remembered, and with what stands in the partitions."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        memory: Memory,
+        shelves: Shelves,
+        placement: Placement,
+        tenant: str | None,
+        wanted: Collection[str],
+        *,
+        trust_memory: bool,
+    ) -> None:
+        self._ledger, self._memory, self._shelves, self._placement = ledger, memory, shelves, placement
+        self._tenant, self._wanted, self._trust_memory = tenant, wanted, trust_memory
+        self._readers: dict[str, Chunker | RecordReader | SourceFailed] = {}
+        self._versions: dict[str, tuple[Versions, Versions]] = {}
+
+    def decide(self, source: Source) -> Decision:
+        reader = self._reader(source)
+        if isinstance(reader, SourceFailed):
+            return Decision(source, ("", "", "", ""), failed=reader)
+        versions, in_ledger = self._versions[source.kind.name]
+        signature, checksum = self._look(source)
+        begun = Decision(source, in_ledger, signature, checksum=checksum)
+        if source.kind.records is not None:
+            return self._decide_records(begun, cast(RecordReader, reader))
+        return self._decide_document(begun, cast(Chunker, reader), versions)
+
+    def _reader(self, source: Source) -> Chunker | RecordReader | SourceFailed:
+        kind = source.kind
+        if kind.name not in self._readers:
+            try:
+                reader = self._readers[kind.name] = kind.make()
+                versions = (*reader.parser, *reader.canonicalizer)
+                self._versions[kind.name] = (versions, self._in_ledger(versions))
+            except SourceFailed as failed:
+                self._readers[kind.name] = failed
+        return self._readers[kind.name]
+
+    def _in_ledger(self, versions: Versions) -> Versions:
+        """Whose the chunks are is an option like any other: it counts as the canonicaliser's version."""
+        return versions if self._tenant is None else (*versions[:3], f"{versions[3]};tenant={self._tenant}")
+
+    def _decide_document(self, begun: Decision, chunker: Chunker, versions: Versions) -> Decision:
+        source, checksum = begun.source, begun.checksum
+        key = key_of_source(source.uri, self._tenant)
+        family = self._shelves.find(key)
+        standing = family.version[0] if family is not None and family.version[1:] == versions else None
+        attempt = self._attempt(begun)
+        if checksum is not None and standing == checksum:
+            return replace(begun, outcome=Outcome.UNCHANGED, keys=(key,), is_in_ledger=attempt is not None)
+        if family is None and attempt is not None and attempt["error_type"] == SOURCE_EMPTY:
+            return replace(begun, outcome=Outcome.EMPTY, left_out={SOURCE_EMPTY: 1}, is_in_ledger=True)
+        job = Job(source.uri, source.path, source.kind.source_type, chunker, None, standing=standing)
+        return replace(begun, job=job)
+
+    def _decide_records(self, begun: Decision, records: RecordReader) -> Decision:
+        source = begun.source
+        keys = self._memory.gave(source.uri, self._tenant)
+        if keys is not None and all(self._stands_for(key, source) for key in keys):
+            if begun.checksum is None:
+                begun = replace(begun, checksum=_checksum(source), is_hashed=True)
+            attempt = self._attempt(begun)
+            if attempt is not None:
+                left_out = orjson.loads(attempt["left_out"] or "{}")
+                unchanged = Outcome.UNCHANGED if keys else Outcome.EMPTY
+                return replace(begun, outcome=unchanged, keys=tuple(keys), left_out=left_out, is_in_ledger=True)
+        kind = source.kind
+        job = Job(source.uri, source.path, kind.source_type, None, records, may_grow=kind.may_grow)
+        return replace(begun, job=job)
+
+    def _stands_for(self, key: str, source: Source) -> bool:
+        """Its own, or that of a later file which gives it too and is still there."""
+        family: Family | None = self._shelves.find(key)
+        return family is not None and (family.origin == source.uri or family.origin in self._wanted)
+
+    def _attempt(self, begun: Decision) -> dict[str, Any] | None:
+        """The source's last attempt, where it succeeded with just these bytes and versions."""
+        if begun.checksum is None:
+            return None
+        attempt = self._ledger.last_attempt(begun.source.uri, self._placement.name)
+        if attempt is None or attempt["status"] != Status.PROCESSED:
+            return None
+        return attempt if read_as(attempt) == (begun.checksum, *begun.versions) else None
+
+    def _look(self, source: Source) -> tuple[Signature | None, str | None]:
+        """The file's signature, and the checksum that it stands for where it is known."""
+        try:
+            status = os.stat(source.path)  # noqa: PTH116
+            signature = Signature.of(status)
+        except OSError:
+            return None, None  # whoever reads it says why it cannot be read
+        is_proof = self._trust_memory and stat.S_ISREG(status.st_mode)  # a folder's times tell nothing of its files
+        return signature, self._memory.checksum(source.path, signature) if is_proof else None
+
+
+def read_as(attempt: dict[str, Any]) -> tuple[Any, ...]:
+    """Bytes and versions of an attempt of the ledger."""
+    names = ("source_checksum", "parser_name", "parser_version", "canonicalizer_name", "canonicalizer_version")
+    return tuple(attempt[name] for name in names)
+
+
+def _checksum(source: Source) -> str | None:
+    try:
+        return digest_source(source.path)[0]
+    except (OSError, SourceFailed):
+        return None

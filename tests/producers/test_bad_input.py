@@ -1,0 +1,106 @@
+"""Input that is damaged, or made to hurt: each is recorded with its code, the rest is ingested, nothing is lost."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from producers.ingest import Options
+from tests.producers.bench import LATER, Bench
+from tests.producers.support import without_space
+
+
+def test_bad_files_beside_good_ones(bench: Bench) -> None:
+    bench.write("good.md", "# Good")
+    bench.write("latin.md", "caf\xe9".encode("latin-1"))
+    bench.write("empty.md", "")
+    bench.write("blank.md", " \n\t\n")
+    bench.write("open fence.md", "# F\n\n```python\nx = 1\n" + "y = 2\n" * 50)
+    bench.write("quotes.md", ">" * 10_000 + " deep")
+    bench.write(
+        "wide.md", "| " + " | ".join(f"c{n}" for n in range(4000)) + " |\n" + "|-" * 4000 + "|\n" + "| x " * 4000
+    )
+    (bench.docs / "loop").symlink_to(bench.docs, target_is_directory=True)
+    (bench.docs / "self.md").symlink_to("self.md")
+    os.mkfifo(bench.docs / "pipe.md")
+    report = bench.ingest()
+    bench.assert_valid()
+    assert {(failure.source_uri, failure.code) for failure in report.failures} == {
+        ("latin.md", "CHUNKING_FAILED"),
+        ("self.md", "SOURCE_UNREADABLE"),
+        ("pipe.md", "SOURCE_UNREADABLE"),
+    }
+    assert bench.manifest().errors == {"CHUNKING_FAILED": 1, "SOURCE_EMPTY": 2, "SOURCE_UNREADABLE": 2}
+    failed = {row["source_uri"]: row["error_type"] for row in bench.attempts(status="failed")}
+    assert failed == {failure.source_uri: failure.code for failure in report.failures}
+    assert {record["provenance"]["source_uri"] for record in bench.records()} == {
+        "good.md",
+        "open fence.md",
+        "quotes.md",
+        "wide.md",
+    }
+    assert "deep" in " ".join(bench.texts("quotes.md"))
+    wide = without_space(" ".join(bench.texts("wide.md")))
+    assert all(f"c{number}" in wide for number in range(0, 4000, 97))
+
+
+def test_a_file_of_one_line(bench: Bench) -> None:
+    """Of five megabytes; bench/ingest_speed.py does it with fifty."""
+    text = "A sentence of words stands here, then another. " * (5 * 2**20 // 48)
+    bench.write("long.md", text)
+    bench.write("good.md", "# Good")
+    report = bench.ingest()
+    bench.assert_valid()
+    assert report.failures == ()
+    own = [
+        record["text"][record["metadata"]["overlap_chars"] :]
+        for record in bench.records()
+        if record["provenance"]["source_uri"] == "long.md"
+    ]
+    assert without_space("".join(own)) == without_space(text)
+
+
+def test_a_file_that_changes_while_it_is_read_waits_for_the_next_run(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.write("a.md", "# A")
+    bench.ingest()
+    path = bench.write("a.md", "# A, half")
+    real = os.fstat
+    calls: list[int] = []
+
+    def grow(descriptor: int) -> os.stat_result:
+        status = real(descriptor)
+        if status.st_ino == path.stat().st_ino:
+            calls.append(descriptor)
+        if len(calls) == 2:
+            path.write_text("# A, half written")
+        return status
+
+    with monkeypatch.context() as patched:
+        patched.setattr("producers.sources.os.fstat", grow)
+        report = bench.ingest(now=LATER)
+    assert [(failure.source_uri, failure.code) for failure in report.failures] == [("a.md", "SOURCE_CHANGED")]
+    assert bench.texts("a.md") == ["# A"], "the last good version stays"
+    assert bench.ingest(now=LATER).processed == 1
+    assert bench.texts("a.md") == ["# A, half written"]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_file_that_may_not_be_read(bench: Bench) -> None:
+    bench.write("a.md", "# A").chmod(0)
+    bench.write("b.md", "# B")
+    report = bench.ingest()
+    assert [(failure.source_uri, failure.code) for failure in report.failures] == [("a.md", "SOURCE_UNREADABLE")]
+    assert bench.texts("b.md") == ["# B"]
+
+
+def test_json_that_is_no_record_is_passed_over_in_a_folder_and_told_where_it_is_named(bench: Bench) -> None:
+    bench.write("a.md", "# A")
+    package: Path = bench.write("package.json", '{"name": "x"}')
+    assert bench.ingest(kind="auto").failures == ()
+    report = bench.ingest([package], kind="auto", now=LATER)
+    assert [(failure.source_uri, failure.code) for failure in report.failures] == [
+        ("package.json", "RECORD_FORM_UNKNOWN")
+    ]
+    assert Options().kind == "auto"

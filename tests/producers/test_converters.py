@@ -1,0 +1,171 @@
+"""Text, HTML, PDF and DOCX become the same kind of chunks as Markdown."""
+
+import zipfile
+from importlib import util
+from io import BytesIO
+
+import pytest
+
+from chunkbus.chunk import Record
+from producers.docx import DocxChunker
+from producers.errors import SourceFailed
+from producers.html import HtmlChunker
+from producers.kinds import Chunker
+from producers.markdown import SourceVersion
+from producers.pdf import PdfChunker
+from producers.text import TextChunker
+from tests.producers.bench import LATER, Bench
+from tests.producers.support import CREATED_AT, PRODUCER, without_space
+
+PAGE = """<!DOCTYPE html><html lang="en"><head><title>The  page</title><style>p {}</style></head><body>
+<nav>Menu</nav><h1>Title</h1><p>Some <b>bold</b> text in snake_case.</p><h2>List</h2><ul><li>one<li>two</ul>
+<table><tr><th>A<th>B<tr><td>1<td>2</table><pre><code class="language-python">x = 1
+  y</code></pre><p>See <a href="other.html">there</a>.</p><script>alert(1)</script></body></html>"""
+
+
+def chunks(chunker: Chunker, data: bytes) -> list[Record]:
+    return chunker.chunks(data, SourceVersion.of("a", data), created_at=CREATED_AT, producer=PRODUCER)
+
+
+def texts(chunker: Chunker, data: bytes) -> list[str]:
+    return [record["text"] for record in chunks(chunker, data)]
+
+
+def test_plain_text_keeps_its_marks_and_parts_at_empty_lines() -> None:
+    text = "# no heading\n\n* no   list_item\n1. two\n\n\n" + "A sentence stands here. " * 300
+    records = chunks(TextChunker(), text.encode())
+    assert records[0]["text"].startswith("# no heading\n\n* no list_item\n1. two\n\n\nA sentence")
+    assert all(record["metadata"]["headings_path"] == [] for record in records)
+    assert all(record["metadata"]["token_count"] <= 520 for record in records)
+    own = "".join(record["text"][record["metadata"]["overlap_chars"] :] for record in records)
+    assert without_space(own) == without_space(text)
+    assert records[0]["source"]["source_type"] == "txt"
+    assert texts(TextChunker(), b" \n \n") == []
+    with pytest.raises(SourceFailed, match="not UTF-8"):
+        chunks(TextChunker(), b"\xff")
+
+
+def test_html_keeps_its_structure_and_loses_what_nobody_reads() -> None:
+    records = chunks(HtmlChunker(), PAGE.encode())
+    paths = [record["metadata"]["chunk_path"] for record in records]
+    assert paths == ["/", "/Title", "/Title/List/ul[1]", "/Title/List/table[1]", "/Title/List/code[1]", "/Title/List"]
+    text = "\n".join(record["text"] for record in records)
+    assert "Some **bold** text in snake_case." in text
+    assert "```python\nx = 1\n  y\n```" in text
+    assert "Menu" in text
+    assert "alert" not in text
+    assert records[0]["metadata"]["title"] == "The page"
+    assert records[0]["metadata"]["language"] == "en"
+    assert records[-1]["metadata"]["links"] == [
+        {"url": "other.html", "link_type": "document", "target_uri": "other.html"}
+    ]
+    assert records[0]["source"]["source_type"] == "html"
+    assert records[0]["provenance"]["parser"]["parser_name"] == "html-to-markdown"
+
+
+def test_html_is_read_in_the_encoding_that_it_names() -> None:
+    page = '<html><head><meta charset="iso-8859-1"></head><body>caf\xe9</body></html>'
+    assert texts(HtmlChunker(), page.encode("latin-1")) == ["caf\xe9"]
+    with pytest.raises(SourceFailed, match="its head says that it is utf-8, and it is not"):
+        chunks(HtmlChunker(), page.replace("iso-8859-1", "utf-8").encode("latin-1"))
+    with pytest.raises(SourceFailed, match="not UTF-8"):
+        chunks(HtmlChunker(), "<p>caf\xe9".encode("latin-1"))
+
+
+def test_html_that_cannot_be_read_whole_is_refused() -> None:
+    page = "<p>before</p>" + "<div>" * 5000 + "deep" + "</div>" * 5000
+    with pytest.raises(SourceFailed, match="cannot be read whole"):
+        chunks(HtmlChunker(), page.encode())
+    assert texts(HtmlChunker(), b"") == []
+
+
+def pdf(*pages: str) -> bytes:
+    """A PDF with a line of text on each page, as small as it can be."""
+    kids = " ".join(f"{4 + 2 * number} 0 R" for number in range(len(pages)))
+    objects = [
+        "<< /Type /Catalog /Pages 2 0 R >>",
+        f"<< /Type /Pages /Kids [{kids}] /Count {len(pages)} >>",
+        "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
+    ]
+    for number, text in enumerate(pages):
+        stream = f"BT /F1 12 Tf 72 720 Td ({text}) Tj ET"
+        resources = "/Resources << /Font << /F1 3 0 R >> >> /MediaBox [0 0 612 792]"
+        objects.append(f"<< /Type /Page /Parent 2 0 R {resources} /Contents {5 + 2 * number} 0 R >>")
+        objects.append(f"<< /Length {len(stream)} >>\nstream\n{stream}\nendstream")
+    out, offsets = b"%PDF-1.4\n", []
+    for number, body in enumerate(objects, start=1):
+        offsets.append(len(out))
+        out += f"{number} 0 obj\n{body}\nendobj\n".encode()
+    table = "".join(f"{offset:010} 00000 n \n" for offset in offsets)
+    start, size = len(out), len(objects) + 1
+    head = f"xref\n0 {size}\n0000000000 65535 f \n"
+    tail = f"trailer\n<< /Size {size} /Root 1 0 R >>\nstartxref\n{start}\n%%EOF"
+    return out + (head + table + tail).encode()
+
+
+def test_pdf_gives_the_text_of_its_pages_with_their_numbers(capfd: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("pypdf")
+    records = chunks(PdfChunker(), pdf("The first page.", "The second page."))
+    assert [record["text"] for record in records] == ["The first page.\n\nThe second page."]
+    assert records[0]["span"]["pages"] == {"page_start": 1, "page_end": 2}
+    many = chunks(PdfChunker(), pdf(*(f"Page {number}. " + "Words go on and on. " * 30 for number in range(1, 9))))
+    pages = [tuple(record["span"]["pages"].values()) for record in many]
+    assert pages[0][0] == 1
+    assert pages[-1][1] == 8
+    assert pages == sorted(pages)
+    for bad in (b"", b"no pdf", pdf("x")[:60]):
+        with pytest.raises(SourceFailed, match="cannot be read as PDF"):
+            chunks(PdfChunker(), bad)
+    assert capfd.readouterr() == ("", "")
+
+
+def docx(body: str) -> bytes:
+    word = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
+    types = "http://schemas.openxmlformats.org/package/2006/content-types"
+    relations = "http://schemas.openxmlformats.org/package/2006/relationships"
+    office = "http://schemas.openxmlformats.org/officeDocument/2006/relationships/officeDocument"
+    main = "application/vnd.openxmlformats-officedocument.wordprocessingml.document.main+xml"
+    out = BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        part = f'<Override PartName="/word/document.xml" ContentType="{main}"/>'
+        archive.writestr("[Content_Types].xml", f'<Types xmlns="{types}">{part}</Types>')
+        link = f'<Relationship Id="r1" Type="{office}" Target="word/document.xml"/>'
+        archive.writestr("_rels/.rels", f'<Relationships xmlns="{relations}">{link}</Relationships>')
+        archive.writestr("word/document.xml", f"<w:document {word}><w:body>{body}</w:body></w:document>")
+    return out.getvalue()
+
+
+def test_docx_keeps_its_headings() -> None:
+    pytest.importorskip("mammoth")
+    heading = '<w:p><w:pPr><w:pStyle w:val="Heading1"/></w:pPr><w:r><w:t>Title</w:t></w:r></w:p>'
+    records = chunks(DocxChunker(), docx(heading + "<w:p><w:r><w:t>Some text.</w:t></w:r></w:p>"))
+    assert "Some text." in records[-1]["text"]
+    assert records[-1]["source"]["source_type"] == "docx"
+    with pytest.raises(SourceFailed, match="cannot be read as DOCX"):
+        chunks(DocxChunker(), b"no docx")
+
+
+def test_an_extra_that_is_not_installed_is_named_and_the_rest_goes_on(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.write("a.md", "# A")
+    bench.write("b.pdf", pdf("text"))
+    real = util.find_spec
+    monkeypatch.setattr("producers.pdf.find_spec", lambda name: None if name == "pypdf" else real(name))
+    report = bench.ingest(kind="auto")
+    assert [(failure.source_uri, failure.code) for failure in report.failures] == [("b.pdf", "CONVERTER_MISSING")]
+    assert "pip install 'chunksink[pdf]'" in report.failures[0].reason
+    assert bench.texts("a.md") == ["# A"]
+    assert bench.attempts(source="b.pdf")[0]["error_type"] == "CONVERTER_MISSING"
+
+
+def test_a_folder_of_all_kinds(bench: Bench) -> None:
+    bench.write("a.md", "# A")
+    bench.write("b.html", PAGE)
+    bench.write("c.txt", "plain")
+    bench.write("d.pdf", pdf("portable"))
+    report = bench.ingest(kind="auto", to="by-type")
+    bench.assert_valid()
+    assert report.failures == ()
+    assert bench.root.partition_keys() == ["html", "md", "pdf", "txt"]
+    assert not bench.ingest(kind="auto", to="by-type", now=LATER).written

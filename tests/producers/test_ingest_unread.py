@@ -1,0 +1,111 @@
+"""Files that are not opened again, since size, times and inode stand for their checksum; and when they do not."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from producers import reading, skip
+from tests.producers.bench import LATER, Bench
+from tests.producers.lines import kinds, line
+
+
+@contextmanager
+def opened(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """Names of the sources that are opened meanwhile."""
+    names: list[str] = []
+    with monkeypatch.context() as patched:
+        for module, name in ((reading, "read_source"), (reading, "digest_source"), (skip, "digest_source")):
+            real = getattr(module, name)
+
+            def note(path: Path, real=real) -> object:  # type: ignore[no-untyped-def]
+                names.append(path.name)
+                return real(path)
+
+            patched.setattr(module, name, note)
+        yield names
+
+
+def test_unchanged_files_are_not_opened(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench.write("a.md", "# A")
+    bench.write("empty.md", "\n")
+    bench.write("x.jsonl", line("x", "X"))
+    bench.grow_old()
+    bench.ingest(kind="auto", kinds=kinds())
+    with opened(monkeypatch) as names:
+        report = bench.ingest(kind="auto", kinds=kinds(), now=LATER)
+        assert names == []
+        assert (report.written, report.unchanged, report.empty) == (False, 2, 1)
+        checked = bench.ingest(kind="auto", kinds=kinds(), every_file=True, now=LATER)
+        assert sorted(set(names)) == ["a.md", "empty.md", "x.jsonl"]
+        assert not checked.written
+
+
+def test_a_file_written_just_before_it_was_looked_at_is_opened_again(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The racily clean problem: another write in the same tick would have left the same size and times."""
+    path = bench.write("a.md", "# A")
+    bench.ingest(clock=lambda: path.stat().st_mtime_ns + 1_000_000)
+    with opened(monkeypatch) as names:
+        bench.ingest(now=LATER)
+        assert names == ["a.md"]
+
+
+@pytest.mark.promise(10)
+def test_an_edit_that_keeps_size_and_modification_time_is_seen(bench: Bench) -> None:
+    path = bench.write("a.md", "# A")
+    times = path.stat().st_atime_ns, path.stat().st_mtime_ns
+    bench.grow_old()
+    bench.ingest()
+    path.write_text("# B")
+    os.utime(path, ns=times)
+    assert bench.ingest(now=LATER).processed == 1, "ctime tells"
+    other = bench.write("new.md", "# C")
+    os.utime(other, ns=times)
+    other.replace(path)
+    assert bench.ingest(now=LATER).processed == 1, "so does the inode"
+    assert bench.texts("a.md") == ["# C"]
+
+
+def test_a_touched_file_is_read_and_left_as_it_is(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = bench.write("a.md", "# A")
+    bench.grow_old()
+    bench.ingest()
+    os.utime(path)
+    bench.grow_old()
+    with opened(monkeypatch) as names:
+        assert not bench.ingest(now=LATER).written
+        assert names == ["a.md"]
+        assert not bench.ingest(now=LATER).written
+        assert names == ["a.md"], "what it read is noted"
+
+
+def test_a_partition_that_somebody_changed_is_read_again(bench: Bench) -> None:
+    bench.write("a.md", "# A")
+    bench.grow_old()
+    bench.ingest()
+    chunks = bench.root.chunks_file("markdown")
+    before, times = chunks.read_bytes(), (chunks.stat().st_atime_ns, chunks.stat().st_mtime_ns)
+    chunks.write_bytes(before.replace(b"# A", b"# X"))
+    os.utime(chunks, ns=times)
+    with pytest.raises(Exception, match=r"partition markdown .* is not valid"):
+        bench.ingest(now=LATER)
+
+
+def test_two_buses_share_a_memory_without_mixing(bench: Bench, tmp_path: Path) -> None:
+    from chunkbus.layout import BusRoot
+    from producers.ingest import Options, ingest
+    from producers.memory import Memory
+
+    bench.write("a.md", "# A")
+    bench.grow_old()
+    bench.ingest()
+    other = BusRoot(tmp_path / "other")
+    with Memory(tmp_path / "ingest.db", other) as memory:
+        report = ingest([bench.docs], other, bench.ledger, memory, Options(to="markdown", base=bench.docs))
+    assert report.processed == 1
+    assert other.chunks_file("markdown").exists()
+    assert not bench.ingest(now=LATER).written

@@ -1,0 +1,149 @@
+"""Sources that vanished are withdrawn where that is asked for, and only where it is sure that they did."""
+
+import os
+import shutil
+
+import pytest
+
+from producers.errors import IngestRefused
+from producers.families import key_of_source
+from tests.producers.bench import LATER, Bench
+from tests.producers.lines import kinds, line
+
+
+def names(bench: Bench, key: str = "markdown") -> list[str]:
+    return [record["provenance"]["source_uri"] for record in bench.records(key)]
+
+
+def test_vanished_sources_become_tombstones(bench: Bench) -> None:
+    for name in ("a.md", "b.md", "sub/c.md"):
+        bench.write(name, f"# {name}")
+    bench.ingest(tenant="acme")
+    (bench.docs / "b.md").unlink()
+    shutil.rmtree(bench.docs / "sub")
+    report = bench.ingest(tenant="acme", prune=True, now=LATER)
+    bench.assert_valid()
+    assert names(bench) == ["a.md"]
+    assert (report.pruned, report.unchanged, report.carried_over) == (2, 1, 0)
+    stones = {stone.parent_id: (stone.reason, stone.at) for stone in bench.manifest().tombstones}
+    gone = {key_of_source(name, "acme") for name in ("b.md", "sub/c.md")}
+    assert stones == dict.fromkeys(gone, ("its source vanished", LATER))
+    again = bench.ingest(tenant="acme", prune=True, now=LATER)
+    assert (again.written, again.pruned) == (False, 0)
+
+
+def test_a_source_that_comes_back_is_read_again(bench: Bench) -> None:
+    bench.write("a.md", "# A")
+    path = bench.write("b.md", "# B")
+    bench.ingest()
+    path.unlink()
+    bench.ingest(prune=True, now=LATER)
+    bench.write("b.md", "# B")
+    bench.ingest(now=LATER)
+    assert names(bench) == ["a.md", "b.md"]
+    stone = bench.manifest().tombstones[0]
+    assert stone.at is not None
+    assert bench.records()[1]["created_at"] > stone.at, "its rank is above the tombstone's"
+
+
+def test_only_what_lies_below_the_folders_named_is_withdrawn(bench: Bench) -> None:
+    for name in ("notes/a.md", "notes/gone.md", "docs/b.md", "docs/gone.md", "c.md"):
+        bench.write(name, "# T")
+    folders = [bench.docs / "notes", bench.docs / "docs", bench.docs / "c.md"]
+    bench.ingest(folders, base=None)
+    bench.ingest(folders, base=None, tenant="other")
+    for name in ("notes/gone.md", "docs/gone.md", "c.md"):
+        (bench.docs / name).unlink()
+    report = bench.ingest([bench.docs / "notes"], base=None, prune=True, now=LATER)
+    assert report.pruned == 1
+    others = ["c.md", "c.md", "docs/b.md", "docs/b.md", "docs/gone.md", "docs/gone.md"]
+    assert names(bench) == [*others, "notes/a.md", "notes/a.md", "notes/gone.md"]
+
+
+def test_what_is_still_there_is_kept_though_this_run_does_not_read_it(bench: Bench) -> None:
+    bench.write("a.md", "# A")
+    bench.write("x.jsonl", line("x", "X"))
+    bench.ingest(kind="auto", kinds=kinds())
+    report = bench.ingest(kind="markdown", kinds=kinds(), prune=True, now=LATER)
+    assert (report.pruned, names(bench)) == (0, ["a.md", "x"])
+
+
+def test_a_source_that_fails_is_not_withdrawn(bench: Bench) -> None:
+    bench.write("a.md", "# A")
+    bench.write("b.md", "# B")
+    bench.write("x.jsonl", line("x", "X") + line("y", "Y"))
+    bench.ingest(kind="auto", kinds=kinds())
+    bench.write("b.md", b"\xff")
+    bench.write("x.jsonl", line("x", "X") + "{broken\n")
+    report = bench.ingest(kind="auto", kinds=kinds(), prune=True, now=LATER)
+    assert (report.pruned, names(bench)) == (0, ["a.md", "b.md", "x", "y"])
+
+
+def test_a_record_that_vanished_from_its_file_is_withdrawn(bench: Bench) -> None:
+    bench.write("x.jsonl", line("x", "X") + line("y", "Y"))
+    bench.write("z.jsonl", line("z", "Z"))
+    bench.ingest(kind="lines", kinds=kinds())
+    bench.write("x.jsonl", line("x", "X"))
+    bench.forget()
+    report = bench.ingest(kind="lines", kinds=kinds(), prune=True, now=LATER)
+    assert (report.pruned, names(bench)) == (1, ["x", "z"])
+    (bench.docs / "x.jsonl").unlink()
+    assert bench.ingest(kind="lines", kinds=kinds(), prune=True, now=LATER).pruned == 1
+    assert names(bench) == ["z"]
+
+
+def test_all_partitions_of_a_rule_are_pruned(bench: Bench) -> None:
+    bench.write("a.md", "# A")
+    path = bench.write("b.md", "# B")
+    bench.ingest(to="by-prefix")
+    path.unlink()
+    assert bench.ingest(to="by-prefix", prune=True, now=LATER).pruned == 1
+    bench.assert_valid()
+    key = key_of_source("b.md", None)
+    assert names(bench, key[:2]) == []
+    assert [stone.parent_id for stone in bench.manifest(key[:2]).tombstones] == [key]
+
+
+@pytest.mark.promise(6)
+@pytest.mark.parametrize("state", ["empty", "missing", "unreadable"])
+def test_a_folder_that_is_empty_or_cannot_be_read_withdraws_nothing(bench: Bench, state: str) -> None:
+    bench.write("a.md", "# A")
+    bench.write("sub/b.md", "# B")
+    bench.ingest()
+    before = bench.bytes_on_bus()
+    paths = [bench.docs]
+    if state == "unreadable":
+        if os.geteuid() == 0:
+            pytest.skip("root may read everything")
+        (bench.docs / "sub").chmod(0)
+    else:
+        shutil.rmtree(bench.docs)
+        if state == "empty":
+            bench.docs.mkdir()
+    try:
+        with pytest.raises(IngestRefused, match=r"holds no source|does not exist|cannot be listed"):
+            bench.ingest(paths, prune=True, now=LATER)
+    finally:
+        if state == "unreadable":
+            (bench.docs / "sub").chmod(0o700)
+    assert bench.bytes_on_bus() == before
+
+
+def test_an_unlistable_folder_is_told_by_its_name_and_refused(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the test above, where everybody may read everything."""
+    bench.write("a.md", "# A")
+    bench.write("sub/b.md", "# B")
+    bench.ingest()
+    real = os.scandir
+
+    def deny(path: str) -> object:
+        if str(path).endswith("sub"):
+            raise PermissionError(13, "Permission denied", str(path))
+        return real(path)
+
+    monkeypatch.setattr("os.scandir", deny)
+    with pytest.raises(IngestRefused, match=r"^sub/ cannot be listed"):
+        bench.ingest(prune=True, now=LATER)
+    report = bench.ingest(now=LATER)
+    assert [(failure.source_uri, failure.code) for failure in report.failures] == [("sub/", "SOURCE_UNREADABLE")]
+    assert names(bench) == ["a.md", "sub/b.md"]
