@@ -57,6 +57,16 @@ class LiveSearch:
         with self._current() as view:
             return get(view.legs, access, chunk_id, context)
 
+    def warm(self) -> None:
+        """Loads the model before the first question, which takes seconds; what hinders it the first question tells."""
+        from embeddings.errors import EmbeddingsError
+        from rebuild.errors import RebuildError
+        from sinks.errors import SinkError
+
+        with suppress(EmbeddingsError, RebuildError, SinkError), self._current() as view:
+            if view.legs.semantic is not None:
+                view.legs.semantic.encode("warm")
+
     def generation(self) -> "Generation":
         with self._current() as view:
             return view.generation

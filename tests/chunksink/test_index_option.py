@@ -37,9 +37,14 @@ def library(shell: Shell) -> Shell:
 
 
 def operands(command: click.Command) -> list[str]:
-    """Something for each argument that must be there."""
+    """Something for each argument and option that must be there."""
+    needed = [parameter for parameter in command.params if parameter.required]
     return [
-        "chunksink.toml" for parameter in command.params if isinstance(parameter, click.Argument) and parameter.required
+        part
+        for parameter in needed
+        for part in (
+            ["chunksink.toml"] if isinstance(parameter, click.Argument) else [parameter.opts[0], "chunksink.toml"]
+        )
     ]
 
 
