@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from rebuild.work import Stage
     from search.access import Access
     from search.answer import Answer
-    from search.context import Surrounded
     from search.filters import Given
+    from search.passage import Surrounded
     from search.question import FusionName, Mode
     from sinks.errors import SinkError
     from sinks.patient import Fault
@@ -110,7 +110,6 @@ class Index:
         keep = frozenset(self.config.sinks if only else ())
         options = RebuildOptions(deep=deep, keep=keep, adopt=adopt, allow_deletions=allow_deletions)
         with self._run("rebuild", only=only) as run:
-            run.prepare_sinks()
             run.read_chunks()  # before the model, which takes seconds to load
             embedder = run.stack.enter_context(open_embedder(self.config, wanted=run.wants_vectors()))
             if fresh_cache:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rebuild.state import Generation
     from search.access import Access
     from search.answer import Answer
-    from search.context import Surrounded
+    from search.passage import Surrounded
     from search.question import Question
 
 _AGAIN_SECONDS = 5.0

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from sinks.sink import Sink
 
 
+_MUCH = 4 * 2**20
+"""Bytes of chunks: a few seconds of writing, so that a second to get ready for it is won back."""
+
+
 class Run:
     """A run that is under way."""
 
@@ -69,21 +73,24 @@ class Run:
         wanting = [name for name, sink in self.work.sinks.items() if name in live.builds and sink.wants_vectors]
         return f"{' and '.join(wanting)} shall hold vectors, and the live index has none" if wanting else None
 
-    def prepare_sinks(self) -> None:
-        """What new builds need is started, while chunks are read and the model is loaded."""
-        for sink in self.work.sinks.values():
-            if hasattr(sink, "prepare"):
-                sink.prepare()
-
     def read_chunks(self, *, strict: bool = True) -> None:
         """All of them, whatever was known; with `strict`, InvalidBus where they are not whole."""
         from rebuild.lock import WAIT_SECONDS
         from rebuild.sync import require_valid
 
         with self.lock(WAIT_SECONDS):
+            self._prepare_sinks()
             self.work.refresh(reread=True)
         if strict:
             require_valid(self.work.catalog)
+
+    def _prepare_sinks(self) -> None:
+        """What new builds need for much writing is started while chunks are read and the model is loaded."""
+        if self.work.intake.pending_bytes(reread=True) < _MUCH:
+            return
+        for sink in self.work.sinks.values():
+            if hasattr(sink, "prepare"):
+                sink.prepare()
 
     def brake(self, options: "RebuildOptions") -> None:
         """Stops a run that would take a large share of the live index."""

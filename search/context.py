@@ -1,10 +1,10 @@
 """The documents of a search beside their hits: fetched by id, from whichever sink has them, else from the chunks."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from search.access import Access
 from search.legs import Legs
+from search.passage import Surrounded
 from sinks.document import Document
 from sinks.errors import SinkError
 from sinks.fields import sink_id
@@ -31,15 +31,6 @@ def fetch(legs: Legs, access: Access, wanted: Mapping[str, str]) -> dict[str, Do
     if missing:
         found |= {document.id: document for document in legs.from_chunks({id: wanted[id] for id in missing})}
     return {id: document for id, document in (without_text | found).items() if access.admits(document)}
-
-
-@dataclass(frozen=True)
-class Surrounded:
-    """A document with those before and after it in its source."""
-
-    document: Document
-    before: tuple[Document, ...]
-    after: tuple[Document, ...]
 
 
 def get(legs: Legs, access: Access, chunk_id: str, distance: int = 0) -> Surrounded | None:

@@ -12,11 +12,9 @@ from pydantic import Field
 
 from search.access import Access
 from search.answer import Answer, SearchHit
-from search.context import Surrounded
 from search.filters import parse_filters
-from search.link import link_of, locator_of
+from search.passage import Surrounded, as_json
 from search.question import Mode, Question
-from sinks.document import Document
 
 _HOW = (
     "Searches documents. `search` gives the best sources for a question, each by its best passage; `get_chunk` gives a "
@@ -67,11 +65,7 @@ def mcp_server(answers: Answers, access: Access, known_errors: tuple[type[Except
             found = answers.get(chunk_id, access, context)
             if found is None:
                 raise ToolError(f"there is no chunk {chunk_id!r:.200}: take the chunk_id of a hit of `search`")
-            return {
-                **_document(found.document),
-                "before": [_document(one) for one in found.before],
-                "after": [_document(one) for one in found.after],
-            }
+            return found.as_json()
 
         return told(ask)
 
@@ -88,20 +82,6 @@ def _answer(answer: Answer) -> dict[str, Any]:
 
 
 def _hit(hit: SearchHit) -> dict[str, Any]:
-    told = {**_document(hit.document), "score": round(hit.score, 6), "ranks": hit.ranks}
-    if hit.before or hit.after:
-        told["before"] = [_document(one) for one in hit.before]
-        told["after"] = [_document(one) for one in hit.after]
-    return told
-
-
-def _document(document: Document) -> dict[str, Any]:
-    return {
-        "chunk_id": document.chunk_id,
-        "parent_id": document.parent_id,
-        "title": document.title,
-        "text": document.text,
-        "source_uri": document.source_uri,
-        "link": link_of(document),
-        "locator": locator_of(document),
-    }
+    around = Surrounded(hit.document, hit.before, hit.after) if hit.before or hit.after else None
+    told = as_json(hit.document) if around is None else around.as_json()
+    return {**told, "score": round(hit.score, 6), "ranks": hit.ranks}

@@ -138,7 +138,7 @@ class Sink(Protocol):
     # More that a sink has where it makes sense:
     # - `address(build_id) -> dict[str, str]`: where other programs find the build; `version() -> str`, of the engine;
     # - `shown() -> Marker | None`: whose build other programs reach under the public name now;
-    # - `prepare()`: starts what it takes to make a build, as far as that takes time; asks nothing of the engine;
+    # - `prepare()`: much will be written to the next build that is made; starts what helps; asks nothing of the engine;
     # - `update_settings(build_id) -> list[str]`: brings the build's settings to those configured, names what changed.
 
     def drop(self, build_id: str) -> None:

@@ -7,8 +7,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from search.access import Access
-from search.context import Surrounded
-from search.link import link_of, locator_of
 from search.page.asked import read
 from search.page.callers import Caller
 from search.page.health import Health
@@ -16,7 +14,6 @@ from search.page.openapi import described
 from search.page.security import caller_of
 from search.page.site import Problem, Site
 from search.page.workers import Workers
-from sinks.document import Document
 
 _HIDDEN = "cannot be asked now"
 
@@ -62,7 +59,7 @@ class Api:
             return error_response(self._site.problem(error, caller))
         if found is None:
             return error_response(Problem(404, "there is no chunk of this id: take the chunk_id of a hit"))
-        return json_response(_surrounded(found))
+        return json_response(found.as_json())
 
     async def description(self, _request: Request) -> Response:
         return json_response(self._description)
@@ -74,23 +71,3 @@ class Api:
 
 def refused(_caller: Caller | None = None) -> Response:
     return error_response(Problem(401, "this server answers to those with a token: Authorization: Bearer TOKEN"))
-
-
-def _surrounded(found: Surrounded) -> dict[str, Any]:
-    return {
-        **_chunk(found.document),
-        "before": [_chunk(document) for document in found.before],
-        "after": [_chunk(document) for document in found.after],
-    }
-
-
-def _chunk(document: Document) -> dict[str, Any]:
-    return {
-        "chunk_id": document.chunk_id,
-        "parent_id": document.parent_id,
-        "title": document.title,
-        "text": document.text,
-        "source_uri": document.source_uri,
-        "link": link_of(document),
-        "locator": locator_of(document),
-    }

@@ -6,12 +6,12 @@ from typing import Protocol
 
 from search.access import Access
 from search.answer import Answer
-from search.context import Surrounded
 from search.errors import SearchError
 from search.page.callers import Caller, NotYours, Tokens
 from search.page.report import Report
 from search.page.security import Hosts
 from search.page.workers import Overloaded
+from search.passage import Surrounded
 from search.question import Question
 from sinks.errors import InvalidFilter
 

@@ -8,9 +8,9 @@ from pathlib import PurePosixPath
 from urllib.parse import quote, urlsplit
 
 from search.answer import Answer, SearchHit
-from search.context import Surrounded
 from search.link import link_of, locator_of
 from search.page.asked import Asked
+from search.passage import Surrounded
 from sinks.document import Document
 from sinks.reader import Piece
 

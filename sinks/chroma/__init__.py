@@ -9,10 +9,10 @@ import msgspec
 from settings.config import ConfigError
 from settings.secret import key_in
 from sinks.chroma.reader import ChromaReader
-from sinks.chroma.sink import ChromaBuild, ChromaSink
+from sinks.chroma.sink import ChromaBuild, ChromaSink, EmbeddedChromaSink
 from sinks.registry import read_options
 
-__all__ = ["ChromaBuild", "ChromaOptions", "ChromaReader", "ChromaSink", "open_sink"]
+__all__ = ["ChromaBuild", "ChromaOptions", "ChromaReader", "ChromaSink", "EmbeddedChromaSink", "open_sink"]
 
 
 class ChromaOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -93,8 +93,8 @@ class ChromaSink:
 
 
 class EmbeddedChromaSink(ChromaSink):
-    """Builds in a folder. What is made anew is filled by a process of its own; what is there is updated in this one,
-    where that would cost more than it saves."""
+    """Builds in a folder. One that was prepared for is filled by a process of its own; all others are written in this
+    one, since a process takes a second to start, which only much writing wins back."""
 
     def __init__(self, root: Path, *, store_text: bool = True) -> None:
         super().__init__(Folder(root), store_text=store_text)
@@ -102,14 +102,14 @@ class EmbeddedChromaSink(ChromaSink):
         self._spare: Worker | None = None
 
     def prepare(self, *, wait: bool = False) -> None:
-        """Start the process for the next build that is made, so that it is there in time."""
+        """Much will be written: start the process for the next build that is made, so that it is there in time."""
         self._spare = self._spare or self._start()
         if wait:
             self._spare.call("wait")
 
-    def create(self, marker: Marker, dimensions: int | None = None) -> DistantBuild:
-        worker, self._spare = self._spare or self._start(), None
-        return DistantBuild(worker, marker, dimensions)
+    def create(self, marker: Marker, dimensions: int | None = None) -> Build:
+        worker, self._spare = self._spare, None
+        return super().create(marker, dimensions) if worker is None else DistantBuild(worker, marker, dimensions)
 
     def close(self) -> None:
         spare, self._spare = self._spare, None

@@ -9,6 +9,7 @@ import pytest
 
 import chunksink
 from chunkbus.errors import NotABusRoot
+from chunksink import run
 from chunksink.index import Index
 from rebuild import lock
 from rebuild.errors import (
@@ -23,6 +24,7 @@ from rebuild.errors import (
 )
 from rebuild.lock import writing
 from settings.config import Config, ConfigError
+from sinks.chroma import EmbeddedChromaSink
 from tests.chunksink.shell import Shell
 from tests.rebuild.support import source
 
@@ -184,3 +186,21 @@ def test_another_writer(silent: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
         with writing(silent.home), pytest.raises(HomeLocked):
             index.sync()
         assert index.sync().status == "ok"  # nothing of the refused run is left in the way
+
+
+@pytest.mark.parametrize(("much", "processes"), [(0, 1), (2**30, 0)])
+def test_a_process_for_vectors_is_started_where_there_is_much_to_write(
+    shell: Shell, much: int, processes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the first sync as well as by a rebuild; for a handful of chunks it would only cost its second."""
+    started: list[object] = []
+    real = EmbeddedChromaSink.prepare
+    monkeypatch.setattr(run, "_MUCH", much)
+    monkeypatch.setattr(EmbeddedChromaSink, "prepare", lambda sink: started.append(sink) or real(sink))
+    shell.commit("p1", A)
+    with chunksink.open() as index:
+        assert index.sync().status == "ok"
+        assert len(started) == processes
+        assert index.rebuild().status == "ok"
+        assert len(started) == 2 * processes
+        assert index.verify().ok

@@ -16,6 +16,19 @@ class TestChromaEmbedded(SinkConformance, VectorConformance):
         return lambda: ChromaSink.embedded(tmp_path / "chroma")
 
 
+class TestChromaBeside(SinkConformance):
+    """Each build is filled by a process of its own."""
+
+    @pytest.fixture
+    def connect(self, tmp_path: Path) -> Connect:
+        def prepared() -> ChromaSink:
+            sink = ChromaSink.embedded(tmp_path / "chroma")
+            sink.prepare()
+            return sink
+
+        return prepared
+
+
 class TestChromaServer(SinkConformance, VectorConformance):
     @pytest.fixture
     def connect(self, chroma_server: ChromaServer) -> Connect:

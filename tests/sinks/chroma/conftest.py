@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sinks.chroma import ChromaBuild, ChromaSink
+from sinks.chroma import ChromaBuild, ChromaSink, EmbeddedChromaSink
 from sinks.conformance.samples import DIMENSIONS, marker
 from sinks.sink import Marker
 from tests.sinks.chroma.support import folder
@@ -14,7 +14,7 @@ from tests.sinks.support import FAMILIES
 
 
 @pytest.fixture
-def sink(tmp_path: Path) -> ChromaSink:
+def sink(tmp_path: Path) -> EmbeddedChromaSink:
     return ChromaSink.embedded(tmp_path / "chroma")
 
 
@@ -25,9 +25,8 @@ def signed() -> Marker:
 
 @pytest.fixture
 def build(sink: ChromaSink, signed: Marker) -> Iterator[ChromaBuild]:
-    """Open in this process, as one that was there before."""
-    sink.create(signed, DIMENSIONS).close()
-    build = sink.open(signed.build_id)
+    build = sink.create(signed, DIMENSIONS)
+    assert isinstance(build, ChromaBuild)
     yield build
     build.close()
 

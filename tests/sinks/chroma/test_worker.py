@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from sinks.chroma import ChromaSink
+from sinks.chroma import ChromaBuild, EmbeddedChromaSink
 from sinks.chroma.distant import DistantBuild
 from sinks.conformance.samples import DIMENSIONS, family, held, marker, wanted
 from sinks.errors import BuildBroken
@@ -25,7 +25,8 @@ FEW = [family("few", ["one", "two"])]
 
 
 @pytest.fixture
-def distant(sink: ChromaSink, signed: Marker) -> Iterator[DistantBuild]:
+def distant(sink: EmbeddedChromaSink, signed: Marker) -> Iterator[DistantBuild]:
+    sink.prepare()
     build = sink.create(signed, DIMENSIONS)
     assert isinstance(build, DistantBuild)
     yield build
@@ -56,7 +57,7 @@ def test_everything_else_goes_on_while_it_writes(distant: DistantBuild) -> None:
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSEGV])
 def test_its_death_is_said_and_what_was_confirmed_stays(
-    sink: ChromaSink, distant: DistantBuild, signed: Marker, how: signal.Signals
+    sink: EmbeddedChromaSink, distant: DistantBuild, signed: Marker, how: signal.Signals
 ) -> None:
     distant.replace(FEW)
     distant.flush()
@@ -100,16 +101,24 @@ def test_a_bug_keeps_its_traceback(distant: DistantBuild) -> None:
     assert distant.count() == 0
 
 
-def test_one_that_was_prepared_is_used_or_ended(sink: ChromaSink, signed: Marker) -> None:
-    sink.prepare()  # type: ignore[attr-defined]
-    process = sink._spare._process  # type: ignore[attr-defined]
+def test_where_nothing_was_prepared_no_process_is_started(sink: EmbeddedChromaSink, signed: Marker) -> None:
+    build = sink.create(signed, DIMENSIONS)
+    assert isinstance(build, ChromaBuild)
+    build.close()
+
+
+def test_one_that_was_prepared_is_used_or_ended(sink: EmbeddedChromaSink, signed: Marker) -> None:
+    sink.prepare()
+    assert sink._spare is not None
+    process = sink._spare._process
     build = sink.create(signed, DIMENSIONS)
     assert isinstance(build, DistantBuild)
     assert build._worker._process is process
     build.close()
     assert process.returncode == 0
-    sink.prepare()  # type: ignore[attr-defined]
-    process = sink._spare._process  # type: ignore[attr-defined]
+    sink.prepare()
+    assert sink._spare is not None
+    process = sink._spare._process
     sink.close()
     assert process.returncode == -signal.SIGKILL
 
@@ -122,7 +131,9 @@ from sinks.conformance.samples import DIMENSIONS
 from sinks.sink import Marker
 from tests.sinks.chroma.test_worker import FEW, LONG
 
-build = ChromaSink.embedded(Path(sys.argv[1])).create(Marker("home", sys.argv[2], 1), DIMENSIONS)
+sink = ChromaSink.embedded(Path(sys.argv[1]))
+sink.prepare()
+build = sink.create(Marker("home", sys.argv[2], 1), DIMENSIONS)
 try:
     build.replace(FEW)
     build.flush()
@@ -150,7 +161,7 @@ def filling(root: Path, build_id: str) -> Iterator[tuple["subprocess.Popen[str]"
 
 
 @pytest.mark.promise(2)
-def test_killed_it_leaves_nobody_who_still_writes(sink: ChromaSink, tmp_path: Path) -> None:
+def test_killed_it_leaves_nobody_who_still_writes(sink: EmbeddedChromaSink, tmp_path: Path) -> None:
     """Who opens the build right after meets no more than the end of one call."""
     signed = marker()
     with filling(tmp_path / "chroma", signed.build_id) as (process, worker):
@@ -179,7 +190,7 @@ def test_what_is_sent_to_all_of_a_group_breaks_no_call_off(distant: DistantBuild
     assert distant.count() == 2000
 
 
-def test_ctrl_c_ends_both_in_order(sink: ChromaSink, tmp_path: Path) -> None:
+def test_ctrl_c_ends_both_in_order(sink: EmbeddedChromaSink, tmp_path: Path) -> None:
     signed = marker()
     with filling(tmp_path / "chroma", signed.build_id) as (process, worker):
         os.killpg(process.pid, signal.SIGINT)

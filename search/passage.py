@@ -1,0 +1,35 @@
+"""One chunk as it is shown by itself, with those around it; the same for an API and for an assistant."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from search.link import link_of, locator_of
+from sinks.document import Document
+
+
+@dataclass(frozen=True)
+class Surrounded:
+    """A document with those before and after it in its source."""
+
+    document: Document
+    before: tuple[Document, ...]
+    after: tuple[Document, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            **as_json(self.document),
+            "before": [as_json(document) for document in self.before],
+            "after": [as_json(document) for document in self.after],
+        }
+
+
+def as_json(document: Document) -> dict[str, Any]:
+    return {
+        "chunk_id": document.chunk_id,
+        "parent_id": document.parent_id,
+        "title": document.title,
+        "text": document.text,
+        "source_uri": document.source_uri,
+        "link": link_of(document),
+        "locator": locator_of(document),
+    }

@@ -1,0 +1,189 @@
+"""The file of the embedded keyword sink: who may use it at once, and what its errors say."""
+
+import random
+import sqlite3
+import threading
+from pathlib import Path
+
+import msgspec
+import pytest
+import sqlite_utils
+
+from sinks.conformance.samples import family, held, marker, records, wanted, with_vectors
+from sinks.document import Family
+from sinks.errors import BuildBroken, BuildMissing, Transient, WrongShape
+from sinks.fts import FtsBuild, FtsReader, FtsSink
+from sinks.projection import project_family
+from sinks.reader import Filter, KeywordReader
+from sinks.sink import NO_PARENT, Build, Sink
+
+# --- the file -------------------------------------------------------------------------------------------------
+
+
+def test_the_indexes_follow_the_documents(build: FtsBuild, reader: FtsReader, path: Path) -> None:
+    """After any changes, also of somebody else's hand, both FTS indexes are those of a fresh load."""
+    dice = random.Random(7)
+    words = ["red", "apple", "東京タワー", "京都", "ภาษาไทย", "green", ""]
+    for _ in range(60):
+        names = dice.sample("abcdef", 3)
+        families = [
+            family(
+                name, [" ".join(dice.choices(words, k=4)) for _ in range(dice.randint(1, 3))], version=dice.choice("12")
+            )
+            for name in names
+        ]
+        if dice.random() < 0.3:
+            build.delete([one.parent_id for one in families])
+        else:
+            build.replace(families)
+    other = sqlite_utils.Database(path)
+    other.execute("UPDATE documents SET text = '大阪 by hand' WHERE row = (SELECT min(row) FROM documents)")
+    other.conn.commit()
+    documents = other.table("documents").count
+    assert documents
+    trigrams = other.execute("SELECT count(*) FROM documents WHERE spaceless").fetchone()[0]
+    for table, rows in (("documents_fts", documents), ("documents_trigrams", trigrams)):
+        other.execute(f"INSERT INTO {table}({table}) VALUES ('integrity-check')")
+        assert other.execute(f"SELECT count(*) FROM {table}_docsize").fetchone()[0] == rows
+    other.conn.close()
+    for word in ("red", "東京", "ภาษา", "green", "hand"):
+        found = {hit.id for hit in reader.search(word, 100)}
+        assert found == {s.id for s in build.scan(content=True) if s.document and word in s.document.text}
+
+
+def test_readers_see_one_state_while_it_is_written(build: FtsBuild, sink: FtsSink) -> None:
+    """A replacement is one transaction: never two versions of a family, whoever looks."""
+    build.replace([family("a", ["version 0"] * 5, version="0")])
+    seen: list[set[str]] = []
+    done = threading.Event()
+
+    def look(reader: KeywordReader) -> None:
+        while not done.is_set():
+            documents = reader.get([hit.id for hit in reader.search("version", 50)])
+            seen.append({document.family_hash for document in documents})
+        reader.close()
+
+    threads = [threading.Thread(target=look, args=(sink.reader(sink.builds()[0]),)) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for number in range(1, 40):
+        build.replace([family("a", [f"version {number}"] * 5, version=str(number))])
+    done.set()
+    for thread in threads:
+        thread.join()
+    assert len(seen) > 20
+    assert all(len(one) <= 1 for one in seen)
+
+
+def test_what_somebody_else_put_there_is_seen_and_can_go(build: Build, path: Path) -> None:
+    mine = family("a", ["mine"])
+    build.replace([mine])
+    other = sqlite3.connect(path)
+    other.execute("INSERT INTO documents (id, parent_id, family_hash, text) VALUES ('stranger', '', '', 'who knows')")
+    other.commit()
+    other.close()
+    strangers = [stored for stored in build.scan() if stored.parent_id == NO_PARENT]
+    assert [stored.id for stored in strangers] == ["stranger"]
+    build.delete([NO_PARENT])
+    build.flush()
+    assert held(build) == wanted([mine])
+
+
+def test_a_poison_document_hinders_nobody(build: Build) -> None:
+    good, bad = family("a", ["fine", "too"]), project_family(records("b", ["one", "two"]))
+    poison = Family([bad[0], msgspec.structs.replace(bad[1], title="lone \ud800 surrogate")])
+    build.replace([good, poison, family("c", ["after"])])
+    [refused] = build.flush()
+    assert (refused.id, refused.parent_id) == (bad[1].id, bad[1].parent_id)
+    assert "SQLite" in refused.reason
+    rest = [good, with_vectors(bad[:1]), family("c", ["after"])]
+    assert held(build) == wanted(rest)
+
+
+def test_a_kill_while_it_is_made_leaves_no_build(sink: FtsSink, monkeypatch: pytest.MonkeyPatch) -> None:
+    signed = marker()
+
+    class Killed(BaseException):
+        pass
+
+    def kill(*_: object) -> None:
+        raise Killed
+
+    monkeypatch.setattr(FtsBuild, "sign", kill)
+    with pytest.raises(Killed):
+        sink.create(signed)
+    assert sink.builds() == []
+    monkeypatch.undo()
+    build = sink.create(signed)
+    assert build.marker() == signed
+    build.close()
+
+
+# --- errors ---------------------------------------------------------------------------------------------------
+
+
+def test_a_locked_file_is_transient(build: FtsBuild, path: Path) -> None:
+    build._connection.execute("PRAGMA busy_timeout = 50")
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(Transient, match="another process is writing"):
+        build.replace([family("a", ["x"])])
+    other.execute("ROLLBACK")
+    other.close()
+    build.replace([family("a", ["x"])])
+    assert build.count() == 1
+
+
+def test_a_full_disk_is_transient_and_leaves_the_old_family(build: FtsBuild) -> None:
+    old = family("a", ["old"])
+    build.replace([old])
+    pages = build._connection.execute("PRAGMA page_count").fetchone()[0]
+    build._connection.execute(f"PRAGMA max_page_count = {pages + 2}")
+    with pytest.raises(Transient, match="make room"):
+        build.replace([family("a", ["new " * 20_000], version="2")])
+    assert held(build) == wanted([old])
+
+
+def test_loading_an_empty_build_looks_for_surplus_only_where_somebody_else_wrote(build: FtsBuild, path: Path) -> None:
+    asked: list[str] = []
+    build._connection.set_trace_callback(lambda statement: asked.append(statement.split(" WHERE")[0]))
+
+    def surplus(name: str) -> bool:
+        asked.clear()
+        build.replace([family(name, [f"{name} {number}" for number in range(300)])])
+        return "DELETE FROM documents" in asked
+
+    assert not any(surplus(f"f{number}") for number in range(30)), "its own commits and checkpoints are not another's"
+    assert surplus("f3")
+    other = sqlite3.connect(path)
+    other.execute("INSERT INTO documents (id, parent_id, family_hash, text) VALUES ('stranger', '', '', 'who knows')")
+    other.commit()
+    other.close()
+    assert surplus("new")
+
+
+def test_damage_says_rebuild(sink: FtsSink, build: FtsBuild, path: Path) -> None:
+    build.replace([family("a", [f"text {number}" for number in range(200)])])
+    build.close()
+    path.write_bytes(b"no database" * 1000)
+    with pytest.raises(BuildBroken, match="rebuild it"):
+        sink.open(sink.builds()[0])
+    path.unlink()
+    for open_ in (sink.open, sink.reader):
+        with pytest.raises(BuildMissing, match="rebuild"):
+            open_(sink.builds()[0])
+    assert not path.exists(), "looking for a build made one"
+
+
+def test_another_layout_says_rebuild(sink: FtsSink, build: FtsBuild, path: Path) -> None:
+    build._connection.execute("PRAGMA user_version = 99")
+    build.close()
+    with pytest.raises(WrongShape, match="layout 99"):
+        sink.open(sink.builds()[0])
+    assert path.exists()
+
+
+def test_it_is_a_sink(sink: FtsSink, reader: FtsReader) -> None:
+    as_sink: Sink = sink
+    as_reader: KeywordReader = reader
+    assert (as_sink.name, as_reader.search("", 1, [Filter("year", at_least=1)])) == ("fts", [])
