@@ -4,12 +4,11 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from sqlite_utils import Database, Migrations
 
-from chunkbus.store import explained, open_store, write_transaction
+from chunkbus.store import Store, write_transaction
 
 _migrations = Migrations("chunksink.ledger")
 
@@ -80,22 +79,11 @@ class Attempt:
     left_out: str | None = None
 
 
-class Ledger:
+class Ledger(Store):
     """The ledger in one SQLite file. Several processes may use it at once."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
-        self._db = open_store(path, _migrations)
-
-    def __enter__(self) -> "Ledger":
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._db.close()
-        if (meant := explained(error, self._path)) is not None:
-            raise meant from error
+        super().__init__(path, _migrations)
 
     def is_processed(self, reading: Reading, partition: str | None = None) -> bool:
         """True where the source's last attempt succeeded with the same bytes, parser and canonicaliser.
@@ -109,7 +97,7 @@ class Ledger:
 
     def last_attempt(self, source_uri: str, partition: str | None = None) -> dict[str, Any] | None:
         """The newest row of a source; with `partition` the newest that went there."""
-        cursor = self._db.execute(
+        cursor = self.db.execute(
             "select * from attempts where source_uri = :source and (:partition is null or partition_key = :partition) "
             "order by id desc limit 1",
             {"source": source_uri, "partition": partition},
@@ -119,8 +107,8 @@ class Ledger:
 
     def append(self, *attempts: Attempt) -> None:
         """Records attempts beside the earlier ones, durably and in one transaction."""
-        with write_transaction(self._db):
-            self._db.table("attempts").insert_all(map(asdict, attempts))
+        with write_transaction(self.db):
+            self.db.table("attempts").insert_all(map(asdict, attempts))
 
     def attempts(
         self,
@@ -138,6 +126,6 @@ class Ledger:
         if source is not None:
             clauses.append("instr(source_uri, :source) > 0")
             given["source"] = source
-        yield from self._db.table("attempts").rows_where(
+        yield from self.db.table("attempts").rows_where(
             " and ".join(clauses) or None, given, order_by="id desc", limit=limit
         )

@@ -5,6 +5,8 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import TracebackType
+from typing import Self
 
 import filelock
 from sqlite_utils import Database, Migrations
@@ -38,10 +40,28 @@ def open_store(path: Path, migrations: Migrations) -> Database:
     return db
 
 
+class Store:
+    """A store that is open until its block ends. Several processes may have it open at once."""
+
+    def __init__(self, path: Path, migrations: Migrations) -> None:
+        self.path = path
+        self.db = open_store(path, migrations)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.db.close()
+        if (meant := explained(error, self.path)) is not None:
+            raise meant from error
+
+
 def explained(error: BaseException | None, path: Path | str) -> Exception | None:
     """What an error of SQLite means to whoever uses the store at `path`; None where it is a bug, or not of SQLite.
 
-    Raised by `open_store` and `write_transaction`; who reads a store asks for it where the store is closed.
+    Raised by `open_store` and `write_transaction`, and for who reads a `Store` where its block ends.
     """
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     if code == sqlite3.SQLITE_NOTADB:

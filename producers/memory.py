@@ -8,13 +8,12 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 from sys import intern
-from types import TracebackType
 
 import orjson
 from sqlite_utils import Database, Migrations
 
 from chunkbus.layout import BusRoot
-from chunkbus.store import explained, open_store, write_transaction
+from chunkbus.store import Store, write_transaction
 from producers.families import Family
 from producers.sources import Signature
 
@@ -40,45 +39,34 @@ def create(db: Database) -> None:
     )
 
 
-class Memory:
+class Memory(Store):
     """One SQLite file. Several processes may use it at once."""
 
     def __init__(self, path: Path, root: BusRoot) -> None:
-        self._path = path
+        super().__init__(path, _migrations)
         self._bus = os.fsencode(root.path.resolve())
-        self._db = open_store(path, _migrations)
-
-    def __enter__(self) -> "Memory":
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._db.close()
-        if (meant := explained(error, self._path)) is not None:
-            raise meant from error
 
     def checksum(self, path: Path, signature: Signature) -> str | None:
         """The hex sha256 of the file's bytes, where its signature stands for it."""
-        row = self._db.execute("select * from checksums where path = ?", [_name(path)]).fetchone()
+        row = self.db.execute("select * from checksums where path = ?", [_name(path)]).fetchone()
         return row[6] if row is not None and _proves(row[1:6], signature) else None
 
     def note_checksums(self, rows: Iterable[tuple[Path, Signature, int, str]]) -> None:
         """Path, signature, when that was taken, and hex sha256."""
-        with write_transaction(self._db):
-            self._db.conn.executemany(
+        with write_transaction(self.db):
+            self.db.conn.executemany(
                 "insert or replace into checksums values (?, ?, ?, ?, ?, ?, ?)",
                 ((_name(path), *_columns(signature), noted, checksum) for path, signature, noted, checksum in rows),
             )
 
     def families(self, key: str, manifest: bytes, signature: Signature) -> list[Family] | None:
         """The families of a partition that was found valid with this manifest and chunks file; None of any other."""
-        row = self._db.execute(
+        row = self.db.execute(
             "select * from partitions where bus = ? and partition_key = ?", [self._bus, key]
         ).fetchone()
         if row is None or row[3] != manifest or not _proves(row[4:9], signature):
             return None
-        found = self._db.execute(
+        found = self.db.execute(
             "select family, name, tenant, origin, newest, version, chunks, stretches from families where partition = ?",
             [row[0]],
         )
@@ -99,7 +87,7 @@ class Memory:
     def note_families(
         self, key: str, manifest: bytes, signature: Signature, noted_ns: int, families: Iterable[Family]
     ) -> None:
-        db = self._db
+        db = self.db
         with write_transaction(db):
             for (old,) in db.execute(
                 "select id from partitions where bus = ? and partition_key = ?", [self._bus, key]
@@ -118,15 +106,15 @@ class Memory:
     def gave(self, source_uri: str, tenant: str | None) -> list[str] | None:
         """Keys of the families that a file of records gave when it was last read and none of a later file; None of
         a file that was never read."""
-        row = self._db.execute(
+        row = self.db.execute(
             "select families from gave where bus = ? and source_uri = ? and tenant = ?",
             [self._bus, source_uri, tenant or ""],
         ).fetchone()
         return None if row is None else orjson.loads(row[0])
 
     def note_gave(self, tenant: str | None, gave: Iterable[tuple[str, list[str]]]) -> None:
-        with write_transaction(self._db):
-            self._db.conn.executemany(
+        with write_transaction(self.db):
+            self.db.conn.executemany(
                 "insert or replace into gave values (?, ?, ?, ?)",
                 ((self._bus, uri, tenant or "", orjson.dumps(families).decode()) for uri, families in gave),
             )

@@ -6,12 +6,11 @@ The pointer's transaction is the commit of a flip. All of it can be lost: a rebu
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from types import TracebackType
 
 import msgspec
 import orjson
 
-from chunkbus.store import explained, open_store, write_transaction
+from chunkbus.store import Store, write_transaction
 from embeddings.encoder import ModelInfo
 from embeddings.settings import EncoderSettings
 from rebuild.errors import NoGeneration
@@ -53,12 +52,11 @@ class Generation:
         return self.model_fingerprint != NO_MODEL.fingerprint
 
 
-class State:
+class State(Store):
     """The home's `state.db`, open."""
 
     def __init__(self, home: Path) -> None:
-        self.path = home / "state.db"
-        self.db = open_store(self.path, migrations)
+        super().__init__(home / "state.db", migrations)
         self.home_id = home_id(home)
 
     @classmethod
@@ -67,16 +65,6 @@ class State:
         if not (home / "state.db").exists():
             raise NoGeneration(f"no index in {home} yet; build one with `chunksink rebuild`")
         return cls(home)
-
-    def __enter__(self) -> "State":
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.db.close()
-        if (meant := explained(error, self.path)) is not None:
-            raise meant from error
 
     @property
     def home(self) -> Path:
