@@ -9,6 +9,7 @@ import subprocess
 import threading
 import time
 import urllib.error
+import urllib.parse
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -55,11 +56,13 @@ class Server:
         eventually(lambda: self.printed or self.process.poll() is not None, 60)
         self.address = self.printed[0].split(" at ")[1].split()[0] if self.printed else ""
 
-    def get(self, path: str, token: str = "", **headers: str) -> tuple[int, str]:
+    def get(self, path: str, token: str = "", data: dict[str, str] | None = None, **headers: str) -> tuple[int, str]:
+        """With `data`, a form that is sent."""
+        body = urllib.parse.urlencode(data).encode() if data else None
         sent = {**({"Authorization": f"Bearer {token}"} if token else {}), **headers}
         try:
             with _opener.open(
-                urllib.request.Request(self.address.rstrip("/") + path, headers=sent), timeout=30
+                urllib.request.Request(self.address.rstrip("/") + path, body, headers=sent), timeout=30
             ) as answer:
                 return answer.status, answer.read().decode()
         except urllib.error.HTTPError as error:
@@ -185,6 +188,33 @@ def test_a_token_of_the_configuration_is_bound_to_its_tenant(tmp_path: Path) -> 
         assert server.get("/status", token="token-acme")[0] == 403
         status, page = server.get("/status", token="token-all")
         assert (status, "<dd>3</dd>" in page) == (200, True)
+
+
+@pytest.mark.promise(12)
+def test_a_token_is_in_no_page_no_output_no_file_and_no_process_list(tmp_path: Path) -> None:
+    """Good and wrong tokens, in a header, in the form, and where none belongs."""
+    good, wrong = "canary-good-8c21", "canary-wrong-77ab"
+    commit(BusRoot(tmp_path / "chunks"), "p1", source("a.md", "a cat"))
+    table = f'[tokens]\n"{sha256(good.encode()).hexdigest()}" = "*"\n'
+    (tmp_path / "chunksink.toml").write_text(f'sinks = ["fts"]\n{table}')
+    assert chunksink(tmp_path, "rebuild").code == Exit.OK
+    with running(tmp_path) as server:
+        told = [server.get("/api/search?q=cat", token=token) for token in (good, wrong)]
+        told += [
+            server.get(f"{path}&token={token}", token=good)
+            for path in ("/?q=x", "/api/search?q=x&filter=no")
+            for token in (good, wrong)
+        ]
+        told += [server.get("/sign-in", data={"token": token, "target": "/?q=cat"}) for token in (good, wrong)]
+        assert [status for status, _ in told[:2]] == [200, 401]
+        listed = Path(f"/proc/{server.process.pid}/cmdline").read_bytes()
+        server.end()
+        said = "".join([*server.printed, *server.complained, *(body for _, body in told)])
+    files = b"".join(file.read_bytes() for file in (tmp_path / ".chunksink").rglob("*") if file.is_file())
+    assert "serving" in said and "a cat" in said and b"a cat" in files, "or nothing was looked at"
+    for secret in (good, wrong):
+        assert secret not in said
+        assert secret.encode() not in files + listed
 
 
 def test_before_the_first_index_it_says_what_to_run_and_then_serves_it(tmp_path: Path) -> None:
