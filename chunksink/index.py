@@ -111,7 +111,8 @@ class Index:
         options = RebuildOptions(deep=deep, keep=keep, adopt=adopt, allow_deletions=allow_deletions)
         with self._run("rebuild", only=only) as run:
             run.read_chunks()  # before the model, which takes seconds to load
-            embedder = run.stack.enter_context(open_embedder(self.config, wanted=run.wants_vectors()))
+            live = run.work.state.live_or_none()
+            embedder = run.stack.enter_context(open_embedder(self.config, live, wanted=run.wants_vectors()))
             if fresh_cache:
                 run.brake(options)  # before anything is dropped
                 discard_vectors(self.config, embedder.info.fingerprint)
@@ -274,7 +275,7 @@ class Index:
                 if live is None or newcomer is None or rebuilds:
                     run.require_all()
                     run.read_chunks(strict=options.strict or live is not None)
-                    embedder = run.stack.enter_context(open_embedder(self.config, wanted=run.wants_vectors()))
+                    embedder = run.stack.enter_context(open_embedder(self.config, live, wanted=run.wants_vectors()))
                     # A home that lost its records has builds, and with them something to lose.
                     begins = not any(sink.builds() for sink in run.work.sinks.values())
                     lenient = replace(as_rebuilt, held_are_left_out=begins and not options.strict)

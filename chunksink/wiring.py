@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from chunkbus.findings import Finding
     from chunkbus.layout import BusRoot
     from embeddings.cache import VectorCache
-    from embeddings.encoder import Encoder, ModelInfo
+    from embeddings.encoder import ClosingEncoder, Encoder, ModelInfo
     from embeddings.settings import EncoderSettings
     from rebuild.embed import DocumentEmbedder
     from rebuild.forecast import Lengths
@@ -150,17 +150,25 @@ def encoder_settings(config: Config) -> "EncoderSettings":
 
 
 @contextmanager
-def open_embedder(config: Config, *, wanted: bool = True) -> Iterator["DocumentEmbedder"]:
-    """The embedder of the configured model. Where no sink wants its vectors the model is not loaded."""
+def open_embedder(
+    config: Config, live: "Generation | None" = None, *, wanted: bool = True
+) -> Iterator["DocumentEmbedder"]:
+    """The embedder of the configured model. The model is loaded when a text has no vector yet, where no sink wants its
+    vectors or the live index was made with just this one; else at once, to know it."""
     from embeddings.cache import VectorCache
+    from embeddings.known import known_encoder
     from embeddings.lazy import LazyEncoder
     from embeddings.settings import open_encoder
     from rebuild.embed import DocumentEmbedder
     from rebuild.state import NO_MODEL
 
     settings = encoder_settings(config)
-    opened = open_encoder(settings) if wanted else LazyEncoder(NO_MODEL, partial(open_encoder, settings))
-    with closing(opened) as encoder, VectorCache.open(cache_file(config.home_path)) as cache:
+    opened: ClosingEncoder | None = None
+    if not wanted:
+        opened = LazyEncoder(NO_MODEL, partial(open_encoder, settings))
+    elif live is not None and live.holds_vectors:
+        opened = known_encoder(settings, live.encoder, live.model)
+    with closing(opened or open_encoder(settings)) as encoder, VectorCache.open(cache_file(config.home_path)) as cache:
         yield DocumentEmbedder(settings, encoder, cache)
 
 

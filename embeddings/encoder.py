@@ -55,6 +55,8 @@ class ModelInfo:
     device: str = "cpu"
     libraries: Mapping[str, str] = field(default_factory=dict)
     """Versions of the libraries that compute; recorded, but not part of the fingerprint."""
+    files: str = ""
+    """A digest of all files of the model's folder; "" where there is none."""
 
 
 @runtime_checkable

@@ -91,6 +91,12 @@ def fingerprint_of_model(
     return fingerprint("model", parts)
 
 
+def digest_of_files(folder: Path) -> str:
+    """One digest of every file in a model's folder, for whoever only asks whether anything there is another."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    return _digest_of([(path.relative_to(folder).as_posix(), _file_digest(path)) for path in files])
+
+
 def fingerprint_of_endpoint(url: str, model: str, dimension: int, settings: Mapping[str, Any]) -> str:
     """The fingerprint of an endpoint: we cannot see its weights, so its address and model name stand for them."""
     return fingerprint("endpoint", {"url": url, "model": model, "dimension": dimension, "settings": dict(settings)})

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from embeddings.encoder import LongTexts, ModelInfo, PrecisionRequest
 from embeddings.errors import EncoderOutOfMemory, ModelUnsupported
-from embeddings.fingerprint import fingerprint_of_model
+from embeddings.fingerprint import digest_of_files, fingerprint_of_model
 from embeddings.precision import choose_device, choose_precision, set_precision
 from embeddings.resolve import DEFAULT_MODEL, ResolvedModel, resolve_model
 from embeddings.tokens import Layout
@@ -95,7 +95,8 @@ def load_encoder(
         passage_prompt=passages,
         source=f"{found.source}:{found.folder}",
         device=device,
-        libraries=_libraries(),
+        libraries=library_versions(),
+        files=digest_of_files(found.folder),
     )
     cpu = device == "cpu"
     return TransformerEncoder(
@@ -200,7 +201,8 @@ def _names(folder: Path) -> Iterator[str]:
         yield name
 
 
-def _libraries() -> dict[str, str]:
+def library_versions() -> dict[str, str]:
+    """Of all that decides what a model's vectors are, besides its files."""
     versions = {}
     for library in ("torch", "sentence-transformers", "transformers", "tokenizers"):
         try:

@@ -32,9 +32,9 @@ def choose_precision(request: PrecisionRequest, device: str) -> Precision:
 
 def has_bfloat16(device: str) -> bool:
     """Whether the device has bfloat16 in hardware, not only emulated."""
-    import torch
-
     if device.startswith("cuda"):
+        import torch
+
         return bool(torch.cuda.is_bf16_supported(including_emulation=False))
     return device == "cpu" and not _CPU_FLAGS.isdisjoint(_cpu_flags())
 

@@ -7,6 +7,7 @@ engine, they fail instead. `tests/engines/test_require.py` holds this file to th
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,6 +26,10 @@ pytest.register_assert_rewrite("sinks.conformance")
 
 # Before anything imports chromadb or transformers: tests talk to this machine only.
 os.environ.update(ANONYMIZED_TELEMETRY="False", HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false")
+
+# A run in the background of a script inherits an ignored Ctrl-C; what it starts would never hear one.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # How long an example takes says something about the machine only.
 settings.register_profile("unhurried", deadline=None)

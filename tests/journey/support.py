@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import subprocess
@@ -58,6 +59,18 @@ def chunksink(folder: Path, *arguments: str, **variables: str) -> Ended:
         assert "Traceback" not in printed
         assert not [sign for sign in ("\r", "\x1b", "%|") if sign in printed]  # of a bar, or of colours
     return ended
+
+
+def modules_of(folder: Path, *arguments: str) -> list[str]:
+    """Which of the libraries that a model needs a command has loaded in the end."""
+    program = (
+        f"import sys; from chunksink.cli import run; assert run({list(arguments)!r}) == 0; "
+        "print(sorted({'torch', 'transformers', 'sentence_transformers'} & set(sys.modules)))"
+    )
+    command = [*command_line()[:1], "-c", program]
+    done = subprocess.run(command, cwd=folder, env=environment(), capture_output=True, check=True)
+    loaded: list[str] = ast.literal_eval(done.stdout.decode().splitlines()[-1])
+    return loaded
 
 
 def document(name: str, *texts: str, version: str = "1", at: str = "2026-01-01T00:00:00Z") -> list[Record]:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from chunksink.exits import Exit
-from tests.journey.support import chunksink, command_line, document, environment, write
+from tests.journey.support import chunksink, command_line, document, environment, modules_of, write
 
 BEES = document("bees.md", "Hives stand on the roof. In June the honey is spun and shared among all members.")
 NIGHT = document("night.md", "After ten in the evening machines stay off, for the neighbours want to sleep.")
@@ -75,14 +75,7 @@ def test_many_at_once_wait_for_each_other_or_say_so(folder: Path) -> None:
 
 def test_a_sync_that_finds_nothing_to_do_leaves_the_model_alone(folder: Path) -> None:
     """And the engines' files: it may run every minute."""
-    program = (
-        "import sys; from chunksink.cli import run; assert run(['sync']) == 0; "
-        "print(sorted({'torch', 'transformers', 'sentence_transformers'} & set(sys.modules)))"
-    )
-    done = subprocess.run(
-        [*command_line()[:1], "-c", program], cwd=folder, env=environment(), capture_output=True, check=True
-    )
-    assert done.stdout.decode().splitlines()[-1] == "[]"
+    assert modules_of(folder, "sync") == []
 
 
 def test_two_machines_prove_the_same(folder: Path, tmp_path: Path) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import time
 from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -18,28 +20,49 @@ from embeddings.stats import lengths
 from rebuild.state import State
 from tests.embeddings.endpoint import KEY, serve
 from tests.embeddings.helpers import tamper
-from tests.journey.support import chunksink, command_line, document, environment, write
+from tests.journey.support import Ended, chunksink, command_line, document, environment, modules_of, write
 
 LONG = document("long.md", "The lighthouse keeper writes every evening into the log. " * 60)
 SHORT = document("short.md", "Pump the bilge at dawn.", "Oil the lamp at dusk.")
 TWIN = document("twin.md", "Oil the lamp at dusk.")
 
 
+@dataclass(frozen=True)
+class Built:
+    """A folder with its first rebuild, and what that said."""
+
+    folder: Path
+    ended: Ended
+
+
+@pytest.fixture(scope="module")
+def first(tmp_path_factory: pytest.TempPathFactory) -> Built:
+    folder = tmp_path_factory.mktemp("first")
+    write(folder / "chunks", "logs", LONG, SHORT, TWIN)
+    ended = chunksink(folder, "rebuild")
+    assert ended.code == Exit.OK
+    return Built(folder, ended)
+
+
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    write(tmp_path / "chunks", "logs", LONG, SHORT, TWIN)
-    return tmp_path
+def built(first: Built, tmp_path: Path) -> Built:
+    """A copy for one test."""
+    return replace(first, folder=Path(shutil.copytree(first.folder, tmp_path / "copy")))
+
+
+@pytest.fixture
+def folder(built: Built) -> Path:
+    return built.folder
 
 
 def vectors(folder: Path) -> VectorCache:
     return VectorCache.open(folder / ".chunksink" / "vectors.db", read_only=True)
 
 
-def test_nothing_is_cut_silently_and_repeats_are_counted(folder: Path) -> None:
-    ended = chunksink(folder, "rebuild")
-    assert ended.code == Exit.OK
-    assert "1 chunk longer than the model takes at once; `chunksink cache long-texts` lists them" in ended.out
-    assert "1 text in more than one source, as in " in ended.out
+def test_nothing_is_cut_silently_and_repeats_are_counted(built: Built) -> None:
+    folder, said = built.folder, built.ended.out
+    assert "1 chunk longer than the model takes at once; `chunksink cache long-texts` lists them" in said
+    assert "1 text in more than one source, as in " in said
     report = chunksink(folder, "rebuild", "--json").json
     pair = report["repeated_texts"]["examples"][0]
     assert sorted(pair) == sorted([SHORT[1]["chunk_id"], TWIN[0]["chunk_id"]])
@@ -55,7 +78,6 @@ def test_nothing_is_cut_silently_and_repeats_are_counted(folder: Path) -> None:
 
 
 def test_a_damaged_vector_is_computed_again_and_told(folder: Path) -> None:
-    chunksink(folder, "rebuild")
     tamper(folder / ".chunksink" / "vectors.db", "UPDATE vector SET vector = zeroblob(1536) WHERE id = 2")
     ended = chunksink(folder, "rebuild")
     assert ended.code == Exit.OK
@@ -80,8 +102,13 @@ def test_what_auto_took_is_fixed_for_the_build(folder: Path) -> None:
         assert (after["computed"], after["cached"], after["precision"] in (taken, precision)) == (0, 4, True)
 
 
+def test_a_rebuild_from_the_cache_leaves_the_model_alone(folder: Path) -> None:
+    assert modules_of(folder, "rebuild") == []
+    tamper(folder / ".chunksink" / "vectors.db", "DELETE FROM vector WHERE id = 2")
+    assert modules_of(folder, "rebuild") == ["sentence_transformers", "torch", "transformers"]
+
+
 def test_queries_use_the_model_of_the_index_whatever_is_configured(folder: Path) -> None:
-    chunksink(folder, "rebuild")
     found = chunksink(folder, "search", "maritime lantern", "--json", CHUNKSINK_MODEL="no/such-model")
     assert found.code == Exit.OK
     assert found.json["unavailable"] == {}
@@ -126,7 +153,9 @@ def count(folder: Path) -> int:
     return 0
 
 
-def test_an_endpoint_computes_instead_and_its_key_stays_secret(folder: Path) -> None:
+def test_an_endpoint_computes_instead_and_its_key_stays_secret(tmp_path: Path) -> None:
+    folder = tmp_path
+    write(folder / "chunks", "logs", LONG, SHORT, TWIN)
     with serve() as server:
         settings = {
             "CHUNKSINK_ENDPOINT": server.url,

@@ -1,0 +1,36 @@
+"""An encoder that is known without being loaded: nothing that made it has changed since.
+
+Loading a model takes seconds, and a rebuild that finds all vectors in the cache never asks it anything.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from embeddings.encoder import ModelInfo
+from embeddings.errors import ModelUnavailable
+from embeddings.fingerprint import digest_of_files
+from embeddings.lazy import LazyEncoder
+from embeddings.load import library_versions
+from embeddings.precision import choose_precision
+from embeddings.resolve import resolve_model
+from embeddings.settings import EncoderSettings, open_encoder, same_encoder
+
+
+def known_encoder(wanted: EncoderSettings, made: EncoderSettings, info: ModelInfo) -> LazyEncoder | None:
+    """The encoder that is wanted, where it would be the one that was `made` before and is told of by `info`.
+
+    None where anything might be another: settings, files, libraries, or what this processor computes best. Behind an
+    endpoint, or on a GPU, that can't be told without asking.
+    """
+    if wanted.endpoint is not None or info.device != "cpu" or not same_encoder(wanted, made):
+        return None
+    if info.libraries != library_versions() or choose_precision(wanted.precision, info.device) != info.precision:
+        return None
+    try:
+        folder = resolve_model(wanted.model, network=False).folder
+    except ModelUnavailable:
+        return None
+    if digest_of_files(folder) != info.files:
+        return None
+    return LazyEncoder(info, partial(open_encoder, made))

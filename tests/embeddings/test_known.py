@@ -1,0 +1,115 @@
+"""A model that made the last build is known again without being loaded, and never where anything is another."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from embeddings import precision
+from embeddings.encoder import ModelInfo, info_of
+from embeddings.known import known_encoder
+from embeddings.settings import EncoderSettings, open_encoder, settled
+
+
+@pytest.fixture
+def folder(tiny_folder: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(tiny_folder, tmp_path / "model"))
+
+
+@pytest.fixture
+def wanted(folder: Path) -> EncoderSettings:
+    return EncoderSettings(model=str(folder))
+
+
+@pytest.fixture
+def before(wanted: EncoderSettings) -> Iterator[tuple[EncoderSettings, ModelInfo]]:
+    """What a build keeps of the encoder that made it."""
+    with closing(open_encoder(wanted)) as encoder:
+        yield settled(wanted, encoder), info_of(encoder)
+
+
+def test_it_is_the_same_encoder(wanted: EncoderSettings, before: tuple[EncoderSettings, ModelInfo]) -> None:
+    with closing(open_encoder(wanted)) as loaded:
+        found = known_encoder(wanted, *before)
+        assert found is not None
+        with closing(found):
+            assert found.info == info_of(loaded)
+            assert np.array_equal(found.encode(["the cat sat"]), loaded.encode(["the cat sat"]))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"long_texts": "truncate"},
+        {"max_length": 7},
+        {"query_prompt": "query: "},
+        {"passage_prompt": "passage: "},
+        {"endpoint": "http://127.0.0.1:9"},
+    ],
+    ids=lambda other: next(iter(other)),
+)
+def test_other_settings(
+    wanted: EncoderSettings, before: tuple[EncoderSettings, ModelInfo], other: dict[str, object]
+) -> None:
+    assert known_encoder(replace(wanted, **other), *before) is None  # type: ignore[arg-type]
+
+
+def test_another_precision(wanted: EncoderSettings, before: tuple[EncoderSettings, ModelInfo]) -> None:
+    made, info = before
+    other = "float32" if info.precision == "bfloat16" else "bfloat16"
+    assert known_encoder(replace(wanted, precision=other), made, info) is None
+    assert known_encoder(replace(wanted, precision=info.precision), made, info) is not None
+
+
+@pytest.mark.parametrize("flags", [frozenset[str](), frozenset(("avx512_bf16",))], ids=["without", "with"])
+def test_auto_on_another_processor(
+    wanted: EncoderSettings,
+    before: tuple[EncoderSettings, ModelInfo],
+    flags: frozenset[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(precision, "_cpu_flags", lambda: flags)
+    takes = "bfloat16" if flags else "float32"
+    assert (known_encoder(wanted, *before) is not None) == (before[1].precision == takes)
+
+
+def test_a_gpu_is_asked(wanted: EncoderSettings, before: tuple[EncoderSettings, ModelInfo]) -> None:
+    made, info = before
+    assert known_encoder(wanted, made, replace(info, device="cuda")) is None
+
+
+def test_a_library_of_another_version(wanted: EncoderSettings, before: tuple[EncoderSettings, ModelInfo]) -> None:
+    made, info = before
+    older = {**info.libraries, "tokenizers": "0.0.1"}
+    assert known_encoder(wanted, made, replace(info, libraries=older)) is None
+
+
+def test_what_an_older_release_kept(wanted: EncoderSettings, before: tuple[EncoderSettings, ModelInfo]) -> None:
+    """It knew nothing of files."""
+    made, info = before
+    assert known_encoder(wanted, made, replace(info, files="")) is None
+
+
+def test_any_file_is_another(folder: Path, wanted: EncoderSettings, before: tuple[EncoderSettings, ModelInfo]) -> None:
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    assert len(files) > 2
+    for path in files:
+        content = path.read_bytes()
+        path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+        assert known_encoder(wanted, *before) is None, path
+        path.write_bytes(content)
+    assert known_encoder(wanted, *before) is not None
+    (folder / "config_sentence_transformers.json").write_text(json.dumps({"prompts": {"query": "ask: "}}))
+    assert known_encoder(wanted, *before) is None
+
+
+def test_the_model_is_gone(folder: Path, wanted: EncoderSettings, before: tuple[EncoderSettings, ModelInfo]) -> None:
+    shutil.rmtree(folder)
+    assert known_encoder(wanted, *before) is None
