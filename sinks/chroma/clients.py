@@ -10,7 +10,7 @@ import re
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -49,6 +49,8 @@ class Handle:
     _client: "ClientAPI"
     _release: Callable[[], None]
     _turn: Callable[[], AbstractContextManager[None]] = nullcontext
+    parents: dict[str, str] = field(default_factory=dict)
+    """The family of each document that answers have named, as long as this is open."""
 
     @contextmanager
     def asking(self) -> Iterator[None]:

@@ -2,6 +2,8 @@
 
 import subprocess
 import sys
+from contextlib import closing
+from typing import Any
 
 import pytest
 
@@ -136,3 +138,32 @@ def test_many_refreshes_leave_nothing_open(sink: ChromaSink, build: ChromaBuild,
     build.close()
     assert not any(clients._spellings.get(folder_) for folder_ in clients._spellings)
     assert not clients._writers
+
+
+def test_what_was_named_before_is_only_asked_whether_it_is_there(
+    sink: ChromaSink, build: ChromaBuild, signed: Marker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Metadata take ten times as long as the search."""
+    families = [family(f"f{number}", ["x", "y"]) for number in range(5)]
+    build.replace(families)
+    build.flush()
+    with closing(sink.reader(signed.build_id)) as reader:
+        first = reader.query(vector("x"), 6)
+        asked: list[tuple[int, list[str]]] = []
+        get = reader._handle.collection.get
+
+        def told(ids: list[str], include: list[str]) -> Any:
+            asked.append((len(ids), include))
+            return get(ids=ids, include=include)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(reader._handle.collection, "get", told)
+        assert reader.query(vector("x"), 6) == first
+        assert asked == [(6, [])]
+        assert len(reader.query(vector("x"), 8)) == 8
+        assert asked[1:] == [(6, []), (2, ["metadatas"])]
+        asked.clear()
+        build.delete([first[0].parent_id])
+        build.flush()
+        left = reader.query(vector("x"), 6)
+        assert first[0].parent_id not in {hit.parent_id for hit in left}
+        assert all(include == [] for _, include in asked)
