@@ -37,6 +37,16 @@ settings.load_profile("unhurried")
 
 ROOT = Path(__file__).resolve().parent.parent
 
+HEAVY = bool(os.environ.get("CHUNKSINK_SOAK_HEAVY"))
+"""Tests that take long for what they show do all of it in `make soak` alone."""
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """One more than there are processors: some test always waits for an engine."""
+    return (os.cpu_count() or 1) + 1
+
+
 CHROMIUM_ARGUMENTS = [
     "--no-sandbox",  # in containers, where one is root, Chromium's sandbox cannot start
     "--disable-gpu",

@@ -10,6 +10,7 @@ import pytest
 from embeddings.cache import VectorCache
 from embeddings.errors import CacheDamaged, CacheForeign
 from embeddings.salvage import sound_rows
+from tests.conftest import HEAVY
 from tests.embeddings.helpers import HashEncoder, embed, filled, numbered
 
 PAGE = 8192
@@ -29,7 +30,7 @@ def cleared(folder: Path) -> Path:
     return folder / "vectors.db"
 
 
-@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize("part", range(PARTS if HEAVY else 1))
 def test_no_byte_of_the_first_page_costs_a_row(original: Path, tmp_path: Path, part: int) -> None:
     """The header and the text of the schema: SQLite itself says many different things about them."""
     content = original.read_bytes()

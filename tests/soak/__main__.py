@@ -22,6 +22,7 @@ from xml.etree import ElementTree
 from tests.conftest import ROOT
 from tests.soak import instants
 
+TESTS = ROOT / "tests"
 REPORT = ROOT / "bench" / "soak.md"
 PROCESSES = "2"
 
@@ -89,6 +90,11 @@ def faults(quick: bool) -> tuple[str, bool]:
     return tests("tests/faults", "-n", PROCESSES, "--dist", "loadfile", **every)
 
 
+def heavy(quick: bool) -> tuple[str, bool]:
+    files = sorted(str(path.relative_to(ROOT)) for path in TESTS.rglob("test_*.py") if "HEAVY" in path.read_text())
+    return tests(*files[: 2 if quick else None], CHUNKSINK_SOAK_HEAVY="1")
+
+
 Form = tuple[str, str, Callable[[bool], tuple[str, bool]]]
 FORMS: dict[str, Form] = {
     "steps": ("killed before and after every named step", "some of them", steps),
@@ -96,6 +102,7 @@ FORMS: dict[str, Form] = {
     "machine": ("random sequences of edits against a plain dict", "a tenth", machine),
     "tenants": ("tenants are apart in every answer", "a tenth", tenants),
     "races": ("many processes on one home", "a tenth", races),
+    "heavy": ("what is too long for every day: large batches, every byte, every sign", "two files", heavy),
     "faults": ("every network fault at every place, disks full at every size", "some of them", faults),
 }
 """What each is, what of it a quick run does, and what runs it."""

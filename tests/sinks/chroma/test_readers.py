@@ -12,7 +12,7 @@ from sinks.conformance.samples import family, vector
 from sinks.errors import Transient
 from sinks.reader import Filter
 from sinks.sink import Marker
-from tests.conftest import ROOT
+from tests.conftest import HEAVY, ROOT
 
 WRITER = """
 import sys
@@ -115,7 +115,7 @@ def test_readers_in_other_processes_live_while_much_is_written(
     build.replace([family(f"f{number}", [f"0 {chunk}" for chunk in range(20)]) for number in range(60)])
     build.flush()
     build.close()
-    seconds = "10"
+    seconds = "20" if HEAVY else "5"
     arguments = [str(sink._place._root), signed.build_id, seconds]  # type: ignore[union-attr]
     programs = [[BUSY_WRITER], [BUSY_READER, "anew"], [BUSY_READER, "kept"]]
     running = [

@@ -15,7 +15,7 @@ from sinks.chroma import ChromaSink, seal
 from sinks.conformance.samples import DIMENSIONS, family, marker
 from sinks.errors import BuildBroken
 from sinks.sink import Marker
-from tests.conftest import ROOT
+from tests.conftest import HEAVY, ROOT
 from tests.sinks.chroma.support import folder
 from tests.sinks.support import whole
 
@@ -124,12 +124,15 @@ def writer(root: Path, build_id: str, batches: int) -> Iterator[subprocess.Popen
             process.kill()
 
 
+MOMENTS = ["data_level0.bin", "header.bin", "index_metadata.pickle", "0.1"]
+
+
 def kill(process: "subprocess.Popen[str]") -> None:
     process.send_signal(signal.SIGKILL)
     process.wait()
 
 
-@pytest.mark.parametrize("moment", ["header.bin", "data_level0.bin", "index_metadata.pickle", "0.1"])
+@pytest.mark.parametrize("moment", MOMENTS if HEAVY else MOMENTS[:1])
 def test_a_writer_killed_in_a_large_batch(sink: ChromaSink, tmp_path: Path, moment: str) -> None:
     """Also while Chroma saves its vectors: what is there is told, or that it is broken; and a new build is whole."""
     signed = marker()
