@@ -3,6 +3,7 @@
     ChunkBusError
     ├── NotCanonical        a value has no canonical JSON form
     ├── InvalidChunk        a producer asked for a chunk that the contract forbids
+    │   └── RepeatedChunks  ... for several with one chunk_id   (has their lines)
     ├── InvalidManifest     a manifest cannot be read or lacks what the contract asks for
     ├── InvalidPartitionKey a partition key could be a path, or an engine would not keep it
     ├── NotABusRoot         a folder holds neither canonical/ nor manifest/
@@ -13,6 +14,12 @@
 
 What is wrong with *data* is not an exception but a `Finding` (see `findings`).
 """
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from chunkbus.twins import Twin
 
 
 class ChunkBusError(Exception):
@@ -25,6 +32,14 @@ class NotCanonical(ChunkBusError):
 
 class InvalidChunk(ChunkBusError):
     """The chunk breaks the contract."""
+
+
+class RepeatedChunks(InvalidChunk):
+    """Chunks of one partition share a chunk_id."""
+
+    def __init__(self, message: str, twins: Sequence["Twin"]) -> None:
+        super().__init__(message)
+        self.twins = twins
 
 
 class InvalidManifest(ChunkBusError):

@@ -20,7 +20,7 @@ import numpy as np
 import orjson
 
 from chunkbus.chunk import Record
-from chunkbus.errors import InvalidChunk, InvalidManifest, NotABusRoot, PartitionLocked
+from chunkbus.errors import InvalidChunk, InvalidManifest, NotABusRoot, PartitionLocked, RepeatedChunks
 from chunkbus.examine import examine_line
 from chunkbus.findings import Problem, Severity
 from chunkbus.layout import BusRoot, check_partition_key
@@ -177,9 +177,10 @@ class PartitionWriter:
         file.flush()
         assert self._new is not None
         with self._new.open("rb") as written:
-            for twin in self._ids.twins(written):
-                lines = f"chunks {twin.earlier_line} and {twin.line} of partition {self._key}"
-                raise InvalidChunk(f"{lines} share chunk_id {twin.chunk_id!r}")
+            twins = list(self._ids.twins(written))
+        if twins:
+            lines = f"chunks {twins[0].earlier_line} and {twins[0].line} of partition {self._key}"
+            raise RepeatedChunks(f"{lines} share chunk_id {twins[0].chunk_id!r}", twins)
 
     def _park_chunks(self, waiting: Path) -> None:
         file = self._open_file()

@@ -47,6 +47,17 @@ class Account:
         self.signatures: list[tuple[Path, Signature, str]] = []
         """Of files that were read: what stands for their checksum from now on."""
 
+    def fail_late(self, failure: Failure) -> None:
+        """A family of a source that was read could not be written."""
+        self.failures.append(failure)
+        for done in self.done:
+            if done.uri == failure.source_uri:
+                done.failures += 1
+                done.codes = Counter(done.codes) + Counter([failure.code])
+                if done.is_document or len(done.keys) == 1:
+                    done.outcome = Outcome.FAILED
+                self.record_failure(done)
+
     def note(self, noted_ns: int) -> None:
         """After the commits: before them neither the ledger nor the memory may say that it is done."""
         successes = [done for done in self.done if not done.failures and not done.is_in_ledger]

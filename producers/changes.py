@@ -62,6 +62,17 @@ class Changes:
         self.of(key).arrivals[family.key] = Arrival(family.origin, moved_from=standing)
         self.of(standing).departures[family.key] = key
 
+    def refuse(self, key: str, family_key: str, code: str) -> Arrival:
+        """The family does not arrive after all, and so stays where it stands."""
+        change = self.of(key)
+        for other in self.by_partition.values():
+            if other.departures.get(family_key) == key:
+                del other.departures[family_key]
+        if change.told is not None:
+            change.told.errors[code] += 1
+            change.told.failures += 1
+        return change.arrivals.pop(family_key)
+
     def drop(self, family_key: str, standing: str, tombstone: Tombstone | None = None) -> None:
         change = self.of(standing)
         change.departures[family_key] = None

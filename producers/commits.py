@@ -9,16 +9,19 @@ import os
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
+from chunkbus.errors import RepeatedChunks
+from chunkbus.findings import DUPLICATE_IDS
 from chunkbus.layout import BusRoot
 from chunkbus.manifest import Manifest, ManifestProducer, Tombstone
 from chunkbus.writer import PartitionWriter
 from producers.changes import Arrival, Change, Changes
+from producers.clashes import Clash, clashes
 from producers.families import Family
 from producers.links import links_file, write_links
 from producers.memory import Memory
 from producers.partition import Existing, FamilyReader, written_meanwhile
 from producers.shelves import Shelves, wait_a_tick
-from producers.sources import Signature
+from producers.sources import Failure, Signature
 
 _LISTED_SOURCES = 1000
 
@@ -35,9 +38,11 @@ class Commits:
         producer: ManifestProducer,
         created_at: str,
         clock: Callable[[], int],
+        on_left_out: Callable[[Failure], object],
     ) -> None:
         self._root, self._shelves, self._memory, self._reader = root, shelves, memory, reader
         self._producer, self._created_at, self._clock = producer, created_at, clock
+        self._on_left_out = on_left_out
         self.written: list[str] = []
         self.links = 0
 
@@ -45,12 +50,23 @@ class Commits:
         todo = {key: change for key, change in sorted(changes.by_partition.items()) if self._must_write(key, change)}
         for key, change in todo.items():
             if change.arrivals or not change.departures:
-                late = {family for family, to in change.departures.items() if to in todo and to not in self.written}
-                self._write(key, change, change.arrivals, change.departures.keys() - late)
+                self._write_possible(key, changes, todo)
         for key, change in todo.items():
             departs = change.departures.keys() - change.arrivals.keys()
             if departs & self._shelves.get(key).families.keys():
                 self._write(key, change, {}, departs)
+
+    def _write_possible(self, key: str, changes: Changes, todo: Collection[str]) -> None:
+        """Without those arrivals that share the id of a chunk with a family that is there."""
+        change = changes.by_partition[key]
+        while self._must_write(key, change):
+            late = {family for family, to in change.departures.items() if to in todo and to not in self.written}
+            found = self._write(key, change, change.arrivals, change.departures.keys() - late)
+            if not found:
+                return
+            for clash in found:
+                arrival = changes.refuse(key, clash.family, DUPLICATE_IDS)
+                self._on_left_out(Failure(arrival.origin or key, DUPLICATE_IDS, clash.reason))
 
     def _must_write(self, key: str, change: Change) -> bool:
         before = self._shelves.get(key).manifest
@@ -59,7 +75,8 @@ class Commits:
         told = change.told
         return told is not None and (before.errors != told.errors or before.counts.failures != told.failures)
 
-    def _write(self, key: str, change: Change, arrivals: Mapping[str, Arrival], gone: Collection[str]) -> None:
+    def _write(self, key: str, change: Change, arrivals: Mapping[str, Arrival], gone: Collection[str]) -> list[Clash]:
+        """Nothing is written where arrivals clash with others: then it tells which."""
         before = self._shelves.get(key)
         families: list[Family] = []
         with PartitionWriter(self._root, key) as writer:
@@ -75,15 +92,20 @@ class Commits:
                 families.append(family)
             links_file(self._root, key).unlink(missing_ok=True)  # so that a kill leaves none, not an old one
             told = _told(change, before.manifest)
-            writer.commit(
-                documents=len(families),
-                producer=self._producer,
-                created_at=self._created_at,
-                tombstones=_tombstones(before.manifest, change),
-                input_sources=_sources(families),
-                **_versions(families),
-                **told,
-            )
+            try:
+                writer.commit(
+                    documents=len(families),
+                    producer=self._producer,
+                    created_at=self._created_at,
+                    tombstones=_tombstones(before.manifest, change),
+                    input_sources=_sources(families),
+                    **_versions(families),
+                    **told,
+                )
+            except RepeatedChunks as repeated:
+                if found := clashes(families, repeated.twins, arrivals):
+                    return found
+                raise
             manifest = _manifest(self._root, key)
             assert manifest is not None
             wait_a_tick()
@@ -93,6 +115,7 @@ class Commits:
         if key not in self.written:
             self.written.append(key)
         self.links += write_links(self._root, key)
+        return []
 
     def _entries(
         self, before: Existing, arrivals: Mapping[str, Arrival], gone: Collection[str]

@@ -101,7 +101,7 @@ def ingest(
         if options.prune:
             settling.withdraw(vanished(wanted.found, shelves, settling.seen, settling.read, options.tenant))
         changes = settling.changes()
-        commits = Commits(root, shelves, memory, reader, producer, created_at, clock)
+        commits = Commits(root, shelves, memory, reader, producer, created_at, clock, account.fail_late)
         commits.write(changes)
     account.note(noted_ns)
     links = commits.links + _lost_links(root, changes.by_partition, commits.written)

@@ -55,6 +55,7 @@ class LineReader:
                 },
                 span_key=0,
                 created_at=making.created_at,
+                chunk_id=said.get("id"),
                 fields=fields,
             )
             yield Produced(said["name"], making.tenant, [record])
