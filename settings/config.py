@@ -113,7 +113,11 @@ def load_config(
             values[name] = str(file.parent / folder)
     values |= {name: environment[variable(name)] for name in _names() if variable(name) in environment}
     _add_sink_options(values, environment)
-    given = {name: value for name, value in flags.items() if value is not None and name != "index"}
+    given = {
+        name: str(value) if isinstance(value, Path) else value
+        for name, value in flags.items()
+        if value is not None and name != "index"
+    }
     if "sink" in given:
         given["sink"] = _merged(values["sink"], given["sink"])
     values |= given

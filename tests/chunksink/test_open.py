@@ -87,6 +87,7 @@ def test_settings_stand_above_file_and_environment(silent: Shell, monkeypatch: p
     Path("chunksink.toml").write_text('home = "from-file"\n[index.second]\nchunks = "chunks"\n')
     monkeypatch.setenv("CHUNKSINK_HOME", "from-environment")
     assert chunksink.open(home="given").config.home == "given"
+    assert chunksink.open(home=Path("given")).config.home == "given"
     assert chunksink.open().config.home == "from-environment"
     monkeypatch.delenv("CHUNKSINK_HOME")
     assert chunksink.open(index="second").config.home == "from-file/second"

@@ -45,7 +45,7 @@ def digests(home: Home) -> dict[str, str]:
 
 
 @pytest.mark.promise(1)
-@pytest.mark.parametrize("lost", losses(), ids="+".join)
+@pytest.mark.parametrize("lost", list(losses()), ids="+".join)
 def test_whatever_is_lost_comes_back(lost: tuple[str, ...], built: Home, tmp_path: Path) -> None:
     shutil.copytree(built.folder, tmp_path / "home")
     home = Home(tmp_path / "home", built.root, fts, chroma)
