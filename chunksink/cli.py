@@ -38,6 +38,7 @@ COMMANDS = {
     "init": "Write a commented configuration file.",
     "cache": "Look after the cache of vectors.",
     "settings": "Compare and apply the index settings of Meilisearch.",
+    "reindex": "List records that an older extractor has made.",
     "ledger": "Show which sources were read, by what, and how it ended.",
 }
 ALIASES = {"rebuild-index": "rebuild"}
