@@ -5,7 +5,7 @@ pointer is the commit. Whoever finds a begun flip ends it.
 """
 
 from collections.abc import Callable, Iterable
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 
 from rebuild.errors import OtherHome
@@ -92,11 +92,21 @@ def strays(work: Work, sink: Sink) -> list[str]:
     return [build_id for build_id in sink.builds() if build_id not in known and _is_ours(work, sink, build_id)]
 
 
-def drop_strays(work: Work) -> None:
+def drop_strays(work: Work) -> list[NotRemoved]:
+    """Nor is this anything to stop for: the flip has been made."""
+    left: list[NotRemoved] = []
     for sink in work.sinks.values():
-        for build_id in strays(work, sink):
-            sink.drop(build_id)
-            Receipts(work.state.db, build_id).forget_all()
+        found: list[str] = []
+        with suppress(SinkError):  # a later rebuild looks again
+            found = strays(work, sink)
+        for build_id in found:
+            try:
+                sink.drop(build_id)
+            except SinkError as error:
+                left.append(NotRemoved(sink.name, build_id, str(error)))
+            else:
+                Receipts(work.state.db, build_id).forget_all()
+    return left
 
 
 def show(work: Work, name: str, build_id: str, *, adopt: bool = False) -> None:

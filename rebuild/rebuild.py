@@ -94,7 +94,7 @@ class Rebuild:
             outcome, change = self._fill(generation)
             with self._lock():
                 self._remove_surplus()
-                drop_strays(self._work)
+                self._not_removed |= {left.build: left for left in drop_strays(self._work)}
         return Rebuilt(generation, outcome, change, tuple(self._not_removed.values()))
 
     def _look_at_live(self) -> None:

@@ -3,7 +3,7 @@
 Repair is the sync that follows: the scan's receipts on one side, the catalog on the other.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ from rebuild.scan import CHANGED, EXTRA, MISSING, Scan
 from rebuild.state import Generation
 from rebuild.work import Work
 from sinks.errors import BuildBroken, BuildMissing, SinkError
-from sinks.sink import Stored
+from sinks.sink import Marker, Sink, Stored
 
 
 @dataclass(frozen=True)
@@ -29,10 +29,12 @@ class SinkVerified:
     changed: tuple[str, ...]
     refused: tuple[str, ...]
     digest: str
+    shown: bool
+    """Whether other programs find it under the sink's public name, where that has one."""
 
     @property
     def ok(self) -> bool:
-        return not (self.missing or self.extra or self.changed)
+        return self.shown and not (self.missing or self.extra or self.changed)
 
 
 @dataclass(frozen=True)
@@ -111,4 +113,14 @@ def _compared(work: Work, live: Generation, name: str, build: Scanned, cached: L
         tuple(scan.drift(CHANGED)),
         tuple(letter.id for letter in receipts.dead_letters()),
         held.digest,
+        _is_shown(work, work.sinks[name], build_id),
     )
+
+
+def _is_shown(work: Work, sink: Sink, build_id: str) -> bool:
+    """False where it is nothing, or another build of ours; another home's is an error of its own."""
+    shown: Callable[[], Marker | None] | None = getattr(sink, "shown", None)
+    if shown is None:
+        return True
+    marker = shown()
+    return marker is not None and (marker.build_id == build_id or marker.home_id != work.state.home_id)

@@ -73,7 +73,7 @@ def _report(found: "Verified") -> dict[str, Any]:
 
 def _sink_report(sink: "SinkVerified | None", error: Exception | None) -> dict[str, Any]:
     """The same names for each sink. Of one that could not be asked nothing is known."""
-    told: dict[str, Any] = dict.fromkeys(("families", "chunks", "digest"))
+    told: dict[str, Any] = dict.fromkeys(("families", "chunks", "digest", "shown"))
     told |= dict.fromkeys(("missing", "extra", "changed", "refused"), ())
     if sink is not None:
         told = asdict(sink)
@@ -87,6 +87,8 @@ def _print(found: "Verified") -> None:
         state = "as it should be" if sink.ok else "not as it should be"
         click.echo(f"{name}: {counted(sink.chunks, 'chunk')} of {counted(sink.families, 'source')}, {state}{refused}")
         _print_drift(sink)
+        if not sink.shown:
+            click.echo("  other programs do not find it: its public name shows nothing, or another build", err=True)
         click.echo(f"  digest {sink.digest}")
     for name, error in found.failed.items():
         click.echo(f"{name}: {error}", err=True)

@@ -183,6 +183,18 @@ def test_an_engine_that_cannot_drop_an_old_build_leaves_the_new_one_live(edited:
     goes_through_after_all(edited)
 
 
+def test_a_build_of_lost_records_that_cannot_be_removed_is_told(edited: Home) -> None:
+    def fail() -> None:
+        raise Unreachable("fts went away at drop")
+
+    before = edited.builds()["fts"]
+    (edited.folder / "state.db").unlink()
+    rebuilt = edited.rebuild(wrap=watching("fts", Moment("drop", 1, fail)))
+    [left] = rebuilt.not_removed
+    assert (left.sink, left.build in before, left.reason) == ("fts", True, "fts went away at drop")
+    goes_through_after_all(edited)
+
+
 def test_a_model_that_fails_halfway_computes_only_the_rest_again(edited: Home) -> None:
     class Tired(HashEncoder):
         def encode(self, texts: Sequence[str]) -> Vectors:
