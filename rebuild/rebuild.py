@@ -22,7 +22,7 @@ from rebuild.flip import NotRemoved, drop, drop_strays, end_begun_flip, flip, re
 from rebuild.lock import WAIT_SECONDS, WriterLock, rebuilding
 from rebuild.lost import recall
 from rebuild.overlap import ModelChange, model_change
-from rebuild.plan import brake
+from rebuild.plan import Plan, brake
 from rebuild.receipts import Receipts
 from rebuild.scan import Progress, Scan
 from rebuild.state import NO_MODEL, Generation, State
@@ -229,6 +229,8 @@ class Rebuild:
         with State(self._state.home) as state:
             scan = Scan(state.db, target.build, target.build_id, self._work.records.beside(state))
             scan.run(on_chunks, removals=removals, cached=cached)
+            if not scan.is_clean() and not Plan(state.db, [target.build_id], removals=removals).is_empty():
+                raise PartitionChanged("another run has taken in more of the bus meanwhile")
             self._require_clean(scan, target, Receipts(state.db, target.build_id))
 
     @staticmethod

@@ -14,6 +14,7 @@ from rebuild.lock import WriterLock, rebuilding
 from tests.conftest import ROOT
 from tests.rebuild.engines import chroma, fts
 from tests.rebuild.support import FEBRUARY, Home, commit, projected, source
+from tests.rebuild.wrapping import Moment, watching
 
 pytestmark = pytest.mark.promise(9)
 
@@ -71,6 +72,30 @@ def test_a_sync_goes_on_beside_a_rebuild(tmp_path: Path) -> None:
         commit(home.root, "p1", edited, at=FEBRUARY)
         home.sync()
     assert home.contents() == {"fts": projected(edited)}
+
+
+@pytest.mark.parametrize("run", ["sync", "verify"])
+@pytest.mark.parametrize("change", ["edited", "withdrawn", "added"])
+def test_what_another_run_takes_in_beside_a_rebuild_costs_it_a_round(run: str, change: str, tmp_path: Path) -> None:
+    """While the new build is read back: it is not wrong then, but behind."""
+    home = Home(tmp_path / "home", BusRoot(tmp_path / "chunks"), fts)
+    stays = source("docs/b.md", "stays")
+    commit(home.root, "p1", [*source("docs/a.md", "before"), *stays])
+    home.rebuild()
+    now = {
+        "edited": [source("docs/a.md", "after", version="2", at=FEBRUARY), stays],
+        "withdrawn": [stays],
+        "added": [source("docs/a.md", "before"), stays, source("docs/c.md", "new", at=FEBRUARY)],
+    }[change]
+
+    def beside() -> None:
+        commit(home.root, "p1", [record for records in now for record in records], at=FEBRUARY)
+        other = Home(home.folder, home.root, fts)
+        other.sync(allow_deletions=1) if run == "sync" else other.verify()
+
+    home.rebuild(wrap=watching("fts", Moment("scan", 1, beside)))
+    assert home.contents() == {"fts": projected(*now)}
+    assert home.verify().ok
 
 
 def test_a_run_takes_its_own_lock_again_for_nothing(tmp_path: Path) -> None:
