@@ -186,10 +186,11 @@ class Index:
         """Erases one source from every build, the cache, dead letters and the records of past runs."""
         from chunksink.wiring import drop_texts
         from rebuild.forget import forget
-        from rebuild.lock import WAIT_SECONDS
+        from rebuild.lock import WAIT_SECONDS, rebuilding
 
         with self._run("forget") as run:
-            with run.lock(WAIT_SECONDS):
+            # A rebuild under way would write the source again, from what it has read.
+            with rebuilding(self.config.home_path, WAIT_SECONDS), run.lock(WAIT_SECONDS):
                 run.work.refresh()
                 found = forget(run.work, name, partial(drop_texts, self.config))
             run.log.finish("ok", documents=sum(found.documents.values()), vectors=found.vectors)

@@ -111,7 +111,7 @@ def load_config(
         folder = values.get(name, default)
         if file.parent != Path() and isinstance(folder, str) and folder:
             values[name] = str(file.parent / folder)
-    values |= {name: environment[variable(name)] for name in _names() if variable(name) in environment}
+    above = {name: environment[variable(name)] for name in _names() if variable(name) in environment}
     _add_sink_options(values, environment)
     given = {
         name: str(value) if isinstance(value, Path) else value
@@ -120,7 +120,10 @@ def load_config(
     }
     if "sink" in given:
         given["sink"] = _merged(values["sink"], given["sink"])
-    values |= given
+    above |= given
+    if chosen and "home" in above:  # it is said for all indexes
+        above["home"] = _joined(above["home"], "/", chosen)
+    values |= above
     if isinstance(values.get("sinks"), str):
         values["sinks"] = [name.strip() for name in values["sinks"].split(",")]
     if isinstance(values.get("tokens"), str):
@@ -171,6 +174,11 @@ def _of_index(values: dict[str, Any], chosen: str | None, file: Path) -> dict[st
     if not _INDEX_NAME.fullmatch(chosen):
         raise ConfigError(f"{file}: {chosen!r} cannot name an index: use letters, digits and hyphens")
     own = tables[chosen]
+    twins = [
+        name for name, table in tables.items() if name != chosen and "home" in own and table.get("home") == own["home"]
+    ]
+    if twins:
+        raise ConfigError(f"{file}: [index.{chosen}] and [index.{twins[0]}] have one home; each needs its own")
     shared, sinks = (_tables(some.get("sink", {}), "sink", file) for some in (values, own))
     home = _joined(values.get("home", _FOLDERS["home"]), "/", chosen)
     return {**values, "home": home, **own, "sink": _merged(_apart(shared, chosen), sinks)}

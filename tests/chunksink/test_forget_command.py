@@ -13,6 +13,7 @@ from chunkbus.store import write_transaction
 from chunksink.exits import Exit
 from embeddings.cache import VectorCache
 from embeddings.references import raw_hash
+from rebuild.lock import rebuilding
 from rebuild.state import State
 from sinks.fts import FtsSink
 from sinks.projection import project_family
@@ -258,3 +259,15 @@ def test_a_sink_that_is_gone_with_its_engine_is_named(twice: Shell, monkeypatch:
     assert "not erased from meilisearch, which is not configured any more" in ended.err
     assert cached(twice, "the moon is made of cheese") == []
     assert "the moon is made of cheese" not in twice.texts()
+
+
+def test_a_rebuild_under_way_is_waited_for(twice: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has read the source already, and would write it again."""
+    monkeypatch.setattr("rebuild.lock.WAIT_SECONDS", 0.1)
+    twice.commit("p1", [], tombstones=GONE)
+    with rebuilding(twice.home):
+        ended = twice("forget", "secret.md")
+    assert ended.code == Exit.LOCKED
+    assert "another rebuild" in ended.err
+    assert "the moon" in " ".join(twice.texts("fts"))
+    assert twice("forget", "secret.md").code == Exit.OK

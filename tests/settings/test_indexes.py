@@ -90,8 +90,17 @@ def test_what_an_index_says_of_itself_is_taken_as_it_is(tmp_path: Path) -> None:
     books = load(tmp_path, toml, index="books")
     assert books.home_path == tmp_path / "own"
     assert (books.sink["meilisearch"], books.sink["fts"]) == ({"index": "books"}, {"folder": "f"})
-    given = load(tmp_path, toml, {"CHUNKSINK_SINK_MEILISEARCH_INDEX": "x"}, index="books", home="flag")
-    assert (given.home, given.sink["meilisearch"]) == ("flag", {"index": "x"})
+    given = load(tmp_path, toml, {"CHUNKSINK_SINK_MEILISEARCH_INDEX": "x"}, index="books")
+    assert given.sink["meilisearch"] == {"index": "x"}
+
+
+def test_a_home_that_is_said_for_all_is_kept_apart(tmp_path: Path) -> None:
+    """By flag or variable; else the second index would take the first one's place."""
+    for toml in (SHARED, '[index.books]\nhome = "own"\n[index.notes]\n'):
+        for name in ("books", "notes"):
+            assert load(tmp_path, toml, index=name, home="flag").home == f"flag/{name}"
+            assert load(tmp_path, toml, {"CHUNKSINK_HOME": "there"}, index=name).home == f"there/{name}"
+    assert load(tmp_path, SHARED, home="flag").home == "flag"
 
 
 @pytest.mark.parametrize(
@@ -110,6 +119,7 @@ def test_what_an_index_says_of_itself_is_taken_as_it_is(tmp_path: Path) -> None:
         ("[index.books]\nsink = 3", "books", "`sink` holds tables"),
         ("home = 3\n[index.books]", "books", r"\$.home"),
         ("[index.books]\nmodel = 3", "books", r"\$.model"),
+        ("[index.a]\nhome = 'h'\n[index.b]\nhome = 'h'", "a", r"\[index.a\] and \[index.b\] have one home"),
     ],
 )
 def test_what_cannot_be_used_is_told(toml: str, chosen: str | None, told: str, tmp_path: Path) -> None:
@@ -187,7 +197,9 @@ def test_file_then_environment_then_flags(name: str, tmp_path: Path) -> None:
     assert getattr(load(tmp_path, toml, environment, **{name: None}), name) == env
     own = f"[index.one]\n{in_toml(name, flag)}" if name != "sink" else '[index.one.sink.fts]\nfolder = "/g"\n'
     assert reads(load(tmp_path, f"{toml}{own}", index="one"), name) == flag
-    assert reads(load(tmp_path, f"{toml}{own}", environment, index="one"), name) == env
+    assert reads(load(tmp_path, f"{toml}{own}", environment, index="one"), name) == (
+        f"{env}/one" if name == "home" else env
+    )
 
 
 def reads(config: Config, name: str) -> Any:
