@@ -29,6 +29,10 @@ def unconfigured_lines(sinks: Iterable[str]) -> list[str]:
     ]
 
 
+def unbuilt_lines(sinks: Iterable[str]) -> list[str]:
+    return [f"{name} has no build yet: `chunksink sync` makes it" for name in sinks]
+
+
 def tell_fault(fault: "Fault") -> None:
     click.echo(f"{fault.sink}: {fault.call} failed ({fault.error}); it is tried again", err=True)
 

@@ -100,6 +100,8 @@ class Status:
     sinks: dict[str, BuildStatus]
     unconfigured: tuple[str, ...]
     """Sinks of the live index that are not configured any more, so that nobody searches or writes them."""
+    unbuilt: tuple[str, ...]
+    """Sinks that are configured and have no build yet; the next sync makes it."""
     previous: GenerationStatus | None
     unfinished: UnfinishedStatus | None
     begun_flip: bool
@@ -115,7 +117,7 @@ class Status:
     def is_current(self) -> bool:
         """Whether a sync would find nothing to do, as far as it can be told without asking anybody."""
         behind = any(sink.open_intents or sink.to_write or sink.to_remove for sink in self.sinks.values())
-        return not (behind or self.bus.pending or self.bus.broken or self.held or self.begun_flip)
+        return not (behind or self.unbuilt or self.bus.pending or self.bus.broken or self.held or self.begun_flip)
 
 
 def status(
@@ -137,6 +139,7 @@ def status(
         live=_generation(live),
         sinks={name: _build(state.db, build) for name, build in builds.items()},
         unconfigured=tuple(name for name in live.builds if name not in sinks),
+        unbuilt=tuple(name for name in sinks if name not in live.builds),
         previous=_previous(state),
         unfinished=_unfinished(state, "rebuild" in locks),
         begun_flip=state.begun_flip() is not None,

@@ -47,10 +47,12 @@ class Verified:
     """Why some could not be read, or what they show is another home's."""
     unconfigured: tuple[str, ...]
     """Sinks of the live index that are not configured any more; they were not asked."""
+    unbuilt: tuple[str, ...]
+    """Sinks that are configured and have no build yet."""
 
     @property
     def ok(self) -> bool:
-        return not self.failed and all(sink.ok for sink in self.sinks.values())
+        return not (self.failed or self.unbuilt) and all(sink.ok for sink in self.sinks.values())
 
     def numbers(self) -> dict[str, dict[str, Any]]:
         """For the record of the run: how much was wrong, not what."""
@@ -86,7 +88,12 @@ def verify_live(work: Work, live: Generation, cached: Lookup | None = None) -> V
                 found[name] = _compared(work, live, name, _Nothing(), None)
             except (SinkError, OtherHome) as error:
                 failed[name] = error
-    return Verified(found, failed, tuple(name for name in live.builds if name not in work.sinks))
+    return Verified(
+        found,
+        failed,
+        unconfigured=tuple(name for name in live.builds if name not in work.sinks),
+        unbuilt=tuple(name for name in work.sinks if name not in live.builds),
+    )
 
 
 class _Nothing:

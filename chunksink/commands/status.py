@@ -9,7 +9,7 @@ import click
 from chunkbus.layout import BusRoot
 from chunksink.options import chunks_option, config_from, home_option, json_option
 from chunksink.output import counted, print_json, printable
-from chunksink.summary import unconfigured_lines
+from chunksink.summary import unbuilt_lines, unconfigured_lines
 from chunksink.wiring import rebuild_due
 
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ def _due(found: "Status") -> list[str]:
     refused = sum(sink.refused for sink in found.sinks.values())
     if refused:
         lines.append(f"{counted(refused, 'document')} refused by engines; `chunksink dead-letters` lists them")
-    lines += unconfigured_lines(found.unconfigured)
+    lines += unconfigured_lines(found.unconfigured) + unbuilt_lines(found.unbuilt)
     if found.rebuild_due:
         lines.append(f"a rebuild is due: {found.rebuild_due}; `chunksink rebuild`")
     return lines

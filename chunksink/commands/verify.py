@@ -9,7 +9,7 @@ from chunksink.exits import Exit
 from chunksink.options import adopt_option, allow_deletions_option, chunks_option, config_from, home_option, json_option
 from chunksink.output import counted, print_json, printable
 from chunksink.progress import progress
-from chunksink.summary import exit_code, print_report, tell_fault, unconfigured_lines
+from chunksink.summary import exit_code, print_report, tell_fault, unbuilt_lines, unconfigured_lines
 
 if TYPE_CHECKING:
     from rebuild.verify import SinkVerified, Verified
@@ -58,7 +58,8 @@ def command(
         if repaired is not None:
             print_report(repaired, as_json=False, verb="repaired")
         _print(found)
-    if any(isinstance(error, SinkError) for error in found.failed.values()):
+    # What is gone or broken has been compared with what should be there; of the rest nothing is known.
+    if any(isinstance(error, SinkError) and name not in found.sinks for name, error in found.failed.items()):
         return Exit.ENGINE
     if not found.ok:
         return Exit.DRIFT
@@ -68,7 +69,7 @@ def command(
 def _report(found: "Verified") -> dict[str, Any]:
     names = [*found.sinks, *(name for name in found.failed if name not in found.sinks)]
     sinks = {name: _sink_report(found.sinks.get(name), found.failed.get(name)) for name in names}
-    return {"ok": found.ok, "sinks": sinks, "unconfigured": found.unconfigured}
+    return {"ok": found.ok, "sinks": sinks, "unconfigured": found.unconfigured, "unbuilt": found.unbuilt}
 
 
 def _sink_report(sink: "SinkVerified | None", error: Exception | None) -> dict[str, Any]:
@@ -92,7 +93,7 @@ def _print(found: "Verified") -> None:
         click.echo(f"  digest {sink.digest}")
     for name, error in found.failed.items():
         click.echo(f"{name}: {error}", err=True)
-    for line in unconfigured_lines(found.unconfigured):
+    for line in (*unconfigured_lines(found.unconfigured), *unbuilt_lines(found.unbuilt)):
         click.echo(line, err=True)
     if not all(sink.ok for sink in found.sinks.values()):
         click.echo("`chunksink verify --repair` puts it right", err=True)

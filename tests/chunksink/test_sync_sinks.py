@@ -201,6 +201,25 @@ def test_a_sink_that_left_the_configuration_is_left_alone(shell: Shell, monkeypa
     assert shell.texts("chroma") == shell.texts()
 
 
+def test_a_sink_without_a_build_is_no_index_that_is_as_it_should_be(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shell.commit("p1", A)
+    assert shell("sync").code == Exit.OK
+    monkeypatch.setenv("CHUNKSINK_SINKS", "fts,chroma,jsonl")
+    told = "jsonl has no build yet: `chunksink sync` makes it"
+    found = shell("status", "--json").json
+    assert (found["current"], found["unbuilt"]) == (False, ["jsonl"])
+    assert told in shell("status").out.splitlines()
+    verified = shell("verify")
+    assert (verified.code, told in verified.err) == (Exit.DRIFT, True)
+    report = shell("verify", "--json").json
+    assert (report["ok"], report["unbuilt"]) == (False, ["jsonl"])
+    assert shell("prove", "proof.json").code == Exit.DRIFT
+    assert shell("verify", "--repair").code == Exit.OK
+    assert shell("status", "--json").json["current"]
+
+
 @pytest.mark.parametrize("arguments", [["rebuild"], ["rebuild", "--only", "fts"], ["rebuild-index"]])
 def test_a_rebuild_leaves_out_what_is_not_configured(
     arguments: list[str], shell: Shell, monkeypatch: pytest.MonkeyPatch

@@ -72,7 +72,7 @@ def test_all_is_well(synced: Shell, models: Models) -> None:
 
 def test_the_report_for_machines(synced: Shell) -> None:
     report = synced("verify", "--json").json
-    assert set(report) == {"ok", "sinks", "unconfigured"}
+    assert set(report) == {"ok", "sinks", "unconfigured", "unbuilt"}
     assert (report["ok"], report["unconfigured"]) == (True, [])
     assert list(report["sinks"]) == ["fts", "chroma"]
     for sink in report["sinks"].values():
@@ -141,7 +141,7 @@ def test_a_build_that_is_gone_is_made_again(sink: str, synced: Shell) -> None:
         elif found.exists():
             found.unlink()
     ended = synced("verify")
-    assert ended.code == Exit.ENGINE
+    assert ended.code == Exit.DRIFT
     assert f"{sink}: " in ended.err
     failed = synced("verify", "--json").json
     assert failed["ok"] is False
@@ -188,7 +188,7 @@ def test_a_broken_build_holds_nothing(synced: Shell) -> None:
     break_fts(synced)
     ended = synced("verify", "--json")
     fts = ended.json["sinks"]["fts"]
-    assert (ended.code, fts["families"], fts["chunks"], len(fts["missing"])) == (Exit.ENGINE, 0, 0, 4)
+    assert (ended.code, fts["families"], fts["chunks"], len(fts["missing"])) == (Exit.DRIFT, 0, 0, 4)
     assert "error" in fts
     assert synced("verify", "--repair").code == Exit.OK
     assert synced("verify").code == Exit.OK
