@@ -49,6 +49,8 @@ class Forecast:
     changed: tuple[str, ...]
     removed: tuple[str, ...]
     rebuild_due: str | None
+    settings: dict[str, list[str]]
+    """Index settings that a sync would change, by sink."""
 
     def as_json(self) -> dict[str, Any]:
         facts = asdict(self)
@@ -61,6 +63,7 @@ class Forecast:
             "cost": self.cost,
             "sinks": facts["sinks"],
             "examples": {"added": self.added, "changed": self.changed, "removed": self.removed},
+            "settings": self.settings,
             "rebuild_due": self.rebuild_due,
         }
 
@@ -107,6 +110,7 @@ def forecast(
         changed=tuple(plan.examples("write", True, _EXAMPLES)),
         removed=tuple(plan.examples("remove", True, _EXAMPLES)),
         rebuild_due=rebuild_due,
+        settings=planned.settings,
     )
 
 

@@ -5,7 +5,7 @@ sync in that its builds have confirmed nothing yet, a repair in that the receipt
 shows. The plan is a temporary table, so that memory does not depend on its length.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
@@ -170,10 +170,10 @@ class Plan:
         ).fetchone()
         return row[0] or 0, row[1] or 0
 
-    def digest(self, builds: Collection[str] | None = None) -> str:
-        """Names exactly this plan, for these builds or for all: the same families, in the same versions."""
-        digest = sha256()
-        wanted = self._builds if builds is None else list(builds)
+    def digest(self, builds: Collection[str], settings: Mapping[str, Sequence[str]]) -> str:
+        """Names exactly this plan for these builds: the same families in the same versions, and index settings."""
+        wanted = sorted(builds)
+        digest = sha256(repr((wanted, sorted((sink, *names) for sink, names in settings.items()))).encode())
         rows = self._db.execute(
             "select p.build, p.family, p.action, c.partition, "
             "case when p.recorded then c.family_hash else t.checksum || c.taken end "

@@ -71,6 +71,8 @@ class Planned:
     """Sinks that must be filled from nothing, and why."""
     hash: str | None
     """Names what a sync would do in the live builds; None where there is no live index."""
+    settings: dict[str, list[str]]
+    """Index settings that it would change, by sink."""
 
 
 @contextmanager
@@ -93,7 +95,8 @@ def planned(
         empty = {name: _why_empty(failed.get(name)) for name in work.sinks if name in failed or name not in known}
         plan = convergence.plan([builds[name] for name in empty])
         written = [builds[name] for name in known if name in builds and not isinstance(failed.get(name), BuildBroken)]
-        yield Planned(plan, builds, empty, None if live is None else plan.digest(written))
+        settings = _settings_due(work, targets)
+        yield Planned(plan, builds, empty, None if live is None else plan.digest(written, settings), settings)
 
 
 def _why_empty(error: SinkError | None) -> str:
@@ -104,6 +107,15 @@ def _why_empty(error: SinkError | None) -> str:
 
 def _names(given: str, digest: str) -> bool:
     return len(given) >= _LEAST_DIGITS and digest.startswith(given)
+
+
+def _settings_due(work: Work, targets: Sequence[Target]) -> dict[str, list[str]]:
+    due: dict[str, list[str]] = {}
+    for target in targets:
+        asked: Callable[[str], list[str]] | None = getattr(work.sinks[target.sink], "settings_due", None)
+        if asked is not None and (names := asked(target.build_id)):
+            due[target.sink] = names
+    return due
 
 
 def _update_settings(work: Work, targets: Sequence[Target], outcome: Outcome) -> None:
@@ -142,11 +154,13 @@ def _sync(work: Work, live: Generation, embedder: DocumentEmbedder, options: Syn
         convergence.outcome.done.failed |= failed
         convergence.look(scan=options.scan, deep=options.deep)
         plan = convergence.plan()
-        if options.only_plan is not None and not _names(options.only_plan, plan.digest()):
-            raise OtherPlan(
-                f"a sync would now carry out the plan {plan.digest():.12}, not {options.only_plan:.12}; nothing was "
-                "written. Look at `chunksink plan` again"
-            )
+        if options.only_plan is not None:
+            digest = plan.digest([target.build_id for target in targets], _settings_due(work, targets))
+            if not _names(options.only_plan, digest):
+                raise OtherPlan(
+                    f"a sync would now carry out the plan {digest:.12}, not {options.only_plan:.12}; nothing was "
+                    "written. Look at `chunksink plan` again"
+                )
         if work.catalog.is_whole():
             brake(work.state.db, [target.build_id for target in targets], options.allow_deletions)
         _update_settings(work, targets, convergence.outcome)

@@ -149,6 +149,11 @@ class PatientSink:
         """Likewise, of builds without settings."""
         return partial(self._call, "update_settings", cast(Any, self._sink).update_settings)
 
+    @property
+    def settings_due(self) -> Any:
+        """Likewise."""
+        return partial(self._call, "settings_due", cast(Any, self._sink).settings_due)
+
     def create(self, marker: Marker, dimensions: int | None = None) -> "PatientBuild":
         return PatientBuild(self._call("create", self._sink.create, marker, dimensions), self._call)
 

@@ -140,6 +140,7 @@ class Sink(Protocol):
     # - `shown() -> Marker | None`: whose build other programs reach under the public name now;
     # - `prepare()`: much will be written to the next build that is made; starts what helps; asks nothing of the engine;
     # - `update_settings(build_id) -> list[str]`: brings the build's settings to those configured, names what changed.
+    # - `settings_due(build_id) -> list[str]`: those that it would change.
 
     def drop(self, build_id: str) -> None:
         """Remove a build and all its content for good. An absent one is no error."""

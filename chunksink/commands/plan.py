@@ -71,6 +71,8 @@ def _print(found: "Forecast") -> None:
         click.echo(f"about {counted(found.tokens, 'token')} to embed{cost}")
     if found.seconds:
         click.echo(f"about {found.seconds:,.0f} s, as fast as the last run was")
+    for name, changed in found.settings.items():
+        click.echo(f"{name}: index settings to change: {', '.join(changed)}")
     if found.rebuild_due:
         click.echo(f"a rebuild is due: {found.rebuild_due}")
     for name, sink in found.sinks.items():

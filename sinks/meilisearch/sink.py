@@ -113,6 +113,11 @@ class MeilisearchSink:
         self._change_settings(index.name, patch_of(found))
         return [difference.name for difference in found]
 
+    def settings_due(self, build_id: str) -> list[str]:
+        """Those that `update_settings` would change."""
+        found = differences(self._settings, self._settings_of(self._indexes.find(build_id).name))
+        return [difference.name for difference in found]
+
     def live_settings(self) -> dict[str, Any]:
         """The settings of the index under the public name, as the settings file would have them."""
         return self._settings_of(self._indexes.public)

@@ -5,12 +5,15 @@ from __future__ import annotations
 import socket
 import uuid
 from collections.abc import Iterator
+from pathlib import Path
 
+import orjson
 import pytest
 
 from chunksink.exits import Exit
 from sinks.meilisearch import MeilisearchSink
 from tests.chunksink.shell import Models, Shell
+from tests.conftest import ROOT
 from tests.engines.servers import MeilisearchServer
 from tests.rebuild.support import FEBRUARY, source
 
@@ -74,6 +77,27 @@ def test_the_first_index_is_made_in_every_engine_or_not_at_all(
     assert (ended.code, ended.out) == (Exit.ENGINE, "")
     assert "meilisearch" in ended.err.lower()
     assert not (shell.home / "fts").exists()
+
+
+@pytest.mark.usefixtures("meilisearch")
+def test_a_plan_names_the_settings_that_it_would_change(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And is another plan then, though no source changed."""
+    shell.commit("p1", A)
+    assert shell("sync").code == Exit.OK
+    idle = shell("plan", "--json").json
+    assert (idle["settings"], idle["families"]["changed"]) == ({}, 0)
+    settings = orjson.loads((ROOT / "meilisearch-settings.json").read_bytes())
+    settings["synonyms"] = {"boat": ["ship"]}
+    Path("own-settings.json").write_bytes(orjson.dumps(settings))
+    monkeypatch.setenv("CHUNKSINK_SINK_MEILISEARCH_SETTINGS_FILE", "own-settings.json")
+    assert "meilisearch: index settings to change: synonyms" in shell("plan").out.splitlines()
+    changed = shell("plan", "--json").json
+    assert changed["settings"] == {"meilisearch": ["synonyms"]}
+    refused = shell("sync", "--plan", idle["hash"])
+    assert (refused.code, "nothing was written" in refused.err) == (Exit.USAGE, True)
+    done = shell("sync", "--plan", changed["hash"])
+    assert (done.code, "index settings changed: synonyms" in done.out + done.err) == (Exit.OK, True)
+    assert shell("plan", "--json").json["hash"] == idle["hash"]
 
 
 def test_a_sink_that_is_new_in_the_configuration_is_built(
