@@ -30,6 +30,10 @@ class DocumentEmbedder:
         found = self._cache.lookup(info.fingerprint, hashes, dimension=info.dimension)
         return {asked[hashes[place]]: row for place, row in zip(found.positions, found.vectors, strict=True)}
 
+    def problem_of(self, text_hash: str) -> str | None:
+        """Why a text was given no vector in this run."""
+        return self.report.problems.get(raw_hash(text_hash))
+
     def embed(self, documents: Sequence[Document]) -> Vectors:
         """One row a document, in order; a row that is not finite says that its text has no vector."""
         rows = np.full((len(documents), self.info.dimension), np.nan, dtype=np.float32)

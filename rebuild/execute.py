@@ -7,7 +7,7 @@ while they do the next families are read and embedded. The writer's lock is held
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import monotonic
 from typing import TypeVar
 
@@ -145,7 +145,8 @@ class Executor:
             for target, future in writing:
                 refused = self._outcome(target, future)
                 if refused is not None:
-                    self._confirm(Receipts(state.db, target.build_id), target, batch, refused)
+                    told = self._with_reasons(batch, refused)
+                    self._confirm(Receipts(state.db, target.build_id), target, batch, told)
 
     def _replace(self, target: Target, batch: _Batch) -> list[RefusedDocument]:
         wanted = batch.wanted[target.build_id]
@@ -168,6 +169,17 @@ class Executor:
         receipts.confirm(confirmed, refused)
         self.done.written[target.sink] += sum(receipt.documents for receipt in confirmed)
         self.done.refused[target.sink] += refused
+
+    def _with_reasons(self, batch: _Batch, refused: Sequence[RefusedDocument]) -> list[RefusedDocument]:
+        """A sink knows only that a vector is missing; the encoder said why."""
+        if not refused:
+            return []
+        texts = {document.id: document.text_hash for each in batch.families for document in each.documents}
+        told = []
+        for one in refused:
+            problem = self._embedder.problem_of(texts[one.id]) if one.id in texts else None
+            told.append(one if problem is None else replace(one, reason=f"its text has no vector: {problem}"))
+        return told
 
     def _remove(self, plan: Plan) -> None:
         for target in self._targets:

@@ -140,7 +140,8 @@ def require_valid(catalog: Catalog) -> None:
         shown = "\n".join(f"  {line}" for line in found[:3])
         raise InvalidBus(
             f"the chunks are not whole; the index is unchanged. The first reasons:\n{shown}\n"
-            "See all with `chunksink validate`; a partition that is gone on purpose: `chunksink retire-partition KEY`"
+            "See what is invalid with `chunksink validate`, and what is held in a live index with `chunksink status "
+            "--all`; a partition that is gone on purpose: `chunksink retire-partition KEY`"
         )
 
 
