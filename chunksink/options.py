@@ -27,7 +27,7 @@ def home_option(command: Command) -> Command:
         metavar="NAME",
         expose_value=False,
         callback=_note_index,
-        help="One of several indexes: a table [index.NAME] of chunksink.toml.",
+        help="One of several indexes: a table [index.NAME] of chunksink.toml; or CHUNKSINK_INDEX.",
     )
     return home(index(command))
 

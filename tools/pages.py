@@ -46,9 +46,16 @@ def exits_table() -> str:
 def settings_table() -> str:
     rows = ["| setting | default | meaning |", "|---|---|---|"]
     for field in msgspec.structs.fields(config.Config):
-        default = "" if field.default is None else f"`{field.default}`"
-        rows.append(f"| `{field.name}` | {default} | {_cell(config.MEANINGS[field.name])} |")
+        rows.append(f"| `{field.name}` | {_default(field)} | {_cell(config.MEANINGS[field.name])} |")
     return "\n".join(rows)
+
+
+def _default(field: msgspec.structs.FieldInfo) -> str:
+    """As it would be written in the environment."""
+    if field.default is None or field.default is msgspec.NODEFAULT:
+        return ""
+    shown = ",".join(field.default) if isinstance(field.default, tuple) else str(field.default)
+    return f"`{shown.lower() if isinstance(field.default, bool) else shown}`"
 
 
 PROMISES = {
