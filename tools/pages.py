@@ -45,8 +45,10 @@ def exits_table() -> str:
 
 def settings_table() -> str:
     rows = ["| setting | default | meaning |", "|---|---|---|"]
-    for field in msgspec.structs.fields(config.Config):
-        rows.append(f"| `{field.name}` | {_default(field)} | {_cell(config.MEANINGS[field.name])} |")
+    rows += [
+        f"| `{field.name}` | {_default(field)} | {_cell(config.MEANINGS[field.name])} |"
+        for field in msgspec.structs.fields(config.Config)
+    ]
     return "\n".join(rows)
 
 
