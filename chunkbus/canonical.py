@@ -16,14 +16,19 @@ from chunkbus.errors import NotCanonical
 _LINE_BREAKS = re.compile("\r\n|[\r\x0b\x0c\x85\u2028\u2029]")
 _INVALID = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff]")
 _LEADING = re.compile("[\ufeff\\s]*")
-_LARGEST_EXACT_INTEGER = 2**53 - 1
+_KEPT_ASCII = bytes([ord("\t"), ord("\n"), *range(0x20, 0x7F)])
+_PLAIN_SCALARS = frozenset([str, int, bool, type(None)])
+_CANONICAL = orjson.OPT_SORT_KEYS | orjson.OPT_STRICT_INTEGER
 
 
 def canonical_text(text: str) -> str:
     """Line breaks as \\n; control characters, lone surrogates and leading byte order marks removed; stripped."""
-    text = _LINE_BREAKS.sub("\n", text)
-    text = _INVALID.sub("", text).rstrip()
-    return _LEADING.sub("", text, count=1)
+    # Few texts have any of them: looking only at what is not plain ASCII is ten times faster than at every character.
+    rest = text.encode("utf-8", "surrogatepass").translate(None, _KEPT_ASCII).decode("utf-8", "surrogatepass")
+    if _LINE_BREAKS.search(rest) or _INVALID.search(rest):
+        text = _LINE_BREAKS.sub("\n", text)
+        text = _INVALID.sub("", text)
+    return _LEADING.sub("", text.rstrip(), count=1)
 
 
 def canonical_json(value: Any) -> bytes:
@@ -31,26 +36,29 @@ def canonical_json(value: Any) -> bytes:
     try:
         # orjson agrees with RFC 8785 byte for byte on plain values, and is some fifty times faster.
         if _is_plain(value):
-            return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+            return orjson.dumps(value, option=_CANONICAL)
         return rfc8785.dumps(value)
     except (TypeError, UnicodeEncodeError, RecursionError, rfc8785.CanonicalizationError) as error:
         raise NotCanonical(f"not a value that JSON can carry between languages: {error}") from error
 
 
 def _is_plain(value: Any) -> bool:
-    """True where orjson's number and key order are RFC 8785's: no floats, exact integers, ASCII keys."""
-    kind: type = value.__class__
+    """True where orjson's number and key order are RFC 8785's: no floats, ASCII keys. It refuses inexact integers."""
+    kind = type(value)
     if kind is dict:
-        # Most values are strings: asking here saves a call for each.
-        return all(
-            key.__class__ is str and key.isascii() and (item.__class__ is str or _is_plain(item))
-            for key, item in value.items()
-        )
+        # Most values are scalars: asking here saves a call for each, and a loop half of what a generator costs.
+        for key, item in value.items():
+            if type(key) is not str or not key.isascii():
+                return False
+            if type(item) not in _PLAIN_SCALARS and not _is_plain(item):
+                return False
+        return True
     if kind is list or kind is tuple:
-        return all(item.__class__ is str or _is_plain(item) for item in value)
-    if kind is int:
-        return bool(-_LARGEST_EXACT_INTEGER <= value <= _LARGEST_EXACT_INTEGER)
-    return kind is str or kind is bool or value is None
+        for item in value:  # noqa: SIM110
+            if type(item) not in _PLAIN_SCALARS and not _is_plain(item):
+                return False
+        return True
+    return kind in _PLAIN_SCALARS
 
 
 def sha256_hex(data: bytes) -> str:

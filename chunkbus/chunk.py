@@ -137,7 +137,7 @@ class Chunk(msgspec.Struct, gc=False, kw_only=True, omit_defaults=True):
     embedding_ref: str | None = None
 
 
-_OURS = ("schema_version", "chunk_id", "document_id", "text", "provenance", "hashes", "created_at")
+_OURS = frozenset(["schema_version", "chunk_id", "document_id", "text", "provenance", "hashes", "created_at"])
 
 
 def new_chunk(
@@ -155,8 +155,8 @@ def new_chunk(
     `span_key` is the chunk's place in its document (a stable span key, else its index). `fields` are the
     contract's optional fields and any others. Give `chunk_id` only where another contract derives it.
     """
-    clash = sorted(set(fields or ()) & set(_OURS))
-    if clash:
+    if fields and not _OURS.isdisjoint(fields):
+        clash = sorted(_OURS.intersection(fields))
         raise InvalidChunk(f"fields may not set {', '.join(clash)}: the chunk contract computes them")
     text = canonical_text(text)
     hashed = text_hash(text)
@@ -170,6 +170,8 @@ def new_chunk(
         "hashes": {"text_hash": hashed},
         "created_at": created_at,
     }
-    ordered = {name: record[name] for name in Chunk.__struct_fields__ if name in record} | record
+    ordered = {name: record[name] for name in Chunk.__struct_fields__ if name in record}
+    if len(ordered) < len(record):
+        ordered |= record
     ordered["hashes"]["chunk_object_hash"] = chunk_object_hash(ordered)
     return ordered

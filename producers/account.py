@@ -9,11 +9,11 @@ import orjson
 
 from chunkbus.ledger import Attempt, Ledger, Status
 from producers.errors import SOURCE_EMPTY
-from producers.memory import Memory
+from producers.memory import Gave, Memory
 from producers.produced import Making
 from producers.report import IngestReport, Outcome
 from producers.shelves import Shelves
-from producers.skip import NOTHING, read_as
+from producers.skip import NOTHING, Reading, read_as
 from producers.sources import Failure, Signature
 
 _NO_VERSIONS = ("", "", "", "")
@@ -34,6 +34,10 @@ class Done:
     is_document: bool = True
     moment_ns: int | None = None
     source_type: str = "other"
+
+    @property
+    def reading(self) -> Reading:
+        return (self.checksum, *self.versions)
 
 
 class Account:
@@ -66,12 +70,16 @@ class Account:
             (path, signature, noted_ns, checksum) for path, signature, checksum in self.signatures
         )
         records = [done for done in self.done if not done.is_document and done.outcome is not Outcome.FAILED]
-        self._memory.note_gave(self._making.tenant, [(done.uri, list(done.keys)) for done in records])
+        gave = [(done.uri, Gave(list(done.keys), done.reading)) for done in records]
+        self._memory.note_gave(self._making.tenant, gave)
 
     def is_in_ledger(self, done: Done) -> bool:
         attempt = self._ledger.last_attempt(done.uri, self._placement)
         is_done = attempt is not None and attempt["status"] == Status.PROCESSED
-        return is_done and attempt is not None and read_as(attempt) == (done.checksum, *done.versions)
+        is_same = attempt is not None and read_as(attempt) == done.reading
+        if done.outcome is Outcome.LEFT_OUT:  # nothing of it was read
+            is_same = attempt is not None and attempt["error_type"] in done.codes
+        return is_done and is_same
 
     def record_failure(self, done: Done) -> None:
         """At once: a run that is killed later has still tried."""
@@ -79,7 +87,8 @@ class Account:
 
     def _attempt(self, done: Done, status: Status) -> Attempt:
         failed = next(iter(done.codes), None)
-        error = failed if status is Status.FAILED else SOURCE_EMPTY if done.outcome is Outcome.EMPTY else None
+        is_told = status is Status.FAILED or done.outcome is Outcome.LEFT_OUT
+        error = failed if is_told else SOURCE_EMPTY if done.outcome is Outcome.EMPTY else None
         left_out = orjson.dumps(dict(done.codes), option=orjson.OPT_SORT_KEYS).decode() if done.codes else None
         return Attempt(
             done.uri,
@@ -106,7 +115,7 @@ class Account:
             run_id=self._run_id,
             written=bool(written),
             partitions=tuple(sorted(written)),
-            sources=len(self.done),
+            sources=len(self.done) - outcomes[Outcome.LEFT_OUT],
             processed=outcomes[Outcome.PROCESSED],
             unchanged=outcomes[Outcome.UNCHANGED],
             empty=outcomes[Outcome.EMPTY],

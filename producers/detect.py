@@ -1,57 +1,98 @@
-"""Which kind of records a file holds, told by the first of them."""
+"""What a file of records holds, told by what stands in it."""
 
-from collections.abc import Iterator
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import orjson
 
 from chunkbus.chunk import Record
 from producers.bridges.detect import detect
-from producers.errors import RecordRefused, SourceFailed
+from producers.errors import SOURCE_UNREADABLE, RecordRefused, SourceFailed
 from producers.sources import open_source
 
 _HEAD_BYTES = 2**18
 _MOST_BYTES = 64 * 2**20
-_EVENT_FIELDS = ("event_type", "direction")
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_VERSIONS: Mapping[str, str] = {"chunks.": "chunks", "ft.recorder.event.": "recorder"}
+_NO_JSON = object()
 
 
-def kind_of_records(path: Path) -> str | None:
-    """`recorder`, `parsed`, `ir` or `chunks`; None where no record at its head is of a form that is known."""
-    for record in _first_records(path):
-        if (kind := _kind_of(record)) is not None:
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What is seen at the head of a file: the name of a kind, None where no record there is of a form that is known.
+
+    `is_value`: the whole file is one JSON value, as a record is that has a file of its own.
+    """
+
+    kind: str | None = None
+    is_value: bool = False
+    is_empty: bool = False
+
+
+def look_at(path: Path) -> Look:
+    """A file is one value, however it is broken into lines, or has a value on each line. Raises SourceFailed."""
+    try:
+        text, is_all = _head(path)
+    except OSError as error:
+        raise SourceFailed(SOURCE_UNREADABLE, error.strerror or str(error)) from error
+    if not text:
+        return Look(is_empty=is_all)
+    if is_all and (value := _parse(text)) is not _NO_JSON:
+        return Look(form_of(value), is_value=True)
+    return Look(next(filter(None, map(form_of, map(_parse, text.split(b"\n")))), None))
+
+
+def _head(path: Path) -> tuple[bytes, bool]:
+    """So much of the file that its first record is in it, and whether that is all of it."""
+    with open_source(path) as file:
+        data = file.read(_HEAD_BYTES)
+        if not isinstance(_parse(_trim(data).partition(b"\n")[0]), dict):
+            data += file.read(_MOST_BYTES - len(data))
+        return _trim(data), not file.read(1)
+
+
+def _trim(data: bytes) -> bytes:
+    return data.removeprefix(_BYTE_ORDER_MARK).strip()
+
+
+def _parse(data: bytes) -> Any:
+    try:
+        return orjson.loads(data)
+    except orjson.JSONDecodeError:
+        return _NO_JSON
+
+
+def form_of(value: Any) -> str | None:
+    """`recorder`, `parsed`, `ir` or `chunks`. What the record says of its form counts, then what no other form has."""
+    if not isinstance(value, dict):
+        return None
+    version = value.get("schema_version")
+    for beginning, kind in _VERSIONS.items():
+        if isinstance(version, str) and version.startswith(beginning):
             return kind
-    return None
-
-
-def _kind_of(record: Record) -> str | None:
-    version = record.get("schema_version")
-    if isinstance(version, str) and version.startswith("ft.recorder.event."):
-        return "recorder"
-    if "content_hash" in record and isinstance(record.get("content"), dict):
+    content = value.get("content")
+    if isinstance(content, dict) and "content_text" in content:
         return "ir"
-    if isinstance(record.get("source"), dict) and ("blocks" in record or ("text" in record and "doc_id" in record)):
+    if _is_document(value, "blocks"):
         return "parsed"
+    if _is_chunk(value):
+        return "chunks"
+    if "event_type" not in value and "pane_id" not in value and _is_document(value, "text", "tables", "images"):
+        return "parsed"
+    return "recorder" if any(isinstance(value.get(field), str) for field in ("event_type", "direction")) else None
+
+
+def _is_document(record: Record, *fields: str) -> bool:
+    source = record.get("source")
+    says_who = isinstance(source, dict) and isinstance(source.get("path"), str)
+    return says_who and any(record.get(field) is not None for field in fields)
+
+
+def _is_chunk(record: Record) -> bool:
     try:
         detect(record)
     except RecordRefused:
-        return "recorder" if any(isinstance(record.get(field), str) for field in _EVENT_FIELDS) else None
-    return "chunks"
-
-
-def _first_records(path: Path) -> Iterator[Record]:
-    """What can be read of the first lines, else the whole file where that is one value over many lines."""
-    try:
-        with open_source(path) as file:
-            head = file.read(_HEAD_BYTES)
-            whole = head.count(b"\n") == 0 or head.lstrip()[:2] in (b"{\n", b"{\r")
-            if whole and len(head) == _HEAD_BYTES:
-                head += file.read(_MOST_BYTES - _HEAD_BYTES)
-    except (OSError, SourceFailed):
-        return  # whoever reads it says why it cannot be read
-    for data in [head] if whole else head.split(b"\n"):
-        try:
-            value = orjson.loads(data.removeprefix(b"\xef\xbb\xbf"))
-        except orjson.JSONDecodeError:
-            continue
-        if isinstance(value, dict):
-            yield value
+        return False
+    return True

@@ -38,6 +38,7 @@ SOURCE_UNREADABLE = "SOURCE_UNREADABLE"
 SOURCE_CHANGED = "SOURCE_CHANGED"
 SOURCE_NAME_INVALID = "SOURCE_NAME_INVALID"
 SOURCE_EMPTY = "SOURCE_EMPTY"
+FOLDER_LINKED = "FOLDER_LINKED"
 CONVERTER_MISSING = "CONVERTER_MISSING"
 EVENT_MALFORMED = "EVENT_MALFORMED"
 EVENT_NOT_UTF8 = "EVENT_NOT_UTF8"
@@ -66,13 +67,17 @@ MEANINGS: dict[str, tuple[str, str]] = {
         "the source has no text; it is a document without chunks, not a failure",
         "nothing, if that is meant",
     ),
+    FOLDER_LINKED: (
+        "a folder that is a link was not followed, since it may lead round in a circle; not a failure",
+        "name the link, or the folder that it leads to, as a source, if it is to be read",
+    ),
     CONVERTER_MISSING: (
         "what reads this kind of source is not installed",
         "install the extra that the message names, or leave such sources out with `--as`",
     ),
     RECORD_FORM_UNKNOWN: (
-        "the record is of no form that is read here",
-        "name the reader that it is for, or give it the fields of its form (docs/seams.md)",
+        "the record is of no form that is read here; a file that merely lies in a folder is then no failure",
+        "name the reader that it is for (`--as`), or give it the fields of its form (docs/seams.md)",
     ),
     RECORD_SUPERSEDED: (
         "a later record of the file stands for the same chunk, or for a later version of its source; not a failure",

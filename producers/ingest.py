@@ -6,7 +6,6 @@ that a kill after the commit has cost it. Order, and so every byte but times and
 alone. Sources that vanished keep their chunks, unless they are pruned.
 """
 
-import tempfile
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -24,19 +23,23 @@ from chunkbus.runlog import new_run_id, utc_now
 from producers.account import Account
 from producers.batches import read_all, size_of
 from producers.commits import Commits
+from producers.errors import IngestRefused
 from producers.kinds import AUTO, KINDS, Kind
 from producers.links import links_file, write_links
+from producers.markdown.records import DEFAULT_TENANT
 from producers.memory import Memory
 from producers.partition import FamilyReader, next_created_at
 from producers.placement import PRODUCER_NAME, Placement
+from producers.places import Places
 from producers.produced import Making
 from producers.prune import refuse_empty, vanished
 from producers.reading import Job, Read
 from producers.report import IngestReport, Progress
+from producers.scratch import scratch
 from producers.settle import Settling
 from producers.shelves import Shelves
 from producers.skip import Decision, Skipping
-from producers.wanted import Wanted, find_wanted
+from producers.wanted import Wanted, find_wanted, former_kinds
 
 Workers = Callable[[int], AbstractContextManager[Executor | None]]
 """Given how many bytes there are to read, processes for it, or none."""
@@ -78,10 +81,13 @@ def ingest(
     on_progress: Callable[[Progress], object] = lambda _progress: None,
 ) -> IngestReport:
     """Reads what lies at these paths into partitions. Raises ProducerError where nothing could be begun."""
+    _refuse_tenant(options.tenant)
     placement = Placement(options.to)
-    wanted = find_wanted(paths, options.kind, kinds, options.base)
+    wanted = find_wanted(paths, options.kind, kinds, options.base, former_kinds(ledger, placement.name, kinds))
+    places = Places(wanted, memory, placement, options.tenant)
     if options.prune:
         refuse_empty(wanted)
+        places.refuse_others()
     shelves = Shelves(root, placement, memory, trust_memory=not options.every_file, clock=clock)
     created_at = next_created_at(root, shelves.existing.values(), now or utc_now())
     producer = ManifestProducer(PRODUCER_NAME, _package_version())
@@ -92,21 +98,28 @@ def ingest(
     skipping = Skipping(ledger, memory, shelves, placement, options.tenant, names, trust_memory=not options.every_file)
     account = Account(ledger, memory, placement.name, making, run_id)
     noted_ns = clock()
-    with (
-        FamilyReader(root) as reader,
-        tempfile.TemporaryDirectory(prefix="chunksink-ingest-", ignore_cleanup_errors=True) as folder,
-    ):
+    with FamilyReader(root) as reader, scratch() as folder:
         settling = Settling(account, shelves, reader, placement, making)
-        _read(wanted, skipping, settling, making, Path(folder), workers, on_progress)
+        _read(wanted, skipping, settling, making, folder, workers, on_progress)
         if options.prune:
-            settling.withdraw(vanished(wanted.found, shelves, settling.seen, settling.read, options.tenant))
+            settling.withdraw(vanished(wanted.found, shelves, settling.seen, settling.gone, options.tenant))
         changes = settling.changes()
         commits = Commits(root, shelves, memory, reader, producer, created_at, clock, account.fail_late)
+        places.note()
         commits.write(changes)
     account.note(noted_ns)
     links = commits.links + _lost_links(root, changes.by_partition, commits.written)
     carried_over, pruned = settling.counts()
     return account.report(shelves, commits.written, links=links, carried_over=carried_over, pruned=pruned)
+
+
+def _refuse_tenant(tenant: str | None) -> None:
+    """The ids of chunks would be those that sources of no tenant get."""
+    if tenant in ("", DEFAULT_TENANT):
+        raise IngestRefused(
+            f"--tenant {tenant!r} names nobody: the ids of its chunks would be those of chunks without a tenant; "
+            "leave --tenant out, or give it another name"
+        )
 
 
 def _read(
@@ -121,6 +134,8 @@ def _read(
     """Every source in the order of the names; those that are unchanged are not opened."""
     for failure in wanted.found.failures:
         settling.fail(failure)
+    for left_out in wanted.found.left_out:
+        settling.leave_out(left_out)
     pending: deque[Decision] = deque()
     total = len(wanted.sources)
 

@@ -118,7 +118,7 @@ KINDS: Mapping[str, Kind] = {
         Kind("html", (".html", ".htm", ".xhtml"), chunker=_html),
         Kind("pdf", (".pdf",), chunker=_pdf),
         Kind("docx", (".docx",), chunker=_docx),
-        Kind("parsed", _JSON, records=_parsed),
+        Kind("parsed", _JSON, records=_parsed, folders=True),
         Kind("recorder", (".jsonl", ".ndjson", ".cast"), records=_recorder, may_grow=True),
         Kind("ir", _JSON, records=_ir, folders=True),
         Kind("chunks", _JSON, records=_chunks, folders=True),
@@ -132,14 +132,6 @@ def suffixes_of(name: str, kinds: Mapping[str, Kind] = KINDS) -> tuple[str, ...]
     return tuple(dict.fromkeys(suffix for kind in chosen for suffix in kind.suffixes))
 
 
-def kind_of(path: Path, kinds: Mapping[str, Kind] = KINDS) -> Kind | None:
-    """By the file's suffix where one kind alone has it, else by its first records; None where neither tells."""
-    fitting = [kind for kind in kinds.values() if path.name.lower().endswith(kind.suffixes)]
-    if len(fitting) == 1:
-        return fitting[0]
-    if not fitting:
-        return kinds.get("markdown")
-    from producers.detect import kind_of_records
-
-    name = kind_of_records(path)
-    return kinds.get(name) if name is not None else None
+def kinds_for(path: Path, kinds: Mapping[str, Kind] = KINDS) -> list[Kind]:
+    """The kinds whose suffix the file has."""
+    return [kind for kind in kinds.values() if path.name.lower().endswith(kind.suffixes)]

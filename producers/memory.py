@@ -6,6 +6,7 @@ files bear the signature that they had, and only where a change after it was not
 
 import os
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from sys import intern
 
@@ -15,7 +16,7 @@ from sqlite_utils import Database, Migrations
 from chunkbus.layout import BusRoot
 from chunkbus.store import Store, write_transaction
 from producers.families import Family
-from producers.sources import Signature
+from producers.sources import Scope, Signature
 
 _migrations = Migrations("chunksink.ingest")
 _SIGNATURE = {"size": int, "mtime_ns": int, "ctime_ns": int, "inode": int, "noted_ns": int}
@@ -37,6 +38,23 @@ def create(db: Database) -> None:
         "create table gave (bus blob not null, source_uri text not null, tenant text not null,"
         " families text not null, primary key (bus, source_uri, tenant)) without rowid"
     )
+
+
+@_migrations()
+def add_reading_and_places(db: Database) -> None:
+    db.execute("alter table gave add column reading text")
+    db.execute(
+        "create table places (bus blob not null, partition text not null, tenant text not null, prefix text not null,"
+        " path blob not null, primary key (bus, partition, tenant, prefix, path)) without rowid"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Gave:
+    """Keys of the families that a file of records gave when it was last read, and which bytes and versions that was."""
+
+    keys: list[str]
+    reading: tuple[str | None, ...]
 
 
 class Memory(Store):
@@ -103,28 +121,51 @@ class Memory(Store):
                 "insert into families values (?, ?, ?, ?, ?, ?, ?, ?, ?)", _rows(cursor.lastrowid, families)
             )
 
-    def gave(self, source_uri: str, tenant: str | None) -> list[str] | None:
-        """Keys of the families that a file of records gave when it was last read and none of a later file; None of
-        a file that was never read."""
+    def gave(self, source_uri: str, tenant: str | None) -> Gave | None:
+        """None of a file of records that was never read."""
         row = self.db.execute(
-            "select families from gave where bus = ? and source_uri = ? and tenant = ?",
+            "select families, reading from gave where bus = ? and source_uri = ? and tenant = ?",
             [self._bus, source_uri, tenant or ""],
         ).fetchone()
-        return None if row is None else orjson.loads(row[0])
+        return None if row is None else Gave(orjson.loads(row[0]), tuple(orjson.loads(row[1] or "[]")))
 
-    def note_gave(self, tenant: str | None, gave: Iterable[tuple[str, list[str]]]) -> None:
+    def note_gave(self, tenant: str | None, gave: Iterable[tuple[str, Gave]]) -> None:
         with write_transaction(self.db):
             self.db.conn.executemany(
-                "insert or replace into gave values (?, ?, ?, ?)",
-                ((self._bus, uri, tenant or "", orjson.dumps(families).decode()) for uri, families in gave),
+                "insert or replace into gave (bus, source_uri, tenant, families, reading) values (?, ?, ?, ?, ?)",
+                ((self._bus, uri, tenant or "", _json(one.keys), _json(one.reading)) for uri, one in gave),
             )
+
+    def places(self, tenant: str | None) -> list[tuple[str, Scope]]:
+        """Partition, or rule, and folder or file, of all that was read into this bus."""
+        rows = self.db.execute(
+            "select partition, prefix, path from places where bus = ? and tenant = ?", [self._bus, tenant or ""]
+        )
+        return [(partition, Scope(prefix, Path(os.fsdecode(path)))) for partition, prefix, path in rows]
+
+    def note_places(
+        self, partition: str, tenant: str | None, new: Iterable[Scope], gone: Iterable[tuple[str, Scope]]
+    ) -> None:
+        def rows(places: Iterable[tuple[str, Scope]]) -> Iterable[tuple[object, ...]]:
+            for key, place in places:
+                yield self._bus, key, tenant or "", place.prefix, os.fsencode(place.folder)
+
+        equal = " and ".join(f"{column} = ?" for column in ("bus", "partition", "tenant", "prefix", "path"))
+        with write_transaction(self.db):
+            self.db.conn.executemany(f"delete from places where {equal}", rows(gone))
+            named = ((partition, place) for place in new)
+            self.db.conn.executemany("insert or ignore into places values (?, ?, ?, ?, ?)", rows(named))
 
 
 def _rows(partition: int | None, families: Iterable[Family]) -> Iterable[tuple[object, ...]]:
     for family in families:
-        version, stretches = orjson.dumps(family.version).decode(), orjson.dumps(family.stretches).decode()
+        version, stretches = _json(family.version), _json(family.stretches)
         about = (family.key, family.name, family.tenant, family.origin, family.newest, version)
         yield (partition, *about, family.chunks, stretches)
+
+
+def _json(value: object) -> str:
+    return orjson.dumps(value).decode()
 
 
 def _version(version: str) -> tuple[str | None, ...]:

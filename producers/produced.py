@@ -1,4 +1,4 @@
-"""What every producer of records yields, whatever it reads: whole families, and what it had to leave out."""
+"""What every producer of records yields, whatever it reads: whole families, what it had to leave out, what is empty."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -32,6 +32,17 @@ class LeftOut:
 
 
 @dataclass(frozen=True)
+class Emptied:
+    """The key of a family whose records say, all without a failure, that there is nothing to index: not a word, or
+    `skipped`. What stands of it goes; a family that is not spoken of at all stays."""
+
+    family: str
+
+
+Item = Produced | LeftOut | Emptied
+
+
+@dataclass(frozen=True)
 class Making:
     """What a run stamps on the chunks that it makes."""
 
@@ -52,7 +63,7 @@ class RecordReader(Protocol):
     def canonicalizer(self) -> tuple[str, str]:
         """Name and version, with every policy and option that moves a boundary."""
 
-    def read(self, path: Path, uri: str, making: Making) -> Iterator[Produced | LeftOut]:
+    def read(self, path: Path, uri: str, making: Making) -> Iterator[Item]:
         """In an order that follows from the input alone, in bounded memory where the input's order allows it.
 
         A family whose records stand far apart in the file comes once, whole.

@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterator
 
 from producers.errors import IngestRefused
 from producers.families import Family
+from producers.gone import Gone
 from producers.shelves import Shelves
 from producers.sources import Found, Scope
 from producers.wanted import Wanted
@@ -26,17 +27,17 @@ def refuse_empty(wanted: Wanted) -> None:
 
 
 def vanished(
-    found: Found, shelves: Shelves, seen: Collection[str], read: Collection[str], tenant: str | None
+    found: Found, shelves: Shelves, seen: Collection[str], gone: Gone, tenant: str | None
 ) -> Iterator[tuple[str, Family]]:
     """Partition and family of each source that is not there any more, or that its file of records holds no more.
 
-    `seen` are families that sources of this run stand for, `read` the files that were read without a failure.
+    `seen` are families that sources of this run stand for; `gone` knows the files that were read whole.
     """
     for key, existing in shelves.existing.items():
         for family in existing.families.values():
             if family.tenant != tenant or family.key in seen or family.origin is None:
                 continue
-            if family.origin in read or _has_vanished(family.origin, found.scopes):
+            if gone.was_read(family.origin) or _has_vanished(family.origin, found.scopes):
                 yield key, family
 
 

@@ -20,7 +20,7 @@ from producers.kinds import Chunker
 from producers.markdown.records import SourceVersion
 from producers.partition import newer
 from producers.placement import moment_of, source_type_of
-from producers.produced import LeftOut, Making, Produced, RecordReader
+from producers.produced import Emptied, Item, LeftOut, Making, Produced, RecordReader
 from producers.sources import Signature, changed_meanwhile, digest_source, read_source
 
 _MOST_NAMED = 1000
@@ -71,9 +71,15 @@ class Read:
     signature: Signature | None = None
     is_unchanged: bool = False
     families: list[Waiting] = field(default_factory=list)
+    emptied: list[str] = field(default_factory=list)
     left_out: list[LeftOut] = field(default_factory=list)
     codes: Counter[str] = field(default_factory=Counter)
     failures: int = 0
+
+    @property
+    def is_whole(self) -> bool:
+        """Only then does it say something that a family is not in it."""
+        return self.checksum is not None and not self.failures
 
     def leave_out(self, left_out: LeftOut) -> None:
         self.codes[left_out.code] += 1
@@ -96,11 +102,13 @@ def read_jobs(jobs: Sequence[Job], making: Making, waiting: Path) -> list[Read]:
 def _read(job: Job, making: Making, waiting: Path, out: BinaryIO) -> Read:
     read = Read(job.uri)
     try:
-        for produced in _document(job, making, read) if job.chunker else _records(job, making, read):
-            if isinstance(produced, LeftOut):
-                read.leave_out(produced)
+        for item in _document(job, making, read) if job.chunker else _records(job, making, read):
+            if isinstance(item, LeftOut):
+                read.leave_out(item)
+            elif isinstance(item, Emptied):
+                read.emptied.append(item.family)
             else:
-                read.families.append(_put(produced, job, making, read, waiting, out))
+                read.families.append(_put(item, job, making, read, waiting, out))
     except SourceFailed as failed:
         if failed.code == SOURCE_CHANGED:
             read.checksum = None
@@ -108,7 +116,7 @@ def _read(job: Job, making: Making, waiting: Path, out: BinaryIO) -> Read:
     return read
 
 
-def _document(job: Job, making: Making, read: Read) -> Iterator[Produced | LeftOut]:
+def _document(job: Job, making: Making, read: Read) -> Iterator[Item]:
     data, read.signature = read_source(job.path)
     read.checksum = sha256_hex(data)
     if read.checksum == job.standing:
@@ -123,7 +131,7 @@ def _document(job: Job, making: Making, read: Read) -> Iterator[Produced | LeftO
         yield LeftOut(job.uri, None, SOURCE_EMPTY, "it holds no text", is_failure=False)
 
 
-def _records(job: Job, making: Making, read: Read) -> Iterator[Produced | LeftOut]:
+def _records(job: Job, making: Making, read: Read) -> Iterator[Item]:
     assert job.records is not None
     try:
         read.checksum, before = digest_source(job.path)

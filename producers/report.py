@@ -8,12 +8,13 @@ from producers.sources import Failure
 
 
 class Outcome(StrEnum):
-    """How it went with one source."""
+    """How it went with one source. What was left out is none: it lies among them and is told."""
 
     PROCESSED = "processed"
     UNCHANGED = "unchanged"
     EMPTY = "empty"
     FAILED = "failed"
+    LEFT_OUT = "left_out"
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,8 @@ class IngestReport:
     """What an ingest did. `written` is False where the partitions already were what they should be.
 
     `partition_key` is the partition or rule that was asked for, `partitions` those that were written. `carried_over`
-    families belong to no source of this run, `pruned` ones were withdrawn; `documents` and `chunks` are those of all
+    families belong to no source of this run, `pruned` ones were withdrawn, asked
+    for or since their source says them no more; `documents` and `chunks` are those of all
     partitions that were looked at; `links` counts those written to link artifacts, 0 where they stayed as they were.
     `left_out` counts by code all that did not become chunks; `failures` names what is to be mended, of one file at
     most a thousand.

@@ -6,7 +6,7 @@ change and nothing is indexed again.
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from chunkbus.manifest import Tombstone
@@ -14,6 +14,7 @@ from producers.account import Account, Done
 from producers.changes import Changes
 from producers.errors import RECORD_SUPERSEDED
 from producers.families import Family, key_of_source
+from producers.gone import Gone
 from producers.partition import FamilyReader
 from producers.placement import About, Placement
 from producers.produced import Making
@@ -47,13 +48,11 @@ class Settling:
         self._account, self._shelves, self._reader = account, shelves, reader
         self._placement, self._making = placement, making
         self._claims: dict[str, _Claim] = {}
-        self._emptied: list[str] = []
         self._withdrawn: list[tuple[str, Family]] = []
         self._before = {key for existing in shelves.existing.values() for key in existing.families}
+        self.gone = Gone(shelves.families(), making.tenant)
         self.seen: set[str] = set()
-        """Families that sources of this run stand for, also where they could not be read."""
-        self.read: set[str] = set()
-        """Files that were read whole, without a failure."""
+        """Families that sources of this run stand for, also where they could not be read; and those that are gone."""
 
     def fail(self, failure: Failure) -> None:
         """A source that could not even be looked at."""
@@ -61,6 +60,12 @@ class Settling:
         self._account.failures.append(failure)
         self._account.done.append(done)
         self._account.record_failure(done)
+
+    def leave_out(self, failure: Failure) -> None:
+        """What lies among the sources and is none: told, and no failure."""
+        done = Done(failure.source_uri, Outcome.LEFT_OUT, codes={failure.code: 1})
+        done.is_in_ledger = self._account.is_in_ledger(done)
+        self._account.done.append(done)
 
     def take(self, decision: Decision, read: Read | None) -> Outcome:
         source = decision.source
@@ -79,6 +84,8 @@ class Settling:
             if decision.is_hashed and decision.signature is not None and decision.checksum is not None:
                 self._account.signatures.append((source.path, decision.signature, decision.checksum))
             self._claim_standing(done)
+            if not done.is_document:
+                self._note_gone(done)
         else:
             self._take_read(done, decision, read)
         return done.outcome
@@ -114,21 +121,21 @@ class Settling:
             return
         if read.failures:
             self._account.record_failure(done)
-        elif read.checksum is not None:
-            self.read.add(read.uri)
         done.keys = [waiting.key for waiting in read.families]
         changed = [self._claim_read(done, waiting) for waiting in read.families]
+        goes = read.is_whole and self._note_gone(done, read.emptied)
         if not read.families:
             done.outcome = Outcome.FAILED if read.failures else Outcome.EMPTY
-            key = key_of_source(read.uri, self._making.tenant)
-            if done.is_document and not read.failures:
-                if self._shelves.find(key) is not None:
-                    self._emptied.append(key)
-                else:
-                    done.is_in_ledger = self._account.is_in_ledger(done)
-        elif not any(changed):
+        elif not any(changed) and not goes:
             done.outcome = Outcome.UNCHANGED
+        if not any(changed) and not goes:
             done.is_in_ledger = self._account.is_in_ledger(done)
+
+    def _note_gone(self, done: Done, emptied: Collection[str] = ()) -> bool:
+        """Of a file that was read whole: whether something of it goes."""
+        goes = self.gone.note(done.uri, done.keys, emptied)
+        self.seen.update(goes)
+        return bool(goes)
 
     def _claim_read(self, done: Done, waiting: Waiting) -> bool:
         """False where the family stands just as it was read."""
@@ -169,11 +176,13 @@ class Settling:
                 target = self._placement.key_of(claim.about)
                 if target != standing:
                     changes.move(self._shelves.existing[standing].families[family_key], standing, target)
-        for family_key in self._emptied:
+        for family_key in self.gone.keys(self._claims):
             if (standing := self._shelves.place_of(family_key)) is not None:
                 changes.drop(family_key, standing)
         for key, family in self._withdrawn:
-            tombstone = Tombstone(parent_id=family.key, reason="its source vanished", at=self._making.created_at)
+            is_there = self.gone.was_read(family.origin)
+            reason = "its file does not hold it any more" if is_there else "its source vanished"
+            tombstone = Tombstone(parent_id=family.key, reason=reason, at=self._making.created_at)
             changes.drop(family.key, key, tombstone)
         for done in self._account.done:
             told = changes.told(self._home(done))
@@ -195,6 +204,6 @@ class Settling:
         return standing or self._placement.key_of(About(own, done.source_type, done.moment_ns))
 
     def counts(self) -> tuple[int, int]:
-        """Families that belong to no source of this run, and those that were withdrawn."""
-        withdrawn = {family.key for _, family in self._withdrawn}
-        return len(self._before - self.seen - withdrawn), len(withdrawn)
+        """Families that belong to no source of this run, and those that went."""
+        went = {family.key for _, family in self._withdrawn} | self.gone.keys(self._claims)
+        return len(self._before - self.seen - went), len(went)

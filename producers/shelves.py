@@ -1,7 +1,7 @@
 """The partitions that a run looks at, and where each family stands in them."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from chunkbus.layout import BusRoot
 from producers.families import Family
@@ -44,6 +44,11 @@ class Shelves:
     def find(self, family_key: str) -> Family | None:
         key = self._places.get(family_key)
         return None if key is None else self.existing[key].families[family_key]
+
+    def families(self) -> Iterator[Family]:
+        """Each once, where it counts."""
+        for family_key, key in self._places.items():
+            yield self.existing[key].families[family_key]
 
     def get(self, key: str) -> Existing:
         """The partition, or an empty one where there is none yet."""

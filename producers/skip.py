@@ -22,6 +22,8 @@ from producers.sources import Signature, digest_source
 from producers.wanted import Source
 
 Versions = tuple[str, str, str, str]
+Reading = tuple[str | None, ...]
+"""Which bytes were read, and by which versions."""
 NOTHING: Mapping[str, int] = {}
 
 
@@ -63,6 +65,7 @@ class Skipping:
         self._tenant, self._wanted, self._trust_memory = tenant, wanted, trust_memory
         self._readers: dict[str, Chunker | RecordReader | SourceFailed] = {}
         self._versions: dict[str, tuple[Versions, Versions]] = {}
+        self._given: dict[str, frozenset[str] | None] = {}
 
     def decide(self, source: Source) -> Decision:
         reader = self._reader(source)
@@ -105,15 +108,15 @@ class Skipping:
 
     def _decide_records(self, begun: Decision, records: RecordReader) -> Decision:
         source = begun.source
-        keys = self._memory.gave(source.uri, self._tenant)
-        if keys is not None and all(self._stands_for(key, source) for key in keys):
+        gave = self._memory.gave(source.uri, self._tenant)
+        if gave is not None and all(self._stands_for(key, source) for key in gave.keys):
             if begun.checksum is None:
                 begun = replace(begun, checksum=_checksum(source), is_hashed=True)
             attempt = self._attempt(begun)
-            if attempt is not None:
+            if attempt is not None and gave.reading == read_as(attempt):
                 left_out = orjson.loads(attempt["left_out"] or "{}")
-                unchanged = Outcome.UNCHANGED if keys else Outcome.EMPTY
-                return replace(begun, outcome=unchanged, keys=tuple(keys), left_out=left_out, is_in_ledger=True)
+                unchanged = Outcome.UNCHANGED if gave.keys else Outcome.EMPTY
+                return replace(begun, outcome=unchanged, keys=tuple(gave.keys), left_out=left_out, is_in_ledger=True)
         kind = source.kind
         job = Job(source.uri, source.path, kind.source_type, None, records, may_grow=kind.may_grow)
         return replace(begun, job=job)
@@ -121,7 +124,17 @@ class Skipping:
     def _stands_for(self, key: str, source: Source) -> bool:
         """Its own, or that of a later file which gives it too and is still there."""
         family: Family | None = self._shelves.find(key)
-        return family is not None and (family.origin == source.uri or family.origin in self._wanted)
+        if family is None or family.origin is None:
+            return False
+        return family.origin == source.uri or (family.origin in self._wanted and self._gave(family.origin, key))
+
+    def _gave(self, uri: str, key: str) -> bool:
+        """When it was last read; of a document nothing is remembered, for it can give nothing else."""
+        if uri not in self._given:
+            gave = self._memory.gave(uri, self._tenant)
+            self._given[uri] = None if gave is None else frozenset(gave.keys)
+        given = self._given[uri]
+        return given is None or key in given
 
     def _attempt(self, begun: Decision) -> dict[str, Any] | None:
         """The source's last attempt, where it succeeded with just these bytes and versions."""
@@ -143,7 +156,7 @@ class Skipping:
         return signature, self._memory.checksum(source.path, signature) if is_proof else None
 
 
-def read_as(attempt: dict[str, Any]) -> tuple[Any, ...]:
+def read_as(attempt: dict[str, Any]) -> Reading:
     """Bytes and versions of an attempt of the ledger."""
     names = ("source_checksum", "parser_name", "parser_version", "canonicalizer_name", "canonicalizer_version")
     return tuple(attempt[name] for name in names)

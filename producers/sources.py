@@ -2,13 +2,15 @@
 
 import os
 import stat
-from collections.abc import Callable, Iterable
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from hashlib import file_digest, sha256
 from io import BufferedReader
 from pathlib import Path
 
 from producers.errors import (
+    FOLDER_LINKED,
     SOURCE_CHANGED,
     SOURCE_NAME_INVALID,
     SOURCE_UNREADABLE,
@@ -49,11 +51,16 @@ class Scope:
 
 @dataclass(frozen=True)
 class Found:
-    """What lies below the named paths, sorted by `uri`."""
+    """What lies below the named paths, sorted by `uri`.
+
+    `left_out` is told and is no failure. `again` are names that files would also have by a later path.
+    """
 
     files: tuple[SourceFile, ...]
     failures: tuple[Failure, ...]
     scopes: tuple[Scope, ...] = ()
+    left_out: tuple[Failure, ...] = ()
+    again: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,55 +86,111 @@ def _tick(stamp: int) -> int:
     return 2_000_000_000 if stamp % 1_000_000_000 == 0 else 20_000_000
 
 
-def find_sources(paths: Iterable[Path], *, suffixes: tuple[str, ...], base: Path | None = None) -> Found:
+def find_sources(paths: Sequence[Path], *, suffixes: tuple[str, ...], base: Path | None = None) -> Found:
     """Files with these suffixes in the folders named, and the files named whatever their suffix.
 
     A `uri` is relative to `base`, else begins with the name of the folder named, or is the name of the file named.
-    Hidden files and folders are passed over, and links to folders are not followed, so that no cycle has no end.
+    What several of the paths reach is one source, called as the first of them says. Hidden files and folders are passed
+    over; links to folders are not followed, so that no cycle has no end, but where they are named.
     """
-    files: dict[str, Path] = {}
-    failures: list[Failure] = []
-    scopes: list[Scope] = []
+    finding = _Finding(suffixes, paths)
     for path in paths:
         if not path.exists():
             raise IngestRefused(f"{path} does not exist; name a folder or a file")
-        is_folder = path.is_dir()
-        root = base or Path(os.path.abspath(path)).parent  # noqa: PTH100 (not resolve(): a link has its own name)
-        if is_folder:
-            prefix = _uri(path, root)
-            scopes.append(Scope("" if prefix == "." else f"{prefix}/", path))
-        for file in _walk(path, root, suffixes, failures) if is_folder else [path]:
-            uri = _uri(file, root)
-            if not _is_unicode(uri):
-                name = uri.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
-                failures.append(Failure(name, SOURCE_NAME_INVALID, "its name is not UTF-8; rename it"))
-                continue
-            other = files.setdefault(uri, file)
-            if other != file and not other.samefile(file):
-                raise IngestRefused(
-                    f"{other} and {file} would both be called {uri!r}, and one would replace the other; "
-                    "read them into different partitions, or give a base folder that holds both"
-                )
-    in_order = (SourceFile(uri, files[uri]) for uri in sorted(files))
-    return Found(tuple(in_order), tuple(sorted(failures, key=lambda failure: failure.source_uri)), tuple(scopes))
+        finding.look_into(path, base or Path(os.path.abspath(path)).parent)  # noqa: PTH100 (a link has its own name)
+    return finding.found()
 
 
-def _walk(folder: Path, root: Path, suffixes: tuple[str, ...], failures: list[Failure]) -> Iterable[Path]:
-    if not os.access(folder, os.R_OK | os.X_OK):
-        raise IngestRefused(f"{folder} cannot be read; mend its permissions")
-    for parent, folders, names in os.walk(folder, onerror=_note(root, failures)):
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
-        for name in sorted(names):
-            if not name.startswith(".") and name.lower().endswith(suffixes):
-                yield Path(parent, name)
+class _Finding:
+    """What was found so far."""
+
+    def __init__(self, suffixes: tuple[str, ...], paths: Sequence[Path]) -> None:
+        self._suffixes = suffixes
+        self._real_folder = cache(os.path.realpath)
+        self._named = {self._real(path) for path in paths}
+        self._files: dict[str, Path] = {}
+        self._reached: dict[str, str] = {}
+        self._again: list[str] = []
+        self._failures: list[Failure] = []
+        self._left_out: list[Failure] = []
+        self._scopes: list[Scope] = []
+
+    def look_into(self, path: Path, root: Path) -> None:
+        if not path.is_dir():
+            self._take(path, root)
+            return
+        prefix = _uri(path, root)
+        are_new = [self._take(file, root) for file in self._walk(path, root)]
+        if any(are_new) or not are_new:  # else it is part of what was named before it
+            self._scopes.append(Scope("" if prefix == "." else f"{prefix}/", path))
+
+    def _take(self, file: Path, root: Path) -> bool:
+        """False where an earlier path reached it."""
+        uri, real = _uri(file, root), self._real(file)
+        if real in self._reached:
+            if self._reached[real] != uri:
+                self._again.append(uri)
+            return False
+        self._reached[real] = uri
+        if not _is_unicode(uri):
+            self._failures.append(Failure(_printable(uri), SOURCE_NAME_INVALID, "its name is not UTF-8; rename it"))
+            return True
+        other = self._files.setdefault(uri, file)
+        if other != file and not _is_same(other, file):
+            raise IngestRefused(
+                f"{other} and {file} would both be called {uri!r}, and one would replace the other; "
+                "read them into different partitions, or give a base folder that holds both"
+            )
+        return True
+
+    def _walk(self, folder: Path, root: Path) -> Iterator[Path]:
+        if not os.access(folder, os.R_OK | os.X_OK):
+            raise IngestRefused(f"{folder} cannot be read; mend its permissions")
+
+        def note(error: OSError) -> None:
+            reason = f"the folder cannot be listed: {error.strerror}"
+            self._failures.append(Failure(_folder_uri(Path(error.filename), root), SOURCE_UNREADABLE, reason))
+
+        for parent, folders, names in os.walk(folder, onerror=note):
+            folders[:] = sorted(name for name in folders if not name.startswith("."))
+            for name in folders:
+                self._note_link(Path(parent, name), root)
+            for name in sorted(names):
+                if not name.startswith(".") and name.lower().endswith(self._suffixes):
+                    yield Path(parent, name)
+
+    def _note_link(self, folder: Path, root: Path) -> None:
+        if folder.is_symlink() and (real := self._real(folder)) not in self._named and real not in self._reached:
+            self._reached[real] = uri = _folder_uri(folder, root)
+            reason = "is a link to a folder, and was not followed; name it to have it read"
+            self._left_out.append(Failure(uri, FOLDER_LINKED, reason))
+
+    def _real(self, path: Path) -> str:
+        """Where it lies, whatever linked folders lead there; a link itself has its own name."""
+        folder, name = os.path.split(os.path.abspath(path))  # noqa: PTH100
+        return os.path.join(self._real_folder(folder), name)  # noqa: PTH118
+
+    def found(self) -> Found:
+        in_order = (SourceFile(uri, self._files[uri]) for uri in sorted(self._files))
+        failures, left_out = (
+            tuple(sorted(group, key=lambda failure: failure.source_uri)) for group in (self._failures, self._left_out)
+        )
+        return Found(tuple(in_order), failures, tuple(self._scopes), left_out, tuple(self._again))
 
 
-def _note(root: Path, failures: list[Failure]) -> Callable[[OSError], None]:
-    def note(error: OSError) -> None:
-        uri = os.fsencode(_uri(Path(error.filename), root)).decode("utf-8", "backslashreplace")
-        failures.append(Failure(uri + "/", SOURCE_UNREADABLE, f"the folder cannot be listed: {error.strerror}"))
+def _is_same(one: Path, other: Path) -> bool:
+    try:
+        return one.samefile(other)
+    except OSError:
+        return False
 
-    return note
+
+def _folder_uri(folder: Path, root: Path) -> str:
+    return _printable(_uri(folder, root)) + "/"
+
+
+def _printable(uri: str) -> str:
+    return uri.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
 def _uri(file: Path, root: Path) -> str:

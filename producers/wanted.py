@@ -1,13 +1,18 @@
 """Which files a run reads, and as what."""
 
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 
-from producers.errors import RECORD_FORM_UNKNOWN, IngestRefused
-from producers.kinds import AUTO, Kind, kind_of, suffixes_of
-from producers.sources import Failure, Found, Scope, find_sources
+from chunkbus.ledger import Ledger
+from producers.detect import look_at
+from producers.errors import RECORD_FORM_UNKNOWN, SOURCE_EMPTY, IngestRefused, SourceFailed
+from producers.folders import Former, Seen, record_folders
+from producers.guessed import guessed
+from producers.kinds import AUTO, Kind, kinds_for, suffixes_of
+from producers.sources import Failure, Found, SourceFile, find_sources
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,37 +32,71 @@ class Wanted:
     found: Found
 
 
-def find_wanted(paths: Sequence[Path], kind: str, kinds: Mapping[str, Kind], base: Path | None) -> Wanted:
-    """Files of one kind, or of every kind that can be told.
+def find_wanted(
+    paths: Sequence[Path], kind: str, kinds: Mapping[str, Kind], base: Path | None, former: Former
+) -> Wanted:
+    """Files of one kind, or of every kind that can be told, and folders of records.
 
-    A folder may hold other JSON beside records: it is passed over there, and a failure only where it is named.
+    A file that does not tell what it is any more is what it was. What else cannot be told is a failure where it is
+    named; in a folder, which may hold other JSON beside records, it is left out.
     """
     if kind != AUTO and kind not in kinds:
         raise IngestRefused(f"{kind!r} is no kind of source; it is one of {', '.join([*kinds, AUTO])}")
     found = find_sources(paths, suffixes=suffixes_of(kind, kinds), base=base)
+    see = _seen_as(kinds[kind]) if kind != AUTO else _guess(guessed(kinds))
+    seen = [see(file) for file in found.files]
+    folders = record_folders(seen, found, former)
     named = {os.path.abspath(path) for path in paths}  # noqa: PTH100 (a link has its own name)
-    sources: list[Source] = []
-    failures = list(found.failures)
-    for file in found.files:
-        its_kind = kinds[kind] if kind != AUTO else kind_of(file.path, kinds)
-        if its_kind is not None:
+    sources = [Source(folder.uri, folder.path, folder.kind) for folder in folders]
+    prefixes = tuple(folder.prefix for folder in folders)
+    failures, left_out = list(found.failures), list(found.left_out)
+    for file in seen:
+        if prefixes and file.uri.startswith(prefixes) and file.uri.lower().endswith(".json"):
+            continue
+        if (its_kind := file.kind or former(file.uri)) is not None:
             sources.append(Source(file.uri, file.path, its_kind))
-        elif os.path.abspath(file.path) in named:  # noqa: PTH100
-            reason = "its first records are of no form that is read here; say what it is with --as"
-            failures.append(Failure(file.uri, RECORD_FORM_UNKNOWN, reason))
-    if kind != AUTO and kinds[kind].folders:
-        sources = _with_folders(sources, found.scopes)
-    return Wanted(tuple(sources), Found((), tuple(failures), found.scopes))
-
-
-def _with_folders(sources: list[Source], scopes: Sequence[Scope]) -> list[Source]:
-    """JSON files of a folder that was named are records of one source, since a family may lie in several."""
-    folders: dict[str, Source] = {}
-    for source in sources:
-        scope = next((scope for scope in scopes if source.uri.startswith(scope.prefix)), None)
-        if scope is None or not source.uri.lower().endswith(".json"):
-            folders[source.uri] = source
+        elif file.failed is not None:
+            failures.append(Failure(file.uri, file.failed.code, file.failed.reason))
+        elif file.is_empty:
+            left_out.append(Failure(file.uri, SOURCE_EMPTY, "it is empty"))
         else:
-            uri = scope.prefix or f"{scope.folder.resolve().name}/"
-            folders[uri] = Source(uri, scope.folder, source.kind)
-    return [folders[uri] for uri in sorted(folders)]
+            reason = "its first records are of no form that is read here; say what it is with --as"
+            is_named = os.path.abspath(file.path) in named  # noqa: PTH100
+            (failures if is_named else left_out).append(Failure(file.uri, RECORD_FORM_UNKNOWN, reason))
+    sources.sort(key=lambda source: source.uri)
+    return Wanted(tuple(sources), replace(found, files=(), failures=tuple(failures), left_out=tuple(left_out)))
+
+
+def _seen_as(kind: Kind) -> Callable[[SourceFile], Seen]:
+    return lambda file: Seen(file.uri, file.path, kind, is_value=True)
+
+
+def _guess(kinds: Mapping[str, Kind]) -> Callable[[SourceFile], Seen]:
+    """By the suffix where one kind alone has it, else by what stands in the file."""
+
+    def see(file: SourceFile) -> Seen:
+        fitting = kinds_for(file.path, kinds)
+        if len(fitting) < 2:
+            return Seen(file.uri, file.path, fitting[0] if fitting else kinds.get("markdown"))
+        try:
+            look = look_at(file.path)
+        except SourceFailed as failed:
+            return Seen(file.uri, file.path, None, failed=failed)
+        kind = kinds.get(look.kind) if look.kind else None
+        return Seen(file.uri, file.path, kind, look.is_value, look.is_empty)
+
+    return see
+
+
+def former_kinds(ledger: Ledger, partition: str, kinds: Mapping[str, Kind]) -> Former:
+    """As the ledger tells of files of records that went to this partition, or by this rule."""
+
+    @cache
+    def parsers() -> dict[str, Kind]:
+        return {kind.records().parser[0]: kind for kind in guessed(kinds).values() if kind.records is not None}
+
+    def former(uri: str) -> Kind | None:
+        attempt = ledger.last_attempt(uri, partition)
+        return None if attempt is None else parsers().get(attempt["parser_name"])
+
+    return former

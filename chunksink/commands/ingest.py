@@ -61,7 +61,8 @@ def command(
 
     Sources that did not change are left as they are, a source that fails keeps its last good chunks, and what the
     partition held from other sources stays. A second run does nothing and says so. Exits with 3 when a source or a
-    record failed; the others are in. Without --prune, sources that vanished keep their chunks.
+    record failed; the others are in. What a source does not say any more goes. Sources that vanished, and
+    records that vanished from a file, keep their chunks, unless --prune is given.
 
     \b
     Examples:

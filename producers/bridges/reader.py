@@ -11,7 +11,7 @@ from producers.bridges.foreign import Context
 from producers.bridges.markdown import bridge_markdown
 from producers.bridges.recorder import bridge_recorder
 from producers.bridges.structural import bridge_structural
-from producers.produced import LeftOut, Making, Produced
+from producers.produced import Item, Making
 from producers.records.drafts import Draft
 from producers.records.gather import gather
 
@@ -40,7 +40,7 @@ class BridgeReader:
     def canonicalizer(self) -> tuple[str, str]:
         return ("chunksink-bridge", _RULES_VERSION)
 
-    def read(self, path: Path, uri: str, making: Making) -> Iterator[Produced | LeftOut]:
+    def read(self, path: Path, uri: str, making: Making) -> Iterator[Item]:
         """Families in the order of their last records; what a family lacks is said beside it."""
         context = Context(uri, making, self.parser, self.canonicalizer)
         return gather(path, uri, making, lambda record, data: self._draft(record, data, context))

@@ -20,7 +20,7 @@ from producers.errors import (
 )
 from producers.ir.identity import check_identity, fits_facet, source_folder_token
 from producers.ir.schema import IR_VERSION, IrRecord
-from producers.produced import LeftOut, Making, Produced
+from producers.produced import Item, Making
 from producers.records.drafts import ORIGINAL, Draft, id_for_tenant, says_something
 from producers.records.gather import gather
 from producers.records.keeping import keep, keep_original, make_provenance, read_as, tenant_of
@@ -41,7 +41,7 @@ class IrReader:
     def canonicalizer(self) -> tuple[str, str]:
         return ("chunksink-ir", _RULES_VERSION)
 
-    def read(self, path: Path, uri: str, making: Making) -> Iterator[Produced | LeftOut]:
+    def read(self, path: Path, uri: str, making: Making) -> Iterator[Item]:
         """Families in the order of their last records. A family is whole or left out, for records state its size."""
         return gather(path, uri, making, lambda record, _: self._draft(record, uri, making))
 

@@ -2,10 +2,12 @@
 
 import posixpath
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from typing import Any
 from urllib.parse import unquote
+
+from markdown_it.token import Token
 
 from producers.markdown.parser import MAX_INLINE_CHARACTERS, parse_links
 
@@ -31,19 +33,32 @@ _CONFLUENCE = re.compile(
 _CONFLUENCE_HOST = re.compile(r"https?://(?:[\w-]+\.atlassian\.net/wiki|[^/]*\bconfluence\b[^/]*)(?:/|$)", re.I)
 
 
-_SIGNS = re.compile(r"\]\(|://|<(?:[aA]|img|IMG)\b|<[A-Za-z][A-Za-z0-9+.-]*:|@[^<>]*>")
+_SIGNS = re.compile(r"\]\(|://|<[A-Za-z][A-Za-z0-9+.-]*:|@[^<>]*>")
+_HTML_SIGN = re.compile(r"<(?:[aA]|img|IMG)\b")
+_HTML_ATTRIBUTE = re.compile("href|src", re.I)  # most `<a` of a text that is built into a site are anchors
 
 
 def find_links(content: str, definitions: dict[str, Any]) -> Iterator[tuple[str, LinkKind]]:
     """Address and kind of each link in a paragraph's or cell's inline Markdown, in order."""
-    if not _SIGNS.search(content) and not (definitions and "[" in content):
+    if "<" not in content and "[" not in content and "://" not in content:  # nearly always, and soon seen
+        return
+    if (
+        not (definitions and "[" in content)
+        and not _SIGNS.search(content)
+        and not (_HTML_SIGN.search(content) and _HTML_ATTRIBUTE.search(content))
+    ):
         return
     if len(content) > MAX_INLINE_CHARACTERS:
         for match in _PATTERN.finditer(content):
             yield match[2], LinkKind.IMAGE if match[1] else classify(match[2])
         return
+    yield from links_of(parse_links(content, definitions))
+
+
+def links_of(tokens: Iterable[Token]) -> Iterator[tuple[str, LinkKind]]:
+    """The links among inline tokens, and the bare addresses in their text."""
     inside = 0
-    for token in parse_links(content, definitions):
+    for token in tokens:
         if token.type == "link_open":
             inside += 1
             url = str(token.attrs["href"])

@@ -13,6 +13,7 @@ be cited.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 
 from producers.markdown.document import Block, Document, Kind
 from producers.markdown.pieces import Piece, cut_block
@@ -96,8 +97,7 @@ class _Cutter:
             part += 1
 
     def _cut_run(self, run: list[Block]) -> Iterator[Piece]:
-        for block in run:
-            yield from cut_block(self._text, block, self._policy, self._tokenizer)
+        return chain.from_iterable(cut_block(self._text, block, self._policy, self._tokenizer) for block in run)
 
     def _passage(self, start: int, own: list[Piece], tokens: int, part: int) -> Passage:
         first = own[0]

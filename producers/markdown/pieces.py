@@ -1,6 +1,6 @@
 """Structural units cut to what a chunk can hold: the unit, else its sentences, else windows of tokens."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from producers.markdown.document import Block
@@ -19,16 +19,17 @@ class Piece:
     block: Block
 
 
-def cut_block(text: str, block: Block, policy: Policy, tokenizer: Tokenizer) -> Iterator[Piece]:
+def cut_block(text: str, block: Block, policy: Policy, tokenizer: Tokenizer) -> Iterable[Piece]:
     """The block in pieces of at most `hard_max` tokens; one piece where it fits, or may not be cut."""
     if block.is_whole:
-        yield Piece(block.start, block.end, tokenizer.count(text[block.start : block.end]), block)
-        return
+        return (Piece(block.start, block.end, tokenizer.count(text[block.start : block.end]), block),)
     size = _count_up_to(text, block.start, block.end, policy.hard_max, tokenizer)
-    if size <= policy.hard_max:
-        if size:
-            yield Piece(block.start, block.end, size, block)
-        return
+    if size > policy.hard_max:
+        return _cut_sentences(text, block, policy, tokenizer)
+    return (Piece(block.start, block.end, size, block),) if size else ()
+
+
+def _cut_sentences(text: str, block: Block, policy: Policy, tokenizer: Tokenizer) -> Iterator[Piece]:
     for start, end in sentence_spans(text, block.start, block.end, block.kind):
         size = _count_up_to(text, start, end, policy.hard_max, tokenizer)
         if size > policy.hard_max:

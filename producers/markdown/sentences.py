@@ -10,12 +10,15 @@ from collections.abc import Iterator
 from producers.markdown.document import Kind
 from producers.markdown.tokens import MARK
 
-# Repetitions are bounded: a million full stops must not take the square of it.
+# Repetitions are bounded: a million full stops must not take the square of it. The first character is taken before
+# its alternatives are tried, since a search for one of a few characters is fast.
 _END = re.compile(
-    rf"[。！？｡][。！？｡」』”’）】》\"')\]]*(?![{MARK}])[ \t\n]*"
-    r"|(?<![.!?…])[.!?…]{1,8}[\"'”’»)\]*_`]{0,8}[ \t\n]+(?=[^\sa-z])"
-    r"|\n[ \t>]*\n[ \t\n>]*"
-    r"|\n(?=[ \t>]*(?:[-*+]|\d{1,9}[.)])[ \t])"
+    r"[。！？｡.!?…\n](?:"
+    rf"(?<=[。！？｡])[。！？｡」』”’）】》\"')\]]*(?![{MARK}])[ \t\n]*"
+    r"|(?<=[.!?…])(?<![.!?…][.!?…])[.!?…]{0,7}[\"'”’»)\]*_`]{0,8}[ \t\n]+(?=[^\sa-z])"
+    r"|(?<=\n)[ \t>]*\n[ \t\n>]*"
+    r"|(?<=\n)(?=[ \t>]*(?:[-*+]|\d{1,9}[.)])[ \t])"
+    r")"
 )
 _LINE = re.compile(r"\n+")
 _LAST_WORD = re.compile(r"[^\s(\[\"'“‘„«]*$")
@@ -24,6 +27,7 @@ _SHORT = re.compile(r"[^\W\d_]|\d{1,2}")
 _ENGLISH = "e.g i.e cf vs al approx ca dr mr mrs ms prof st jr sr no nr nos fig figs eq vol ed eds pp inc ltd co dept"
 _GERMAN = "z.b d.h u.a u.u i.d.r s.o s.u bzw vgl evtl ggf inkl exkl abb bd hrsg str tel zzgl usf resp sog"
 _ABBREVIATIONS = frozenset(f"{_ENGLISH} {_GERMAN}".split())
+_FAR_ENOUGH = max(map(len, _ABBREVIATIONS)) + 2  # a word that is found to be longer is none of them
 
 
 def sentence_spans(text: str, start: int, end: int, kind: Kind) -> Iterator[tuple[int, int]]:
@@ -44,7 +48,7 @@ def sentence_spans(text: str, start: int, end: int, kind: Kind) -> Iterator[tupl
 
 
 def _is_abbreviation(text: str, begin: int, dot: int) -> bool:
-    word = _LAST_WORD.search(text, max(begin, dot - 12), dot)
+    word = _LAST_WORD.search(text, max(begin, dot - _FAR_ENOUGH), dot)
     if word is None:
         return False
     return word[0].lower() in _ABBREVIATIONS or _SHORT.fullmatch(word[0]) is not None

@@ -7,6 +7,7 @@ switch its context, while code and tables stand apart at any depth, because whit
 """
 
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Any
 
 from markdown_it.token import Token
@@ -44,11 +45,18 @@ def parse(text: str) -> Document:
     head_lines = text.count("\n", 0, head) + (1 if head and not text.endswith("\n", 0, head) else 0)
     tokens, definitions = parse_blocks("\n" * head_lines + "\n".join(lines[head_lines:]))
     _collapse_prose(lines, tokens)
-    reader = _Reader(lines, definitions)
+    reader = _Reader("\n".join(lines), lines, _offsets(lines), definitions)
     if head_lines:
         reader.add_front_matter(head_lines)
     reader.read(tokens)
     return reader.document()
+
+
+def _offsets(lines: list[str]) -> list[int]:
+    """Where each line begins in the text that they make, and where the text ends."""
+    offsets = list(accumulate((len(line) + 1 for line in lines), initial=0))
+    offsets[-1] -= 1  # no line break ends the last one
+    return offsets
 
 
 def _collapse_prose(lines: list[str], tokens: list[Token]) -> None:
@@ -64,34 +72,19 @@ def _collapse_prose(lines: list[str], tokens: list[Token]) -> None:
             in_table = token.type == "table_open"
 
 
-@dataclass(slots=True)
-class _Lines:
-    """A block while it is being read: `start` and `end` are line numbers."""
-
-    kind: Kind
-    start: int
-    end: int
-    section: int
-    list_number: int | None = None
-    element: str = ""
-    detail: str = ""
-    is_heading: bool = False
-
-    def block(self, offsets: list[int]) -> Block:
-        start, end = offsets[self.start], offsets[self.end]
-        return Block(self.kind, start, end, self.section, self.list_number, self.element, self.detail, self.is_heading)
-
-
 @dataclass
 class _Reader:
-    """Turns tokens into blocks; line numbers become offsets at the end."""
+    """Turns tokens into blocks, and their line numbers into offsets."""
 
+    text: str
     lines: list[str]
+    offsets: list[int]
     definitions: dict[str, Any]
-    blocks: list[_Lines] = field(default_factory=list)
+    blocks: list[Block] = field(default_factory=list)
     sections: list[tuple[str, ...]] = field(default_factory=lambda: [()])
     found_links: list[tuple[int, int, str, LinkKind]] = field(default_factory=list)
     metadata: dict[str, str] = field(default_factory=dict)
+    _end: int = 0  # the line after the last block
     _headings: list[tuple[int, str]] = field(default_factory=list)
     _elements: dict[str, int] = field(default_factory=dict)
     _lists: int = 0
@@ -99,45 +92,46 @@ class _Reader:
 
     def add_front_matter(self, line_count: int) -> None:
         self.metadata.update(read_front_matter("\n".join(self.lines[:line_count]) + "\n"))
-        self.blocks.append(_Lines(Kind.FRONT_MATTER, 0, line_count, 0, element="front_matter"))
+        self._append(Kind.FRONT_MATTER, 0, line_count, element="front_matter")
 
     def read(self, tokens: list[Token]) -> None:
         depth = 0  # of lists and quotes
         lists = 0
         for number, token in enumerate(tokens):
-            kind = _LEAVES.get(token.type)
-            if kind is not None and token.map:
-                start, end = token.map
-                self._close_gap(start)
-                if token.type == "heading_open" and depth == 0:
-                    self._open_section(token, tokens[number + 1])
-                self._add(kind, start, end, token)
-            elif token.type == "inline":
+            name = token.type
+            if name == "inline":
                 self._find_links(token)
-            elif token.type in _LISTS:
+            elif name in _LEAVES:
+                if token.map:
+                    start, end = token.map
+                    self._close_gap(start)
+                    if name == "heading_open" and depth == 0:
+                        self._open_section(token, tokens[number + 1])
+                    self._add(_LEAVES[name], start, end, token)
+            elif name in _LISTS:
                 if lists == 0 and token.map:
                     self._close_gap(token.map[0])
                     self._lists += 1
-                    self._list = (self._lists, self._next_element(_LISTS[token.type]), token.map[1])
+                    self._list = (self._lists, self._next_element(_LISTS[name]), token.map[1])
                 lists += 1
                 depth += 1
-            elif token.type in _LIST_ENDS:
+            elif name in _LIST_ENDS:
                 lists -= 1
                 depth -= 1
                 if lists == 0 and self._list:
                     self._close_gap(self._list[2])
                     self._list = None
-            elif token.type == "blockquote_open":
+            elif name == "blockquote_open":
                 depth += 1
-            elif token.type == "blockquote_close":
+            elif name == "blockquote_close":
                 depth -= 1
         self._close_gap(len(self.lines))
 
     def _add(self, kind: Kind, start: int, end: int, token: Token) -> None:
-        start = max(start, self.blocks[-1].end if self.blocks else 0)
+        start = max(start, self._end)
         if start >= end:
             return
-        number, element = self._list[:2] if self._list else (None, "")
+        element = self._list[1] if self._list else ""
         detail = ""
         if kind is Kind.CODE:
             element = "/".join(filter(None, (element, self._next_element("code"))))
@@ -148,13 +142,11 @@ class _Reader:
         elif token.type == "html_block":
             for url, link in find_html_links(token.content):
                 self.found_links.append((start, end, url, link))
-        is_heading = token.type == "heading_open"
-        section = len(self.sections) - 1
-        self.blocks.append(_Lines(kind, start, end, section, number, element, detail, is_heading))
+        self._append(kind, start, end, element, detail, token.type == "heading_open")
 
     def _close_gap(self, until: int) -> None:
         """Makes a block of the lines between the last block and this line, if there is anything on them."""
-        start = self.blocks[-1].end if self.blocks else 0
+        start = self._end
         while start < until and not self.lines[start].strip():
             start += 1
         end = until
@@ -163,10 +155,19 @@ class _Reader:
         if start >= end:
             return
         if self.blocks and not any(line.strip(_NOT_BLANK_BUT_EMPTY) for line in self.lines[start:end]):
-            self.blocks[-1].end = end  # the marks of a quote's empty lines
+            self.blocks[-1] = self.blocks[-1]._replace(end=self.offsets[end])  # the marks of a quote's empty lines
+            self._end = end
             return
-        number, element = self._list[:2] if self._list else (None, "")
-        self.blocks.append(_Lines(Kind.PROSE, start, end, len(self.sections) - 1, number, element))
+        self._append(Kind.PROSE, start, end, self._list[1] if self._list else "")
+
+    def _append(
+        self, kind: Kind, start: int, end: int, element: str, detail: str = "", is_heading: bool = False
+    ) -> None:
+        number = self._list[0] if self._list else None
+        section = len(self.sections) - 1
+        first, last = self.offsets[start], self.offsets[end]
+        self.blocks.append(Block(kind, first, last, section, number, element, detail, is_heading))
+        self._end = end
 
     def _open_section(self, token: Token, inline: Token) -> None:
         level = int(token.tag[1])
@@ -190,26 +191,20 @@ class _Reader:
                 self.found_links.append((start, end, url, kind))
 
     def document(self) -> Document:
-        text = "\n".join(self.lines)
-        offsets = [0]
-        for line in self.lines:
-            offsets.append(offsets[-1] + len(line) + 1)
-        offsets[-1] = len(text)
-        blocks = tuple(block.block(offsets) for block in self.blocks)
         metadata = dict(self.metadata)
         heading = metadata.pop("heading", "")
         if heading:
             metadata.setdefault("title", heading)
-        return Document(text, blocks, tuple(self.sections), self._place_links(text, offsets), metadata)
+        return Document(self.text, tuple(self.blocks), tuple(self.sections), self._place_links(), metadata)
 
-    def _place_links(self, text: str, offsets: list[int]) -> tuple[Link, ...]:
+    def _place_links(self) -> tuple[Link, ...]:
         """Where each link stands: the parser tells only the lines of its paragraph."""
         links = []
         cursor = 0
         for start, end, url, kind in self.found_links:
-            cursor = max(cursor, offsets[start])
-            place = text.find(url, cursor, offsets[end])
+            cursor = max(cursor, self.offsets[start])
+            place = self.text.find(url, cursor, self.offsets[end])
             if place >= 0:
                 cursor = place + 1
-            links.append(Link(url, kind, place if place >= 0 else offsets[start]))
+            links.append(Link(url, kind, place if place >= 0 else self.offsets[start]))
         return tuple(links)

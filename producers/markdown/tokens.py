@@ -52,9 +52,7 @@ class WordTokenizer:
     version = "words-1"
 
     _pattern = re.compile(
-        f"[{_LETTER}]{{1,7}}[{MARK}]{{0,8}}"
-        f"|[{_DIGIT}]{{1,3}}"
-        f"|[{_SINGLE}](?:[{MARK}]|(?<=\u200d)[{_SINGLE}]){{0,8}}"
+        f"[{_LETTER}]{{1,7}}[{MARK}]{{0,8}}|[{_DIGIT}]{{1,3}}|[{_SINGLE}](?:[{MARK}]|(?<=\u200d)[{_SINGLE}]){{0,8}}"
     )
 
     def count(self, text: str) -> int:
@@ -87,8 +85,8 @@ def _all_but(characters: str) -> bytes:
 
 
 _ASCII = bytes(range(128))
-_ALL_BUT_SINGLES = _all_but(_ASCII_SINGLE)
-_ALL_BUT_DIGITS = _all_but(_DIGIT)
+_ASCII_DIGITS = b"0123456789"
+_ALL_BUT_SINGLES_AND_DIGITS = _all_but(_ASCII_SINGLE + _DIGIT)
 _DIGITS = _class_of(_DIGIT, "x", " ")
 _LETTERS = _class_of(_LETTER, "x", " ")
 # Of a character beyond ASCII, UTF-8's first byte stands for the letter, and the others are deleted.
@@ -102,7 +100,9 @@ _GAPS_BEYOND_ASCII = re.compile(f"[{_OTHER_SPACE}{_OTHER_SINGLE}]+")
 def _count_without_marks(text: str) -> int | None:
     """What the pattern counts in a text that has no mark; None where it has one."""
     data = text.encode("utf-8", "surrogatepass")
-    count = len(data.translate(None, _ALL_BUT_SINGLES))
+    singles_and_digits = data.translate(None, _ALL_BUT_SINGLES_AND_DIGITS)
+    singles = singles_and_digits.translate(None, _ASCII_DIGITS)
+    count = len(singles)
     letters = data.translate(_LETTERS)
     if len(data) > len(text):
         beyond = data.translate(None, _ASCII).decode("utf-8", "surrogatepass")
@@ -113,7 +113,7 @@ def _count_without_marks(text: str) -> int | None:
             data = _GAPS_BEYOND_ASCII.sub(" ", text).encode("utf-8", "surrogatepass")
             letters = data.translate(_LETTERS_AND_FIRST_BYTES, _FOLLOWING_BYTES)
     count += _parts(letters, 7)
-    if data.translate(None, _ALL_BUT_DIGITS):
+    if len(singles) < len(singles_and_digits):
         count += _parts(data.translate(_DIGITS), 3)
     return count
 

@@ -18,7 +18,7 @@ from producers.markdown.tokens import Tokenizer, WordTokenizer
 from producers.parsed.document import ParsedDocument, items_in_order, read_document
 from producers.parsed.records import PARSER, Frame, build_chunks, parent_of, stable_id
 from producers.parsed.render import render
-from producers.produced import LeftOut, Making, Produced
+from producers.produced import Emptied, Item, LeftOut, Making, Produced
 from producers.records.files import RecordFile, left_out, parse_record
 from producers.records.index import FamilyIndex
 
@@ -45,7 +45,7 @@ class ParsedReader:
     def canonicalizer(self) -> tuple[str, str]:
         return ("chunksink-parsed", f"structural.{_RULES_VERSION}+{self.policy.policy_id(self.tokenizer.version)}")
 
-    def read(self, path: Path, uri: str, making: Making) -> Iterator[Produced | LeftOut]:
+    def read(self, path: Path, uri: str, making: Making) -> Iterator[Item]:
         """Documents in the order of the traversal. What is refused at once comes first, in the file's order."""
         frame = Frame(uri, making, self.canonicalizer, self.tokenizer.version)
         try:
@@ -55,6 +55,8 @@ class ParsedReader:
                         record, document = _parse(data)
                         key = family_key(parent_of(document), frame.tenant_of(record))
                         index.add(key, place, _traversal_key(document))
+                        if document.doc_id:
+                            index.claim(document.doc_id)
                     except RecordRefused as refusal:
                         yield left_out(uri, place, refusal.code, refusal.reason)
                 yield from file.unread(uri)
@@ -62,15 +64,16 @@ class ParsedReader:
         except SourceFailed as failure:
             yield LeftOut(uri, None, failure.code, failure.reason)
 
-    def _in_order(self, file: RecordFile, index: FamilyIndex, frame: Frame) -> Iterator[Produced | LeftOut]:
+    def _in_order(self, file: RecordFile, index: FamilyIndex, frame: Frame) -> Iterator[Item]:
         documents = chunks = 0
+        ids = _DocumentIds(index)
         for *earlier, place in index.families():
             try:
                 record, document = _parse(file.read(place))
                 for other in earlier:
                     reason = f"{document.source.path}: line {place.line} is a later version of it"
                     yield left_out(frame.uri, other, RECORD_SUPERSEDED, reason, is_failure=False)
-                doc_id = document.doc_id or stable_id("doc", documents + 1)
+                doc_id = document.doc_id or ids.next(documents + 1)
                 records = self._chunks(record, document, frame, doc_id, chunks + 1)
             except RecordRefused as refusal:
                 yield left_out(frame.uri, place, refusal.code, refusal.reason)
@@ -78,7 +81,9 @@ class ParsedReader:
             if not records:
                 reason = f"{document.source.path}: has no text"
                 yield left_out(frame.uri, place, SOURCE_EMPTY, reason, is_failure=False)
+                yield Emptied(family_key(parent_of(document), frame.tenant_of(record)))
                 continue
+            ids.use(doc_id)
             documents += 1
             chunks += len(records)
             yield Produced(document.source.path, frame.tenant_of(record), records)
@@ -89,6 +94,26 @@ class ParsedReader:
         rendered = render(items_in_order(document), self.policy, self.tokenizer)
         passages = list(cut(rendered.document, self.policy, self.tokenizer))
         return list(build_chunks(record, document, rendered, passages, frame, doc_id=doc_id, first_number=first_number))
+
+
+class _DocumentIds:
+    """Ids by place in the traversal, passing over those that documents state. One that nobody took is given again."""
+
+    def __init__(self, index: FamilyIndex) -> None:
+        self._index = index
+        self._number, self._is_free = 0, False
+
+    def next(self, place: int) -> str:
+        if not self._is_free or self._number < place:
+            self._number = max(self._number, place - 1) + 1
+            while not self._index.claim(stable_id("doc", self._number)):
+                self._number += 1
+            self._is_free = True
+        return stable_id("doc", self._number)
+
+    def use(self, doc_id: str) -> None:
+        if doc_id == stable_id("doc", self._number):
+            self._is_free = False
 
 
 def _parse(data: bytes) -> tuple[Record, ParsedDocument]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from chunkbus import findings
 from chunkbus.chunk import Record
 from producers.errors import FAMILY_INCOMPLETE, RECORD_SUPERSEDED, SOURCE_CHANGED, RecordRefused, SourceFailed
-from producers.produced import LeftOut, Making, Produced
+from producers.produced import Emptied, Item, LeftOut, Making, Produced
 from producers.records.drafts import Draft
 from producers.records.files import Place, RecordFile, left_out, parse_record
 from producers.records.index import FamilyIndex
@@ -22,7 +22,7 @@ ToDraft = Callable[[Record, bytes], Draft]
 """One form's reading of a record, which is given with its bytes. Raises RecordRefused."""
 
 
-def gather(path: Path, uri: str, making: Making, to_draft: ToDraft) -> Iterator[Produced | LeftOut]:
+def gather(path: Path, uri: str, making: Making, to_draft: ToDraft) -> Iterator[Item]:
     """Families in the order of their last records. What is refused alone comes first, in the file's order."""
     try:
         with RecordFile(path) as file, FamilyIndex() as index:
@@ -62,6 +62,14 @@ class _Member:
         """What two records share that stand for the same chunk."""
         return self.draft.chunk_id if self.draft.index is None else self.draft.index
 
+    @property
+    def has_failed(self) -> bool:
+        return self.draft.excuse is not None and self.draft.excuse[2]
+
+    def is_like(self, other: Draft) -> bool:
+        """Of the same version."""
+        return self.draft.version == other.version
+
 
 @dataclass(frozen=True)
 class _Family:
@@ -71,27 +79,29 @@ class _Family:
     making: Making
     index: FamilyIndex
 
-    def settle(self, members: Sequence[_Member]) -> Iterator[Produced | LeftOut]:
-        standing = []
+    def settle(self, members: Sequence[_Member]) -> Iterator[Item]:
         for member in members:
-            if member.draft.excuse is None:
-                standing.append(member)
-            else:
+            if member.draft.excuse is not None:
                 yield left_out(self.uri, member.place, *member.draft.excuse)
-        if not standing:
+        counting = [member for member in members if not member.has_failed]
+        if not counting:
             return
-        last = standing[-1].draft
-        chosen = {m.slot: m for m in members if m.draft.excuse is not None and m.draft.version == last.version}
-        for member in standing:
-            if member.draft.version != last.version:
-                yield self._superseded(member, "a later record of the file is of another version of it")
+        last = counting[-1].draft
+        chosen = {member.slot: member for member in members if member.has_failed and member.is_like(last)}
+        for member in counting:
+            if not member.is_like(last):
+                if member.draft.excuse is None:
+                    yield self._superseded(member, "a later record of the file is of another version of it")
                 continue
             earlier = chosen.get(member.slot)
             if earlier is not None and earlier.draft.excuse is None:
                 yield self._superseded(earlier, f"line {member.place.line} stands for the same chunk")
             chosen[member.slot] = member
         in_order = sorted(chosen.values(), key=lambda member: member.draft.order)
-        yield from self._make(in_order, last)
+        if any(member.draft.excuse is None for member in in_order):
+            yield from self._make(in_order, last)
+        elif not any(member.has_failed for member in in_order):
+            yield Emptied(last.family)
 
     def _superseded(self, member: _Member, why: str) -> LeftOut:
         return left_out(self.uri, member.place, RECORD_SUPERSEDED, f"{member.draft.name}: {why}", is_failure=False)

@@ -72,6 +72,24 @@ def test_canonical_text_is_idempotent_and_can_be_written(text: str) -> None:
     assert len(once.encode().split(b"\r")) == 1
 
 
+@pytest.mark.parametrize("around", ["ab", "é中", "’\U0001f600"])
+def test_canonical_text_finds_every_character_that_it_changes(around: str) -> None:
+    """Each alone in a text, since a text without any is not looked at character by character."""
+    first, last = around
+    changed = {
+        code: canonical_text(f"{first}{chr(code)}{last}") for code in range(0x110000) if not 0x3000 < code < 0xD700
+    }
+    changed = {code: text for code, text in changed.items() if text != f"{first}{chr(code)}{last}"}
+    breaks = {0x0B, 0x0C, 0x0D, 0x85, 0x2028, 0x2029}
+    gone = {
+        code for code in [*range(0x20), *range(0x7F, 0xA0), *range(0xD800, 0xE000)] if chr(code) not in "\t\n"
+    } - breaks
+    assert {code for code, text in changed.items() if text == f"{first}\n{last}"} == breaks
+    assert {code for code, text in changed.items() if text == first + last} == gone
+    assert changed.keys() == breaks | gone
+    assert canonical_text(f"{first}\r\n{last}") == f"{first}\n{last}"
+
+
 @given(any_text)
 def test_canonical_text_drops_nothing_but_what_it_says(text: str) -> None:
     def visible(value: str) -> str:

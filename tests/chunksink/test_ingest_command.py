@@ -107,6 +107,36 @@ def test_prune_withdraws_and_refuses_an_empty_folder(shell: Shell) -> None:
     assert "docs holds no source, and --prune would withdraw all that came from it; nothing was written" in refused.err
 
 
+def test_prune_refuses_another_folder_of_the_same_name(shell: Shell) -> None:
+    write(shell, "x/docs/only.md", "# X")
+    write(shell, "y/docs/a.md", "# Y")
+    shell("ingest", "x/docs")
+    refused = shell("ingest", "y/docs", "--prune")
+    assert refused.code == Exit.INVALID_INPUT
+    assert f"docs/ was read from {shell.folder.resolve() / 'x/docs'} too" in refused.err
+    assert "ingest once without --prune" in refused.err
+    assert shell("ingest", "y/docs", "x/docs", "--prune", "--json").json["documents"] == 2
+
+
+@pytest.mark.parametrize("tenant", ["", "default"])
+def test_a_tenant_that_names_nobody_is_refused(shell: Shell, tenant: str) -> None:
+    write(shell, "docs/a.md", "# A")
+    shell("ingest", "docs")
+    refused = shell("ingest", "docs", "--tenant", tenant)
+    assert (refused.code, refused.out) == (Exit.INVALID_INPUT, "")
+    assert "leave --tenant out, or give it another name" in refused.err
+
+
+def test_what_a_recording_does_not_hold_any_more_leaves_the_index(quick_shell: Shell) -> None:
+    write(quick_shell, "docs/a.md", "Kept.")
+    write(quick_shell, "docs/events.jsonl", EVENTS)
+    quick_shell("ingest", "docs", "--sync")
+    assert len(quick_shell.texts()) == 2
+    write(quick_shell, "docs/events.jsonl", "")
+    ended = quick_shell("ingest", "docs", "--sync")
+    assert (ended.code, ", 1 withdrawn" in ended.out, quick_shell.texts()) == (Exit.OK, True, ["Kept."])
+
+
 def test_sync_afterwards_brings_the_index_up_to_date(quick_shell: Shell) -> None:
     write(quick_shell, "docs/a.md", "Backups run at night.")
     ended = quick_shell("ingest", "docs", "--sync")

@@ -30,7 +30,12 @@ def test_bad_files_beside_good_ones(bench: Bench) -> None:
         ("self.md", "SOURCE_UNREADABLE"),
         ("pipe.md", "SOURCE_UNREADABLE"),
     }
-    assert bench.manifest().errors == {"CHUNKING_FAILED": 1, "SOURCE_EMPTY": 2, "SOURCE_UNREADABLE": 2}
+    assert bench.manifest().errors == {
+        "CHUNKING_FAILED": 1,
+        "FOLDER_LINKED": 1,
+        "SOURCE_EMPTY": 2,
+        "SOURCE_UNREADABLE": 2,
+    }
     failed = {row["source_uri"]: row["error_type"] for row in bench.attempts(status="failed")}
     assert failed == {failure.source_uri: failure.code for failure in report.failures}
     assert {record["provenance"]["source_uri"] for record in bench.records()} == {
@@ -95,10 +100,11 @@ def test_a_file_that_may_not_be_read(bench: Bench) -> None:
     assert bench.texts("b.md") == ["# B"]
 
 
-def test_json_that_is_no_record_is_passed_over_in_a_folder_and_told_where_it_is_named(bench: Bench) -> None:
+def test_json_that_is_no_record_is_counted_in_a_folder_and_a_failure_where_it_is_named(bench: Bench) -> None:
     bench.write("a.md", "# A")
     package: Path = bench.write("package.json", '{"name": "x"}')
-    assert bench.ingest(kind="auto").failures == ()
+    found = bench.ingest(kind="auto")
+    assert (found.failures, found.left_out) == ((), {"RECORD_FORM_UNKNOWN": 1})
     report = bench.ingest([package], kind="auto", now=LATER)
     assert [(failure.source_uri, failure.code) for failure in report.failures] == [
         ("package.json", "RECORD_FORM_UNKNOWN")

@@ -118,6 +118,15 @@ def test_two_tenants_share_a_partition_without_touching_each_other(bench: Bench)
     bench.assert_valid()
 
 
+@pytest.mark.promise(11)
+@pytest.mark.parametrize("tenant", ["", "default"])
+def test_a_tenant_that_is_as_good_as_none_is_refused(bench: Bench, tenant: str) -> None:
+    bench.write("a.md", "# A")
+    with pytest.raises(IngestRefused, match=r"--tenant"):
+        bench.ingest(tenant=tenant)
+    assert not bench.root.path.exists()
+
+
 def test_a_broken_partition_is_refused_and_left_as_it_is(bench: Bench) -> None:
     bench.write("a.md", "# A")
     bench.ingest()

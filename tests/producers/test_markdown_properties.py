@@ -7,12 +7,10 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from markdown_it import MarkdownIt
 
 from chunkbus.canonical import canonical_text
 from chunkbus.chunk import Record
 from producers.markdown import Policy, WordTokenizer, find_problems, normalise, parse
-from producers.markdown.parser import MAX_NESTING, parse_blocks
 from tests.producers.support import chunks_of, commonmark_examples, corpus, own_parts, without_space
 
 SMALL = Policy(target=20, soft_max=26, hard_max=30)  # cuts everywhere, even in short texts
@@ -97,24 +95,6 @@ def test_any_text_at_all_is_cut_by_the_rules_and_loses_nothing(text: str) -> Non
     check(text, SMALL)
 
 
-@settings(max_examples=300, deadline=None)
-@given(documents)
-def test_the_fast_paragraph_rule_finds_what_the_library_finds(text: str) -> None:
-    text = normalise(text)
-    assert _shape_by_us(text) == _shape_by_library(text)
-
-
-def _shape_by_us(text: str) -> list[tuple[str, str, object]]:
-    return [(token.type, token.content, token.map) for token in parse_blocks(text)[0]]
-
-
-def _shape_by_library(text: str) -> list[tuple[str, str, object]]:
-    library = MarkdownIt("commonmark", {"maxNesting": MAX_NESTING}).enable("table")
-    tokens: list = []  # type: ignore[type-arg]
-    library.block.parse(text, library, {}, tokens)
-    return [(token.type, token.content, token.map) for token in tokens]
-
-
 def test_every_commonmark_example(shared_data: Path) -> None:
     examples = list(commonmark_examples(shared_data))
     assert len(examples) > 600
@@ -123,7 +103,6 @@ def test_every_commonmark_example(shared_data: Path) -> None:
         check(example, SMALL)
         normal = normalise(example)
         assert normalise(normal) == normal
-        assert _shape_by_us(normal) == _shape_by_library(normal)
 
 
 def test_every_document_of_the_corpora(shared_data: Path) -> None:
@@ -132,7 +111,6 @@ def test_every_document_of_the_corpora(shared_data: Path) -> None:
         names.add(name.split("/")[0])
         records = check(text, Policy())
         assert records, name
-        assert _shape_by_us(normalise(text)) == _shape_by_library(normalise(text)), name
     assert names == {"rust-book", "javaguide", "commonmark"}
 
 

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from pathlib import Path
 
 import pytest
 
@@ -92,6 +93,24 @@ def test_a_record_that_vanished_from_its_file_is_withdrawn(bench: Bench) -> None
     assert names(bench) == ["z"]
 
 
+@pytest.mark.parametrize("every_file", [False, True])
+@pytest.mark.parametrize("kept", [line("x", "X"), ""])
+def test_a_record_that_vanished_before_an_ordinary_run_is_withdrawn_by_the_next(
+    bench: Bench, kept: str, every_file: bool
+) -> None:
+    bench.write("x.jsonl", line("x", "X") + line("y", "Y"))
+    bench.write("z.jsonl", line("z", "Z"))
+    bench.grow_old()
+    bench.ingest(kind="lines", kinds=kinds())
+    bench.write("x.jsonl", kept)
+    bench.grow_old()
+    assert bench.ingest(kind="lines", kinds=kinds(), now=LATER).pruned == 0
+    assert names(bench) == ["x", "y", "z"]
+    bench.ingest(kind="lines", kinds=kinds(), prune=True, every_file=every_file, now=LATER)
+    assert names(bench) == (["x", "z"] if kept else ["z"])
+    assert {stone.reason for stone in bench.manifest().tombstones} == {"its file does not hold it any more"}
+
+
 def test_all_partitions_of_a_rule_are_pruned(bench: Bench) -> None:
     bench.write("a.md", "# A")
     path = bench.write("b.md", "# B")
@@ -147,3 +166,84 @@ def test_an_unlistable_folder_is_told_by_its_name_and_refused(bench: Bench, monk
     report = bench.ingest(now=LATER)
     assert [(failure.source_uri, failure.code) for failure in report.failures] == [("sub/", "SOURCE_UNREADABLE")]
     assert names(bench) == ["a.md", "sub/b.md"]
+
+
+def folders(bench: Bench) -> tuple[Path, Path]:
+    """Two that are both called `docs`; each has a document of its own."""
+    for name in ("x/docs/a.md", "x/docs/only.md", "y/docs/b.md"):
+        bench.write(name, f"# {name}")
+    return bench.docs / "x" / "docs", bench.docs / "y" / "docs"
+
+
+@pytest.mark.promise(6)
+@pytest.mark.parametrize("rules", [("c2", "c2"), ("c2", "by-type"), ("by-type", "md")])
+@pytest.mark.parametrize("is_read_first", [False, True])
+def test_another_folder_of_the_same_name_is_not_what_vanished(
+    bench: Bench, rules: tuple[str, str], is_read_first: bool
+) -> None:
+    x, y = folders(bench)
+    bench.ingest([x], base=None, to=rules[0])
+    if is_read_first:
+        bench.ingest([y], base=None, to=rules[1], now=LATER)
+    before = bench.bytes_on_bus()
+    with pytest.raises(IngestRefused, match=rf"docs/ was read from {x} too.*nothing was written"):
+        bench.ingest([y], base=None, to=rules[1], prune=True, now=LATER)
+    assert bench.bytes_on_bus() == before
+    (x / "only.md").unlink()
+    assert bench.ingest([x, y], base=None, to=rules[1], prune=True, now=LATER).pruned == 1, "both of them are"
+
+
+def test_the_same_folder_is_the_same_however_it_is_called(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    x, _ = folders(bench)
+    bench.ingest([x], base=None)
+    (bench.docs / "link").symlink_to(x.parent)
+    (x / "only.md").unlink()
+    monkeypatch.chdir(x.parent)
+    for path in (Path("docs"), bench.docs / "link" / "docs"):
+        assert not bench.ingest([path], base=None, now=LATER).failed
+    assert bench.ingest([Path("docs")], base=None, prune=True, now=LATER).pruned == 1
+
+
+def test_other_partitions_tenants_and_names_stay_apart(bench: Bench) -> None:
+    x, y = folders(bench)
+    bench.ingest([x], base=None, to="one")
+    bench.ingest([x], base=None, to="two", tenant="acme")
+    bench.ingest([x], base=bench.docs, to="two")
+    bench.ingest([y], base=None, to="two", prune=True, now=LATER)
+    bench.ingest([y], base=bench.docs, to="two", prune=True, now=LATER)
+    assert names(bench, "one") == ["docs/a.md", "docs/only.md"]
+
+
+@pytest.mark.parametrize(("before", "after"), [("one", "one"), ("one", "by-type"), ("by-type", "md")])
+def test_a_folder_that_was_moved_is_taken_by_an_ordinary_run(bench: Bench, before: str, after: str) -> None:
+    x, y = folders(bench)
+    bench.ingest([x], base=None, to=before)
+    shutil.rmtree(y)
+    shutil.move(x, y)
+    (y / "only.md").unlink()
+    with pytest.raises(IngestRefused, match="ingest once without --prune"):
+        bench.ingest([y], base=None, to=after, prune=True, now=LATER)
+    bench.ingest([y], base=None, to=after, now=LATER)
+    assert bench.ingest([y], base=None, to=after, prune=True, now=LATER).pruned == 1
+    assert bench.ingest([y], base=None, to=after, prune=True, now=LATER).documents == 1
+
+
+def test_a_folder_inside_another_has_its_place_too(bench: Bench) -> None:
+    bench.write("x/docs/sub/a.md", "# A")
+    bench.write("y/docs/sub/b.md", "# B")
+    bench.ingest([bench.docs / "x" / "docs"], base=None)
+    y = bench.docs / "y"
+    with pytest.raises(IngestRefused, match=r"docs/ was read from"):
+        bench.ingest([y / "docs" / "sub"], base=y, prune=True, now=LATER)
+    x = bench.docs / "x"
+    assert not bench.ingest([x / "docs" / "sub"], base=x, prune=True, now=LATER).written
+
+
+def test_a_file_that_was_named_by_itself_has_its_place_too(bench: Bench) -> None:
+    bench.write("a.md", "# A")
+    bench.write("sub/b.md", "# B")
+    sub = bench.docs / "sub"
+    bench.ingest([bench.docs / "a.md", sub / "b.md"], base=None)
+    with pytest.raises(IngestRefused, match=r"a\.md was read from .*a\.md too"):
+        bench.ingest([sub], base=sub, prune=True, now=LATER)
+    assert names(bench) == ["a.md", "b.md"]

@@ -7,7 +7,7 @@ import pytest
 
 from producers.errors import IngestRefused, SourceFailed
 from producers.sources import find_sources, read_source
-from tests.producers.bench import Bench
+from tests.producers.bench import LATER, Bench
 
 
 def test_two_sources_of_one_name_are_refused_before_anything_is_written(bench: Bench) -> None:
@@ -54,6 +54,24 @@ def test_what_cannot_be_found_or_named_is_refused(bench: Bench, name: str, reaso
         bench.ingest(paths=[bench.docs / name], base=bench.docs)
 
 
+def test_a_file_under_several_names_is_one_source_and_the_first_path_names_it(bench: Bench) -> None:
+    for name in ("s/a.md", "s/1/b.md", "s/1/c.md"):
+        bench.write(name, "# T")
+    folder = bench.docs / "s"
+    (bench.docs / "link").symlink_to(folder, target_is_directory=True)
+
+    def found(*paths: Path) -> list[str]:
+        return [file.uri for file in find_sources(paths, suffixes=(".md",)).files]
+
+    whole = ["s/1/b.md", "s/1/c.md", "s/a.md"]
+    assert found(folder, folder / "1", folder / "1" / "b.md", bench.docs / "link") == whole
+    assert found(folder / "1" / "b.md", folder / "1", folder) == ["1/c.md", "b.md", "s/a.md"]
+    assert found(bench.docs / "link", folder) == ["link/1/b.md", "link/1/c.md", "link/a.md"]
+    report = bench.ingest([folder, folder / "1"], base=None)
+    assert (report.sources, report.documents) == (3, 3)
+    assert bench.ingest([folder, folder / "1"], base=None, prune=True, now=LATER).pruned == 0
+
+
 def test_links_between_folders_do_not_go_round(bench: Bench) -> None:
     bench.write("sub/a.md", "# A")
     (bench.docs / "sub" / "loop").symlink_to(bench.docs, target_is_directory=True)
@@ -62,6 +80,25 @@ def test_links_between_folders_do_not_go_round(bench: Bench) -> None:
         "docs/alias.md",
         "docs/sub/a.md",
     ]
+
+
+def test_a_linked_folder_is_told_and_is_no_failure(bench: Bench) -> None:
+    bench.write("real/a.md", "# A")
+    bench.write("s/b.md", "# B")
+    linked = bench.docs / "s" / "linked"
+    linked.symlink_to(bench.docs / "real", target_is_directory=True)
+    (bench.docs / "s" / "loop").symlink_to(".", target_is_directory=True)
+    (bench.docs / "s" / ".hidden").symlink_to(".", target_is_directory=True)
+    report = bench.ingest([bench.docs / "s"])
+    assert (report.failures, report.sources, report.left_out) == ((), 1, {"FOLDER_LINKED": 2})
+    assert bench.manifest().errors == {"FOLDER_LINKED": 2}
+    rows = {row["source_uri"]: (row["status"], row["error_type"]) for row in bench.attempts()}
+    assert rows["s/loop/"] == rows["s/linked/"] == ("processed", "FOLDER_LINKED")
+    again = bench.ingest([bench.docs / "s"], prune=True, now=LATER)
+    assert (again.written, again.pruned, again.left_out) == (False, 0, {"FOLDER_LINKED": 2})
+    named = bench.ingest([bench.docs / "s", linked], now=LATER)
+    assert (named.sources, named.left_out) == (2, {"FOLDER_LINKED": 1}), "a link that is named is followed"
+    assert bench.texts("s/linked/a.md") == ["# A"]
 
 
 def test_what_cannot_be_read_is_recorded_and_the_rest_goes_on(bench: Bench) -> None:

@@ -9,7 +9,7 @@ import pytest
 from chunkbus import findings
 from producers import errors
 from producers.ir import IrReader
-from producers.produced import Making
+from producers.produced import Emptied, Making, Produced
 from sinks.projection import project_family
 from tests.producers.ir.samples import ir_record, sha
 from tests.producers.reading import MAKING, make_partition, read_all, read_records, refusals, write_lines
@@ -159,6 +159,20 @@ def test_failed_skipped_and_empty_records_are_counted_not_indexed(tmp_path: Path
     assert "too large" in left[1].reason
     assert [family.source_uri for family in produced] == ["/d.pdf"]
     assert produced[0].records[0]["warnings"] == ["page 3 is blank"]
+
+
+def test_a_document_is_empty_where_nothing_of_it_failed(tmp_path: Path) -> None:
+    lines = [
+        *chunked("/a.pdf", ["", " "]),
+        *chunked("/b.pdf", ["", ""]),
+        *chunked("/c.pdf", ["", "text"]),
+        ir_record("/d.pdf", "old", content=b"old"),
+        ir_record("/d.pdf", "", content=b"new", status="skipped"),
+    ]
+    lines[3]["status"] = "failed"
+    found = list(READER.read(write_lines(tmp_path / "r.jsonl", lines), "r.jsonl", MAKING))
+    assert [one.family for one in found if isinstance(one, Emptied)] == [sha("/a.pdf"), sha("/d.pdf")]
+    assert [one.source_uri for one in found if isinstance(one, Produced)] == ["/c.pdf"]
 
 
 def test_a_document_goes_on_without_its_failed_part_and_is_numbered_anew(tmp_path: Path) -> None:

@@ -218,6 +218,23 @@ def test_order_and_numbers_follow_lineage_then_path_then_index(tmp_path: Path) -
     assert [chunk["metadata"]["neighbors"] for chunk in chunks[2:4]] == [["chunk_0004"], ["chunk_0003"]]
 
 
+def test_a_made_id_is_never_one_that_a_document_states(tmp_path: Path) -> None:
+    documents = [parsed(f"{n}.md", doc_id=None) for n in range(1, 9)]
+    documents[0]["doc_id"], documents[7]["doc_id"] = "doc_0003", "doc_0004"
+    documents[3]["blocks"] = []
+    documents[4]["metadata"] = {"long": "x" * 300_000}
+    produced, _ = read_records(READER, tmp_path, documents)
+    ids = {family.source_uri: family.records[0]["metadata"]["doc_id"] for family in produced}
+    assert ids == {
+        "1.md": "doc_0003",
+        "2.md": "doc_0002",
+        "3.md": "doc_0005",
+        "6.md": "doc_0006",
+        "7.md": "doc_0007",
+        "8.md": "doc_0004",
+    }
+
+
 @pytest.mark.promise(1)
 def test_the_order_of_the_lines_changes_no_byte(tmp_path: Path) -> None:
     documents = [parsed(f"{n % 3}/{n}.md", heading("H"), paragraph(sentences(60, n))) for n in range(12)]

@@ -1,0 +1,52 @@
+"""Where the sources of a partition were read from: a name says only how a folder is called, not which one it is."""
+
+from collections.abc import Iterator
+
+from producers.errors import IngestRefused
+from producers.memory import Memory
+from producers.placement import Placement
+from producers.sources import Scope
+from producers.wanted import Wanted
+
+
+class Places:
+    """The folders that a run reads, and files that were named alone, beside those of earlier runs."""
+
+    def __init__(self, wanted: Wanted, memory: Memory, placement: Placement, tenant: str | None) -> None:
+        self._memory, self._placement, self._tenant = memory, placement, tenant
+        self._folders = [Scope(scope.prefix, scope.folder.resolve()) for scope in wanted.found.scopes]
+        prefixes = tuple(folder.prefix for folder in self._folders)
+        alone = (source for source in wanted.sources if not source.uri.startswith(prefixes))
+        self._files = [Scope(source.uri, source.path.resolve()) for source in alone]
+
+    def refuse_others(self) -> None:
+        """What another folder gave under these names is not in this one, and did not vanish."""
+        for _, place in self._others():
+            raise IngestRefused(
+                f"{place.prefix or 'all that was found'} was read from {place.folder} too, and --prune would withdraw "
+                "what came from there; nothing was written. Name both in one run, or read them into different "
+                f"partitions; if {place.folder} was moved or removed, ingest once without --prune"
+            )
+
+    def note(self) -> None:
+        """Others that are not there any more are forgotten: these have their names now."""
+        gone = [(partition, place) for partition, place in self._others() if not place.folder.exists()]
+        self._memory.note_places(self._placement.name, self._tenant, [*self._folders, *self._files], gone)
+
+    def _others(self) -> Iterator[tuple[str, Scope]]:
+        """With the partition or rule by which they were read, where that shares partitions with this run's."""
+        for partition, place in self._memory.places(self._tenant):
+            if self._placement.rule or partition == self._placement.name or Placement(partition).rule:
+                overlapping = [own for own in self._folders if _holds(own, place) or _holds(place, own)]
+                if overlapping and not any(_is_same(own, place) for own in overlapping):
+                    yield partition, place
+
+
+def _holds(folder: Scope, other: Scope) -> bool:
+    return folder.prefix[-1:] in ("", "/") and other.prefix.startswith(folder.prefix)
+
+
+def _is_same(one: Scope, other: Scope) -> bool:
+    """Whether they give one place to a name that is below both."""
+    longer = max(one.prefix, other.prefix, key=len)
+    return one.path_of(longer) == other.path_of(longer)

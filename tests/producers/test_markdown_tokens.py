@@ -1,0 +1,57 @@
+"""Counting without looking for tokens gives the number of tokens that are found: chunk boundaries hang on it."""
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from producers.markdown import WordTokenizer
+
+TOKENS = WordTokenizer()
+_words = st.text(alphabet="aZ", min_size=1, max_size=30)
+_digits = st.text(alphabet="019", min_size=1, max_size=12)
+# Letters, digits, spaces and singles of several scripts and lengths in UTF-8, marks, and what is easily taken for one.
+_odd = st.sampled_from(
+    [
+        *"é ñßжשअक中。！“”’—…«»½\u00a0\u3000\u2009\u1680\x85\x7f\x00\x1f٣３?-_|\n\t\u00ad\u200b",
+        "e\u0301",
+        "\u200d",
+        "\ufe0f",
+        "\U0001f469\u200d\U0001f4bb",
+        "\U0001f44d\U0001f3fd",
+        "\ud800",
+        "\udc00",
+        "\U0001d400",
+        "คำ",
+    ]
+)
+_mixed = st.lists(st.one_of(_words, _digits, _odd, st.characters(codec=None)), max_size=30).map("".join)
+
+
+def found(text: str) -> int:
+    return sum(1 for _ in TOKENS.spans(text, 0, len(text)))
+
+
+@settings(max_examples=1500, deadline=None)
+@given(st.one_of(_mixed, st.text(st.characters(codec=None)), st.text(st.characters(max_codepoint=127))))
+@example("é" * 8 + "中1234é")
+@example("a\u0301b" * 9)
+def test_a_text_has_as_many_tokens_as_are_found_in_it(text: str) -> None:
+    assert TOKENS.count(text) == found(text)
+
+
+def test_every_character_counts_as_it_is_found() -> None:
+    """Between letters and digits, and next to its like: a character in another class would join or part them."""
+    for code in range(0x110000):
+        text = f"abc{chr(code)}12{chr(code)}{chr(code)}d"
+        assert TOKENS.count(text) == found(text), hex(code)
+
+
+@pytest.mark.parametrize("letter", ["a", "é", "ж", "\ud800"])
+def test_long_runs_are_parted_by_seven_and_three(letter: str) -> None:
+    for length in range(1, 40):
+        assert TOKENS.count(letter * length) == -(-length // 7)
+        assert TOKENS.count(f"{letter * length}{'5' * length}{letter}") == -(-length // 7) + -(-length // 3) + 1
+
+
+def test_a_huge_text_with_a_mark_is_counted_too() -> None:
+    assert TOKENS.count("word " * 2**18 + "e\u0301") == 2**18 + 1
