@@ -21,7 +21,8 @@ def explained_lines(config: Config, generation: "Generation", answer: "Answer", 
     """One fact a line."""
     document = hit.document
     lines = [
-        f"{share.leg}: {_rank(share)}, score {share.score:.4f}, gives {share.weight:g} x {share.value:.4f}"
+        f"{share.leg}: {_rank(share)}, score {share.score:.4g}{_scale(share)}, "
+        f"gives {share.weight:g} x {share.value:.4f}"
         for share in hit.shares
     ]
     lines.append(_sum(answer, hit))
@@ -38,9 +39,17 @@ def _rank(share: "Share") -> str:
     return "not among its best" if share.rank is None else f"rank {share.rank}"
 
 
+def _scale(share: "Share") -> str:
+    if share.low is None or share.high is None:
+        return ""
+    if share.low == share.high:
+        return " (all alike)"
+    return f" ({share.low:.4g} counts as 0, {share.high:.4g} as 1)"
+
+
 def _sum(answer: "Answer", hit: "SearchHit") -> str:
     if len(hit.shares) == 1 and hit.score == hit.shares[0].score:
-        return f"score {hit.score:.4f}: one leg alone, as its engine gave it"
+        return f"score {hit.score:.4g}: one leg alone, as its engine gave it"
     terms = " + ".join(f"{share.points:.4f}" for share in hit.shares)
     return f"score {hit.score:.4f} = {terms} ({_FUSED_BY[answer.fusion]})"
 

@@ -199,15 +199,15 @@ class Index:
     def search(
         self,
         query: str,
-        *,
         limit: int = 10,
-        offset: int = 0,
         mode: "Mode" = "hybrid",
         filters: "Given" = None,
         tenant: str | None = None,
         collapse: bool = True,
         context: int = 0,
-        facets: "Sequence[str]" = (),
+        *,
+        offset: int = 0,
+        facets: "str | Sequence[str]" = (),
         fusion: "FusionName" = "scores",
     ) -> "Answer":
         """The best sources for a query: a sequence of hits, and what is to be said of them.
@@ -225,7 +225,7 @@ class Index:
             limit=limit,
             offset=offset,
             filters=as_filters(filters),
-            facets=tuple(facets),
+            facets=(facets,) if isinstance(facets, str) else tuple(facets),
             collapse=collapse,
             context=context,
             fusion=fusion,

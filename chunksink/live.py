@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from search.question import Question
 
 _AGAIN_SECONDS = 5.0
-"""A leg that could not be opened is tried again after so long."""
+"""A leg that could not be opened is tried again after so long; for each second that it took to see that, after so long
+again: an engine that is silent keeps one search waiting every time."""
 
 
 class LiveSearch:
@@ -34,8 +35,11 @@ class LiveSearch:
         self._lock = threading.Lock()
         self._users: dict[int, int] = {}
         self._view: View | None = None
+        self._closed = False
         self._watch: _Watch | None = None
-        self._looked = -_AGAIN_SECONDS
+        self._looked = 0.0
+        self._opened = 0.0
+        self._opening_took = 0.0
 
     def search(self, question: "Question", access: "Access") -> "Answer":
         """Raises NoGeneration where nothing was built yet."""
@@ -58,20 +62,26 @@ class LiveSearch:
             return get(view.legs, access, chunk_id, context)
 
     def warm(self) -> None:
-        """Loads the model before the first question, which takes seconds; what hinders it the first question tells."""
+        """Loads the model before the first question, which takes seconds; what hinders it the first question tells.
+        It may be closed meanwhile."""
         from embeddings.errors import EmbeddingsError
         from rebuild.errors import RebuildError
         from sinks.errors import SinkError
 
-        with suppress(EmbeddingsError, RebuildError, SinkError), self._current() as view:
-            if view.legs.semantic is not None:
-                view.legs.semantic.encode("warm")
+        try:
+            with suppress(EmbeddingsError, RebuildError, SinkError), self._current() as view:
+                if view.legs.semantic is not None:
+                    view.legs.semantic.encode("warm")
+        except Exception:
+            if not self._closed:
+                raise
 
     def generation(self) -> "Generation":
         with self._current() as view:
             return view.generation
 
     def close(self) -> None:
+        self._closed = True
         with self._following:
             self._replace(None)
             if self._watch is not None:
@@ -116,7 +126,8 @@ class LiveSearch:
         if view is None:
             self._open()
             return
-        again = bool(view.legs.unavailable) and monotonic() - self._looked >= _AGAIN_SECONDS
+        rest = _AGAIN_SECONDS * max(1.0, self._opening_took)
+        again = bool(view.legs.unavailable) and monotonic() - self._opened >= rest
         watch = self._watch
         if watch is not None and not watch.has_moved() and not again:
             return
@@ -136,7 +147,10 @@ class LiveSearch:
         if self._watch is not None:
             self._watch.close()
         self._watch = _Watch(self.config)
+        began = monotonic()
         self._replace(open_view(self.config, self._queries))
+        self._opened = monotonic()
+        self._opening_took = self._opened - began
 
     def _replace(self, view: View | None) -> None:
         with self._lock:

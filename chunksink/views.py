@@ -85,15 +85,18 @@ def _legs(config: Config, generation: "Generation", queries: "Queries", stack: E
         if SEMANTIC not in legs and hasattr(reader, "query"):
             legs[SEMANTIC] = SemanticLeg(reader, queries.of(generation), name, build_id)
     reason = "; ".join(failed.values())
-    unavailable = {leg: reason for leg in (KEYWORD, SEMANTIC) if reason and leg not in legs}
+    possible = (KEYWORD, SEMANTIC, ENGINE) if generation.holds_vectors else (KEYWORD,)
+    unavailable = {leg: reason for leg in possible if reason and leg not in legs}
     return Legs(legs.get(KEYWORD), legs.get(SEMANTIC), unavailable, partial(_from_chunks, config), legs.get(ENGINE))
 
 
 def _reader(config: Config, name: str, build_id: str, stack: ExitStack) -> Any:
+    from search.resting import Resting
+
     sink: Any = open_one_sink(config, stack, name)
     if not hasattr(sink, "reader"):
         return None
-    return stack.enter_context(closing(sink.reader(build_id)))
+    return stack.enter_context(closing(Resting(sink.reader(build_id))))
 
 
 def _from_chunks(config: Config, wanted: Mapping[str, str]) -> "list[Document]":

@@ -46,8 +46,12 @@ def opened(
 
 def _open(work: Work, sink: Sink, generation: Generation, *, make: bool, heal: bool) -> Build:
     build_id = generation.builds[sink.name]
+    receipts = Receipts(work.state.db, build_id)
     try:
-        return sink.open(build_id)
+        build = sink.open(build_id)
+        if not make or receipts.documents() or build.marker() is not None:
+            return build
+        build.close()  # its making was broken off: it goes on
     except BuildMissing:
         if not make:
             raise
@@ -55,7 +59,7 @@ def _open(work: Work, sink: Sink, generation: Generation, *, make: bool, heal: b
         if not heal:
             raise
         sink.drop(build_id)
-    Receipts(work.state.db, build_id).forget_all()
+    receipts.forget_all()
     vectors = sink.wants_vectors and generation.holds_vectors
     return sink.create(work.marker(build_id), generation.model.dimension if vectors else None)
 

@@ -265,6 +265,16 @@ class Catalog:
         rows = self._db.execute("select distinct text_hash from current_chunk order by text_hash limit ?", [limit])
         return [text_hash for (text_hash,) in rows]
 
+    def places_of_texts(self, text_hashes: Sequence[str]) -> list[tuple[str, Place, str]]:
+        """For each of these texts a chunk that has it and can be read: partition, place, text hash; as on disk."""
+        rows = self._db.execute(
+            "select partition, offset, length, text_hash from current_chunk "
+            f"where text_hash in ({', '.join('?' * len(text_hashes))}) "
+            "and partition in (select key from partition where state = ?) group by text_hash order by 1, 2",
+            [*text_hashes, VALID],
+        )
+        return [(partition, Place(offset, length), hashed) for partition, offset, length, hashed in rows]
+
     def repeated_texts(self, examples: int = 5) -> RepeatedTexts:
         """Texts that more than one current family holds."""
         count = f"select count(*), coalesce(sum(chunks), 0) from ({_REPEATED})"

@@ -7,12 +7,11 @@ from typing import Any
 from rebuild.held import held_by_reason
 from rebuild.plan import FamilyCounts, Plan
 from rebuild.sync import Planned
+from rebuild.tokens import SAMPLE, tokens_a_byte
 from rebuild.work import Work
 
 _EXAMPLES = 20
 _PAGE = 1000
-_BYTES_A_TOKEN = 4.5
-"""Of English text with the JSON around it; only an estimate is made of it."""
 
 Lengths = Callable[[Sequence[str]], Mapping[str, int]]
 """From text hashes to the lengths in tokens of those that are cached; 0 where a length is not known."""
@@ -117,12 +116,15 @@ def forecast(
 def _vectors(work: Work, plan: Plan, lengths: Lengths) -> tuple[int, int, int]:
     """Distinct texts whose vector is cached, those whose is not, and about how many tokens these have."""
     cached = missing = size = 0
+    sample: list[tuple[str, int]] = []
     for page in plan.texts_to_write(_PAGE):
         known = lengths([text_hash for text_hash, _ in page])
-        cached += len(known)
-        missing += len(page) - len(known)
-        size += sum(length for text_hash, length in page if text_hash not in known)
-    return cached, missing, round(size / _BYTES_A_TOKEN)
+        unknown = [line for line in page if line[0] not in known]
+        cached += len(page) - len(unknown)
+        missing += len(unknown)
+        size += sum(length for _, length in unknown)
+        sample = sorted([*sample, *unknown])[:SAMPLE]  # by their hashes they are as good as drawn
+    return cached, missing, round(size * tokens_a_byte(work, sample))
 
 
 def _named(work: Work, families: Sequence[str]) -> Iterator[str]:

@@ -1,14 +1,15 @@
 """Families read from their partitions, by the places that the catalog has, and projected into documents."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import groupby
 
 from chunkbus.canonical import json_hash
 from chunkbus.errors import PartitionChanged
 from chunkbus.layout import BusRoot
-from chunkbus.reader import PartitionReader
+from chunkbus.reader import PartitionReader, Place
 from rebuild.catalog import Catalog, CurrentFamily
 from rebuild.digest import document_digest, family_digest
 from rebuild.state import State
@@ -79,17 +80,30 @@ class Records:
                 if kept := self._kept.get((family.family, family.taken)):
                     yield kept
                     continue
-                try:
+                with self._taken_in(family.partition):
                     if reader is None or reader.key != family.partition:
                         stack.close()
                         reader = stack.enter_context(PartitionReader(self._root, family.partition))
                     records = [reader.record(place, hashed) for place, hashed in family.chunks]
-                except (PartitionChanged, FileNotFoundError) as error:
-                    self._catalog.read_again(family.partition)
-                    raise PartitionChanged(f"partition {family.partition} was rewritten meanwhile: {error}") from error
                 projected = Projected(family.family, family.taken, project_family(records))
                 self._keep(projected)
                 yield projected
+
+    def texts(self, places: Sequence[tuple[str, Place, str]]) -> Iterator[str]:
+        """The texts at these places, which are sorted by partition; PartitionChanged likewise."""
+        for partition, members in groupby(places, key=lambda place: place[0]):
+            with self._taken_in(partition), PartitionReader(self._root, partition) as reader:
+                found = [reader.record(place, hashed)["text"] for _, place, hashed in members]
+            yield from found
+
+    @contextmanager
+    def _taken_in(self, partition: str) -> Iterator[None]:
+        """The partition is read as the catalog knows it."""
+        try:
+            yield
+        except (PartitionChanged, FileNotFoundError) as error:
+            self._catalog.read_again(partition)
+            raise PartitionChanged(f"partition {partition} was rewritten meanwhile: {error}") from error
 
     def _keep(self, projected: Projected) -> None:
         if self._kept_documents >= KEPT_DOCUMENTS:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from chunkbus.identity import tenant_key
+from search.errors import InvalidQuestion
 from sinks.document import Document
 from sinks.reader import Filter
 
@@ -15,13 +16,21 @@ class Access:
     tenant: str | None = None
     required: bool = False
 
+    def __post_init__(self) -> None:
+        if self.tenant is None:
+            return
+        if not isinstance(self.tenant, str):
+            raise InvalidQuestion(f"the tenant is a name, not {self.tenant!r:.100}")
+        if not self.tenant.strip():  # who lost its name on the way must not see what belongs to all
+            raise InvalidQuestion("an empty tenant is nobody: name the tenant, or leave it out")
+
     @property
     def denied(self) -> bool:
-        return self.required and not self.tenant
+        return self.required and self.tenant is None
 
     def filters(self) -> tuple[Filter, ...]:
         """What is added to every question; only ever narrows it."""
-        if not self.tenant:
+        if self.tenant is None:
             return ()
         return (Filter("tenant_key", any_of=(_key(self.tenant),)),)
 
@@ -29,7 +38,7 @@ class Access:
         """The same for a document that was fetched by its id."""
         if self.denied:
             return False
-        return not self.tenant or document.tenant_key == _key(self.tenant)
+        return self.tenant is None or document.tenant_key == _key(self.tenant)
 
 
 EVERYTHING = Access()

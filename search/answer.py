@@ -100,6 +100,8 @@ class Answer:
     unavailable: Mapping[str, str] = field(default_factory=dict)
     notice: str | None = None
     """What else is to be known: why there is nothing although there are documents, or what was not asked."""
+    answered: bool = True
+    """Whether anything could be asked: to find nothing is an answer, to ask nobody is none."""
     moved: bool = False
     """A leg showed another build than it was asked for: what readers see has changed meanwhile."""
 

@@ -34,14 +34,47 @@ def as_filters(given: Given) -> tuple[Filter, ...]:
     if given is None:
         return ()
     if isinstance(given, Mapping):
-        return tuple(Filter(field, any_of=_values(value)) for field, value in given.items())
-    if isinstance(given, str):
+        return tuple(_of_field(field, value) for field, value in given.items())
+    if isinstance(given, str | bytes):
         raise InvalidQuestion(f"the filters {given!r:.100} are one string: give a list of them")
-    return (*(one for one in given if isinstance(one, Filter)), *parse_filters(o for o in given if isinstance(o, str)))
+    if not isinstance(given, Iterable):
+        raise InvalidQuestion(f"the filters {given!r:.100} are no list: give a list of them")
+    filters: list[Filter] = []
+    written: list[str] = []
+    for one in given:
+        if isinstance(one, Filter):
+            filters.append(one)
+        elif isinstance(one, str):
+            written.append(one)
+        else:
+            raise InvalidQuestion(f"{one!r:.200} is no filter: {_HOW}")
+    return (*filters, *parse_filters(written))
 
 
-def _values(given: Value | Sequence[Value]) -> tuple[Value, ...]:
-    return (given,) if isinstance(given, str | int | bool) else tuple(given)
+def _of_field(field: str, given: object) -> Filter:
+    _check_field(field)
+    several = given if isinstance(given, list | tuple | set | frozenset) else (given,)
+    return Filter(field, any_of=tuple(_given_value(field, value) for value in several))
+
+
+def _given_value(field: str, value: object) -> Value:
+    """As it is where the field holds such values; text is read as if it was typed."""
+    if isinstance(value, str):
+        return _value(field, value)
+    if FILTERS[field] == "range":
+        if isinstance(value, int) and not isinstance(value, bool):
+            return value
+        raise InvalidQuestion(f"{field} is compared with whole numbers, not with {value!r:.100}")
+    if field in _BOOLEAN_FIELDS:
+        if isinstance(value, bool):
+            return value
+        raise InvalidQuestion(f"{field} is true or false, not {value!r:.100}")
+    raise InvalidQuestion(f"{field} is compared with text, not with {value!r:.100}")
+
+
+def _check_field(field: str) -> None:
+    if field not in FILTERS:
+        raise InvalidFilter(f"{field!r:.100} cannot be filtered; these can: {', '.join(sorted(FILTERS))}")
 
 
 def _parts(text: str) -> tuple[str, str, str]:
@@ -49,8 +82,7 @@ def _parts(text: str) -> tuple[str, str, str]:
     if found is None:
         raise InvalidQuestion(f"{text!r:.200} is no filter: {_HOW}")
     field, sign, value = found[1], found[2], found[3].strip()
-    if field not in FILTERS:
-        raise InvalidFilter(f"{field!r} cannot be filtered; these can: {', '.join(sorted(FILTERS))}")
+    _check_field(field)
     if not value:
         raise InvalidQuestion(f"the filter {text!r:.200} has no value: {_HOW}")
     return field, sign, value

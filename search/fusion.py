@@ -19,12 +19,27 @@ class Ranking:
 
     `beyond` are its scores of keys that only another leg has found. `low` is the least that its scores can be, else the
     least that it gave stands for it. `most` is about what all that is asked for would score, where that is known.
+    `scale` is that of an earlier look at the same leg, which then holds for this one.
     """
 
     hits: Sequence[tuple[str, float]]
     beyond: Mapping[str, float] = field(default_factory=dict)
     low: float | None = None
     most: float | None = None
+    scale: "Scale | None" = None
+
+
+@dataclass(frozen=True)
+class Scale:
+    """The scores of a leg that count as 0 and as 1."""
+
+    low: float
+    high: float
+
+    def value(self, score: float) -> float:
+        if self.high <= self.low:  # all alike: nothing tells them apart, so each is the best
+            return 1.0 if score >= self.high else 0.0
+        return min(1.0, max(0.0, (score - self.low) / (self.high - self.low)))
 
 
 @dataclass(frozen=True)
@@ -38,6 +53,9 @@ class Share:
     """As the leg's engine gave it."""
     weight: float
     value: float
+    low: float | None = None
+    high: float | None = None
+    """Where scores were scaled, those that became 0 and 1."""
 
     @property
     def points(self) -> float:
@@ -85,22 +103,23 @@ def alone(rankings: Mapping[str, Ranking]) -> list[Fused]:
     )
 
 
-def _scaled(leg: str, ranking: Ranking, weight: float) -> Iterator[tuple[str, Share]]:
+def scale_of(ranking: Ranking) -> Scale | None:
+    """None where there is nothing to scale."""
     scores = [*(score for _, score in ranking.hits), *ranking.beyond.values()]
-    if not scores:
-        return
+    if ranking.scale is not None or not scores:
+        return ranking.scale
     low = min(scores) if ranking.low is None else ranking.low
     high = max(scores) if ranking.most is None else max([*scores, _GOOD * ranking.most])
-    width = high - low
+    return Scale(low, high)
 
-    def share(rank: int | None, score: float) -> Share:
-        # All alike: nothing tells them apart, so each is the best.
-        return Share(leg, rank, score, weight, min(1.0, max(0.0, (score - low) / width)) if width > 0 else 1.0)
 
-    for rank, (key, score) in enumerate(ranking.hits, start=1):
-        yield key, share(rank, score)
-    for key, score in ranking.beyond.items():
-        yield key, share(None, score)
+def _scaled(leg: str, ranking: Ranking, weight: float) -> Iterator[tuple[str, Share]]:
+    scale = scale_of(ranking)
+    if scale is None:
+        return
+    ranked = [(key, rank, score) for rank, (key, score) in enumerate(ranking.hits, start=1)]
+    for key, rank, score in [*ranked, *((key, None, score) for key, score in ranking.beyond.items())]:
+        yield key, Share(leg, rank, score, weight, scale.value(score), scale.low, scale.high)
 
 
 def _added(shares: Iterator[tuple[str, Share]]) -> list[Fused]:

@@ -156,6 +156,11 @@ class Asking:
             found[name] = hits
         return found
 
+    @property
+    def answered(self) -> bool:
+        """Whether any leg was asked and did not fail."""
+        return bool(self._asks)
+
     def scores(self, leg: str, ids: Sequence[str]) -> dict[str, float]:
         """The leg's scores of documents that another one found; none where it cannot tell."""
         try:

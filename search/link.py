@@ -1,14 +1,20 @@
-"""From a document to a link that opens its source at the place: page, slide, moment, heading."""
+"""From a document to a link that opens its source at the place: page, slide, moment, heading, offset."""
 
 import re
+from collections.abc import Iterator
 from urllib.parse import quote, urlsplit
 
 from sinks.document import Document
 
 Locator = dict[str, str | int | float]
 
-_LINKED = ("", "http", "https", "file")
+_LINKED = ("http", "https", "file")
 _NO_SLUG = re.compile(r"[^\w\- ]")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(?!\s)")  # `note: plan.md` is a name
+# After a `#` stands a place where it is `pane=0&part=1`, or one word after the ending of a file; else it is in a name.
+_NAMED = re.compile(r"(?P<name>.+?)#(?P<place>[\w.-]+=[^#\s]*)|(?P<file>.+\.\w+)#(?P<word>[^\W\d][\w-]*)", re.DOTALL)
+_AS_WRITTEN = "/%?:@!$&'()*+,;=~"
 
 
 def locator_of(document: Document) -> Locator:
@@ -34,30 +40,72 @@ def locator_of(document: Document) -> Locator:
 def link_of(document: Document) -> str | None:
     """The source with a fragment that viewers know; None where its name is no address that a page may link to."""
     source = document.source_uri
-    if not source or "\\" in source or any(ord(character) < 33 for character in source.strip()):
+    if not source or "\\" in source or _CONTROL.search(source):
         return None  # browsers read a backslash as a slash
+    split = _of_web(source.strip(" ")) if _SCHEME.match(source.lstrip(" ")) else _of_file(source)
+    if split is None:
+        return None
+    address, own = split
+    fragment = _fragment(document, own)
+    return f"{address}#{fragment}" if fragment else address
+
+
+def name_of(source: str) -> str:
+    """What the file is called, without the folders that it is in."""
+    name = urlsplit(source).path if _SCHEME.match(source) and "[" not in source else _apart(source)[0]
+    return name.rstrip("/").rpartition("/")[2]
+
+
+def _of_web(source: str) -> tuple[str, str] | None:
+    """An address is quoted already, but for spaces; and its fragment."""
     try:
-        parts = urlsplit(source.strip())
+        scheme = urlsplit(source).scheme.lower()
     except ValueError:
         return None
-    if parts.scheme.lower() not in _LINKED or (not parts.scheme and source.strip().startswith("//")):
+    address, _, own = source.replace(" ", "%20").partition("#")
+    return (address, own) if scheme in _LINKED else None
+
+
+def _of_file(source: str) -> tuple[str, str] | None:
+    """A name as it is on the disk: whatever stands in it is quoted."""
+    if source.startswith("//"):
         return None
-    if parts.fragment:
-        return source.strip()
-    fragment = _fragment(document)
-    return f"{source.strip()}#{fragment}" if fragment else source.strip()
+    name, own = _apart(source)
+    return quote(name), quote(own, safe=_AS_WRITTEN)
 
 
-def _fragment(document: Document) -> str:
+def _apart(source: str) -> tuple[str, str]:
+    """The name of a file, and the place in it that the source names itself."""
+    found = _NAMED.fullmatch(source)
+    if found is None:
+        return source, ""
+    return (found["name"], found["place"]) if found["name"] else (found["file"], found["word"])
+
+
+def _fragment(document: Document, own: str) -> str:
+    """The source's own place, and what it leaves open. An anchor alone leads somewhere: nothing can follow it."""
+    if own and "=" not in own:
+        return own
+    places = list(_places(document))
+    if own:
+        named = {place.partition("=")[0] for place in own.split("&")}
+        return "&".join([own, *(f"{name}={value}" for name, value in places if name not in named)])
     if document.anchor:
         return quote(document.anchor)
+    if document.headings and all(name == "offset" for name, _ in places):
+        return quote(_slug(document.headings[-1]))
+    return "&".join(f"{name}={value}" for name, value in places)
+
+
+def _places(document: Document) -> Iterator[tuple[str, str]]:
     if document.page_start is not None:
-        return f"page={document.page_start}"
-    if document.slide_number is not None:
-        return f"slide={document.slide_number}"
-    if document.timestamp_start is not None:
-        return f"t={document.timestamp_start:g}"
-    return quote(_slug(document.headings[-1])) if document.headings else ""
+        yield "page", str(document.page_start)
+    elif document.slide_number is not None:
+        yield "slide", str(document.slide_number)
+    elif document.timestamp_start is not None:
+        yield "t", f"{document.timestamp_start:g}"
+    if document.start_offset is not None:
+        yield "offset", quote(document.start_offset)
 
 
 def _slug(heading: str) -> str:

@@ -52,7 +52,11 @@ def mcp_server(answers: Answers, access: Access, known_errors: tuple[type[Except
     ) -> dict[str, Any]:
         def ask() -> dict[str, Any]:
             question = Question(query, mode=mode, limit=limit, filters=parse_filters(filters or ()), context=context)
-            return _answer(answers.search(question, access))
+            answer = answers.search(question, access)
+            if not answer.answered:
+                reasons = "; ".join(f"no {leg} search: {why}" for leg, why in answer.unavailable.items())
+                raise ToolError(f"the index cannot be asked now: {reasons}")
+            return _answer(answer)
 
         return told(ask)
 

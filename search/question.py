@@ -23,6 +23,8 @@ LEGS_OF: dict[Mode, tuple[str, ...]] = {
 
 MOST_HITS = 10_000
 MOST_CONTEXT = 20
+MOST_CHARACTERS = 10_000
+"""Of a query: several pages. A longer one says no more, and takes seconds."""
 
 
 @dataclass(frozen=True)
@@ -41,17 +43,44 @@ class Question:
     fusion: FusionName = "scores"
 
     def __post_init__(self) -> None:
-        if self.mode not in MODES:
-            raise InvalidQuestion(f"there is no mode {self.mode!r}; these are: {', '.join(MODES)}")
-        if self.fusion not in FUSIONS:
-            raise InvalidQuestion(f"there is no fusion {self.fusion!r}; these are: {', '.join(FUSIONS)}")
-        if self.limit < 1 or self.offset < 0 or self.offset + self.limit > MOST_HITS:
+        self._check_types()
+        if len(self.text) > MOST_CHARACTERS:
             raise InvalidQuestion(
-                f"hits {self.offset + 1} to {self.offset + self.limit} were asked for: they begin at 1 and end at "
-                f"{MOST_HITS}; narrow the question with filters to see further"
+                f"the query has {len(self.text):,} characters, at most {MOST_CHARACTERS:,} can be asked: ask with the "
+                "sentences that matter"
+            )
+        if self.mode not in MODES:
+            raise InvalidQuestion(f"there is no mode {self.mode!r:.100}; these are: {', '.join(MODES)}")
+        if self.fusion not in FUSIONS:
+            raise InvalidQuestion(f"there is no fusion {self.fusion!r:.100}; these are: {', '.join(FUSIONS)}")
+        if self.limit < 1:
+            raise InvalidQuestion(f"limit is {self.limit}: it begins at 1")
+        if self.offset < 0:
+            raise InvalidQuestion(f"offset is {self.offset}: it begins at 0")
+        if self.last > MOST_HITS:
+            raise InvalidQuestion(
+                f"hits {self.offset + 1} to {self.last} were asked for: they end at {MOST_HITS}; narrow the question "
+                "with filters to see further"
             )
         if not 0 <= self.context <= MOST_CONTEXT:
             raise InvalidQuestion(f"{self.context} chunks of context: 0 to {MOST_CONTEXT} can be asked for")
+
+    def _check_types(self) -> None:
+        """Programs without types ask too."""
+        if not isinstance(self.text, str):
+            raise InvalidQuestion(f"the query is a text, not {self.text!r:.100}")
+        for name in ("limit", "offset", "context"):
+            number = getattr(self, name)
+            if isinstance(number, bool) or not isinstance(number, int):
+                raise InvalidQuestion(f"{name} is a whole number, not {number!r:.100}")
+        for one in self.filters:
+            if not isinstance(one, Filter):
+                raise InvalidQuestion(f"{one!r:.100} is no Filter: make one, or have search.filters read it")
+        if isinstance(self.facets, str):
+            raise InvalidQuestion(f"the facets {self.facets!r:.100} are no list: give a list of fields")
+        for field in self.facets:
+            if not isinstance(field, str):
+                raise InvalidQuestion(f"{field!r:.100} is no field to count: give the names of fields")
 
     @property
     def last(self) -> int:

@@ -17,6 +17,10 @@ SETTINGS_FILE = "meilisearch-settings.json"
 _OF_THE_MODEL = "embedders"
 
 
+class UnusableSettings(ConfigError):
+    """The file of index settings cannot be used; the message names it, and what is wrong with it."""
+
+
 @dataclass(frozen=True)
 class Difference:
     """One setting that the live index has otherwise than the file."""
@@ -41,14 +45,16 @@ def load_index_settings(file: Path) -> dict[str, Any]:
     try:
         settings = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise ConfigError(f"the index settings {file} cannot be read: {error}") from error
+        raise UnusableSettings(f"the index settings {file} cannot be read: {error}") from error
     if not isinstance(settings, dict):
-        raise ConfigError(f"the index settings {file} are no JSON object of settings")
+        raise UnusableSettings(f"the index settings {file} are no JSON object of settings")
     empty = [name for name, value in settings.items() if value is None]
     if empty:
-        raise ConfigError(f"{file} sets {', '.join(empty)} to null: leave it out, or write the value that is wanted")
+        raise UnusableSettings(
+            f"{file} sets {', '.join(empty)} to null: leave it out, or write the value that is wanted"
+        )
     if _OF_THE_MODEL in settings:
-        raise ConfigError(f"{file} sets {_OF_THE_MODEL}: leave them out, the model decides them")
+        raise UnusableSettings(f"{file} sets {_OF_THE_MODEL}: leave them out, the model decides them")
     return settings
 
 
@@ -65,6 +71,15 @@ def differences(wanted: Mapping[str, Any], live: Mapping[str, Any]) -> list[Diff
         for name, value in complete(wanted).items()
         if (name in wanted or name in live) and not _agree(name, value, live.get(name))
     ]
+
+
+def unknown(wanted: Mapping[str, Any], known: Mapping[str, Any]) -> list[str]:
+    """Settings that an index does not have, as `typoTolerance.enabeld`, going by all those that it has."""
+    found = [name for name in wanted if name not in known]
+    for name, value in wanted.items():
+        if name not in WHOLE and isinstance(value, dict) and isinstance(known.get(name), dict):
+            found += [f"{name}.{inner}" for inner in unknown(value, known[name])]
+    return found
 
 
 def _agree(name: str, wanted: Any, live: Any) -> bool:

@@ -174,7 +174,9 @@ class MemoryReader:
         asked = vectors_.unit(np.asarray(vector, dtype=np.float32))
         with self._shelf.lock:
             rows = [
-                (d, self._shelf.vectors[d.id]) for d in self._shelf.documents.values() if d.id in self._shelf.vectors
+                (d, self._shelf.vectors[d.id])
+                for d in self._shelf.documents.values()
+                if d.id in self._shelf.vectors and d.text
             ]
         passing = [(d, row) for d, row in rows if all(passes(d, condition) for condition in filters)]
         hits = [Hit(d.id, d.parent_id, float(asked @ row)) for d, row in passing]

@@ -22,7 +22,7 @@ class Filter:
     """A condition on one projected field: one of some values, or bounds that both count in.
 
     On a list (tags, authors) one member that fits is enough. A document without the field never passes.
-    Values are compared as they are stored; an engine may fold case. What no document can hold (half a surrogate pair,
+    Values are compared as they are stored. What no document can hold (half a surrogate pair,
     a number beyond all that are projected) is left out of `any_of`, and such a bound is drawn in to where the numbers
     end: not every engine could read it.
     """
@@ -139,7 +139,7 @@ class KeywordReader(Reader, Protocol):
 
 class VectorReader(Reader, Protocol):
     def query(self, vector: Vectors, limit: int = 10, filters: Sequence[Filter] = ()) -> list[Hit]:
-        """The nearest documents, best first; the score is the cosine similarity."""
+        """The nearest documents that have a text, best first; the score is the cosine similarity."""
 
     def similarities(self, vector: Vectors, ids: Sequence[str]) -> dict[str, float]:
         """The cosine similarity of these documents; those that have no vector here are left out."""

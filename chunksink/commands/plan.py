@@ -1,5 +1,6 @@
 """`chunksink plan`: what a sync would do."""
 
+import math
 from typing import TYPE_CHECKING
 
 import click
@@ -43,6 +44,12 @@ def command(chunks: str | None, home: str | None, adopt: bool, as_json: bool) ->
         _print(found)
 
 
+def _money(cost: float) -> str:
+    """Cents; of less than one the first two digits."""
+    digits = 2 if cost <= 0 else max(2, 1 - math.floor(math.log10(cost)))
+    return f"{cost:,.{digits}f}"
+
+
 def _print(found: "Forecast") -> None:
     families = found.families
     for number, what, names in (
@@ -67,7 +74,7 @@ def _print(found: "Forecast") -> None:
             f"{counted(found.chunks, 'chunk')} to write: {found.cached:,} vectors cached, {found.missing:,} to compute"
         )
     if found.missing:
-        cost = "" if found.cost is None else f", which costs {found.cost:,.2f}"
+        cost = "" if found.cost is None else f", which costs {_money(found.cost)}"
         click.echo(f"about {counted(found.tokens, 'token')} to embed{cost}")
     if found.seconds:
         click.echo(f"about {found.seconds:,.0f} s, as fast as the last run was")

@@ -104,11 +104,12 @@ def command(
 
 
 def _print(answer: "Answer", why: list[list[str]]) -> None:
+    how = "without {} search" if answer.answered else "no answer of {} search"
     for leg, reason in answer.unavailable.items():
-        click.secho(f"without {leg} search: {reason}", fg="yellow", err=True)
+        click.secho(f"{how.format(leg)}: {reason}", fg="yellow", err=True)
     if answer.notice:
         click.secho(answer.notice, fg="yellow", err=True)
-    if not answer.hits:
+    if answer.answered and not answer.hits:
         click.echo("nothing found")
     for number, hit in enumerate(answer.hits, start=1):
         _print_hit(number, hit)

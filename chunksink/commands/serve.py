@@ -123,19 +123,19 @@ def _serve(app: "ASGIApp", listener: socket.socket, warm: Callable[[], object], 
     )
     settings.load()
     Thread(target=warm, daemon=True).start()  # after our imports: two threads that import one thing stumble
-    # The server ends in order and then sends itself the signal again, to whoever handled it before.
-    before = signal.signal(signal.SIGTERM, _interrupt)
+    server = uvicorn.Server(settings)
+
+    def end(_number: int, _frame: FrameType | None) -> None:
+        server.should_exit = True
+
+    # The server has handlers of its own from its start to its end, and then sends itself the signal again.
+    before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         click.echo(says)
-        uvicorn.Server(settings).run(sockets=[listener])
-    except KeyboardInterrupt:
-        pass
+        server.run(sockets=[listener])
     finally:
-        signal.signal(signal.SIGTERM, before)
-
-
-def _interrupt(_number: int, _frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _listening(host: str, port: int, *, open_to_all: bool) -> socket.socket:

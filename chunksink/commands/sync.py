@@ -1,7 +1,6 @@
 """`chunksink sync`: the engines are brought to what the chunks say now."""
 
-from collections.abc import Iterator
-from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,14 +8,16 @@ import click
 
 from chunkbus.layout import BusRoot
 from chunksink.errors import Refusal, explained
+from chunksink.exits import Exit
 from chunksink.options import adopt_option, allow_deletions_option, chunks_option, config_from, home_option, json_option
 from chunksink.progress import progress
 from chunksink.summary import exit_code, print_report, tell_fault
+from chunksink.watch import Watch
 
 if TYPE_CHECKING:
     from chunksink.index import Index
 
-_DEBOUNCE_MILLISECONDS = 500
+_MAY_PASS = (Exit.ENGINE, Exit.LOCKED)
 
 
 @click.command()
@@ -49,41 +50,29 @@ def command(chunks: str | None, home: str | None, watch: bool, as_json: bool, **
     config = config_from(chunks=chunks, home=home)
     with Index(config, stage=progress, on_fault=tell_fault) as index:
         if watch:
-            _watch(index, config.chunks_path, as_json, options)
+            _watch(index, config.chunks_path, as_json, options)  # until Ctrl-C
         report = index.sync(**options)
     print_report(report, as_json=as_json, verb="synced")
     return exit_code(report)
 
 
 def _watch(index: "Index", chunks: Path, as_json: bool, options: dict[str, Any]) -> None:
-    """Ends with Ctrl-C. What goes wrong in one sync is told, and the next one tries again."""
-    manifests = BusRoot(chunks).require().manifests
-    click.echo(f"watching {manifests}; Ctrl-C ends it", err=True)
-    for _ in _commits(manifests):
+    """Ends with Ctrl-C. What goes wrong in one sync is told; what may pass is tried again."""
+    root = BusRoot(chunks).require()
+    click.echo(f"watching {root.manifests}; Ctrl-C ends it", err=True)
+    watch = Watch(root, partial(click.echo, err=True))
+    for _ in watch:
         try:
             with explained():
-                print_report(index.sync(**options), as_json=as_json, verb="synced")
+                report = index.sync(**options)
+                print_report(report, as_json=as_json, verb="synced")
+                code = exit_code(report)
         except Refusal as refusal:
             refusal.show()
-    raise KeyboardInterrupt
-
-
-def _commits(manifests: Path) -> Iterator[None]:
-    """Once now, then after each manifest that was renamed into place; several at once are one."""
-    from watchfiles import watch
-
-    manifests.mkdir(exist_ok=True)
-    changes = watch(
-        manifests,
-        watch_filter=lambda _change, path: path.endswith(".manifest.json") and not Path(path).name.startswith("."),
-        debounce=_DEBOUNCE_MILLISECONDS,
-        rust_timeout=_DEBOUNCE_MILLISECONDS,
-        yield_on_timeout=True,
-        recursive=False,
-    )
-    with suppress(KeyboardInterrupt):
-        next(changes)  # it watches from here on: what is committed during the first sync is not missed
-        yield
-        for changed in changes:
-            if changed:
-                yield
+            code = Exit.ENGINE if isinstance(refusal.__cause__, OSError) else refusal.code
+        if code in _MAY_PASS:
+            click.echo(f"trying again in {watch.failed():.0f} s, or with the next commit", err=True)
+        elif code == Exit.INVALID_INPUT:
+            watch.held()
+        else:
+            watch.settled()

@@ -62,9 +62,11 @@ def _topics(path: Path, text: str) -> Queries:
     queries: Queries = {}
     for topic in _TOPIC.finditer(text):
         number, title = _NUMBER.search(topic[1]), _TITLE.search(topic[1])
+        line = text.count("\n", 0, topic.start()) + 1
         if number is None or title is None:
-            line = text.count("\n", 0, topic.start()) + 1
             raise UnreadableSet(f"{path}, line {line}: this topic has no <num> or no <title>")
+        if number[1] in queries:
+            raise UnreadableSet(f"{path}, line {line}: there was a topic {number[1]!r:.100} before")
         queries[number[1]] = " ".join(title[1].split())
     return queries
 

@@ -5,6 +5,8 @@ from typing import Any
 import orjson
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
 from search.access import Access
 from search.page.asked import read
@@ -12,10 +14,10 @@ from search.page.callers import Caller
 from search.page.health import Health
 from search.page.openapi import described
 from search.page.security import caller_of
-from search.page.site import Problem, Site
+from search.page.site import HIDDEN, Problem, Site
 from search.page.workers import Workers
 
-_HIDDEN = "cannot be asked now"
+_HEADERS = {401: {"WWW-Authenticate": "Bearer"}, 405: {"Allow": "GET, HEAD"}, 503: {"Retry-After": "1"}}
 
 
 def json_response(told: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
@@ -23,8 +25,18 @@ def json_response(told: Any, status: int = 200, headers: dict[str, str] | None =
 
 
 def error_response(problem: Problem) -> Response:
-    headers = {401: {"WWW-Authenticate": "Bearer"}, 503: {"Retry-After": "1"}}.get(problem.status)
-    return json_response({"error": problem.message}, problem.status, headers)
+    return json_response({"error": problem.message}, problem.status, _HEADERS.get(problem.status))
+
+
+class ForPrograms(Route):
+    """A route of the API: its errors are JSON, also that of a method that it does not have."""
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["method"] in (self.methods or ()):
+            await super().handle(scope, receive, send)
+            return
+        told = error_response(Problem(405, "everything here is asked with GET; /api/openapi.json says how"))
+        await told(scope, receive, send)
 
 
 class Api:
@@ -42,9 +54,11 @@ class Api:
             answer = await self._workers.do(self._site.answers.search, asked.question(), access)
         except Exception as error:
             return error_response(self._site.problem(error, caller))
+        if problem := self._site.unanswered(answer, caller):
+            return error_response(problem)
         told = answer.as_json(explain=asked.explain)
-        if not caller.sees_all:  # reasons name servers and folders
-            told["unavailable"] = dict.fromkeys(answer.unavailable, _HIDDEN)
+        if not caller.sees_all:
+            told["unavailable"] = dict.fromkeys(answer.unavailable, HIDDEN)
         return json_response(told)
 
     async def chunk(self, request: Request) -> Response:

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from starlette.routing import Route, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from search.page.api import Api, error_response, refused
+from search.page.api import Api, ForPrograms, error_response, refused
 from search.page.callers import Sessions
 from search.page.health import Health
 from search.page.pages import Pages
@@ -58,10 +58,10 @@ def make_app(site: Site) -> ASGIApp:
         Route("/sign-in", pages.ask_to_sign_in),
         Route("/sign-in", pages.sign_in, methods=["POST"]),
         Route("/sign-out", pages.sign_out, methods=["POST"]),
-        Route("/api/search", api.search),
-        Route("/api/chunk", api.chunk),
-        Route("/api/openapi.json", api.description),
-        Route("/healthz", api.health),
+        ForPrograms("/api/search", api.search),
+        ForPrograms("/api/chunk", api.chunk),
+        ForPrograms("/api/openapi.json", api.description),
+        ForPrograms("/healthz", api.health),
         *(Route(f"/static/{file.name}", _static(file)) for file in sorted(STATIC.iterdir()) if file.suffix in _TYPES),
     ]
     # No Starlette around it: the guard answers for errors, and says less of them.

@@ -56,7 +56,7 @@ def _drawer(answer: Answer, hit: SearchHit, whole: float, alone: bool) -> Drawer
             percent = _percent(shares[leg].points, whole)
             bars.append(Bar(leg, True, percent, start, _says(shares[leg], alone)))
             start = round(start + percent, 2)
-    return Drawer(tuple(bars), f"{hit.score:.4f}", _how(answer, alone))
+    return Drawer(tuple(bars), f"{hit.score:.4g}" if alone else f"{hit.score:.4f}", _how(answer, alone))
 
 
 def _percent(points: float, whole: float) -> float:
@@ -67,8 +67,18 @@ def _percent(points: float, whole: float) -> float:
 
 def _says(share: Share, alone: bool) -> str:
     place = "not among its best" if share.rank is None else f"place {share.rank}"
-    told = f"{place}, score {share.score:.4f}"
-    return told if alone else f"{told}, gives {share.weight:g} × {share.value:.4f} = {share.points:.4f}"
+    told = f"{place}, score {share.score:.4g}"
+    if alone:
+        return told
+    return f"{told}{_scale(share)}, gives {share.weight:g} × {share.value:.4f} = {share.points:.4f}"
+
+
+def _scale(share: Share) -> str:
+    if share.low is None or share.high is None:
+        return ""
+    if share.low == share.high:
+        return " (all alike)"
+    return f" ({share.low:.4g} counts as 0, {share.high:.4g} as 1)"
 
 
 def _how(answer: Answer, alone: bool) -> str:

@@ -9,6 +9,7 @@ from sinks.fields import FILTERS
 _TEXT = {"type": "string"}
 _TEXT_OR_NULL = {"type": ["string", "null"]}
 _NUMBER = {"type": "number"}
+_NUMBER_OR_NULL = {"type": ["number", "null"]}
 _CHOICES = {"mode": MODES, "fusion": FUSIONS}
 _FILTERABLE = ", ".join(sorted(FILTERS))
 _CHUNK_PARAMETERS = ("context", "tenant")
@@ -122,6 +123,7 @@ _SHARE = _object(
         "leg": _TEXT,
         "rank": {"type": ["integer", "null"]},
         **dict.fromkeys(("score", "weight", "value", "points"), _NUMBER),
+        **dict.fromkeys(("low", "high"), _NUMBER_OR_NULL),
     }
 )
 _SCHEMAS: dict[str, Any] = {

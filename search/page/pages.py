@@ -70,8 +70,11 @@ class Pages:
         try:
             asked = read(request.query_params.multi_items(), strict=False)
             shown = await self._workers.do(self._search, caller, asked)
+            problem = self._site.unanswered(shown.answer, caller)
         except Exception as error:
             problem = self._site.problem(error, caller)
+        if problem:
+            shown = None
         return self._page(
             "search.html", caller, problem.status if problem else 200, problem=problem, **self._values(asked, shown)
         )

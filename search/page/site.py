@@ -12,8 +12,11 @@ from search.page.report import Report
 from search.page.security import Hosts
 from search.page.workers import Overloaded
 from search.passage import Surrounded
-from search.question import Question
+from search.question import LEGS_OF, Question
 from sinks.errors import InvalidFilter
+
+HIDDEN = "cannot be asked now"
+"""Instead of a reason, which may name servers and folders."""
 
 
 class Generation(Protocol):
@@ -51,6 +54,17 @@ class Site:
     tenants_required: bool = False
     source_url: str | None = None
     version: str = ""
+
+    def unanswered(self, answer: Answer, caller: Caller) -> "Problem | None":
+        """Where nobody could be asked, an answer without hits would look as if there were none."""
+        if answer.answered:
+            return None
+        told = [
+            f"no answer of {leg} search: {answer.unavailable[leg] if caller.sees_all else HIDDEN}"
+            for leg in LEGS_OF[answer.mode]
+            if leg in answer.unavailable
+        ]
+        return Problem(503, "; ".join(told))
 
     def problem(self, error: Exception, caller: Caller) -> "Problem":
         """What is told of an error; one that is not known is raised again.

@@ -4,11 +4,10 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import PurePosixPath
 from urllib.parse import quote, urlsplit
 
 from search.answer import Answer, SearchHit
-from search.link import link_of, locator_of
+from search.link import link_of, locator_of, name_of
 from search.page.asked import Asked
 from search.passage import Surrounded
 from sinks.document import Document
@@ -103,18 +102,11 @@ def _near(snippet: Sequence[Piece]) -> Iterator[Piece]:
 
 def place_of(document: Document, source_url: str | None) -> Place:
     source = document.source_uri or document.path or ""
-    name = PurePosixPath(_path_of(source)).name
-    title = document.title or (document.headings[0] if document.headings else "") or name or document.chunk_id
+    headed = document.headings[0] if document.headings else ""
+    title = document.title or headed or name_of(source) or document.chunk_id
     headings = document.headings or ((document.section,) if document.section else ())
     path = [heading for heading in headings if heading != title]
     return Place(title, (*path, *_within(document)), source, _href(document, source_url))
-
-
-def _path_of(source: str) -> str:
-    try:
-        return urlsplit(source).path
-    except ValueError:
-        return source
 
 
 def _href(document: Document, source_url: str | None) -> str | None:
@@ -127,8 +119,7 @@ def _href(document: Document, source_url: str | None) -> str | None:
         return link
     if source_url is None or parts.scheme or parts.netloc or ".." in parts.path.replace("\\", "/").split("/"):
         return None
-    path = quote(parts.path.lstrip("/"), safe="/%")
-    return f"{source_url.rstrip('/')}/{path}" + (f"#{parts.fragment}" if parts.fragment else "")
+    return f"{source_url.rstrip('/')}/{link.lstrip('/')}"
 
 
 def _within(document: Document) -> Iterator[str]:

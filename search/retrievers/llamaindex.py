@@ -52,6 +52,8 @@ class ChunksinkRetriever(BaseRetriever):
 
 def _node(hit: SearchHit) -> TextNode:
     metadata = metadata_of(hit)
+    if hit.document.headings:  # a model reads them
+        metadata["headings"] = " > ".join(hit.document.headings)
     return TextNode(
         id_=hit.document.id,
         text=text_of(hit),

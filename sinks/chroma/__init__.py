@@ -20,7 +20,8 @@ class ChromaOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     `prefix` begins the names of a server's collections; `token_variable` names the environment variable with a token
     that is sent as `x-chroma-token`. Without `store_text` Chroma holds no text: it loads faster, and other programs
-    that open the collection find vectors and metadata only.
+    that open the collection find vectors and metadata only. Requests to a server end after `timeout` seconds, those of
+    a search after `search_timeout`.
     """
 
     folder: str | None = None
@@ -29,6 +30,7 @@ class ChromaOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     token_variable: str | None = None
     store_text: bool = True
     timeout: float = 120.0
+    search_timeout: float = 5.0
 
 
 def open_sink(home: Path, options: Mapping[str, Any]) -> ChromaSink:
@@ -47,6 +49,7 @@ def open_sink(home: Path, options: Mapping[str, Any]) -> ChromaSink:
             prefix=wanted.prefix,
             headers={"x-chroma-token": token} if token else None,
             timeout=wanted.timeout,
+            search_timeout=wanted.search_timeout,
             store_text=wanted.store_text,
         )
     except ValueError as error:

@@ -158,9 +158,12 @@ class Folder:
 
 
 class Server:
-    """A Chroma server: one collection a build. The client's requests end after `timeout` seconds."""
+    """A Chroma server: one collection a build. The client's requests end after `timeout` seconds, those of readers
+    after `search_timeout`: somebody waits for their answers."""
 
-    def __init__(self, url: str, *, prefix: str, headers: dict[str, str] | None, timeout: float) -> None:
+    def __init__(
+        self, url: str, *, prefix: str, headers: dict[str, str] | None, timeout: float, search_timeout: float = 5.0
+    ) -> None:
         self._ssl, self._host, self._port = address(url)
         self._where = Address(f"{'https' if self._ssl else 'http'}://{self._host}:{self._port}")
         self._where.secrets = tuple((headers or {}).values())
@@ -169,21 +172,24 @@ class Server:
                 f"the prefix {prefix!r} cannot begin the name of a collection: up to 400 of A-Z a-z 0-9 . _ -, "
                 "beginning with one of A-Z a-z 0-9"
             )
-        if not 0 < timeout < math.inf:
-            raise ValueError(f"a timeout of {timeout} seconds: it must be more than 0")
+        for seconds in (timeout, search_timeout):
+            if not 0 < seconds < math.inf:
+                raise ValueError(f"a timeout of {seconds} seconds: it must be more than 0")
         for name, value in (headers or {}).items():
             if not (name.isascii() and value.isascii() and f"{name}{value}".isprintable() and value == value.strip()):
                 raise ValueError(f"the header {name!a} holds what no header can: printable ASCII only")
         self._prefix = f"{prefix}-"
         self._headers = headers or {}
         self._timeout = timeout
+        self._search_timeout = min(timeout, search_timeout)
 
     def create(self, marker: Marker, dimensions: int | None) -> Handle:
-        return self._connect(places.check_build_id(marker.build_id), made=metadata_of(marker, dimensions))
+        build_id = places.check_build_id(marker.build_id)
+        return self._connect(build_id, self._timeout, made=metadata_of(marker, dimensions))
 
     def open(self, build_id: str, *, writing: bool) -> Handle:
-        del writing  # a server knows what it holds, whoever asks
-        return self._connect(places.check_build_id(build_id))
+        timeout = self._timeout if writing else self._search_timeout
+        return self._connect(places.check_build_id(build_id), timeout)
 
     def builds(self) -> list[str]:
         found: list[Collection] = []
@@ -223,8 +229,8 @@ class Server:
     def close(self) -> None:
         pass
 
-    def _connect(self, build_id: str, made: dict[str, Any] | None = None) -> Handle:
-        client = self._open()
+    def _connect(self, build_id: str, timeout: float, made: dict[str, Any] | None = None) -> Handle:
+        client = self._open(timeout)
         try:
             with translated(self._where):
                 collection = _collection(client, self._prefix + build_id, self._where, made)
@@ -242,7 +248,7 @@ class Server:
                 f"not {build_id}: choose another prefix"
             )
 
-    def _open(self) -> "ClientAPI":
+    def _open(self, timeout: float) -> "ClientAPI":
         """A client that has not asked the server anything yet: what `chromadb.HttpClient` asks while it is made has
         no timeout, and where it fails the reason is lost."""
         import httpx
@@ -262,12 +268,12 @@ class Server:
         client = Client.__new__(Client)
         SharedSystemClient.__init__(client, settings)
         client._server = client._system.instance(ServerAPI)  # type: ignore[type-abstract]
-        client._server._session.timeout = httpx.Timeout(self._timeout)  # type: ignore[attr-defined]
+        client._server._session.timeout = httpx.Timeout(timeout)  # type: ignore[attr-defined]
         return client
 
     @contextmanager
     def _client(self) -> Iterator["ClientAPI"]:
-        client = self._open()
+        client = self._open(self._timeout)
         try:
             yield client
         finally:

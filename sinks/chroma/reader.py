@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from chunkbus.canonical import text_hash
 from sinks.chroma import rows
 from sinks.chroma.clients import Handle
 from sinks.chroma.errors import StaleIndex
@@ -21,6 +22,7 @@ _FEW = 1000
 """So many documents are compared one by one where that is all there is."""
 _MOST_KNOWN = 100_000
 """Documents whose families are remembered: some 30 MB."""
+_NO_TEXT = text_hash("")
 
 
 def marker_of(held: Mapping[str, Any]) -> Marker | None:
@@ -96,20 +98,27 @@ class ChromaReader:
         self._handle.close()
 
     def _ask(self, vector: Vectors, limit: int, filters: Sequence[Filter]) -> tuple[list[Hit], int]:
-        """The hits, and how many of the answers are no longer there."""
-        with self._in_use() as handle, handle.asking():
-            answer: Any = handle.collection.query(
-                query_embeddings=[rows.as_vector(vector)],  # type: ignore[arg-type]
-                n_results=limit,
-                where=rows.where(filters),
-                include=["distances"],
-            )
-            found = list(zip(answer["ids"][0], answer["distances"][0], strict=True))
-            parents = _parents_of(handle, answer["ids"][0])
-        hits = [Hit(id, parents[id], 1.0 - distance) for id, distance in found if id in parents]
-        if len(found) < limit and (compared := self._compared(vector, filters, len(found))) is not None:
+        """The hits, and how many of the answers are no longer there. What has no text is near to nothing, whatever its
+        vector says: as many more are asked for."""
+        asked = limit
+        while True:
+            with self._in_use() as handle, handle.asking():
+                answer: Any = handle.collection.query(
+                    query_embeddings=[rows.as_vector(vector)],  # type: ignore[arg-type]
+                    n_results=asked,
+                    where=rows.where(filters),
+                    include=["distances"],
+                )
+                found = list(zip(answer["ids"][0], answer["distances"][0], strict=True))
+                parents = _parents_of(handle, answer["ids"][0])
+            hits = [Hit(id, parent, 1.0 - distance) for id, distance in found if (parent := parents.get(id))]
+            without_text = sum(not parent for parent in parents.values())
+            if not without_text or len(hits) >= limit or len(found) < asked:
+                break
+            asked = limit + 2 * without_text
+        if len(found) < asked and (compared := self._compared(vector, filters, len(found))) is not None:
             return compared[:limit], 0
-        return hits, len(found) - len(hits)
+        return hits[:limit], len(found) - len(parents)
 
     def _compared(self, vector: Vectors, filters: Sequence[Filter], found: int) -> list[Hit] | None:
         """All that the filters let through, each compared with the vector; None where that is too much.
@@ -129,7 +138,7 @@ class ChromaReader:
         hits = [
             Hit(id, str(held.get("parent_id", "")), float(score))
             for id, held, score in zip(page["ids"], page["metadatas"], similar, strict=True)
-            if held
+            if held and held.get("text_hash") != _NO_TEXT
         ]
         return sorted(hits, key=lambda hit: (-hit.score, hit.id))
 
@@ -153,15 +162,18 @@ class ChromaReader:
 
 def _parents_of(handle: Handle, ids: Sequence[str]) -> dict[str, str]:
     """The families of those that are there. Chroma reads all metadata or none, and all of a hundred documents takes
-    ten times as long as the search: what was named before is only asked whether it is there."""
+    ten times as long as the search: what was named before is only asked whether it is there.
+
+    Empty for one without text, which is not remembered: it may get one.
+    """
     known = handle.parents
     named = {id: parent for id in ids if (parent := known.get(id)) is not None}
     there = {id: named[id] for id in handle.collection.get(ids=list(named), include=[])["ids"]} if named else {}
     if asked := [id for id in ids if id not in named]:
         page: Any = handle.collection.get(ids=asked, include=["metadatas"])
-        fresh = {
-            id: str(held.get("parent_id", "")) for id, held in zip(page["ids"], page["metadatas"], strict=True) if held
-        }
+        named_now = {id: held for id, held in zip(page["ids"], page["metadatas"], strict=True) if held}
+        there.update((id, "") for id, held in named_now.items() if held.get("text_hash") == _NO_TEXT)
+        fresh = {id: str(held.get("parent_id", "")) for id, held in named_now.items() if id not in there}
         if len(known) + len(fresh) > _MOST_KNOWN:
             known.clear()
         known.update(fresh)

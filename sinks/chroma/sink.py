@@ -47,10 +47,12 @@ class ChromaSink:
         prefix: str = "chunksink",
         headers: dict[str, str] | None = None,
         timeout: float = 120,
+        search_timeout: float = 5,
         store_text: bool = True,
     ) -> "ChromaSink":
         """`prefix` begins the names of its collections; `headers` carry credentials, if the server asks for any."""
-        return cls(Server(url, prefix=prefix, headers=headers, timeout=timeout), store_text=store_text)
+        place = Server(url, prefix=prefix, headers=headers, timeout=timeout, search_timeout=search_timeout)
+        return cls(place, store_text=store_text)
 
     def create(self, marker: Marker, dimensions: int | None = None) -> Build:
         build = ChromaBuild(self._place.create(marker, dimensions), self._store_text)

@@ -36,6 +36,8 @@ FILTERED: list[tuple[list[Filter], list[int]]] = [
     ([Filter("year", any_of=(2001, 2003))], [0, 3]),
     ([Filter("year", any_of=("2001",))], []),
     ([Filter("content_truncated", any_of=(True,))], [3]),
+    ([Filter("tags", any_of=("Fruit",))], []),
+    ([Filter("tags", any_of=("FRUIT", "machine"))], [1]),
     ([Filter("tags", any_of=())], []),
     ([Filter("tags", any_of=("fruit' OR 1=1 --",))], []),
     ([Filter("extension", any_of=())], []),
@@ -121,6 +123,15 @@ class VectorConformance(ReaderConformance):
         assert len(hits) == 3
         assert reader.query(vector("blue car"), 0) == []
         assert reader.query(vector("blue car") * 1000, 1)[0].score == pytest.approx(1, abs=1e-4)
+
+    def test_what_has_no_text_is_near_to_nothing(self, connect: Any) -> None:
+        empty = family("empty.md", ["", "", "red apple", ""])
+        for reader in open_reader(connect, [*FAMILIES, empty]):
+            everything = {hit.id for hit in reader.query(vector(""), 10)}
+            assert everything == {*ALL, empty.documents[2].id}
+            nearest = reader.query(vector(""), 2)
+            assert len(nearest) == 2
+            assert {hit.id for hit in nearest} <= everything
 
     def test_similarities_are_those_of_query(self, reader: VectorReader) -> None:
         asked = vector("red apple") * 3

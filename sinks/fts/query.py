@@ -6,6 +6,7 @@ the texts' words; one with digits or underscores (E-417, err_42) is also looked 
 """
 
 import re
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -48,14 +49,13 @@ def is_spaceless(text: str) -> bool:
 
 @dataclass(frozen=True)
 class Query:
-    """The words (a phrase is one of them) and the runs; `begun` is the last word where it may still be being typed."""
+    """The words (a phrase is one of them) and the runs; `begun` is the last word where it may still be being typed.
+    `symbols` (emoji and the like) only where there is nothing else: no index has them."""
 
     words: tuple[str, ...]
     runs: tuple[str, ...]
     begun: str = ""
-
-    def __bool__(self) -> bool:
-        return bool(self.words or self.runs)
+    symbols: tuple[str, ...] = ()
 
 
 def parse(typed: str) -> Query:
@@ -71,6 +71,9 @@ def parse(typed: str) -> Query:
             terms = [rest] if phrase is not None else _terms(rest)
             words.update(dict.fromkeys(terms))
             last = terms[-1] if phrase is None else ""
+    if not words and not runs:
+        symbols = dict.fromkeys(sign for sign in typed[:MOST_CHARACTERS] if unicodedata.category(sign) == "So")
+        return Query((), (), symbols=tuple(symbols)[:MOST_TERMS])
     said = tuple(word for word in words if word.lower() not in _STOP_WORDS) or tuple(words)
     said = said[:MOST_TERMS]
     least = 2 if len(said) < 2 else 3  # two letters begin too much to say anything beside other words

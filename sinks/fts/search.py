@@ -17,11 +17,16 @@ _FEW = 3  # of so few words or runs all are meant: what lacks one counts a littl
 _LACKING = 0.85
 _HALF_OF_IT = 0.5  # words and runs have BM25 of different indexes, so that one of them must not win alone
 _WEIGHTS = ", ".join(map(str, schema.WEIGHTS.values()))
+# Every text is looked through, for whoever asks for an emoji and nothing else: all that one has of them counts.
+_SYMBOLS = (
+    "SELECT held.row AS row, count(*) AS score FROM documents held, json_each(?) symbol "
+    f"WHERE {' OR '.join(f'instr(held.{name}, symbol.value)' for name in schema.SEARCHED)} GROUP BY held.row"
+)
 
 Source = tuple[str, list[str]]
 """A statement that gives rows and their scores, and its values."""
 Sources = dict[str, list[Source]]
-"""By what is looked for: words, or runs of scripts without spaces."""
+"""By what is looked for: words, runs of scripts without spaces, or symbols."""
 
 
 class Search:
@@ -69,6 +74,9 @@ class Search:
         if runs := query_.shorts(query):
             parts.append(short.ROWS)
             values.append(json.dumps(runs))
+        if query.symbols:
+            parts.append(f"SELECT row FROM ({_SYMBOLS})")
+            values.append(json.dumps(query.symbols))
         return (f"d.row IN ({' UNION '.join(parts)})" if parts else "0"), values
 
     def facet(self, field: str, found: tuple[str, list[str]], limit: int) -> list[FacetValue]:
@@ -112,7 +120,7 @@ class Search:
 
     def snippets(self, query: Query, ids: Sequence[str]) -> dict[str, tuple[Piece, ...]]:
         """FTS5 knows which inflected forms of words it found; runs of scripts without spaces are looked for here."""
-        needles = [*query.runs, *query_.shorts(query), *query_.attached(query)]
+        needles = [*query.runs, *query.symbols, *query_.shorts(query), *query_.attached(query)]
         shown: dict[str, tuple[Piece, ...]] = {}
         for start in range(0, len(ids), _KEYS):
             some = list(ids[start : start + _KEYS])
@@ -154,6 +162,8 @@ def _sources(query: Query) -> Sources:
         sources["runs"] = [(short.scores(wanted=wanted, lacking=_LACKING), [json.dumps(runs)])]
         if whole := query_.any_of([run for run in query.runs if len(run) > 2]):
             sources["runs"].append(_match("documents_trigrams", whole))
+    if query.symbols:
+        sources["symbols"] = [(_SYMBOLS, [json.dumps(query.symbols)])]
     return sources
 
 

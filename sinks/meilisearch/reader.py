@@ -20,6 +20,7 @@ _OPEN, _CLOSE = "\ue000", "\ue001"
 _SNIPPET_WORDS = 40
 _STRATEGY = "frequency"  # where not all words are found, the most frequent ones are left out first
 _MOST_HITS = 2**32  # more than the settings let Meilisearch find, and not too large a number for it
+_DEEPER = 4
 _MOST_FACETS = 100  # what the settings let Meilisearch count
 
 
@@ -51,17 +52,24 @@ class MeilisearchReader:
     def _hits(self, query: str, limit: int, filters: Sequence[Filter], every: bool, **more: Any) -> list[Hit]:
         if limit < 1 or _holds_nothing(query):
             return []
-        answer = self._ask(
-            query,
-            filters,
-            limit=min(limit, _MOST_HITS),
-            attributesToRetrieve=["id", "parent_id"],
-            showRankingScore=True,
-            # Null would leave the index's own attribute in force.
-            **({"distinct": PRIMARY_KEY} if every else {}),
-            **more,
-        )
-        return [Hit(hit["id"], hit["parent_id"], hit["_rankingScore"]) for hit in answer["hits"]]
+        limit = asked = min(limit, _MOST_HITS)
+        while True:
+            answer = self._ask(
+                query,
+                filters,
+                limit=asked,
+                attributesToRetrieve=["id", "parent_id", *{one.field for one in filters}],
+                showRankingScore=True,
+                # Null would leave the index's own attribute in force.
+                **({"distinct": PRIMARY_KEY} if every else {}),
+                **more,
+            )
+            held = [hit for hit in answer["hits"] if rows.meets(hit, filters)]
+            exact = len(held) == len(answer["hits"])
+            if exact or (every and (len(held) >= limit or len(answer["hits"]) < asked)):
+                return [Hit(hit["id"], hit["parent_id"], hit["_rankingScore"]) for hit in held[:limit]]
+            # Of a family another document may meet the filters; and so many more are to be looked through.
+            every, asked = True, min(asked * _DEEPER, _MOST_HITS)
 
     def snippets(self, query: str, ids: Sequence[str]) -> dict[str, tuple[Piece, ...]]:
         asked = rows.possible(ids)
@@ -95,7 +103,7 @@ class MeilisearchReader:
     ) -> dict[str, list[FacetValue]]:
         unknown = [name for name in fields if name not in FILTERS]
         if unknown:
-            raise InvalidFilter(f"{unknown[0]!r} has no facets")
+            raise InvalidFilter(f"no facets of {', '.join(unknown)}; these have: {', '.join(sorted(FILTERS))}")
         if _holds_nothing(query):
             return {name: [] for name in fields}
         # Pages instead of a limit: only then are families counted, and not their documents.
@@ -115,8 +123,8 @@ class MeilisearchReader:
 
 
 def _holds_nothing(query: str) -> bool:
-    """Whether all that was typed is what no text can hold; blank for the server, which would find everything."""
-    return bool(query.strip()) and not rows.sendable(query).strip()
+    """Whether something was typed, but nothing to look for: the server would find everything."""
+    return bool(query.strip()) and not rows.is_searchable(rows.sendable(query))
 
 
 def _pieces(marked: str) -> Iterator[Piece]:

@@ -2,6 +2,7 @@
 
 import math
 import re
+import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -19,6 +20,8 @@ VECTORS = "_vectors"
 HASHES = ("id", "parent_id", "family_hash", "document_hash", "text_hash")
 _HALF = re.compile("[\ud800-\udfff]")  # of a surrogate pair
 _ID = re.compile("[A-Za-z0-9_-]{1,511}")
+_UNSEEN = "\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff"
+_BEFORE_WORDS = re.compile(rf'(^|[\s"(])[-+^~|=*\u2010-\u2015\u2212{_UNSEEN}]+')
 
 
 def line(document: Document, vector: Vectors | None, embedder: str | None) -> bytes:
@@ -121,8 +124,25 @@ def _literal(field: str, value: Value) -> str | None:
 
 
 def sendable(typed: str) -> str:
-    """A query without what JSON cannot hold."""
-    return _HALF.sub(" ", typed)
+    """A query without what JSON cannot hold, and without signs before a word: a minus would turn the search round, and
+    others would make a word of their own of it. Quotes around a phrase stay."""
+    return _BEFORE_WORDS.sub(r"\1", _HALF.sub(" ", typed))
+
+
+def is_searchable(query: str) -> bool:
+    """Whether there is something to look for. For Meilisearch mere punctuation is no query, which finds everything."""
+    return any(sign.isalnum() or unicodedata.category(sign) in ("So", "Sc") for sign in query)
+
+
+def meets(held: Mapping[str, Any], filters: Sequence[Filter]) -> bool:
+    """Whether what Meilisearch found has values as they were asked for: it folds case, no other engine does. A field
+    that is not shown is taken as it says."""
+    return all(_meets(held[one.field], one.any_of) for one in filters if one.any_of is not None and one.field in held)
+
+
+def _meets(value: Any, any_of: Sequence[Value]) -> bool:
+    members = value if isinstance(value, list) else [value]
+    return any(not isinstance(member, str) or member in any_of for member in members)
 
 
 def possible(ids: Sequence[str]) -> list[str]:

@@ -38,7 +38,8 @@ class Limits:
 class MeilisearchSink:
     """Builds on a server. `index` is the public name, under which other programs search the live build.
 
-    `settings` are the index settings of a new build; `vectors` gives the server ours for its own hybrid search.
+    `settings` are the index settings of a new build; `vectors` gives the server ours for its own hybrid search. Readers
+    wait `search_timeout` seconds for an answer: somebody waits for theirs.
     """
 
     name = "meilisearch"
@@ -53,9 +54,11 @@ class MeilisearchSink:
         vectors: bool = True,
         limits: Limits = Limits(),
         timeout: float = 60.0,
+        search_timeout: float = 5.0,
     ) -> None:
         self.wants_vectors = vectors
         self._connection = Connection(url, key, timeout=timeout)
+        self._of_readers = Connection(url, key, timeout=min(timeout, search_timeout))
         self._settings = settings
         self._limits = limits
         self._indexes = Indexes(self._connection, index, limits.patience)
@@ -80,7 +83,8 @@ class MeilisearchSink:
         return MeilisearchBuild(self._indexes, self._indexes.find(build_id).name, self.wants_vectors, self._limits)
 
     def reader(self, build_id: str) -> MeilisearchReader:
-        return MeilisearchReader(self._connection, self._indexes.find(build_id).name)
+        indexes = Indexes(self._of_readers, self._indexes.public, self._limits.patience)
+        return MeilisearchReader(self._of_readers, indexes.find(build_id).name)
 
     def builds(self) -> list[str]:
         return self._indexes.build_ids()
@@ -128,6 +132,7 @@ class MeilisearchSink:
 
     def close(self) -> None:
         self._connection.close()
+        self._of_readers.close()
 
     def _settings_of(self, name: str) -> dict[str, Any]:
         settings: dict[str, Any] = self._connection.get(f"/indexes/{name}/settings")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import closing
 
@@ -12,13 +13,15 @@ import pytest
 import chunksink
 from chunksink.exits import Exit
 from chunksink.live import LiveSearch
+from embeddings import load
 from rebuild.errors import NoGeneration
 from rebuild.lease import removing
 from rebuild.state import State
 from search.access import EVERYTHING
 from search.question import Question
-from settings.config import Config
+from settings.config import Config, load_config
 from tests.chunksink.shell import Models, Shell
+from tests.engines.silent import silent_server
 from tests.rebuild.support import source
 
 A, B = source("a.md", "a cat", "a mat"), source("b.md", "a boat")
@@ -123,6 +126,42 @@ def test_a_leg_that_comes_back_is_asked_again(built: Shell, live: LiveSearch, mo
     assert live.search(Question("cat"), EVERYTHING).unavailable == {}
 
 
+def test_a_leg_comes_back_however_often_it_is_asked(built: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each question looks whether something was written; that is no reason to wait on."""
+    monkeypatch.setattr("chunksink.live._AGAIN_SECONDS", 0.3)
+    build = built.home / "chroma" / built.live().builds["chroma"]
+    aside = build.with_name("aside")
+    build.rename(aside)
+    with closing(LiveSearch(Config(), every_seconds=0.01)) as live:
+        assert list(live.search(Question("cat"), EVERYTHING).unavailable) == ["semantic"]
+        aside.rename(build)
+        until = time.monotonic() + 5
+        while live.search(Question("cat"), EVERYTHING).unavailable:
+            assert time.monotonic() < until
+            time.sleep(0.02)
+
+
+def test_a_silent_engine_keeps_one_question_waiting(built: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes the connection and never answers; the other engine is well."""
+    timeout = 0.4
+    monkeypatch.setenv("CHUNKSINK_SINK_CHROMA_SEARCH_TIMEOUT", str(timeout))
+    with silent_server() as address:
+        monkeypatch.setenv("CHUNKSINK_SINK_CHROMA_URL", address)
+        with closing(LiveSearch(load_config({}))) as live:
+            began = time.monotonic()
+            answers = [live.search(Question("cat"), EVERYTHING) for _ in range(5)]
+            assert timeout <= time.monotonic() - began < 2 * timeout + 1
+        for answer in answers:
+            assert [hit.text for hit in answer.hits] == ["a cat"]
+            assert "did not answer in time" in answer.unavailable["semantic"]
+        began = time.monotonic()
+        ended = built("search", "cat")
+        assert time.monotonic() - began < timeout + 3
+    assert ended.code == Exit.ENGINE
+    assert f"without semantic search: Chroma at {address} did not answer in time" in ended.err
+    assert "a cat" in ended.out
+
+
 def test_the_model_is_loaded_once_and_remembers_its_queries(built: Shell, live: LiveSearch, models: Models) -> None:
     models.asked()
     models.loaded.clear()
@@ -134,6 +173,38 @@ def test_the_model_is_loaded_once_and_remembers_its_queries(built: Shell, live: 
     models.loaded.clear()
     assert texts(live, "cat")
     assert (models.asked(), models.loaded) == ([], [])  # the same model made the new generation
+
+
+@pytest.mark.parametrize("closed", [True, False])
+def test_what_is_closed_while_it_warms_complains_of_nothing(
+    built: Shell, monkeypatch: pytest.MonkeyPatch, closed: bool
+) -> None:
+    """A model that is loaded while all around it is torn down fails as it likes. Else that is a bug, and is told."""
+    loading, go_on = threading.Event(), threading.Event()
+    failed: list[BaseException] = []
+
+    def load_slowly(_name: str, **_settings: object) -> None:
+        loading.set()
+        go_on.wait(20)
+        raise RuntimeError("cannot schedule new futures after shutdown")
+
+    def warm() -> None:
+        try:
+            live.warm()
+        except RuntimeError as error:
+            failed.append(error)
+
+    monkeypatch.setattr(load, "load_encoder", load_slowly)
+    live = LiveSearch(Config())
+    thread = threading.Thread(target=warm)
+    thread.start()
+    assert loading.wait(20)
+    if closed:
+        live.close()
+    go_on.set()
+    thread.join(20)
+    live.close()
+    assert len(failed) == (0 if closed else 1)
 
 
 def test_from_python(built: Shell) -> None:
@@ -150,6 +221,10 @@ def test_from_python(built: Shell) -> None:
         assert found is not None
         assert found.document.text == "a cat"
         assert index.get_chunk("nowhere") is None
+    with chunksink.open() as index:
+        assert [hit.text for hit in index.search("cat", 1, "keyword", ["year>=2020"])] == []
+        by_position = index.search("cat", 1, "keyword", None, None, False, 1)
+        assert [(hit.text, len(hit.after)) for hit in by_position] == [("a cat", 1)]
     with chunksink.open(tenants="required") as index:
         assert list(index.search("cat")) == []
         assert index.get_chunk(hit.chunk_id) is None

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from chunksink.exits import Exit
+from rebuild.state import State
 from tests.chunksink.shell import Shell
 from tests.rebuild.support import source
 
@@ -123,7 +126,40 @@ def test_nothing_that_is_shown_moves_the_cursor(built: Shell, query: str) -> Non
     assert "\u202e" not in ended.out
 
 
+@pytest.mark.parametrize("mode", ["keyword", "engine", "hybrid"])
+def test_where_no_engine_can_be_asked_nothing_is_said_to_be_found(
+    shell: Shell, mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody listens at the address of the only engine: that is another thing than a search without hits."""
+    shell.commit("p1", GUIDE)
+    assert shell("sync").code == Exit.OK
+    live = replace(shell.live(), builds={"meilisearch": "b1"})
+    monkeypatch.setattr(State, "live", lambda _state: live)
+    monkeypatch.setenv("CHUNKSINK_SINKS", "meilisearch")
+    monkeypatch.setenv("CHUNKSINK_SINK_MEILISEARCH_URL", "http://127.0.0.1:9")
+    ended = shell("search", "cat", "--mode", mode)
+    assert (ended.code, ended.out) == (Exit.ENGINE, "")
+    leg = "keyword" if mode == "hybrid" else mode
+    assert f"no answer of {leg} search: no Meilisearch answers at http://127.0.0.1:9" in ended.err
+    told = shell("search", "cat", "--mode", mode, "--json")
+    assert (told.code, told.json["hits"], leg in told.json["unavailable"]) == (Exit.ENGINE, [], True)
+
+
 def test_hits_beyond_what_can_be_shown_are_refused(built: Shell) -> None:
     ended = built("search", "cat", "--offset", "10000")
     assert ended.code == Exit.USAGE
     assert "narrow the question with filters" in ended.err
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (["cat", "--tenant", ""], "an empty tenant is nobody"),
+        (["x" * 10_001], "the query has 10,001 characters, at most 10,000"),
+        (["cat", "--offset", "10000"], "hits 10001 to 10005 were asked for: they end at 10000"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused(built: Shell, wrong: list[str], said: str) -> None:
+    ended = built("search", *wrong)
+    assert (ended.code, ended.out) == (Exit.USAGE, "")
+    assert said in ended.err

@@ -128,6 +128,13 @@ def test_it_says_where_it_serves_and_ends_when_told(tmp_path: Path, bus: BusRoot
     assert server.complained == [], "no log of what was asked, no complaint"
 
 
+@pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM])
+def test_it_can_be_ended_before_it_has_quite_begun(tmp_path: Path, bus: BusRoot, sign: int) -> None:
+    with running(tmp_path, **WORDS) as server:
+        assert server.end(sign) == Exit.OK
+    assert (server.printed[-1], server.complained) == ("stopped\n", [])
+
+
 def test_a_port_in_use_is_told_with_the_remedy(tmp_path: Path, bus: BusRoot) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]

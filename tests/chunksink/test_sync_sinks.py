@@ -100,6 +100,24 @@ def test_a_plan_names_the_settings_that_it_would_change(shell: Shell, monkeypatc
     assert shell("plan", "--json").json["hash"] == idle["hash"]
 
 
+def test_a_build_whose_making_was_refused_is_made_once_that_is_mended(
+    meilisearch: str, shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is left of the first try is an index without settings and marker."""
+    monkeypatch.setenv("CHUNKSINK_SINKS", "fts")
+    shell.commit("p1", A)
+    assert shell("sync").code == Exit.OK
+    monkeypatch.setenv("CHUNKSINK_SINKS", "fts,meilisearch")
+    settings = orjson.loads((ROOT / "meilisearch-settings.json").read_bytes())
+    file = Path("own-settings.json")
+    monkeypatch.setenv("CHUNKSINK_SINK_MEILISEARCH_SETTINGS_FILE", str(file))
+    file.write_bytes(orjson.dumps({**settings, "rankingRules": ["no such rule"]}))
+    assert shell("sync").code == Exit.ENGINE
+    file.write_bytes(orjson.dumps(settings))
+    ended = shell("sync")
+    assert (ended.code, shell("verify").code) == (Exit.OK, Exit.OK), ended.err
+
+
 def test_a_sink_that_is_new_in_the_configuration_is_built(
     shell: Shell, models: Models, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 import subprocess
 import time
@@ -11,8 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from chunkbus.layout import BusRoot
 from chunksink.exits import Exit
-from tests.embeddings.endpoint import serve
+from rebuild.lock import writing
+from tests.embeddings.endpoint import Server, serve, status
 from tests.journey.support import chunksink, command_line, document, environment, write
 
 PATIENCE = 60.0
@@ -26,8 +29,9 @@ LENDING = document("lending.md", "Every tool has to come home within seven days.
 class Watcher:
     """A watching process; what it says goes to files."""
 
-    def __init__(self, folder: Path, process: subprocess.Popen[bytes]) -> None:
+    def __init__(self, folder: Path, process: subprocess.Popen[bytes], endpoint: Server) -> None:
         self.folder = folder
+        self.endpoint = endpoint
         self._process = process
 
     @property
@@ -54,9 +58,9 @@ class Watcher:
 
 
 @contextmanager
-def watching(folder: Path, *arguments: str) -> Iterator[Watcher]:
+def watching(folder: Path, *arguments: str, sinks: str = "fts") -> Iterator[Watcher]:
     """With an endpoint for a model, which need not be loaded."""
-    settings = {"CHUNKSINK_SINKS": "fts", "CHUNKSINK_MODEL": "hash-model"}
+    settings = {"CHUNKSINK_SINKS": sinks, "CHUNKSINK_MODEL": "hash-model"}
     with serve() as server, (folder / "out").open("wb") as out, (folder / "err").open("wb") as err:
         process = subprocess.Popen(
             command_line("sync", "--watch", *arguments),
@@ -66,7 +70,7 @@ def watching(folder: Path, *arguments: str) -> Iterator[Watcher]:
             stderr=err,
         )
         try:
-            yield Watcher(folder, process)
+            yield Watcher(folder, process, server)
             assert "Traceback" not in (folder / "out").read_text() + (folder / "err").read_text()
         finally:
             process.kill()
@@ -149,4 +153,57 @@ def test_what_is_wrong_from_the_start_is_told_and_then_mended(strict: bool, tmp_
         watcher.says("SCHEMA_INVALID")
         manifest.write_bytes(sound)
         watcher.says("1 source added")
+        assert watcher.interrupt() == Exit.INTERRUPTED
+
+
+def test_an_endpoint_that_fails_and_comes_back(tmp_path: Path) -> None:
+    chunks = tmp_path / "chunks"
+    write(chunks, "p1", BEES)
+    with watching(tmp_path, sinks="chroma") as watcher:
+        watcher.says("synced chroma: 1 source added")
+        watcher.endpoint.next = [status(401)]
+        write(chunks, "p2", NIGHT)
+        watcher.says("answered 401")
+        watcher.says("trying again in 5 s, or with the next commit")
+        watcher.says("synced chroma: 1 source added, 1 source unchanged")
+        assert watcher.interrupt() == Exit.INTERRUPTED
+
+
+def test_another_run_that_holds_the_home_for_long(tmp_path: Path) -> None:
+    chunks = tmp_path / "chunks"
+    write(chunks, "p1", BEES)
+    with watching(tmp_path) as watcher:
+        watcher.says("synced fts: 1 source added")
+        with writing(tmp_path / ".chunksink"):
+            write(chunks, "p2", NIGHT)
+            watcher.says("trying again in 5 s, or with the next commit")
+        watcher.says("synced fts: 1 source added, 1 source unchanged")
+        assert watcher.interrupt() == Exit.INTERRUPTED
+
+
+def test_a_folder_that_is_written_anew(tmp_path: Path) -> None:
+    chunks = tmp_path / "chunks"
+    write(chunks, "p1", BEES)
+    with watching(tmp_path) as watcher:
+        watcher.says("synced fts: 1 source added")
+        shutil.rmtree(chunks / "manifest")
+        watcher.says("chunks/manifest: No such file or directory; waiting for it, the index stays as it is")
+        write(chunks, "p1", BEES, NIGHT)
+        watcher.says("synced fts: 1 source added, 1 source unchanged")
+        shutil.rmtree(chunks)
+        write(chunks, "p1", BEES, NIGHT, LENDING)
+        watcher.says("synced fts: 1 source added, 2 sources unchanged")
+        assert watcher.interrupt() == Exit.INTERRUPTED
+
+
+def test_a_chunks_file_that_comes_after_its_manifest(tmp_path: Path) -> None:
+    write(tmp_path / "elsewhere", "p1", BEES)
+    there, here = BusRoot(tmp_path / "elsewhere"), BusRoot(tmp_path / "chunks")
+    here.canonical.mkdir(parents=True)
+    with watching(tmp_path) as watcher:
+        watcher.says("synced fts: no sources")
+        shutil.copy(there.manifest_file("p1"), here.manifest_file("p1"))
+        watcher.says("MISSING_OUTPUT")
+        shutil.copy(there.chunks_file("p1"), here.chunks_file("p1"))
+        watcher.says("synced fts: 1 source added")
         assert watcher.interrupt() == Exit.INTERRUPTED

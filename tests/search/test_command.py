@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -52,6 +53,19 @@ def test_all_is_well(built: Home, capsys: pytest.CaptureFixture[str]) -> None:
     """The reference for the faults below: both legs answer."""
     code, report = answer(capsys, built.folder, "boat", "--limit", "1")
     assert (code, sources(report), report["unavailable"]) == (Exit.OK, ["docs/b.md"], {})
+
+
+@pytest.mark.usefixtures("loads")
+def test_an_explanation_can_be_followed(built: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each share is its score between the two that it was scaled by, however small the scores are."""
+    _, report = answer(capsys, built.folder, "boat cat", "--explain")
+    hits: Any = report["hits"]
+    shares = [share for hit in hits for share in hit["explain"]["shares"]]
+    assert {share["leg"] for share in shares} == {"keyword", "semantic"}
+    for share in shares:
+        assert share["value"] == pytest.approx((share["score"] - share["low"]) / (share["high"] - share["low"]))
+    line, share = hits[0]["explain"]["lines"][0], shares[0]
+    assert f"score {share['score']:.4g} ({share['low']:.4g} counts as 0, {share['high']:.4g} as 1), gives 0.5 x" in line
 
 
 @pytest.mark.parametrize("mode", ["hybrid", "keyword", "semantic"])

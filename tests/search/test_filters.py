@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -74,6 +76,48 @@ def test_programs_give_mappings_or_filters() -> None:
     assert as_filters([own, "language=de"]) == (own, Filter("language", any_of=("de",)))
     with pytest.raises(InvalidQuestion, match="give a list"):
         as_filters("language=de")
+
+
+def test_values_of_mappings_are_read_as_they_are_written() -> None:
+    given = {"year": "2019", "content_truncated": "true", "tags": ("a", "b"), "language": {"de"}}
+    assert as_filters(given) == (  # type: ignore[arg-type]
+        Filter("year", any_of=(2019,)),
+        Filter("content_truncated", any_of=(True,)),
+        Filter("tags", any_of=("a", "b")),
+        Filter("language", any_of=("de",)),
+    )
+    assert as_filters({"year": [2019, "2020"], "content_truncated": False, "tags": []}) == (
+        Filter("year", any_of=(2019, 2020)),
+        Filter("content_truncated", any_of=(False,)),
+        Filter("tags", any_of=()),
+    )
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ([("year", 2019)], r"\('year', 2019\) is no filter: write them as field=value"),
+        ([{"year": 2019}], r"\{'year': 2019\} is no filter"),
+        ((None,), "None is no filter"),
+        ([b"year=2019"], "is no filter"),
+        (b"year=2019", "give a list"),
+        (5, "5 are no list: give a list of them"),
+        ({"year": {"$gte": 2020}}, r"year is compared with whole numbers, not with \{'\$gte': 2020\}"),
+        ({"year": 2019.0}, "year is compared with whole numbers, not with 2019.0"),
+        ({"year": True}, "year is compared with whole numbers, not with True"),
+        ({"year": "soon"}, "year is compared with whole numbers, not with 'soon'"),
+        ({"year": [2019, None]}, "year is compared with whole numbers, not with None"),
+        ({"language": None}, "language is compared with text, not with None"),
+        ({"language": ["en", 5]}, "language is compared with text, not with 5"),
+        ({"language": b"en"}, "language is compared with text, not with b'en'"),
+        ({"content_truncated": 1}, "content_truncated is true or false, not 1"),
+        ({"colour": "red"}, "'colour' cannot be filtered; these can: authors"),
+        ({5: "red"}, "5 cannot be filtered"),
+    ],
+)
+def test_what_programs_give_wrongly_is_refused_and_never_dropped(wrong: Any, said: str) -> None:
+    with pytest.raises((InvalidQuestion, InvalidFilter), match=said):
+        as_filters(wrong)
 
 
 @given(st.text(max_size=40))

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from search.link import link_of, locator_of
+from search.link import link_of, locator_of, name_of
 from sinks.document import Document
 
 
@@ -34,10 +34,55 @@ def document(**fields: Any) -> Document:
         ({"source_uri": "book.xml", "anchor": "ch 1", "page_start": 3}, "book.xml#ch%201"),
         ({"source_uri": "file:///docs/a.md"}, "file:///docs/a.md"),
         ({"source_uri": "https://x.org/a#own", "page_start": 3}, "https://x.org/a#own"),
+        ({"source_uri": "log.jsonl", "start_offset": "s 1/12/345"}, "log.jsonl#offset=s%201/12/345"),
+        (
+            {"source_uri": "demo.cast#pane=0&part=0", "timestamp_start": 3.3, "start_offset": "0/2/61"},
+            "demo.cast#pane=0&part=0&t=3.3&offset=0/2/61",
+        ),
+        ({"source_uri": "https://x.org/a.pdf#page=2&zoom=50", "page_start": 3}, "https://x.org/a.pdf#page=2&zoom=50"),
+        ({"source_uri": "book.xml#ch1", "page_start": 3}, "book.xml#ch1"),
+        ({"source_uri": "guide.md", "headings": ("A b",), "start_offset": "0/1/2"}, "guide.md#a-b"),
     ],
 )
 def test_the_fragment_says_where(fields: dict[str, Any], link: str) -> None:
     assert link_of(document(**fields)) == link
+
+
+@pytest.mark.parametrize(
+    ("source", "link"),
+    [
+        ("My notes/Plan B.md", "My%20notes/Plan%20B.md#q"),
+        ("C# notes.md", "C%23%20notes.md#q"),
+        ("notes#1.md", "notes%231.md#q"),
+        ("note: plan.md", "note%3A%20plan.md#q"),
+        ("why?.md", "why%3F.md#q"),
+        ("100%.md", "100%25.md#q"),
+        ("a%20b.md", "a%2520b.md#q"),
+        ("über/安.md", "%C3%BCber/%E5%AE%89.md#q"),
+        (" javascript: alert(1)", "%20javascript%3A%20alert%281%29#q"),
+        ("https://x.org/a b.pdf", "https://x.org/a%20b.pdf#q"),
+        ("https://x.org/a%20b.pdf?c=d e", "https://x.org/a%20b.pdf?c=d%20e#q"),
+        ("file:///My notes/a.md", "file:///My%20notes/a.md#q"),
+    ],
+)
+def test_ordinary_names_are_quoted(source: str, link: str) -> None:
+    """A source without a scheme is a name on a disk, an address is quoted already but for spaces."""
+    assert link_of(document(source_uri=source, headings=("Q",))) == link
+
+
+@pytest.mark.parametrize(
+    ("source", "name"),
+    [
+        ("docs/why?.md", "why?.md"),
+        ("C# notes.md", "C# notes.md"),
+        ("logs/demo.cast#pane=0&part=0", "demo.cast"),
+        ("https://x.org/y/a.pdf?b=c/d#e/f", "a.pdf"),
+        ("http://[broken/a.md", "a.md"),
+        ("", ""),
+    ],
+)
+def test_a_file_is_called_by_its_whole_name(source: str, name: str) -> None:
+    assert name_of(source) == name
 
 
 @pytest.mark.parametrize(
@@ -57,6 +102,8 @@ def test_the_fragment_says_where(fields: dict[str, Any], link: str) -> None:
         "/\\evil.example",
         "mailto:a@b.c",
         "http://[broken",
+        "a\tb.md",
+        "https://x.org/\n",
     ],
 )
 def test_no_link_where_a_page_must_not_carry_it(uri: str | None) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from search import order
 from search import query as query_
 from search.answer import Answer
 from search.legs import Legs
@@ -70,7 +71,7 @@ def test_hybrid_adds_up_what_both_say(legs: Legs) -> None:
 
 
 def test_what_only_words_found_has_a_similarity_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(query_, "FETCH_AT_FIRST", 5)
+    monkeypatch.setattr(order, "FETCH_AT_FIRST", 5)
     crowd = [family(f"{number}.md", f"cat feline kitten {number}") for number in range(8)]
     nearer, farther = family("nearer.md", "a rare zebra and one cat"), family("farther.md", "a rare zebra and one boat")
     with legs_over(tmp_path, [*crowd, farther, nearer]) as legs:
@@ -173,7 +174,7 @@ def test_a_limit_that_nobody_can_fill_ends(legs: Legs) -> None:
     keyword = Counted(legs.keyword.reader, "search")
     answer = search(with_readers(legs, keyword=keyword), "cat", mode="keyword", limit=1000)
     assert (len(answer.hits), answer.more) == (1, False)
-    assert keyword.depths == [1600]
+    assert keyword.depths == [100]
 
 
 def test_a_hit_that_is_gone_before_it_is_shown_is_left_out(tmp_path: Path) -> None:
@@ -214,3 +215,15 @@ def test_a_leg_that_cannot_be_asked_is_named_where_it_is_missed(
         answer = search(legs, "boat", mode=mode)
     assert texts(answer) == found
     assert answer.unavailable == (why if said else {})
+
+
+def test_a_chunk_without_text_is_near_to_nothing(tmp_path: Path) -> None:
+    """Its source is shown by a chunk that says something, and words in its title still find it."""
+    held = [*FAMILIES, family("empty.md", "", "the last word", metadata={"title": "An almanac"})]
+    with legs_over(tmp_path, held) as legs:
+        for mode in MODES[::2]:
+            for text in ("*", "😀", "cat"):
+                shown = texts(search(legs, text, mode=mode))
+                assert len(shown) == 4, (mode, text)
+                assert all(shown), (mode, text)
+        assert len(search(legs, "almanac", collapse=False, mode="keyword")) == 2

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from sinks.conformance.samples import family
-from sinks.errors import Refused
+from sinks.errors import InvalidFilter, Refused
 from sinks.meilisearch import MeilisearchReader, MeilisearchSink
 from sinks.reader import Filter
 from tests.engines.servers import MeilisearchServer
@@ -71,6 +71,69 @@ def test_no_limit_is_too_large(reader: MeilisearchReader) -> None:
     assert len(reader.search("red", 2**64)) == len(reader.search("", 2**70)) == 1
     assert len(reader.facets("red", ["tags"], limit=2**64)["tags"]) == 1
     assert reader.facets("red", ["tags"], limit=-1) == {"tags": []}
+
+
+@pytest.fixture(scope="module")
+def zebras(sink: MeilisearchSink) -> MeilisearchReader:
+    """As many with `EN` as with `en`, which Meilisearch does not tell apart."""
+    written = [
+        family(f"{name}{n}", ["a zebra", "the zebra again"], metadata={"language": name})
+        for n in range(20)
+        for name in ("EN", "en")
+    ]
+    other = family("other", ["costs $100", "start 🚀 now", "© nobody"], metadata={"language": "de"})
+    return sink.reader(build_id_of(build_of(sink, [*written, other])))
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        "-zebra",
+        "^zebra",
+        "\u202ezebra",
+        "\u200bzebra",
+        "~zebra",
+        "|zebra",
+        "=zebra",
+        "+zebra",
+        "- -^zebra",
+        '-"a zebra"',
+    ],
+)
+def test_no_sign_before_a_word_is_an_operator(zebras: MeilisearchReader, typed: str) -> None:
+    assert len(zebras.search(typed, 100)) == 40
+    assert sum(one.families for one in zebras.facets(typed, ["extension", "language"])["language"]) == 40
+    hit = zebras.search(typed, 1)[0]
+    assert zebras.snippets(typed, [hit.id])
+
+
+@pytest.mark.parametrize(
+    "typed", ["?!", "…", "+", "-", "'", '"', '""', '"!"', "·", "_", "*", "\u202e", "\u2012", "^ ~"]
+)
+def test_what_holds_nothing_to_search_finds_nothing(zebras: MeilisearchReader, typed: str) -> None:
+    assert zebras.search(typed, 100) == []
+    assert zebras.facets(typed, ["language"]) == {"language": []}
+
+
+@pytest.mark.parametrize(("typed", "hits"), [("🚀", 1), ("$100", 1), ("©", 1), ("🐈", 0), ("", 41)])
+def test_what_holds_something(zebras: MeilisearchReader, typed: str, hits: int) -> None:
+    assert len(zebras.search(typed, 100)) == hits
+
+
+@pytest.mark.parametrize("typed", ["", "zebra"])
+@pytest.mark.parametrize("limit", [1, 20, 100])
+@pytest.mark.parametrize("every", [True, False])
+def test_a_value_is_met_exactly(zebras: MeilisearchReader, typed: str, limit: int, every: bool) -> None:
+    for language in ("en", "EN"):
+        hits = zebras.search(typed, limit, [Filter("language", any_of=(language,))], every=every)
+        assert {document.language for document in zebras.get([hit.id for hit in hits])} == {language}
+        assert len(hits) == min(limit, 40) or len({hit.parent_id for hit in hits}) == 20
+    assert zebras.search(typed, limit, [Filter("language", any_of=("eN",))], every=every) == []
+
+
+def test_unknown_facets_are_told_with_the_known_ones(reader: MeilisearchReader) -> None:
+    with pytest.raises(InvalidFilter, match="no facets of colour, shape; these have: authors, "):
+        reader.facets("red", ["colour", "tags", "shape"])
 
 
 @pytest.mark.parametrize("left", [["tags"], [], [{"attributePatterns": ["parent_id"]}]])

@@ -63,6 +63,7 @@ def test_judgements_with_spaces(path: Path) -> None:
         ('{"_id": "1", "text": "a"}\n\n{"_id": "1", "text": "b"}', 3),
         ("1\ta\nno tab here\n", 2),
         ("<top>\n<num> 1\n<title> a\n</top>\n<top>\n<num> 2\n</top>", 5),
+        ("<top>\n<num> 1\n<title> a\n</top>\n<top>\n<num> 1\n<title> b\n</top>", 5),
     ],
 )
 def test_wrong_queries_are_named_by_line(path: Path, text: str, line: int) -> None:

@@ -12,13 +12,13 @@ import pytest
 from starlette.testclient import TestClient
 
 from search.legs import Legs
-from search.page import workers
+from search.page import health, workers
 from search.page.app import make_app
 from sinks.errors import Unreachable
 from tests.search.page.support import Held, NotBuilt, client_of, site_over
 
 ODD = {
-    "long": "battery safety " * 667,
+    "long": ("battery safety " * 667)[:10_000],
     "emoji": "🐈‍⬛🐈 cat 👩‍👩‍👧",
     "right to left": "قطة תולעת ‮cat",
     "quotes": 'cat" OR "1"="1\'; --',
@@ -30,8 +30,8 @@ ODD = {
 }
 
 
-def by_description(client: TestClient, path: str, status: str, told: Any) -> None:
-    description = client.get("/api/openapi.json").json()
+def by_description(client: TestClient, path: str, status: str, told: Any, **headers: str) -> None:
+    description = client.get("/api/openapi.json", headers=headers).json()
     answer = description["paths"][path]["get"]["responses"][status]
     schema = answer["content"]["application/json"]["schema"]
     jsonschema.Draft202012Validator({**schema, "components": description["components"]}).validate(told)
@@ -77,6 +77,7 @@ def test_every_parameter_reaches_the_search(client: TestClient) -> None:
         ("fusion=best", "there is no fusion"),
         ("limit=0", "limit is a whole number, 1 to 100"),
         ("limit=1e9", "limit is a whole number"),
+        (f"mode=keyword&q={'x' * 10_001}", "the query has 10,001 characters, at most 10,000"),
         ("offset=-1", "offset is a whole number, 0 or more"),
         ("offset=99999", "end at 10000"),
         ("context=21", "context is a whole number, 0 to 20"),
@@ -165,9 +166,64 @@ def test_with_one_engine_down_the_other_one_answers_and_it_is_said(legs: Legs) -
         assert told["unavailable"] == {"semantic": "chroma at http://10.0.0.7:8000 does not answer"}
         page = client.get("/?q=cat").text
         assert "Without semantic search." in page
+        assert "does not answer</p>\n<p>What follows was found by the other one.</p>" in page
         assert "without semantic search" in page
         assert 'class="hit"' in page
         assert settled(client) == (200, {"status": "degraded", "unavailable": ["semantic"]})
+
+
+@pytest.mark.parametrize("mode", ["hybrid", "semantic"])
+def test_where_no_engine_can_be_asked_nothing_is_said_to_be_found(legs: Legs, mode: str) -> None:
+    reason = "chroma at http://10.0.0.7:8000 does not answer"
+    gone = replace(degraded(legs), keyword=None)
+    tokens = {"all": "*", "acme": "acme"}
+    with client_of(make_app(site_over(Held(gone), tokens=tokens))) as client:
+        for token, shown in (("all", reason), ("acme", "cannot be asked now")):
+            bearer = {"Authorization": f"Bearer {token}"}
+            answer = client.get(f"/api/search?q=cat&mode={mode}", headers=bearer)
+            assert answer.status_code == 503
+            by_description(client, "/api/search", "503", answer.json(), **bearer)
+            assert answer.json() == {"error": f"no answer of semantic search: {shown}"}
+            page = client.get(f"/?q=cat&mode={mode}", headers=bearer)
+            assert page.status_code == 503
+            assert f"no answer of semantic search: {shown}" in page.text
+            assert "Nothing found" not in page.text
+            assert ("10.0.0.7" in page.text) == (token == "all")
+        assert settled(client) == (503, {"status": "unavailable", "unavailable": ["semantic"]})
+
+
+@pytest.mark.parametrize("path", ["/api/search?q=cat", "/api/chunk?id=x", "/api/openapi.json", "/healthz"])
+@pytest.mark.parametrize("method", ["POST", "DELETE", "OPTIONS"])
+def test_another_method_is_refused_as_every_error_is(client: TestClient, path: str, method: str) -> None:
+    answer = client.request(method, path)
+    assert (answer.status_code, answer.headers["allow"]) == (405, "GET, HEAD")
+    assert "asked with GET" in answer.json()["error"]
+    assert client.head(path).status_code != 405
+
+
+def test_healthz_does_not_repeat_for_long_what_it_knew(legs: Legs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All was well; now a look at the index does not come to an end."""
+    monkeypatch.setattr(health, "_FRESH_SECONDS", 0.0)
+    monkeypatch.setattr(health, "_PATIENCE_SECONDS", 0.05)
+    monkeypatch.setattr(health, "_LONGEST_SECONDS", 0.5)
+    go_on = threading.Event()
+    go_on.set()
+    with client_of(make_app(site_over(Held(legs, before=lambda: go_on.wait(20))))) as client:
+        until(client, (200, {"status": "ok", "unavailable": []}))
+        go_on.clear()
+        until(client, (503, {"status": "unavailable", "unavailable": []}))
+        go_on.set()
+        until(client, (200, {"status": "ok", "unavailable": []}))
+
+
+def until(client: TestClient, wanted: tuple[int, Any]) -> None:
+    """Asks /healthz until it says so."""
+    for _ in range(200):
+        answer = client.get("/healthz")
+        if (answer.status_code, answer.json()) == wanted:
+            return
+        time.sleep(0.02)
+    raise AssertionError(f"it never said {wanted}")
 
 
 def settled(client: TestClient) -> tuple[int, Any]:

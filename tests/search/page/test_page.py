@@ -55,8 +55,12 @@ def test_sources_on_the_web_are_linked_and_others_named(client: TestClient, legs
     [
         ("https://example.org/a?b=c#d", "https://example.org/a?b=c#d", "https://example.org/a?b=c#d"),
         ("HTTP://example.org/a", "HTTP://example.org/a", "HTTP://example.org/a"),
-        ("docs/a b.md", None, None),  # no address
-        ("docs/a%20b.md", None, "https://x.org/y/docs/a%20b.md"),
+        ("docs/a b.md", None, "https://x.org/y/docs/a%20b.md"),
+        ("docs/100%.md", None, "https://x.org/y/docs/100%25.md"),
+        ("docs/why?.md", None, "https://x.org/y/docs/why%3F.md"),
+        ("C# notes.md", None, "https://x.org/y/C%23%20notes.md"),
+        ("demo.cast#pane=0&part=1", None, "https://x.org/y/demo.cast#pane=0&part=1"),
+        ("%2e%2e/%2e%2e/etc/passwd", None, "https://x.org/y/%252e%252e/%252e%252e/etc/passwd"),
         ("/docs/a.md", None, "https://x.org/y/docs/a.md"),
         ('docs/"onclick=".md', None, "https://x.org/y/docs/%22onclick%3D%22.md"),
         ("../../etc/passwd", None, None),
@@ -160,7 +164,12 @@ def test_bars_are_shares_of_the_best_that_could_be() -> None:
         ("keyword", 0.0, 50.0),
         ("semantic", 50.0, 12.5),
     ]
-    assert drawer.bars[1].says == "place 3, score 0.4000, gives 0.5 × 0.2500 = 0.1250"
+    assert drawer.bars[1].says == "place 3, score 0.4, gives 0.5 × 0.2500 = 0.1250"
+    scaled = (Share("keyword", 1, 2.5e-6, 0.5, 0.5, 0.0, 5e-6),)
+    (drawer,) = drawers(answer("scores", (0.25, scaled)))
+    alike = (Share("keyword", 1, 3.0, 0.5, 1.0, 3.0, 3.0),)
+    assert "score 3 (all alike), gives" in drawers(answer("scores", (0.5, alike)))[0].bars[0].says
+    assert drawer.bars[0].says == "place 1, score 2.5e-06 (0 counts as 0, 5e-06 as 1), gives 0.5 × 0.5000 = 0.2500"
     ranks = (Share("keyword", 1, 9.0, 1.0, 1 / 61), Share("semantic", 1, 0.4, 1.0, 1 / 61))
     (drawer,) = drawers(answer("ranks", (2 / 61, ranks)))
     assert [(bar.start, bar.percent) for bar in drawer.bars] == [(0.0, 50.0), (50.0, 50.0)]

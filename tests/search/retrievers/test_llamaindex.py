@@ -13,7 +13,10 @@ from tests.rebuild.support import parent_of
 from tests.search.retrievers.support import LegsIndex
 from tests.search.support import family, legs_over
 
-FAMILIES = [family(f"{number}.md", f"A cat that has number {number}", "And more of it") for number in range(6)]
+HEADED = {"metadata": {"headings": ["Guide", "Part"]}}
+FAMILIES = [
+    family(f"{number}.md", f"A cat that has number {number}", "And more of it", **HEADED) for number in range(6)
+]
 
 
 @pytest.fixture(scope="module")
@@ -49,4 +52,5 @@ def test_a_language_model_reads_no_hashes(legs: Legs) -> None:
     (found,) = ChunksinkRetriever(LegsIndex(legs), mode="keyword", similarity_top_k=1).retrieve('"number 2"')
     shown = found.node.get_content(MetadataMode.LLM)
     assert "source_uri: 2.md" in shown
+    assert "headings: Guide > Part\n" in shown
     assert "hash" not in shown

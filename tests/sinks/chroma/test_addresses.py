@@ -51,7 +51,11 @@ def test_what_would_be_cut_off_an_address_is_refused(tmp_path: Path, url: str, w
 @pytest.mark.parametrize(
     ("options", "what"),
     [({"prefix": "a b/ü"}, "prefix"), ({"prefix": ""}, "prefix"), ({"prefix": "-x"}, "prefix")]
-    + [({"timeout": seconds}, "timeout") for seconds in (0, -1, float("nan"), float("inf"))],
+    + [
+        ({name: seconds}, "timeout")
+        for name in ("timeout", "search_timeout")
+        for seconds in (0, -1, float("nan"), float("inf"))
+    ],
 )
 def test_options_that_chroma_cannot_take_are_refused_at_once(tmp_path: Path, options: Any, what: str) -> None:
     with pytest.raises(ConfigError, match=what):

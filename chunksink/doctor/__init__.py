@@ -1,0 +1,34 @@
+"""The checks of `chunksink doctor`: each looks at one thing that a run needs, and says what to do where it is amiss.
+
+Nothing is changed, no model is loaded, an endpoint is asked for nothing that costs, and no message shows a key.
+"""
+
+from collections.abc import Callable, Iterator
+
+from chunksink.doctor.check import Check
+from settings.config import Config, ConfigError
+
+__all__ = ["Check", "examine"]
+
+
+def examine(load: Callable[[], Config]) -> Iterator[Check]:
+    """All checks, in the order in which a run meets what they look at. Without a configuration only the first ones."""
+    from chunksink.doctor import bus, engines, environment, model, records
+
+    yield environment.python()
+    yield environment.fts5()
+    try:
+        config = load()
+    except ConfigError as error:
+        yield Check("configuration", "fail", str(error), "correct it; `chunksink init` writes a commented example")
+        return
+    yield environment.configuration()
+    yield bus.chunks(config.chunks_path)
+    yield from environment.home(config.home_path)
+    index, live = records.index(config.home_path)
+    yield index
+    yield environment.locks(config.home_path)
+    for name in dict.fromkeys(config.sinks):
+        yield from engines.sink(config, name, live)
+    yield from model.model(config)
+    yield records.cache(config)

@@ -1,0 +1,75 @@
+"""A quick look at the chunks: whether each partition has its files, and whether their ends are there."""
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+from chunksink.doctor.check import Check
+
+if TYPE_CHECKING:
+    from chunkbus.layout import BusRoot
+
+_NAMED = 3
+_VALIDATE = "`chunksink validate` reads every line"
+
+
+def chunks(path: Path) -> Check:
+    from chunkbus.errors import NotABusRoot
+    from chunkbus.layout import BusRoot
+
+    try:
+        root = BusRoot(path).require()
+    except NotABusRoot as error:
+        return Check("chunks", "fail", str(error), "`chunksink ingest` makes chunks, --chunks names their folder")
+    keys = root.partition_keys()
+    told = f"{root.path}: partitions {len(keys):,}"
+    if not keys:
+        return Check("chunks", "warn", told, "`chunksink ingest` makes one")
+    flaws = [f"{key} ({flaw})" for key in keys if (flaw := _flaw(root, key))]
+    if flaws:
+        more = f" and {len(flaws) - _NAMED:,} more" if len(flaws) > _NAMED else ""
+        told = f"{told}, {len(flaws):,} of them not whole: {', '.join(flaws[:_NAMED])}{more}"
+        return Check("chunks", "fail", told, f"write them again, or bring their files back; {_VALIDATE}")
+    return Check("chunks", "ok", f"{told}, their files are there; that is a quick look, {_VALIDATE}")
+
+
+def _flaw(root: "BusRoot", key: str) -> str | None:
+    """What is seen to be wrong with a partition without reading it."""
+    from chunkbus.errors import InvalidManifest
+    from chunkbus.manifest import decode_manifest
+    from chunkbus.reader import open_partition
+
+    try:
+        file, manifest = open_partition(root, key)
+    except FileNotFoundError:
+        return "its chunks file is missing"
+    except OSError as error:
+        return f"{error.filename}: {error.strerror}"
+    with file:
+        if manifest is None:
+            return "its manifest is missing"
+        try:
+            emitted = decode_manifest(manifest).counts.chunks_emitted
+        except InvalidManifest as error:
+            return f"its manifest cannot be read: {error}"
+        size = os.fstat(file.fileno()).st_size
+        if (size > 0) != (emitted > 0):
+            return f"its manifest says {emitted:,} chunks, its chunks file has {size:,} bytes"
+        return None if _ends_well(file, size) else "its last line is cut off"
+
+
+def _ends_well(file: BinaryIO, size: int) -> bool:
+    """The last line break may be left out; then its line must be whole."""
+    import orjson
+
+    from chunkbus.examine import MAX_LINE_BYTES
+
+    file.seek(max(0, size - 1))
+    if file.read() in (b"", b"\n"):
+        return True
+    file.seek(max(0, size - MAX_LINE_BYTES))
+    try:
+        orjson.loads(file.read().rpartition(b"\n")[2])
+    except orjson.JSONDecodeError:
+        return False
+    return True

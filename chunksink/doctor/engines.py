@@ -1,0 +1,106 @@
+"""Each engine: whether it answers, whether the live build is there and this home's, whether its settings fit."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, closing
+from pathlib import Path
+from typing import Any
+
+from chunksink.doctor.check import Check
+from chunksink.doctor.records import Live
+from settings.config import Config, ConfigError
+
+_AGAIN = "then run `chunksink doctor` again"
+
+
+def sink(config: Config, name: str, live: Live | None) -> Iterator[Check]:
+    from chunksink.wiring import open_one_sink
+    from settings.index_settings import UnusableSettings
+    from sinks.errors import SinkError
+
+    label = f"sink {name}"
+    with ExitStack() as stack:
+        try:
+            sink: Any = open_one_sink(config, stack, name)
+            builds = sink.builds()
+            version = _version(sink)
+        except UnusableSettings as error:
+            yield Check(label, "fail", str(error), "correct that file")
+            return
+        except ConfigError as error:
+            yield Check(label, "fail", str(error), f"correct the options [sink.{name}] or the list of sinks")
+            return
+        except SinkError as error:
+            yield Check(label, "fail", str(error), _AGAIN)
+            return
+        yield Check(label, "ok", f"answers{version}; builds {len(builds):,}")
+        if live is not None:
+            yield _live(name, sink, live)
+        if hasattr(sink, "live_settings"):
+            yield _settings(config, name, sink)
+
+
+def _version(sink: Any) -> str:
+    """What answers there, where the sink can say it."""
+    version = getattr(sink, "version", None)
+    return f", {version()}" if version is not None else ""
+
+
+def _live(name: str, sink: Any, live: Live) -> Check:
+    from sinks.errors import BuildBroken, BuildMissing, SinkError
+
+    label = f"live in {name}"
+    if name not in live.builds:
+        return Check(label, "ok", "no build yet; `chunksink sync` makes it")
+    build_id = live.builds[name]
+    try:
+        marker = _marker(sink, build_id)
+    except BuildMissing:
+        return Check(label, "fail", f"build {build_id} is gone", "`chunksink sync` writes it again from the chunks")
+    except BuildBroken as error:
+        return Check(label, "fail", str(error), "`chunksink verify --repair` writes it again from the chunks")
+    except SinkError as error:
+        return Check(label, "fail", str(error), _AGAIN)
+    if marker is not None and marker.home_id != live.home_id:
+        remedy = "put that id back into home.id; or, if this home shall have the build, `chunksink sync --adopt`"
+        return Check(label, "fail", f"build {build_id} is of another home, whose id is {marker.home_id}", remedy)
+    return Check(label, "ok", f"build {build_id} is there; `chunksink verify` compares all of it")
+
+
+def _marker(sink: Any, build_id: str) -> Any:
+    """Through a reader, where there is one: it changes nothing, and waits for nobody."""
+    opened = sink.reader(build_id) if hasattr(sink, "reader") else sink.open(build_id)
+    with closing(opened) as build:
+        return build.marker()
+
+
+def _settings(config: Config, name: str, sink: Any) -> Check:
+    from settings.engine_settings import DEFAULTS
+    from settings.index_settings import differences, find_settings_file, load_index_settings
+    from sinks.errors import BuildMissing, SinkError
+
+    label = f"settings of {name}"
+    file = find_settings_file(config.sink.get(name, {}).get("settings_file"))
+    wanted = load_index_settings(file)
+    try:
+        live = sink.live_settings()
+    except BuildMissing:
+        return _refused(label, file, wanted, DEFAULTS) or Check(label, "ok", "no live index yet")
+    except SinkError as error:
+        return Check(label, "fail", str(error), _AGAIN)
+    if refused := _refused(label, file, wanted, live):
+        return refused
+    if found := differences(wanted, live):
+        names = ", ".join(each.name for each in found)
+        remedy = "`chunksink settings diff` shows them, `chunksink settings apply` changes the live index"
+        return Check(label, "warn", f"the live index differs from {file}: {names}", remedy)
+    return Check(label, "ok", f"as {file} has them")
+
+
+def _refused(label: str, file: Path, wanted: Mapping[str, Any], known: Mapping[str, Any]) -> Check | None:
+    from settings.index_settings import unknown
+
+    names = unknown(wanted, known)
+    if not names:
+        return None
+    told = f"{file} sets {', '.join(names)}, which Meilisearch does not know: it would refuse the whole file"
+    return Check(label, "fail", told, "correct the name, or remove it from the file")

@@ -1,0 +1,64 @@
+"""Counting the values of fields among all that answers.
+
+The keyword index counts all that it finds. A search by meaning alone finds everything, so everything is counted; a
+hybrid one shows beside the words the nearest by meaning, and these are counted with them, each source once.
+"""
+
+from collections.abc import Sequence
+
+from search.access import Access
+from search.legs import Asking, Legs
+from search.order import Look
+from search.question import KEYWORD, SEMANTIC, Question
+from sinks.errors import InvalidFilter, SinkError
+from sinks.reader import FacetValue, Filter, KeywordReader, Value
+
+
+def count(legs: Legs, question: Question, access: Access, asking: Asking, first: Look) -> dict[str, list[FacetValue]]:
+    """A field's own filters do not narrow its own values: one would never see what else could be chosen."""
+    if not question.facets or legs.keyword is None or KEYWORD in asking.failed:
+        return {}
+    reader = legs.keyword.reader
+    counted: dict[str, list[FacetValue]] = {}
+    try:
+        for fields, own in _by_filters(question):
+            filters = (*own, *access.filters())
+            counted |= reader.facets("" if question.mode == "semantic" else question.text, fields, filters)
+            if question.mode == "hybrid" and (near := _only_near(reader, question.text, filters, first)):
+                among = (*filters, Filter("parent_id", any_of=near))
+                added = reader.facets("", fields, among)
+                counted |= {field: _summed(counted[field], added[field]) for field in fields}
+    except InvalidFilter:
+        raise
+    except SinkError as error:
+        asking.failed[KEYWORD] = str(error)
+        return {}
+    return {field: counted[field] for field in question.facets}
+
+
+def _by_filters(question: Question) -> list[tuple[list[str], tuple[Filter, ...]]]:
+    filtered = {one.field for one in question.filters}
+    apart = [field for field in question.facets if field in filtered]
+    together = [field for field in question.facets if field not in filtered]
+    asked = [([field], tuple(one for one in question.filters if one.field != field)) for field in apart]
+    return ([(together, question.filters)] if together else []) + asked
+
+
+def _only_near(reader: KeywordReader, text: str, filters: Sequence[Filter], first: Look) -> tuple[str, ...]:
+    """The sources that the first look found by meaning, and that no word finds. Always the first one: every page has
+    the same counts."""
+    by_words = {hit.parent_id for hit in first.found.get(KEYWORD, ())}
+    near = dict.fromkeys(hit.parent_id for hit in first.found.get(SEMANTIC, ()) if hit.parent_id not in by_words)
+    if near and not first.exhausts(KEYWORD):  # words may find some of them further down
+        among = (*filters, Filter("parent_id", any_of=tuple(near)))
+        further = {one.value for one in reader.facets(text, ["parent_id"], among)["parent_id"]}
+        return tuple(one for one in near if one not in further)
+    return tuple(near)
+
+
+def _summed(counted: Sequence[FacetValue], added: Sequence[FacetValue]) -> list[FacetValue]:
+    families: dict[Value, int] = {one.value: one.families for one in counted}
+    for one in added:
+        families[one.value] = families.get(one.value, 0) + one.families
+    values = [FacetValue(value, number) for value, number in families.items()]
+    return sorted(values, key=lambda one: (-one.families, one.value))

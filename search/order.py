@@ -1,0 +1,113 @@
+"""The order of all that answers a question: the same however far down it is read.
+
+The legs are looked at in steps, always from the top: their best 100, then 400, 1600 and so on. What a step brings is
+fused, and the best of it settled: 60 places after the first step, 240 after the second. The next step, taken only where
+more is asked for, fuses the rest again with what it brings, on the scale of the first, and adds below what is settled.
+So no hit moves with limit or offset, and pages joined are one long answer, for every fusion, collapsed or not.
+
+Not all of a step is settled: what both legs have just beyond its depth would stand above the last of it. As that may be
+so of some that are, the score can rise where a new step begins.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from search.fusion import Fused, Fusion, Ranking, Scale, alone, by_ranks, by_scores, scale_of
+from search.legs import Asking
+from search.question import KEYWORD, SEMANTIC, FusionName, Question
+from sinks.reader import Hit
+
+FETCH_AT_FIRST = 100
+"""Hits of each leg; what neither has among them is not looked at."""
+_DEEPER = 4
+_SETTLED = 0.6
+"""Of the depth of a step, so many places: a page of 50 costs one look."""
+
+_FUSIONS: Mapping[FusionName, Fusion] = {"scores": by_scores, "ranks": by_ranks}
+
+
+@dataclass(frozen=True)
+class Placed:
+    """One place of the order, and the hit that it is shown by."""
+
+    fused: Fused
+    hit: Hit
+
+
+@dataclass(frozen=True)
+class Look:
+    """What the legs gave when they were looked at once."""
+
+    found: Mapping[str, Sequence[Hit]]
+    depth: int
+
+    def exhausts(self, leg: str) -> bool:
+        """Whether that is all that the leg has."""
+        return len(self.found.get(leg, ())) < self.depth
+
+
+class Order:
+    """One reading of it, which settles as much as it is asked for."""
+
+    def __init__(self, asking: Asking, question: Question) -> None:
+        self._asking = asking
+        self._question = question
+        self._scales: dict[str, Scale | None] = {}
+        self._settled: set[str] = set()
+        self._depth = FETCH_AT_FIRST
+        self.placed: list[Placed] = []
+        self.complete = False
+        """Whether there is nothing further down."""
+        self.first = self._step()
+
+    def reach(self, count: int) -> None:
+        """Settle so many places and one more, where there are as many: the best hits may be chunks of few sources."""
+        while not self.complete and len(self.placed) <= count:
+            self._step()
+
+    def _step(self) -> Look:
+        look = Look(self._asking.ask(self._depth), self._depth)
+        self._depth *= _DEEPER
+        self.complete = all(look.exhausts(leg) for leg in look.found)
+        best = {leg: self._best(hits) for leg, hits in look.found.items()}
+        fused = self._fused(best)
+        room = len(fused) if self.complete else max(0, int(_SETTLED * look.depth) - len(self.placed))
+        self.placed += [Placed(one, best[_foremost(one)][one.key]) for one in fused[:room]]
+        self._settled.update(one.key for one in fused[:room])
+        return look
+
+    def _best(self, hits: Sequence[Hit]) -> dict[str, Hit]:
+        """The first hit of each source, or each hit."""
+        best: dict[str, Hit] = {}
+        for hit in hits:
+            best.setdefault(hit.parent_id if self._question.collapse else hit.id, hit)
+        return best
+
+    def _fused(self, best: Mapping[str, Mapping[str, Hit]]) -> list[Fused]:
+        """What has not been settled before."""
+        fusion = _FUSIONS[self._question.fusion] if len(best) > 1 else alone
+        rankings = {leg: Ranking([(key, hit.score) for key, hit in of_leg.items()]) for leg, of_leg in best.items()}
+        if fusion is by_scores:
+            rankings = self._comparable(rankings, best)
+        return [fused for fused in fusion(rankings) if fused.key not in self._settled]
+
+    def _comparable(self, rankings: Mapping[str, Ranking], best: Mapping[str, Mapping[str, Hit]]) -> dict[str, Ranking]:
+        """What keyword search did not find holds no word: its score is 0. A similarity is there for every hit, and the
+        least of all stands for 0."""
+        missing = {
+            key: hit.id for key, hit in best[KEYWORD].items() if key not in best[SEMANTIC] and key not in self._settled
+        }
+        scores = self._asking.scores(SEMANTIC, list(missing.values()))
+        beyond = {key: scores[id] for key, id in missing.items() if id in scores}
+        told = {
+            KEYWORD: replace(rankings[KEYWORD], low=0.0, most=self._asking.most_score(KEYWORD)),
+            SEMANTIC: replace(rankings[SEMANTIC], beyond=beyond),
+        }
+        if not self._scales:
+            self._scales = {leg: scale_of(ranking) for leg, ranking in told.items()}
+        return {leg: replace(ranking, scale=self._scales[leg]) for leg, ranking in told.items()}
+
+
+def _foremost(fused: Fused) -> str:
+    """The leg whose hit shows a source: of those that found it the one that says more for it."""
+    return max((share for share in fused.shares if share.rank is not None), key=lambda share: share.points).leg

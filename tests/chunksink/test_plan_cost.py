@@ -1,0 +1,67 @@
+"""What `chunksink plan` says of tokens and money, compared with the default model's own tokenizer."""
+
+from __future__ import annotations
+
+import pytest
+
+from rebuild.tokens import SAMPLE
+from tests.chunksink.shell import Shell
+from tests.rebuild.support import source
+
+ENGLISH = (
+    "It was a bright cold day in April, and the clocks were striking thirteen. Nobody on the third floor had wound "
+    "them since the winter, and the caretaker, who was responsible for such matters, had long left for the coast."
+)
+CHINESE = "北京是中华人民共和国的首都，也是全国的政治和文化中心。这里每年都有许多来自世界各地的游客前来参观。"
+CODE = 'fn main() {\n    let args: Vec<String> = env::args().collect();\n    println!("{:?}", args[1]);\n}\n'
+RUSSIAN = "Быстрая коричневая лиса прыгает через ленивую собаку, потому что сегодня хорошая погода."
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens", "within"),
+    [(ENGLISH, 46, 1.25), (CHINESE, 49, 1.25), (CODE, 48, 1.5), (RUSSIAN, 77, 2)],
+    ids=["English", "Chinese", "code", "Russian"],
+)
+def test_tokens_are_near_those_that_the_model_counts(text: str, tokens: int, within: float, shell: Shell) -> None:
+    """However much else each line says, and also where most lines are not read."""
+    chunks = [f"{text} {number}" for number in range(2 * SAMPLE)]
+    shell.commit("p1", source("a.md", *chunks, metadata={"title": "A", "keywords": ["much else"] * 50}))
+    plan = shell("plan", "--json").json
+    assert plan["embeddings"]["missing"] == 2 * SAMPLE
+    expected = (tokens + 1) * 2 * SAMPLE
+    assert expected / within < plan["embeddings"]["tokens"] < expected * within
+
+
+def test_scripts_that_stand_beside_each_other(shell: Shell) -> None:
+    shell.commit("p1", source("en.md", *(f"{ENGLISH} {number}" for number in range(SAMPLE))))
+    shell.commit("p2", source("zh.md", *(f"{CHINESE} {number}" for number in range(SAMPLE))))
+    tokens = shell("plan", "--json").json["embeddings"]["tokens"]
+    assert 0.75 < tokens / (SAMPLE * (47 + 50)) < 1.25
+
+
+def test_a_text_that_also_stands_in_a_partition_that_is_gone(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CHUNKSINK_SINKS", "fts")
+    shell.commit("a", source("a.md", "a cat"))
+    shell("sync")
+    shell.remove("a")
+    shell.commit("b", source("b.md", "a cat"))
+    monkeypatch.setenv("CHUNKSINK_SINKS", "fts,chroma")
+    assert shell("plan", "--json").json["embeddings"] == {"cached": 0, "missing": 1, "tokens": 2}
+
+
+@pytest.mark.parametrize(
+    ("price", "told"),
+    [
+        ("1000000", "2.00"),
+        ("250000", "0.50"),
+        ("10000", "0.020"),
+        ("300", "0.00060"),
+        ("0.02", "0.000000040"),
+        ("0", "0.00"),
+        ("12345678901", "24,691.36"),
+    ],
+)
+def test_a_cost_shows_at_least_two_digits(price: str, told: str, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CHUNKSINK_TOKEN_PRICE", price)
+    shell.commit("p1", source("a.md", "a cat"))
+    assert f"about 2 tokens to embed, which costs {told}\n" in shell("plan").out

@@ -1,0 +1,79 @@
+"""What is counted is what is shown: sources that words find, and in hybrid those that are near."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+
+from search import order
+from search.access import Access
+from search.filters import parse_filters
+from search.legs import Legs
+from search.query import search
+from search.question import Mode, Question
+from tests.search.support import Counted, family, legs_over
+from tests.search.test_query import with_readers
+
+FAMILIES = [
+    *(family(f"cat{n}.md", f"the cat {n}", f"a cat again {n}", language="en", tenant_id="acme") for n in range(6)),
+    *(family(f"cosy{n}.md", f"a feline {n}", language="de", tenant_id="acme") for n in range(4)),
+    family("mixed.md", "one kitten", "one cat", language="fr", tenant_id="acme"),
+    family("sea.md", "a boat", language="en", tenant_id="globex"),
+]
+
+
+@pytest.fixture(scope="module")
+def legs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Legs]:
+    with legs_over(tmp_path_factory.mktemp("index"), FAMILIES) as legs:
+        yield legs
+
+
+def counted(legs: Legs, text: str, mode: Mode = "hybrid", limit: int = 100, **more: object) -> dict[object, int]:
+    question = Question(text, mode=mode, limit=limit, facets=("language",), **more)  # type: ignore[arg-type]
+    return {one.value: one.families for one in search(legs, question).facets["language"]}
+
+
+@pytest.mark.parametrize("text", ["cat", "feline", "*", "🐈", "boat kitten"])
+@pytest.mark.parametrize("limit", [1, 100])
+def test_hybrid_counts_what_it_shows(legs: Legs, text: str, limit: int) -> None:
+    shown = Counter(hit.document.language for hit in search(legs, Question(text, limit=100)))
+    assert counted(legs, text, limit=limit) == shown
+    assert sum(shown.values()) == len(FAMILIES)
+
+
+@pytest.mark.parametrize("text", ["cat", "feline", "*"])
+def test_a_chosen_value_shows_as_many_as_were_counted(legs: Legs, text: str) -> None:
+    for language, families in counted(legs, text).items():
+        chosen = parse_filters([f"language={language}"])
+        assert len(search(legs, Question(text, limit=100, filters=chosen))) == families
+
+
+def test_a_source_that_both_find_is_counted_once(legs: Legs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where words find it further down than the first look."""
+    monkeypatch.setattr(order, "FETCH_AT_FIRST", 3)
+    found = counted(legs, "cat", limit=1)
+    assert (found["en"], found["fr"]) == (6, 1)
+
+
+def test_words_alone_and_meaning_alone_count_as_before(legs: Legs) -> None:
+    assert counted(legs, "cat", "keyword") == {"en": 6, "fr": 1}
+    assert counted(legs, "cat", "semantic") == {"en": 7, "de": 4, "fr": 1}
+    assert counted(legs, "nothing", "keyword") == {}
+
+
+def test_only_what_may_be_seen_is_counted(legs: Legs) -> None:
+    answer = search(legs, Question("cat", facets=("language",)), Access("acme", required=True))
+    assert {one.value: one.families for one in answer.facets["language"]} == {"en": 6, "de": 4, "fr": 1}
+
+
+def test_every_page_has_the_same_counts(legs: Legs) -> None:
+    assert counted(legs, "cat", limit=2) == counted(legs, "cat", limit=2, offset=8)
+
+
+def test_meaning_is_not_asked_again(legs: Legs) -> None:
+    assert legs.semantic is not None
+    vectors = Counted(legs.semantic.reader, "query")
+    counted(with_readers(legs, semantic=vectors), "cat")
+    assert vectors.depths == [100]

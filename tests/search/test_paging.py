@@ -1,0 +1,71 @@
+"""Pages joined are one long answer: nothing twice, nothing left out, whatever limit and offset."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from itertools import product
+
+import pytest
+
+from search.legs import Legs
+from search.query import search
+from search.question import FUSIONS, FusionName, Mode, Question
+from tests.search.support import family, legs_over
+
+FAMILIES = 130
+WORDS = ("cat", "feline", "kitten", "boat", "ship", "tax", "levy", "red", "old", "large", "on", "near")
+
+CASES: list[tuple[Mode, FusionName, bool]] = [
+    *product(("keyword", "semantic"), FUSIONS[:1], (True, False)),
+    *product(("hybrid",), FUSIONS, (True, False)),
+]
+
+
+@pytest.fixture(scope="module")
+def legs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Legs]:
+    """520 chunks, more than two looks of each leg; some sources have many of the best."""
+    drawn = random.Random(3)
+
+    def text(number: int) -> str:
+        cats = ["cat"] * (number % 7 == 0) * 3
+        return " ".join([*cats, *drawn.choices(WORDS, k=9), f"n{number}"])
+
+    held = [family(f"{n}.md", *(text(n) for _ in range(4))) for n in range(FAMILIES)]
+    with legs_over(tmp_path_factory.mktemp("index"), held) as legs:
+        yield legs
+
+
+def found(legs: Legs, mode: Mode, fusion: FusionName, collapse: bool, limit: int, offset: int = 0) -> list[str]:
+    question = Question("cat near ship", mode=mode, fusion=fusion, collapse=collapse, limit=limit, offset=offset)
+    return [hit.parent_id if collapse else hit.chunk_id for hit in search(legs, question)]
+
+
+@pytest.mark.parametrize(("mode", "fusion", "collapse"), CASES)
+def test_pages_joined_are_one_long_answer(legs: Legs, mode: Mode, fusion: FusionName, collapse: bool) -> None:
+    whole = found(legs, mode, fusion, collapse, 10_000)
+    assert len(whole) > (120 if collapse else 400)
+    assert len(set(whole)) == len(whole)
+    pages = [found(legs, mode, fusion, collapse, 70, start) for start in range(0, len(whole) + 70, 70)]
+    assert pages[-1] == []
+    assert [one for page in pages for one in page] == whole
+    pages = [found(legs, mode, fusion, collapse, 10, start) for start in range(60, 160, 10)]
+    assert [one for page in pages for one in page] == whole[60:160]
+
+
+@pytest.mark.parametrize(("mode", "fusion", "collapse"), CASES)
+def test_a_shorter_answer_is_the_beginning_of_a_longer_one(
+    legs: Legs, mode: Mode, fusion: FusionName, collapse: bool
+) -> None:
+    whole = found(legs, mode, fusion, collapse, 1000)
+    for limit in (1, 10, 99, 101, 400):
+        assert found(legs, mode, fusion, collapse, limit) == whole[:limit]
+
+
+@pytest.mark.parametrize("fusion", FUSIONS)
+def test_what_is_deeper_is_scaled_as_what_stands_above(legs: Legs, fusion: FusionName) -> None:
+    hits = list(search(legs, Question("cat near ship", fusion=fusion, collapse=False, limit=500)))
+    scales = {(share.leg, share.low, share.high) for hit in hits for share in hit.shares}
+    assert len(scales) == 2
+    for hit in hits:
+        assert hit.score == pytest.approx(sum(share.points for share in hit.shares))

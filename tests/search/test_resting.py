@@ -1,0 +1,192 @@
+"""An engine that keeps searches waiting is asked by one of them only, now and then."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from search import resting
+from search.legs import KeywordLeg, Legs, SemanticLeg
+from search.query import search
+from search.question import Question
+from search.resting import Resting
+from sinks.chroma import ChromaSink
+from sinks.errors import BuildMissing, InvalidFilter, NotConfirmed, SinkError, Unreachable
+from sinks.meilisearch import MeilisearchReader, MeilisearchSink
+from sinks.meilisearch.connection import Connection
+from tests.engines.silent import silent_server
+from tests.search.support import family, legs_over, meaning
+
+TIMEOUT = 0.4
+
+
+@pytest.fixture
+def silent() -> Iterator[str]:
+    with silent_server() as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def legs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Legs]:
+    with legs_over(tmp_path_factory.mktemp("index"), [family("a.md", "a cat", "a mat")]) as legs:
+        yield legs
+
+
+class Engine:
+    """Fails as long as it is told to."""
+
+    def __init__(self, failure: SinkError | None) -> None:
+        self.failure = failure
+        self.seconds = 0.0
+        self.asked = 0
+        self.refreshed = 0
+        self.closed = False
+
+    def search(self, query: str, *, every: bool = False) -> str:
+        self.asked += 1
+        time.sleep(self.seconds)
+        if self.failure is not None:
+            raise self.failure
+        return f"{query} {every}"
+
+    def refresh(self) -> None:
+        self.refreshed += 1
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def test_after_a_call_that_took_too_long_none_waits() -> None:
+    engine = Engine(NotConfirmed("no answer in time"))
+    reader = Resting(engine, seconds=0.3)
+    for _ in range(3):
+        with pytest.raises(NotConfirmed, match="no answer in time"):
+            reader.search("cat")
+    assert engine.asked == 1
+    time.sleep(0.3)
+    engine.failure = None
+    assert [reader.search("cat", every=True) for _ in range(2)] == ["cat True"] * 2
+    reader.close()
+    assert engine.closed
+
+
+def test_when_the_rest_is_over_one_call_tries_for_all() -> None:
+    engine = Engine(NotConfirmed("no answer in time"))
+    reader = Resting(engine, seconds=0.2)
+    with pytest.raises(NotConfirmed):
+        reader.search("cat")
+    time.sleep(0.25)
+    engine.seconds = 0.15
+    failed: list[float] = []
+
+    def ask() -> None:
+        began = time.monotonic()
+        with pytest.raises(NotConfirmed):
+            reader.search("cat")
+        failed.append(time.monotonic() - began)
+
+    threads = [threading.Thread(target=ask) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert engine.asked == 2
+    assert len([seconds for seconds in failed if seconds < 0.1]) == 7
+
+
+def test_a_refresh_is_put_off_until_it_answers_again() -> None:
+    """It neither waits, nor hinders that of the other leg, nor looks like an answer of the engine."""
+    engine = Engine(NotConfirmed("no answer in time"))
+    reader = Resting(engine, seconds=0.2)
+    reader.refresh()
+    assert engine.refreshed == 1
+    with pytest.raises(NotConfirmed):
+        reader.search("cat")
+    time.sleep(0.25)
+    reader.refresh()
+    reader.refresh()
+    assert engine.refreshed == 1
+    engine.failure = None
+    assert [reader.search("cat") for _ in range(2)] == ["cat False"] * 2
+    assert engine.refreshed == 2
+
+
+@pytest.mark.parametrize("failure", [Unreachable("refused"), BuildMissing("gone"), InvalidFilter("no such field")])
+def test_what_fails_at_once_is_asked_again(failure: SinkError) -> None:
+    engine = Engine(failure)
+    reader = Resting(engine)
+    for _ in range(2):
+        with pytest.raises(type(failure)):
+            reader.search("cat")
+    assert engine.asked == 2
+
+
+def test_an_address_that_swallows_everything_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resting, "_LONG_SECONDS", 0.05)
+    engine = Engine(Unreachable("no connection"))
+    engine.seconds = 0.1
+    reader = Resting(engine)
+    for _ in range(2):
+        with pytest.raises(Unreachable):
+            reader.search("cat")
+    assert engine.asked == 1
+
+
+def test_it_can_what_the_other_reader_can() -> None:
+    reader = Resting(Engine(None))
+    assert (hasattr(reader, "search"), hasattr(reader, "query")) == (True, False)
+
+
+def test_a_silent_meilisearch_costs_one_timeout(silent: str, legs: Legs) -> None:
+    with closing(Connection(silent, "key", timeout=TIMEOUT)) as connection:
+        keyword = KeywordLeg(Resting(MeilisearchReader(connection, "chunks")), "meilisearch", "words")
+        stopped = replace(legs, keyword=keyword)
+        began = time.monotonic()
+        answers = [search(stopped, Question("cat", context=1, facets=("language",))) for _ in range(5)]
+        assert TIMEOUT <= time.monotonic() - began < 2 * TIMEOUT + 1
+    for answer in answers:
+        assert [hit.text for hit in answer.hits] == ["a cat"]
+        assert "did not answer in time" in answer.unavailable["keyword"]
+
+
+def test_a_silent_engine_is_given_up_after_the_time_of_a_search(silent: str) -> None:
+    """And not after that of a load, which may be long."""
+    sinks = (
+        MeilisearchSink(silent, "key", settings={}, search_timeout=TIMEOUT),
+        ChromaSink.server(silent, search_timeout=TIMEOUT),
+    )
+    for sink in sinks:
+        with closing(sink):
+            began = time.monotonic()
+            with pytest.raises(NotConfirmed):
+                sink.reader("b1")
+            assert TIMEOUT <= time.monotonic() - began < 5
+
+
+def test_both_legs_silent(legs: Legs) -> None:
+    silent_legs = replace(
+        legs,
+        keyword=KeywordLeg(Resting(Silent()), "fts", "words"),
+        semantic=SemanticLeg(Resting(Silent()), meaning, "chroma", "vectors"),
+    )
+    answer = search(silent_legs, Question("cat"))
+    assert (answer.hits, list(answer.unavailable), answer.answered) == ((), ["keyword", "semantic"], False)
+    assert search(legs, Question("cat")).answered
+    assert search(legs, Question("nowhere", mode="keyword")).answered, "to find nothing is an answer"
+    assert search(legs, Question(" ")).answered
+
+
+class Silent:
+    """Whatever it is asked."""
+
+    def __getattr__(self, name: str) -> Any:
+        def ask(*_given: object, **_named: object) -> None:
+            raise NotConfirmed("no answer in time")
+
+        return ask
