@@ -17,6 +17,8 @@ INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check -c const
 export HF_HUB_OFFLINE := 1
 export TOKENIZERS_PARALLELISM := false
 export ANONYMIZED_TELEMETRY := False
+# Hundreds of processes are started: each would compile all of it again.
+export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:

@@ -45,6 +45,7 @@ _TABLES = """\
 # vectors = true                             # give it the vectors for its own hybrid search
 # settings_file = "meilisearch-settings.json"
 # patience = 900.0                           # seconds it may work without finishing any task
+# search_timeout = 5.0                       # seconds that a search waits for it
 
 # [sink.chroma]
 # folder = "/var/lib/chunksink/chroma"       # embedded: of the index; otherwise `chroma` in the home
@@ -53,6 +54,7 @@ _TABLES = """\
 # Chroma on a server, instead of a folder:
 # url = "http://127.0.0.1:8000"
 # prefix = "chunksink"                       # begins the names of its collections
+# search_timeout = 5.0                       # seconds that a search waits for it
 # token_variable = "CHROMA_TOKEN"
 # timeout = 120.0
 

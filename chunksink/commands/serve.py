@@ -122,7 +122,6 @@ def _serve(app: "ASGIApp", listener: socket.socket, warm: Callable[[], object], 
         h11_max_incomplete_event_size=_REQUEST_LINE_BYTES,
     )
     settings.load()
-    Thread(target=warm, daemon=True).start()  # after our imports: two threads that import one thing stumble
     server = uvicorn.Server(settings)
 
     def end(_number: int, _frame: FrameType | None) -> None:
@@ -131,6 +130,8 @@ def _serve(app: "ASGIApp", listener: socket.socket, warm: Callable[[], object], 
     # The server has handlers of its own from its start to its end, and then sends itself the signal again.
     before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
+        # After our imports, for two threads that import one thing stumble; and when no signal breaks one off any more.
+        Thread(target=warm, daemon=True).start()
         click.echo(says)
         server.run(sockets=[listener])
     finally:

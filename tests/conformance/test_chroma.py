@@ -7,6 +7,7 @@ import pytest
 from sinks.chroma import ChromaSink
 from sinks.conformance import SinkConformance, VectorConformance
 from sinks.conformance.writing import Connect
+from tests.conftest import HEAVY
 from tests.engines.servers import ChromaServer
 
 
@@ -16,6 +17,7 @@ class TestChromaEmbedded(SinkConformance, VectorConformance):
         return lambda: ChromaSink.embedded(tmp_path / "chroma")
 
 
+@pytest.mark.skipif(not HEAVY, reason="a process for each test; test_worker has the essence; CHUNKSINK_SOAK_HEAVY")
 class TestChromaBeside(SinkConformance):
     """Each build is filled by a process of its own."""
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from chunksink.exits import Exit
+from tests.embeddings.endpoint import serve
 from tests.journey.support import chunksink, command_line, document, environment, modules_of, write
 
 BEES = document("bees.md", "Hives stand on the roof. In June the honey is spun and shared among all members.")
@@ -18,9 +20,15 @@ QUIET = document("night.md", "After nine in the evening machines stay off.", ver
 
 
 @pytest.fixture(scope="module")
-def synced(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """With the real model; what the first sync said is kept beside it."""
+def synced(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """With an endpoint, for a model takes seconds to load; what the first sync said is kept beside it."""
     folder = tmp_path_factory.mktemp("synced")
+    with serve() as endpoint:
+        (folder / "chunksink.toml").write_text(f'endpoint = "{endpoint.url}"\nmodel = "hash-model"\n')
+        yield first_sync(folder)
+
+
+def first_sync(folder: Path) -> Path:
     write(folder / "chunks", "p1", BEES)
     write(folder / "chunks", "p2", NIGHT)
     ended = chunksink(folder, "sync", "--json")
@@ -49,7 +57,7 @@ def test_from_the_first_sync_to_a_proof(folder: Path) -> None:
     ended = chunksink(folder, "sync", "--plan", plan.json["hash"])
     assert ended.code == Exit.OK
     assert "synced fts, chroma: 1 source changed, 1 source unchanged (1 chunk written)" in ended.out
-    found = chunksink(folder, "search", "when must it be silent at night", "--limit", "1", "--json")
+    found = chunksink(folder, "search", "machines off at nine", "--mode", "keyword", "--json")
     assert [hit["text"] for hit in found.json["hits"]] == [QUIET[0]["text"]]
     assert chunksink(folder, "verify", "--deep").code == Exit.OK
     assert chunksink(folder, "prove", "proof.json").code == Exit.OK
@@ -82,6 +90,7 @@ def test_two_machines_prove_the_same(folder: Path, tmp_path: Path) -> None:
     """The other one has only the chunks, and makes its index at another place in another way."""
     other = tmp_path / "other"
     shutil.copytree(folder / "chunks", other / "bus")
+    shutil.copy(folder / "chunksink.toml", other)
     flags = ["--chunks", "bus", "--home", "index"]
     assert chunksink(other, "rebuild", *flags).code == Exit.OK
     assert chunksink(other, "prove", "proof.json", *flags).code == Exit.OK
