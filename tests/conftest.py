@@ -43,8 +43,8 @@ HEAVY = bool(os.environ.get("CHUNKSINK_SOAK_HEAVY"))
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """One more than there are processors: some test always waits for an engine."""
-    return (os.cpu_count() or 1) + 1
+    """Two more than there are processors: some test always waits for an engine."""
+    return (os.cpu_count() or 1) + 2
 
 
 CHROMIUM_ARGUMENTS = [

@@ -14,7 +14,7 @@ from tests.conftest import HEAVY
 from tests.embeddings.helpers import HashEncoder, embed, filled, numbered
 
 PAGE = 8192
-PARTS = 4
+PARTS = 4 if HEAVY else 16
 
 
 @pytest.fixture(scope="module")

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -15,12 +16,23 @@ import pytest
 from sinks.chroma import ChromaBuild, EmbeddedChromaSink
 from sinks.chroma.distant import DistantBuild
 from sinks.conformance.samples import DIMENSIONS, family, held, marker, wanted
+from sinks.document import Family
 from sinks.errors import BuildBroken
 from sinks.sink import Marker
 from tests.conftest import ROOT
 
-MANY = [family(f"f{number}", [f"{number} {place}" for place in range(100)]) for number in range(60)]
-LONG = [family("long", [f"{place}" for place in range(6000)])]  # in one call there, of many turns
+
+@cache
+def many() -> list[Family]:
+    return [family(f"f{number}", [f"{number} {place}" for place in range(100)]) for number in range(60)]
+
+
+@cache
+def long() -> list[Family]:
+    """In one call there, of many turns."""
+    return [family("long", [f"{place}" for place in range(6000)])]
+
+
 FEW = [family("few", ["one", "two"])]
 
 
@@ -47,7 +59,7 @@ def test_everything_else_goes_on_while_it_writes(distant: DistantBuild) -> None:
     ticking = threading.Thread(target=tick)
     ticking.start()
     started = time.monotonic()
-    distant.replace(MANY[:20])
+    distant.replace(many()[:20])
     distant.flush()
     took = time.monotonic() - started
     done.set()
@@ -62,7 +74,7 @@ def test_its_death_is_said_and_what_was_confirmed_stays(
     distant.replace(FEW)
     distant.flush()
     os.kill(distant._worker._process.pid, how)
-    for call in (lambda: distant.replace(MANY), distant.flush, distant.count, lambda: held(distant)):
+    for call in (lambda: distant.replace(many()), distant.flush, distant.count, lambda: held(distant)):
         with pytest.raises(BuildBroken, match=f"was ended by signal {how.value}: run it again"):
             call()
     distant.close()
@@ -75,12 +87,12 @@ def test_it_may_die_while_it_is_asked(distant: DistantBuild) -> None:
     dying = threading.Timer(0.5, distant._worker._process.kill)
     dying.start()
     with pytest.raises(BuildBroken, match="signal 9"):
-        distant.replace(MANY)
+        distant.replace(many())
     dying.join()
 
 
 def test_a_scan_that_is_left_is_in_nobodys_way(distant: DistantBuild) -> None:
-    distant.replace(MANY[:21])
+    distant.replace(many()[:21])
     distant.flush()
     rows = distant.scan(content=True)
     next(rows)
@@ -129,7 +141,7 @@ from pathlib import Path
 from sinks.chroma import ChromaSink
 from sinks.conformance.samples import DIMENSIONS
 from sinks.sink import Marker
-from tests.sinks.chroma.test_worker import FEW, LONG
+from tests.sinks.chroma.test_worker import FEW, long
 
 sink = ChromaSink.embedded(Path(sys.argv[1]))
 sink.prepare()
@@ -138,7 +150,7 @@ try:
     build.replace(FEW)
     build.flush()
     print(build._worker._process.pid, flush=True)
-    build.replace(LONG)
+    build.replace(long())
 finally:
     build.close()
 """
@@ -172,9 +184,9 @@ def test_killed_it_leaves_nobody_who_still_writes(sink: EmbeddedChromaSink, tmp_
         time.sleep(3)
         assert (build.count(), is_running(worker)) == (found, False)
     assert 2 <= found < 6002, "or it would prove nothing"
-    build.replace(LONG)
+    build.replace(long())
     build.flush()
-    assert held(build) == wanted([*FEW, *LONG])
+    assert held(build) == wanted([*FEW, *long()])
     build.close()
 
 
@@ -184,7 +196,7 @@ def test_what_is_sent_to_all_of_a_group_breaks_no_call_off(distant: DistantBuild
     process = distant._worker._process
     interrupting = threading.Timer(0.3, os.kill, [process.pid, how])
     interrupting.start()
-    distant.replace(MANY[:20])
+    distant.replace(many()[:20])
     interrupting.join()
     distant.flush()
     assert distant.count() == 2000
