@@ -49,7 +49,9 @@ def test_what_is_said_to_be_current_counts(records: Path, capsys: pytest.Capture
     assert capsys.readouterr().out == "/srv/old.pdf\n/srv/new.pdf\n"
 
 
-def test_new_records_replace_the_chunks_of_the_old(records: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_new_records_replace_the_chunks_of_the_old(
+    records: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """The whole way: listed, extracted again, ingested; then nothing is outdated."""
     monkeypatch.chdir(records)
     assert run(["ingest", "deep", "--as", "ir"]) == Exit.OK
@@ -58,6 +60,9 @@ def test_new_records_replace_the_chunks_of_the_old(records: Path, monkeypatch: p
     assert run(["ingest", "deep", "--as", "ir"]) == Exit.OK
     chunks = (records / "chunks" / "canonical" / "documents.jsonl").read_text().splitlines()
     assert sorted(json.loads(line)["text"] for line in chunks) == ["Quarterly figures.", "Read better."]
+    capsys.readouterr()
+    assert run(["reindex", "deep", "--paths"]) == Exit.OK
+    assert capsys.readouterr().out == ""
 
 
 def test_what_is_no_record_is_told_and_the_rest_looked_at(records: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,25 +1,12 @@
 """What the keyword sink finds of scripts without spaces, however short the query and however many words begin so."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from sinks.conformance.samples import family, marker
+from sinks.conformance.samples import family
 from sinks.fts import FtsBuild, FtsReader, FtsSink
 from sinks.reader import FacetValue, Filter
-
-
-@pytest.fixture
-def sink(tmp_path: Path) -> FtsSink:
-    return FtsSink(tmp_path / "fts")
-
-
-@pytest.fixture
-def build(sink: FtsSink) -> Iterator[FtsBuild]:
-    build = sink.create(marker())
-    yield build
-    build.close()
 
 
 @pytest.fixture
