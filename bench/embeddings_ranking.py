@@ -20,7 +20,7 @@ sys.path.insert(0, str(ROOT))
 
 import numpy as np  # noqa: E402
 
-from embeddings.encoder import LongTexts, PrecisionRequest, encode_query  # noqa: E402
+from embeddings.encoder import LongTexts, PrecisionRequest, encode_queries  # noqa: E402
 from embeddings.load import load_encoder  # noqa: E402
 
 DEFAULT_FOLDER = ROOT.parent / "shared" / "data" / "cranfield"
@@ -52,7 +52,10 @@ def main() -> None:
         seconds = time.perf_counter() - started
         # The judgements number the queries by their place in the file, not by their .I number.
         scores = [
-            ndcg(np.argsort(-(vectors @ encode_query(encoder, query)), kind="stable")[:10] + 1, gains.get(number, {}))
+            ndcg(
+                np.argsort(-(vectors @ encode_queries(encoder, [query])[0]), kind="stable")[:10] + 1,
+                gains.get(number, {}),
+            )
             for number, query in enumerate(queries.values(), start=1)
         ]
         score = float(np.mean(scores))

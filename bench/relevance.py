@@ -32,7 +32,7 @@ from chunkbus.layout import BusRoot
 from chunkbus.manifest import ManifestProducer
 from chunkbus.writer import PartitionWriter
 from chunksink.index import Index
-from embeddings.encoder import PrecisionRequest, encode_query
+from embeddings.encoder import PrecisionRequest, encode_queries
 from embeddings.load import load_encoder
 from search.evaluation.evaluate import Asked, choose, evaluate
 from search.evaluation.metrics import DEPTH, METRICS
@@ -114,7 +114,7 @@ def exact(
     for batch in encoder.encode_batches(texts):
         vectors[batch.positions] = batch.vectors
     yield lambda text: [
-        names[row] for row in np.argsort(-(vectors @ encode_query(encoder, text)), kind="stable")[:DEPTH]
+        names[row] for row in np.argsort(-(vectors @ encode_queries(encoder, [text])[0]), kind="stable")[:DEPTH]
     ]
     encoder.close()
 

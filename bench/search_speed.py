@@ -64,7 +64,7 @@ def measure(folder: Path, size: int, count: int) -> None:
             ("keyword", "keyword", lambda text: drawn.encode([text])[0]),
             ("semantic, vector there", "semantic", lambda text: drawn.encode([text])[0]),
             ("hybrid, vector there", "hybrid", lambda text: drawn.encode([text])[0]),
-            ("hybrid, vector computed", "hybrid", encoder.encode_query),
+            ("hybrid, vector computed", "hybrid", lambda text: encoder.encode_queries([text])[0]),
         )
         for name, mode, encode in rows:
             whole, engines = _timed(view.legs, mode, encode, asked)

@@ -7,7 +7,8 @@ from contextlib import contextmanager, suppress
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from chunksink.views import Queries, View, open_view
+from chunksink.queries import Queries
+from chunksink.views import View, open_view
 from settings.config import Config
 
 if TYPE_CHECKING:

@@ -1,11 +1,9 @@
 """What one generation is searched through: its readers, opened by what they can do, and the model of its queries."""
 
-import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from functools import partial
-from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from chunkbus.layout import BusRoot
@@ -13,17 +11,10 @@ from chunksink.wiring import open_one_sink
 from settings.config import Config
 
 if TYPE_CHECKING:
-    from embeddings.encoder import Vectors
+    from chunksink.queries import Queries
     from rebuild.state import Generation
     from search.legs import Legs
     from sinks.document import Document
-
-_REMEMBERED = 512
-"""Queries whose vectors are kept: whoever pages or changes a filter asks the same again."""
-_QUERY_SECONDS = 5.0
-"""A search waits so long for an endpoint; then it answers by words."""
-_PAUSE_SECONDS = 10.0
-"""After a failure the model is left alone for so long: not every search should wait for what is not there."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,63 +105,3 @@ def _from_chunks(config: Config, wanted: Mapping[str, str]) -> "list[Document]":
         except (ChunkBusError, OSError):
             return []
     return [document for family in found for document in family.documents if document.id in wanted]
-
-
-class Queries:
-    """Encodes queries with the model that made an index, loaded on the first one. Any thread may ask."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._made: dict[str, _QueryModel] = {}
-
-    def of(self, generation: "Generation") -> "Callable[[str], Vectors]":
-        """The same model for every generation that was made with it: to load it takes seconds."""
-        with self._lock:
-            return self._made.setdefault(generation.model_fingerprint, _QueryModel(generation))
-
-    def close(self) -> None:
-        with self._lock:
-            for model in self._made.values():
-                model.close()
-            self._made.clear()
-
-
-class _QueryModel:
-    def __init__(self, generation: "Generation") -> None:
-        from embeddings.lazy import LazyEncoder
-        from embeddings.settings import open_encoder
-
-        self._name = generation.encoder.model
-        opened = partial(open_encoder, generation.encoder, patience_seconds=_QUERY_SECONDS)
-        self._encoder = LazyEncoder(generation.model, opened)
-        self._lock = threading.Lock()
-        self._vectors: dict[str, Vectors] = {}
-        self._failure: tuple[float, Exception] | None = None
-
-    def __call__(self, text: str) -> "Vectors":
-        if (vector := self._vectors.get(text)) is not None:
-            return vector
-        with self._lock, self._pausing():
-            vector = self._encoder.encode_query(text)
-            if len(self._vectors) >= _REMEMBERED:
-                self._vectors.pop(next(iter(self._vectors)))
-            self._vectors[text] = vector
-        return vector
-
-    def close(self) -> None:
-        self._encoder.close()
-
-    @contextmanager
-    def _pausing(self) -> "Iterator[None]":
-        from embeddings.errors import EmbeddingsError, ModelChanged, ModelError
-
-        if self._failure is not None and monotonic() - self._failure[0] < _PAUSE_SECONDS:
-            raise self._failure[1]
-        try:
-            yield
-        except EmbeddingsError as error:
-            if isinstance(error, ModelError) and not isinstance(error, ModelChanged):
-                error = type(error)(f"the model {self._name} that made the live index cannot be loaded: {error}")
-            self._failure = (monotonic(), error)
-            raise error from None
-        self._failure = None

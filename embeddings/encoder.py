@@ -107,8 +107,8 @@ class BatchEncoder(Encoder, Protocol):
 class QueryEncoder(Encoder, Protocol):
     """An encoder that treats queries differently from passages (E5, BGE)."""
 
-    def encode_query(self, text: str) -> Vectors:
-        """The vector of one query, of shape (dimension,)."""
+    def encode_queries(self, texts: Sequence[str]) -> Vectors:
+        """Vectors of queries, in order."""
         ...
 
 
@@ -145,10 +145,9 @@ class InfoEncoder(ABC):
         """Vectors of passages, in order; `TextRefused` if one of them is refused."""
         return gathered(self._run(texts, self.info.passage_prompt), len(texts), self.dimension)
 
-    def encode_query(self, text: str) -> Vectors:
-        """The vector of one query."""
-        vector: Vectors = gathered(self._run([text], self.info.query_prompt), 1, self.dimension)[0]
-        return vector
+    def encode_queries(self, texts: Sequence[str]) -> Vectors:
+        """Vectors of queries, in order; `TextRefused` if one of them is refused."""
+        return gathered(self._run(texts, self.info.query_prompt), len(texts), self.dimension)
 
     def encode_batches(self, texts: Sequence[str]) -> Iterator[EncodedBatch]:
         """Vectors of passages as they become ready, in any order; refused texts are named in `problems`."""
@@ -171,12 +170,11 @@ def gathered(batches: Iterable[EncodedBatch], count: int, dimension: int) -> Vec
     return out
 
 
-def encode_query(encoder: Encoder, text: str) -> Vectors:
-    """The vector of one query, with the encoder's query prompt where it has one."""
+def encode_queries(encoder: Encoder, texts: Sequence[str]) -> Vectors:
+    """Vectors of queries, with the encoder's query prompt where it has one."""
     if isinstance(encoder, QueryEncoder):
-        return encoder.encode_query(text)
-    vector: Vectors = encoder.encode([text])[0]
-    return vector
+        return encoder.encode_queries(texts)
+    return encoder.encode(texts)
 
 
 def info_of(encoder: Encoder) -> ModelInfo:

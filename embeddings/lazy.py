@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from embeddings.encoder import ClosingEncoder, EncodedBatch, ModelInfo, Precision, Vectors, encode_query, gathered
+from embeddings.encoder import ClosingEncoder, EncodedBatch, ModelInfo, Precision, Vectors, encode_queries, gathered
 from embeddings.errors import ModelChanged
 from embeddings.vectors import encoded_batches
 
@@ -39,8 +39,8 @@ class LazyEncoder:
     def encode_batches(self, texts: Sequence[str]) -> Iterator[EncodedBatch]:
         return encoded_batches(self._open(), texts)
 
-    def encode_query(self, text: str) -> Vectors:
-        return encode_query(self._open(), text)
+    def encode_queries(self, texts: Sequence[str]) -> Vectors:
+        return encode_queries(self._open(), texts)
 
     def close(self) -> None:
         if self._encoder is not None:

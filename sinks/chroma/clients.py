@@ -263,6 +263,7 @@ class Server:
             chroma_server_host=self._host,
             chroma_server_http_port=self._port,
             chroma_server_ssl_enabled=self._ssl,
+            chroma_server_ssl_verify=self._ssl,  # else all certificates are read for nothing, some 50 ms
             chroma_server_headers=dict(self._headers),
         )
         client = Client.__new__(Client)

@@ -43,7 +43,7 @@ class Connection:
     def http(self) -> "httpx.Client":
         import httpx
 
-        client = httpx.Client(base_url=self.where, headers=self._headers, timeout=self._timeout)
+        client = httpx.Client(base_url=self.where, headers=self._headers, timeout=self._timeout, verify=self._encrypted)
         try:
             with self.translated():
                 answer = client.get("/version")
@@ -60,7 +60,14 @@ class Connection:
 
         _ = self.http  # the version first
         none_kept = httpx.Limits(max_keepalive_connections=0)
-        return httpx.Client(base_url=self.where, headers=self._headers, timeout=self._timeout, limits=none_kept)
+        return httpx.Client(
+            base_url=self.where, headers=self._headers, timeout=self._timeout, limits=none_kept, verify=self._encrypted
+        )
+
+    @property
+    def _encrypted(self) -> bool:
+        """Only then are certificates needed; to read all of them takes some 50 ms."""
+        return urlsplit(self.where).scheme == "https"
 
     @property
     def _headers(self) -> dict[str, str]:

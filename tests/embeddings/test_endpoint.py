@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from embeddings.cache import VectorCache
-from embeddings.encoder import encode_query
+from embeddings.encoder import encode_queries
 from embeddings.endpoint import EndpointEncoder, EndpointSettings
 from embeddings.errors import EndpointDenied, EndpointUnavailable, TextRefused, WrongVectors
 from embeddings.settings import EncoderSettings, open_encoder, settled
@@ -194,7 +194,7 @@ def test_many_texts_that_are_refused_do_not_block_the_others(server: Server, cac
 def test_prompts_go_before_passages_and_queries(server: Server) -> None:
     encoder = connect(server, query_prompt="query: ", passage_prompt="passage: ")
     encoder.encode(["a"])
-    encode_query(encoder, "b")
+    encode_queries(encoder, ["b"])
     assert [request["input"] for request in server.requests[-2:]] == [["passage: a"], ["query: b"]]
 
 

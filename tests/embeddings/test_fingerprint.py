@@ -79,7 +79,7 @@ def loaded(base: Path, folder: Path, *changes: Change, **settings: Any) -> Trans
 
 
 def shown(encoder: TransformerEncoder) -> Vectors:
-    return np.concatenate([encoder.encode(TEXTS), encoder.encode_query(TEXTS[0])[None]])
+    return np.concatenate([encoder.encode(TEXTS), encoder.encode_queries(TEXTS[:1])])
 
 
 CASED = merged("tokenizer_config.json", do_lower_case=False)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from embeddings.cache import VectorCache
-from embeddings.encoder import BatchEncoder, QueryEncoder, Vectors, encode_query
+from embeddings.encoder import BatchEncoder, QueryEncoder, Vectors, encode_queries
 from embeddings.errors import EncoderOutOfMemory, ModelUnavailable, ModelUnsupported
 from embeddings.load import load_encoder
 from embeddings.precision import choose_precision, has_bfloat16
@@ -106,7 +106,7 @@ def test_prompts(tiny_folder: Path) -> None:
     asking = load_encoder(str(tiny_folder), precision="float32", query_prompt="query : ", passage_prompt="passage : ")
     assert plain.fingerprint != asking.fingerprint
     assert cosines(asking.encode(["the cat"]), plain.encode(["passage : the cat"]))[0] > 0.99999
-    assert encode_query(asking, "the cat") @ plain.encode(["query : the cat"])[0] > 0.99999
+    assert encode_queries(asking, ["the cat"])[0] @ plain.encode(["query : the cat"])[0] > 0.99999
     # Every window of a long text begins with the prompt.
     words = (WORDS[:16] * 5)[:56]
     parts = plain.encode(["passage : " + " ".join(words[start : start + 28]) for start in (0, 28)])

@@ -1,0 +1,122 @@
+"""Vectors of queries, by the model that made an index: remembered, and computed together where several wait.
+
+A model takes hardly longer for four queries than for one, so those that come while it computes are its next batch.
+"""
+
+import threading
+from concurrent.futures import Future
+from functools import partial
+from itertools import islice
+from time import monotonic
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from embeddings.encoder import Vectors
+    from embeddings.errors import EmbeddingsError
+    from rebuild.state import Generation
+
+_REMEMBERED = 512
+"""Queries whose vectors are kept: whoever pages or changes a filter asks the same again."""
+_TOGETHER = 16
+"""So many at most are one batch: nobody waits long for those of others."""
+_QUERY_SECONDS = 5.0
+"""A search waits so long for an endpoint; then it answers by words."""
+_PAUSE_SECONDS = 10.0
+"""After a failure the model is left alone for so long: not every search should wait for what is not there."""
+
+
+class Queries:
+    """Encodes queries with the models that made indexes, each loaded on its first one. Any thread may ask."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._models: dict[str, QueryModel] = {}
+
+    def of(self, generation: "Generation") -> "QueryModel":
+        """The same model for every generation that was made with it: to load it takes seconds."""
+        with self._lock:
+            return self._models.setdefault(generation.model_fingerprint, QueryModel(generation))
+
+    def close(self) -> None:
+        with self._lock:
+            for model in self._models.values():
+                model.close()
+            self._models.clear()
+
+
+class QueryModel:
+    """From a query to its vector."""
+
+    def __init__(self, generation: "Generation") -> None:
+        from embeddings.lazy import LazyEncoder
+        from embeddings.settings import open_encoder
+
+        self._name = generation.encoder.model
+        opened = partial(open_encoder, generation.encoder, patience_seconds=_QUERY_SECONDS)
+        self._encoder = LazyEncoder(generation.model, opened)
+        self._computing = threading.Lock()
+        self._lock = threading.Lock()
+        self._waiting: dict[str, Future[Vectors]] = {}
+        self._vectors: dict[str, Vectors] = {}
+        self._failure: tuple[float, EmbeddingsError] | None = None
+
+    def __call__(self, text: str) -> "Vectors":
+        with self._lock:
+            if (vector := self._vectors.get(text)) is not None:
+                return vector
+            promised = self._waiting.setdefault(text, Future())
+        with self._computing:  # whoever comes in computes for all who wait by then
+            while not promised.done():
+                self._compute_next()
+        return promised.result()
+
+    def close(self) -> None:
+        self._encoder.close()
+
+    def _compute_next(self) -> None:
+        with self._lock:
+            batch = dict(islice(self._waiting.items(), _TOGETHER))
+        try:
+            self._settle(batch)
+        finally:
+            with self._lock:
+                for text in batch:
+                    del self._waiting[text]
+
+    def _settle(self, batch: "dict[str, Future[Vectors]]") -> None:
+        """Every promise gets its vector, or the reason why there is none."""
+        from embeddings.errors import TextRefused
+
+        try:
+            vectors = self._encode(list(batch))
+        except BaseException as error:
+            if isinstance(error, TextRefused) and len(batch) > 1:  # perhaps only one of them
+                for text, promised in batch.items():
+                    self._settle({text: promised})
+                return
+            for promised in batch.values():
+                promised.set_exception(error)
+            return
+        with self._lock:
+            self._vectors |= vectors
+            for text in list(self._vectors)[:-_REMEMBERED]:
+                del self._vectors[text]
+        for text, promised in batch.items():
+            promised.set_result(vectors[text])
+
+    def _encode(self, texts: list[str]) -> "dict[str, Vectors]":
+        from embeddings.errors import EmbeddingsError, ModelChanged, ModelError, TextRefused
+
+        if self._failure is not None and monotonic() - self._failure[0] < _PAUSE_SECONDS:
+            raise self._failure[1]
+        try:
+            vectors = self._encoder.encode_queries(texts)
+        except TextRefused:  # others may pass
+            raise
+        except EmbeddingsError as error:
+            if isinstance(error, ModelError) and not isinstance(error, ModelChanged):
+                error = type(error)(f"the model {self._name} that made the live index cannot be loaded: {error}")
+            self._failure = (monotonic(), error)
+            raise error from None
+        self._failure = None
+        return dict(zip(texts, vectors, strict=True))

@@ -1,0 +1,118 @@
+"""Vectors of queries: those that come at once are computed together, and each gets its own."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from typing import Any
+
+import numpy as np
+import pytest
+
+from chunksink.exits import Exit
+from chunksink.queries import Queries, QueryModel
+from embeddings import load
+from embeddings.encoder import Vectors
+from embeddings.errors import EncoderOutOfMemory, TextRefused
+from tests.chunksink.shell import Models, Shell
+from tests.embeddings.helpers import HashEncoder
+from tests.rebuild.support import source
+
+SECONDS = 20
+
+
+class Gate(HashEncoder):
+    """Computes nothing before it is let through; refuses what says so, and fails at what says so."""
+
+    def __init__(self, like: HashEncoder) -> None:
+        super().__init__(dimension=like.dimension, name=like.info.name)
+        self.batches: list[list[str]] = []
+        self.computing = threading.Event()
+        self.go_on = threading.Event()
+
+    def encode(self, texts: Sequence[str]) -> Vectors:
+        self.batches.append(list(texts))
+        self.computing.set()
+        assert self.go_on.wait(SECONDS)
+        if any("refuse" in text for text in texts):
+            raise TextRefused("not this one")
+        if any("fail" in text for text in texts):
+            raise EncoderOutOfMemory("too much")
+        return super().encode(texts)
+
+
+@pytest.fixture
+def gate(shell: Shell, models: Models, monkeypatch: pytest.MonkeyPatch) -> Gate:
+    shell.commit("p1", source("a.md", "a cat"))
+    assert shell("sync").code == Exit.OK
+    (like, _other) = models.known.values()
+    gate = Gate(like)
+    monkeypatch.setattr(load, "load_encoder", lambda *_a, **_k: gate)
+    return gate
+
+
+@pytest.fixture
+def model(shell: Shell, gate: Gate) -> Iterator[QueryModel]:
+    with closing(Queries()) as queries:
+        yield queries.of(shell.live())
+
+
+def asked_at_once(model: QueryModel, gate: Gate, first: str, others: Sequence[str]) -> list[Any]:
+    """What they get, or the error, where all others come while the first is computed."""
+
+    def ask(text: str) -> Any:
+        arrived.release()
+        try:
+            return model(text)
+        except Exception as error:
+            return error
+
+    arrived = threading.Semaphore(0)
+    with ThreadPoolExecutor(1 + len(others)) as pool:
+        answers = [pool.submit(ask, first)]
+        assert gate.computing.wait(SECONDS)
+        answers += [pool.submit(ask, text) for text in others]
+        for _ in range(1 + len(others)):
+            assert arrived.acquire(timeout=SECONDS)
+        while set(others) - set(model._waiting):
+            time.sleep(0.001)
+        gate.go_on.set()
+        return [answer.result(SECONDS) for answer in answers]
+
+
+def test_those_that_come_meanwhile_are_the_next_batch(model: QueryModel, gate: Gate) -> None:
+    others = [f"query {number}" for number in range(6)]
+    vectors = asked_at_once(model, gate, "first", others)
+    assert [sorted(batch) for batch in gate.batches] == [["first"], others]
+    plain = HashEncoder(dimension=gate.dimension, name=gate.info.name)
+    assert np.array_equal(vectors, plain.encode(["first", *others]))
+    assert model("query 3") is vectors[4]  # remembered
+    assert len(gate.batches) == 2
+
+
+def test_the_same_query_is_computed_once(model: QueryModel, gate: Gate) -> None:
+    asked_at_once(model, gate, "same", ["same", "same", "same"])
+    assert gate.batches == [["same"]]
+
+
+def test_a_batch_has_its_limit(model: QueryModel, gate: Gate) -> None:
+    others = [f"query {number}" for number in range(20)]
+    asked_at_once(model, gate, "first", others)
+    assert [len(batch) for batch in gate.batches] == [1, 16, 4]
+
+
+def test_one_that_is_refused_takes_no_other_with_it(model: QueryModel, gate: Gate) -> None:
+    answers = asked_at_once(model, gate, "first", ["a", "refuse me", "b"])
+    assert [isinstance(answer, TextRefused) for answer in answers] == [False, False, True, False]
+    assert model("c") is not None  # and the model is not left alone for it
+
+
+def test_a_failure_reaches_all_who_wait_and_is_not_repeated_for_each(model: QueryModel, gate: Gate) -> None:
+    answers = asked_at_once(model, gate, "first", ["a", "fail", "b"])
+    assert [isinstance(answer, EncoderOutOfMemory) for answer in answers] == [False, True, True, True]
+    with pytest.raises(EncoderOutOfMemory, match="too much"):
+        model("later")
+    assert len(gate.batches) == 2
