@@ -146,7 +146,7 @@ class Plan:
         ).fetchone()
         added, changed, removed, metadata_only = (number or 0 for number in row)
         total = self._db.execute(
-            "select count(*) from current where family not in (select family from held)"
+            "select (select count(*) from current) - (select count(*) from held join current using (family))"
         ).fetchone()[0]
         return FamilyCounts(added, changed, removed, total - added - changed, metadata_only)
 

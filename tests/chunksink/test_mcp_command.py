@@ -10,8 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mcp import ClientSession, StdioServerParameters
-from mcp.client.stdio import stdio_client
 
 from chunksink.exits import Exit
 from tests.chunksink.shell import Shell
@@ -23,6 +21,9 @@ SEA = source("sea.md", "The vessel left the harbour", "A boat needs paint")
 
 def asked(folder: Path, *calls: tuple[str, dict[str, Any]], arguments: tuple[str, ...] = ()) -> list[Any]:
     """The answers of one session: the tools' names, then the result of each call."""
+    # Slow to import; every process of the suite reads this file.
+    from mcp import ClientSession, StdioServerParameters
+    from mcp.client.stdio import stdio_client
 
     async def session() -> list[Any]:
         server = StdioServerParameters(
@@ -31,7 +32,7 @@ def asked(folder: Path, *calls: tuple[str, dict[str, Any]], arguments: tuple[str
             cwd=str(folder),
             env={**os.environ, "CHUNKSINK_SINKS": "fts"},
         )
-        async with stdio_client(server) as (read, write), ClientSession(read, write) as client:
+        async with stdio_client(server, sys.__stderr__) as (read, write), ClientSession(read, write) as client:
             await client.initialize()
             tools = await client.list_tools()
             answers: list[Any] = [[tool.name for tool in tools.tools]]

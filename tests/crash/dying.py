@@ -1,16 +1,10 @@
-"""A process that runs one scenario on a home and dies at a step, as `kill -9` would have it.
-
-    python -m tests.crash.dying HOME CHUNKS SCENARIO MODULE OWNER METHOD CALL before|after
-
-CALL 0 lets it live.
-"""
+"""What a process does that runs one scenario on a home and dies at a step, as `kill -9` would have it."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import signal
-import sys
 from collections.abc import Callable
 from contextlib import closing
 from importlib import import_module
@@ -104,12 +98,13 @@ SCENARIOS: dict[str, Callable[[Home], object]] = {
 }
 
 
-def main(home: str, chunks: str, scenario: str, module: str, owner: str, method: str, call: str, when: str) -> None:
+def main(home: str, chunks: str, scenario: str, module: str, owner: str, method: str, call: int, when: str) -> None:
+    """`when` is "before" or "after" the call of that number; 0 lets it live."""
     execute.EMBEDDED_AT_ONCE = execute.WRITTEN_AT_ONCE = 2
     place: Any = import_module(module)
     if owner:
         place = getattr(place, owner)
-    setattr(place, method, _dying(getattr(place, method), int(call), when))
+    setattr(place, method, _dying(getattr(place, method), call, when))
     SCENARIOS[scenario](home_in(Path(home), BusRoot(Path(chunks))))
 
 
@@ -128,7 +123,3 @@ def _dying(function: Callable[..., Any], call: int, when: str) -> Callable[..., 
         return result
 
     return watched
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

@@ -9,10 +9,9 @@ from __future__ import annotations
 import ast
 import hashlib
 import inspect
+import multiprocessing
 import os
 import signal
-import subprocess
-import sys
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -24,6 +23,7 @@ from chunkbus.layout import BusRoot
 from rebuild import execute
 from sinks.sink import Build, Sink
 from tests.conftest import ROOT
+from tests.crash import dying
 from tests.crash.homes import (
     ADDED,
     EDITED,
@@ -53,15 +53,21 @@ KILLS = [
 RECOVERED = [
     step for step in STEPS if step.method in ("confirm", "flush", "flip") and (ALL or step.owner != "FtsBuild")
 ]
+# Each is forked from a process that has imported what it needs: to do that takes longer than the scenarios.
+FORKING = multiprocessing.get_context("forkserver")
+FORKING.set_forkserver_preload([dying.__name__, "sinks.fts.sink", "sinks.jsonl"])
 READING = {"marker", "count", "scan", "close", "open", "builds"}
 TEXTS = {str(record["text"]) for records in (*EDITED, ADDED) for record in records}
 
 
 def run_until(home: Home, step: Step, when: str, call: int | None = None) -> int:
-    number = str(step.call if call is None else call)
-    where = [step.scenario, step.module, step.owner, step.method, number, when]
-    command = [sys.executable, "-m", "tests.crash.dying", str(home.folder), str(home.root.path), *where]
-    return subprocess.run(command, cwd=ROOT, timeout=120, check=False).returncode
+    number = step.call if call is None else call
+    where = (step.scenario, step.module, step.owner, step.method, number, when)
+    process = FORKING.Process(target=dying.main, args=(str(home.folder), str(home.root.path), *where))
+    process.start()
+    process.join(120)
+    assert process.exitcode is not None
+    return process.exitcode
 
 
 @pytest.fixture(scope="module")

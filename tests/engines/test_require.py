@@ -7,29 +7,23 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from tests.conftest import ROOT
 from tools.engines import ENGINES, REMEDY
 
 FIXTURES = {"meilisearch": "meilisearch_server", "chroma": "chroma_server", "browser": "browser"}
 
 
-def run_one(tmp_path: Path, engine: str, required: str) -> tuple[int, str]:
-    """Run pytest on one test that wants the engine, where no program of that engine can be found."""
+def run_all(tmp_path: Path, required: str) -> tuple[int, str]:
+    """Run pytest on tests that want each engine, where no program of any engine can be found."""
     (tmp_path / "conftest.py").write_text("from tests.conftest import *  # noqa: F403\n", encoding="utf-8")
     test = tmp_path / "test_wants.py"
-    test.write_text(f"def test_wants({FIXTURES[engine]}):\n    pass\n", encoding="utf-8")
-    environment = {
-        **os.environ,
-        "PYTHONPATH": str(ROOT),
-        f"CHUNKSINK_TEST_{engine.upper()}": str(tmp_path / "no-such-program"),
-        "CHUNKSINK_REQUIRE": required,
-    }
+    wanting = (f"def test_wants_{engine}({fixture}):\n    pass\n" for engine, fixture in FIXTURES.items())
+    test.write_text("\n".join(wanting), encoding="utf-8")
+    missing = {f"CHUNKSINK_TEST_{engine.upper()}": str(tmp_path / "no-such-program") for engine in ENGINES}
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-rs", "-p", "no:cacheprovider", "--rootdir", tmp_path, test],
         cwd=tmp_path,
-        env=environment,
+        env={**os.environ, "PYTHONPATH": str(ROOT), **missing, "CHUNKSINK_REQUIRE": required},
         text=True,
         capture_output=True,
         check=False,
@@ -37,29 +31,27 @@ def run_one(tmp_path: Path, engine: str, required: str) -> tuple[int, str]:
     return done.returncode, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-def test_without_the_variable_a_missing_engine_is_skipped_with_its_remedy(tmp_path: Path, engine: str) -> None:
-    code, output = run_one(tmp_path, engine, required="")
-    assert (code, "1 skipped" in output) == (0, True), output
-    assert REMEDY[engine] in output
+def test_without_the_variable_a_missing_engine_is_skipped_with_its_remedy(tmp_path: Path) -> None:
+    code, output = run_all(tmp_path, required="")
+    assert (code, "3 skipped" in output) == (0, True), output
+    assert [engine for engine in ENGINES if REMEDY[engine] not in output] == []
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-def test_with_the_variable_a_missing_engine_fails_with_its_remedy(tmp_path: Path, engine: str) -> None:
-    code, output = run_one(tmp_path, engine, required=engine)
-    assert code == 1, output
-    assert "1 error" in output
-    assert REMEDY[engine] in output
+def test_with_the_variable_a_missing_engine_fails_with_its_remedy(tmp_path: Path) -> None:
+    code, output = run_all(tmp_path, required=",".join(ENGINES))
+    assert (code, "3 errors" in output) == (1, True), output
+    assert [engine for engine in ENGINES if REMEDY[engine] not in output] == []
 
 
-def test_naming_one_engine_requires_only_that_one(tmp_path: Path) -> None:
-    code, output = run_one(tmp_path, "meilisearch", required="chroma, browser")
-    assert (code, "1 skipped" in output) == (0, True), output
+def test_only_those_that_are_named_are_required(tmp_path: Path) -> None:
+    code, output = run_all(tmp_path, required="chroma, browser")
+    assert (code, "1 skipped, 2 errors" in output) == (1, True), output
+    assert "ERROR test_wants.py::test_wants_meilisearch" not in output
 
 
 def test_a_name_that_is_no_engine_is_refused(tmp_path: Path) -> None:
     """A misspelt name must not turn a required engine into a silent skip."""
-    code, output = run_one(tmp_path, "meilisearch", required="meilisaerch")
+    code, output = run_all(tmp_path, required="meilisaerch")
     assert code != 0
     assert "meilisaerch" in output
     assert "known: meilisearch, chroma, browser" in output

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from embeddings.resolve import DEFAULT_MODEL
-from tests.journey.support import Ended, chunksink, document, write
+from tests.journey.support import Ended, chunksink, document, modules_of, write
 
 LENDING = document(
     "lending.md",
@@ -113,16 +113,22 @@ def test_hybrid_search_is_for_people_too(folder: Path) -> None:
 
 
 @pytest.mark.usefixtures("rebuilt")
-def test_an_edit_is_there_after_the_next_rebuild_and_only_it_is_computed(folder: Path) -> None:
-    """Last in this file: the index moves on."""
+def test_a_rebuild_from_the_cache_leaves_the_model_alone(folder: Path) -> None:
+    assert modules_of(folder, "rebuild") == []
+
+
+@pytest.mark.usefixtures("rebuilt")
+def test_an_edit_is_there_after_the_next_rebuild(folder: Path) -> None:
+    """Last in this file: the index moves on. The bees now say what the night says, so that no model is loaded."""
     later = "2026-03-01T00:00:00Z"
-    moved = document("bees.md", "The hives moved to the garden behind the library.", version="2", at=later)
+    moved = document("bees.md", NIGHT[0]["text"], version="2", at=later)
     write(folder / "chunks", "2026-03", moved)
     ended = chunksink(folder, "rebuild")
     assert ended.code == 0, ended.err
-    built, vectors, superseded = ended.out.splitlines()
+    built, vectors, *told = ended.out.splitlines()
     assert re.fullmatch(r"built fts, chroma: 4 chunks of 3 sources, verified and live, in \d+\.\d s", built)
-    assert re.fullmatch(r"vectors: 1 computed in (bfloat16|float32), 3 from the cache", vectors)
-    assert superseded == "1 older version of sources left out"
+    assert re.fullmatch(r"vectors: 0 computed in (bfloat16|float32), 4 from the cache", vectors)
+    assert "1 older version of sources left out" in told
     assert sources(chunksink(folder, "search", "honey", "--mode", "keyword", "--json")) == []
-    assert sources(chunksink(folder, "search", "garden", "--mode", "keyword", "--json")) == ["bees.md"]
+    found = chunksink(folder, "search", "evening", "--mode", "keyword", "--json")
+    assert sorted(sources(found)) == ["bees.md", "night.md"]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import time
+from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -21,50 +22,51 @@ from rebuild.state import State
 from tests.conftest import HEAVY
 from tests.embeddings.endpoint import KEY, serve
 from tests.embeddings.helpers import tamper
-from tests.journey.support import Ended, chunksink, command_line, document, environment, modules_of, write
+from tests.journey.support import chunksink, command_line, document, environment, write
 
 LONG = document("long.md", "The lighthouse keeper writes every evening into the log. " * 60)
 SHORT = document("short.md", "Pump the bilge at dawn.", "Oil the lamp at dusk.")
 TWIN = document("twin.md", "Oil the lamp at dusk.")
 
 
-@dataclass(frozen=True)
-class Built:
-    """A folder with its first rebuild, and what that said."""
-
-    folder: Path
-    ended: Ended
-
-
 @pytest.fixture(scope="module")
-def first(tmp_path_factory: pytest.TempPathFactory) -> Built:
+def first(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with its first rebuild, by the real model."""
     folder = tmp_path_factory.mktemp("first")
     write(folder / "chunks", "logs", LONG, SHORT, TWIN)
-    ended = chunksink(folder, "rebuild")
-    assert ended.code == Exit.OK
-    return Built(folder, ended)
+    assert chunksink(folder, "rebuild").code == Exit.OK
+    return folder
 
 
 @pytest.fixture
-def built(first: Built, tmp_path: Path) -> Built:
+def folder(first: Path, tmp_path: Path) -> Path:
     """A copy for one test."""
-    return replace(first, folder=Path(shutil.copytree(first.folder, tmp_path / "copy")))
+    return Path(shutil.copytree(first, tmp_path / "copy"))
 
 
 @pytest.fixture
-def folder(built: Built) -> Path:
-    return built.folder
+def served(tmp_path: Path) -> Iterator[Path]:
+    """With an endpoint, for a model takes seconds to load."""
+    write(tmp_path / "chunks", "logs", LONG, SHORT, TWIN)
+    with serve() as server:
+        settings = {"endpoint": server.url, "model": "hash-model", "max_length": 1000}
+        lines = (f"{name} = {json.dumps(value)}\n" for name, value in settings.items())
+        (tmp_path / "chunksink.toml").write_text("".join(lines))
+        ended = chunksink(tmp_path, "rebuild")
+        assert ended.code == Exit.OK
+        (tmp_path / "said.txt").write_text(ended.out)
+        yield tmp_path
 
 
 def vectors(folder: Path) -> VectorCache:
     return VectorCache.open(folder / ".chunksink" / "vectors.db", read_only=True)
 
 
-def test_nothing_is_cut_silently_and_repeats_are_counted(built: Built) -> None:
-    folder, said = built.folder, built.ended.out
+def test_nothing_is_cut_silently_and_repeats_are_counted(served: Path) -> None:
+    said = (served / "said.txt").read_text()
     assert "1 chunk longer than the model takes at once; `chunksink cache long-texts` lists them" in said
     assert "1 text in more than one source, as in " in said
-    report = chunksink(folder, "rebuild", "--json").json
+    report = chunksink(served, "rebuild", "--json").json
     pair = report["repeated_texts"]["examples"][0]
     assert sorted(pair) == sorted([SHORT[1]["chunk_id"], TWIN[0]["chunk_id"]])
     assert report["embeddings"]["long_chunks"] == 1
@@ -73,18 +75,18 @@ def test_nothing_is_cut_silently_and_repeats_are_counted(built: Built) -> None:
         "chunks": 2,
         "examples": [pair],
     }
-    listed = chunksink(folder, "cache", "long-texts", "--json").json
+    listed = chunksink(served, "cache", "long-texts", "--json").json
     assert [chunk["chunk_id"] for chunk in listed["chunks"]] == [LONG[0]["chunk_id"]]
-    assert listed["chunks"][0]["length"] > listed["max_length"] == 256
+    assert listed["chunks"][0]["length"] > listed["max_length"] == 1000
 
 
-def test_a_damaged_vector_is_computed_again_and_told(folder: Path) -> None:
-    tamper(folder / ".chunksink" / "vectors.db", "UPDATE vector SET vector = zeroblob(1536) WHERE id = 2")
-    ended = chunksink(folder, "rebuild")
+def test_a_damaged_vector_is_computed_again_and_told(served: Path) -> None:
+    tamper(served / ".chunksink" / "vectors.db", "UPDATE vector SET vector = zeroblob(64) WHERE id = 2")
+    ended = chunksink(served, "rebuild")
     assert ended.code == Exit.OK
     assert "1 computed" in ended.out
     assert "1 damaged vector in the cache computed again" in ended.err
-    assert chunksink(folder, "cache", "verify").code == Exit.OK
+    assert chunksink(served, "cache", "verify").code == Exit.OK
 
 
 @pytest.mark.skipif(not HEAVY, reason="the model is loaded four times; CHUNKSINK_SOAK_HEAVY")
@@ -104,15 +106,12 @@ def test_what_auto_took_is_fixed_for_the_build(folder: Path) -> None:
         assert (after["computed"], after["cached"], after["precision"] in (taken, precision)) == (0, 4, True)
 
 
-def test_a_rebuild_from_the_cache_leaves_the_model_alone(folder: Path) -> None:
-    assert modules_of(folder, "rebuild") == []
-
-
-def test_queries_use_the_model_of_the_index_whatever_is_configured(folder: Path) -> None:
-    found = chunksink(folder, "search", "maritime lantern", "--json", CHUNKSINK_MODEL="no/such-model")
-    assert found.code == Exit.OK
-    assert found.json["unavailable"] == {}
-    wrong = chunksink(folder, "rebuild", CHUNKSINK_MODEL="no/such-model")
+def test_queries_use_the_model_of_the_index_whatever_is_configured(served: Path) -> None:
+    (served / "chunksink.toml").unlink()
+    found = chunksink(served, "search", "Oil the lamp at dusk.", "--json", CHUNKSINK_MODEL="no/such-model")
+    assert (found.code, found.json["unavailable"]) == (Exit.OK, {})
+    assert found.json["hits"][0]["ranks"] == {"keyword": 1, "semantic": 1}
+    wrong = chunksink(served, "rebuild", CHUNKSINK_MODEL="no/such-model")
     assert wrong.code == Exit.USAGE
     assert "pip install" in wrong.err or "package" in wrong.err
 

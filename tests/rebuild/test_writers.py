@@ -11,7 +11,7 @@ import pytest
 
 from chunkbus.layout import BusRoot
 from rebuild.lock import WriterLock, rebuilding
-from tests.conftest import ROOT
+from tests.conftest import HEAVY, ROOT
 from tests.rebuild.engines import chroma, fts
 from tests.rebuild.support import FEBRUARY, Home, commit, projected, source
 from tests.rebuild.wrapping import Moment, watching
@@ -41,7 +41,7 @@ def start(home: Home, command: str) -> subprocess.Popen[str]:
     return subprocess.Popen(arguments, cwd=ROOT, stderr=subprocess.PIPE, text=True)
 
 
-@pytest.mark.parametrize("processes", [2, 8])
+@pytest.mark.parametrize("processes", [2, *([8] if HEAVY else [])])
 def test_all_at_once(processes: int, tmp_path: Path) -> None:
     home = Home(tmp_path / "home", BusRoot(tmp_path / "chunks"), fts, chroma)
     commit(home.root, "p1", source("docs/a.md", "before"))

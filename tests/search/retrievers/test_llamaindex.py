@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from llama_index.core.schema import MetadataMode, NodeRelationship, QueryBundle
 
 from search.legs import Legs
-from search.retrievers.llamaindex import ChunksinkRetriever
 from tests.rebuild.support import parent_of
 from tests.search.retrievers.support import LegsIndex
 from tests.search.support import family, legs_over
+
+if TYPE_CHECKING:
+    from search.retrievers.llamaindex import ChunksinkRetriever
 
 HEADED = {"metadata": {"headings": ["Guide", "Part"]}}
 FAMILIES = [
@@ -25,8 +27,15 @@ def legs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Legs]:
         yield legs
 
 
+def retriever(legs: Legs, **chosen: Any) -> ChunksinkRetriever:
+    # Slow to import; every process of the suite reads this file.
+    from search.retrievers.llamaindex import ChunksinkRetriever
+
+    return ChunksinkRetriever(LegsIndex(legs), **chosen)
+
+
 def test_the_best_come_first_with_their_scores(legs: Legs) -> None:
-    found = ChunksinkRetriever(LegsIndex(legs), similarity_top_k=3).retrieve("cat number 4")
+    found = retriever(legs, similarity_top_k=3).retrieve("cat number 4")
     assert len(found) == 3
     assert found[0].node.metadata["source_uri"] == "4.md"
     scores = [one.score or 0 for one in found]
@@ -34,14 +43,16 @@ def test_the_best_come_first_with_their_scores(legs: Legs) -> None:
 
 
 def test_a_query_bundle_is_asked_as_well(legs: Legs) -> None:
-    (found,) = ChunksinkRetriever(LegsIndex(legs), mode="keyword", similarity_top_k=1).retrieve(
-        QueryBundle('"number 2"')
-    )
+    from llama_index.core.schema import QueryBundle
+
+    (found,) = retriever(legs, mode="keyword", similarity_top_k=1).retrieve(QueryBundle('"number 2"'))
     assert found.node.metadata["source_uri"] == "2.md"
 
 
 def test_a_node_knows_its_source_and_its_neighbours(legs: Legs) -> None:
-    (found,) = ChunksinkRetriever(LegsIndex(legs), mode="keyword", similarity_top_k=1).retrieve('"number 2"')
+    from llama_index.core.schema import NodeRelationship
+
+    (found,) = retriever(legs, mode="keyword", similarity_top_k=1).retrieve('"number 2"')
     relations = found.node.relationships
     assert relations[NodeRelationship.SOURCE].node_id == parent_of("2.md")  # type: ignore[union-attr]
     assert relations[NodeRelationship.NEXT].node_id == FAMILIES[2].documents[1].id  # type: ignore[union-attr]
@@ -49,7 +60,9 @@ def test_a_node_knows_its_source_and_its_neighbours(legs: Legs) -> None:
 
 
 def test_a_language_model_reads_no_hashes(legs: Legs) -> None:
-    (found,) = ChunksinkRetriever(LegsIndex(legs), mode="keyword", similarity_top_k=1).retrieve('"number 2"')
+    from llama_index.core.schema import MetadataMode
+
+    (found,) = retriever(legs, mode="keyword", similarity_top_k=1).retrieve('"number 2"')
     shown = found.node.get_content(MetadataMode.LLM)
     assert "source_uri: 2.md" in shown
     assert "headings: Guide > Part\n" in shown

@@ -46,15 +46,14 @@ def distant(sink: EmbeddedChromaSink, signed: Marker) -> Iterator[DistantBuild]:
 
 
 def test_everything_else_goes_on_while_it_writes(distant: DistantBuild) -> None:
+    """Chroma lets no other thread of its process run meanwhile: here one runs on, as often as the machine lets it."""
     distant.count()
-    longest, done = 0.0, threading.Event()
+    ticks, done = 0, threading.Event()
 
     def tick() -> None:
-        nonlocal longest
-        last = time.monotonic()
+        nonlocal ticks
         while not done.wait(0.005):
-            now = time.monotonic()
-            longest, last = max(longest, now - last), now
+            ticks += 1
 
     ticking = threading.Thread(target=tick)
     ticking.start()
@@ -64,7 +63,7 @@ def test_everything_else_goes_on_while_it_writes(distant: DistantBuild) -> None:
     took = time.monotonic() - started
     done.set()
     ticking.join()
-    assert longest < took / 3
+    assert ticks > took / 0.005 / 10
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSEGV])
