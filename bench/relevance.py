@@ -90,11 +90,12 @@ def own_index(root: BusRoot, home: Path, asked: Asked) -> None:
 
 
 def meilisearch(root: BusRoot, home: Path, url: str, asked: Asked) -> None:
-    sink = {"meilisearch": {"url": url, "vectors": False}}
+    sink = {"meilisearch": {"url": url, "vectors": True}}
     with chunksink.open(chunks=str(root.path), home=str(home), sinks=("meilisearch", "chroma"), sink=sink) as index:
         index.rebuild()
         show("keyword (Meilisearch)", asked, ranked(index, "keyword"))
-        show("hybrid by scores (Meilisearch)", asked, ranked(index, "hybrid"))
+        show("hybrid by scores (Meilisearch, Chroma)", asked, ranked(index, "hybrid"))
+        show("hybrid by Meilisearch itself", asked, ranked(index, "engine"))
 
 
 def ranked(index: Index, mode: Mode, fusion: FusionName = "scores") -> Callable[[str], list[str]]:

@@ -118,6 +118,11 @@ class Plan:
         )
         return [family for (family,) in rows]
 
+    def removed(self) -> int:
+        """How many families at least one build loses."""
+        count = "select count(distinct family) from planned where action = 'remove'"
+        return int(self._db.execute(count).fetchone()[0])
+
     def chunks_to_write(self, build: str | None = None) -> int:
         """For one build, or for all together: a chunk that several need counts once."""
         total = "select coalesce(sum(chunks), 0) from to_write join current using (family)"

@@ -16,7 +16,7 @@ from rebuild.embed import DocumentEmbedder
 from rebuild.errors import InvalidBus, OtherPlan
 from rebuild.execute import Target
 from rebuild.flip import show
-from rebuild.plan import Plan, brake
+from rebuild.plan import LEAST_REMOVALS, Plan, brake
 from rebuild.state import Generation
 from rebuild.work import Work
 from sinks.errors import BuildBroken, BuildMissing, SinkError
@@ -162,7 +162,7 @@ def _sync(work: Work, live: Generation, embedder: DocumentEmbedder, options: Syn
                     f"a sync would now carry out the plan {digest:.12}, not {options.only_plan:.12}; nothing was "
                     "written. Look at `chunksink plan` again"
                 )
-        if work.catalog.is_whole():
+        if plan.removed() >= LEAST_REMOVALS:
             brake(work.state.db, [target.build_id for target in targets], options.allow_deletions)
         _update_settings(work, targets, convergence.outcome)
         convergence.run(plan)

@@ -43,9 +43,9 @@ HEAVY = bool(os.environ.get("CHUNKSINK_SOAK_HEAVY"))
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """One more than there are processors: some test always waits for an engine. With more, the model and the engines'
+    """Two more than there are processors: some tests always wait for an engine. With more, the model and the engines'
     libraries are loaded more often than is gained."""
-    return (os.cpu_count() or 1) + 1
+    return (os.cpu_count() or 1) + 2
 
 
 CHROMIUM_ARGUMENTS = [

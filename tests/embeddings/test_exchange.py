@@ -21,6 +21,7 @@ from embeddings.proof import EncoderFor
 from embeddings.stats import stats
 from embeddings.transformer import TransformerEncoder
 from embeddings.vectors import vectors_for
+from tests.conftest import HEAVY
 from tests.embeddings.helpers import HashEncoder, embed, numbered, stream, tamper, text_hash
 
 
@@ -129,6 +130,7 @@ def test_float32_here_is_not_replaced_by_bfloat16_from_there(cache: VectorCache,
         assert np.array_equal(embed(numbered(1), full, other)[0].vector, full.vector(numbered(1)[0]))  # type: ignore[arg-type]
 
 
+@pytest.mark.skipif(not HEAVY, reason="the real model, twice; CHUNKSINK_SOAK_HEAVY")
 def test_the_real_model_proves_its_own_export(
     cache: VectorCache, tmp_path: Path, real_bfloat16: TransformerEncoder, real_float32: TransformerEncoder
 ) -> None:

@@ -86,30 +86,18 @@ def test_keyword_search_finds_the_word_and_marks_it(folder: Path) -> None:
 
 
 @pytest.mark.usefixtures("rebuilt")
-def test_semantic_search_finds_what_shares_no_word_with_the_question(folder: Path) -> None:
+def test_a_search_for_people_finds_what_shares_no_word_with_the_question(folder: Path) -> None:
     question = "give back borrowed equipment"
     answers = [record["text"] for record in LENDING]
     assert not words(question) & words(" ".join(answers))
-    ended = chunksink(folder, "search", question, "--mode", "semantic", "--json")
-    assert (ended.code, ended.err) == (0, "")
-    assert sources(ended)[0] == "lending.md"
-    assert len(sources(ended)) == 3  # every source once, though the first has two chunks
-    first = ended.json["hits"][0]
-    assert set(first) == HIT
-    assert first["text"] in answers
-    assert (first["ranks"], first["highlights"]) == ({"semantic": 1}, [])
-
-
-@pytest.mark.usefixtures("rebuilt")
-def test_hybrid_search_is_for_people_too(folder: Path) -> None:
-    ended = chunksink(folder, "search", "noise at night, neighbours", "--limit", "2")
+    ended = chunksink(folder, "search", question, "--limit", "2")
     assert (ended.code, ended.err) == (0, "")
     lines = ended.out.splitlines()
-    assert lines[0] == "1. Night  Part 1"
-    assert "the neighbours want to sleep" in lines[1]
-    assert lines[2] == "   night.md  (keyword 1, semantic 1)"
+    assert lines[0].startswith("1. Lending  Part ")
+    assert any(answer.startswith(lines[1].strip(" …")[:40]) for answer in answers)
+    assert lines[2] == "   lending.md  (semantic 1)"
     assert lines[3].startswith("2. ")
-    assert len(lines) == 6
+    assert len(lines) == 6  # every source once, though the first has two chunks
 
 
 @pytest.mark.usefixtures("rebuilt")

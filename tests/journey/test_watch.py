@@ -53,8 +53,12 @@ class Watcher:
         self.wait_for(lambda: (self.out + self.err).count(words) >= times)
 
     def interrupt(self) -> int:
+        """Its exit code as shells show it: `python -m` ends by the signal itself, whatever the program says, where it
+        struck within an `exec`, as while a dataclass is made.
+        """
         self._process.send_signal(signal.SIGINT)
-        return self._process.wait(PATIENCE)
+        code = self._process.wait(PATIENCE)
+        return 128 - code if code < 0 else code
 
 
 @contextmanager
