@@ -1,10 +1,11 @@
 """Does the memory of a rebuild depend on how many chunks there are, and its time on more than their number?
 
-    python -m bench.rebuild_memory [--chunks 100000] [--against 10000] [--folder FOLDER]
+    python -m bench.rebuild_memory [--chunks 100000] [--against 10000] [--folder FOLDER] [--files]
 
-A rebuild of fts and of jsonl, which here asks for vectors, so that every text goes through encoder and cache; the
-encoder costs next to nothing. Each number of chunks runs in a process of its own. Prints a Markdown table.
-The goal: 1,000,000 chunks in less than 700 MB, and at most 1.3 times the time per chunk that 100,000 take:
+A rebuild of fts, which here asks for vectors, so that every text goes through encoder and cache; the encoder costs next
+to nothing. With `--files` of jsonl besides, a file for each of ten chunks. Each number of chunks runs in a process of
+its own. Prints a Markdown table. The goal: 1,000,000 chunks in less than 700 MB, and at most 1.3 times the time per
+chunk that 100,000 take:
 
     python -m bench.rebuild_memory --chunks 1000000 --against 100000
 """
@@ -21,12 +22,12 @@ import orjson
 
 from bench import homes
 from bench.processes import Ran, ours
-from sinks.jsonl import JsonlSink
+from sinks.fts import FtsSink
 
 PARTITION = 10_000
 
 
-class Eager(JsonlSink):
+class Eager(FtsSink):
     """Asks for vectors, and ignores them."""
 
     wants_vectors = True
@@ -37,12 +38,13 @@ def main() -> None:
     parser.add_argument("--chunks", type=int, default=100_000)
     parser.add_argument("--against", type=int, default=10_000)
     parser.add_argument("--folder", type=Path, help="where there is room; a million chunks take 10 GB")
+    parser.add_argument("--files", action="store_true", help="with jsonl besides")
     parser.add_argument("--one", type=Path, nargs=2, metavar=("BUS", "HOME"), help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.one:
-        print(orjson.dumps({"seconds": rebuild(*asked.one)}).decode())
+        print(orjson.dumps({"seconds": rebuild(*asked.one, files=asked.files)}).decode())
         return
-    small, large = (one(size, asked.folder) for size in (asked.against, asked.chunks))
+    small, large = (one(size, asked.folder, files=asked.files) for size in (asked.against, asked.chunks))
     print("| chunks | peak memory | seconds, for 1,000 chunks | of processors, for 1,000 chunks |\n|---|---|---|---|")
     each = []
     for size, ran in ((asked.against, small), (asked.chunks, large)):
@@ -55,18 +57,18 @@ def main() -> None:
     )
 
 
-def one(size: int, folder: Path | None) -> Ran:
+def one(size: int, folder: Path | None, *, files: bool) -> Ran:
     with tempfile.TemporaryDirectory(dir=folder) as made:
         # By another process, and its memory is not ours.
         bus, home = Path(made) / "bus", Path(made) / "home"
         ours("bench.chunks", bus, "--chunks", str(size), "--partitions", str(max(1, size // PARTITION)))
         print(f"rebuilding {size:,} chunks", file=sys.stderr)
-        return ours("bench.rebuild_memory", "--one", bus, home)
+        return ours("bench.rebuild_memory", "--one", bus, home, *(["--files"] if files else []))
 
 
-def rebuild(bus: Path, home: Path) -> float:
+def rebuild(bus: Path, home: Path, *, files: bool) -> float:
     started = time.perf_counter()
-    homes.build(bus, home, ["fts"], {"jsonl": Eager(home / "jsonl")})
+    homes.build(bus, home, ["jsonl"] if files else [], {"fts": Eager(home / "fts")})
     return time.perf_counter() - started
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import json
 import math
+import ssl
 import threading
 from collections.abc import Coroutine
 from concurrent.futures import Future
@@ -99,6 +100,11 @@ class Connection:
         except (httpx.RequestError, TimeoutError) as exc:
             failure = exc
         if failure is not None:
+            if reason := _distrust(failure):
+                raise EndpointDenied(
+                    f"nobody whom this machine trusts vouches for {self._settings.url} ({reason}); where it is yours, "
+                    "SSL_CERT_FILE names the file of your authorities"
+                )
             # A server can make the client's own error repeat the key; then that error is not shown.
             told = f"{type(failure).__name__}: {failure or 'no answer in time'}"
             silent = _without(key, shown := f"{failure} {failure!r}") != shown
@@ -161,6 +167,15 @@ def _vectors(content: bytes, expected: int) -> Vectors | None:
     except (ValueError, TypeError, KeyError, RecursionError):
         return None
     return vectors if vectors.ndim == 2 else None
+
+
+def _distrust(error: BaseException | None) -> str | None:
+    """What is wrong with the server's certificate, where that is why it was not talked to."""
+    while error is not None:
+        if isinstance(error, ssl.SSLCertVerificationError):
+            return error.verify_message
+        error = error.__cause__ or error.__context__
+    return None
 
 
 def _retry_after(response: httpx.Response) -> float | None:

@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from embeddings.endpoint import EndpointEncoder, EndpointSettings
-from embeddings.errors import EndpointUnavailable
+from embeddings.errors import EndpointDenied
 from sinks.chroma.clients import Server as ChromaServer
 from sinks.errors import Unreachable
 from sinks.meilisearch.connection import Connection
@@ -91,7 +91,7 @@ def ask_chroma(url: str) -> None:
 
 
 def ask_endpoint(url: str) -> None:
-    encoder = EndpointEncoder(EndpointSettings(url, "model", first_deadline_seconds=1))
+    encoder = EndpointEncoder(EndpointSettings(url, "model"))
     try:
         encoder.encode(["a text"])
     finally:
@@ -101,7 +101,7 @@ def ask_endpoint(url: str) -> None:
 @pytest.mark.parametrize("scheme", ["https", "HTTPS"])
 @pytest.mark.parametrize("ask", [ask_meilisearch, ask_chroma, ask_endpoint])
 def test_an_impostor_is_told_nothing(impostor: Impostor, ask: Callable[[str], None], scheme: str) -> None:
-    with pytest.raises((Unreachable, EndpointUnavailable)):
+    with pytest.raises((Unreachable, EndpointDenied)):
         ask(f"{scheme}://127.0.0.1:{impostor.port}")
     impostor.close()
     assert impostor.believed == 0
