@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, replace
 from functools import partial
+from threading import Lock
 from time import monotonic
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -51,6 +52,7 @@ class Index:
         self._stage = stage
         self._on_fault = on_fault
         self._live: LiveSearch | None = None
+        self._live_lock = Lock()
 
     def __enter__(self) -> "Index":
         return self
@@ -63,9 +65,10 @@ class Index:
 
     def close(self) -> None:
         """Lets go of the readers of searches. They are opened again by the next one."""
-        if self._live is not None:
-            self._live.close()
-            self._live = None
+        with self._live_lock:
+            live, self._live = self._live, None
+        if live is not None:
+            live.close()
 
     def sync(
         self,
@@ -147,7 +150,7 @@ class Index:
         from rebuild.sync import planned
 
         with self._run("plan") as run, run.lock(WAIT_SECONDS):
-            live = live_generation(run.work)
+            live = live_generation(run.work, adopt=adopt)
             due = None if live is None else rebuild_due(self.config, live) or run.lacks_vectors(live)
             made_with = open_embedder(self.config, wanted=False) if live is None else live_embedder(self.config, live)
             embedder = run.stack.enter_context(made_with)
@@ -244,9 +247,10 @@ class Index:
     def _live_search(self) -> "LiveSearch":
         from chunksink.live import LiveSearch
 
-        if self._live is None:
-            self._live = LiveSearch(self.config)
-        return self._live
+        with self._live_lock:
+            if self._live is None:
+                self._live = LiveSearch(self.config)
+            return self._live
 
     def _sync(self, command: str, options: "SyncOptions", *, rebuild: bool = False) -> "RunReport":
         """A sync of the live builds. Where there are none, or not in every sink, they are built first.
@@ -264,7 +268,7 @@ class Index:
         with self._run(command, tolerant=True) as run:
             while True:
                 with run.lock(WAIT_SECONDS):
-                    live = live_generation(run.work) if builds else run.live()
+                    live = live_generation(run.work, adopt=options.adopt) if builds else run.live(adopt=options.adopt)
                     due = None if live is None else rebuild_due(self.config, live) or run.lacks_vectors(live)
                     rebuilds = due is not None and rebuild and builds
                     newcomer = run.sink_without_build(live) if live is not None and builds else None

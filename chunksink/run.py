@@ -52,11 +52,11 @@ class Run:
         self._not_removed: tuple[NotRemoved, ...] = ()
         self._started = started
 
-    def live(self) -> "Generation":
+    def live(self, *, adopt: bool = False) -> "Generation":
         """The live generation; NoGeneration where nothing was built yet."""
         from rebuild.flip import live_generation
 
-        return live_generation(self.work) or self.work.state.live()
+        return live_generation(self.work, adopt=adopt) or self.work.state.live()
 
     def sink_without_build(self, live: "Generation") -> "Sink | None":
         """A configured sink that this generation has no build in yet, and that was not tried in this run."""

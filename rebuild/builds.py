@@ -48,10 +48,13 @@ def _open(work: Work, sink: Sink, generation: Generation, *, make: bool, heal: b
     build_id = generation.builds[sink.name]
     receipts = Receipts(work.state.db, build_id)
     try:
-        build = sink.open(build_id)
-        if not make or receipts.documents() or build.marker() is not None:
-            return build
-        build.close()  # its making was broken off: it goes on
+        with ExitStack() as stack:
+            build = sink.open(build_id)
+            stack.callback(build.close)
+            if not make or receipts.documents() or build.marker() is not None:
+                stack.pop_all()
+                return build
+        # Its making was broken off: it goes on.
     except BuildMissing:
         if not make:
             raise

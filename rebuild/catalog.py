@@ -219,11 +219,6 @@ class Catalog:
         rows = self._db.execute("select family, reason, detail from held order by family limit ?", [limit])
         return [HeldFamily(*row) for row in rows]
 
-    def held_by_reason(self) -> dict[str, int]:
-        """Why families are held, and how many for each reason; the most first."""
-        rows = self._db.execute("select detail, count(*) from held group by detail order by 2 desc, 1")
-        return dict(rows.fetchall())
-
     def retire(self, root: BusRoot, key: str) -> int:
         """Forgets a partition that is not there any more; how many families it was the last to hold."""
         if key in root.partition_keys():

@@ -74,7 +74,6 @@ class Convergence:
                 return
             executor = Executor(
                 self._work.state,
-                self._work.catalog,
                 self._work.records,
                 self._going(),
                 self._embedder,

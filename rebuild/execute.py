@@ -13,7 +13,6 @@ from typing import TypeVar
 
 import numpy as np
 
-from rebuild.catalog import Catalog
 from rebuild.embed import DocumentEmbedder
 from rebuild.plan import Plan
 from rebuild.receipts import Receipt, Receipts
@@ -75,7 +74,6 @@ class Executor:
     def __init__(
         self,
         home_state: State,
-        catalog: Catalog,
         records: Records,
         targets: Sequence[Target],
         embedder: DocumentEmbedder,
@@ -83,7 +81,6 @@ class Executor:
     ) -> None:
         """`lock` is taken for every batch: it may be held already, and then costs nothing."""
         self._state = home_state
-        self._catalog = catalog
         self._records = records
         self._targets = targets
         self._embedder = embedder

@@ -53,17 +53,17 @@ def roll_back(work: Work) -> Generation:
     return previous
 
 
-def live_generation(work: Work) -> Generation | None:
+def live_generation(work: Work, *, adopt: bool = False) -> Generation | None:
     """What readers see, after a flip that was cut off has been ended. The caller holds the writer's lock."""
-    end_begun_flip(work)
+    end_begun_flip(work, adopt=adopt)
     return work.state.live_or_none()
 
 
-def end_begun_flip(work: Work) -> None:
+def end_begun_flip(work: Work, *, adopt: bool = False) -> None:
     """A run died while it flipped: what it had verified is shown by some sinks, and now by all."""
     generation = work.state.begun_flip()
     if generation is not None:
-        flip(work, generation)
+        flip(work, generation, adopt=adopt)
 
 
 def drop(work: Work, generation: Generation) -> list[NotRemoved]:

@@ -185,15 +185,18 @@ def _texts_of_others(work: Work, families: set[str], texts: set[str]) -> set[str
 def _erase_records(work: Work, families: Iterable[str]) -> tuple[str, ...]:
     """From `state.db`, all but what the bus says now; the partitions in which it still stands."""
     db = work.state.db
-    still_in: set[str] = set()
+    stood_in: set[str] = set()
     with write_transaction(db):
         for family in families:
             for table in ("receipt", "intent", "dead_letter"):
                 db.execute(f"delete from {table} where family = ?", [family])
+            stood_in |= {key for (key,) in db.execute("select partition from chunk where family = ?", [family])}
             absent = "select key from partition where state <> 'valid'"
             db.execute(f"delete from chunk where family = ? and partition in ({absent})", [family])
             db.execute("insert or ignore into undecided values (?)", [family])
-            still_in |= {key for (key,) in db.execute("select partition from chunk where family = ?", [family])}
+        # One that is not valid now is read anew when it is: it still says what was erased here.
+        unread = "update partition set signature = null, manifest = null where state <> 'valid' and key = ?"
+        db.conn.executemany(unread, [(key,) for key in stood_in])
     work.catalog.decide()
     rewrite(db)  # or freed pages would still say it
-    return tuple(sorted(still_in))
+    return tuple(sorted(stood_in.difference(work.catalog.missing_partitions())))

@@ -85,7 +85,7 @@ class Rebuild:
         """
         with rebuilding(self._state.home):
             with self._lock(WAIT_SECONDS):
-                end_begun_flip(self._work)
+                end_begun_flip(self._work, adopt=self._options.adopt)
                 self._look_at_live()
                 require_ours(self._work, self._work.sinks, adopt=self._options.adopt)  # before hours of work
                 self._refresh()
@@ -187,7 +187,8 @@ class Rebuild:
                         change = self._model_change(generation)
                         flip(self._work, generation, adopt=self._options.adopt)
                         return convergence.outcome, change
-                verified = self._round(convergence, targets)
+                if left:
+                    verified = self._round(convergence, targets)
         raise NotVerified("the new generation did not come to rest; the live one is untouched")
 
     def _remove_surplus(self, keep: str | None = None) -> None:

@@ -54,8 +54,8 @@ def sync_live(
     for left in reversed(range(_TRIES)):
         try:
             return _sync(work, live, embedder, options)
-        except PartitionChanged:
-            if left == 0:
+        except PartitionChanged:  # a plan that was named cannot be the one of another try
+            if left == 0 or options.only_plan is not None:
                 raise
     raise AssertionError
 

@@ -80,6 +80,14 @@ class Document(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         known = {name: value for name, value in fields.items() if name in FIELDS and value is not None}
         return msgspec.convert(known, cls)
 
+    @classmethod
+    def if_ours(cls, fields: Mapping[str, Any]) -> "Document | None":
+        """The same; None where no sink has written these fields."""
+        try:
+            return cls.from_fields(fields)
+        except ValueError:
+            return None
+
 
 FIELDS = Document.__struct_fields__
 LISTS = ("headings", "tags", "authors")

@@ -35,10 +35,7 @@ def metadata(document: Document, *, over_old: bool) -> dict[str, Any]:
 
 def document(id: str, held: Mapping[str, Any] | None, text: str | None) -> Document | None:
     """What was stored; None where the row was not written by a sink."""
-    try:
-        return Document.from_fields({**(held or {}), "id": id, "text": text or ""})
-    except ValueError:
-        return None
+    return Document.if_ours({**(held or {}), "id": id, "text": text or ""})
 
 
 def stored(id: str, held: Mapping[str, Any] | None, text: str | None, vector: Vectors | None, content: bool) -> Stored:

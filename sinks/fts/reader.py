@@ -69,15 +69,15 @@ class FtsReader:
             return {field: search.facet(field, found, max(0, min(limit, _MOST_HITS))) for field in fields}
 
     def get(self, ids: Sequence[str]) -> list[Document]:
-        rows: dict[str, sqlite3.Row] = {}
+        found: dict[str, Document | None] = {}
         with self._snapshot() as connection:
             known = query_.storable(ids)
             for start in range(0, len(known), _KEYS):
                 some = known[start : start + _KEYS]
                 marks = ", ".join("?" * len(some))
                 for row in connection.execute(f"SELECT * FROM documents WHERE id IN ({marks})", some):
-                    rows[row["id"]] = row
-        return [Document.from_fields(schema.fields_of(rows[id])) for id in ids if id in rows]
+                    found[row["id"]] = Document.if_ours(schema.fields_of(row))
+        return [document for id in ids if (document := found.get(id)) is not None]
 
     def refresh(self) -> None:
         """Nothing to do: every answer is taken from the newest state."""

@@ -37,8 +37,8 @@ class MeilisearchReader:
         if not asked:
             return []
         answer = self._connection.send(f"{self._path}/documents/fetch", {"ids": asked, "limit": len(asked)})
-        found = {held["id"]: Document.from_fields(held) for held in answer["results"]}
-        return [found[id] for id in ids if id in found]
+        found = {held["id"]: Document.if_ours(held) for held in answer["results"]}
+        return [document for id in ids if (document := found.get(id)) is not None]
 
     def search(self, query: str, limit: int = 10, filters: Sequence[Filter] = (), *, every: bool = False) -> list[Hit]:
         return self._hits(query, limit, filters, every)
@@ -64,7 +64,9 @@ class MeilisearchReader:
                 **({"distinct": PRIMARY_KEY} if every else {}),
                 **more,
             )
-            held = [hit for hit in answer["hits"] if rows.meets(hit, filters)]
+            # A document without such a `parent_id` is somebody else's; the next scan finds it.
+            ours = (hit for hit in answer["hits"] if isinstance(hit.get("parent_id"), str))
+            held = [hit for hit in ours if rows.meets(hit, filters)]
             exact = len(held) == len(answer["hits"])
             if exact or (every and (len(held) >= limit or len(answer["hits"]) < asked)):
                 return [Hit(hit["id"], hit["parent_id"], hit["_rankingScore"]) for hit in held[:limit]]

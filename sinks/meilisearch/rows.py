@@ -58,12 +58,7 @@ def payloads(lines: Sequence[bytes], most: int, most_bytes: int) -> Iterator[sli
 
 
 def stored(held: Mapping[str, Any], embedder: str | None, content: bool) -> Stored:
-    document = None
-    if content:
-        try:
-            document = Document.from_fields(held)
-        except ValueError:  # not written by a sink
-            document = None
+    document = Document.if_ours(held) if content else None
     hashes = {name: _string(held.get(name)) for name in HASHES[1:]}
     if document is not None:
         hashes["text_hash"] = text_hash(document.text)

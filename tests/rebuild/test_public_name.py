@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from chunkbus.layout import BusRoot
+from rebuild import flip
 from rebuild.errors import OtherHome
 from rebuild.flip import roll_back
 from rebuild.lock import writing
@@ -94,6 +95,28 @@ def test_a_home_without_its_records_knows_its_index_again(home_in: Make) -> None
     home.rebuild()
     assert public_texts(home) == texts(DOGS)
     assert {name: len(builds) for name, builds in home.builds().items()} == {"fts": 1, "meilisearch": 1}
+
+
+def test_an_adoption_that_was_cut_off_is_ended_by_the_next(home_in: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = home_in("one"), home_in("two")
+    commit(first.root, "p1", CATS)
+    first.rebuild()
+
+    class Killed(BaseException):
+        pass
+
+    def die(*_given: object, **_named: object) -> None:
+        raise Killed
+
+    with monkeypatch.context() as patched:
+        patched.setattr(flip, "show", die)
+        with pytest.raises(Killed):
+            second.rebuild(adopt=True)
+    with pytest.raises(OtherHome, match="--adopt"):
+        second.rebuild()
+    second.rebuild(adopt=True)
+    assert public_texts(second) == texts(CATS)
+    assert second.verify().ok
 
 
 def test_another_home_does_not_take_the_name_unasked(home_in: Make) -> None:

@@ -245,9 +245,13 @@ def test_whatever_a_stranger_has_for_a_parent_it_can_be_deleted(server: Server, 
         for number, parent in enumerate(parents)
     ]
     strangers.append({"id": "7", "_vectors": {"default": None}})
+    strangers = [{**stranger, "text": "who knows"} for stranger in strangers]
     task = server.do("POST", f"/indexes/{build._name}/documents", json=strangers)  # type: ignore[attr-defined]
     assert task["status"] == "succeeded"
     assert [row[1] for row in held(build)].count(NO_PARENT) == len(strangers)
+    reader = sink.reader(sink.builds()[0])
+    reader.search("knows", 100, every=True)  # whatever is found, it breaks no search
+    assert reader.get([str(stranger["id"]) for stranger in strangers]) == []
     build.delete([NO_PARENT])
     assert build.flush() == []
     assert held(build) == wanted([family("a", ALPHA)])

@@ -3,6 +3,7 @@
 import random
 import sqlite3
 import threading
+from contextlib import closing
 from pathlib import Path
 
 import msgspec
@@ -75,7 +76,7 @@ def test_readers_see_one_state_while_it_is_written(build: FtsBuild, sink: FtsSin
     assert all(len(one) <= 1 for one in seen)
 
 
-def test_what_somebody_else_put_there_is_seen_and_can_go(build: Build, path: Path) -> None:
+def test_what_somebody_else_put_there_is_seen_and_can_go(sink: FtsSink, build: Build, path: Path) -> None:
     mine = family("a", ["mine"])
     build.replace([mine])
     other = sqlite3.connect(path)
@@ -84,6 +85,9 @@ def test_what_somebody_else_put_there_is_seen_and_can_go(build: Build, path: Pat
     other.close()
     strangers = [stored for stored in build.scan() if stored.parent_id == NO_PARENT]
     assert [stored.id for stored in strangers] == ["stranger"]
+    with closing(sink.reader(sink.builds()[0])) as reader:
+        assert [hit.id for hit in reader.search("knows")] == ["stranger"]
+        assert reader.get(["stranger", mine.documents[0].id]) == [mine.documents[0]]  # nothing of a sink's: left out
     build.delete([NO_PARENT])
     build.flush()
     assert held(build) == wanted([mine])
