@@ -152,6 +152,8 @@ def read_blocks(
             yield Block(offset, carry + whole)
             offset += len(carry) + len(whole) + 1
             carry = rest
+        elif dropped:  # no more of it is kept
+            dropped += len(rest)
         else:
             carry += rest
         if len(carry) > limit + 1:

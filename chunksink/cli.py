@@ -86,9 +86,9 @@ def cli() -> None:
     """
 
 
-def main() -> None:
-    """Runs the command line and ends the process with its exit code."""
-    code = run(sys.argv[1:])
+def main(*first: str) -> None:
+    """Runs the command line, which begins with these words, and ends the process with its exit code."""
+    code = run([*first, *sys.argv[1:]])
     try:
         sys.stdout.flush()
     except OSError:  # was told already; Python must not complain about it again while it ends
@@ -98,7 +98,7 @@ def main() -> None:
 
 def rebuild_index() -> None:
     """`rebuild-index` is `chunksink rebuild` under the name that pipelines know."""
-    sys.exit(run(["rebuild", *sys.argv[1:]]))
+    main("rebuild")
 
 
 def run(arguments: list[str]) -> int:

@@ -36,6 +36,17 @@ _KNOWN = (
 _DISK_TROUBLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS)
 
 
+def of_searches() -> tuple[type[Exception], ...]:
+    """What a search may raise that whoever runs the index can mend. Any other error of one is a bug, or its asker's."""
+    from chunkbus.errors import ChunkBusError
+    from embeddings.errors import EmbeddingsError
+    from rebuild.errors import RebuildError
+    from settings.config import ConfigError
+    from sinks.errors import SinkError
+
+    return (RebuildError, SinkError, EmbeddingsError, ChunkBusError, ConfigError, OSError)
+
+
 class Refusal(click.ClickException):
     """`Error: <what, where, what to do>` on standard error, and an exit code."""
 

@@ -7,6 +7,7 @@ from contextlib import contextmanager, suppress
 from time import monotonic
 from typing import TYPE_CHECKING
 
+from chunksink.errors import of_searches
 from chunksink.queries import Queries
 from chunksink.views import View, open_view
 from settings.config import Config
@@ -51,7 +52,8 @@ class LiveSearch:
         if not answer.moved:
             return answer
         with self._following:
-            self._open()
+            if self._view is view:  # else another thread was first
+                self._open()
         with self._current() as view:
             return search(view.legs, question, access)
 
@@ -65,12 +67,8 @@ class LiveSearch:
     def warm(self) -> None:
         """Loads the model before the first question, which takes seconds; what hinders it the first question tells.
         It may be closed meanwhile."""
-        from embeddings.errors import EmbeddingsError
-        from rebuild.errors import RebuildError
-        from sinks.errors import SinkError
-
         try:
-            with suppress(EmbeddingsError, RebuildError, SinkError), self._current() as view:
+            with suppress(*of_searches()), self._current() as view:
                 if view.legs.semantic is not None:
                     view.legs.semantic.encode("warm")
         except Exception:
@@ -82,6 +80,7 @@ class LiveSearch:
             return view.generation
 
     def close(self) -> None:
+        """For good; who still asks is answered."""
         self._closed = True
         with self._following:
             self._replace(None)
@@ -95,7 +94,8 @@ class LiveSearch:
         self._follow()
         with self._lock:
             view = self._view
-            assert view is not None
+            if view is None:
+                raise _closed()
             self._users[id(view)] = self._users.get(id(view), 0) + 1
         try:
             yield view
@@ -116,6 +116,10 @@ class LiveSearch:
         try:
             self._look()
             self._looked = monotonic()
+        except BaseException:  # what has moved was not followed
+            if self._watch is not None:
+                self._watch.forget()
+            raise
         finally:
             self._following.release()
 
@@ -145,11 +149,19 @@ class LiveSearch:
 
     def _open(self) -> None:
         """The caller follows alone."""
+        if self._closed:
+            raise _closed()
+        watch = _Watch(self.config)
+        began = monotonic()
+        try:
+            view = open_view(self.config, self._queries)
+        except BaseException:
+            watch.close()
+            raise
+        self._replace(view)
         if self._watch is not None:
             self._watch.close()
-        self._watch = _Watch(self.config)
-        began = monotonic()
-        self._replace(open_view(self.config, self._queries))
+        self._watch = watch
         self._opened = monotonic()
         self._opening_took = self._opened - began
 
@@ -161,21 +173,27 @@ class LiveSearch:
             old.close()
 
 
+def _closed() -> RuntimeError:
+    return RuntimeError("this search was closed: open another one")
+
+
 class _Watch:
     """Whether another process has written to the home's records since it was asked last. Costs microseconds."""
 
     def __init__(self, config: Config) -> None:
         self._path = config.home_path / "state.db"
-        self._seen: tuple[int, int] | None = None
-        self._file = 0
+        self._seen: int | None = None
+        self._file: int | None = None
         self._db: sqlite3.Connection | None = None
-        with suppress(sqlite3.Error, OSError):  # whoever opens the records next says what is wrong with them
-            self._db = sqlite3.connect(f"{self._path.absolute().as_uri()}?mode=ro", uri=True, check_same_thread=False)
-            self._seen = self._now()
+        self._open()
 
     def has_moved(self) -> bool:
         try:
-            now = self._now()
+            if self._db is None or self._path.stat().st_ino != self._file:  # of a home made anew
+                self.close()
+                self._open()
+                return True
+            now = self._version(self._db)
         except (sqlite3.Error, OSError):
             return True
         moved, self._seen = now != self._seen, now
@@ -188,9 +206,15 @@ class _Watch:
     def close(self) -> None:
         if self._db is not None:
             self._db.close()
+            self._db = None
 
-    def _now(self) -> tuple[int, int]:
-        """The file itself may be another one, of a home made anew."""
-        assert self._db is not None
-        (version,) = self._db.execute("pragma data_version").fetchone()
-        return self._path.stat().st_ino, version
+    def _open(self) -> None:
+        with suppress(sqlite3.Error, OSError):  # whoever opens the records next says what is wrong with them
+            self._file = self._path.stat().st_ino
+            self._db = sqlite3.connect(f"{self._path.absolute().as_uri()}?mode=ro", uri=True, check_same_thread=False)
+            self._seen = self._version(self._db)
+
+    @staticmethod
+    def _version(db: sqlite3.Connection) -> int:
+        (version,) = db.execute("pragma data_version").fetchone()
+        return int(version)

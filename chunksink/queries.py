@@ -5,14 +5,14 @@ A model takes hardly longer for four queries than for one, so those that come wh
 
 import threading
 from concurrent.futures import Future
-from functools import partial
 from itertools import islice
 from time import monotonic
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from embeddings.encoder import Vectors
+    from embeddings.encoder import ClosingEncoder, Vectors
     from embeddings.errors import EmbeddingsError
+    from embeddings.settings import EncoderSettings
     from rebuild.state import Generation
 
 _REMEMBERED = 512
@@ -30,12 +30,14 @@ class Queries:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._models: dict[str, QueryModel] = {}
+        self._models: dict[tuple[str, EncoderSettings], QueryModel] = {}
 
     def of(self, generation: "Generation") -> "QueryModel":
-        """The same model for every generation that was made with it: to load it takes seconds."""
+        """The same model for every generation that was made with it: to load it takes seconds. One that has moved to
+        another folder, or takes another precision, is loaded anew."""
+        made_with = generation.model_fingerprint, generation.encoder
         with self._lock:
-            return self._models.setdefault(generation.model_fingerprint, QueryModel(generation))
+            return self._models.setdefault(made_with, QueryModel(generation))
 
     def close(self) -> None:
         with self._lock:
@@ -49,11 +51,10 @@ class QueryModel:
 
     def __init__(self, generation: "Generation") -> None:
         from embeddings.lazy import LazyEncoder
-        from embeddings.settings import open_encoder
 
-        self._name = generation.encoder.model
-        opened = partial(open_encoder, generation.encoder, patience_seconds=_QUERY_SECONDS)
-        self._encoder = LazyEncoder(generation.model, opened)
+        self._settings = generation.encoder
+        self._encoder = LazyEncoder(generation.model, self._open)
+        self._closed = False
         self._computing = threading.Lock()
         self._lock = threading.Lock()
         self._waiting: dict[str, Future[Vectors]] = {}
@@ -65,13 +66,39 @@ class QueryModel:
             if (vector := self._vectors.get(text)) is not None:
                 return vector
             promised = self._waiting.setdefault(text, Future())
-        with self._computing:  # whoever comes in computes for all who wait by then
-            while not promised.done():
-                self._compute_next()
+        try:
+            with self._computing:  # whoever comes in computes for all who wait by then
+                while not promised.done():
+                    self._compute_next()
+        finally:
+            if self._closed:
+                self._let_go()
+        error = promised.exception()
+        if error is not None:
+            raise _again(error)
         return promised.result()
 
     def close(self) -> None:
-        self._encoder.close()
+        """Waits for nobody: what is being computed is answered first."""
+        self._closed = True
+        self._let_go()
+
+    def _let_go(self) -> None:
+        if self._computing.acquire(blocking=False):  # else by whoever computes, afterwards
+            try:
+                self._encoder.close()
+            finally:
+                self._computing.release()
+
+    def _open(self) -> "ClosingEncoder":
+        from embeddings.errors import ModelError
+        from embeddings.settings import open_encoder
+
+        try:
+            return open_encoder(self._settings, patience_seconds=_QUERY_SECONDS)
+        except ModelError as error:
+            told = f"the model {self._settings.model} that made the live index cannot be loaded: {error}"
+            raise type(error)(told) from error
 
     def _compute_next(self) -> None:
         with self._lock:
@@ -80,8 +107,9 @@ class QueryModel:
             self._settle(batch)
         finally:
             with self._lock:
-                for text in batch:
-                    del self._waiting[text]
+                for text, promised in batch.items():
+                    if promised.done():  # else this thread was broken off, and the next one computes it
+                        del self._waiting[text]
 
     def _settle(self, batch: "dict[str, Future[Vectors]]") -> None:
         """Every promise gets its vector, or the reason why there is none."""
@@ -89,7 +117,7 @@ class QueryModel:
 
         try:
             vectors = self._encode(list(batch))
-        except BaseException as error:
+        except Exception as error:
             if isinstance(error, TextRefused) and len(batch) > 1:  # perhaps only one of them
                 for text, promised in batch.items():
                     self._settle({text: promised})
@@ -97,26 +125,41 @@ class QueryModel:
             for promised in batch.values():
                 promised.set_exception(error)
             return
+        usable = {text: vector for text, vector in vectors.items() if _is_usable(vector)}
         with self._lock:
-            self._vectors |= vectors
+            self._vectors |= usable
             for text in list(self._vectors)[:-_REMEMBERED]:
                 del self._vectors[text]
         for text, promised in batch.items():
-            promised.set_result(vectors[text])
+            if text in usable:
+                promised.set_result(usable[text])
+            else:
+                promised.set_exception(TextRefused("the model computes no vector with a direction for this query"))
 
     def _encode(self, texts: list[str]) -> "dict[str, Vectors]":
-        from embeddings.errors import EmbeddingsError, ModelChanged, ModelError, TextRefused
+        from embeddings.errors import EmbeddingsError, TextRefused
 
         if self._failure is not None and monotonic() - self._failure[0] < _PAUSE_SECONDS:
-            raise self._failure[1]
+            raise _again(self._failure[1])
         try:
             vectors = self._encoder.encode_queries(texts)
         except TextRefused:  # others may pass
             raise
         except EmbeddingsError as error:
-            if isinstance(error, ModelError) and not isinstance(error, ModelChanged):
-                error = type(error)(f"the model {self._name} that made the live index cannot be loaded: {error}")
             self._failure = (monotonic(), error)
-            raise error from None
+            raise
         self._failure = None
         return dict(zip(texts, vectors, strict=True))
+
+
+def _is_usable(vector: "Vectors") -> bool:
+    import numpy as np
+
+    return bool(np.isfinite(vector).all() and vector.any())
+
+
+def _again(error: BaseException) -> BaseException:
+    """For one more thread: an exception that is raised again and again grows. A bug keeps its traceback."""
+    from embeddings.errors import EmbeddingsError
+
+    return type(error)(*error.args) if isinstance(error, EmbeddingsError) else error

@@ -63,7 +63,8 @@ def _legs(config: Config, generation: "Generation", queries: "Queries", stack: E
         if build_id is None:
             continue
         try:
-            reader = _reader(config, name, build_id, stack)
+            sink: Any = open_one_sink(config, stack, name)
+            reader = _reader(sink, build_id, stack)
         except SinkError as error:
             failed[name] = str(error)
             continue
@@ -71,7 +72,7 @@ def _legs(config: Config, generation: "Generation", queries: "Queries", stack: E
             legs[KEYWORD] = KeywordLeg(reader, name, build_id)
         if not generation.holds_vectors:
             continue
-        if ENGINE not in legs and hasattr(reader, "hybrid"):
+        if ENGINE not in legs and hasattr(reader, "hybrid") and sink.wants_vectors:
             legs[ENGINE] = EngineLeg(reader, queries.of(generation), name, build_id)
         if SEMANTIC not in legs and hasattr(reader, "query"):
             legs[SEMANTIC] = SemanticLeg(reader, queries.of(generation), name, build_id)
@@ -81,10 +82,9 @@ def _legs(config: Config, generation: "Generation", queries: "Queries", stack: E
     return Legs(legs.get(KEYWORD), legs.get(SEMANTIC), unavailable, partial(_from_chunks, config), legs.get(ENGINE))
 
 
-def _reader(config: Config, name: str, build_id: str, stack: ExitStack) -> Any:
+def _reader(sink: Any, build_id: str, stack: ExitStack) -> Any:
     from search.resting import Resting
 
-    sink: Any = open_one_sink(config, stack, name)
     if not hasattr(sink, "reader"):
         return None
     return stack.enter_context(closing(Resting(sink.reader(build_id))))

@@ -29,4 +29,4 @@ def worker_processes(total_bytes: int, jobs: int | None) -> Iterator[ProcessPool
 
 def _begin() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends its workers
-    gc.disable()  # what a worker makes holds no cycles, and looking for them costs a tenth of its time
+    gc.disable()  # looking for cycles costs a tenth of the time; work that makes any collects them itself

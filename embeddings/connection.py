@@ -15,7 +15,7 @@ import json
 import math
 import ssl
 import threading
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
@@ -34,8 +34,10 @@ if TYPE_CHECKING:
     from embeddings.endpoint import EndpointSettings
 
 _T = TypeVar("_T")
+_Client = TypeVar("_Client")
 
 _TRANSIENT = frozenset((408, 409, 425, 429, 500, 502, 503, 504, 529))
+_PROXIES = "HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY"
 _ABOUT_THE_TEXT = frozenset((400, 413, 422))
 
 
@@ -45,9 +47,7 @@ class Connection:
     def __init__(self, settings: EndpointSettings) -> None:
         self._settings = settings
         self._address = f"{checked_url(settings.url)}/embeddings"
-        # Deadlines are ours. To read all certificates takes some 50 ms: only where they are needed.
-        encrypted = urlsplit(self._address).scheme == "https"
-        self._client = httpx.AsyncClient(follow_redirects=False, timeout=None, verify=encrypted)
+        self._client = client_for(self._address, httpx.AsyncClient, timeout=None)  # deadlines are ours
         self._turns = asyncio.Semaphore(settings.concurrency)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="chunksink-endpoint", daemon=True)
@@ -131,6 +131,20 @@ class Connection:
             return key_in(variable, "option endpoint_key_variable", needed=True)
         except ConfigError as error:
             raise EndpointDenied(str(error)) from error
+
+
+def client_for(url: str, kind: Callable[..., _Client], *, timeout: float | None) -> _Client:
+    """A client as the environment wants it. To read all certificates takes some 50 ms: only where they are needed."""
+    encrypted = urlsplit(url).scheme == "https"
+    try:
+        return kind(follow_redirects=False, timeout=timeout, verify=encrypted)
+    except OSError as error:
+        told = f"the certificates of this machine's authorities cannot be read ({error.strerror or error})"
+        raise EndpointDenied(f"{told}: look at SSL_CERT_FILE and SSL_CERT_DIR") from error
+    except ImportError as error:
+        raise EndpointDenied(f"the proxy cannot be used: {error}; look at {_PROXIES}") from error
+    except (ValueError, httpx.InvalidURL):  # its message may hold a part of a password
+        raise EndpointDenied(f"the address of the proxy cannot be read: look at {_PROXIES}") from None
 
 
 def checked_url(url: str) -> str:

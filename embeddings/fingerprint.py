@@ -185,8 +185,11 @@ def _tokenizer(folder: Path) -> dict[str, Any]:
 
 
 def _file_digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as exc:
+        raise ModelUnsupported(f"cannot read {path}: {exc}") from exc
 
 
 def _json(path: Path) -> Any:

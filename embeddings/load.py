@@ -63,7 +63,8 @@ def load_encoder(
     `token_budget` (tokens in one batch) and `workers` decide speed and memory only.
     """
     found = resolve_model(name, network=network)
-    import torch  # slow to import
+    with _importing():
+        import torch  # slow to import
 
     device = device or choose_device()
     taken = choose_precision(precision, device)
@@ -109,9 +110,10 @@ def load_encoder(
 
 
 def _read(found: ResolvedModel, device: str) -> SentenceTransformer:
-    import torch
-    from safetensors import SafetensorError
-    from sentence_transformers import SentenceTransformer
+    with _importing():
+        import torch
+        from safetensors import SafetensorError
+        from sentence_transformers import SentenceTransformer
 
     try:
         with _quiet():
@@ -128,6 +130,17 @@ def _read(found: ResolvedModel, device: str) -> SentenceTransformer:
             "copy the model again"
         ) from exc
     return model.eval()
+
+
+@contextmanager
+def _importing() -> Iterator[None]:
+    try:
+        yield
+    except (ImportError, OSError) as exc:
+        raise ModelUnsupported(
+            f"the libraries that models are computed with cannot be loaded ({exc}); install torch and "
+            "sentence-transformers again"
+        ) from exc
 
 
 @contextmanager

@@ -165,15 +165,22 @@ class TransformerEncoder(InfoEncoder):
             if self._pool is None:
                 cores = torch.get_num_threads()
                 share = max(1, cores // self._workers)
-                self._pool = ThreadPoolExecutor(
+                pool = ThreadPoolExecutor(
                     self._workers, "chunksink-encode", initializer=torch.set_num_threads, initargs=(share,)
                 )
                 ready = threading.Barrier(self._workers + 1)
-                for _ in range(self._workers):
-                    self._pool.submit(ready.wait)
-                ready.wait()
-                # The setting is each thread's own, and also what threads to come begin with: restore the latter.
-                torch.set_num_threads(cores)
+                try:
+                    for _ in range(self._workers):
+                        pool.submit(ready.wait)
+                    ready.wait()
+                except BaseException:  # one could not be started
+                    ready.abort()
+                    pool.shutdown()
+                    raise
+                finally:
+                    # The setting is each thread's own, and also what threads to come begin with: restore the latter.
+                    torch.set_num_threads(cores)
+                self._pool = pool
             return self._pool
 
 

@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import orjson
 
@@ -48,7 +47,7 @@ class Account:
         self._making, self._run_id = making, run_id
         self.done: list[Done] = []
         self.failures: list[Failure] = []
-        self.signatures: list[tuple[Path, Signature, str]] = []
+        self.signatures: list[tuple[str, Signature, str]] = []
         """Of files that were read: what stands for their checksum from now on."""
 
     def fail_late(self, failure: Failure) -> None:

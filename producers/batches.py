@@ -1,10 +1,13 @@
 """Files in batches, read here or in other processes, with results in the order of the files."""
 
+import gc
+import os
 from collections import deque
-from collections.abc import Generator, Iterable, Iterator
-from concurrent.futures import Executor, Future, wait
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from concurrent.futures import BrokenExecutor, Executor, Future, wait
 from pathlib import Path
 
+from producers.errors import IngestRefused
 from producers.produced import Making
 from producers.reading import Job, Read, read_jobs
 
@@ -25,15 +28,27 @@ def read_all(
     flying: deque[Future[list[Read]]] = deque()
     try:
         for number, batch in batches:
-            flying.append(workers.submit(read_jobs, batch, making, folder / str(number)))
+            flying.append(workers.submit(_read_apart, batch, making, folder / str(number)))
             if len(flying) >= _IN_FLIGHT:
                 yield from flying.popleft().result()
         while flying:
             yield from flying.popleft().result()
+    except BrokenExecutor as error:
+        raise IngestRefused(
+            "a process that reads files was ended from outside, probably for lack of memory; nothing was written. "
+            "Run again with --jobs 1, which reads one file after the other"
+        ) from error
     finally:
         for future in flying:
             future.cancel()
         wait(flying)  # they write into the folder
+
+
+def _read_apart(batch: Sequence[Job], making: Making, waiting: Path) -> list[Read]:
+    """In a process that looks for no cycles while it works: parsers of documents leave many."""
+    reads = read_jobs(batch, making, waiting)
+    gc.collect(1)  # what the last batches left: all else lives as long as the process
+    return reads
 
 
 def _batches(jobs: Iterable[Job]) -> Iterator[list[Job]]:
@@ -41,7 +56,7 @@ def _batches(jobs: Iterable[Job]) -> Iterator[list[Job]]:
     size = 0
     for job in jobs:
         batch.append(job)
-        size += size_of(job.path)
+        size += size_of(job.location)
         if size >= _BATCH_BYTES or len(batch) >= _BATCH_FILES:
             yield batch
             batch, size = [], 0
@@ -49,8 +64,8 @@ def _batches(jobs: Iterable[Job]) -> Iterator[list[Job]]:
         yield batch
 
 
-def size_of(path: Path) -> int:
+def size_of(path: str) -> int:
     try:
-        return path.stat().st_size
+        return os.stat(path).st_size  # noqa: PTH116
     except OSError:
         return 0  # whoever reads it says why it cannot be read

@@ -16,10 +16,12 @@ from chunkbus.manifest import Manifest, ManifestProducer, Tombstone
 from chunkbus.writer import PartitionWriter
 from producers.changes import Arrival, Change, Changes
 from producers.clashes import Clash, clashes
+from producers.errors import IngestRefused
 from producers.families import Family
 from producers.links import links_file, write_links
 from producers.memory import Memory
 from producers.partition import Existing, FamilyReader, written_meanwhile
+from producers.placement import is_ours
 from producers.shelves import Shelves, wait_a_tick
 from producers.sources import Failure, Signature
 
@@ -48,6 +50,8 @@ class Commits:
 
     def write(self, changes: Changes) -> None:
         todo = {key: change for key, change in sorted(changes.by_partition.items()) if self._must_write(key, change)}
+        for key in todo:
+            self._refuse_others(key)
         for key, change in todo.items():
             if change.arrivals or not change.departures:
                 self._write_possible(key, changes, todo)
@@ -55,6 +59,17 @@ class Commits:
             departs = change.departures.keys() - change.arrivals.keys()
             if departs & self._shelves.get(key).families.keys():
                 self._write(key, change, {}, departs)
+
+    def _refuse_others(self, key: str) -> None:
+        """A rule can lead to a partition that somebody else writes, or is just writing."""
+        if key in self._shelves.existing or is_ours(self._root, key):
+            return
+        if self._root.manifest_file(key).exists() or self._root.chunks_file(key).exists():
+            raise IngestRefused(
+                f"sources of this run belong into partition {key} of {self._root.path}, whose manifest does not say "
+                "that `chunksink ingest` writes it; nothing was written. Name a partition with --partition, take "
+                f"another rule, or move partition {key} away"
+            )
 
     def _write_possible(self, key: str, changes: Changes, todo: Collection[str]) -> None:
         """Without those arrivals that share the id of a chunk with a family that is there."""
@@ -125,12 +140,11 @@ class Commits:
         stay = {family.key: (family, before) for family in kept}
         arrive = {key: self._arriving(key, arrival) for key, arrival in arrivals.items()}
         for family, source in sorted((stay | arrive).values(), key=lambda entry: entry[0].order):
-            if isinstance(source, Existing):
-                lines = self._reader.lines(source, family)
+            if isinstance(source, Existing):  # which stays as it is: a clash has all written again
+                yield _copy(family), self._reader.lines(source, family)
             else:
                 assert source.waiting is not None
-                lines = iter(source.waiting.lines())
-            yield _copy(family), lines
+                yield family, iter(source.waiting.lines())
 
     def _arriving(self, key: str, arrival: Arrival) -> tuple[Family, Existing | Arrival]:
         if arrival.moved_from is not None:

@@ -2,14 +2,12 @@
 
 from dataclasses import dataclass, field
 from io import BytesIO
-from zipfile import BadZipFile
 
 from chunkbus.chunk import Record
-from producers.errors import CHUNKING_FAILED, SourceFailed
 from producers.html import document_of, html_version
 from producers.markdown.chunker import MarkdownChunker
 from producers.markdown.records import Form, SourceVersion
-from producers.pdf import require
+from producers.pdf import require, unreadable
 
 _MIME_TYPE = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
 
@@ -45,7 +43,7 @@ def _html(data: bytes) -> str:
 
     try:
         result = mammoth.convert_to_html(BytesIO(data), convert_image=lambda _image: [])
-    except (BadZipFile, KeyError, ValueError, AttributeError, RecursionError) as error:
-        raise SourceFailed(CHUNKING_FAILED, f"cannot be read as DOCX: {error}") from error
+    except Exception as error:
+        raise unreadable("DOCX", error) from error
     html: str = result.value
     return html

@@ -3,7 +3,7 @@
 ProducerError
 ├── SourceFailed        one source cannot become chunks; the others go on   (has the code for ledger and manifest)
 ├── RecordRefused       one record of a file cannot become a chunk; the others go on
-└── IngestRefused       the whole run cannot start, nothing was written
+└── IngestRefused       the whole run cannot start or go on, nothing was written
 """
 
 
@@ -30,7 +30,7 @@ class RecordRefused(ProducerError):
 
 
 class IngestRefused(ProducerError):
-    """Nothing was read or written."""
+    """Nothing was written."""
 
 
 CHUNKING_FAILED = "CHUNKING_FAILED"

@@ -1,24 +1,22 @@
 """Which folders hold one source, a JSON file for each of its records: a family may lie in several of these files."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from posixpath import dirname
 
 from producers.errors import SourceFailed
 from producers.kinds import Kind
-from producers.sources import Found, Scope
+from producers.sources import Found, Scope, SourceFile
 
 Former = Callable[[str], Kind | None]
 """What a source of this name was read as before."""
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(SourceFile):
     """A file, and what it shows: its kind if that can be told, and whether it is one JSON value."""
 
-    uri: str
-    path: Path
     kind: Kind | None
     is_value: bool = False
     is_empty: bool = False
@@ -51,23 +49,35 @@ def record_folders(seen: Sequence[Seen], found: Found, former: Former) -> list[F
     """
     files = [file for file in seen if _is_json(file.uri)]
     folders: list[Folder] = []
+    prefixes: set[str] = set()
     for scope in sorted(found.scopes, key=lambda scope: scope.prefix):
         own = [file for file in files if scope.path_of(file.uri) == file.path]
         others = [
             file.uri for file in files if file.uri.startswith(scope.prefix) and scope.path_of(file.uri) != file.path
         ]
         others += filter(_is_json, found.again)
+        parted = {above for uri in others for above in above_of(uri)}
         pending = [(scope.prefix, own)]
         while pending:
             prefix, below = pending.pop()
-            if any(prefix.startswith(folder.prefix) for folder in folders):
+            if not prefixes.isdisjoint(above_of(prefix)):
                 continue
             folder = _folder(prefix, below, scope, former)
-            if folder is None or any(uri.startswith(prefix) for uri in others):
+            if folder is None or prefix in parted:
                 pending += _folders_in(prefix, below).items()
             else:
                 folders.append(folder)
+                prefixes.add(prefix)
     return folders
+
+
+def above_of(uri: str) -> Iterator[str]:
+    """What names of its folders begin with, the outermost first; of a folder's also its own."""
+    yield ""
+    end = uri.find("/")
+    while end >= 0:
+        yield uri[: end + 1]
+        end = uri.find("/", end + 1)
 
 
 def _is_json(uri: str) -> bool:

@@ -88,28 +88,28 @@ def ingest(
     if options.prune:
         refuse_empty(wanted)
         places.refuse_others()
-    shelves = Shelves(root, placement, memory, trust_memory=not options.every_file, clock=clock)
+    trust_memory = not options.every_file
+    shelves = Shelves(root, placement, memory, trust_memory=trust_memory, clock=clock)
     created_at = next_created_at(root, shelves.existing.values(), now or utc_now())
     producer = ManifestProducer(PRODUCER_NAME, _package_version())
     run_id = run_id or new_run_id()
     stamp = {"name": producer.name, "version": producer.version, "run_id": run_id}
     making = Making(created_at, stamp, options.tenant)
-    names = {source.uri for source in wanted.sources}
-    skipping = Skipping(ledger, memory, shelves, placement, options.tenant, names, trust_memory=not options.every_file)
+    skipping = Skipping(ledger, memory, shelves, placement, options.tenant, wanted.sources, trust_memory=trust_memory)
     account = Account(ledger, memory, placement.name, making, run_id)
     noted_ns = clock()
     with FamilyReader(root) as reader, scratch() as folder:
         settling = Settling(account, shelves, reader, placement, making)
         _read(wanted, skipping, settling, making, folder, workers, on_progress)
         if options.prune:
-            settling.withdraw(vanished(wanted.found, shelves, settling.seen, settling.gone, options.tenant))
+            settling.withdraw(vanished(wanted.found, shelves, settling.stands_for, settling.gone, options.tenant))
         changes = settling.changes()
+        carried_over, pruned = settling.counts()
         commits = Commits(root, shelves, memory, reader, producer, created_at, clock, account.fail_late)
         places.note()
         commits.write(changes)
     account.note(noted_ns)
     links = commits.links + _lost_links(root, changes.by_partition, commits.written)
-    carried_over, pruned = settling.counts()
     return account.report(shelves, commits.written, links=links, carried_over=carried_over, pruned=pruned)
 
 
@@ -144,21 +144,25 @@ def _read(
             pending.append(decision := skipping.decide(source))
             if decision.job is not None:
                 yield decision.job
+            else:
+                go_on()
 
     def take(read: Read | None) -> None:
         decision = pending.popleft()
         outcome = settling.take(decision, read)
         on_progress(Progress(next(done), total, decision.source.uri, outcome))
 
+    def go_on() -> None:
+        """To the next source that is being read."""
+        while pending and pending[0].job is None:
+            take(None)
+
     done = count(1)
-    size = sum(size_of(source.path) for source in wanted.sources)
+    size = sum(size_of(source.location) for source in wanted.sources)
     with workers(size) as executor, closing(read_all(jobs(), making, folder, executor)) as reads:
         for read in reads:
-            while pending[0].job is None:
-                take(None)
             take(read)
-    while pending:
-        take(None)
+            go_on()
 
 
 def _lost_links(root: BusRoot, looked_at: Iterable[str], written: Sequence[str]) -> int:

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Protocol
 
 from chunkbus.chunk import Record
@@ -132,6 +131,6 @@ def suffixes_of(name: str, kinds: Mapping[str, Kind] = KINDS) -> tuple[str, ...]
     return tuple(dict.fromkeys(suffix for kind in chosen for suffix in kind.suffixes))
 
 
-def kinds_for(path: Path, kinds: Mapping[str, Kind] = KINDS) -> list[Kind]:
+def kinds_for(name: str, kinds: Mapping[str, Kind] = KINDS) -> list[Kind]:
     """The kinds whose suffix the file has."""
-    return [kind for kind in kinds.values() if path.name.lower().endswith(kind.suffixes)]
+    return [kind for kind in kinds.values() if name.lower().endswith(kind.suffixes)]

@@ -64,12 +64,12 @@ class Memory(Store):
         super().__init__(path, _migrations)
         self._bus = os.fsencode(root.path.resolve())
 
-    def checksum(self, path: Path, signature: Signature) -> str | None:
+    def checksum(self, path: str, signature: Signature) -> str | None:
         """The hex sha256 of the file's bytes, where its signature stands for it."""
         row = self.db.execute("select * from checksums where path = ?", [_name(path)]).fetchone()
         return row[6] if row is not None and _proves(row[1:6], signature) else None
 
-    def note_checksums(self, rows: Iterable[tuple[Path, Signature, int, str]]) -> None:
+    def note_checksums(self, rows: Iterable[tuple[str, Signature, int, str]]) -> None:
         """Path, signature, when that was taken, and hex sha256."""
         with write_transaction(self.db):
             self.db.conn.executemany(
@@ -169,7 +169,8 @@ def _json(value: object) -> str:
 
 
 def _version(version: str) -> tuple[str | None, ...]:
-    return tuple(map(_shared, orjson.loads(version)))
+    checksum, *others = orjson.loads(version)
+    return (checksum, *map(_shared, others))
 
 
 def _shared(text: str | None) -> str | None:
@@ -181,7 +182,7 @@ def _pairs(stretches: str) -> list[tuple[int, int]]:
     return [(start, end) for start, end in orjson.loads(stretches)]
 
 
-def _name(path: Path) -> bytes:
+def _name(path: str) -> bytes:
     return os.path.abspath(os.fsencode(path))  # noqa: PTH100 (a link has its own name)
 
 

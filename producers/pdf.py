@@ -52,19 +52,26 @@ def require(module: str, extra: str, what: str) -> None:
         raise SourceFailed(CONVERTER_MISSING, f"{what} needs {module}: pip install 'chunksink[{extra}]'")
 
 
+def unreadable(what: str, error: Exception) -> SourceFailed:
+    """Parsers meet broken files with any kind of error; whatever it is, this file cannot be read, and others can."""
+    return SourceFailed(CHUNKING_FAILED, f"cannot be read as {what}: {str(error) or type(error).__name__}")
+
+
 def _read(data: bytes) -> tuple[list[str], dict[str, str]]:
     from pypdf import PdfReader
-    from pypdf.errors import PyPdfError
+    from pypdf.errors import DependencyError
 
     logging.getLogger("pypdf").addHandler(logging.NullHandler())  # else Python prints what it says
     try:
         reader = PdfReader(BytesIO(data))
         pages = [page.extract_text() for page in reader.pages]
         said = reader.metadata
-    except (PyPdfError, ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError) as error:
-        # The parser meets broken files with many kinds of errors; whatever it is, this file cannot be read.
-        raise SourceFailed(CHUNKING_FAILED, f"cannot be read as PDF: {error}") from error
-    about = {"title": said.title if said else None, "author": said.author if said else None}
+        about = {"title": said.title, "author": said.author} if said else {}
+    except DependencyError as error:
+        remedy = "pip install 'chunksink[pdf]' brings what encrypted files need"
+        raise SourceFailed(CONVERTER_MISSING, f"{error}; {remedy}") from error
+    except Exception as error:
+        raise unreadable("PDF", error) from error
     return pages, {name: str(value) for name, value in about.items() if value}
 
 

@@ -52,9 +52,7 @@ class Placement:
 
     def key_of(self, about: About) -> str:
         if self.rule is Rule.BY_DATE:
-            if about.moment_ns is None:
-                return "undated"
-            return (_EPOCH + timedelta(microseconds=about.moment_ns // 1000)).date().isoformat()
+            return "undated" if about.moment_ns is None else _date_of(about.moment_ns)
         if self.rule is Rule.BY_TYPE:
             return _NOT_IN_KEYS.sub("-", about.source_type).strip("-._")[:128].lower() or "other"
         return about.family[:2] if self.rule is Rule.BY_PREFIX else self.name
@@ -66,14 +64,22 @@ class Placement:
         """
         if self.rule is None:
             return [self.name]
-        return [key for key in root.partition_keys() if _is_ours(root, key)]
+        return [key for key in root.partition_keys() if is_ours(root, key)]
 
 
-def _is_ours(root: BusRoot, key: str) -> bool:
+def is_ours(root: BusRoot, key: str) -> bool:
+    """Whether its manifest says that an ingest wrote it."""
     try:
         return read_manifest(root, key).producer.name == PRODUCER_NAME
     except (OSError, InvalidManifest):
         return False
+
+
+def _date_of(moment_ns: int) -> str:
+    try:
+        return (_EPOCH + timedelta(microseconds=moment_ns // 1000)).date().isoformat()
+    except OverflowError:  # no calendar has it: a number in the wrong unit, a file with a broken time
+        return "undated"
 
 
 def source_type_of(records: Sequence[Record], default: str) -> str:

@@ -1,6 +1,6 @@
 """Which families' sources have vanished. Asked for by name, since a folder that is not mounted looks just like that."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 
 from producers.errors import IngestRefused
 from producers.families import Family
@@ -27,15 +27,16 @@ def refuse_empty(wanted: Wanted) -> None:
 
 
 def vanished(
-    found: Found, shelves: Shelves, seen: Collection[str], gone: Gone, tenant: str | None
+    found: Found, shelves: Shelves, stands_for: Callable[[str], bool], gone: Gone, tenant: str | None
 ) -> Iterator[tuple[str, Family]]:
     """Partition and family of each source that is not there any more, or that its file of records holds no more.
 
-    `seen` are families that sources of this run stand for; `gone` knows the files that were read whole.
+    `stands_for` says whether a source of this run has a word in the family of a key; `gone` knows the files that were
+    read whole.
     """
     for key, existing in shelves.existing.items():
         for family in existing.families.values():
-            if family.tenant != tenant or family.key in seen or family.origin is None:
+            if family.tenant != tenant or stands_for(family.key) or family.origin is None:
                 continue
             if gone.was_read(family.origin) or _has_vanished(family.origin, found.scopes):
                 yield key, family

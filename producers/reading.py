@@ -21,18 +21,16 @@ from producers.markdown.records import SourceVersion
 from producers.partition import newer
 from producers.placement import moment_of, source_type_of
 from producers.produced import Emptied, Item, LeftOut, Making, Produced, RecordReader
-from producers.sources import Signature, changed_meanwhile, digest_source, read_source
+from producers.sources import Signature, SourceFile, changed_meanwhile, digest_source, read_source
 
 _MOST_NAMED = 1000
 """Of what is left out of one file; all of it is counted."""
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class Job(SourceFile):
     """A file to read, by one of two. `standing` is the checksum with which its family stands already, if it does."""
 
-    uri: str
-    path: Path
     kind: str
     chunker: Chunker | None
     records: RecordReader | None
@@ -117,7 +115,7 @@ def _read(job: Job, making: Making, waiting: Path, out: BinaryIO) -> Read:
 
 
 def _document(job: Job, making: Making, read: Read) -> Iterator[Item]:
-    data, read.signature = read_source(job.path)
+    data, read.signature = read_source(job.location)
     read.checksum = sha256_hex(data)
     if read.checksum == job.standing:
         read.is_unchanged = True

@@ -1,8 +1,8 @@
 """What the sources of a run gave, settled family by family, and what that changes in the partitions.
 
-Where two files give the same family the one that is later in the order of names counts, whether it was read now or
-stands unchanged. A family of records that came out as it stands is left as it stands, so that its rank does not
-change and nothing is indexed again.
+Where two files give the same family the one that is later in the order of names counts, whether it was read now,
+stands unchanged, or failed and keeps what it gave last. A family of records that came out as it stands is left so:
+its rank does not change and nothing is indexed again.
 """
 
 from collections import Counter
@@ -49,10 +49,9 @@ class Settling:
         self._placement, self._making = placement, making
         self._claims: dict[str, _Claim] = {}
         self._withdrawn: list[tuple[str, Family]] = []
-        self._before = {key for existing in shelves.existing.values() for key in existing.families}
-        self.gone = Gone(shelves.families(), making.tenant)
-        self.seen: set[str] = set()
-        """Families that sources of this run stand for, also where they could not be read; and those that are gone."""
+        self._kept: set[str] = set()
+        """Families of documents that could not be read, or have no text now; and those that are gone."""
+        self.gone = Gone(shelves, making.tenant)
 
     def fail(self, failure: Failure) -> None:
         """A source that could not even be looked at."""
@@ -74,20 +73,20 @@ class Settling:
         done.source_type = source.kind.source_type
         done.moment_ns = decision.signature.mtime_ns if decision.signature else None
         self._account.done.append(done)
-        if done.is_document:
-            self.seen.add(key_of_source(source.uri, self._making.tenant))
         if decision.failed is not None:
             self._fail_whole(done, Failure(source.uri, decision.failed.code, decision.failed.reason))
         elif read is None:
             done.keys, done.is_in_ledger = decision.keys, decision.is_in_ledger
             done.codes = decision.left_out
             if decision.is_hashed and decision.signature is not None and decision.checksum is not None:
-                self._account.signatures.append((source.path, decision.signature, decision.checksum))
+                self._account.signatures.append((source.location, decision.signature, decision.checksum))
             self._claim_standing(done)
             if not done.is_document:
                 self._note_gone(done)
         else:
             self._take_read(done, decision, read)
+        if done.is_document and not done.keys:
+            self._kept.add(key_of_source(source.uri, self._making.tenant))
         return done.outcome
 
     def _fail_whole(self, done: Done, failure: Failure) -> None:
@@ -108,7 +107,7 @@ class Settling:
         if read.signature is not None:
             done.moment_ns = read.signature.mtime_ns
             if read.checksum is not None:
-                self._account.signatures.append((decision.source.path, read.signature, read.checksum))
+                self._account.signatures.append((decision.source.location, read.signature, read.checksum))
         for left_out in read.left_out:
             if left_out.is_failure:
                 self._account.failures.append(
@@ -124,6 +123,8 @@ class Settling:
         done.keys = [waiting.key for waiting in read.families]
         changed = [self._claim_read(done, waiting) for waiting in read.families]
         goes = read.is_whole and self._note_gone(done, read.emptied)
+        if not read.is_whole:
+            self._keep_standing(done)
         if not read.families:
             done.outcome = Outcome.FAILED if read.failures else Outcome.EMPTY
         elif not any(changed) and not goes:
@@ -131,10 +132,16 @@ class Settling:
         if not any(changed) and not goes:
             done.is_in_ledger = self._account.is_in_ledger(done)
 
+    def _keep_standing(self, done: Done) -> None:
+        """What a file that failed gave last counts as before, whatever an earlier one gives."""
+        for family in self.gone.came_from(done.uri):
+            if family.key in self._claims and family.key not in done.keys:
+                self._claim(family.key, _Claim(done, None))
+
     def _note_gone(self, done: Done, emptied: Collection[str] = ()) -> bool:
         """Of a file that was read whole: whether something of it goes."""
         goes = self.gone.note(done.uri, done.keys, emptied)
-        self.seen.update(goes)
+        self._kept.update(goes)
         return bool(goes)
 
     def _claim_read(self, done: Done, waiting: Waiting) -> bool:
@@ -157,7 +164,10 @@ class Settling:
         if before is not None and before.done is not claim.done and before.waiting is not None:
             before.done.codes = Counter(before.done.codes) + Counter([RECORD_SUPERSEDED])
         self._claims[key] = claim
-        self.seen.add(key)
+
+    def stands_for(self, key: str) -> bool:
+        """Whether a source of this run has a word in what becomes of this family."""
+        return key in self._claims or key in self._kept
 
     def withdraw(self, families: Iterable[tuple[str, Family]]) -> None:
         self._withdrawn = list(families)
@@ -206,4 +216,5 @@ class Settling:
     def counts(self) -> tuple[int, int]:
         """Families that belong to no source of this run, and those that went."""
         went = {family.key for _, family in self._withdrawn} | self.gone.keys(self._claims)
-        return len(self._before - self.seen - went), len(went)
+        others = (family.key for family in self._shelves.families() if not self.stands_for(family.key))
+        return sum(key not in went for key in others), len(went)

@@ -2,8 +2,9 @@
 
 import os
 import stat
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, cast
 
 import orjson
@@ -57,12 +58,12 @@ class Skipping:
         shelves: Shelves,
         placement: Placement,
         tenant: str | None,
-        wanted: Collection[str],
+        sources: Sequence[Source],
         *,
         trust_memory: bool,
     ) -> None:
         self._ledger, self._memory, self._shelves, self._placement = ledger, memory, shelves, placement
-        self._tenant, self._wanted, self._trust_memory = tenant, wanted, trust_memory
+        self._tenant, self._sources, self._trust_memory = tenant, sources, trust_memory
         self._readers: dict[str, Chunker | RecordReader | SourceFailed] = {}
         self._versions: dict[str, tuple[Versions, Versions]] = {}
         self._given: dict[str, frozenset[str] | None] = {}
@@ -95,15 +96,15 @@ class Skipping:
 
     def _decide_document(self, begun: Decision, chunker: Chunker, versions: Versions) -> Decision:
         source, checksum = begun.source, begun.checksum
-        key = key_of_source(source.uri, self._tenant)
-        family = self._shelves.find(key)
+        family = self._shelves.find(key_of_source(source.uri, self._tenant))
         standing = family.version[0] if family is not None and family.version[1:] == versions else None
         attempt = self._attempt(begun)
-        if checksum is not None and standing == checksum:
-            return replace(begun, outcome=Outcome.UNCHANGED, keys=(key,), is_in_ledger=attempt is not None)
+        if family is not None and standing is not None and standing == checksum:
+            unchanged = replace(begun, checksum=standing, keys=(family.key,))  # both as the shelves hold them
+            return replace(unchanged, outcome=Outcome.UNCHANGED, is_in_ledger=attempt is not None)
         if family is None and attempt is not None and attempt["error_type"] == SOURCE_EMPTY:
             return replace(begun, outcome=Outcome.EMPTY, left_out={SOURCE_EMPTY: 1}, is_in_ledger=True)
-        job = Job(source.uri, source.path, source.kind.source_type, chunker, None, standing=standing)
+        job = Job(source.uri, source.location, source.kind.source_type, chunker, None, standing=standing)
         return replace(begun, job=job)
 
     def _decide_records(self, begun: Decision, records: RecordReader) -> Decision:
@@ -118,23 +119,34 @@ class Skipping:
                 unchanged = Outcome.UNCHANGED if gave.keys else Outcome.EMPTY
                 return replace(begun, outcome=unchanged, keys=tuple(gave.keys), left_out=left_out, is_in_ledger=True)
         kind = source.kind
-        job = Job(source.uri, source.path, kind.source_type, None, records, may_grow=kind.may_grow)
+        job = Job(source.uri, source.location, kind.source_type, None, records, may_grow=kind.may_grow)
         return replace(begun, job=job)
 
     def _stands_for(self, key: str, source: Source) -> bool:
-        """Its own, or that of a later file which gives it too and is still there."""
+        """Its own, or that of another file which gives it too."""
         family: Family | None = self._shelves.find(key)
         if family is None or family.origin is None:
             return False
-        return family.origin == source.uri or (family.origin in self._wanted and self._gave(family.origin, key))
+        return family.origin == source.uri or self._gives(family.origin, key)
 
-    def _gave(self, uri: str, key: str) -> bool:
-        """When it was last read; of a document nothing is remembered, for it can give nothing else."""
+    @cached_property
+    def _wanted(self) -> dict[str, Source]:
+        return {source.uri: source for source in self._sources}
+
+    def _gives(self, uri: str, key: str) -> bool:
+        """False also where that is not known before it is read: who asks is then read as well."""
         if uri not in self._given:
-            gave = self._memory.gave(uri, self._tenant)
-            self._given[uri] = None if gave is None else frozenset(gave.keys)
+            self._given[uri] = self._given_by(self._wanted[uri]) if uri in self._wanted else frozenset()
         given = self._given[uri]
         return given is None or key in given
+
+    def _given_by(self, source: Source) -> frozenset[str] | None:
+        """Of a document nothing is remembered, for it can give nothing else."""
+        gave = self._memory.gave(source.uri, self._tenant)
+        if gave is None or isinstance(self._reader(source), SourceFailed):
+            return None
+        reading = (self._look(source)[1] or _checksum(source), *self._versions[source.kind.name][1])
+        return frozenset(gave.keys if gave.reading == reading else ())
 
     def _attempt(self, begun: Decision) -> dict[str, Any] | None:
         """The source's last attempt, where it succeeded with just these bytes and versions."""
@@ -148,12 +160,12 @@ class Skipping:
     def _look(self, source: Source) -> tuple[Signature | None, str | None]:
         """The file's signature, and the checksum that it stands for where it is known."""
         try:
-            status = os.stat(source.path)  # noqa: PTH116
+            status = os.stat(source.location)  # noqa: PTH116
             signature = Signature.of(status)
         except OSError:
             return None, None  # whoever reads it says why it cannot be read
         is_proof = self._trust_memory and stat.S_ISREG(status.st_mode)  # a folder's times tell nothing of its files
-        return signature, self._memory.checksum(source.path, signature) if is_proof else None
+        return signature, self._memory.checksum(source.location, signature) if is_proof else None
 
 
 def read_as(attempt: dict[str, Any]) -> Reading:

@@ -19,12 +19,17 @@ from producers.errors import (
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class SourceFile:
     """A file and the `source_uri` that its chunks carry: its path below the root, parted by `/`."""
 
     uri: str
-    path: Path
+    location: str
+
+    @property
+    def path(self) -> Path:
+        """Made anew each time: it is several times as large, and a run may hold a million of these."""
+        return Path(self.location)
 
 
 @dataclass(frozen=True)
@@ -108,7 +113,7 @@ class _Finding:
         self._suffixes = suffixes
         self._real_folder = cache(os.path.realpath)
         self._named = {self._real(path) for path in paths}
-        self._files: dict[str, Path] = {}
+        self._files: dict[str, str] = {}
         self._reached: dict[str, str] = {}
         self._again: list[str] = []
         self._failures: list[Failure] = []
@@ -117,14 +122,14 @@ class _Finding:
 
     def look_into(self, path: Path, root: Path) -> None:
         if not path.is_dir():
-            self._take(path, root)
+            self._take(str(path), root)
             return
         prefix = _uri(path, root)
         are_new = [self._take(file, root) for file in self._walk(path, root)]
         if any(are_new) or not are_new:  # else it is part of what was named before it
             self._scopes.append(Scope("" if prefix == "." else f"{prefix}/", path))
 
-    def _take(self, file: Path, root: Path) -> bool:
+    def _take(self, file: str, root: Path) -> bool:
         """False where an earlier path reached it."""
         uri, real = _uri(file, root), self._real(file)
         if real in self._reached:
@@ -143,7 +148,7 @@ class _Finding:
             )
         return True
 
-    def _walk(self, folder: Path, root: Path) -> Iterator[Path]:
+    def _walk(self, folder: Path, root: Path) -> Iterator[str]:
         if not os.access(folder, os.R_OK | os.X_OK):
             raise IngestRefused(f"{folder} cannot be read; mend its permissions")
 
@@ -157,7 +162,7 @@ class _Finding:
                 self._note_link(Path(parent, name), root)
             for name in sorted(names):
                 if not name.startswith(".") and name.lower().endswith(self._suffixes):
-                    yield Path(parent, name)
+                    yield os.path.join(parent, name)  # noqa: PTH118 (of a Path the name would stay in memory)
 
     def _note_link(self, folder: Path, root: Path) -> None:
         if folder.is_symlink() and (real := self._real(folder)) not in self._named and real not in self._reached:
@@ -165,7 +170,7 @@ class _Finding:
             reason = "is a link to a folder, and was not followed; name it to have it read"
             self._left_out.append(Failure(uri, FOLDER_LINKED, reason))
 
-    def _real(self, path: Path) -> str:
+    def _real(self, path: Path | str) -> str:
         """Where it lies, whatever linked folders lead there; a link itself has its own name."""
         folder, name = os.path.split(os.path.abspath(path))  # noqa: PTH100
         return os.path.join(self._real_folder(folder), name)  # noqa: PTH118
@@ -178,9 +183,9 @@ class _Finding:
         return Found(tuple(in_order), failures, tuple(self._scopes), left_out, tuple(self._again))
 
 
-def _is_same(one: Path, other: Path) -> bool:
+def _is_same(one: str, other: str) -> bool:
     try:
-        return one.samefile(other)
+        return os.path.samefile(one, other)  # noqa: PTH121
     except OSError:
         return False
 
@@ -193,12 +198,13 @@ def _printable(uri: str) -> str:
     return uri.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
-def _uri(file: Path, root: Path) -> str:
-    try:
-        # Not resolve(): a link is called by its own name.
-        return Path(os.path.abspath(file)).relative_to(os.path.abspath(root)).as_posix()  # noqa: PTH100
-    except ValueError as error:
-        raise IngestRefused(f"{file} does not lie below the base folder {root}") from error
+def _uri(file: Path | str, root: Path) -> str:
+    # Not resolve(): a link is called by its own name.
+    path, top = os.path.abspath(file), os.path.abspath(root)  # noqa: PTH100
+    start = top.rstrip("/") + "/"
+    if path != top and not path.startswith(start):
+        raise IngestRefused(f"{file} does not lie below the base folder {root}")
+    return "." if path == top else path.removeprefix(start)
 
 
 def _is_unicode(name: str) -> bool:
@@ -209,7 +215,7 @@ def _is_unicode(name: str) -> bool:
     return True
 
 
-def read_source(path: Path) -> tuple[bytes, Signature]:
+def read_source(path: Path | str) -> tuple[bytes, Signature]:
     """All bytes of a file; refuses one that cannot be read or that is written to meanwhile."""
     try:
         with open_source(path) as file:
@@ -223,7 +229,7 @@ def read_source(path: Path) -> tuple[bytes, Signature]:
     return data, after
 
 
-def open_source(path: Path) -> BufferedReader:
+def open_source(path: Path | str) -> BufferedReader:
     """For reading; a pipe or a device, which could block or never end, is refused."""
     # Opening a pipe would wait for its other end.
     file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK))  # noqa: SIM115

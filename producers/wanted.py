@@ -9,18 +9,16 @@ from pathlib import Path
 from chunkbus.ledger import Ledger
 from producers.detect import look_at
 from producers.errors import RECORD_FORM_UNKNOWN, SOURCE_EMPTY, IngestRefused, SourceFailed
-from producers.folders import Former, Seen, record_folders
+from producers.folders import Former, Seen, above_of, record_folders
 from producers.guessed import guessed
 from producers.kinds import AUTO, Kind, kinds_for, suffixes_of
 from producers.sources import Failure, Found, SourceFile, find_sources
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class Source(SourceFile):
     """A file to read, what it is called, and what reads it."""
 
-    uri: str
-    path: Path
     kind: Kind
 
 
@@ -47,43 +45,43 @@ def find_wanted(
     seen = [see(file) for file in found.files]
     folders = record_folders(seen, found, former)
     named = {os.path.abspath(path) for path in paths}  # noqa: PTH100 (a link has its own name)
-    sources = [Source(folder.uri, folder.path, folder.kind) for folder in folders]
-    prefixes = tuple(folder.prefix for folder in folders)
+    sources = [Source(folder.uri, str(folder.path), folder.kind) for folder in folders]
+    prefixes = {folder.prefix for folder in folders}
     failures, left_out = list(found.failures), list(found.left_out)
     for file in seen:
-        if prefixes and file.uri.startswith(prefixes) and file.uri.lower().endswith(".json"):
+        if file.uri.lower().endswith(".json") and not prefixes.isdisjoint(above_of(file.uri)):
             continue
         if (its_kind := file.kind or former(file.uri)) is not None:
-            sources.append(Source(file.uri, file.path, its_kind))
+            sources.append(Source(file.uri, file.location, its_kind))
         elif file.failed is not None:
             failures.append(Failure(file.uri, file.failed.code, file.failed.reason))
         elif file.is_empty:
             left_out.append(Failure(file.uri, SOURCE_EMPTY, "it is empty"))
         else:
             reason = "its first records are of no form that is read here; say what it is with --as"
-            is_named = os.path.abspath(file.path) in named  # noqa: PTH100
+            is_named = os.path.abspath(file.location) in named  # noqa: PTH100
             (failures if is_named else left_out).append(Failure(file.uri, RECORD_FORM_UNKNOWN, reason))
     sources.sort(key=lambda source: source.uri)
     return Wanted(tuple(sources), replace(found, files=(), failures=tuple(failures), left_out=tuple(left_out)))
 
 
 def _seen_as(kind: Kind) -> Callable[[SourceFile], Seen]:
-    return lambda file: Seen(file.uri, file.path, kind, is_value=True)
+    return lambda file: Seen(file.uri, file.location, kind, is_value=True)
 
 
 def _guess(kinds: Mapping[str, Kind]) -> Callable[[SourceFile], Seen]:
     """By the suffix where one kind alone has it, else by what stands in the file."""
 
     def see(file: SourceFile) -> Seen:
-        fitting = kinds_for(file.path, kinds)
+        fitting = kinds_for(file.location, kinds)
         if len(fitting) < 2:
-            return Seen(file.uri, file.path, fitting[0] if fitting else kinds.get("markdown"))
+            return Seen(file.uri, file.location, fitting[0] if fitting else kinds.get("markdown"))
         try:
             look = look_at(file.path)
         except SourceFailed as failed:
-            return Seen(file.uri, file.path, None, failed=failed)
+            return Seen(file.uri, file.location, None, failed=failed)
         kind = kinds.get(look.kind) if look.kind else None
-        return Seen(file.uri, file.path, kind, look.is_value, look.is_empty)
+        return Seen(file.uri, file.location, kind, look.is_value, look.is_empty)
 
     return see
 

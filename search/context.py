@@ -29,7 +29,8 @@ def fetch(legs: Legs, access: Access, wanted: Mapping[str, str]) -> dict[str, Do
         without_text |= {document.id: document for document in known if not document.text}
     missing = [id for id in wanted if id not in found]
     if missing:
-        found |= {document.id: document for document in legs.from_chunks({id: wanted[id] for id in missing})}
+        sources = {id: without_text[id].parent_id if id in without_text else wanted[id] for id in missing}
+        found |= {document.id: document for document in legs.from_chunks(sources)}
     return {id: document for id, document in (without_text | found).items() if access.admits(document)}
 
 

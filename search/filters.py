@@ -17,16 +17,27 @@ Given = Sequence[str | Filter] | Mapping[str, Value | Sequence[Value]] | None
 
 
 def parse_filters(written: Iterable[str]) -> tuple[Filter, ...]:
-    """All conditions must hold; values given for one field are alternatives."""
+    """All conditions must hold; values given for one field are alternatives, and of its bounds the narrowest count."""
     values: dict[str, list[Value]] = {}
-    bounds: list[Filter] = []
+    least: dict[str, int] = {}
+    most: dict[str, int] = {}
     for text in written:
         field, sign, value = _parts(text)
         if sign == "=":
             values.setdefault(field, []).append(_value(field, value))
+            continue
+        number = _number(field, value)
+        if sign.startswith(">"):
+            number += sign == ">"  # all fields with an order hold whole numbers
+            least[field] = max(number, least.get(field, number))
         else:
-            bounds.append(_bound(field, sign, _number(field, value)))
-    return (*(Filter(field, any_of=tuple(given)) for field, given in values.items()), *bounds)
+            number -= sign == "<"
+            most[field] = min(number, most.get(field, number))
+    bounded = dict.fromkeys((*least, *most))
+    return (
+        *(Filter(field, any_of=tuple(given)) for field, given in values.items()),
+        *(Filter(field, at_least=least.get(field), at_most=most.get(field)) for field in bounded),
+    )
 
 
 def as_filters(given: Given) -> tuple[Filter, ...]:
@@ -103,10 +114,3 @@ def _number(field: str, value: str) -> int:
         return int(value)
     except ValueError:
         raise InvalidQuestion(f"{field} is compared with whole numbers, not with {value!r:.100}") from None
-
-
-def _bound(field: str, sign: str, number: int) -> Filter:
-    """All fields with an order hold whole numbers."""
-    if sign.startswith(">"):
-        return Filter(field, at_least=number if sign == ">=" else number + 1)
-    return Filter(field, at_most=number if sign == "<=" else number - 1)

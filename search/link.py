@@ -52,7 +52,10 @@ def link_of(document: Document) -> str | None:
 
 def name_of(source: str) -> str:
     """What the file is called, without the folders that it is in."""
-    name = urlsplit(source).path if _SCHEME.match(source) and "[" not in source else _apart(source)[0]
+    try:
+        name = urlsplit(source).path if _SCHEME.match(source) else _apart(source)[0]
+    except ValueError:  # brackets, where they mean an address
+        name = _apart(source)[0]
     return name.rstrip("/").rpartition("/")[2]
 
 

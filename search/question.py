@@ -23,6 +23,9 @@ LEGS_OF: dict[Mode, tuple[str, ...]] = {
 
 MOST_HITS = 10_000
 MOST_CONTEXT = 20
+MOST_FILTERS = 100
+MOST_VALUES = 10_000
+"""In all filters together. More than this not every engine can read."""
 MOST_CHARACTERS = 10_000
 """Of a query: several pages. A longer one says no more, and takes seconds."""
 
@@ -62,8 +65,17 @@ class Question:
                 f"hits {self.offset + 1} to {self.last} were asked for: they end at {MOST_HITS}; narrow the question "
                 "with filters to see further"
             )
+        self._check_filters()
         if not 0 <= self.context <= MOST_CONTEXT:
             raise InvalidQuestion(f"{self.context} chunks of context: 0 to {MOST_CONTEXT} can be asked for")
+
+    def _check_filters(self) -> None:
+        values = sum(len(one.any_of or ()) for one in self.filters)
+        if len(self.filters) > MOST_FILTERS or values > MOST_VALUES:
+            raise InvalidQuestion(
+                f"the question has {len(self.filters):,} filters with {values:,} values: at most {MOST_FILTERS} "
+                f"filters with {MOST_VALUES:,} values in all can be asked; ask for fewer at a time"
+            )
 
     def _check_types(self) -> None:
         """Programs without types ask too."""

@@ -43,8 +43,8 @@ class Resting:
         began = monotonic()
         try:
             if self._refresh_is_due:
-                self._reader.refresh()
-                self._refresh_is_due = False
+                self._refresh_is_due = False  # before: another one may come meanwhile
+                self._refresh()
             answer = call(*given, **named)
         except SinkError as error:
             self._until = monotonic() + self._seconds
@@ -52,6 +52,13 @@ class Resting:
             raise
         self._failure = None
         return answer
+
+    def _refresh(self) -> None:
+        try:
+            self._reader.refresh()
+        except BaseException:
+            self._refresh_is_due = True
+            raise
 
     def _require_rested(self) -> None:
         with self._lock:

@@ -5,7 +5,7 @@ from contextlib import closing
 import click
 
 from chunksink import __version__
-from chunksink.errors import Refusal
+from chunksink.errors import Refusal, of_searches
 from chunksink.exits import Exit
 from chunksink.options import chunks_option, config_from, home_option
 
@@ -32,18 +32,14 @@ def command(tenant: str | None, chunks: str | None, home: str | None) -> int:
         if error.name is None or error.name.partition(".")[0] not in ("mcp", "pydantic"):
             raise
         raise Refusal("the extra is not installed: pip install 'chunksink[mcp]'", Exit.USAGE) from error
-    from chunkbus.errors import ChunkBusError
     from chunksink.live import LiveSearch
-    from rebuild.errors import RebuildError
     from search.access import Access
     from search.errors import SearchError
-    from sinks.errors import SinkError
 
     config = config_from(chunks=chunks, home=home)
     access = Access(tenant, required=config.tenants == "required")
     if access.denied:
         raise Refusal("this index serves each tenant its own documents: say --tenant NAME", Exit.USAGE)
-    known = (SearchError, SinkError, RebuildError, ChunkBusError)
     with closing(LiveSearch(config, every_seconds=0.5)) as live:
-        mcp_server(live, access, known, __version__).run("stdio")
+        mcp_server(live, access, (SearchError, *of_searches()), __version__).run("stdio")
     return Exit.OK

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 import click
 
 from chunksink import __version__
-from chunksink.errors import Refusal
+from chunksink.errors import Refusal, of_searches
 from chunksink.exits import Exit
 from chunksink.options import chunks_option, config_from, home_option
 
@@ -80,22 +80,18 @@ def command(
 
 
 def _app(config: "Config", live: "LiveSearch", host: str, names: tuple[str, ...], source_url: str | None) -> "ASGIApp":
-    from chunkbus.errors import ChunkBusError
     from chunksink.site_report import report
-    from embeddings.errors import EmbeddingsError
-    from rebuild.errors import RebuildError
     from search.page.app import make_app
     from search.page.callers import Tokens
     from search.page.security import Hosts
     from search.page.site import Site
-    from sinks.errors import SinkError
 
     site = Site(
         answers=live,
         report=partial(report, config),
         tokens=Tokens(config.tokens),
         hosts=Hosts(host, names),
-        unready=(RebuildError, SinkError, EmbeddingsError, ChunkBusError),
+        unready=of_searches(),
         tenants_required=config.tenants == "required",
         source_url=source_url,
         version=__version__,

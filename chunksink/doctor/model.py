@@ -46,7 +46,7 @@ def _endpoint(config: Config, url: str) -> Check:
     """Whether anybody answers there. No key is sent and no text: one that is embedded costs money."""
     import httpx
 
-    from embeddings.connection import checked_url
+    from embeddings.connection import checked_url, client_for
     from embeddings.errors import EndpointError
     from settings.secret import key_in
 
@@ -59,7 +59,12 @@ def _endpoint(config: Config, url: str) -> Check:
         return Check("endpoint", "fail", str(error), "correct it, and keep the key in the environment only")
     start = "start it, or correct its address"
     try:
-        status = httpx.get(address, timeout=SECONDS, follow_redirects=False).status_code
+        client = client_for(address, httpx.Client, timeout=SECONDS)
+    except EndpointError as error:
+        return Check("endpoint", "fail", str(error), "correct the environment of chunksink")
+    try:
+        with client:
+            status = client.get(address).status_code
     except httpx.HTTPError as error:
         told = f"{address} does not answer: {type(error).__name__}: {error or f'nothing in {SECONDS:g} s'}"
         return Check("endpoint", "fail", told, start)

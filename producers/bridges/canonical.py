@@ -14,7 +14,10 @@ from producers.records.keeping import keep_original, tenant_of
 
 
 def pass_on(_: Record, data: bytes, context: Context) -> Draft:
-    """The chunk unchanged, but for the tenant that a run gives to chunks without one."""
+    """The chunk unchanged, but for the tenant and the time that a run gives to chunks without one.
+
+    Without a time of its own its family would rank by its partition's, which every other file of that raises.
+    """
     chunk, problems = examine_line(data)
     for problem in problems:
         if chunk is None or problem.severity is findings.Severity.ERROR:
@@ -24,6 +27,8 @@ def pass_on(_: Record, data: bytes, context: Context) -> Draft:
     tenant = own_tenant or context.making.tenant
     if tenant != own_tenant:
         record = _give_tenant(record, tenant)
+    if record.get("created_at") is None:
+        record = _rehash({**record, "created_at": context.making.created_at})
     index, count = record.get("chunk_index"), record.get("chunk_count")
     return Draft(
         name=source_name(record) or record["document_id"],
@@ -44,6 +49,10 @@ def pass_on(_: Record, data: bytes, context: Context) -> Draft:
 def _give_tenant(record: Record, tenant: str | None) -> Record:
     given = {**record, "tenant_id": tenant, "chunk_id": id_for_tenant(record["chunk_id"], tenant)}
     keep_original(given, "chunk_id", record["chunk_id"])
-    if "chunk_object_hash" in (record.get("hashes") or {}):
-        given["hashes"] = {**record["hashes"], "chunk_object_hash": chunk_object_hash(given)}
-    return given
+    return _rehash(given)
+
+
+def _rehash(record: Record) -> Record:
+    if "chunk_object_hash" not in (record.get("hashes") or {}):
+        return record
+    return {**record, "hashes": {**record["hashes"], "chunk_object_hash": chunk_object_hash(record)}}

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass
+from sys import intern
 
 import markdown_it
 
@@ -39,8 +40,9 @@ class Policy:
         return max(1, self.target - self.overlap_of(self.target))
 
     def policy_id(self, tokenizer_version: str) -> str:
+        """One string for all: every chunk names it, and a run holds it for each source."""
         sizes = f"{self.target}/{self.soft_max}/{self.hard_max}/{self.overlap_percent}%"
-        return f"chunking_spec_v1.{RULES_VERSION}:{sizes}:{tokenizer_version}"
+        return intern(f"chunking_spec_v1.{RULES_VERSION}:{sizes}:{tokenizer_version}")
 
     @classmethod
     def from_id(cls, policy_id: str, tokenizer_version: str) -> "Policy | None":

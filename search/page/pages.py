@@ -201,7 +201,10 @@ async def _form(request: Request) -> dict[str, str]:
         body += part
         if len(body) > _FORM_BYTES:
             return {}
-    fields = parse_qs(body.decode("utf-8", "replace"), max_num_fields=20)
+    try:
+        fields = parse_qs(body.decode("utf-8", "replace"), max_num_fields=20)
+    except ValueError:
+        return {}
     return {name: values[-1] for name, values in fields.items()}
 
 

@@ -3,7 +3,6 @@
 import logging
 import traceback
 from collections.abc import Awaitable, Callable, Collection
-from http.cookies import CookieError, SimpleCookie
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
@@ -125,12 +124,7 @@ def caller_of(request: Request) -> Caller:
 
 
 def session_id(request: Request) -> str:
-    try:
-        cookies = SimpleCookie(request.headers.get("cookie", ""))
-    except CookieError:
-        return ""
-    found = cookies.get(COOKIE)
-    return found.value if found is not None else ""
+    return request.cookies.get(COOKIE, "")
 
 
 def is_own_form(request: Request) -> bool:

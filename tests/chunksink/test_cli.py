@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -114,6 +115,19 @@ def test_it_runs_as_a_module() -> None:
         [sys.executable, "-m", "chunksink", "--version"], cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stdout) == (0, f"chunksink, version {__version__}\n")
+
+
+def test_a_reader_that_left_is_no_error_by_any_name() -> None:
+    """As `rebuild-index --help | head -0`; Python itself complains while it ends, where output is buffered."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    code = "import sys; sys.argv[1:] = ['--help']; from chunksink.cli import rebuild_index; rebuild_index()"
+    buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    with os.fdopen(writing, "wb") as output:
+        ended = subprocess.run(
+            [sys.executable, "-c", code], cwd=ROOT, env=buffered, stdout=output, stderr=subprocess.PIPE, check=False
+        )
+    assert (ended.returncode, ended.stderr) == (Exit.OUTPUT_CLOSED, b"")
 
 
 def test_a_bug_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

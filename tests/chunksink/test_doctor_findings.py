@@ -161,6 +161,19 @@ def test_an_endpoint_that_nobody_answers_at(built: Shell, monkeypatch: pytest.Mo
             assert f"{url} does not answer: " in found["endpoint"]["found"]
 
 
+@pytest.mark.parametrize(
+    ("variable", "value"), [("SSL_CERT_FILE", "nowhere.pem"), ("ALL_PROXY", "strange://127.0.0.1:1")]
+)
+def test_an_environment_that_no_endpoint_can_be_asked_from(
+    variable: str, value: str, built: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CHUNKSINK_ENDPOINT", "https://192.0.2.1/v1")
+    monkeypatch.setenv(variable, value)
+    found = checks(built)
+    assert amiss(found) == {"endpoint": "fail"}
+    assert variable in found["endpoint"]["found"]
+
+
 def test_a_settings_file_that_cannot_be_used(
     built: Shell, meilisearch_server: MeilisearchServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

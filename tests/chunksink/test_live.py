@@ -3,24 +3,36 @@
 from __future__ import annotations
 
 import shutil
+import sqlite3
 import threading
 import time
+import uuid
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from dataclasses import replace
 
 import pytest
 
 import chunksink
+import chunksink.live as live_module
+from chunksink.errors import of_searches
 from chunksink.exits import Exit
 from chunksink.live import LiveSearch
+from chunksink.queries import Queries
+from chunksink.views import View, open_view
 from embeddings import load
 from rebuild.errors import NoGeneration
 from rebuild.lease import removing
 from rebuild.state import State
-from search.access import EVERYTHING
+from search.access import EVERYTHING, Access
+from search.answer import Answer
+from search.errors import InvalidQuestion
+from search.legs import Legs
 from search.question import Question
-from settings.config import Config, load_config
+from settings.config import Config, ConfigError, load_config
 from tests.chunksink.shell import Models, Shell
+from tests.engines.servers import MeilisearchServer
 from tests.engines.silent import silent_server
 from tests.rebuild.support import source
 
@@ -113,6 +125,98 @@ def test_a_home_that_was_made_anew_is_found(built: Shell, live: LiveSearch) -> N
     built.commit("p1", B)
     assert built("sync").code == Exit.OK
     assert texts(live, "boat") == {"a boat"}
+
+
+def test_a_flip_that_could_not_be_followed_is_followed_later(
+    built: Shell, live: LiveSearch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One question meets a full disk, and not all that come after it the old generation."""
+    old = live.generation()
+    assert built("rebuild").code == Exit.OK
+
+    def full(_config: Config, _queries: Queries) -> View:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched, pytest.raises(OSError, match="No space"):
+        patched.setattr(live_module, "open_view", full)
+        live.search(Question("cat"), EVERYTHING)
+    assert live.generation() == built.live() != old
+
+
+def test_records_that_were_replaced_by_others_are_watched(built: Shell, live: LiveSearch) -> None:
+    """A copy that was put back: it says what the old ones said, until the next flip."""
+    old = live.generation()
+    file = built.home / "state.db"
+    shutil.copy(file, copy := file.with_name("copy.db"))
+    copy.replace(file)
+    assert live.generation() == old
+    assert built("rebuild").code == Exit.OK
+    assert live.generation() == built.live() != old
+
+
+def test_records_that_could_not_be_watched_at_first_are_watched_later(
+    built: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_given: object, **_named: object) -> None:
+        raise sqlite3.OperationalError("unable to open database file")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(sqlite3, "connect", refused)
+        watch = live_module._Watch(Config())
+    with closing(watch):
+        assert (watch.has_moved(), watch.has_moved()) == (True, False)
+
+
+def test_a_flip_is_followed_by_one_of_those_who_notice_it(
+    built: Shell, live: LiveSearch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = []
+    together = threading.Barrier(4)
+
+    def counted(config: Config, queries: Queries) -> View:
+        view = open_view(config, queries)
+        opened.append(view)
+        return view
+
+    def moved_for_each(legs: Legs, question: Question, access: Access) -> Answer:
+        if opened:
+            return answer
+        together.wait(20)
+        return replace(answer, moved=True)
+
+    answer = live.search(Question("cat"), EVERYTHING)
+    monkeypatch.setattr(live_module, "open_view", counted)
+    monkeypatch.setattr("search.query.search", moved_for_each)
+    with ThreadPoolExecutor(4) as pool:
+        for asked in [pool.submit(live.search, Question("cat"), EVERYTHING) for _ in range(4)]:
+            assert not asked.result(20).moved
+    assert len(opened) == 1
+
+
+def test_what_was_closed_opens_nothing_any_more(built: Shell, live: LiveSearch) -> None:
+    assert texts(live, "cat")
+    live.close()
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match="closed"):
+            live.search(Question("cat"), EVERYTHING)
+    assert live._view is None
+
+
+def test_first_questions_at_once_open_one_search(built: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = []
+    other = threading.Event()
+
+    class Slow(LiveSearch):
+        def __init__(self, config: Config) -> None:
+            made.append(self)
+            other.wait(0.2 if len(made) == 1 else 0)
+            super().__init__(config)
+
+    monkeypatch.setattr(live_module, "LiveSearch", Slow)
+    with chunksink.open() as index, ThreadPoolExecutor(4) as pool:
+        for asked in [pool.submit(index.search, "cat", mode="keyword") for _ in range(4)]:
+            assert asked.result(20)
+    assert len(made) == 1
 
 
 def test_a_leg_that_comes_back_is_asked_again(built: Shell, live: LiveSearch, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -228,3 +332,30 @@ def test_from_python(built: Shell) -> None:
     with chunksink.open(tenants="required") as index:
         assert list(index.search("cat")) == []
         assert index.get_chunk(hit.chunk_id) is None
+
+
+def test_an_engine_without_vectors_fuses_nothing_itself(
+    shell: Shell, meilisearch_server: MeilisearchServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another sink of the index has them."""
+    monkeypatch.setenv("CHUNKSINK_SINKS", "meilisearch,chroma")
+    monkeypatch.setenv("CHUNKSINK_SINK_MEILISEARCH_INDEX", f"words{uuid.uuid4().hex[:10]}")
+    monkeypatch.setenv("CHUNKSINK_SINK_MEILISEARCH_VECTORS", "false")
+    monkeypatch.setenv("MEILI_URL", meilisearch_server.url)
+    monkeypatch.setenv("MEILI_MASTER_KEY", meilisearch_server.key)
+    shell.commit("p1", A)
+    assert shell("sync").code == Exit.OK
+    with closing(LiveSearch(load_config({}))) as live:
+        assert "a cat" in texts(live, "cat")
+        with pytest.raises(InvalidQuestion, match="ask with the mode hybrid or keyword or semantic"):
+            live.search(Question("cat", mode="engine"), EVERYTHING)
+
+
+def test_what_the_operator_has_to_mend_is_no_bug(built: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CHUNKSINK_SINK_CHROMA_URL", "http://127.0.0.1:1")
+    monkeypatch.setenv("CHUNKSINK_SINK_CHROMA_TOKEN_VARIABLE", "NOT_SET")
+    with closing(LiveSearch(load_config({}))) as live:
+        live.warm()
+        with pytest.raises(ConfigError, match="NOT_SET") as told:
+            live.search(Question("cat"), EVERYTHING)
+    assert isinstance(told.value, of_searches())

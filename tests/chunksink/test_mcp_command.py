@@ -90,6 +90,16 @@ def test_without_an_index_it_says_what_to_run(quick_shell: Shell) -> None:
     assert "chunksink rebuild" in found.content[0].text
 
 
+def test_a_home_that_cannot_be_used_is_told(filled: Shell) -> None:
+    leases = filled.home / "leases"
+    if leases.exists():
+        leases.rename(filled.home / "aside")
+    leases.touch()
+    _, found = asked(filled.folder, ("search", {"query": "cat"}))
+    assert found.is_error
+    assert "leases" in found.content[0].text
+
+
 @pytest.mark.promise(11)
 def test_an_assistant_sees_one_tenant(quick_shell: Shell) -> None:
     acme = source("a.md", "the same secret", tenant_id="acme")

@@ -7,16 +7,21 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from chunksink.exits import Exit
+from chunksink.live import LiveSearch
 from chunksink.queries import Queries, QueryModel
 from embeddings import load
 from embeddings.encoder import Vectors
-from embeddings.errors import EncoderOutOfMemory, TextRefused
+from embeddings.errors import EncoderOutOfMemory, ModelUnavailable, TextRefused
+from search.access import EVERYTHING
+from search.question import Question
+from settings.config import Config
 from tests.chunksink.shell import Models, Shell
 from tests.embeddings.helpers import HashEncoder
 from tests.rebuild.support import source
@@ -32,6 +37,11 @@ class Gate(HashEncoder):
         self.batches: list[list[str]] = []
         self.computing = threading.Event()
         self.go_on = threading.Event()
+        self.interrupted = False
+        self.closed = 0
+
+    def close(self) -> None:
+        self.closed += 1
 
     def encode(self, texts: Sequence[str]) -> Vectors:
         self.batches.append(list(texts))
@@ -41,7 +51,15 @@ class Gate(HashEncoder):
             raise TextRefused("not this one")
         if any("fail" in text for text in texts):
             raise EncoderOutOfMemory("too much")
-        return super().encode(texts)
+        if self.interrupted:
+            self.interrupted = False
+            raise KeyboardInterrupt
+        assert not self.closed, "while it computed"
+        vectors = super().encode(texts)
+        for text, vector in zip(texts, vectors, strict=True):
+            if "nothing" in text:
+                vector[:] = np.nan if "nan" in text else 0
+        return vectors
 
 
 @pytest.fixture
@@ -116,3 +134,77 @@ def test_a_failure_reaches_all_who_wait_and_is_not_repeated_for_each(model: Quer
     with pytest.raises(EncoderOutOfMemory, match="too much"):
         model("later")
     assert len(gate.batches) == 2
+
+
+def test_a_failure_that_is_told_again_is_another_exception(model: QueryModel, gate: Gate) -> None:
+    """One that is raised again and again grows with every question."""
+    gate.go_on.set()
+    told = []
+    for _ in range(3):
+        with pytest.raises(EncoderOutOfMemory, match=r"^too much$") as failed:
+            model("fail")
+        told.append(failed.value)
+    assert len(gate.batches) == 1
+    assert len({id(error) for error in told}) == 3
+
+
+def test_whoever_is_interrupted_takes_nobody_with_them(model: QueryModel, gate: Gate) -> None:
+    gate.interrupted = True
+    ended = []
+
+    def ask(text: str) -> Any:
+        try:
+            return model(text)
+        except KeyboardInterrupt:
+            ended.append(text)
+
+    with ThreadPoolExecutor(3) as pool:
+        first = pool.submit(ask, "first")
+        assert gate.computing.wait(SECONDS)
+        others = [pool.submit(ask, text) for text in ("first", "second")]
+        while "second" not in model._waiting:
+            time.sleep(0.001)
+        gate.go_on.set()
+        first.result(SECONDS)
+        assert all(other.result(SECONDS) is not None for other in others)
+    assert (ended, model._waiting) == (["first"], {})
+
+
+@pytest.mark.parametrize("text", ["nothing", "nothing but nan"])
+def test_a_query_without_a_direction_is_refused_alone(model: QueryModel, gate: Gate, text: str) -> None:
+    answers = asked_at_once(model, gate, "first", ["a", text, "b"])
+    assert [isinstance(answer, TextRefused) for answer in answers] == [False, False, True, False]
+    assert text not in model._vectors
+    with closing(LiveSearch(Config())) as live:
+        answer = live.search(Question(f"cat {text}"), EVERYTHING)
+    assert [hit.text for hit in answer.hits] == ["a cat"]
+    assert "no vector" in answer.unavailable["semantic"]
+
+
+def test_a_model_that_cannot_be_loaded_is_said_to_be_so(model: QueryModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(_name: str, **_settings: object) -> None:
+        raise ModelUnavailable("it is not here")
+
+    monkeypatch.setattr(load, "load_encoder", fails)
+    for _ in range(2):
+        with pytest.raises(ModelUnavailable, match="that made the live index cannot be loaded: it is not here"):
+            model("a cat")
+
+
+def test_a_model_that_moved_is_loaded_from_where_it_is(shell: Shell, gate: Gate) -> None:
+    live = shell.live()
+    moved = replace(live, id="later", encoder=replace(live.encoder, model="elsewhere"))
+    with closing(Queries()) as queries:
+        assert queries.of(live) is queries.of(replace(live, id="later"))
+        assert queries.of(live) is not queries.of(moved)
+
+
+def test_what_is_closed_while_it_computes_answers_first(model: QueryModel, gate: Gate) -> None:
+    with ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(model, "first")
+        assert gate.computing.wait(SECONDS)
+        model.close()
+        assert gate.closed == 0
+        gate.go_on.set()
+        assert answer.result(SECONDS) is not None
+    assert gate.closed == 1

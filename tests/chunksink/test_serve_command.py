@@ -238,6 +238,22 @@ def test_before_the_first_index_it_says_what_to_run_and_then_serves_it(tmp_path:
         eventually(lambda: json.loads(server.get("/healthz")[1])["status"] == "ok", 10)
 
 
+def test_a_home_that_no_lease_can_be_written_to_is_told_to_who_may_see_all(tmp_path: Path, bus: BusRoot) -> None:
+    leases = tmp_path / ".chunksink" / "leases"
+    if leases.exists():
+        leases.rename(leases.with_name("aside"))
+    leases.touch()
+    tokens = ",".join(f"{sha256(name.encode()).hexdigest()}={tenant}" for name, tenant in (("all", "*"), ("one", "a")))
+    with running(tmp_path, CHUNKSINK_TOKENS=tokens, **WORDS) as server:
+        for path in ("/api/search?q=cat", "/?q=cat", "/chunk?id=x"):
+            for token in ("all", "one"):
+                status, body = server.get(path, token=token)
+                assert (status, "leases" in body) == (503, token == "all"), path
+        assert server.get("/healthz")[0] == 503
+        server.end()
+    assert server.complained == []
+
+
 class Poll:
     """Somebody who asks all the time: when each answer was first seen, and what went wrong."""
 

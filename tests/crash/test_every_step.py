@@ -56,6 +56,10 @@ RECOVERED = [
 # Each is forked from a process that has imported what it needs: to do that takes longer than the scenarios.
 FORKING = multiprocessing.get_context("forkserver")
 FORKING.set_forkserver_preload([dying.__name__, "sinks.fts.sink", "sinks.jsonl"])
+COMES_AGAIN = ("confirm", "flush", "flip")
+"""Steps that a run which was killed at them comes to again."""
+TAKES_AWAY = ("forget", "lost", "recalled")
+"""Scenarios in which somebody means a source or a build to go."""
 READING = {"marker", "count", "scan", "close", "open", "builds"}
 TEXTS = {str(record["text"]) for records in (*EDITED, ADDED) for record in records}
 
@@ -130,7 +134,7 @@ def readers_find_every_source(home: Home) -> None:
 def test_killed_at(step: Step, when: str, prepared: Any, tmp_path: Path, small_batches: None) -> None:
     home: Home = prepared(step.scenario)
     assert run_until(home, step, when) == -signal.SIGKILL
-    if step.scenario not in ("forget", "lost", "recalled"):  # where somebody meant it to go
+    if step.scenario not in TAKES_AWAY:
         readers_find_every_source(home)
     committed = committed_texts(home, TEXTS)
     settle(home, step.scenario)
@@ -164,15 +168,16 @@ def test_killed_and_then_the_edit_is_undone(
 
 
 @pytest.mark.parametrize(
-    "step",
-    [step for step in STEPS if ALL or (step.owner != "FtsBuild" and step.method in ("confirm", "flush", "flip"))],
-    ids=str,
+    "step", [step for step in STEPS if ALL or (step.owner != "FtsBuild" and step.method in COMES_AGAIN)], ids=str
 )
 def test_killed_again_while_it_recovers(step: Step, prepared: Any, tmp_path: Path, small_batches: None) -> None:
-    """Twice at the same step, then once in a repair."""
+    """At the same step, where the next run comes to it, and then in a repair."""
     home: Home = prepared(step.scenario)
-    for _ in range(2):
-        assert run_until(home, step, "after") == -signal.SIGKILL
+    assert run_until(home, step, "after") == -signal.SIGKILL
+    settle(home, step.scenario)
+    again = step if step.method in COMES_AGAIN else replace(step, scenario="sync")
+    assert run_until(home, again, "after") in (-signal.SIGKILL, *([] if step.method in COMES_AGAIN else [0]))
+    if step.scenario not in TAKES_AWAY:
         readers_find_every_source(home)
     repair = Step("rebuild.receipts", "Receipts", "confirm", "repair")
     assert run_until(home, repair, "before") in (-signal.SIGKILL, 0)

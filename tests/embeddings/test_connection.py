@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import logging
+import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import wait as wait_for
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -198,3 +200,28 @@ def test_urls_that_are_refused(url: str) -> None:
     with pytest.raises(EndpointDenied) as refused:
         EndpointEncoder(EndpointSettings(url, "m", first_deadline_seconds=0.1))
     assert "secret" not in str(refused.value)
+
+
+# -- what the environment says of it -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "told"),
+    [
+        ("SSL_CERT_FILE", "nowhere.pem", r"No such file or directory\): look at SSL_CERT_FILE"),
+        ("SSL_CERT_FILE", "no.pem", "look at SSL_CERT_FILE"),
+        ("ALL_PROXY", "socks5://127.0.0.1:1", r"(?s)socks.*look at HTTP_PROXY, HTTPS_PROXY, ALL_PROXY"),
+        ("ALL_PROXY", "strange://user:p-secret@127.0.0.1:1", "look at HTTP_PROXY"),
+        ("ALL_PROXY", "http://user:p-secret/x@127.0.0.1:1", "look at HTTP_PROXY"),
+    ],
+)
+def test_an_environment_that_cannot_be_used_is_named(
+    variable: str, value: str, told: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "no.pem").write_text("no certificate")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, "socksio", None)
+    monkeypatch.setenv(variable, value)
+    with pytest.raises(EndpointDenied, match=told) as denied:
+        EndpointEncoder(EndpointSettings("https://192.0.2.1/v1", "hash-model"))
+    assert "secret" not in str(denied.value)

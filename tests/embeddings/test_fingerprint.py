@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 
 from embeddings.encoder import Vectors
+from embeddings.errors import ModelUnsupported
+from embeddings.fingerprint import digest_of_files, fingerprint_of_model
 from embeddings.load import load_encoder
 from embeddings.resolve import DEFAULT_MODEL, resolve_model
 from embeddings.transformer import TransformerEncoder
@@ -201,3 +203,17 @@ def test_prompts_of_the_models_own_configuration(tiny_folder: Path, tmp_path: Pa
     known = merged("config.json", _name_or_path="intfloat/e5-small")
     info = loaded(tiny_folder, tmp_path / "model", own, known).info
     assert (info.query_prompt, info.passage_prompt) == ("ask ", "tell ")
+
+
+def test_a_file_that_cannot_be_read_is_named(
+    tiny_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Weights on a share that has gone, or a file that somebody removes meanwhile."""
+    folder = tmp_path / "model"
+    shutil.copytree(tiny_folder, folder)
+    (folder / "more.safetensors").symlink_to(tmp_path / "gone.safetensors")
+    with pytest.raises(ModelUnsupported, match=r"cannot read .*more\.safetensors"):
+        fingerprint_of_model(folder, max_length=8, long_texts="windows", query_prompt="", passage_prompt="")
+    monkeypatch.setattr(Path, "is_file", lambda _path: True)
+    with pytest.raises(ModelUnsupported, match="cannot read"):
+        digest_of_files(folder)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import builtins
 import json
 import shutil
+import threading
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -289,6 +292,53 @@ def test_memory_that_ends_while_loading_is_no_damage(tiny_folder: Path, monkeypa
     monkeypatch.setattr("sentence_transformers.SentenceTransformer", full)
     with pytest.raises(EncoderOutOfMemory, match="does not fit"):
         load_encoder(str(tiny_folder))
+
+
+@pytest.mark.parametrize("library", ["torch", "sentence_transformers"])
+@pytest.mark.parametrize("failure", [ImportError("halted"), OSError("libcudart.so.12: cannot open shared object file")])
+def test_a_library_that_is_broken_is_named(
+    tiny_folder: Path, monkeypatch: pytest.MonkeyPatch, library: str, failure: Exception
+) -> None:
+    whole = builtins.__import__
+
+    def broken(name: str, *given: Any, **named: Any) -> Any:
+        if name == library:
+            raise failure
+        return whole(name, *given, **named)
+
+    monkeypatch.setattr(builtins, "__import__", broken)
+    with pytest.raises(ModelUnsupported, match=f"{failure}.*install torch and sentence-transformers again"):
+        load_encoder(str(tiny_folder))
+
+
+def test_threads_that_cannot_all_start_leave_none_behind(tiny_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def threads() -> set[threading.Thread]:
+        return {thread for thread in threading.enumerate() if thread.name.startswith("chunksink-encode")}
+
+    class Exhausted(ThreadPoolExecutor):
+        def submit(self, *given: Any, **named: Any) -> Future[Any]:
+            if threads() - before:
+                raise RuntimeError("can't start new thread")
+            return super().submit(*given, **named)
+
+    barriers = []
+
+    def noted(parties: int) -> threading.Barrier:
+        barriers.append(made(parties))
+        return barriers[-1]
+
+    before, made = threads(), threading.Barrier
+    with closing(load_encoder(str(tiny_folder), workers=2)) as encoder:
+        with monkeypatch.context() as patched:
+            patched.setattr("embeddings.transformer.ThreadPoolExecutor", Exhausted)
+            patched.setattr(threading, "Barrier", noted)
+            with pytest.raises(RuntimeError, match="can't start new thread"):
+                encoder.encode(["the cat"])
+        try:
+            assert threads() == before
+        finally:
+            barriers[0].abort()
+        assert len(encoder.encode(TEXTS)) == len(TEXTS)
 
 
 def test_an_encoder_may_be_closed_twice_and_used_again(tiny_folder: Path) -> None:

@@ -1,6 +1,8 @@
 """Text, HTML, PDF and DOCX become the same kind of chunks as Markdown."""
 
+import struct
 import zipfile
+import zlib
 from importlib import util
 from io import BytesIO
 
@@ -8,7 +10,7 @@ import pytest
 
 from chunkbus.chunk import Record
 from producers.docx import DocxChunker
-from producers.errors import SourceFailed
+from producers.errors import CONVERTER_MISSING, SourceFailed
 from producers.html import HtmlChunker
 from producers.kinds import Chunker
 from producers.markdown import SourceVersion
@@ -119,6 +121,48 @@ def test_pdf_gives_the_text_of_its_pages_with_their_numbers(capfd: pytest.Captur
     assert capfd.readouterr() == ("", "")
 
 
+def encrypted(data: bytes) -> bytes:
+    """With AES and an empty password, as those files have that everybody may read and nobody may change."""
+    from pypdf import PdfReader, PdfWriter
+
+    out = BytesIO()
+    writer = PdfWriter(PdfReader(BytesIO(data)))
+    writer.encrypt("", "owner", algorithm="AES-256")
+    writer.write(out)
+    return out.getvalue()
+
+
+def test_an_encrypted_pdf_without_a_password_is_read_or_names_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("pypdf")
+    fallback = pytest.importorskip("pypdf._crypt_providers._fallback")
+    secret = encrypted(pdf("Not so secret."))
+    assert texts(PdfChunker(), secret) == ["Not so secret."]
+    for name in ("aes_cbc_decrypt", "aes_ecb_decrypt", "CryptAES"):
+        monkeypatch.setattr(f"pypdf._encryption.{name}", getattr(fallback, name))
+    with pytest.raises(SourceFailed, match=r"cryptography.* is required .*pip install 'chunksink\[pdf\]'") as refused:
+        chunks(PdfChunker(), secret)
+    assert refused.value.code == CONVERTER_MISSING
+
+
+@pytest.mark.parametrize("error", [NotImplementedError, MemoryError, zlib.error, struct.error])
+def test_whatever_a_parser_stumbles_over_ends_one_source_and_not_the_run(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, error: type[Exception]
+) -> None:
+    def stumble(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr("pypdf.PdfReader", stumble)
+    monkeypatch.setattr("mammoth.convert_to_html", stumble)
+    bench.write("a.pdf", pdf("text"))
+    bench.write("b.docx", docx(""))
+    bench.write("c.md", "# C")
+    report = bench.ingest(kind="auto")
+    assert [(failure.code, failure.reason) for failure in report.failures] == [
+        ("CHUNKING_FAILED", f"cannot be read as {form}: {error.__name__}") for form in ("PDF", "DOCX")
+    ]
+    assert bench.texts("c.md") == ["# C"]
+
+
 def docx(body: str) -> bytes:
     word = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
     types = "http://schemas.openxmlformats.org/package/2006/content-types"
@@ -141,8 +185,9 @@ def test_docx_keeps_its_headings() -> None:
     records = chunks(DocxChunker(), docx(heading + "<w:p><w:r><w:t>Some text.</w:t></w:r></w:p>"))
     assert "Some text." in records[-1]["text"]
     assert records[-1]["source"]["source_type"] == "docx"
-    with pytest.raises(SourceFailed, match="cannot be read as DOCX"):
-        chunks(DocxChunker(), b"no docx")
+    for bad in (b"no docx", docx("<w:p>")):
+        with pytest.raises(SourceFailed, match="cannot be read as DOCX"):
+            chunks(DocxChunker(), bad)
 
 
 def test_an_extra_that_is_not_installed_is_named_and_the_rest_goes_on(

@@ -1,5 +1,6 @@
 """Several processes read what one would: the same bytes, in the same order; stopped, they leave nothing behind."""
 
+import gc
 import os
 import signal
 import subprocess
@@ -7,16 +8,18 @@ import sys
 import tempfile
 import time
 from concurrent.futures import Executor, ProcessPoolExecutor
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
 
+from producers.errors import IngestRefused
 from producers.report import Progress
 from tests.conftest import ROOT
 from tests.producers.bench import NOW, Bench
 from tests.producers.lines import kinds, line
+from tests.producers.test_converters import docx
 
 
 def two_processes(_bytes: int) -> AbstractContextManager[Executor]:
@@ -65,6 +68,28 @@ def test_an_error_in_the_middle_ends_the_processes_and_writes_nothing(
     assert not bench.root.path.exists()
     assert not list(tmp_path.glob("chunksink-ingest-*"))
     assert bench.ingest(kind="auto", kinds=kinds(), now=NOW).processed == 151
+
+
+def test_a_process_that_was_ended_is_told_and_the_next_run_does_all(bench: Bench) -> None:
+    fill(bench)
+
+    def ended(_bytes: int) -> AbstractContextManager[Executor]:
+        return ProcessPoolExecutor(2, mp_context=get_context("spawn"), initializer=os._exit, initargs=(9,))
+
+    with pytest.raises(IngestRefused, match=r"lack of memory; nothing was written.*--jobs 1"):
+        bench.ingest(kind="auto", kinds=kinds(), workers=ended)
+    assert not bench.root.path.exists()
+    assert bench.ingest(kind="auto", kinds=kinds()).processed == 151
+
+
+def test_a_process_frees_what_parsers_leave_in_cycles(bench: Bench) -> None:
+    pytest.importorskip("mammoth")
+    for number in range(20):
+        bench.write(f"{number}.docx", docx("<w:p><w:r><w:t>Text.</w:t></w:r></w:p>" * 20))
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn"), initializer=gc.disable) as pool:
+        bench.ingest(kind="docx", workers=lambda _bytes: nullcontext(pool))
+        left = pool.submit(gc.collect).result()
+    assert left < 1000, "objects that only the collector of cycles frees"
 
 
 def test_ctrl_c_ends_all_processes_with_its_code(tmp_path: Path) -> None:

@@ -142,3 +142,24 @@ def test_progress_tells_how_it_went_with_a_file_of_records(bench: Bench) -> None
 def test_an_unknown_kind_is_refused(bench: Bench) -> None:
     with pytest.raises(IngestRefused, match="'nonsense' is no kind of source; it is one of"):
         bench.ingest(kind="nonsense")
+
+
+def test_a_family_that_the_later_file_gives_up_is_the_earlier_files_in_the_same_run(bench: Bench) -> None:
+    bench.write("1.jsonl", line("k", "from 1"))
+    bench.write("2.jsonl", line("k", "from 2"))
+    bench.ingest(kind="lines", kinds=kinds())
+    assert told(bench) == {"k": "from 2"}
+    bench.write("2.jsonl", line("other", "from 2"))
+    bench.ingest(kind="lines", kinds=kinds(), now=LATER)
+    assert told(bench) == {"k": "from 1", "other": "from 2"}
+    assert not bench.ingest(kind="lines", kinds=kinds(), now=LATER).written
+
+
+def test_a_family_of_a_later_file_that_fails_stays_that_files(bench: Bench) -> None:
+    bench.write("1.jsonl", line("k", "from 1"))
+    bench.write("2.jsonl", line("k", "from 2"))
+    bench.ingest(kind="lines", kinds=kinds())
+    bench.write("1.jsonl", line("k", "from 1 again"))
+    bench.write("2.jsonl", "{broken\n")
+    report = bench.ingest(kind="lines", kinds=kinds(), now=LATER)
+    assert (report.failed, told(bench)) == (1, {"k": "from 2"})

@@ -20,8 +20,8 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
         for module, name in ((reading, "read_source"), (reading, "digest_source"), (skip, "digest_source")):
             real = getattr(module, name)
 
-            def note(path: Path, real=real) -> object:  # type: ignore[no-untyped-def]
-                names.append(path.name)
+            def note(path: Path | str, real=real) -> object:  # type: ignore[no-untyped-def]
+                names.append(Path(path).name)
                 return real(path)
 
             patched.setattr(module, name, note)
@@ -41,6 +41,20 @@ def test_unchanged_files_are_not_opened(bench: Bench, monkeypatch: pytest.Monkey
         checked = bench.ingest(kind="auto", kinds=kinds(), every_file=True, now=LATER)
         assert sorted(set(names)) == ["a.md", "empty.md", "x.jsonl"]
         assert not checked.written
+
+
+def test_what_needs_no_reading_is_settled_before_the_next_source_is_read(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("a.md", "b.md", "c.md", "d.md"):
+        bench.write(name, f"# {name}")
+    bench.grow_old()
+    bench.ingest()
+    bench.write("c.md", "# changed")
+    bench.grow_old()
+    with opened(monkeypatch) as names:
+        bench.ingest(now=LATER, on_progress=lambda step: names.append(f"{step.source_uri} settled"))
+    assert names == ["a.md settled", "b.md settled", "c.md", "c.md settled", "d.md settled"]
 
 
 def test_a_file_written_just_before_it_was_looked_at_is_opened_again(

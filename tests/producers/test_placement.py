@@ -13,10 +13,13 @@ from chunkbus.errors import InvalidPartitionKey, PartitionLocked
 from chunkbus.ledger import Ledger
 from chunkbus.manifest import ManifestProducer
 from chunkbus.writer import COMMIT_STEPS, PartitionWriter
+from producers.errors import IngestRefused
 from producers.families import key_of_source
 from producers.memory import Memory
 from tests.producers.bench import LATER, NOW, Bench
+from tests.producers.bridges.samples import canonical_chunk
 from tests.producers.lines import kinds, line
+from tests.producers.reading import write_lines
 
 JANUARY, MARCH = 1_767_225_599, 1_772_323_200  # the last second of 2025, the first of March 2026, in UTC
 
@@ -51,6 +54,17 @@ def test_by_date_takes_the_time_of_the_source_in_utc(bench: Bench) -> None:
     assert report.partitions == tuple(layout(bench))
     assert (report.documents, report.partition_key) == (4, "by-date")
     assert not bench.ingest(to="by-date", kind="auto", kinds=kinds(), now=LATER).written
+
+
+def test_a_moment_that_no_calendar_has_is_no_date(bench: Bench) -> None:
+    microseconds = 1_700_000_000_000_000
+    chunks = [
+        canonical_chunk(0, parent_id=name, chunk_id=name, metadata={"occurred_at_end_ms": moment})
+        for name, moment in (("wrong unit", microseconds), ("huge", 10**18), ("right", microseconds // 1000))
+    ]
+    write_lines(bench.docs / "x.jsonl", chunks)
+    bench.ingest(to="by-date", kind="chunks")
+    assert {key: len(held) for key, held in layout(bench).items()} == {"2023-11-14": 1, "undated": 2}
 
 
 def test_by_type_and_by_prefix(bench: Bench, tmp_path: Path) -> None:
@@ -98,6 +112,22 @@ def test_others_partitions_are_left_alone(bench: Bench) -> None:
     bench.ingest(to="by-date", now=LATER)
     bench.assert_valid()
     assert layout(bench) == {"2025-12-31": ["a.md: A"], "mine": [], "theirs": ["a.md: A"]}
+
+
+@pytest.mark.parametrize("is_committed", [True, False])
+def test_a_partition_that_is_not_ours_is_named_before_anything_is_written(bench: Bench, is_committed: bool) -> None:
+    write(bench, "a.md", "A", JANUARY)
+    write(bench, "b.md", "B", MARCH)
+    if is_committed:
+        with PartitionWriter(bench.root, "2026-03-01") as writer:
+            writer.commit(documents=0, producer=ManifestProducer("other", "1"), created_at=NOW)
+    else:
+        bench.root.canonical.mkdir(parents=True)
+        bench.root.chunks_file("2026-03-01").write_text("theirs\n")
+    before = bench.bytes_on_bus()
+    with pytest.raises(IngestRefused, match=r"partition 2026-03-01 of .*; nothing was written.*--partition"):
+        bench.ingest(to="by-date")
+    assert bench.bytes_on_bus() == before
 
 
 def test_two_families_that_change_places_are_never_both_gone(bench: Bench) -> None:

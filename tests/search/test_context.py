@@ -76,6 +76,11 @@ def test_what_no_engine_holds_comes_from_the_chunks(tmp_path: Path) -> None:
         found = search(replace(legs, from_chunks=from_chunks), Question("boat", mode="semantic", limit=1))
         assert texts(tuple(hit.document for hit in found.hits)) == ["a boat"]
         assert {SHORT.documents[0].id: SHORT.parent_id} in asked
+        asked.clear()
+        by_id = get(replace(legs, from_chunks=from_chunks), EVERYTHING, SHORT.documents[0].chunk_id)
+        assert by_id is not None
+        assert by_id.document.text == "a boat"
+        assert asked[0][SHORT.documents[0].id] == SHORT.parent_id
         without = search(legs, Question("boat", mode="semantic", limit=1))
         assert [(hit.text, hit.source_uri) for hit in without.hits] == [("", "short.md")]
 

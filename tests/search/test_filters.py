@@ -36,8 +36,17 @@ def test_one_condition(written: str, meant: Filter) -> None:
 def test_values_of_one_field_are_alternatives_and_fields_all_hold() -> None:
     assert parse_filters(["language=de", "year>=2000", "language=en", "year<=2010"]) == (
         Filter("language", any_of=("de", "en")),
-        Filter("year", at_least=2000),
-        Filter("year", at_most=2010),
+        Filter("year", at_least=2000, at_most=2010),
+    )
+
+
+def test_of_many_bounds_the_narrowest_count() -> None:
+    written = [
+        f"{field}{sign}{number}" for number in range(500) for field, sign in (("year", ">="), ("chunk_index", "<"))
+    ]
+    assert parse_filters(written) == (
+        Filter("year", at_least=499),
+        Filter("chunk_index", at_most=-1),
     )
 
 

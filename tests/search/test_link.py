@@ -78,6 +78,8 @@ def test_ordinary_names_are_quoted(source: str, link: str) -> None:
         ("logs/demo.cast#pane=0&part=0", "demo.cast"),
         ("https://x.org/y/a.pdf?b=c/d#e/f", "a.pdf"),
         ("http://[broken/a.md", "a.md"),
+        ("http://a]b/c.md", "c.md"),
+        ("http://[::1]/c.md?d", "c.md"),
         ("", ""),
     ],
 )

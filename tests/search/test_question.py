@@ -9,6 +9,7 @@ import pytest
 from search.access import Access
 from search.errors import InvalidQuestion
 from search.question import Question
+from sinks.reader import Filter
 
 
 @pytest.mark.parametrize(
@@ -31,6 +32,8 @@ from search.question import Question
         ({"mode": ["hybrid"]}, "there is no mode"),
         ({"fusion": None}, "there is no fusion None"),
         ({"filters": ("year=2020",)}, "'year=2020' is no Filter"),
+        ({"filters": (Filter("year", at_least=1),) * 101}, "101 filters with 0 values: at most 100 filters"),
+        ({"filters": (Filter("year", any_of=(1,) * 5_001),) * 2}, "2 filters with 10,002 values: .* 10,000 values"),
         ({"facets": "language"}, "the facets 'language' are no list"),
         ({"facets": (1,)}, "1 is no field to count"),
     ],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
 from typing import Any
@@ -47,6 +47,7 @@ class Engine:
         self.asked = 0
         self.refreshed = 0
         self.closed = False
+        self.meanwhile: Callable[[], object] | None = None
 
     def search(self, query: str, *, every: bool = False) -> str:
         self.asked += 1
@@ -57,6 +58,9 @@ class Engine:
 
     def refresh(self) -> None:
         self.refreshed += 1
+        meanwhile, self.meanwhile = self.meanwhile, None
+        if meanwhile is not None:
+            meanwhile()
 
     def close(self) -> None:
         self.closed = True
@@ -114,6 +118,36 @@ def test_a_refresh_is_put_off_until_it_answers_again() -> None:
     assert engine.refreshed == 1
     engine.failure = None
     assert [reader.search("cat") for _ in range(2)] == ["cat False"] * 2
+    assert engine.refreshed == 2
+
+
+def test_a_refresh_that_comes_while_one_is_made_up_for_is_not_lost() -> None:
+    engine = Engine(NotConfirmed("no answer in time"))
+    reader = Resting(engine, seconds=0.0)
+    with pytest.raises(NotConfirmed):
+        reader.search("cat")
+    reader.refresh()
+    engine.failure = None
+    engine.meanwhile = reader.refresh
+    assert [reader.search("cat") for _ in range(3)] == ["cat False"] * 3
+    assert engine.refreshed == 2
+
+
+def test_a_refresh_that_fails_is_still_due() -> None:
+    engine = Engine(NotConfirmed("no answer in time"))
+    reader = Resting(engine, seconds=0.0)
+    with pytest.raises(NotConfirmed):
+        reader.search("cat")
+    reader.refresh()
+    engine.failure = None
+
+    def fails() -> None:
+        raise NotConfirmed("no answer in time")
+
+    engine.meanwhile = fails
+    with pytest.raises(NotConfirmed):
+        reader.search("cat")
+    assert reader.search("cat") == "cat False"
     assert engine.refreshed == 2
 
 

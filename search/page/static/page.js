@@ -66,7 +66,8 @@ function show(fresh, wholeForm) {
   if (wholeForm) {
     field.value = fresh.querySelector("#q").value;
     for (const radio of form.elements.mode) {
-      radio.checked = fresh.querySelector(`input[name=mode][value=${radio.value}]`).checked;
+      // A mode that is not usually offered is on the page that was asked for it only.
+      radio.checked = fresh.querySelector(`input[name=mode][value=${radio.value}]`)?.checked ?? false;
     }
   }
   keepFocus(focused);

@@ -174,6 +174,14 @@ def test_canonical_chunks_pass_unchanged(tmp_path: Path) -> None:
     assert one(tmp_path, given) == given
 
 
+def test_canonical_chunks_without_a_time_get_the_runs(tmp_path: Path) -> None:
+    given = canonical_chunk(created_at=None, hashes={"chunk_object_hash": "sha256:" + "0" * 64})
+    chunk = one(tmp_path, given)
+    assert chunk["created_at"] == MAKING.created_at
+    assert chunk["hashes"]["chunk_object_hash"] == chunk_object_hash(chunk)
+    assert "hashes" not in one(tmp_path, canonical_chunk(created_at=None)), "what was not stated is not added"
+
+
 @pytest.mark.promise(11)
 def test_a_run_for_a_tenant_gives_it_to_chunks_without_one(tmp_path: Path) -> None:
     making = Making(MAKING.created_at, MAKING.producer, tenant="acme")

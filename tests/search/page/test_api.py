@@ -107,6 +107,13 @@ def test_no_query_is_too_odd(client: TestClient, name: str, mode: str) -> None:
         assert client.get(f"{path}?q={quoted}&mode={mode}").status_code == 200, path
 
 
+@pytest.mark.parametrize("mode", ["hybrid", "keyword", "semantic"])
+def test_no_number_of_conditions_is_too_odd(client: TestClient, mode: str) -> None:
+    asked = "&".join(f"filter=chunk_index%3E%3D-{number}" for number in range(1100))
+    for path in ("/api/search", "/"):
+        assert client.get(f"{path}?q=cat&mode={mode}&{asked}").status_code == 200
+
+
 def test_bytes_that_are_no_text(client: TestClient) -> None:
     for path in ("/api/search", "/"):
         assert client.get(f"{path}?q=cat%ff%fe&filter=language%3D%ff").status_code == 200

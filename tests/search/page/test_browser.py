@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from search.legs import Legs
+from search.legs import EngineLeg, Legs
 from search.page.app import make_app
+from sinks.reader import Hit
 from tests.search.page.support import Held, served, site_over
+from tests.search.support import meaning
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -125,6 +128,38 @@ def test_facets_conditions_and_paging_in_place(open_page: Any) -> None:
     page.locator("#q").fill("cats")
     settle(page, "/?q=cats&mode=keyword&filter=source_type%3Dmd")
     assert page.evaluate("window.stayed"), "no page was loaded anew"
+
+
+class Fusing:
+    """A reader as of an engine that fuses itself."""
+
+    def __init__(self, reader: Any) -> None:
+        self._reader = reader
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._reader, name)
+
+    def hybrid(self, query: str, _vector: object, *more: Any, **named: Any) -> list[Hit]:
+        hits: list[Hit] = self._reader.search(query, *more, **named)
+        return hits
+
+
+def test_back_and_forward_from_a_mode_that_is_not_usually_offered(browser: Browser, legs: Legs) -> None:
+    assert legs.keyword is not None
+    own = replace(legs, engine=EngineLeg(Fusing(legs.keyword.reader), meaning, "fts", "words"))
+    with served(make_app(site_over(Held(own)))) as address:
+        page = browser.new_page()
+        page.goto(f"{address}/?q=cat&mode=engine")
+        page.locator("input[name=mode][value=keyword]").check()
+        settle(page, "/?q=cat&mode=keyword")
+        page.go_back()
+        settle(page, "/?q=cat&mode=engine")
+        assert page.locator("input[name=mode]:checked").input_value() == "engine"
+        page.go_forward()
+        settle(page, "/?q=cat&mode=keyword")
+        assert page.locator("input[name=mode]:checked").input_value() == "keyword"
+        assert "cannot be reached" not in page.locator("#outcome").inner_text()
+        page.close()
 
 
 def test_a_wrong_condition_is_told_in_place(browser: Browser, address: str) -> None:

@@ -94,6 +94,11 @@ def test_a_hit_without_a_title_is_called_by_what_it_has() -> None:
     assert views.place_of(where, None).path == ("H", "pages 3 to 4", "1:02:05", "Ada")
 
 
+def test_a_source_whose_address_is_none_is_shown() -> None:
+    place = views.place_of(document(source_uri="http://a]b/c.md"), None)
+    assert (place.title, place.source, place.href) == ("c.md", "http://a]b/c.md", None)
+
+
 def test_pages_follow_each_other_and_end(client: TestClient) -> None:
     seen: list[str] = []
     path: str | None = "/?q=cat&mode=keyword"

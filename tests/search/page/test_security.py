@@ -87,6 +87,15 @@ def test_a_person_signs_in_and_out(guarded: TestClient) -> None:
     assert guarded.get("/?q=cat", headers={"Cookie": f"chunksink={session}"}).status_code == 401
 
 
+def test_a_cookie_of_somebody_else_does_not_hide_the_session(guarded: TestClient) -> None:
+    """Other programs of the same host write what they like."""
+    answer = guarded.post("/sign-in", data={"token": TOKEN, "target": "/"})
+    session = answer.headers["set-cookie"].partition("=")[2].partition(";")[0]
+    for others in ('prefs={"a":1}; ', "a b; ", "=; ", "chunksink2=x; ", "ä=ö; "):
+        sent = f"{others}chunksink={session}".encode()
+        assert guarded.get("/", headers=[(b"Cookie", sent)]).status_code == 200
+
+
 def test_a_token_in_an_address_is_none(guarded: TestClient) -> None:
     for name in ("token", "access_token", "key", "chunksink"):
         assert guarded.get(f"/?q=cat&{name}={TOKEN}").status_code == 401
@@ -115,6 +124,8 @@ def test_signing_in_never_leads_away(guarded: TestClient, target: str) -> None:
 
 def test_a_form_that_is_too_large_is_not_read(guarded: TestClient) -> None:
     assert guarded.post("/sign-in", data={"token": TOKEN, "more": "x" * 100_000}).status_code == 401
+    many = {"token": TOKEN, **{f"more{number}": "x" for number in range(20)}}
+    assert guarded.post("/sign-in", data=many).status_code == 401
 
 
 @pytest.mark.parametrize(
