@@ -245,6 +245,21 @@ def test_snippets_mark_what_matched_and_hold_no_markup_of_their_own(sink: Meilis
     assert reader.snippets("boat", [hit.id]) == reader.snippets("", [hit.id]) == {}
 
 
+def test_a_document_with_few_of_the_words_scores_little(sink: MeilisearchSink) -> None:
+    texts = ["oil lamps of the old harbour", "oil lamps of a barn", "a harbour"]
+    build = build_of(sink, [family(f"{number}.md", [text]) for number, text in enumerate(texts)])
+    full, half, none = (
+        {hit.id: hit.score for hit in sink.reader(build_id_of(build)).search(query)} for query in QUERIES
+    )
+    best = max(full.values())
+    assert best > 0.9
+    assert max(half.values()) < best / 3
+    assert not none
+
+
+QUERIES = ("oil lamps old harbour", "oil lamps silent kitchen", "silent kitchen")
+
+
 def build_id_of(build: MeilisearchBuild) -> str:
     found = build.marker()
     assert found is not None
