@@ -87,5 +87,5 @@ def _decode(data: bytes) -> str:
     name = said[1].decode()
     try:
         return data.decode(codecs.lookup(name).name)
-    except (LookupError, UnicodeDecodeError) as error:
+    except (LookupError, UnicodeError) as error:
         raise SourceFailed(CHUNKING_FAILED, f"its head says that it is {name}, and it is not: {error}") from error

@@ -74,6 +74,12 @@ def test_html_is_read_in_the_encoding_that_it_names() -> None:
         chunks(HtmlChunker(), "<p>caf\xe9".encode("latin-1"))
 
 
+@pytest.mark.parametrize("charset", ["undefined", "idna", "rot13", "no-such"])
+def test_a_charset_that_is_none_of_text_is_the_failure_of_its_file(charset: str) -> None:
+    with pytest.raises(SourceFailed, match=f"its head says that it is {charset}, and it is not"):
+        chunks(HtmlChunker(), f'<meta charset="{charset}">caf\xe9'.encode("latin-1"))
+
+
 def test_html_that_cannot_be_read_whole_is_refused() -> None:
     page = "<p>before</p>" + "<div>" * 5000 + "deep" + "</div>" * 5000
     with pytest.raises(SourceFailed, match="cannot be read whole"):
