@@ -65,8 +65,6 @@ def command(
     """
     from chunksink.live import LiveSearch
 
-    # A query is short: more threads for one take half as much processor time again, and requests come side by side.
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
     config = config_from(chunks=chunks, home=home)
     _require_web(source_url)
     with (
