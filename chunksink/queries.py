@@ -1,6 +1,6 @@
 """Vectors of queries, by the model that made an index: remembered, and computed together where several wait.
 
-A model takes hardly longer for four queries than for one, so those that come while it computes are its next batch.
+A model takes a third longer for four queries than for one, so those that come while it computes are its next batch.
 """
 
 import threading

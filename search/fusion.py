@@ -50,7 +50,7 @@ class Share:
     rank: int | None
     """None where the leg gave the score without having found it."""
     score: float
-    """As the leg's engine gave it."""
+    """As the leg gave it."""
     weight: float
     value: float
     low: float | None = None

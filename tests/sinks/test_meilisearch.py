@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import threading
 import traceback
-import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -13,54 +12,20 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-import msgspec
 import pytest
 import requests
 
 from settings.config import ConfigError
-from sinks.conformance.samples import DIMENSIONS, family, held, marker, vector, wanted, with_vectors
-from sinks.document import Family
+from sinks.conformance.samples import DIMENSIONS, family, held, marker, vector, wanted
 from sinks.errors import BuildMissing, Refused, Unreachable, WrongKey, WrongShape
-from sinks.meilisearch import MeilisearchBuild, MeilisearchSink
+from sinks.meilisearch import MeilisearchSink
 from sinks.meilisearch.errors import translated
 from sinks.meilisearch.keys import make_search_key, tenant_token
-from sinks.meilisearch.sink import Limits
 from sinks.reader import Filter
 from sinks.registry import open_sink
 from tests.conformance.test_meilisearch import SETTINGS
 from tests.engines.servers import MeilisearchServer, free_port
-
-ALPHA, BETA = ["alpha one", "alpha two", "alpha three"], ["beta one", "beta two"]
-
-
-class Server:
-    """A public name of our own on the real server, and the server asked directly."""
-
-    def __init__(self, server: MeilisearchServer) -> None:
-        self.url, self.key = server.url, server.key
-        self.index = f"t{uuid.uuid4().hex[:10]}"
-        self.http = httpx.Client(base_url=server.url, headers={"Authorization": f"Bearer {server.key}"}, timeout=60)
-
-    def sink(self, **options: Any) -> MeilisearchSink:
-        options = {"settings": SETTINGS, "index": self.index, "limits": Limits(patience=20)} | options
-        return MeilisearchSink(options.pop("url", self.url), options.pop("key", self.key), **options)
-
-    def do(self, method: str, path: str, **more: Any) -> Any:
-        """A call whose task, if there is one, is waited for."""
-        answer = self.http.request(method, path, **more)
-        body = answer.json() if answer.content else {}
-        if "taskUid" in body:
-            while (task := self.http.get(f"/tasks/{body['taskUid']}").json())["status"] in ("enqueued", "processing"):
-                pass
-            return task
-        return body
-
-    def names(self) -> set[str]:
-        return {i["uid"] for i in self.do("GET", "/indexes?limit=1000")["results"] if i["uid"].startswith(self.index)}
-
-    def batches(self) -> int:
-        answer = self.do("GET", "/batches?limit=1")
-        return int(answer["total"])
+from tests.sinks.meilisearch import ALPHA, BETA, Server, build_id_of, build_of, public_texts, served
 
 
 @pytest.fixture
@@ -68,33 +33,11 @@ def server(meilisearch_server: MeilisearchServer) -> Iterator[Server]:
     yield from served(meilisearch_server)
 
 
-def served(running: MeilisearchServer) -> Iterator[Server]:
-    """Leaves none of its indexes."""
-    server = Server(running)
-    yield server
-    for name in server.names():
-        server.do("DELETE", f"/indexes/{name}")
-    server.http.close()
-
-
 @pytest.fixture
 def sink(server: Server) -> Iterator[MeilisearchSink]:
     sink = server.sink()
     yield sink
     sink.close()
-
-
-def build_of(sink: MeilisearchSink, families: list[Family]) -> MeilisearchBuild:
-    build = sink.create(marker(), DIMENSIONS)
-    build.replace(families)
-    assert build.flush() == []
-    return build
-
-
-def with_id(one: Family, number: int, id: str) -> Family:
-    documents = list(one.documents)
-    documents[number] = msgspec.structs.replace(documents[number], id=id)
-    return with_vectors(documents)
 
 
 # -- whose index it is -----------------------------------------------------------------------------------------------
@@ -123,11 +66,6 @@ def test_a_flip_gives_the_public_name_and_the_marker_goes_along(server: Server, 
         sink.flip(second.build_id, marker_of_a_new_build(sink))
     sink.drop(second.build_id)
     assert public_texts(server) == set(ALPHA)
-
-
-def public_texts(server: Server) -> set[str]:
-    found = server.do("POST", f"/indexes/{server.index}/documents/fetch", json={"limit": 100})
-    return {document["text"] for document in found["results"]}
 
 
 def marker_of_a_new_build(sink: MeilisearchSink) -> str:
@@ -258,12 +196,6 @@ def test_a_document_with_few_of_the_words_scores_little(sink: MeilisearchSink) -
 
 
 QUERIES = ("oil lamps old harbour", "oil lamps silent kitchen", "silent kitchen")
-
-
-def build_id_of(build: MeilisearchBuild) -> str:
-    found = build.marker()
-    assert found is not None
-    return found.build_id
 
 
 @pytest.mark.parametrize(

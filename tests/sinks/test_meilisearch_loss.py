@@ -17,7 +17,7 @@ from sinks.meilisearch.sink import Limits
 from sinks.sink import Marker
 from tests.conformance.test_meilisearch import SETTINGS
 from tests.engines.servers import MeilisearchServer, run_meilisearch
-from tests.sinks.test_meilisearch import ALPHA, BETA, Server, build_id_of, build_of, public_texts, served
+from tests.sinks.meilisearch import ALPHA, BETA, Server, build_id_of, build_of, public_texts, served
 
 
 @pytest.fixture

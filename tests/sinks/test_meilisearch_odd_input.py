@@ -12,7 +12,7 @@ from sinks.errors import InvalidFilter, Refused
 from sinks.meilisearch import MeilisearchReader, MeilisearchSink
 from sinks.reader import Filter
 from tests.engines.servers import MeilisearchServer
-from tests.sinks.test_meilisearch import ALPHA, BETA, Server, build_id_of, build_of, served
+from tests.sinks.meilisearch import ALPHA, BETA, Server, build_id_of, build_of, served
 
 
 @pytest.fixture(scope="module")

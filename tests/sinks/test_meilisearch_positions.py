@@ -13,7 +13,7 @@ from sinks.meilisearch.sink import Limits
 from tests.conformance.test_meilisearch import SETTINGS
 from tests.conftest import HEAVY
 from tests.engines.servers import MeilisearchServer
-from tests.sinks.test_meilisearch import Server, build_id_of, build_of, served
+from tests.sinks.meilisearch import Server, build_id_of, build_of, served
 
 UNITS = [
     *("word ", "word. ", "word, ", "word; ", "word! ", "word? ", "word\n", "word-", "word。", "a.\n", "a..b ", "a!?b"),

@@ -18,7 +18,7 @@ from sinks.sink import NO_PARENT
 from tests.conformance.test_meilisearch import SETTINGS
 from tests.conftest import HEAVY
 from tests.engines.servers import MeilisearchServer, free_port, run_meilisearch
-from tests.sinks.test_meilisearch import ALPHA, BETA, Server, build_of, served, with_id
+from tests.sinks.meilisearch import ALPHA, BETA, Server, build_of, served, with_id
 
 
 @pytest.fixture

@@ -1,0 +1,82 @@
+"""An index of its own on the real Meilisearch, the server asked directly, and builds to ask it about."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import msgspec
+
+from sinks.conformance.samples import DIMENSIONS, marker, with_vectors
+from sinks.document import Family
+from sinks.meilisearch import MeilisearchBuild, MeilisearchSink
+from sinks.meilisearch.sink import Limits
+from tests.conformance.test_meilisearch import SETTINGS
+from tests.engines.servers import MeilisearchServer
+
+ALPHA, BETA = ["alpha one", "alpha two", "alpha three"], ["beta one", "beta two"]
+
+
+class Server:
+    """A public name of our own on the real server, and the server asked directly."""
+
+    def __init__(self, server: MeilisearchServer) -> None:
+        self.url, self.key = server.url, server.key
+        self.index = f"t{uuid.uuid4().hex[:10]}"
+        self.http = httpx.Client(base_url=server.url, headers={"Authorization": f"Bearer {server.key}"}, timeout=60)
+
+    def sink(self, **options: Any) -> MeilisearchSink:
+        options = {"settings": SETTINGS, "index": self.index, "limits": Limits(patience=20)} | options
+        return MeilisearchSink(options.pop("url", self.url), options.pop("key", self.key), **options)
+
+    def do(self, method: str, path: str, **more: Any) -> Any:
+        """A call whose task, if there is one, is waited for."""
+        answer = self.http.request(method, path, **more)
+        body = answer.json() if answer.content else {}
+        if "taskUid" in body:
+            while (task := self.http.get(f"/tasks/{body['taskUid']}").json())["status"] in ("enqueued", "processing"):
+                pass
+            return task
+        return body
+
+    def names(self) -> set[str]:
+        return {i["uid"] for i in self.do("GET", "/indexes?limit=1000")["results"] if i["uid"].startswith(self.index)}
+
+    def batches(self) -> int:
+        answer = self.do("GET", "/batches?limit=1")
+        return int(answer["total"])
+
+
+def served(running: MeilisearchServer) -> Iterator[Server]:
+    """Leaves none of its indexes."""
+    server = Server(running)
+    yield server
+    for name in server.names():
+        server.do("DELETE", f"/indexes/{name}")
+    server.http.close()
+
+
+def build_of(sink: MeilisearchSink, families: list[Family]) -> MeilisearchBuild:
+    build = sink.create(marker(), DIMENSIONS)
+    build.replace(families)
+    assert build.flush() == []
+    return build
+
+
+def with_id(one: Family, number: int, id: str) -> Family:
+    documents = list(one.documents)
+    documents[number] = msgspec.structs.replace(documents[number], id=id)
+    return with_vectors(documents)
+
+
+def build_id_of(build: MeilisearchBuild) -> str:
+    found = build.marker()
+    assert found is not None
+    return found.build_id
+
+
+def public_texts(server: Server) -> set[str]:
+    found = server.do("POST", f"/indexes/{server.index}/documents/fetch", json={"limit": 100})
+    return {document["text"] for document in found["results"]}
