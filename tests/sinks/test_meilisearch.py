@@ -191,7 +191,7 @@ def test_a_document_with_few_of_the_words_scores_little(sink: MeilisearchSink) -
     )
     best = max(full.values())
     assert best > 0.9
-    assert max(half.values()) < best / 3
+    assert max(half.values()) < best / 10  # a third by its own score
     assert not none
 
 
