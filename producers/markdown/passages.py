@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from itertools import chain
 
 from producers.markdown.document import Block, Document, Kind
-from producers.markdown.pieces import Piece, cut_block
+from producers.markdown.pieces import BlockCutter, Piece
 from producers.markdown.policy import Policy
 from producers.markdown.sentences import sentence_spans
 from producers.markdown.tokens import Tokenizer
@@ -59,6 +59,8 @@ class _Cutter:
         self._text = document.text
         self._policy = policy
         self._tokenizer = tokenizer
+        self._count = tokenizer.counter(document.text)
+        self._blocks = BlockCutter(document.text, policy, tokenizer, self._count)
         self._last: Passage | None = None
         self._last_is_heading = False
 
@@ -78,7 +80,7 @@ class _Cutter:
             yield run
 
     def _pack(self, run: list[Block]) -> Iterator[Passage]:
-        pieces = _Ahead(self._cut_run(run), self._policy.soft_max)
+        pieces = _Ahead(chain.from_iterable(map(self._blocks.cut, run)), self._policy.soft_max)
         part = 0
         while (piece := pieces.take()) is not None:
             own = [piece]
@@ -95,9 +97,6 @@ class _Cutter:
             self._last_is_heading = all(piece.block.is_heading for piece in own)
             yield self._last
             part += 1
-
-    def _cut_run(self, run: list[Block]) -> Iterator[Piece]:
-        return chain.from_iterable(cut_block(self._text, block, self._policy, self._tokenizer) for block in run)
 
     def _passage(self, start: int, own: list[Piece], tokens: int, part: int) -> Passage:
         first = own[0]
@@ -125,7 +124,7 @@ class _Cutter:
         if begin > last.own_start:
             del spans[0]  # it may have begun earlier
         for start, _ in reversed(spans):
-            size = self._tokenizer.count(self._text[start : last.end])
+            size = self._count(start, last.end)
             if size > room or size > (2 * share if within_run and found is nothing else share):
                 break
             if size:

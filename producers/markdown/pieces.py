@@ -1,6 +1,6 @@
 """Structural units cut to what a chunk can hold: the unit, else its sentences, else windows of tokens."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from producers.markdown.document import Block
@@ -19,52 +19,56 @@ class Piece:
     block: Block
 
 
-def cut_block(text: str, block: Block, policy: Policy, tokenizer: Tokenizer) -> Iterable[Piece]:
-    """The block in pieces of at most `hard_max` tokens; one piece where it fits, or may not be cut."""
-    if block.is_whole:
-        return (Piece(block.start, block.end, tokenizer.count(text[block.start : block.end]), block),)
-    size = _count_up_to(text, block.start, block.end, policy.hard_max, tokenizer)
-    if size > policy.hard_max:
-        return _cut_sentences(text, block, policy, tokenizer)
-    return (Piece(block.start, block.end, size, block),) if size else ()
+@dataclass(frozen=True, slots=True)
+class BlockCutter:
+    """Cuts the blocks of one text. `count` is the tokenizer's counter for it."""
 
+    text: str
+    policy: Policy
+    tokenizer: Tokenizer
+    count: Callable[[int, int], int]
 
-def _cut_sentences(text: str, block: Block, policy: Policy, tokenizer: Tokenizer) -> Iterator[Piece]:
-    for start, end in sentence_spans(text, block.start, block.end, block.kind):
-        size = _count_up_to(text, start, end, policy.hard_max, tokenizer)
-        if size > policy.hard_max:
-            yield from _cut_windows(text, start, end, block, policy, tokenizer)
-        elif size:
-            yield Piece(start, end, size, block)
+    def cut(self, block: Block) -> Iterable[Piece]:
+        """The block in pieces of at most `hard_max` tokens; one piece where it fits, or may not be cut."""
+        if block.is_whole:
+            return (Piece(block.start, block.end, self.count(block.start, block.end), block),)
+        size = self._count_up_to_limit(block.start, block.end)
+        if size > self.policy.hard_max:
+            return self._sentences(block)
+        return (Piece(block.start, block.end, size, block),) if size else ()
 
+    def _sentences(self, block: Block) -> Iterator[Piece]:
+        for start, end in sentence_spans(self.text, block.start, block.end, block.kind):
+            size = self._count_up_to_limit(start, end)
+            if size > self.policy.hard_max:
+                yield from self._windows(start, end, block)
+            elif size:
+                yield Piece(start, end, size, block)
 
-def _count_up_to(text: str, start: int, end: int, limit: int, tokenizer: Tokenizer) -> int:
-    """The number of tokens, or anything over the limit: a huge unit is not counted to its end."""
-    if end - start <= 64 * limit:
-        return tokenizer.count(text[start:end])
-    count = 0
-    for count, _ in enumerate(tokenizer.spans(text, start, end), 1):
-        if count > limit:
-            break
-    return count
+    def _count_up_to_limit(self, start: int, end: int) -> int:
+        """The number of tokens, or anything over `hard_max`: a huge unit is not counted to its end."""
+        if end - start <= 64 * self.policy.hard_max:
+            return self.count(start, end)
+        count = 0
+        for count, _ in enumerate(self.tokenizer.spans(self.text, start, end), 1):
+            if count > self.policy.hard_max:
+                break
+        return count
 
-
-def _cut_windows(
-    text: str, start: int, end: int, block: Block, policy: Policy, tokenizer: Tokenizer
-) -> Iterator[Piece]:
-    """Windows of `policy.window` tokens, shortened by up to a fifth where that keeps a word whole."""
-    edges: list[int] = []  # where the tokens of the open window begin
-    begin = start
-    for edge, _ in tokenizer.spans(text, start, end):
-        if len(edges) == policy.window:
-            keep = _last_word_edge(text, edges, edge)
-            cut = edges[keep] if keep < len(edges) else edge
-            yield Piece(begin, cut, keep, block)
-            begin = cut
-            edges = edges[keep:]
-        edges.append(edge)
-    if edges:
-        yield Piece(begin, end, len(edges), block)
+    def _windows(self, start: int, end: int, block: Block) -> Iterator[Piece]:
+        """Windows of `policy.window` tokens, shortened by up to a fifth where that keeps a word whole."""
+        edges: list[int] = []  # where the tokens of the open window begin
+        begin = start
+        for edge, _ in self.tokenizer.spans(self.text, start, end):
+            if len(edges) == self.policy.window:
+                keep = _last_word_edge(self.text, edges, edge)
+                cut = edges[keep] if keep < len(edges) else edge
+                yield Piece(begin, cut, keep, block)
+                begin = cut
+                edges = edges[keep:]
+            edges.append(edge)
+        if edges:
+            yield Piece(begin, end, len(edges), block)
 
 
 def _last_word_edge(text: str, edges: list[int], following: int) -> int:

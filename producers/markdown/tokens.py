@@ -8,7 +8,7 @@ A change of the rule is a new version.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Protocol
 
 
@@ -21,6 +21,9 @@ class Tokenizer(Protocol):
 
     def count(self, text: str) -> int:
         """How many tokens the text has; 0 only for white space."""
+
+    def counter(self, text: str) -> Callable[[int, int], int]:
+        """Counts the tokens of `text[start:end]`, for a text of which many parts are wanted."""
 
     def spans(self, text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
         """Where the tokens of `text[start:end]` lie, in order, as offsets into `text`."""
@@ -56,69 +59,57 @@ class WordTokenizer:
     )
 
     def count(self, text: str) -> int:
-        count = _count_without_marks(text)
+        count = _counter_without_marks(text)
         if count is not None:
-            return count
+            return count(0, len(text))
         if len(text) > _FLAT_LIMIT:  # a list of all tokens would take fifty times the text's size
             return sum(1 for _ in self._pattern.finditer(text))
         return len(self._pattern.findall(text))
+
+    def counter(self, text: str) -> Callable[[int, int], int]:
+        count = _counter_without_marks(text) if len(text) <= _FLAT_LIMIT else None
+        return count or (lambda start, end: self.count(text[start:end]))
 
     def spans(self, text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
         for match in self._pattern.finditer(text, start, end):
             yield match.span()
 
 
-# Most texts have no mark, and then a token need not be found to be counted: their number follows from how long the
-# runs of letters and of digits are, and how many single characters there are. `bytes` counts these several times
-# faster than the pattern finds tokens.
+# Most texts have no mark, and then a token need not be found to be counted: two strings of the text's length show where
+# tokens end, and `bytes` counts in any part of them several times faster than the pattern finds tokens.
 
 
-def _class_of(characters: str, yes: str, no: str) -> bytes:
-    """For `bytes.translate`: ASCII characters of the class become `yes`, all other bytes `no`."""
+def _class_of(characters: str) -> frozenset[int]:
     inside = re.compile(f"[{characters}]")
-    return "".join(yes if code < 128 and inside.match(chr(code)) else no for code in range(256)).encode()
+    return frozenset(code for code in range(128) if inside.match(chr(code)))
 
 
-def _all_but(characters: str) -> bytes:
-    """For `bytes.translate` to delete: every byte but the ASCII characters of the class."""
-    return bytes(code for code, kept in enumerate(_class_of(characters, "x", " ")) if kept == ord(" "))
-
-
+_SINGLES, _DIGITS, _LETTERS = _class_of(_ASCII_SINGLE), _class_of(_DIGIT), _class_of(_LETTER)
+# For `bytes.translate`: `x` is a letter in the one, a digit in the other, where `.` is a single character.
+_SHOW_LETTERS = bytes(ord("x" if code in _LETTERS else " ") for code in range(256))
+_SHOW_OTHERS = bytes(ord("." if code in _SINGLES else "x" if code in _DIGITS else " ") for code in range(256))
 _ASCII = bytes(range(128))
-_ASCII_DIGITS = b"0123456789"
-_ALL_BUT_SINGLES_AND_DIGITS = _all_but(_ASCII_SINGLE + _DIGIT)
-_DIGITS = _class_of(_DIGIT, "x", " ")
-_LETTERS = _class_of(_LETTER, "x", " ")
-# Of a character beyond ASCII, UTF-8's first byte stands for the letter, and the others are deleted.
-_LETTERS_AND_FIRST_BYTES = _LETTERS[:128] + b"x" * 128
-_FOLLOWING_BYTES = bytes(range(0x80, 0xC0))
 _MARKS = re.compile(f"[{MARK}]")
-_SINGLES_BEYOND_ASCII = re.compile(f"[{_OTHER_SINGLE}]+")
-_GAPS_BEYOND_ASCII = re.compile(f"[{_OTHER_SPACE}{_OTHER_SINGLE}]+")
+_SPACE_BEYOND_ASCII = re.compile(f"[{_OTHER_SPACE}]")
+_LETTER_BEYOND_ASCII = re.compile(f"[{_LETTER}\\0-\\x7f]")
 
 
-def _count_without_marks(text: str) -> int | None:
-    """What the pattern counts in a text that has no mark; None where it has one."""
-    data = text.encode("utf-8", "surrogatepass")
-    singles_and_digits = data.translate(None, _ALL_BUT_SINGLES_AND_DIGITS)
-    singles = singles_and_digits.translate(None, _ASCII_DIGITS)
-    count = len(singles)
-    letters = data.translate(_LETTERS)
-    if len(data) > len(text):
-        beyond = data.translate(None, _ASCII).decode("utf-8", "surrogatepass")
+def _counter_without_marks(text: str) -> Callable[[int, int], int] | None:
+    """What the pattern counts in parts of a text that has no mark; None where it has one."""
+    if not text.isascii():
+        beyond = text.encode("utf-8", "surrogatepass").translate(None, _ASCII).decode("utf-8", "surrogatepass")
         if _MARKS.search(beyond):
             return None
-        count += len(beyond) - len(_SINGLES_BEYOND_ASCII.sub("", beyond))
-        if _GAPS_BEYOND_ASCII.sub("", beyond):  # there are letters among them
-            data = _GAPS_BEYOND_ASCII.sub(" ", text).encode("utf-8", "surrogatepass")
-            letters = data.translate(_LETTERS_AND_FIRST_BYTES, _FOLLOWING_BYTES)
-    count += _parts(letters, 7)
-    if len(singles) < len(singles_and_digits):
-        count += _parts(data.translate(_DIGITS), 3)
+        if _SPACE_BEYOND_ASCII.search(beyond):
+            text = _SPACE_BEYOND_ASCII.sub(" ", text)
+        if _LETTER_BEYOND_ASCII.search(beyond):
+            text = _LETTER_BEYOND_ASCII.sub("x", text)
+    data = text.encode("ascii", "replace")  # what is still beyond ASCII is single, and so is its question mark
+    # A space takes the place of each seventh letter: every token of letters ends in `x ` now, or with the text.
+    letters = data.translate(_SHOW_LETTERS).replace(b"x" * 7, b"x" * 6 + b" ")
+    others = data.translate(_SHOW_OTHERS).replace(b"xxx", b"  .").replace(b"xx", b" .").replace(b"x", b".")
+
+    def count(start: int, end: int) -> int:
+        return letters.count(b"x ", start, end) + letters.endswith(b"x", start, end) + others.count(b".", start, end)
+
     return count
-
-
-def _parts(runs: bytes, longest: int) -> int:
-    """How many parts of at most `longest` the runs of `x` have."""
-    parted = runs.replace(b"x" * longest, b"x ")  # the rest of the run is a run of its own
-    return parted.count(b"x ") + parted.endswith(b"x")

@@ -131,9 +131,10 @@ def test_payloads_in_every_field(page: Page, address: str) -> None:
 
 def test_payloads_in_what_opens_in_place(page: Page, address: str) -> None:
     page.goto(f"{address}/?q=needle&limit=100&mode=keyword")
-    for link in page.locator("a.context").all()[:40]:
+    for opened, link in enumerate(page.locator("a.context").all()[:40], start=1):
         link.click()
-    page.wait_for_function("() => document.querySelectorAll('.hit .passages').length === 40")
+        # One at a time: what opens moves the links below it away from under the next click.
+        page.wait_for_function("count => document.querySelectorAll('.hit .passages').length === count", arg=opened)
     looked_at(page, address)
     page.locator(".title").first.click()
     page.wait_for_selector("main.single")
