@@ -7,6 +7,7 @@ from contextlib import contextmanager, suppress
 from time import monotonic
 from typing import TYPE_CHECKING
 
+from chunkbus.watched import Watched
 from chunksink.errors import of_searches
 from chunksink.queries import Queries
 from chunksink.views import View, open_view
@@ -184,7 +185,7 @@ class _Watch:
         self._path = config.home_path / "state.db"
         self._seen: int | None = None
         self._file: int | None = None
-        self._db: sqlite3.Connection | None = None
+        self._db: Watched | None = None
         self._open()
 
     def has_moved(self) -> bool:
@@ -193,7 +194,7 @@ class _Watch:
                 self.close()
                 self._open()
                 return True
-            now = self._version(self._db)
+            now = self._db.version()
         except (sqlite3.Error, OSError):
             return True
         moved, self._seen = now != self._seen, now
@@ -211,10 +212,5 @@ class _Watch:
     def _open(self) -> None:
         with suppress(sqlite3.Error, OSError):  # whoever opens the records next says what is wrong with them
             self._file = self._path.stat().st_ino
-            self._db = sqlite3.connect(f"{self._path.absolute().as_uri()}?mode=ro", uri=True, check_same_thread=False)
-            self._seen = self._version(self._db)
-
-    @staticmethod
-    def _version(db: sqlite3.Connection) -> int:
-        (version,) = db.execute("pragma data_version").fetchone()
-        return int(version)
+            self._db = Watched(self._path)
+            self._seen = self._db.version()

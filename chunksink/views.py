@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -76,6 +76,8 @@ def _legs(config: Config, generation: "Generation", queries: "Queries", stack: E
             legs[ENGINE] = EngineLeg(reader, queries.of(generation), name, build_id)
         if SEMANTIC not in legs and hasattr(reader, "query"):
             legs[SEMANTIC] = SemanticLeg(reader, queries.of(generation), name, build_id)
+    if KEYWORD in legs and SEMANTIC in legs and hasattr(legs[KEYWORD].reader, "families"):
+        legs[SEMANTIC] = replace(legs[SEMANTIC], families=legs[KEYWORD].reader.families)
     reason = "; ".join(failed.values())
     possible = (KEYWORD, SEMANTIC, ENGINE) if generation.holds_vectors else (KEYWORD,)
     unavailable = {leg: reason for leg in possible if reason and leg not in legs}

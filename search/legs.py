@@ -9,7 +9,7 @@ from search.errors import InvalidQuestion
 from search.question import ENGINE, KEYWORD, LEGS_OF, MODES, SEMANTIC, Question
 from sinks.document import Document, Vectors
 from sinks.errors import InvalidFilter, SinkError
-from sinks.reader import Filter, Hit, HybridReader, KeywordReader, Reader, VectorReader
+from sinks.reader import FamiliesOf, Filter, Hit, HybridReader, KeywordReader, Reader, VectorReader, nobodys
 
 FromChunks = Callable[[Mapping[str, str]], list[Document]]
 """From ids of documents, each with its source, to those that the chunks have."""
@@ -52,20 +52,28 @@ class KeywordLeg:
 
 @dataclass(frozen=True)
 class SemanticLeg:
-    """`encode` is the model that made the vectors of this build."""
+    """`encode` is the model that made the vectors of this build; `families` another sink that knows whose a document
+    is."""
 
     reader: VectorReader
     encode: Callable[[str], Vectors]
     sink: str
     build_id: str
+    families: FamiliesOf = nobodys
 
     def begin(self, question: Question, filters: Sequence[Filter]) -> Ask:
         vector = self.encode(question.text)
 
         def ask(depth: int) -> list[Hit]:
-            return self.reader.query(vector, depth, filters)
+            return self.reader.query(vector, depth, filters, self._families)
 
         return Ask(ask, partial(self.reader.similarities, vector))
+
+    def _families(self, ids: Sequence[str]) -> Mapping[str, str]:
+        try:
+            return self.families(ids)
+        except SinkError:  # its own leg says what is wrong with it
+            return {}
 
 
 @dataclass(frozen=True)

@@ -156,7 +156,7 @@ class JsonlBuild:
 
     def count(self) -> int:
         with _translated(self._folder):
-            return sum(1 for _ in self._held())
+            return sum(1 if parent_id == NO_PARENT else self._count_of(place) for place, parent_id in self._files())
 
     def replace(self, families: Sequence[Family]) -> None:
         with _translated(self._folder):
@@ -231,6 +231,11 @@ class JsonlBuild:
         elif parent_id == NO_PARENT:
             for stranger in [place for place, parent_id in self._files() if parent_id == NO_PARENT]:
                 (self._families / stranger).unlink(missing_ok=True)
+
+    def _count_of(self, place: str) -> int:
+        """Of a family. There are very many files, so by the quickest way."""
+        with open(f"{self._families}/{place}", "rb", buffering=0) as file:  # noqa: PTH123
+            return sum(map(bool, map(bytes.strip, file.read().split(b"\n"))))
 
     def _held(self) -> Iterator[tuple[str, str, bytes]]:
         """Every document: its place, its family, its line. A stranger's file is one, without a line."""

@@ -14,7 +14,7 @@ from sinks import vectors as vectors_
 from sinks.document import Document, Family, Vectors, document_hash
 from sinks.errors import BuildMissing, InvalidFilter, Refused
 from sinks.fields import FILTERS
-from sinks.reader import FacetValue, Filter, Hit, Piece, Value
+from sinks.reader import FacetValue, FamiliesOf, Filter, Hit, Piece, Value, nobodys
 from sinks.sink import NO_PARENT, Marker, RefusedDocument, Stored
 
 
@@ -170,7 +170,10 @@ class MemoryReader:
         wanted = set(ids)
         return {hit.id: hit.score for hit in self.query(vector, len(self._shelf.documents)) if hit.id in wanted}
 
-    def query(self, vector: Vectors, limit: int = 10, filters: Sequence[Filter] = ()) -> list[Hit]:
+    def query(
+        self, vector: Vectors, limit: int = 10, filters: Sequence[Filter] = (), families: FamiliesOf = nobodys
+    ) -> list[Hit]:
+        del families  # nothing is quicker than to look
         asked = vectors_.unit(np.asarray(vector, dtype=np.float32))
         with self._shelf.lock:
             rows = [

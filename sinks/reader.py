@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -137,9 +137,22 @@ class KeywordReader(Reader, Protocol):
         """For each field its most frequent values among all that `search` would find without a limit."""
 
 
+FamiliesOf = Callable[[Sequence[str]], Mapping[str, str]]
+"""From ids of documents to the families of those of them that have a text, as far as they are known."""
+
+
+def nobodys(_ids: Sequence[str]) -> Mapping[str, str]:
+    return {}
+
+
 class VectorReader(Reader, Protocol):
-    def query(self, vector: Vectors, limit: int = 10, filters: Sequence[Filter] = ()) -> list[Hit]:
-        """The nearest documents that have a text, best first; the score is the cosine similarity."""
+    def query(
+        self, vector: Vectors, limit: int = 10, filters: Sequence[Filter] = (), families: FamiliesOf = nobodys
+    ) -> list[Hit]:
+        """The nearest documents that have a text, best first; the score is the cosine similarity.
+
+        What `families` tells need not be asked of an engine that takes longer to say it.
+        """
 
     def similarities(self, vector: Vectors, ids: Sequence[str]) -> dict[str, float]:
         """The cosine similarity of these documents; those that have no vector here are left out."""

@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 from sinks import places
 from sinks.chroma import seal
 from sinks.chroma.errors import Address, translated
+from sinks.chroma.known import Known
 from sinks.errors import BuildMissing, Refused
 from sinks.sink import Marker
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from chromadb.api.models.Collection import Collection
 
 COLLECTION = "chunks"
+COUNT = "count"
 _ROWS_A_TURN = 1000
 """Of an embedded build; readers wait for so many to be written, and no longer."""
 _SHAPE = "http://HOST:PORT"
@@ -39,6 +41,10 @@ _spellings: dict[Path, dict[int, int]] = {}  # of each folder: spelling -> handl
 _writers: dict[Path, int] = {}  # the spelling of the writer in this process
 
 
+def _nothing() -> None:
+    pass
+
+
 @dataclass
 class Handle:
     """An open collection, how many rows it takes at once, and how to let go of it."""
@@ -49,6 +55,7 @@ class Handle:
     _client: "ClientAPI"
     _release: Callable[[], None]
     _turn: Callable[[], AbstractContextManager[None]] = nullcontext
+    _known: Known = field(default_factory=Known)
     parents: dict[str, str] = field(default_factory=dict)
     """The family of each document that answers have named, as long as this is open."""
 
@@ -58,18 +65,27 @@ class Handle:
         with self._turn(), translated(self.where):
             yield
 
+    def may_have_moved(self) -> bool:
+        """Whether somebody may have written since this was opened. To be asked within `asking`."""
+        return self._known.may_have_moved()
+
     def metadata(self) -> Mapping[str, Any]:
         """The metadata as Chroma has it now; somebody else may have changed them."""
         with self.asking():
-            return self._client.get_collection(self.collection.name, embedding_function=None).metadata or {}
+            found: Mapping[str, Any] = self._known.answer("metadata", self._read_metadata)
+            return found
+
+    def count(self) -> int:
+        """Chroma takes the longer the more there is: most of a second for 100,000 documents."""
+        with self.asking():
+            return int(self._known.answer(COUNT, self.collection.count))
 
     def close(self) -> None:
         release, self._release = self._release, _nothing
         release()
 
-
-def _nothing() -> None:
-    pass
+    def _read_metadata(self) -> Mapping[str, Any]:
+        return self._client.get_collection(self.collection.name, embedding_function=None).metadata or {}
 
 
 def metadata_of(marker: Marker, dimensions: int | None) -> dict[str, Any]:
@@ -122,32 +138,38 @@ class Folder:
         unlock = seal.check(path, writing=writing)
         spelling = _spell(path, writing)
         client: ClientAPI | None = None
+        known: Known | None = None
         turn = partial(self._turn, path, writing)
 
         def release() -> None:
             try:
                 with turn():
+                    count = known.still(COUNT) if known else None
                     _end(client)
-                last = _unspell(path, spelling, writing)
-                if writing and last:
-                    seal.put(path)
+                    if known:
+                        known.close()
+                    if _unspell(path, spelling, writing) and writing:
+                        seal.put(path, count)
             finally:
                 unlock()
 
         try:
             with turn(), translated(str(path)):
+                count = seal.counted(path)
                 settings = Settings(anonymized_telemetry=False)
                 client = chromadb.PersistentClient(f"{path.resolve()}{'/.' * spelling}", settings=settings)
                 collection = _collection(client, COLLECTION, str(path), made)
                 most = min(client.get_max_batch_size(), _ROWS_A_TURN)
-            if writing:
-                seal.lift(path)
+                known = Known(path / seal.DATABASE)
+                known.note(COUNT, count)
+                if writing:
+                    seal.lift(path)
+                return Handle(collection, most, str(path), client, release, turn, known)
         except BaseException:
             _end(client)
             _unspell(path, spelling, writing)
             unlock()
             raise
-        return Handle(collection, most, str(path), client, release, turn)
 
     @contextmanager
     def _turn(self, path: Path, writing: bool) -> Iterator[None]:

@@ -12,7 +12,7 @@ from sinks.chroma import rows
 from sinks.chroma.clients import Handle
 from sinks.chroma.errors import StaleIndex
 from sinks.document import Document, Vectors
-from sinks.reader import Filter, Hit
+from sinks.reader import FamiliesOf, Filter, Hit, nobodys
 from sinks.sink import Marker
 from sinks.vectors import unit
 
@@ -47,18 +47,20 @@ class ChromaReader:
         with self._in_use() as handle:
             return marker_of(handle.metadata())
 
-    def query(self, vector: Vectors, limit: int = 10, filters: Sequence[Filter] = ()) -> list[Hit]:
+    def query(
+        self, vector: Vectors, limit: int = 10, filters: Sequence[Filter] = (), families: FamiliesOf = nobodys
+    ) -> list[Hit]:
         if limit <= 0:
             return []
         for _ in range(_TRIES - 1):
             try:
-                hits, gone = self._ask(vector, limit, filters)
+                hits, gone = self._ask(vector, limit, filters, families)
             except StaleIndex:
                 gone = 1
             if not gone:
                 return hits
             self.refresh()
-        return self._ask(vector, limit, filters)[0]
+        return self._ask(vector, limit, filters, families)[0]
 
     def get(self, ids: Sequence[str]) -> list[Document]:
         found: dict[str, Document] = {}
@@ -97,20 +99,24 @@ class ChromaReader:
     def close(self) -> None:
         self._handle.close()
 
-    def _ask(self, vector: Vectors, limit: int, filters: Sequence[Filter]) -> tuple[list[Hit], int]:
+    def _ask(
+        self, vector: Vectors, limit: int, filters: Sequence[Filter], families: FamiliesOf
+    ) -> tuple[list[Hit], int]:
         """The hits, and how many of the answers are no longer there. What has no text is near to nothing, whatever its
         vector says: as many more are asked for."""
         asked = limit
         while True:
-            with self._in_use() as handle, handle.asking():
-                answer: Any = handle.collection.query(
-                    query_embeddings=[rows.as_vector(vector)],  # type: ignore[arg-type]
-                    n_results=asked,
-                    where=rows.where(filters),
-                    include=["distances"],
-                )
+            with self._in_use() as handle:
+                with handle.asking():
+                    answer: Any = handle.collection.query(
+                        query_embeddings=[rows.as_vector(vector)],  # type: ignore[arg-type]
+                        n_results=asked,
+                        where=rows.where(filters),
+                        include=["distances"],
+                    )
+                    moved = handle.may_have_moved()
                 found = list(zip(answer["ids"][0], answer["distances"][0], strict=True))
-                parents = _parents_of(handle, answer["ids"][0])
+                parents = _parents_of(handle, answer["ids"][0], families, moved=moved)
             hits = [Hit(id, parent, 1.0 - distance) for id, distance in found if (parent := parents.get(id))]
             without_text = sum(not parent for parent in parents.values())
             if not without_text or len(hits) >= limit or len(found) < asked:
@@ -125,12 +131,13 @@ class ChromaReader:
 
         The graph of neighbours is a guess: where few documents pass, or many are alike, it may lead past the best.
         """
-        with self._in_use() as handle, handle.asking():
-            if not filters and handle.collection.count() > _FEW:
+        with self._in_use() as handle:
+            if not filters and handle.count() > _FEW:
                 return None
-            page: Any = handle.collection.get(
-                where=rows.where(filters), limit=_FEW + 1, include=["metadatas", "embeddings"]
-            )
+            with handle.asking():
+                page: Any = handle.collection.get(
+                    where=rows.where(filters), limit=_FEW + 1, include=["metadatas", "embeddings"]
+                )
         if not found < len(page["ids"]) <= _FEW:
             return None
         stored = unit(np.asarray(page["embeddings"], dtype=np.float32))
@@ -160,22 +167,29 @@ class ChromaReader:
                 retired.close()
 
 
-def _parents_of(handle: Handle, ids: Sequence[str]) -> dict[str, str]:
-    """The families of those that are there. Chroma reads all metadata or none, and all of a hundred documents takes
-    ten times as long as the search: what was named before is only asked whether it is there.
+def _parents_of(handle: Handle, ids: Sequence[str], families: FamiliesOf, *, moved: bool) -> dict[str, str]:
+    """The families of those that are there; empty for one without text, which is not remembered: it may get one.
 
-    Empty for one without text, which is not remembered: it may get one.
+    Chroma reads all metadata or none, and all of a hundred documents takes ten times as long as the search. So it is
+    asked for what nobody else knows; of the rest only where something `moved`, and only whether it is there.
     """
     known = handle.parents
     named = {id: parent for id in ids if (parent := known.get(id)) is not None}
-    there = {id: named[id] for id in handle.collection.get(ids=list(named), include=[])["ids"]} if named else {}
-    if asked := [id for id in ids if id not in named]:
-        page: Any = handle.collection.get(ids=asked, include=["metadatas"])
-        named_now = {id: held for id, held in zip(page["ids"], page["metadatas"], strict=True) if held}
-        there.update((id, "") for id, held in named_now.items() if held.get("text_hash") == _NO_TEXT)
-        fresh = {id: str(held.get("parent_id", "")) for id, held in named_now.items() if id not in there}
-        if len(known) + len(fresh) > _MOST_KNOWN:
-            known.clear()
-        known.update(fresh)
-        there.update(fresh)
-    return there
+    named |= families([id for id in ids if id not in named])
+    unknown = [id for id in ids if id not in named]
+    if not unknown and not moved:
+        return named
+    with handle.asking():
+        if moved and named:
+            there = handle.collection.get(ids=list(named), include=[])["ids"]
+            named = {id: named[id] for id in there}
+        page: Any = {"ids": [], "metadatas": []}
+        if unknown:
+            page = handle.collection.get(ids=unknown, include=["metadatas"])
+    found = {id: held for id, held in zip(page["ids"], page["metadatas"], strict=True) if held}
+    without_text = {id: "" for id, held in found.items() if held.get("text_hash") == _NO_TEXT}
+    told = {id: str(held.get("parent_id", "")) for id, held in found.items() if id not in without_text}
+    if len(known) + len(told) > _MOST_KNOWN:
+        known.clear()
+    known.update(told)
+    return named | told | without_text

@@ -13,7 +13,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -23,20 +23,28 @@ from sinks.errors import BuildBroken, NotConfirmed
 FILE = "chunksink-seal.json"
 LOCK = "chunksink-writer.lock"
 TURN = "chunksink-turn.lock"
-_DATABASE = "chroma.sqlite3"
+DATABASE = "chroma.sqlite3"
 _PROBE = Path(__file__).with_name("probe.py")
 _PATIENCE = 300  # seconds
+_HEAD = 100  # bytes
+_NO_LOG = b"\x01\x01"  # among them, of a file whose changes are made in place
 
 
-def put(path: Path) -> None:
-    """The writer is done: this is how its files look."""
+def put(path: Path, count: int | None = None) -> None:
+    """The writer is done: this is how its files look, and how many documents it has counted."""
     if path.is_dir():  # not dropped meanwhile
-        _write(path, {"files": _files(path)})
+        told = {} if count is None else {"count": count, "database": _database(path)}
+        _write(path, {"files": _files(path), **told})
 
 
 def lift(path: Path) -> None:
     """A writer begins: from now on the files move."""
     _write(path, {})
+
+
+def counted(path: Path) -> int | None:
+    """How many documents there were when it was sealed, if nobody has written to its database since. In a turn."""
+    return _count(_read(path), _database(path))
 
 
 @contextmanager
@@ -63,12 +71,12 @@ def kept(path: Path) -> Iterator[None]:
     """In a reader's turn: what was sealed before its call is sealed after it.
 
     Chroma saves the vectors of a small build anew when they are first asked for; only a kill leaves that half done.
+    It also writes to its database when it is opened, but no documents.
     """
-    before = _files(path)
-    sealed = _read(path).get("files") == before
+    files, database, seal = _files(path), _database(path), _read(path)
     yield
-    if sealed and path.is_dir() and _files(path) != before:
-        put(path)
+    if seal.get("files") == files and path.is_dir() and (_files(path), _database(path)) != (files, database):
+        put(path, _count(seal, database))
 
 
 def check(path: Path, *, writing: bool) -> Callable[[], None]:
@@ -77,7 +85,7 @@ def check(path: Path, *, writing: bool) -> Callable[[], None]:
     With `writing` the caller counts as an open writer until it calls what is returned.
     """
     with _alone(path):
-        if (path / _DATABASE).exists() and not _is_written(path):
+        if (path / DATABASE).exists() and not _is_written(path):
             _check(path)
         return _writing(path) if writing else _nothing
 
@@ -117,6 +125,29 @@ def _files(path: Path) -> dict[str, list[int]]:
                         status = file.stat()
                         found[f"{folder.name}/{file.name}"] = [status.st_size, status.st_mtime_ns]
     return found
+
+
+def _count(seal: Mapping[str, Any], database: list[Any] | None) -> int | None:
+    count = seal.get("count")
+    return count if isinstance(count, int) and database is not None and database == seal.get("database") else None
+
+
+def _database(path: Path) -> list[Any] | None:
+    """What changes with every write to the database; None where that is not known.
+
+    The first bytes of a SQLite file count its changes, unless it has a log beside it; a journal is of a change that
+    was broken off.
+    """
+    file = path / DATABASE
+    try:
+        if Path(f"{file}-journal").exists():
+            return None
+        status = file.stat()
+        with file.open("rb") as opened:
+            head = opened.read(_HEAD)
+    except OSError:
+        return None
+    return [head.hex(), status.st_size, status.st_mtime_ns] if head[18:20] == _NO_LOG else None
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -145,8 +145,7 @@ class ChromaBuild:
             )
 
     def count(self) -> int:
-        with self._handle.asking():
-            return self._collection.count()
+        return self._handle.count()
 
     def replace(self, families: Sequence[Family]) -> None:
         last = {family.parent_id: family for family in families}

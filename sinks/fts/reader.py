@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from chunkbus.canonical import text_hash
 from sinks.document import Document
 from sinks.errors import InvalidFilter
 from sinks.fields import FILTERS
@@ -16,6 +17,7 @@ from sinks.reader import FacetValue, Filter, Hit, Piece
 from sinks.sink import Marker
 
 _KEYS = 500
+_NO_TEXT = text_hash("")
 _MOST_HITS = 2**31  # more than a build holds
 
 
@@ -69,15 +71,15 @@ class FtsReader:
             return {field: search.facet(field, found, max(0, min(limit, _MOST_HITS))) for field in fields}
 
     def get(self, ids: Sequence[str]) -> list[Document]:
-        found: dict[str, Document | None] = {}
         with self._snapshot() as connection:
-            known = query_.storable(ids)
-            for start in range(0, len(known), _KEYS):
-                some = known[start : start + _KEYS]
-                marks = ", ".join("?" * len(some))
-                for row in connection.execute(f"SELECT * FROM documents WHERE id IN ({marks})", some):
-                    found[row["id"]] = Document.if_ours(schema.fields_of(row))
+            found = {row["id"]: Document.if_ours(schema.fields_of(row)) for row in _rows(connection, "*", ids)}
         return [document for id in ids if (document := found.get(id)) is not None]
+
+    def families(self, ids: Sequence[str]) -> dict[str, str]:
+        """Of those of these documents that have a text."""
+        with self._snapshot() as connection:
+            rows = _rows(connection, "id, parent_id, text_hash", ids)
+            return {row["id"]: row["parent_id"] for row in rows if row["text_hash"] not in (None, _NO_TEXT)}
 
     def refresh(self) -> None:
         """Nothing to do: every answer is taken from the newest state."""
@@ -105,3 +107,11 @@ class FtsReader:
                 yield connection
             finally:
                 connection.execute("COMMIT")
+
+
+def _rows(connection: sqlite3.Connection, columns: str, ids: Sequence[str]) -> Iterator[sqlite3.Row]:
+    known = query_.storable(ids)
+    for start in range(0, len(known), _KEYS):
+        some = known[start : start + _KEYS]
+        marks = ", ".join("?" * len(some))
+        yield from connection.execute(f"SELECT {columns} FROM documents WHERE id IN ({marks})", some)

@@ -2,12 +2,15 @@
 
 import subprocess
 import sys
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from sinks.chroma import ChromaBuild, ChromaSink
+from sinks.chroma.reader import ChromaReader
 from sinks.conformance.samples import family, vector
 from sinks.errors import Transient
 from sinks.reader import Filter
@@ -140,16 +143,14 @@ def test_many_refreshes_leave_nothing_open(sink: ChromaSink, build: ChromaBuild,
     assert not clients._writers
 
 
-def test_what_was_named_before_is_only_asked_whether_it_is_there(
-    sink: ChromaSink, build: ChromaBuild, signed: Marker, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Metadata take ten times as long as the search."""
-    families = [family(f"f{number}", ["x", "y"]) for number in range(5)]
-    build.replace(families)
-    build.flush()
+Asked = list[tuple[int, list[str]]]
+
+
+@contextmanager
+def watched(sink: ChromaSink, signed: Marker, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[ChromaReader, Asked]]:
+    """A reader, and what it asks Chroma for by ids: of how many, and for what."""
     with closing(sink.reader(signed.build_id)) as reader:
-        first = reader.query(vector("x"), 6)
-        asked: list[tuple[int, list[str]]] = []
+        asked: Asked = []
         get = reader._handle.collection.get
 
         def told(ids: list[str], include: list[str]) -> Any:
@@ -157,11 +158,59 @@ def test_what_was_named_before_is_only_asked_whether_it_is_there(
             return get(ids=ids, include=include)  # type: ignore[arg-type]
 
         monkeypatch.setattr(reader._handle.collection, "get", told)
+        yield reader, asked
+
+
+@pytest.fixture
+def written(build: ChromaBuild) -> ChromaBuild:
+    build.replace([family(f"f{number}", ["x", "y"]) for number in range(5)])
+    build.flush()
+    return build
+
+
+def test_what_was_named_before_is_not_asked_for_again(
+    sink: ChromaSink, written: ChromaBuild, signed: Marker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Metadata take ten times as long as the search."""
+    with watched(sink, signed, monkeypatch) as (reader, asked):
+        first = reader.query(vector("x"), 6)
+        assert asked == [(6, ["metadatas"])]
         assert reader.query(vector("x"), 6) == first
-        assert asked == [(6, [])]
         assert len(reader.query(vector("x"), 8)) == 8
-        assert asked[1:] == [(6, []), (2, ["metadatas"])]
-        build.delete([first[0].parent_id])
-        build.flush()
+        assert asked[1:] == [(2, ["metadatas"])]
+        written.delete([first[0].parent_id])
+        written.flush()
         left = reader.query(vector("x"), 6)
         assert first[0].parent_id not in {hit.parent_id for hit in left}
+        assert asked[2][1] == [], "somebody wrote: are they there still?"
+
+
+def test_families_that_are_told_are_not_asked_for(
+    sink: ChromaSink, written: ChromaBuild, signed: Marker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with watched(sink, signed, monkeypatch) as (reader, asked):
+        told = {hit.id: hit.parent_id for hit in reader.query(vector("x"), 5)}
+        reader._handle.parents.clear()
+        asked.clear()
+        hits = reader.query(vector("x"), 7, families=lambda ids: {id: told[id] for id in ids if id in told})
+        assert asked == [(2, ["metadatas"])]
+        reader._handle.parents.clear()
+        assert reader.query(vector("x"), 7) == hits
+        gone = hits[0].parent_id
+        written.delete([gone])
+        written.flush()
+        left = reader.query(vector("x"), 7, families=lambda ids: dict.fromkeys(ids, gone))
+        assert {hit.id for hit in left}.isdisjoint(hit.id for hit in hits if hit.parent_id == gone)
+
+
+def test_a_marker_is_read_again_only_when_something_was_written(
+    sink: ChromaSink, written: ChromaBuild, signed: Marker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with closing(sink.reader(signed.build_id)) as reader:
+        assert reader.marker() == signed
+        with monkeypatch.context() as patch:
+            patch.setattr(reader._handle._client, "get_collection", None)
+            assert reader.marker() == signed
+        other = replace(signed, home_id="another")
+        written.sign(other)
+        assert reader.marker() == other

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import shutil
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
+from chromadb.api.models.Collection import Collection
 
 from sinks.chroma import ChromaSink, seal
 from sinks.sink import Marker
@@ -72,3 +77,77 @@ def test_somebody_elses_change_is_proved_also_after_many_looks(
     assert probed == []
     look(sink)
     assert len(probed) == 1
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """What Chroma answers when it counts."""
+    answers: list[int] = []
+    real = Collection.count
+
+    def count(collection: Collection) -> int:
+        answers.append(real(collection))
+        return answers[-1]
+
+    monkeypatch.setattr(Collection, "count", count)
+    return answers
+
+
+def count(sink: ChromaSink) -> int:
+    with closing(sink.open("b")) as build:
+        return build.count()
+
+
+def test_what_was_counted_is_not_counted_again(sink: ChromaSink, asked: list[int]) -> None:
+    """Chroma takes most of a second for 100,000 documents."""
+    assert count(sink) == 20
+    assert asked == [20]
+    for _ in range(3):
+        assert count(sink) == 20
+        look(sink)
+    assert asked == [20]
+
+
+def test_what_a_writer_writes_is_counted(sink: ChromaSink, asked: list[int]) -> None:
+    assert count(sink) == 20
+    with closing(sink.open("b")) as build:
+        build.replace([family("more.md", "a dog")])
+        build.flush()
+        assert build.count() == 21
+    assert count(sink) == 21
+    assert asked == [20, 21]
+    with closing(sink.open("b")) as build:
+        build.delete([family("more.md", "a dog").parent_id])
+    assert count(sink) == 20
+    assert asked == [20, 21, 20]
+
+
+@pytest.mark.promise(4)
+def test_what_somebody_else_writes_is_counted(sink: ChromaSink, asked: list[int], tmp_path: Path) -> None:
+    assert count(sink) == 20
+    shutil.copytree(tmp_path / "b", tmp_path / "older")
+    program = (
+        "import sys, chromadb; found = chromadb.PersistentClient(sys.argv[1]).get_collection('chunks'); "
+        "found.delete(ids=found.get(limit=1)['ids'])"
+    )
+    subprocess.run([sys.executable, "-c", program, str(tmp_path / "b")], check=True)
+    assert count(sink) == 19
+    shutil.copy(tmp_path / "older" / seal.DATABASE, tmp_path / "b" / seal.DATABASE)  # an older state comes back
+    assert count(sink) == 20
+    assert asked == [20, 19, 20]
+
+
+def test_a_change_that_was_broken_off_is_counted(sink: ChromaSink, asked: list[int], tmp_path: Path) -> None:
+    assert count(sink) == 20
+    (tmp_path / "b" / f"{seal.DATABASE}-journal").write_bytes(b"")
+    assert count(sink) == 20
+    assert asked == [20, 20]
+
+
+def test_a_database_with_a_log_is_counted(sink: ChromaSink, asked: list[int], tmp_path: Path) -> None:
+    """Its file does not tell of every change."""
+    with closing(sqlite3.connect(tmp_path / "b" / seal.DATABASE)) as database:
+        database.execute("pragma journal_mode = wal")
+    for _ in range(2):
+        assert count(sink) == 20
+    assert len(asked) == 2
