@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from chunkbus.layout import BusRoot
 from chunksink.wiring import open_one_sink
-from settings.config import Config
+from settings.config import Config, ConfigError
 
 if TYPE_CHECKING:
     from chunksink.queries import Queries
@@ -65,7 +65,7 @@ def _legs(config: Config, generation: "Generation", queries: "Queries", stack: E
         try:
             sink: Any = open_one_sink(config, stack, name)
             reader = _reader(sink, build_id, stack)
-        except SinkError as error:
+        except (SinkError, ConfigError) as error:  # of one sink: the others answer
             failed[name] = str(error)
             continue
         if KEYWORD not in legs and hasattr(reader, "search"):

@@ -12,8 +12,8 @@ be cited.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import chain
+from typing import NamedTuple
 
 from producers.markdown.document import Block, Document, Kind
 from producers.markdown.pieces import BlockCutter, Piece
@@ -24,8 +24,7 @@ from producers.markdown.tokens import Tokenizer
 _TAIL_CHARACTERS = 24  # for each token of the overlap, how far back its beginning is looked for
 
 
-@dataclass(frozen=True, slots=True)
-class Passage:
+class Passage(NamedTuple):
     """A chunk before it has an identity: `text[start:end]`, new from `own_start` on."""
 
     start: int
@@ -48,7 +47,7 @@ def is_boundary(before: Block, after: Block) -> bool:
     """True where a new chunk must start whatever the sizes are."""
     if after.is_heading and after.section != before.section:
         return True
-    if before.kind.is_literal or after.kind.is_literal:
+    if not (before.kind is after.kind is Kind.PROSE):
         return True
     return before.list_number is not None and before.list_number != after.list_number
 

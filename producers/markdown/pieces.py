@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from producers.markdown.document import Block
 from producers.markdown.policy import Policy
@@ -9,9 +10,8 @@ from producers.markdown.sentences import sentence_spans
 from producers.markdown.tokens import Tokenizer
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """A stretch of text that goes into one chunk whole."""
+class Piece(NamedTuple):
+    """A stretch of text that goes into one chunk whole. As many as there are blocks, and as soon made."""
 
     start: int
     end: int

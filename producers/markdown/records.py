@@ -15,6 +15,7 @@ from producers.markdown.passages import Passage
 from producers.markdown.policy import CANONICALIZER_NAME, PARSER_NAME, PARSER_VERSION
 
 DEFAULT_TENANT = "default"
+_IS_LITERAL = {kind.value: kind.is_literal for kind in Kind}  # asked twice for each chunk, and an enum is slow to call
 
 
 @dataclass(frozen=True)
@@ -60,10 +61,17 @@ def canonical_chunk_text(text: str, kind: str, overlap_chars: int) -> str:
 
     What such a chunk repeats of its predecessor collapses too, and a line break parts it from what is literal.
     """
-    if not Kind(kind).is_literal:
-        return " ".join(text.split())
-    overlap = " ".join(text[:overlap_chars].split())
+    if not _IS_LITERAL[kind]:
+        return _collapsed(text)
+    overlap = _collapsed(text[:overlap_chars])
     return f"{overlap}\n{text[overlap_chars:]}" if overlap else text[overlap_chars:]
+
+
+def _collapsed(text: str) -> str:
+    flat = " ".join(filter(None, text.split("\n")))
+    if "  " not in flat and flat.isprintable():  # nearly always; of all white space only the space is printable
+        return flat.strip(" ")
+    return " ".join(text.split())
 
 
 def chunk_path(headings: Sequence[str], element: str) -> str:
@@ -130,7 +138,7 @@ def build_records(
         }
         if source.tenant is not None:
             fields["tenant_id"] = source.tenant
-        canonical = canonical_chunk_text(text, passage.kind, overlap_chars)
+        canonical = canonical_chunk_text(text, passage.kind.value, overlap_chars)
         records.append(
             new_chunk(
                 document_id=document_id,

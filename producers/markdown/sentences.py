@@ -51,4 +51,4 @@ def _is_abbreviation(text: str, begin: int, dot: int) -> bool:
     word = _LAST_WORD.search(text, max(begin, dot - _FAR_ENOUGH), dot)
     if word is None:
         return False
-    return word[0].lower() in _ABBREVIATIONS or _SHORT.fullmatch(word[0]) is not None
+    return word[0].lower() in _ABBREVIATIONS or (len(word[0]) < 3 and _SHORT.fullmatch(word[0]) is not None)

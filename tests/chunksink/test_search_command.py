@@ -116,6 +116,18 @@ def test_a_sink_that_is_not_configured_any_more_is_not_asked(shell: Shell, monke
     assert [list(hit["ranks"]) for hit in hits] == [["keyword"]]
 
 
+def test_a_sink_that_cannot_be_used_as_it_is_configured_leaves_the_search_to_the_other(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shell.commit("p1", GUIDE)
+    assert shell("sync").code == Exit.OK
+    monkeypatch.setenv("CHUNKSINK_SINK_CHROMA_URL", "http://127.0.0.1:9")
+    monkeypatch.setenv("CHUNKSINK_SINK_CHROMA_TOKEN_VARIABLE", "NOT_SET_ANYWHERE")
+    ended = shell("search", "cat", "--json")
+    assert [list(hit["ranks"]) for hit in ended.json["hits"]] == [["keyword"]]
+    assert "NOT_SET_ANYWHERE" in ended.json["unavailable"]["semantic"]
+
+
 @pytest.mark.parametrize("query", ["\x1b[31mred\x1b[0m cat", "a\u202ecat cat"])
 def test_nothing_that_is_shown_moves_the_cursor(built: Shell, query: str) -> None:
     built.commit("p2", source("\x1b[2Jevil.md", f"{query} and more", title="\x1b[31mtitle"))
