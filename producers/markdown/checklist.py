@@ -10,7 +10,7 @@ from producers.markdown.policy import Policy
 from producers.markdown.records import canonical_chunk_text, chunk_path, stable_chunk_id
 from producers.markdown.tokens import Tokenizer
 
-_ROW = 64
+_ROW = 64  # texts that are counted together
 
 
 def find_problems(records: Sequence[Record], policy: Policy, tokenizer: Tokenizer) -> list[str]:
@@ -31,7 +31,7 @@ def find_problems(records: Sequence[Record], policy: Policy, tokenizer: Tokenize
 
 
 def _count_each(texts: Sequence[str], tokenizer: Tokenizer) -> Iterator[int]:
-    """How many tokens each text has. They are put in rows, since one counter for all takes less than one for each."""
+    """How many tokens each text has. One counter for a row of them takes less than one for each."""
     for first in range(0, len(texts), _ROW):
         row = texts[first : first + _ROW]
         count = tokenizer.counter("\n".join(row))

@@ -11,7 +11,7 @@ from producers.markdown.tokens import Tokenizer
 
 
 class Piece(NamedTuple):
-    """A stretch of text that goes into one chunk whole. As many as there are blocks, and as soon made."""
+    """A stretch of text that goes into one chunk whole. There are as many as blocks: a tuple, as those are."""
 
     start: int
     end: int

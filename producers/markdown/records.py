@@ -15,7 +15,7 @@ from producers.markdown.passages import Passage
 from producers.markdown.policy import CANONICALIZER_NAME, PARSER_NAME, PARSER_VERSION
 
 DEFAULT_TENANT = "default"
-_IS_LITERAL = {kind.value: kind.is_literal for kind in Kind}  # asked twice for each chunk, and an enum is slow to call
+_IS_LITERAL = {kind.value: kind.is_literal for kind in Kind}  # an enum is slow to call
 
 
 @dataclass(frozen=True)
@@ -69,9 +69,9 @@ def canonical_chunk_text(text: str, kind: str, overlap_chars: int) -> str:
 
 def _collapsed(text: str) -> str:
     flat = " ".join(filter(None, text.split("\n")))
-    if "  " not in flat and flat.isprintable():  # nearly always; of all white space only the space is printable
+    if "  " not in flat and flat.isprintable():  # of all white space only the space is printable
         return flat.strip(" ")
-    return " ".join(text.split())
+    return " ".join(text.split())  # the same for any text, but it makes each word anew
 
 
 def chunk_path(headings: Sequence[str], element: str) -> str:

@@ -30,18 +30,16 @@ class Tokenizer(Protocol):
         """Where the tokens of `text[start:end]` lie, in order, as offsets into `text`."""
 
 
-_ASCII_SPACE = "\\t-\\r\\x1c- "
-_OTHER_SPACE = "\\x85\\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
+_LATIN_SPACE = "\\t-\\r\\x1c- \\x85\\xa0"
+_OTHER_SPACE = "\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
 _DIGIT = "0-9"
 # Each of these is a token: punctuation, symbols, the scripts that write no spaces, emoji.
-_ASCII_SINGLE = "!-/:-@\\[-`{-~"
-_OTHER_SINGLE = (
-    "\\xa1-\\xbf"
+_SINGLE = (
+    "!-/:-@\\[-`{-~\\xa1-\\xbf"
     "\u2010-\u2027\u2030-\u205e\u2060-\u2bff\u2e80-\u2fff\u3001-\u9fff\ua000-\ua4cf\uac00-\ud7ff"
     "\uf900-\ufaff\ufe10-\ufe1f\ufe30-\ufe6f\uff00-\uffef\U0001f000-\U0001faff\U00020000-\U0003ffff"
 )
-_SINGLE = _ASCII_SINGLE + _OTHER_SINGLE
-_LETTER = f"^{_ASCII_SPACE}{_OTHER_SPACE}{_DIGIT}{_SINGLE}"
+_LETTER = f"^{_LATIN_SPACE}{_OTHER_SPACE}{_DIGIT}{_SINGLE}"
 # Accents, variation selectors and skin tones stay with what they modify, so that no cut falls between them.
 MARK = (
     "\u0300-\u036f\u064b-\u065f\u093a-\u094f\u0e31\u0e34-\u0e3a\u0e47-\u0e4e"
@@ -76,8 +74,8 @@ class WordTokenizer:
             yield match.span()
 
 
-# Most texts have no mark, and then a token need not be found to be counted: `bytes` shows where tokens end, one byte for
-# each character, and counts the ends in any part of it several times faster than the pattern finds tokens.
+# Most texts have no mark, and then a token need not be found to be counted: one byte for each character says whether a
+# token ends with it, and `bytes` counts them in any part of the text many times faster than the pattern finds tokens.
 
 
 def _class_of(characters: str) -> frozenset[int]:
@@ -86,12 +84,13 @@ def _class_of(characters: str) -> frozenset[int]:
 
 
 _SINGLES, _DIGITS, _LETTERS = map(_class_of, (_SINGLE, _DIGIT, _LETTER))
-# For `bytes.translate`: the letters as 1; all else that makes tokens as 1, but its digits as 2.
+# For `bytes.translate`: letters are 1; in the other single characters are 1 and digits 2.
 _ONLY_LETTERS = bytes(code in _LETTERS for code in range(256))
 _NO_LETTERS = bytes(1 if code in _SINGLES else 2 if code in _DIGITS else 0 for code in range(256))
 _ASCII = bytes(range(128))
 _MARKS = re.compile(f"[{MARK}]")
-_SPACES_BEYOND_LATIN = re.compile(f"(?![\\0-\\xff])[{_OTHER_SPACE}]")
+_NOT_SINGLE_BEYOND_LATIN = re.compile(f"[^{_SINGLE}\\0-\\xff]")
+_SPACES_BEYOND_LATIN = re.compile(f"[{_OTHER_SPACE}]")
 _LETTERS_BEYOND_LATIN = re.compile(f"[{_LETTER}\\0-\\xff]+")
 
 
@@ -101,13 +100,13 @@ def _counter_without_marks(text: str) -> Callable[[int, int], int] | None:
         beyond = text.encode("utf-8", "surrogatepass").translate(None, _ASCII).decode("utf-8", "surrogatepass")
         if _MARKS.search(beyond):
             return None
-        if _SPACES_BEYOND_LATIN.search(beyond):
+        if _NOT_SINGLE_BEYOND_LATIN.search(beyond):
             text = _SPACES_BEYOND_LATIN.sub(" ", text)
-        if _LETTERS_BEYOND_LATIN.search(beyond):
             text = _LETTERS_BEYOND_LATIN.sub(lambda letters: "x" * len(letters[0]), text)
     data = text.encode("latin-1", "replace")  # what is still beyond it is single, and so is the question mark
+    # Each seventh letter of a run is taken out: that token ends at its sixth, and what follows is a run of its own.
     letters = data.translate(_ONLY_LETTERS).replace(b"\1" * 7, b"\1" * 6 + b"\0")
     others = data.translate(_NO_LETTERS).replace(b"\2\2\2", b"\0\0\1").replace(b"\2\2", b"\0\1").replace(b"\2", b"\1")
-    runs = int.from_bytes(letters, "little")  # as one number, all its bytes can be compared with the next one at once
+    runs = int.from_bytes(letters, "little")  # as one number, where each letter can be compared with the next at once
     ends = runs & ~(runs >> 8) | int.from_bytes(others, "little")
     return partial(ends.to_bytes(len(data), "little").count, 1)

@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 from producers.markdown import WordTokenizer
+from producers.markdown.records import canonical_chunk_text
 from tests.producers.support import chunks_of
 
 TEXT = "# Tea\n\nGreen  tea steeps at 80 °C.\n\n```sh\nboil   --to 80\n```\n\n茶。\n"
@@ -21,6 +22,16 @@ def test_the_formula_written_out() -> None:
     for ordinal, (record, text) in canonical.items():
         key = f"acme|{record['document_id']}|{version}|{ordinal}|{text}"
         assert record["chunk_id"] == hashlib.sha256(key.encode()).hexdigest()
+
+
+def test_white_space_of_any_kind_collapses_in_prose_and_in_what_code_repeats() -> None:
+    spaces = [character for character in map(chr, range(sys.maxunicode + 1)) if character.isspace()]
+    assert len(spaces) > 25
+    for space in spaces:
+        for prose in (f"a{space}b", f"a {space}b", f"a{space}\n\nb\n", f" a \nb{space}", f"{space}\n a\n  b"):
+            assert canonical_chunk_text(prose, "prose", 0) == "a b", ascii(space)
+            assert canonical_chunk_text(f"{prose}x  y", "code", len(prose)) == "a b\nx  y", ascii(space)
+        assert canonical_chunk_text(f"{space}\n{space}", "prose", 0) == ""
 
 
 def test_golden_ids() -> None:

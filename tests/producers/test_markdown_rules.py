@@ -1,6 +1,6 @@
 """The chunking specification, section by section, on small documents."""
 
-from itertools import pairwise
+from itertools import cycle, pairwise
 
 import pytest
 
@@ -264,6 +264,17 @@ def test_the_checklist_finds(change, problem: str) -> None:  # type: ignore[no-u
     assert find_problems(records, Policy(), TOKENS) == []
     change(records)
     assert any(problem in found for found in find_problems(records, Policy(), TOKENS))
+
+
+def test_the_checklist_counts_each_chunk_of_a_long_document() -> None:
+    """Also those that begin with a mark or end within a word, whatever stands before and after them."""
+    records = chunks_of("".join(f"# A{number}\n\nword\n\n" for number in range(200)))
+    for record, text in zip(records, cycle(["a", "\u0301b", "1 2", "x" * 8, "中"]), strict=False):
+        record["text"] = text
+        record["metadata"]["token_count"] = TOKENS.count(text)
+    records[130]["metadata"]["token_count"] += 1
+    found = [problem for problem in find_problems(records, Policy(), TOKENS) if "token_count" in problem]
+    assert found == ["chunk 130: token_count is 2, the text has 1"]
 
 
 def test_a_policy_that_cannot_be_kept_is_refused() -> None:

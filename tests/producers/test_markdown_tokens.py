@@ -40,6 +40,16 @@ def test_a_text_has_as_many_tokens_as_are_found_in_it(text: str) -> None:
     assert TOKENS.count(text) == found(text)
 
 
+@settings(max_examples=800, deadline=None)
+@given(_mixed, st.data())
+def test_a_part_that_begins_and_ends_with_a_token_or_at_white_space_is_counted_as_if_it_stood_alone(
+    text: str, data: st.DataObject
+) -> None:
+    edges = sorted({0, len(text), *(edge for span in TOKENS.spans(text, 0, len(text)) for edge in span)})
+    start, end = sorted(data.draw(st.tuples(st.sampled_from(edges), st.sampled_from(edges))))
+    assert TOKENS.counter(text)(start, end) == found(text[start:end])
+
+
 def test_every_character_counts_as_it_is_found() -> None:
     """Between letters and digits, and next to its like: a character in another class would join or part them."""
     for code in (*range(0x3000), *range(0x3000, 0x110000, 1 if HEAVY else 17)):
@@ -56,3 +66,8 @@ def test_long_runs_are_parted_by_seven_and_three(letter: str) -> None:
 
 def test_a_huge_text_with_a_mark_is_counted_too() -> None:
     assert TOKENS.count("word " * 2**18 + "e\u0301") == 2**18 + 1
+
+
+@pytest.mark.parametrize("more", ["", "e\u0301"])
+def test_parts_of_a_huge_text_are_counted_too(more: str) -> None:
+    assert TOKENS.counter("word " * 2**18 + more)(5, 5 * 2**18) == 2**18 - 1
