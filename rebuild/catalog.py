@@ -18,15 +18,20 @@ from rebuild.intake import MISSING, VALID, Intake, OnBytes, drop_partition, touc
 from rebuild.state import State
 from sinks.projection import PROJECTION_VERSION
 
-# `+` keeps SQLite from going through a whole partition for each family of it: the family is the rarer one.
-_DECIDE_STANDING = """
+# In the partitions that changed; how a family stood in others is known. The index keeps SQLite from going through a
+# whole partition for each family of it: the family is the rarer one.
+_CHANGED = "undecided cross join chunk indexed by chunk_family using (family, partition)"
+_DECIDE_EDITIONS = f"""
+insert into edition select distinct family, partition, document_id, source_checksum, version from {_CHANGED}
+"""
+_DECIDE_STANDING = f"""
 with last as (
     select partition, family, source_checksum, max(offset), count(distinct source_checksum) as versions
-    from chunk where family in (select family from undecided) group by family, partition)
+    from {_CHANGED} group by family, partition)
 insert into standing
 select c.family, c.partition, p.taken, c.parent_id, c.source_checksum, min(c.offset), count(*), max(1, last.versions),
     case when count(*) = count(c.created_at) then max(c.created_at) else p.created_at end
-from last join chunk c on c.family = last.family and +c.partition = last.partition
+from last cross join chunk c indexed by chunk_family on c.family = last.family and c.partition = last.partition
 join partition p on p.key = c.partition
 where c.source_checksum is last.source_checksum
 group by c.family, c.partition
@@ -41,10 +46,10 @@ retired as (
     where s.partition <> t.partition and (s.rank, s.partition) < (t.at, t.partition)
     union
     select s.family, s.partition from mine named
-    join chunk c on c.family = named.family and +c.partition = named.partition
-    join tombstone t on t.document_id = c.document_id
+    join edition e on e.family = named.family and e.partition = named.partition
+    join tombstone t on t.document_id = e.document_id
     join mine s on s.family = named.family
-    where c.source_checksum is named.source_checksum and t.partition not in (s.partition, named.partition)
+    where e.source_checksum is named.source_checksum and t.partition not in (s.partition, named.partition)
     and (named.rank, named.partition) < (t.at, t.partition)
     and (s.rank, s.partition) <= (named.rank, named.partition))
 select family, partition, taken, source_checksum, first_offset, chunks from (
@@ -67,9 +72,9 @@ on conflict (family) do update set
 
 _HOLD_ABSENT = """
 insert or ignore into held
-select distinct c.family, p.state, 'partition ' || p.key || ' is ' || p.state
-from partition p join chunk c on c.partition = p.key
-where p.state <> 'valid' and c.family in (select family from undecided)
+select distinct e.family, p.state, 'partition ' || p.key || ' is ' || p.state
+from edition e join partition p on p.key = e.partition
+where p.state <> 'valid' and e.family in (select family from undecided)
 """
 
 # What is undecided leads (`cross join` keeps that order): SQLite would rather look at every chunk there is.
@@ -81,7 +86,7 @@ select family, 'duplicate id', detail from (
         || ' (partition ' || mine.partition || ', byte ' || mine.offset || ') and by document '
         || substr(theirs.document_id, 1, 120) || ' (partition ' || theirs.partition || ', byte ' || theirs.offset || ')'
         as detail
-    from undecided cross join current u using (family)
+    from (select distinct family from undecided) cross join current u using (family)
     cross join chunk mine indexed by chunk_family on mine.family = u.family and mine.partition = u.partition
     cross join current_chunk theirs on theirs.chunk_id = mine.chunk_id and theirs.family <> mine.family
     where mine.source_checksum is u.source_checksum
@@ -91,8 +96,8 @@ select family, 'duplicate id', detail from (
 # Rows of one version in two partitions without a common id are parts of it; with one they are a copy.
 _HOLD_SPLITS = """
 with stood as materialized (
-    select distinct family, version, partition from undecided cross join chunk indexed by chunk_family using (family)
-    where source_checksum is not null)
+    select distinct family, version, partition from edition
+    where source_checksum is not null and family in (select family from undecided))
 insert or ignore into held
 select family, 'family split', 'other chunks of the same version stand in partitions ' || min(one, other) || ' and '
     || max(one, other)
@@ -173,14 +178,15 @@ class Catalog:
     def decide(self) -> None:
         """Works out which versions of the families that changed count, and which of them are held."""
         with write_transaction(self._db):
-            self._db.execute("insert or ignore into undecided select family from held")
+            self._db.execute("insert or ignore into undecided select family, '' from held")
             if self._db.execute("select 1 from undecided limit 1").fetchone() is None:
                 return
             self._db.execute("drop table if exists temp.decided")
-            mine = "family in (select family from undecided)"
-            self._db.execute(f"delete from standing where {mine}")
-            self._db.execute(_DECIDE_STANDING)
+            for table, decide in (("edition", _DECIDE_EDITIONS), ("standing", _DECIDE_STANDING)):
+                self._db.execute(f"delete from {table} where (family, partition) in undecided")
+                self._db.execute(decide)
             self._db.execute(_DECIDE_CURRENT)
+            mine = "family in (select family from undecided)"
             self._db.execute(f"delete from current where {mine} and family not in (select family from decided)")
             self._db.execute(_KEEP_CURRENT)
             self._db.execute("delete from held")
@@ -238,12 +244,12 @@ class Catalog:
 
     def families(self, keys: Sequence[str] | None = None) -> Iterator[CurrentFamily]:
         """What the index must hold, in the order in which it lies on disk; of these families, or all of them."""
-        where, values = "", []
+        rows_of, values = "current_chunk", []
         if keys is not None:
-            where, values = f"where family in ({', '.join('?' * len(keys))})", list(keys)
+            rows_of, values = f"family_chunk where family in ({', '.join('?' * len(keys))})", list(keys)
         rows = self._db.execute(
-            f"select family, partition, offset, length, text_hash, taken from current_chunk "
-            f"{where} order by partition, first_offset, family, offset",
+            f"select family, partition, offset, length, text_hash, taken from {rows_of} "
+            f"order by partition, first_offset, family, offset",
             values,
         )
         for (family, partition, taken), members in groupby(rows, key=lambda row: (row[0], row[1], row[5])):

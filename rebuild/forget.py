@@ -191,9 +191,10 @@ def _erase_records(work: Work, families: Iterable[str]) -> tuple[str, ...]:
             for table in ("receipt", "intent", "dead_letter"):
                 db.execute(f"delete from {table} where family = ?", [family])
             stood_in |= {key for (key,) in db.execute("select partition from chunk where family = ?", [family])}
+            stands = "select family, partition from chunk where family = :family union select :family, ''"
+            db.execute(f"insert or ignore into undecided {stands}", {"family": family})
             absent = "select key from partition where state <> 'valid'"
             db.execute(f"delete from chunk where family = ? and partition in ({absent})", [family])
-            db.execute("insert or ignore into undecided values (?)", [family])
         # One that is not valid now is read anew when it is: it still says what was erased here.
         unread = "update partition set signature = null, manifest = null where state <> 'valid' and key = ?"
         db.conn.executemany(unread, [(key,) for key in stood_in])

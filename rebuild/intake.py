@@ -225,10 +225,10 @@ class Intake:
 def touch_partition(db: Any, key: str) -> None:
     """What counts must be decided again for the families of a partition, and for those that it withdraws."""
     for select in (
-        "select family from chunk where partition = ?",
-        "select c.family from tombstone t join chunk c on c.parent_id = t.parent_id where t.partition = ?",
-        "select c.family from tombstone t join chunk c on c.family = t.parent_id where t.partition = ?",
-        "select c.family from tombstone t join chunk c on c.document_id = t.document_id where t.partition = ?",
+        "select family, partition from chunk where partition = ?",
+        "select c.family, '' from tombstone t join chunk c on c.parent_id = t.parent_id where t.partition = ?",
+        "select c.family, '' from tombstone t join chunk c on c.family = t.parent_id where t.partition = ?",
+        "select c.family, '' from tombstone t join chunk c on c.document_id = t.document_id where t.partition = ?",
     ):
         db.execute(f"insert or ignore into undecided {select}", [key])
 

@@ -134,7 +134,7 @@ class Plan:
     def texts_to_write(self, size: int) -> Iterator[list[tuple[str, int]]]:
         """The distinct text hashes of what is written, each with the bytes of a chunk that has it, in pages."""
         rows = self._db.execute(
-            "select text_hash, max(length) from to_write join current_chunk using (family) group by text_hash"
+            "select text_hash, max(length) from to_write join family_chunk using (family) group by text_hash"
         )
         while page := rows.fetchmany(size):
             yield page

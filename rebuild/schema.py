@@ -58,7 +58,7 @@ def create_catalog(db: Database) -> None:
 def create_decisions(db: Database) -> None:
     # `standing`: a family in one partition, in its last source_checksum there, with its rank.
     # `current`: the standing that counts, of each family that is not retired; hashes where it was projected.
-    # `held`: families that nobody touches for now, and why. `undecided`: what changed since the last decision.
+    # `held`: families that nobody touches for now, and why. `undecided`: those that changed since the last decision.
     db.executescript(
         """
         create table standing (
@@ -93,6 +93,29 @@ def create_records(db: Database) -> None:
             build text, id text, family text, reason text, at text, primary key (build, id)) without rowid;
         create index dead_letter_family on dead_letter (build, family);
         create table pace (what text primary key, amount real, seconds real);
+        """
+    )
+
+
+@migrations()
+def create_editions(db: Database) -> None:
+    # `edition`: each version of a family in a partition. `undecided` tells the partition in which a family changed, so
+    # that those in which it stood before are not read again; '' where only what counts must be decided again.
+    # `family_chunk` is `current_chunk` for whoever comes from the family: former versions are not gone through.
+    db.executescript(
+        """
+        create table edition (family text, partition text, document_id text, source_checksum text, version text);
+        create index edition_family on edition (family, partition);
+        insert into edition select distinct family, partition, document_id, source_checksum, version from chunk;
+        alter table undecided rename to changed;
+        create table undecided (family text, partition text, primary key (family, partition)) without rowid;
+        insert into undecided
+            select family, '' from changed union select family, partition from changed join chunk using (family);
+        drop table changed;
+        create view family_chunk as
+            select c.*, u.first_offset, u.taken from current u
+            cross join chunk c indexed by chunk_family on c.family = u.family and c.partition = u.partition
+            where c.source_checksum is u.source_checksum;
         """
     )
 

@@ -158,6 +158,7 @@ def tables(probe: CatalogProbe) -> dict[str, list[tuple[object, ...]]]:
     compared before it was held: then its hashes are known."""
     free = "case when family not in (select family from held) then"
     selects = {
+        "edition": "family, partition, document_id, source_checksum, version",
         "standing": "family, partition, parent_id, source_checksum, first_offset, chunks, versions, rank",
         "current": "family, partition, source_checksum, first_offset, chunks, "
         f"{free} family_hash end, {free} digest end, {free} texts end",
