@@ -14,6 +14,7 @@ from sqlite_utils import Database, Migrations
 from chunkbus.errors import NewerStore, StoreUnreadable
 
 _BUSY_MILLISECONDS = 300_000  # taking in a partition of millions of chunks is one transaction
+_CACHE_KIB = 16_384  # what a transaction inserts falls on pages all over an index
 _ROOM = "make room on that disk and on that of temporary files, and run again"
 _MEANINGS = {
     # SQLite tells a full disk from a broken one only sometimes.
@@ -30,6 +31,7 @@ def open_store(path: Path, migrations: Migrations) -> Database:
     try:
         db = Database(path)
         db.execute(f"pragma busy_timeout = {_BUSY_MILLISECONDS}")
+        db.execute(f"pragma cache_size = -{_CACHE_KIB}")
         with filelock.FileLock(f"{path}.lock"):  # two processes may both find it new
             db.enable_wal()
             _refuse_newer(db, path, migrations)
