@@ -7,6 +7,7 @@ from contextlib import contextmanager, suppress
 from time import monotonic
 from typing import TYPE_CHECKING
 
+from chunkbus.shared import Shared
 from chunkbus.watched import Watched
 from chunksink.errors import of_searches
 from chunksink.queries import Queries
@@ -35,9 +36,7 @@ class LiveSearch:
         self._every = every_seconds
         self._queries = Queries()
         self._following = threading.Lock()
-        self._lock = threading.Lock()
-        self._users: dict[int, int] = {}
-        self._view: View | None = None
+        self._view: Shared[View] = Shared()
         self._closed = False
         self._watch: _Watch | None = None
         self._looked = 0.0
@@ -53,7 +52,7 @@ class LiveSearch:
         if not answer.moved:
             return answer
         with self._following:
-            if self._view is view:  # else another thread was first
+            if self._view.newest is view:  # else another thread was first
                 self._open()
         with self._current() as view:
             return search(view.legs, question, access)
@@ -84,7 +83,7 @@ class LiveSearch:
         """For good; who still asks is answered."""
         self._closed = True
         with self._following:
-            self._replace(None)
+            self._view.replace(None)
             if self._watch is not None:
                 self._watch.close()
                 self._watch = None
@@ -93,26 +92,16 @@ class LiveSearch:
     @contextmanager
     def _current(self) -> Iterator[View]:
         self._follow()
-        with self._lock:
-            view = self._view
+        with self._view.use() as view:
             if view is None:
                 raise _closed()
-            self._users[id(view)] = self._users.get(id(view), 0) + 1
-        try:
             yield view
-        finally:
-            with self._lock:
-                self._users[id(view)] -= 1
-                last = not self._users[id(view)] and self._users.pop(id(view)) == 0
-                unused = last and view is not self._view
-            if unused:
-                view.close()
 
     def _follow(self) -> None:
         """One thread looks whether anything has moved; the others go on with what there is."""
-        if self._view is not None and monotonic() - self._looked < self._every:
+        if self._view.newest is not None and monotonic() - self._looked < self._every:
             return
-        if not self._following.acquire(blocking=self._view is None):
+        if not self._following.acquire(blocking=self._view.newest is None):
             return
         try:
             self._look()
@@ -128,7 +117,7 @@ class LiveSearch:
         from rebuild.state import State
         from sinks.errors import SinkError
 
-        view = self._view
+        view = self._view.newest
         if view is None:
             self._open()
             return
@@ -159,19 +148,12 @@ class LiveSearch:
         except BaseException:
             watch.close()
             raise
-        self._replace(view)
+        self._view.replace(view)
         if self._watch is not None:
             self._watch.close()
         self._watch = watch
         self._opened = monotonic()
         self._opening_took = self._opened - began
-
-    def _replace(self, view: View | None) -> None:
-        with self._lock:
-            old, self._view = self._view, view
-            unused = old is not None and not self._users.get(id(old))
-        if old is not None and unused:
-            old.close()
 
 
 def _closed() -> RuntimeError:

@@ -1,6 +1,5 @@
 """Asking a Chroma build for the nearest documents."""
 
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -8,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from chunkbus.canonical import text_hash
+from chunkbus.shared import Shared
 from sinks.chroma import rows
 from sinks.chroma.clients import Handle
 from sinks.chroma.errors import StaleIndex
@@ -38,10 +38,7 @@ class ChromaReader:
 
     def __init__(self, open_: Callable[[], Handle]) -> None:
         self._open = open_
-        self._lock = threading.Lock()
-        self._users: dict[int, int] = {}
-        self._retired: dict[int, Handle] = {}
-        self._handle = open_()
+        self._handle = Shared(open_())
 
     def marker(self) -> Marker | None:
         with self._in_use() as handle:
@@ -59,7 +56,7 @@ class ChromaReader:
                 gone = 1
             if not gone:
                 return hits
-            self.refresh()
+            self._handle.replace(self._open())
         return self._ask(vector, limit, filters, families)[0]
 
     def get(self, ids: Sequence[str]) -> list[Document]:
@@ -88,16 +85,14 @@ class ChromaReader:
         return found
 
     def refresh(self) -> None:
-        fresh = self._open()
-        with self._lock:
-            old, self._handle = self._handle, fresh
-            if self._users.get(id(old)):
-                self._retired[id(old)] = old
-                return
-        old.close()
+        """To open a build takes a moment, in which nobody else can ask: so only where somebody wrote to it."""
+        with self._in_use() as handle, handle.asking():
+            moved = handle.may_have_moved()
+        if moved:
+            self._handle.replace(self._open())
 
     def close(self) -> None:
-        self._handle.close()
+        self._handle.replace(None)
 
     def _ask(
         self, vector: Vectors, limit: int, filters: Sequence[Filter], families: FamiliesOf
@@ -151,20 +146,10 @@ class ChromaReader:
 
     @contextmanager
     def _in_use(self) -> Iterator[Handle]:
-        """The handle, kept open until the answer is there, whoever refreshes meanwhile."""
-        with self._lock:
-            handle = self._handle
-            self._users[id(handle)] = self._users.get(id(handle), 0) + 1
-        try:
+        with self._handle.use() as handle:
+            if handle is None:
+                raise RuntimeError("this reader was closed: open another one")
             yield handle
-        finally:
-            with self._lock:
-                self._users[id(handle)] -= 1
-                retired = self._retired.pop(id(handle), None) if not self._users[id(handle)] else None
-                if not self._users[id(handle)]:
-                    del self._users[id(handle)]
-            if retired is not None:
-                retired.close()
 
 
 def _parents_of(handle: Handle, ids: Sequence[str], families: FamiliesOf, *, moved: bool) -> dict[str, str]:

@@ -64,6 +64,7 @@ def test_a_reader_that_cannot_open_again_keeps_its_view(
 
     build.replace([family("a", ["x"])])
     reader = sink.reader(signed.build_id)
+    build.replace([family("b", ["y"])])
     with monkeypatch.context() as patch:
         patch.setattr(sink._place, "open", busy)
         with pytest.raises(Transient, match="somebody writes"):
@@ -132,7 +133,8 @@ def test_many_refreshes_leave_nothing_open(sink: ChromaSink, build: ChromaBuild,
 
     build.replace([family("a", ["x"])])
     readers = [sink.reader(signed.build_id) for _ in range(3)]
-    for _ in range(5):
+    for number in range(5):
+        build.replace([family("b", [f"y {number}"])])
         for reader in readers:
             reader.refresh()
             assert reader.query(vector("x"), 1)
@@ -146,18 +148,22 @@ def test_many_refreshes_leave_nothing_open(sink: ChromaSink, build: ChromaBuild,
 Asked = list[tuple[int, list[str]]]
 
 
+def handle_of(reader: ChromaReader) -> Any:
+    return reader._handle.newest
+
+
 @contextmanager
 def watched(sink: ChromaSink, signed: Marker, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[ChromaReader, Asked]]:
     """A reader, and what it asks Chroma for by ids: of how many, and for what."""
     with closing(sink.reader(signed.build_id)) as reader:
         asked: Asked = []
-        get = reader._handle.collection.get
+        get = handle_of(reader).collection.get
 
         def told(ids: list[str], include: list[str]) -> Any:
             asked.append((len(ids), include))
             return get(ids=ids, include=include)  # type: ignore[arg-type]
 
-        monkeypatch.setattr(reader._handle.collection, "get", told)
+        monkeypatch.setattr(handle_of(reader).collection, "get", told)
         yield reader, asked
 
 
@@ -190,11 +196,11 @@ def test_families_that_are_told_are_not_asked_for(
 ) -> None:
     with watched(sink, signed, monkeypatch) as (reader, asked):
         told = {hit.id: hit.parent_id for hit in reader.query(vector("x"), 5)}
-        reader._handle.parents.clear()
+        handle_of(reader).parents.clear()
         asked.clear()
         hits = reader.query(vector("x"), 7, families=lambda ids: {id: told[id] for id in ids if id in told})
         assert asked == [(2, ["metadatas"])]
-        reader._handle.parents.clear()
+        handle_of(reader).parents.clear()
         assert reader.query(vector("x"), 7) == hits
         gone = hits[0].parent_id
         written.delete([gone])
@@ -209,8 +215,21 @@ def test_a_marker_is_read_again_only_when_something_was_written(
     with closing(sink.reader(signed.build_id)) as reader:
         assert reader.marker() == signed
         with monkeypatch.context() as patch:
-            patch.setattr(reader._handle._client, "get_collection", None)
+            patch.setattr(handle_of(reader)._client, "get_collection", None)
             assert reader.marker() == signed
         other = replace(signed, home_id="another")
         written.sign(other)
         assert reader.marker() == other
+
+
+def test_a_build_that_nobody_wrote_to_is_not_opened_again(
+    sink: ChromaSink, written: ChromaBuild, signed: Marker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with closing(sink.reader(signed.build_id)) as reader:
+        before = handle_of(reader)
+        reader.refresh()
+        assert handle_of(reader) is before
+        written.replace([family("more", ["x"])])
+        reader.refresh()
+        assert handle_of(reader) is not before
+        assert len(reader.query(vector("x"), 20)) == 11

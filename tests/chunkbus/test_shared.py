@@ -1,0 +1,64 @@
+"""What is in use is not closed, however often something else takes its place."""
+
+import threading
+
+from chunkbus.shared import Shared
+
+
+class Thing:
+    def __init__(self) -> None:
+        self.closed = 0
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+def test_nobody_uses_it() -> None:
+    old, new = Thing(), Thing()
+    shared = Shared(old)
+    shared.replace(new)
+    assert (old.closed, new.closed) == (1, 0)
+    shared.replace(None)
+    shared.replace(None)
+    assert (old.closed, new.closed) == (1, 1)
+    with shared.use() as nothing:
+        assert nothing is None
+
+
+def test_the_last_user_closes_it() -> None:
+    old, new = Thing(), Thing()
+    shared = Shared(old)
+    with shared.use() as first:
+        with shared.use() as second:
+            shared.replace(new)
+            assert first is second is old
+            with shared.use() as third:
+                assert third is new
+        assert old.closed == 0
+    assert (old.closed, new.closed) == (1, 0)
+
+
+def test_many_threads() -> None:
+    """None is given what is closed, and each is closed once."""
+    things = [Thing() for _ in range(300)]
+    shared = Shared(things[0])
+    given_closed: list[Thing] = []
+    done = threading.Event()
+
+    def use() -> None:
+        while not done.is_set():
+            with shared.use() as one:
+                if one is None or one.closed:
+                    given_closed.append(things[0])
+
+    users = [threading.Thread(target=use) for _ in range(4)]
+    for user in users:
+        user.start()
+    for thing in things[1:]:
+        shared.replace(thing)
+    done.set()
+    for user in users:
+        user.join()
+    shared.replace(None)
+    assert given_closed == []
+    assert [thing.closed for thing in things] == [1] * len(things)
