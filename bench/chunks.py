@@ -8,6 +8,7 @@ The texts are made-up words, or those that the caller has.
 import argparse
 import random
 from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
 
@@ -41,7 +42,7 @@ def change(root: BusRoot, documents: Sequence[int], version: int, words: int = 5
     """New versions of some documents, in a partition of their own, later than all before."""
     chance = random.Random(version)
     vocabulary = _vocabulary(chance)
-    created_at = f"2026-02-{version:02d}T00:00:00Z"
+    created_at = (datetime.fromisoformat(CREATED_AT) + timedelta(days=version)).isoformat()
     made = (
         _chunk(document * FAMILY + place, " ".join(chance.choices(vocabulary, k=words)), version, created_at)
         for document in documents
