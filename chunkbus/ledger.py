@@ -1,6 +1,6 @@
 """The processed-file ledger: which sources were read, by what, and how it ended. Attempts are only ever appended."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -107,6 +107,10 @@ class Ledger(Store):
 
     def append(self, *attempts: Attempt) -> None:
         """Records attempts beside the earlier ones, durably and in one transaction."""
+        self.append_all(attempts)
+
+    def append_all(self, attempts: Iterable[Attempt]) -> None:
+        """The same for any number, of which only a few are held in memory at a time."""
         with write_transaction(self.db):
             self.db.table("attempts").insert_all(map(asdict, attempts))
 

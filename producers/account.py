@@ -1,27 +1,32 @@
 """How it went with each source of a run: for the ledger, which keeps every attempt, and for the report."""
 
+import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from sqlite3 import Connection
+from typing import Any
 
 import orjson
 
 from chunkbus.ledger import Attempt, Ledger, Status
+from producers.contents import Signature
 from producers.errors import SOURCE_EMPTY
 from producers.memory import Gave, Memory
 from producers.produced import Making
 from producers.report import IngestReport, Outcome
 from producers.shelves import Shelves
 from producers.skip import NOTHING, Reading, read_as
-from producers.sources import Failure, Signature
+from producers.sources import Failure
 
 _NO_VERSIONS = ("", "", "", "")
 
 
 @dataclass(slots=True)
 class Done:
-    """How it went with one source."""
+    """How it went with one source. `is_whole`: it was read to its end without a failure, or stands as it then was."""
 
+    number: int
     uri: str
     outcome: Outcome
     versions: tuple[str, str, str, str] = _NO_VERSIONS
@@ -31,6 +36,7 @@ class Done:
     failures: int = 0
     is_in_ledger: bool = False
     is_document: bool = True
+    is_whole: bool = False
     moment_ns: int | None = None
     source_type: str = "other"
 
@@ -42,34 +48,62 @@ class Done:
 class Account:
     """The sources of a run as they are done. Failures go to the ledger at once, successes after the commits."""
 
-    def __init__(self, ledger: Ledger, memory: Memory, placement: str, making: Making, run_id: str) -> None:
-        self._ledger, self._memory, self._placement = ledger, memory, placement
-        self._making, self._run_id = making, run_id
-        self.done: list[Done] = []
+    def __init__(
+        self, ledger: Ledger, memory: Memory, tables: Connection, placement: str, making: Making, run_id: str
+    ) -> None:
+        self._ledger, self._memory, self._tables = ledger, memory, tables
+        self._placement, self._making, self._run_id = placement, making, run_id
         self.failures: list[Failure] = []
-        self.signatures: list[tuple[str, Signature, str]] = []
-        """Of files that were read: what stands for their checksum from now on."""
+
+    def put(self, done: Done) -> None:
+        """In place of what was known of it."""
+        self._tables.execute("insert or replace into done values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", _row(done))
+
+    def done(self, where: str = "true", *values: object) -> Iterator[Done]:
+        """In the order of the run."""
+        rows = self._tables.execute(f"select * from done where {where} order by number", values)
+        return map(_done, rows)
+
+    def index(self) -> None:
+        """Before many are asked for by name."""
+        self._tables.execute("create index done_by_uri on done (uri)")
+
+    def was_whole(self, uri: str | None) -> bool:
+        row = self._tables.execute("select 1 from done where uri = ? and is_whole", [uri]).fetchone()
+        return row is not None
+
+    def add_code(self, number: int, code: str) -> None:
+        for done in list(self.done("number = ?", number)):
+            done.codes = Counter(done.codes) + Counter([code])
+            self.put(done)
 
     def fail_late(self, failure: Failure) -> None:
         """A family of a source that was read could not be written."""
         self.failures.append(failure)
-        for done in self.done:
-            if done.uri == failure.source_uri:
-                done.failures += 1
-                done.codes = Counter(done.codes) + Counter([failure.code])
-                if done.is_document or len(done.keys) == 1:
-                    done.outcome = Outcome.FAILED
-                self.record_failure(done)
+        for done in list(self.done("uri = ?", failure.source_uri)):
+            done.failures += 1
+            done.codes = Counter(done.codes) + Counter([failure.code])
+            if done.is_document or len(done.keys) == 1:
+                done.outcome = Outcome.FAILED
+            self.put(done)
+            self.record_failure(done)
+
+    def sign(self, location: str, signature: Signature, checksum: str) -> None:
+        """What stands for the checksum of a file that was read, from now on."""
+        stamps = (signature.size, signature.mtime_ns, signature.ctime_ns, signature.inode)
+        row = (os.fsencode(location), orjson.dumps(stamps), checksum)
+        self._tables.execute("insert into signatures values (?, ?, ?)", row)
 
     def note(self, noted_ns: int) -> None:
         """After the commits: before them neither the ledger nor the memory may say that it is done."""
-        successes = [done for done in self.done if not done.failures and not done.is_in_ledger]
-        self._ledger.append(*(self._attempt(done, Status.PROCESSED) for done in successes))
+        successes = self.done("not failures and not is_in_ledger")
+        self._ledger.append_all(self._attempt(done, Status.PROCESSED) for done in successes)
         self._memory.note_checksums(
-            (path, signature, noted_ns, checksum) for path, signature, checksum in self.signatures
+            (os.fsdecode(location), Signature(*orjson.loads(signature)), noted_ns, checksum)
+            for location, signature, checksum in self._tables.execute("select * from signatures")
         )
-        records = [done for done in self.done if not done.is_document and done.outcome is not Outcome.FAILED]
-        gave = [(done.uri, Gave(list(done.keys), done.reading)) for done in records]
+        records = self.done("not is_document and outcome <> ?", Outcome.FAILED.value)
+        gave = ((done.uri, Gave(list(done.keys), done.reading)) for done in records)
         self._memory.note_gave(self._making.tenant, gave)
 
     def is_in_ledger(self, done: Done) -> bool:
@@ -104,26 +138,55 @@ class Account:
     def report(
         self, shelves: Shelves, written: Sequence[str], *, links: int, carried_over: int, pruned: int
     ) -> IngestReport:
-        outcomes = Counter(done.outcome for done in self.done)
+        counted = self._tables.execute("select outcome, count(*), sum(failures) from done group by outcome").fetchall()
+        outcomes = Counter({outcome: sources for outcome, sources, _ in counted})
         codes: Counter[str] = Counter()
-        for done in self.done:
-            codes.update(done.codes)
-        standing = [family.chunks for existing in shelves.existing.values() for family in existing.families.values()]
+        for (told,) in self._tables.execute("select codes from done where codes is not null"):
+            codes.update(orjson.loads(told))
+        documents, chunks = shelves.families.counts()
         return IngestReport(
             partition_key=self._placement,
             run_id=self._run_id,
             written=bool(written),
             partitions=tuple(sorted(written)),
-            sources=len(self.done) - outcomes[Outcome.LEFT_OUT],
+            sources=outcomes.total() - outcomes[Outcome.LEFT_OUT],
             processed=outcomes[Outcome.PROCESSED],
             unchanged=outcomes[Outcome.UNCHANGED],
             empty=outcomes[Outcome.EMPTY],
             carried_over=carried_over,
             pruned=pruned,
-            documents=len(standing),
-            chunks=sum(standing),
+            documents=documents,
+            chunks=chunks,
             links=links,
             left_out=dict(sorted(codes.items())),
-            failed=sum(done.failures for done in self.done),
+            failed=sum(failures for _, _, failures in counted),
             failures=tuple(self.failures),
         )
+
+
+def _row(done: Done) -> tuple[object, ...]:
+    moment_ns = None if done.moment_ns is None else str(done.moment_ns)  # some are more than SQLite's integers hold
+    codes = orjson.dumps(dict(done.codes)) if done.codes else None
+    versions, keys = orjson.dumps(done.versions), orjson.dumps(done.keys)
+    how = (done.failures, done.is_in_ledger, done.is_document, done.is_whole, moment_ns, done.source_type)
+    return (done.number, done.uri, done.outcome.value, versions, done.checksum, keys, codes, *how)
+
+
+def _done(row: tuple[Any, ...]) -> Done:
+    number, uri, outcome, versions, checksum, keys, codes, failures, *flags, moment_ns, source_type = row
+    is_in_ledger, is_document, is_whole = map(bool, flags)
+    return Done(
+        number,
+        uri,
+        Outcome(outcome),
+        tuple(orjson.loads(versions)),
+        checksum,
+        orjson.loads(keys),
+        orjson.loads(codes) if codes else NOTHING,
+        failures,
+        is_in_ledger,
+        is_document,
+        is_whole,
+        None if moment_ns is None else int(moment_ns),
+        source_type,
+    )

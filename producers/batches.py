@@ -1,47 +1,82 @@
 """Files in batches, read here or in other processes, with results in the order of the files."""
 
 import gc
-import os
 from collections import deque
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future, wait
+from functools import partial
 from pathlib import Path
 
 from producers.errors import IngestRefused
 from producers.produced import Making
 from producers.reading import Job, Read, read_jobs
+from producers.skip import Decision
+from producers.sources import size_of
 
 _BATCH_BYTES = 2 * 2**20
 _BATCH_FILES = 64
+_BATCH_SOURCES = 256
+"""With those that are not opened: as many wait behind one that is being read."""
 _IN_FLIGHT = 32
+
+Taken = tuple[Decision, Read | None]
 
 
 def read_all(
-    jobs: Iterable[Job], making: Making, folder: Path, workers: Executor | None
-) -> Generator[Read, None, None]:
-    """What each file gives; lines of families wait in files of the folder."""
-    batches = enumerate(_batches(jobs))
+    decisions: Iterable[Decision], making: Making, folder: Path, workers: Executor | None
+) -> Generator[Taken, None, None]:
+    """Every source, with what it gives if it is to be read; lines of families wait in files of the folder."""
+    batches = enumerate(_batches(decisions))
     if workers is None:
         for number, batch in batches:
-            yield from read_jobs(batch, making, folder / str(number))
+            yield from _join(batch, partial(read_jobs, _jobs(batch), making, folder / str(number)))
         return
-    flying: deque[Future[list[Read]]] = deque()
+    flying: deque[tuple[list[Decision], Future[list[Read]]]] = deque()
     try:
         for number, batch in batches:
-            flying.append(workers.submit(_read_apart, batch, making, folder / str(number)))
-            if len(flying) >= _IN_FLIGHT:
-                yield from flying.popleft().result()
+            flying.append((batch, _submit(workers, _jobs(batch), making, folder / str(number))))
+            while flying and (len(flying) >= _IN_FLIGHT or flying[0][1].done()):
+                yield from _land(flying)
         while flying:
-            yield from flying.popleft().result()
+            yield from _land(flying)
     except BrokenExecutor as error:
         raise IngestRefused(
             "a process that reads files was ended from outside, probably for lack of memory; nothing was written. "
             "Run again with --jobs 1, which reads one file after the other"
         ) from error
     finally:
-        for future in flying:
+        for _, future in flying:
             future.cancel()
-        wait(flying)  # they write into the folder
+        wait([future for _, future in flying])  # they write into the folder
+
+
+def _submit(workers: Executor, jobs: list[Job], making: Making, waiting: Path) -> Future[list[Read]]:
+    """No process is started where there is nothing to read."""
+    if jobs:
+        return workers.submit(_read_apart, jobs, making, waiting)
+    nothing: Future[list[Read]] = Future()
+    nothing.set_result([])
+    return nothing
+
+
+def _land(flying: deque[tuple[list[Decision], Future[list[Read]]]]) -> Iterator[Taken]:
+    batch, future = flying.popleft()
+    return _join(batch, future.result)
+
+
+def _jobs(batch: Sequence[Decision]) -> list[Job]:
+    return [decision.job for decision in batch if decision.job is not None]
+
+
+def _join(batch: Sequence[Decision], read: Callable[[], list[Read]]) -> Iterator[Taken]:
+    """What needs no reading before the first one that does is not kept waiting for it."""
+    reads: Iterator[Read] | None = None
+    for decision in batch:
+        if decision.job is None:
+            yield decision, None
+        else:
+            reads = reads or iter(read())
+            yield decision, next(reads)
 
 
 def _read_apart(batch: Sequence[Job], making: Making, waiting: Path) -> list[Read]:
@@ -51,21 +86,16 @@ def _read_apart(batch: Sequence[Job], making: Making, waiting: Path) -> list[Rea
     return reads
 
 
-def _batches(jobs: Iterable[Job]) -> Iterator[list[Job]]:
-    batch: list[Job] = []
-    size = 0
-    for job in jobs:
-        batch.append(job)
-        size += size_of(job.location)
-        if size >= _BATCH_BYTES or len(batch) >= _BATCH_FILES:
+def _batches(decisions: Iterable[Decision]) -> Iterator[list[Decision]]:
+    batch: list[Decision] = []
+    jobs = size = 0
+    for decision in decisions:
+        batch.append(decision)
+        if decision.job is not None:
+            jobs += 1
+            size += size_of(decision.job.location)
+        if size >= _BATCH_BYTES or jobs >= _BATCH_FILES or len(batch) >= _BATCH_SOURCES:
             yield batch
-            batch, size = [], 0
+            batch, jobs, size = [], 0, 0
     if batch:
         yield batch
-
-
-def size_of(path: str) -> int:
-    try:
-        return os.stat(path).st_size  # noqa: PTH116
-    except OSError:
-        return 0  # whoever reads it says why it cannot be read

@@ -3,10 +3,8 @@
 Ids that a formula gives cannot meet; records of others may. One of the families goes on, and the other is told of.
 """
 
-from bisect import bisect_left
-from collections.abc import Container, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from itertools import accumulate
 
 from chunkbus.twins import Twin
 from producers.families import Family
@@ -20,14 +18,13 @@ class Clash:
     reason: str
 
 
-def clashes(families: Sequence[Family], twins: Sequence[Twin], arriving: Container[str]) -> list[Clash]:
-    """What is to be left out of these families, which were written one after the other: what arrives gives way to
-    what stands, and the later of two arrivals to the earlier."""
-    ends = list(accumulate(family.chunks for family in families))
+def clashes(twins: Iterable[Twin], family_at: Callable[[int], Family], arrives: Callable[[str], bool]) -> list[Clash]:
+    """What is to be left out of families that were written one after the other, and are found by their lines: what
+    arrives gives way to what stands, and the later of two arrivals to the earlier."""
     found: dict[str, Clash] = {}
     for twin in twins:
-        earlier, later = (families[bisect_left(ends, line)] for line in (twin.earlier_line, twin.line))
-        kept, left = (later, earlier) if later.key not in arriving else (earlier, later)
-        if kept is not left and left.key in arriving and not {kept.key, left.key} & found.keys():
+        earlier, later = family_at(twin.earlier_line), family_at(twin.line)
+        kept, left = (earlier, later) if arrives(later.key) else (later, earlier)
+        if kept.key != left.key and arrives(left.key) and not {kept.key, left.key} & found.keys():
             found[left.key] = Clash(left.key, f"its chunk {twin.chunk_id!r} is one of {kept.name} already")
     return list(found.values())

@@ -1,6 +1,9 @@
 """A family as it stands in a partition: who it is, its version, and where its lines lie."""
 
 from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
 
 from chunkbus.chunk import Record
 from chunkbus.identity import family_key, resolve_parent_id
@@ -23,17 +26,29 @@ class Family:
     chunks: int = 0
     stretches: list[tuple[int, int]] = field(default_factory=list)
 
-    @property
-    def order(self) -> tuple[str, str, str]:
-        """Where it stands in a partition: this follows from what it is, not from when it came."""
-        return (self.name, self.tenant or "", self.key)
-
     def extend(self, start: int, end: int) -> None:
         self.chunks += 1
         if self.stretches and self.stretches[-1][1] == start:
             self.stretches[-1] = (self.stretches[-1][0], end)
         else:
             self.stretches.append((start, end))
+
+
+COLUMNS = "family, name, tenant, origin, newest, version, chunks, stretches"
+Row = tuple[Any, ...]
+"""A family in a table, by these columns; version and stretches are JSON."""
+
+
+def row_of(family: Family) -> Row:
+    version, stretches = orjson.dumps(family.version).decode(), orjson.dumps(family.stretches).decode()
+    about = (family.key, family.name, family.tenant, family.origin, family.newest)
+    return (*about, version, family.chunks, stretches)
+
+
+def family_of(row: Row) -> Family:
+    key, name, tenant, origin, newest, version, chunks, stretches = row
+    pairs = [(start, end) for start, end in orjson.loads(stretches)]
+    return Family(key, name, tenant, tuple(orjson.loads(version)), origin, newest, chunks, pairs)
 
 
 def key_of_source(uri: str, tenant: str | None) -> str:

@@ -1,13 +1,16 @@
 """Which folders hold one source, a JSON file for each of its records: a family may lie in several of these files."""
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+import os
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
-from posixpath import dirname
+from sqlite3 import Connection
 
 from producers.errors import SourceFailed
 from producers.kinds import Kind
 from producers.sources import Found, Scope, SourceFile
+from producers.tables import below
 
 Former = Callable[[str], Kind | None]
 """What a source of this name was read as before."""
@@ -41,30 +44,64 @@ class Folder:
         return self.prefix or "./"
 
 
-def record_folders(seen: Sequence[Seen], found: Found, former: Former) -> list[Folder]:
+@dataclass(frozen=True, slots=True)
+class Lying:
+    """What one or more JSON files of a folder are; the folder's name as their names begin, and where it is."""
+
+    prefix: str
+    place: Path
+    kind: Kind | None
+    is_record: bool
+    is_value: bool
+
+    def is_in(self, scope: Scope) -> bool:
+        return scope.path_of(self.prefix) == self.place
+
+
+class Shown:
+    """What all JSON files show, by folder."""
+
+    def __init__(self, tables: Connection) -> None:
+        self._tables = tables
+        self._kinds: dict[Kind | None, int] = {}
+
+    def add(self, file: Seen) -> None:
+        kind = self._kinds.setdefault(file.kind, len(self._kinds))
+        row = (_folder_of(file.uri), os.fsencode(file.path.parent), kind, file.is_record, file.is_value)
+        self._tables.execute("insert or ignore into shown values (?, ?, ?, ?, ?)", row)
+
+    def below(self, prefix: str) -> Iterator[Lying]:
+        """In the order of the folders."""
+        kinds = list(self._kinds)
+        rows = self._tables.execute(
+            "select folder, place, kind, is_record, is_value from shown where folder >= ? and folder < ?"
+            " order by folder",
+            below(prefix),
+        )
+        for folder, place, kind, is_record, is_value in rows:
+            yield Lying(folder, Path(os.fsdecode(place)), kinds[kind], bool(is_record), bool(is_value))
+
+
+def record_folders(shown: Shown, found: Found, former: Former) -> list[Folder]:
     """The largest folders whose JSON files are all records of one kind, looked for below those that were named.
 
     JSON that is no record parts nothing. What cannot be read is a record of the folder where it lies beside others, or
     where the folder was such a source before. A folder that another path names files of, or like, is no source.
     """
-    files = [file for file in seen if _is_json(file.uri)]
     folders: list[Folder] = []
     prefixes: set[str] = set()
+    again = {above for uri in found.again if is_json(uri) for above in above_of(uri)}
     for scope in sorted(found.scopes, key=lambda scope: scope.prefix):
-        own = [file for file in files if scope.path_of(file.uri) == file.path]
-        others = [
-            file.uri for file in files if file.uri.startswith(scope.prefix) and scope.path_of(file.uri) != file.path
-        ]
-        others += filter(_is_json, found.again)
-        parted = {above for uri in others for above in above_of(uri)}
-        pending = [(scope.prefix, own)]
+        others = (lying.prefix for lying in shown.below(scope.prefix) if not lying.is_in(scope))
+        parted = again | {above for prefix in others for above in above_of(prefix)}
+        pending = [scope.prefix]
         while pending:
-            prefix, below = pending.pop()
+            prefix = pending.pop()
             if not prefixes.isdisjoint(above_of(prefix)):
                 continue
-            folder = _folder(prefix, below, scope, former)
+            folder = _folder(prefix, shown, scope, former)
             if folder is None or prefix in parted:
-                pending += _folders_in(prefix, below).items()
+                pending += _folders_in(prefix, shown, scope)
             else:
                 folders.append(folder)
                 prefixes.add(prefix)
@@ -80,28 +117,35 @@ def above_of(uri: str) -> Iterator[str]:
         end = uri.find("/", end + 1)
 
 
-def _is_json(uri: str) -> bool:
+def is_json(uri: str) -> bool:
     return uri.lower().endswith(".json")
 
 
-def _folder(prefix: str, files: Collection[Seen], scope: Scope, former: Former) -> Folder | None:
+def _folder_of(uri: str) -> str:
+    return uri[: uri.rfind("/") + 1]
+
+
+def _folder(prefix: str, shown: Shown, scope: Scope, former: Former) -> Folder | None:
     path = scope.path_of(prefix)
-    if path is None or any(file.kind is not None and not file.is_record for file in files):
+    if path is None:
         return None
-    kinds = {file.kind.name: file.kind for file in files if file.kind is not None}
-    beside = {dirname(file.uri) for file in files if file.is_record}
-    is_sure = len(kinds) == 1 and all(file.is_value or dirname(file.uri) in beside for file in files)
-    if not is_sure and len(kinds) < 2:
-        before = former(prefix or "./")
-        if before is not None and before.folders and kinds.keys() <= {before.name}:
-            return Folder(prefix, path, before)
-    return Folder(prefix, path, next(iter(kinds.values()))) if is_sure else None
+    kinds: dict[str, Kind] = {}
+    is_sure = True
+    files = (lying for lying in shown.below(prefix) if lying.is_in(scope))
+    for _, group in groupby(files, key=lambda lying: lying.prefix):
+        beside = list(group)
+        if any(lying.kind is not None and not lying.is_record for lying in beside):
+            return None
+        kinds |= {lying.kind.name: lying.kind for lying in beside if lying.kind is not None}
+        is_sure &= any(lying.is_record for lying in beside) or all(lying.is_value for lying in beside)
+    if is_sure and len(kinds) == 1:
+        return Folder(prefix, path, next(iter(kinds.values())))
+    before = former(prefix or "./") if len(kinds) < 2 else None
+    if before is not None and before.folders and kinds.keys() <= {before.name}:
+        return Folder(prefix, path, before)
+    return None
 
 
-def _folders_in(prefix: str, files: Collection[Seen]) -> dict[str, list[Seen]]:
-    found: dict[str, list[Seen]] = {}
-    for file in files:
-        name, slash, _ = file.uri.removeprefix(prefix).partition("/")
-        if slash:
-            found.setdefault(f"{prefix}{name}/", []).append(file)
-    return found
+def _folders_in(prefix: str, shown: Shown, scope: Scope) -> list[str]:
+    inner = (lying.prefix for lying in shown.below(prefix) if lying.is_in(scope) and lying.prefix != prefix)
+    return list(dict.fromkeys(name[: name.index("/", len(prefix)) + 1] for name in inner))

@@ -7,21 +7,20 @@ alone. Sources that vanished keep their chunks, unless they are pruned.
 """
 
 import time
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
-from itertools import count
 from pathlib import Path
+from sqlite3 import Connection
 
 from chunkbus.layout import BusRoot
 from chunkbus.ledger import Ledger
 from chunkbus.manifest import ManifestProducer
 from chunkbus.runlog import new_run_id, utc_now
 from producers.account import Account
-from producers.batches import read_all, size_of
+from producers.batches import read_all
 from producers.commits import Commits
 from producers.errors import IngestRefused
 from producers.kinds import AUTO, KINDS, Kind
@@ -32,13 +31,13 @@ from producers.partition import FamilyReader, next_created_at
 from producers.placement import PRODUCER_NAME, Placement
 from producers.places import Places
 from producers.produced import Making
-from producers.prune import refuse_empty, vanished
-from producers.reading import Job, Read
+from producers.prune import refuse_empty
 from producers.report import IngestReport, Progress
 from producers.scratch import scratch
 from producers.settle import Settling
 from producers.shelves import Shelves
-from producers.skip import Decision, Skipping
+from producers.skip import Skipping
+from producers.tables import tables_of_a_run
 from producers.wanted import Wanted, find_wanted, former_kinds
 
 Workers = Callable[[int], AbstractContextManager[Executor | None]]
@@ -83,34 +82,33 @@ def ingest(
     """Reads what lies at these paths into partitions. Raises ProducerError where nothing could be begun."""
     _refuse_tenant(options.tenant)
     placement = Placement(options.to)
-    wanted = find_wanted(paths, options.kind, kinds, options.base, former_kinds(ledger, placement.name, kinds))
-    places = Places(wanted, memory, placement, options.tenant)
-    if options.prune:
-        refuse_empty(wanted)
-        places.refuse_others()
-    trust_memory = not options.every_file
-    shelves = Shelves(root, placement, memory, trust_memory=trust_memory, clock=clock)
-    created_at = next_created_at(root, shelves.existing.values(), now or utc_now())
-    producer = ManifestProducer(PRODUCER_NAME, _package_version())
-    run_id = run_id or new_run_id()
-    stamp = {"name": producer.name, "version": producer.version, "run_id": run_id}
-    making = Making(created_at, stamp, options.tenant)
-    skipping = Skipping(ledger, memory, shelves, placement, options.tenant, wanted.sources, trust_memory=trust_memory)
-    account = Account(ledger, memory, placement.name, making, run_id)
-    noted_ns = clock()
-    with FamilyReader(root) as reader, scratch() as folder:
-        settling = Settling(account, shelves, reader, placement, making)
-        _read(wanted, skipping, settling, making, folder, workers, on_progress)
+    with tables_of_a_run() as tables, scratch() as folder, FamilyReader(root) as reader:
+        former = former_kinds(ledger, placement.name, kinds)
+        wanted = find_wanted(paths, options.kind, kinds, options.base, former, tables)
+        places = Places(wanted, memory, placement, options.tenant)
         if options.prune:
-            settling.withdraw(vanished(wanted.found, shelves, settling.stands_for, settling.gone, options.tenant))
-        changes = settling.changes()
-        carried_over, pruned = settling.counts()
-        commits = Commits(root, shelves, memory, reader, producer, created_at, clock, account.fail_late)
+            refuse_empty(wanted)
+            places.refuse_others()
+        trust_memory = not options.every_file
+        shelves = Shelves(root, placement, memory, tables, trust_memory=trust_memory, clock=clock)
+        created_at = next_created_at(root, shelves.families.stamps(), now or utc_now())
+        producer = ManifestProducer(PRODUCER_NAME, _package_version())
+        run_id = run_id or new_run_id()
+        stamp = {"name": producer.name, "version": producer.version, "run_id": run_id}
+        making = Making(created_at, stamp, options.tenant)
+        skipping = Skipping(ledger, memory, shelves, placement, options.tenant, wanted, trust_memory=trust_memory)
+        account = Account(ledger, memory, tables, placement.name, making, run_id)
+        noted_ns = clock()
+        settling = Settling(account, shelves, reader, tables, placement, making)
+        _read(wanted, skipping, settling, making, folder, workers, on_progress)
+        changes = settling.changes(prune=wanted.scopes if options.prune else None)
+        carried_over, pruned = settling.counts(changes)
+        commits = Commits(root, shelves, memory, tables, reader, producer, created_at, clock, account.fail_late)
         places.note()
         commits.write(changes)
-    account.note(noted_ns)
-    links = commits.links + _lost_links(root, changes.by_partition, commits.written)
-    return account.report(shelves, commits.written, links=links, carried_over=carried_over, pruned=pruned)
+        account.note(noted_ns)
+        links = commits.links + _lost_links(root, changes.by_partition, commits.written, tables)
+        return account.report(shelves, commits.written, links=links, carried_over=carried_over, pruned=pruned)
 
 
 def _refuse_tenant(tenant: str | None) -> None:
@@ -132,43 +130,22 @@ def _read(
     on_progress: Callable[[Progress], object],
 ) -> None:
     """Every source in the order of the names; those that are unchanged are not opened."""
-    for failure in wanted.found.failures:
+    for failure in wanted.failures:
         settling.fail(failure)
-    for left_out in wanted.found.left_out:
+    for left_out in wanted.left_out:
         settling.leave_out(left_out)
-    pending: deque[Decision] = deque()
-    total = len(wanted.sources)
-
-    def jobs() -> Iterator[Job]:
-        for source in wanted.sources:
-            pending.append(decision := skipping.decide(source))
-            if decision.job is not None:
-                yield decision.job
-            else:
-                go_on()
-
-    def take(read: Read | None) -> None:
-        decision = pending.popleft()
-        outcome = settling.take(decision, read)
-        on_progress(Progress(next(done), total, decision.source.uri, outcome))
-
-    def go_on() -> None:
-        """To the next source that is being read."""
-        while pending and pending[0].job is None:
-            take(None)
-
-    done = count(1)
-    size = sum(size_of(source.location) for source in wanted.sources)
-    with workers(size) as executor, closing(read_all(jobs(), making, folder, executor)) as reads:
-        for read in reads:
-            take(read)
-            go_on()
+    total = len(wanted)
+    decisions = map(skipping.decide, wanted)
+    with workers(wanted.size()) as executor, closing(read_all(decisions, making, folder, executor)) as taken:
+        for done, (decision, read) in enumerate(taken, start=1):
+            outcome = settling.take(decision, read)
+            on_progress(Progress(done, total, decision.source.uri, outcome))
 
 
-def _lost_links(root: BusRoot, looked_at: Iterable[str], written: Sequence[str]) -> int:
+def _lost_links(root: BusRoot, looked_at: Iterable[str], written: Sequence[str], tables: Connection) -> int:
     """Link artifacts that somebody removed, made again from the chunks."""
     lost = [key for key in looked_at if key not in written and root.manifest_file(key).exists()]
-    return sum(write_links(root, key) for key in lost if not links_file(root, key).exists())
+    return sum(write_links(root, key, tables) for key in lost if not links_file(root, key).exists())
 
 
 def _package_version() -> str:

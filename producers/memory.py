@@ -5,18 +5,18 @@ files bear the signature that they had, and only where a change after it was not
 """
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from sys import intern
 
 import orjson
 from sqlite_utils import Database, Migrations
 
 from chunkbus.layout import BusRoot
 from chunkbus.store import Store, write_transaction
-from producers.families import Family
-from producers.sources import Scope, Signature
+from producers.contents import Signature
+from producers.families import COLUMNS, Row
+from producers.sources import Scope
 
 _migrations = Migrations("chunksink.ingest")
 _SIGNATURE = {"size": int, "mtime_ns": int, "ctime_ns": int, "inode": int, "noted_ns": int}
@@ -77,33 +77,17 @@ class Memory(Store):
                 ((_name(path), *_columns(signature), noted, checksum) for path, signature, noted, checksum in rows),
             )
 
-    def families(self, key: str, manifest: bytes, signature: Signature) -> list[Family] | None:
+    def families(self, key: str, manifest: bytes, signature: Signature) -> Iterator[Row] | None:
         """The families of a partition that was found valid with this manifest and chunks file; None of any other."""
         row = self.db.execute(
             "select * from partitions where bus = ? and partition_key = ?", [self._bus, key]
         ).fetchone()
         if row is None or row[3] != manifest or not _proves(row[4:9], signature):
             return None
-        found = self.db.execute(
-            "select family, name, tenant, origin, newest, version, chunks, stretches from families where partition = ?",
-            [row[0]],
-        )
-        return [
-            Family(
-                key,
-                name,
-                tenant,
-                _version(version),
-                name if origin == name else origin,
-                _shared(newest),
-                chunks,
-                _pairs(stretches),
-            )
-            for key, name, tenant, origin, newest, version, chunks, stretches in found
-        ]
+        return self.db.execute(f"select {COLUMNS} from families where partition = ?", [row[0]])
 
     def note_families(
-        self, key: str, manifest: bytes, signature: Signature, noted_ns: int, families: Iterable[Family]
+        self, key: str, manifest: bytes, signature: Signature, noted_ns: int, families: Iterable[Row]
     ) -> None:
         db = self.db
         with write_transaction(db):
@@ -118,7 +102,8 @@ class Memory(Store):
                 [self._bus, key, manifest, *_columns(signature), noted_ns],
             )
             db.conn.executemany(
-                "insert into families values (?, ?, ?, ?, ?, ?, ?, ?, ?)", _rows(cursor.lastrowid, families)
+                f"insert into families (partition, {COLUMNS}) values (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                ((cursor.lastrowid, *row) for row in families),
             )
 
     def gave(self, source_uri: str, tenant: str | None) -> Gave | None:
@@ -157,29 +142,8 @@ class Memory(Store):
             self.db.conn.executemany("insert or ignore into places values (?, ?, ?, ?, ?)", rows(named))
 
 
-def _rows(partition: int | None, families: Iterable[Family]) -> Iterable[tuple[object, ...]]:
-    for family in families:
-        version, stretches = _json(family.version), _json(family.stretches)
-        about = (family.key, family.name, family.tenant, family.origin, family.newest, version)
-        yield (partition, *about, family.chunks, stretches)
-
-
 def _json(value: object) -> str:
     return orjson.dumps(value).decode()
-
-
-def _version(version: str) -> tuple[str | None, ...]:
-    checksum, *others = orjson.loads(version)
-    return (checksum, *map(_shared, others))
-
-
-def _shared(text: str | None) -> str | None:
-    """Families of one run have most of it in common."""
-    return None if text is None else intern(text)
-
-
-def _pairs(stretches: str) -> list[tuple[int, int]]:
-    return [(start, end) for start, end in orjson.loads(stretches)]
 
 
 def _name(path: str) -> bytes:

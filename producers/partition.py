@@ -18,20 +18,20 @@ from chunkbus.layout import BusRoot
 from chunkbus.manifest import Manifest, decode_manifest
 from chunkbus.reader import open_partition, read_lines, read_manifest
 from chunkbus.validate import Validation
+from producers.contents import Signature
 from producers.errors import IngestRefused
 from producers.families import Family, origin_of, version_of
 from producers.memory import Memory
-from producers.sources import Signature
+from producers.standing import Standing
 
 _EARLIEST = datetime.min.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True)
 class Existing:
-    """A valid partition, or none yet: its families by key, and the bytes of the manifest that says so."""
+    """A valid partition, or none yet, with the bytes of the manifest that says so."""
 
     key: str
-    families: dict[str, Family]
     manifest_bytes: bytes | None
 
     @property
@@ -44,11 +44,14 @@ class Existing:
         return (parse_time(stamp) if stamp else _EARLIEST, self.key)
 
 
-def read_existing(root: BusRoot, key: str, memory: Memory, noted_ns: int, *, trust_memory: bool = True) -> Existing:
-    """The partition as it stands. Refuses an invalid one: rewriting it could lose what can still be mended."""
+def read_existing(
+    root: BusRoot, key: str, memory: Memory, families: Standing, noted_ns: int, *, trust_memory: bool = True
+) -> Existing:
+    """The partition as it stands, and its families. Refuses an invalid one: rewriting it could lose what can still be
+    mended."""
     if not root.manifest_file(key).exists() and not root.chunks_file(key).exists():
-        return Existing(key, {}, None)
-    if trust_memory and (known := _from_memory(root, key, memory)) is not None:
+        return Existing(key, None)
+    if trust_memory and (known := _from_memory(root, key, memory, families)) is not None:
         return known
     found: list[Finding] = []
     if not Validation(root, on_finding=found.append).run([key]).ok:
@@ -60,37 +63,44 @@ def read_existing(root: BusRoot, key: str, memory: Memory, noted_ns: int, *, tru
     file, manifest = open_partition(root, key)
     with file:
         signature = Signature.of(os.fstat(file.fileno()))
-        families = _read_families(file)
+        _read_families(file, key, families)
     if manifest is not None:
-        memory.note_families(key, manifest, signature, noted_ns, families.values())
-    return Existing(key, families, manifest)
+        memory.note_families(key, manifest, signature, noted_ns, families.rows(key))
+    return Existing(key, manifest)
 
 
-def _from_memory(root: BusRoot, key: str, memory: Memory) -> Existing | None:
+def _from_memory(root: BusRoot, key: str, memory: Memory, families: Standing) -> Existing | None:
     try:
         file, manifest = open_partition(root, key)
     except OSError:
         return None  # validation says what is wrong
     with file:
         signature = Signature.of(os.fstat(file.fileno()))
-    families = None if manifest is None else memory.families(key, manifest, signature)
-    return None if families is None else Existing(key, {family.key: family for family in families}, manifest)
+    known = None if manifest is None else memory.families(key, manifest, signature)
+    if known is None:
+        return None
+    families.fill(key, known)
+    return Existing(key, manifest)
 
 
-def _read_families(file: BinaryIO) -> dict[str, Family]:
-    families: dict[str, Family] = {}
+def _read_families(file: BinaryIO, partition: str, families: Standing) -> None:
+    family: Family | None = None
     for place, line in read_lines(file):
         record: Record = orjson.loads(line)
         tenant = tenant_id(record)
         key = family_key(parent_id(record), tenant)
-        family = families.get(key)
+        if family is None or family.key != key:
+            if family is not None:
+                families.put(partition, family)
+            family = families.get(partition, key)
         if family is None:
             name = source_name(record) or record["document_id"]
-            families[key] = family = Family(key, name, tenant, (), origin_of(record, name), record.get("created_at"))
+            family = Family(key, name, tenant, (), origin_of(record, name), record.get("created_at"))
         family.version = version_of(record["provenance"])
         family.newest = newer(family.newest, record.get("created_at"))
         family.extend(place.offset, place.offset + place.length + 1)
-    return families
+    if family is not None:
+        families.put(partition, family)
 
 
 def newer(one: str | None, other: str | None) -> str | None:
@@ -140,17 +150,16 @@ def written_meanwhile(key: str) -> PartitionLocked:
     return PartitionLocked(f"partition {key} was written by another process meanwhile; run again")
 
 
-def next_created_at(root: BusRoot, shelves: Iterable[Existing], now: str) -> str:
-    """Now, or just after the newest time that the bus knows: a clock that jumped back must not lose an edit."""
+def next_created_at(root: BusRoot, stamps: Iterable[str], now: str) -> str:
+    """Now, or just after the newest time that the bus knows, these among them: a clock that jumped back must not lose
+    an edit."""
     moment = parse_time(now)
-    stamps = {family.newest for existing in shelves for family in existing.families.values() if family.newest}
-    known = [parse_time(stamp) for stamp in stamps]
+    newest = max(map(parse_time, stamps), default=_EARLIEST)
     for key in root.partition_keys():
         try:
-            known.append(parse_time(read_manifest(root, key).created_at))
+            newest = max(newest, parse_time(read_manifest(root, key).created_at))
         except (OSError, InvalidManifest, ValueError, OverflowError):
             continue  # says nothing that could be compared; validation reports it
-    newest = max(known, default=_EARLIEST)
     if moment <= newest:
         moment = newest + timedelta(microseconds=1)
     return moment.isoformat(timespec="microseconds").replace("+00:00", "Z")

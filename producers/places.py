@@ -14,10 +14,8 @@ class Places:
 
     def __init__(self, wanted: Wanted, memory: Memory, placement: Placement, tenant: str | None) -> None:
         self._memory, self._placement, self._tenant = memory, placement, tenant
-        self._folders = [Scope(scope.prefix, scope.folder.resolve()) for scope in wanted.found.scopes]
-        prefixes = tuple(folder.prefix for folder in self._folders)
-        alone = (source for source in wanted.sources if not source.uri.startswith(prefixes))
-        self._files = [Scope(source.uri, source.path.resolve()) for source in alone]
+        self._folders = [Scope(scope.prefix, scope.folder.resolve()) for scope in wanted.scopes]
+        self._files = [Scope(file.uri, file.path.resolve()) for file in wanted.alone()]
 
     def refuse_others(self) -> None:
         """What another folder gave under these names is not in this one, and did not vanish."""

@@ -14,6 +14,7 @@ import orjson
 from chunkbus.canonical import sha256_hex
 from chunkbus.chunk import Record
 from chunkbus.identity import family_key, parent_id
+from producers.contents import Signature, changed_meanwhile, digest_source, read_source
 from producers.errors import SOURCE_CHANGED, SOURCE_EMPTY, SOURCE_UNREADABLE, SourceFailed
 from producers.families import version_of
 from producers.kinds import Chunker
@@ -21,7 +22,7 @@ from producers.markdown.records import SourceVersion
 from producers.partition import newer
 from producers.placement import moment_of, source_type_of
 from producers.produced import Emptied, Item, LeftOut, Making, Produced, RecordReader
-from producers.sources import Signature, SourceFile, changed_meanwhile, digest_source, read_source
+from producers.sources import SourceFile
 
 _MOST_NAMED = 1000
 """Of what is left out of one file; all of it is counted."""
@@ -39,8 +40,22 @@ class Job(SourceFile):
 
 
 @dataclass(frozen=True, slots=True)
+class Lines:
+    """Where the lines of a family wait."""
+
+    file: Path
+    start: int
+    end: int
+
+    def read(self) -> list[bytes]:
+        with self.file.open("rb") as file:
+            file.seek(self.start)
+            return file.read(self.end - self.start).rstrip(b"\n").split(b"\n")
+
+
+@dataclass(frozen=True, slots=True)
 class Waiting:
-    """A family that was read, and where its lines wait."""
+    """A family that was read."""
 
     key: str
     name: str
@@ -50,14 +65,7 @@ class Waiting:
     chunks: int
     source_type: str
     moment_ns: int
-    file: Path
-    start: int
-    end: int
-
-    def lines(self) -> list[bytes]:
-        with self.file.open("rb") as file:
-            file.seek(self.start)
-            return file.read(self.end - self.start).rstrip(b"\n").split(b"\n")
+    lines: Lines
 
 
 @dataclass(slots=True)
@@ -163,9 +171,7 @@ def _put(produced: Produced, job: Job, making: Making, read: Read, waiting: Path
         chunks=len(records),
         source_type=source_type_of(records, job.kind),
         moment_ns=moment_of(records, making.created_at, read.signature.mtime_ns if read.signature else 0),
-        file=waiting,
-        start=start,
-        end=out.tell(),
+        lines=Lines(waiting, start, out.tell()),
     )
 
 

@@ -2,14 +2,15 @@
 
 import os
 import stat
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import lru_cache
 from typing import Any, cast
 
 import orjson
 
 from chunkbus.ledger import Ledger, Status
+from producers.contents import Signature, digest_source
 from producers.errors import SOURCE_EMPTY, SourceFailed
 from producers.families import Family, key_of_source
 from producers.kinds import Chunker
@@ -19,13 +20,13 @@ from producers.produced import RecordReader
 from producers.reading import Job
 from producers.report import Outcome
 from producers.shelves import Shelves
-from producers.sources import Signature, digest_source
-from producers.wanted import Source
+from producers.wanted import Source, Wanted
 
 Versions = tuple[str, str, str, str]
 Reading = tuple[str | None, ...]
 """Which bytes were read, and by which versions."""
 NOTHING: Mapping[str, int] = {}
+_FILES_AT_HAND = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,15 +59,15 @@ class Skipping:
         shelves: Shelves,
         placement: Placement,
         tenant: str | None,
-        sources: Sequence[Source],
+        wanted: Wanted,
         *,
         trust_memory: bool,
     ) -> None:
         self._ledger, self._memory, self._shelves, self._placement = ledger, memory, shelves, placement
-        self._tenant, self._sources, self._trust_memory = tenant, sources, trust_memory
+        self._tenant, self._wanted, self._trust_memory = tenant, wanted, trust_memory
         self._readers: dict[str, Chunker | RecordReader | SourceFailed] = {}
         self._versions: dict[str, tuple[Versions, Versions]] = {}
-        self._given: dict[str, frozenset[str] | None] = {}
+        self._given = lru_cache(_FILES_AT_HAND)(self._given_by)
 
     def decide(self, source: Source) -> Decision:
         reader = self._reader(source)
@@ -100,8 +101,8 @@ class Skipping:
         standing = family.version[0] if family is not None and family.version[1:] == versions else None
         attempt = self._attempt(begun)
         if family is not None and standing is not None and standing == checksum:
-            unchanged = replace(begun, checksum=standing, keys=(family.key,))  # both as the shelves hold them
-            return replace(unchanged, outcome=Outcome.UNCHANGED, is_in_ledger=attempt is not None)
+            is_in_ledger = attempt is not None
+            return replace(begun, outcome=Outcome.UNCHANGED, keys=(family.key,), is_in_ledger=is_in_ledger)
         if family is None and attempt is not None and attempt["error_type"] == SOURCE_EMPTY:
             return replace(begun, outcome=Outcome.EMPTY, left_out={SOURCE_EMPTY: 1}, is_in_ledger=True)
         job = Job(source.uri, source.location, source.kind.source_type, chunker, None, standing=standing)
@@ -129,20 +130,17 @@ class Skipping:
             return False
         return family.origin == source.uri or self._gives(family.origin, key)
 
-    @cached_property
-    def _wanted(self) -> dict[str, Source]:
-        return {source.uri: source for source in self._sources}
-
     def _gives(self, uri: str, key: str) -> bool:
         """False also where that is not known before it is read: who asks is then read as well."""
-        if uri not in self._given:
-            self._given[uri] = self._given_by(self._wanted[uri]) if uri in self._wanted else frozenset()
-        given = self._given[uri]
+        given = self._given(uri)
         return given is None or key in given
 
-    def _given_by(self, source: Source) -> frozenset[str] | None:
+    def _given_by(self, uri: str) -> frozenset[str] | None:
         """Of a document nothing is remembered, for it can give nothing else."""
-        gave = self._memory.gave(source.uri, self._tenant)
+        source = self._wanted.get(uri)
+        if source is None:
+            return frozenset()
+        gave = self._memory.gave(uri, self._tenant)
         if gave is None or isinstance(self._reader(source), SourceFailed):
             return None
         reading = (self._look(source)[1] or _checksum(source), *self._versions[source.kind.name][1])

@@ -1,22 +1,24 @@
-"""Files to read: found in a fixed order, named by their path below a root, read whole and unchanging. Never writes."""
+"""Files to read: found in a fixed order, named by their path below a root. Never writes there."""
 
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
-from hashlib import file_digest, sha256
+from functools import lru_cache
 from io import BufferedReader
 from pathlib import Path
+from sqlite3 import Connection
 
 from producers.errors import (
     FOLDER_LINKED,
-    SOURCE_CHANGED,
     SOURCE_NAME_INVALID,
     SOURCE_UNREADABLE,
     IngestRefused,
     SourceFailed,
 )
+from producers.tables import open_tables
+
+_FOLDERS_AT_HAND = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +30,7 @@ class SourceFile:
 
     @property
     def path(self) -> Path:
-        """Made anew each time: it is several times as large, and a run may hold a million of these."""
+        """Made anew each time: it is several times as large, and slow to make."""
         return Path(self.location)
 
 
@@ -56,49 +58,26 @@ class Scope:
 
 @dataclass(frozen=True)
 class Found:
-    """What lies below the named paths, sorted by `uri`.
+    """What lies below the named paths, sorted by `uri`. `left_out` is told and is no failure."""
 
-    `left_out` is told and is no failure. `again` are names that files would also have by a later path.
-    """
-
-    files: tuple[SourceFile, ...]
+    files: Iterable[SourceFile]
     failures: tuple[Failure, ...]
-    scopes: tuple[Scope, ...] = ()
-    left_out: tuple[Failure, ...] = ()
-    again: tuple[str, ...] = ()
+    scopes: tuple[Scope, ...]
+    left_out: tuple[Failure, ...]
+    again: Iterable[str]
+    """Names that files would also have by a later path."""
 
 
-@dataclass(frozen=True, slots=True)
-class Signature:
-    """What changes with a file's content, as far as the system keeps it."""
-
-    size: int
-    mtime_ns: int
-    ctime_ns: int
-    inode: int
-
-    @classmethod
-    def of(cls, status: os.stat_result) -> "Signature":
-        return cls(status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
-
-    def is_settled(self, noted_ns: int) -> bool:
-        """False where a change after `noted_ns` could still have left the same times: then it proves nothing."""
-        return all(stamp + _tick(stamp) < noted_ns for stamp in (self.mtime_ns, self.ctime_ns))
-
-
-def _tick(stamp: int) -> int:
-    """How far apart two changes may be and bear one time: some file systems keep whole, or even, seconds."""
-    return 2_000_000_000 if stamp % 1_000_000_000 == 0 else 20_000_000
-
-
-def find_sources(paths: Sequence[Path], *, suffixes: tuple[str, ...], base: Path | None = None) -> Found:
+def find_sources(
+    paths: Sequence[Path], *, suffixes: tuple[str, ...], base: Path | None = None, tables: Connection | None = None
+) -> Found:
     """Files with these suffixes in the folders named, and the files named whatever their suffix.
 
     A `uri` is relative to `base`, else begins with the name of the folder named, or is the name of the file named.
     What several of the paths reach is one source, called as the first of them says. Hidden files and folders are passed
     over; links to folders are not followed, so that no cycle has no end, but where they are named.
     """
-    finding = _Finding(suffixes, paths)
+    finding = _Finding(suffixes, paths, tables or open_tables())
     for path in paths:
         if not path.exists():
             raise IngestRefused(f"{path} does not exist; name a folder or a file")
@@ -109,13 +88,12 @@ def find_sources(paths: Sequence[Path], *, suffixes: tuple[str, ...], base: Path
 class _Finding:
     """What was found so far."""
 
-    def __init__(self, suffixes: tuple[str, ...], paths: Sequence[Path]) -> None:
-        self._suffixes = suffixes
-        self._real_folder = cache(os.path.realpath)
+    def __init__(self, suffixes: tuple[str, ...], paths: Sequence[Path], tables: Connection) -> None:
+        self._suffixes, self._tables = suffixes, tables
+        self._real_folder = lru_cache(_FOLDERS_AT_HAND)(os.path.realpath)
         self._named = {self._real(path) for path in paths}
-        self._files: dict[str, str] = {}
-        self._reached: dict[str, str] = {}
-        self._again: list[str] = []
+        self._may_meet = len(paths) > 1
+        """Two paths may reach one file; by one path each is reached once, as linked folders are not followed."""
         self._failures: list[Failure] = []
         self._left_out: list[Failure] = []
         self._scopes: list[Scope] = []
@@ -125,48 +103,68 @@ class _Finding:
             self._take(str(path), root)
             return
         prefix = _uri(path, root)
-        are_new = [self._take(file, root) for file in self._walk(path, root)]
-        if any(are_new) or not are_new:  # else it is part of what was named before it
+        taken = passed = 0
+        for file in self._walk(path, root):
+            if self._take(file, root):
+                taken += 1
+            else:
+                passed += 1
+        if taken or not passed:  # else it is part of what was named before it
             self._scopes.append(Scope("" if prefix == "." else f"{prefix}/", path))
 
     def _take(self, file: str, root: Path) -> bool:
         """False where an earlier path reached it."""
-        uri, real = _uri(file, root), self._real(file)
-        if real in self._reached:
-            if self._reached[real] != uri:
-                self._again.append(uri)
+        uri = _uri(file, root)
+        if self._may_meet and (earlier := self._reach(self._real(file), uri)) is not None:
+            if earlier != uri:
+                self._tables.execute("insert or ignore into again values (?)", [os.fsencode(uri)])
             return False
-        self._reached[real] = uri
         if not _is_unicode(uri):
             self._failures.append(Failure(_printable(uri), SOURCE_NAME_INVALID, "its name is not UTF-8; rename it"))
             return True
-        other = self._files.setdefault(uri, file)
-        if other != file and not _is_same(other, file):
-            raise IngestRefused(
-                f"{other} and {file} would both be called {uri!r}, and one would replace the other; "
-                "read them into different partitions, or give a base folder that holds both"
-            )
+        row = (uri, os.fsencode(file))
+        if self._tables.execute("insert or ignore into found values (?, ?)", row).rowcount == 0:
+            (other,) = self._tables.execute("select location from found where uri = ?", [uri]).fetchone()
+            if other != row[1] and not _is_same(os.fsdecode(other), file):
+                raise IngestRefused(
+                    f"{os.fsdecode(other)} and {file} would both be called {uri!r}, and one would replace the other; "
+                    "read them into different partitions, or give a base folder that holds both"
+                )
         return True
+
+    def _reach(self, real: str, uri: str) -> str | None:
+        """What is there is called so; or else as this says, if an earlier path has reached it."""
+        row = (os.fsencode(real), os.fsencode(uri))
+        if self._tables.execute("insert or ignore into reached values (?, ?)", row).rowcount:
+            return None
+        (earlier,) = self._tables.execute("select uri from reached where real = ?", row[:1]).fetchone()
+        return os.fsdecode(earlier)
 
     def _walk(self, folder: Path, root: Path) -> Iterator[str]:
         if not os.access(folder, os.R_OK | os.X_OK):
             raise IngestRefused(f"{folder} cannot be read; mend its permissions")
+        pending = [str(folder)]
+        while pending:
+            parent = pending.pop()
+            try:
+                with os.scandir(parent) as entries:
+                    for entry in entries:
+                        if entry.name.startswith("."):
+                            continue
+                        if not _leads_to_folder(entry):
+                            if entry.name.lower().endswith(self._suffixes):
+                                yield entry.path
+                        elif entry.is_symlink():
+                            self._note_link(entry.path, root)
+                        else:
+                            pending.append(entry.path)
+            except OSError as error:
+                reason = f"the folder cannot be listed: {error.strerror}"
+                self._failures.append(Failure(_folder_uri(parent, root), SOURCE_UNREADABLE, reason))
 
-        def note(error: OSError) -> None:
-            reason = f"the folder cannot be listed: {error.strerror}"
-            self._failures.append(Failure(_folder_uri(Path(error.filename), root), SOURCE_UNREADABLE, reason))
-
-        for parent, folders, names in os.walk(folder, onerror=note):
-            folders[:] = sorted(name for name in folders if not name.startswith("."))
-            for name in folders:
-                self._note_link(Path(parent, name), root)
-            for name in sorted(names):
-                if not name.startswith(".") and name.lower().endswith(self._suffixes):
-                    yield os.path.join(parent, name)  # noqa: PTH118 (of a Path the name would stay in memory)
-
-    def _note_link(self, folder: Path, root: Path) -> None:
-        if folder.is_symlink() and (real := self._real(folder)) not in self._named and real not in self._reached:
-            self._reached[real] = uri = _folder_uri(folder, root)
+    def _note_link(self, folder: str, root: Path) -> None:
+        real, uri = self._real(folder), _folder_uri(folder, root)
+        if real not in self._named and self._reach(real, uri) is None:
             reason = "is a link to a folder, and was not followed; name it to have it read"
             self._left_out.append(Failure(uri, FOLDER_LINKED, reason))
 
@@ -176,11 +174,37 @@ class _Finding:
         return os.path.join(self._real_folder(folder), name)  # noqa: PTH118
 
     def found(self) -> Found:
-        in_order = (SourceFile(uri, self._files[uri]) for uri in sorted(self._files))
         failures, left_out = (
             tuple(sorted(group, key=lambda failure: failure.source_uri)) for group in (self._failures, self._left_out)
         )
-        return Found(tuple(in_order), failures, tuple(self._scopes), left_out, tuple(self._again))
+        return Found(_Files(self._tables), failures, tuple(self._scopes), left_out, _Again(self._tables))
+
+
+@dataclass(frozen=True)
+class _Files:
+    """What was found, in the order of the names."""
+
+    tables: Connection
+
+    def __iter__(self) -> Iterator[SourceFile]:
+        for uri, location in self.tables.execute("select uri, location from found order by uri"):
+            yield SourceFile(uri, os.fsdecode(location))
+
+
+@dataclass(frozen=True)
+class _Again:
+    tables: Connection
+
+    def __iter__(self) -> Iterator[str]:
+        for (uri,) in self.tables.execute("select uri from again"):
+            yield os.fsdecode(uri)
+
+
+def _leads_to_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # a link in a circle: whoever reads it says so
+        return False
 
 
 def _is_same(one: str, other: str) -> bool:
@@ -190,7 +214,7 @@ def _is_same(one: str, other: str) -> bool:
         return False
 
 
-def _folder_uri(folder: Path, root: Path) -> str:
+def _folder_uri(folder: str, root: Path) -> str:
     return _printable(_uri(folder, root)) + "/"
 
 
@@ -215,20 +239,6 @@ def _is_unicode(name: str) -> bool:
     return True
 
 
-def read_source(path: Path | str) -> tuple[bytes, Signature]:
-    """All bytes of a file; refuses one that cannot be read or that is written to meanwhile."""
-    try:
-        with open_source(path) as file:
-            before = Signature.of(os.fstat(file.fileno()))
-            data = file.read()
-            after = Signature.of(os.fstat(file.fileno()))
-    except OSError as error:
-        raise SourceFailed(SOURCE_UNREADABLE, error.strerror or str(error)) from error
-    if (before.size, before.mtime_ns) != (after.size, after.mtime_ns) or len(data) != after.size:
-        raise changed_meanwhile()
-    return data, after
-
-
 def open_source(path: Path | str) -> BufferedReader:
     """For reading; a pipe or a device, which could block or never end, is refused."""
     # Opening a pipe would wait for its other end.
@@ -239,17 +249,8 @@ def open_source(path: Path | str) -> BufferedReader:
     return file
 
 
-def digest_source(path: Path) -> tuple[str, Signature]:
-    """The hex sha256 of a file, or of the names and bytes of all JSON files in a folder, and its signature."""
-    if not path.is_dir():
-        with open_source(path) as opened:
-            signature = Signature.of(os.fstat(opened.fileno()))
-            return file_digest(opened, "sha256").hexdigest(), signature
-    whole = sha256()
-    for file in find_sources([path], suffixes=(".json",), base=path).files:
-        whole.update(f"{digest_source(file.path)[0]} {file.uri}\n".encode())
-    return whole.hexdigest(), Signature.of(path.stat())
-
-
-def changed_meanwhile() -> SourceFailed:
-    return SourceFailed(SOURCE_CHANGED, "was written to while it was read; run again when its writer has finished")
+def size_of(path: str) -> int:
+    try:
+        return os.stat(path).st_size  # noqa: PTH116
+    except OSError:
+        return 0  # whoever reads it says why it cannot be read

@@ -1,18 +1,21 @@
 """Which files a run reads, and as what."""
 
 import os
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
+from itertools import chain
 from pathlib import Path
+from sqlite3 import Connection
 
 from chunkbus.ledger import Ledger
 from producers.detect import look_at
 from producers.errors import RECORD_FORM_UNKNOWN, SOURCE_EMPTY, IngestRefused, SourceFailed
-from producers.folders import Former, Seen, above_of, record_folders
+from producers.folders import Folder, Former, Seen, Shown, is_json, record_folders
 from producers.guessed import guessed
 from producers.kinds import AUTO, Kind, kinds_for, suffixes_of
-from producers.sources import Failure, Found, SourceFile, find_sources
+from producers.sources import Failure, Found, Scope, SourceFile, find_sources, size_of
+from producers.tables import below
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,16 +25,85 @@ class Source(SourceFile):
     kind: Kind
 
 
-@dataclass(frozen=True)
 class Wanted:
     """What a run reads, in the order of the names, and where it was found."""
 
-    sources: tuple[Source, ...]
-    found: Found
+    def __init__(self, tables: Connection, found: Found) -> None:
+        self._tables, self._found = tables, found
+        self._kinds: dict[Kind, int] = {}
+
+    @property
+    def scopes(self) -> tuple[Scope, ...]:
+        return self._found.scopes
+
+    def __len__(self) -> int:
+        (count,) = self._tables.execute("select count(kind) from seen").fetchone()
+        return int(count)
+
+    def __iter__(self) -> Iterator[Source]:
+        kinds = list(self._kinds)
+        rows = self._tables.execute("select uri, location, kind from seen where kind is not null order by uri")
+        for uri, location, kind in rows:
+            yield Source(uri, os.fsdecode(location), kinds[kind])
+
+    def alone(self) -> Iterator[SourceFile]:
+        """Files that were named, and lie below no folder that was."""
+        prefixes = tuple(scope.prefix for scope in self.scopes)
+        for uri, location in self._tables.execute("select uri, location from seen where kind is not null order by uri"):
+            if not uri.startswith(prefixes):
+                yield SourceFile(uri, os.fsdecode(location))
+
+    def size(self) -> int:
+        """Bytes of all files."""
+        rows = self._tables.execute("select location from seen where kind is not null")
+        return sum(size_of(os.fsdecode(location)) for (location,) in rows)
+
+    def get(self, uri: str) -> Source | None:
+        row = self._tables.execute(
+            "select location, kind from seen where uri = ? and kind is not null", [uri]
+        ).fetchone()
+        return None if row is None else Source(uri, os.fsdecode(row[0]), list(self._kinds)[row[1]])
+
+    def holds(self, scope: Scope) -> bool:
+        """Whether anything of it is read."""
+        row = self._tables.execute(
+            "select 1 from seen where uri >= ? and uri < ? and kind is not null limit 1", below(scope.prefix)
+        ).fetchone()
+        return row is not None
+
+    @property
+    def failures(self) -> Iterator[Failure]:
+        return chain(self._found.failures, self._no_sources(is_failure=True))
+
+    @property
+    def left_out(self) -> Iterator[Failure]:
+        """What is told and is no failure."""
+        return chain(self._found.left_out, self._no_sources(is_failure=False))
+
+    def _no_sources(self, is_failure: bool) -> Iterator[Failure]:
+        rows = self._tables.execute(
+            "select uri, code, reason from seen where kind is null and is_failure = ? order by uri", [is_failure]
+        )
+        return (Failure(*row) for row in rows)
+
+    def add(self, file: SourceFile, kind: Kind) -> None:
+        self._put(file, self._kinds.setdefault(kind, len(self._kinds)))
+
+    def add_folder(self, folder: Folder) -> None:
+        """As one source, in place of the JSON files that are its records."""
+        self._tables.execute("delete from seen where uri >= ? and uri < ? and is_json", below(folder.prefix))
+        self.add(SourceFile(folder.uri, str(folder.path)), folder.kind)
+
+    def leave_out(self, file: SourceFile, code: str, reason: str, is_failure: bool) -> None:
+        self._put(file, None, code, reason, is_failure)
+
+    def _put(self, file: SourceFile, kind: int | None, *why: str | bool) -> None:
+        row = (file.uri, os.fsencode(file.location), kind, is_json(file.uri), *(why or (None, None, None)))
+        self._tables.execute("insert into seen values (?, ?, ?, ?, ?, ?, ?)", row)
 
 
 def find_wanted(
-    paths: Sequence[Path], kind: str, kinds: Mapping[str, Kind], base: Path | None, former: Former
+    paths: Sequence[Path], kind: str, kinds: Mapping[str, Kind], base: Path | None, former: Former, tables: Connection
 ) -> Wanted:
     """Files of one kind, or of every kind that can be told, and folders of records.
 
@@ -40,29 +112,26 @@ def find_wanted(
     """
     if kind != AUTO and kind not in kinds:
         raise IngestRefused(f"{kind!r} is no kind of source; it is one of {', '.join([*kinds, AUTO])}")
-    found = find_sources(paths, suffixes=suffixes_of(kind, kinds), base=base)
+    found = find_sources(paths, suffixes=suffixes_of(kind, kinds), base=base, tables=tables)
     see = _seen_as(kinds[kind]) if kind != AUTO else _guess(guessed(kinds))
-    seen = [see(file) for file in found.files]
-    folders = record_folders(seen, found, former)
     named = {os.path.abspath(path) for path in paths}  # noqa: PTH100 (a link has its own name)
-    sources = [Source(folder.uri, str(folder.path), folder.kind) for folder in folders]
-    prefixes = {folder.prefix for folder in folders}
-    failures, left_out = list(found.failures), list(found.left_out)
-    for file in seen:
-        if file.uri.lower().endswith(".json") and not prefixes.isdisjoint(above_of(file.uri)):
-            continue
+    wanted, shown = Wanted(tables, found), Shown(tables)
+    for file in map(see, found.files):
+        if is_json(file.uri):
+            shown.add(file)
         if (its_kind := file.kind or former(file.uri)) is not None:
-            sources.append(Source(file.uri, file.location, its_kind))
+            wanted.add(file, its_kind)
         elif file.failed is not None:
-            failures.append(Failure(file.uri, file.failed.code, file.failed.reason))
+            wanted.leave_out(file, file.failed.code, file.failed.reason, is_failure=True)
         elif file.is_empty:
-            left_out.append(Failure(file.uri, SOURCE_EMPTY, "it is empty"))
+            wanted.leave_out(file, SOURCE_EMPTY, "it is empty", is_failure=False)
         else:
             reason = "its first records are of no form that is read here; say what it is with --as"
             is_named = os.path.abspath(file.location) in named  # noqa: PTH100
-            (failures if is_named else left_out).append(Failure(file.uri, RECORD_FORM_UNKNOWN, reason))
-    sources.sort(key=lambda source: source.uri)
-    return Wanted(tuple(sources), replace(found, files=(), failures=tuple(failures), left_out=tuple(left_out)))
+            wanted.leave_out(file, RECORD_FORM_UNKNOWN, reason, is_failure=is_named)
+    for folder in record_folders(shown, found, former):
+        wanted.add_folder(folder)
+    return wanted
 
 
 def _seen_as(kind: Kind) -> Callable[[SourceFile], Seen]:

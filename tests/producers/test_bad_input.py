@@ -83,7 +83,7 @@ def test_a_file_that_changes_while_it_is_read_waits_for_the_next_run(
         return status
 
     with monkeypatch.context() as patched:
-        patched.setattr("producers.sources.os.fstat", grow)
+        patched.setattr("producers.contents.os.fstat", grow)
         report = bench.ingest(now=LATER)
     assert [(failure.source_uri, failure.code) for failure in report.failures] == [("a.md", "SOURCE_CHANGED")]
     assert bench.texts("a.md") == ["# A"], "the last good version stays"

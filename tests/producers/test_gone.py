@@ -188,7 +188,7 @@ def test_what_an_earlier_release_left_goes_without_a_reading(bench: Bench, monke
     bench.ingest(kind="recorder")
     bench.write("log.jsonl", log(3))
     with monkeypatch.context() as patched:
-        patched.setattr("producers.gone.Gone.note", lambda *_: [])
+        patched.setattr("producers.gone.Gone.goes", lambda *_: [])
         bench.ingest(kind="recorder", now=LATER)
     assert names(bench) == PARTS
     report = bench.ingest(kind="recorder", now=LATER)

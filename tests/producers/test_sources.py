@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from producers.contents import read_source
 from producers.errors import IngestRefused, SourceFailed
-from producers.sources import find_sources, read_source
+from producers.sources import find_sources
 from tests.producers.bench import LATER, Bench
 
 
@@ -133,7 +134,7 @@ def test_a_source_that_is_written_to_meanwhile_is_left_for_the_next_run(
             return before
         return real(descriptor)
 
-    monkeypatch.setattr("producers.sources.os.fstat", grow)
+    monkeypatch.setattr("producers.contents.os.fstat", grow)
     with pytest.raises(SourceFailed, match="was written to while it was read") as caught:
         read_source(path)
     assert caught.value.code == "SOURCE_CHANGED"
