@@ -14,11 +14,12 @@ T = TypeVar("T", bound=Closing)
 
 
 class Shared(Generic[T]):
-    """Holds the newest; empty before the first and after the last."""
+    """Holds the newest; empty before the first, and once it is closed."""
 
     def __init__(self, first: T | None = None) -> None:
         self._lock = threading.Lock()
         self._users: dict[int, int] = {}
+        self._closed = False
         self.newest = first
 
     @contextmanager
@@ -39,9 +40,23 @@ class Shared(Generic[T]):
             if is_old and one is not None:
                 one.close()
 
-    def replace(self, new: T | None) -> None:
+    def replace(self, new: T) -> None:
         with self._lock:
-            old, self.newest = self.newest, new
-            in_use = id(old) in self._users
-        if old is not None and not in_use:
+            old = new if self._closed else self._put(new)
+        if old is not None:
             old.close()
+        if old is new:
+            raise RuntimeError("it was closed meanwhile: open another one")
+
+    def close(self) -> None:
+        """For good. May be called twice."""
+        with self._lock:
+            self._closed = True
+            old = self._put(None)
+        if old is not None:
+            old.close()
+
+    def _put(self, new: T | None) -> T | None:
+        """What nobody uses any more."""
+        old, self.newest = self.newest, new
+        return None if id(old) in self._users else old

@@ -8,7 +8,6 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from chunkbus.shared import Shared
-from chunkbus.watched import Watched
 from chunksink.errors import of_searches
 from chunksink.queries import Queries
 from chunksink.views import View, open_view
@@ -83,7 +82,7 @@ class LiveSearch:
         """For good; who still asks is answered."""
         self._closed = True
         with self._following:
-            self._view.replace(None)
+            self._view.close()
             if self._watch is not None:
                 self._watch.close()
                 self._watch = None
@@ -167,7 +166,7 @@ class _Watch:
         self._path = config.home_path / "state.db"
         self._seen: int | None = None
         self._file: int | None = None
-        self._db: Watched | None = None
+        self._db: sqlite3.Connection | None = None
         self._open()
 
     def has_moved(self) -> bool:
@@ -176,7 +175,7 @@ class _Watch:
                 self.close()
                 self._open()
                 return True
-            now = self._db.version()
+            now = self._version(self._db)
         except (sqlite3.Error, OSError):
             return True
         moved, self._seen = now != self._seen, now
@@ -194,5 +193,10 @@ class _Watch:
     def _open(self) -> None:
         with suppress(sqlite3.Error, OSError):  # whoever opens the records next says what is wrong with them
             self._file = self._path.stat().st_ino
-            self._db = Watched(self._path)
-            self._seen = self._db.version()
+            self._db = sqlite3.connect(f"{self._path.absolute().as_uri()}?mode=ro", uri=True, check_same_thread=False)
+            self._seen = self._version(self._db)
+
+    @staticmethod
+    def _version(db: sqlite3.Connection) -> int:
+        (version,) = db.execute("pragma data_version").fetchone()
+        return int(version)

@@ -110,7 +110,8 @@ def create_editions(db: Database) -> None:
         alter table undecided rename to changed;
         create table undecided (family text, partition text, primary key (family, partition)) without rowid;
         insert into undecided
-            select family, '' from changed union select family, partition from changed join chunk using (family);
+            select family, '' from changed union select family, partition from changed join chunk using (family)
+            union select family, partition from changed join standing using (family);
         drop table changed;
         create view family_chunk as
             select c.*, u.first_offset, u.taken from current u

@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 
 from sinks import places
 from sinks.chroma import seal
+from sinks.chroma.counted import Counting
 from sinks.chroma.errors import Address, translated
 from sinks.chroma.known import Known
 from sinks.errors import BuildMissing, Refused
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from chromadb.api.models.Collection import Collection
 
 COLLECTION = "chunks"
-COUNT = "count"
 _ROWS_A_TURN = 1000
 """Of an embedded build; readers wait for so many to be written, and no longer."""
 _SHAPE = "http://HOST:PORT"
@@ -56,6 +56,7 @@ class Handle:
     _release: Callable[[], None]
     _turn: Callable[[], AbstractContextManager[None]] = nullcontext
     _known: Known = field(default_factory=Known)
+    _counting: Counting = field(default_factory=Counting)
     parents: dict[str, str] = field(default_factory=dict)
     """The family of each document that answers have named, as long as this is open."""
 
@@ -65,8 +66,12 @@ class Handle:
         with self._turn(), translated(self.where):
             yield
 
+    def load(self) -> None:
+        """The vectors are about to be loaded, if they are not yet. To be told within `asking`."""
+        self._known.load()
+
     def may_have_moved(self) -> bool:
-        """Whether somebody may have written since this was opened. To be asked within `asking`."""
+        """Whether somebody may have written since the vectors were loaded. To be asked within `asking`."""
         return self._known.may_have_moved()
 
     def metadata(self) -> Mapping[str, Any]:
@@ -76,9 +81,8 @@ class Handle:
             return found
 
     def count(self) -> int:
-        """Chroma takes the longer the more there is: most of a second for 100,000 documents."""
         with self.asking():
-            return int(self._known.answer(COUNT, self.collection.count))
+            return self._counting.count(self.collection.count)
 
     def close(self) -> None:
         release, self._release = self._release, _nothing
@@ -136,40 +140,42 @@ class Folder:
         from chromadb.config import Settings
 
         unlock = seal.check(path, writing=writing)
-        spelling = _spell(path, writing)
-        client: ClientAPI | None = None
-        known: Known | None = None
+        spelling, shares = _spell(path, writing)
         turn = partial(self._turn, path, writing)
 
         def release() -> None:
             try:
                 with turn():
-                    count = known.still(COUNT) if known else None
+                    counted = counting.still()
                     _end(client)
-                    if known:
-                        known.close()
                     if _unspell(path, spelling, writing) and writing:
-                        seal.put(path, count)
+                        seal.put(path, counted)
             finally:
                 unlock()
 
         try:
             with turn(), translated(str(path)):
-                count = seal.counted(path)
+                counted = seal.counted(path)
                 settings = Settings(anonymized_telemetry=False)
                 client = chromadb.PersistentClient(f"{path.resolve()}{'/.' * spelling}", settings=settings)
-                collection = _collection(client, COLLECTION, str(path), made)
-                most = min(client.get_max_batch_size(), _ROWS_A_TURN)
-                known = Known(path / seal.DATABASE)
-                known.note(COUNT, count)
-                if writing:
-                    seal.lift(path)
-                return Handle(collection, most, str(path), client, release, turn, known)
+                try:
+                    collection = _collection(client, COLLECTION, str(path), made)
+                    most = min(client.get_max_batch_size(), _ROWS_A_TURN)
+                    known, counting = Known(path / seal.DATABASE), Counting(path / seal.DATABASE, counted)
+                    if shares:
+                        known.load(now=False)
+                    if writing:
+                        seal.lift(path)
+                    elif (counted := counting.still()) is not None:
+                        seal.note(path, counted)
+                except BaseException:
+                    _end(client)
+                    raise
         except BaseException:
-            _end(client)
             _unspell(path, spelling, writing)
             unlock()
             raise
+        return Handle(collection, most, str(path), client, release, turn, known, counting)
 
     @contextmanager
     def _turn(self, path: Path, writing: bool) -> Iterator[None]:
@@ -321,8 +327,7 @@ def address(url: str) -> tuple[bool, str, int]:
 
 
 def _end(client: Any) -> None:
-    if client is not None:
-        client.close()  # not in the interface that chromadb's functions promise
+    client.close()  # not in the interface that chromadb's functions promise
 
 
 def _collection(client: "ClientAPI", name: str, where: str, made: dict[str, Any] | None) -> "Collection":
@@ -341,16 +346,16 @@ def _build_in(collection: "Collection") -> Any:
     return (collection.metadata or {}).get("build_id")
 
 
-def _spell(path: Path, writing: bool) -> int:
+def _spell(path: Path, writing: bool) -> tuple[int, bool]:
+    """The spelling, and whether it is that of an open writer, whose engine is there already."""
     with _lock:
         used = _spellings.setdefault(path, {})
-        spelling = _writers.get(path) if not writing else None
-        if spelling is None:
-            spelling = next(number for number in range(len(used) + 1) if number not in used)
+        theirs = _writers.get(path) if not writing else None
+        spelling = next(number for number in range(len(used) + 1) if number not in used) if theirs is None else theirs
         used[spelling] = used.get(spelling, 0) + 1
         if writing:
             _writers[path] = spelling
-        return spelling
+        return spelling, theirs is not None
 
 
 def _unspell(path: Path, spelling: int, writing: bool) -> bool:

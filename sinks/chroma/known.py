@@ -1,50 +1,67 @@
 """What is known of an open build, for as long as nobody writes to it."""
 
-import sqlite3
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from chunkbus.watched import Watched
+_STEP = 25_000_000
+"""Nanoseconds in which the system may give two changes one time."""
+
+State = tuple[int, ...]
 
 
 class Known:
-    """Each answer, with the version of the database that it was true of. To be used in a turn only: where SQLite is
-    in a process twice, the one takes the locks of the other away.
+    """Answers, each with the state of the database's file that it was true of. What can be told from outside is enough:
+    to open the file beside Chroma's SQLite, and close it again, would take the locks of the latter away.
 
     Without a database (a server has it) nothing is ever known.
     """
 
     def __init__(self, database: Path | None = None) -> None:
-        self._watched = None if database is None else Watched(database)
-        self._answers: dict[str, tuple[int, Any]] = {}
-        self._opened_at = self._version()
+        self._database = database
+        self._answers: dict[str, tuple[State, Any]] = {}
+        self._is_loaded = False
+        self._loaded_at: State | None = None
+
+    def load(self, *, now: bool = True) -> None:
+        """The vectors are loaded with the next question, unless they were before; not `now` where nobody knows when."""
+        if not self._is_loaded:
+            self._loaded_at = self._settled() if now else None
+            self._is_loaded = True
 
     def may_have_moved(self) -> bool:
-        """Whether anybody may have written since this was opened."""
-        version = self._version()
-        return version is None or version != self._opened_at
+        """Whether anybody may have written since the vectors were loaded."""
+        return self._loaded_at is None or self._loaded_at != self._state()
 
     def answer(self, name: str, ask: Callable[[], Any]) -> Any:
         """As it was answered before, where that still holds."""
-        if (known := self.still(name)) is None:
-            self.note(name, known := ask())
-        return known
+        known = self._answers.get(name)
+        if known is not None and known[0] == self._state():
+            return known[1]
+        state = self._settled()  # before it is asked: what is written meanwhile makes another one
+        found = ask()
+        if state is not None:
+            self._answers[name] = (state, found)
+        return found
 
-    def still(self, name: str) -> Any:
-        version, answer = self._answers.get(name, (None, None))
-        return None if version is None or version != self._version() else answer
-
-    def note(self, name: str, answer: Any) -> None:
-        if answer is not None and (version := self._version()) is not None:
-            self._answers[name] = (version, answer)
-
-    def close(self) -> None:
-        if self._watched is not None:
-            self._watched.close()
-
-    def _version(self) -> int | None:
-        try:
-            return None if self._watched is None else self._watched.version()
-        except sqlite3.Error:  # held by a program that knows of no turns
+    def _settled(self) -> State | None:
+        """The state now, once every later change is sure to make another one; None where that cannot be had."""
+        state = self._state()
+        if state is None:
             return None
+        newest = max(state[-2:])
+        age = time.time_ns() - newest
+        if age > _STEP and (newest % 1_000_000_000 or age > 2_000_000_000):  # some file systems keep whole seconds
+            return state
+        time.sleep(_STEP / 1_000_000_000)
+        return state if newest % 1_000_000_000 and age >= 0 and self._state() == state else None
+
+    def _state(self) -> State | None:
+        if self._database is None or any(Path(f"{self._database}-{left}").exists() for left in ("wal", "journal")):
+            return None
+        try:
+            status = self._database.stat()
+        except OSError:
+            return None
+        return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns

@@ -92,7 +92,7 @@ class ChromaReader:
             self._handle.replace(self._open())
 
     def close(self) -> None:
-        self._handle.replace(None)
+        self._handle.close()
 
     def _ask(
         self, vector: Vectors, limit: int, filters: Sequence[Filter], families: FamiliesOf
@@ -103,6 +103,7 @@ class ChromaReader:
         while True:
             with self._in_use() as handle:
                 with handle.asking():
+                    handle.load()
                     answer: Any = handle.collection.query(
                         query_embeddings=[rows.as_vector(vector)],  # type: ignore[arg-type]
                         n_results=asked,

@@ -13,11 +13,15 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
+from sinks.chroma.counted import Counted
 from sinks.errors import BuildBroken, NotConfirmed
 
 FILE = "chunksink-seal.json"
@@ -26,15 +30,18 @@ TURN = "chunksink-turn.lock"
 DATABASE = "chroma.sqlite3"
 _PROBE = Path(__file__).with_name("probe.py")
 _PATIENCE = 300  # seconds
-_HEAD = 100  # bytes
-_NO_LOG = b"\x01\x01"  # among them, of a file whose changes are made in place
 
 
-def put(path: Path, count: int | None = None) -> None:
+def put(path: Path, counted: Counted | None = None) -> None:
     """The writer is done: this is how its files look, and how many documents it has counted."""
     if path.is_dir():  # not dropped meanwhile
-        told = {} if count is None else {"count": count, "database": _database(path)}
-        _write(path, {"files": _files(path), **told})
+        _write(path, {"files": _files(path), **_told(counted)})
+
+
+def note(path: Path, counted: Counted) -> None:
+    """A reader has opened it, which is a change of the database, but not of its documents."""
+    if (seal := _read(path)).get("files"):
+        _write(path, {**seal, **_told(counted)})
 
 
 def lift(path: Path) -> None:
@@ -42,9 +49,13 @@ def lift(path: Path) -> None:
     _write(path, {})
 
 
-def counted(path: Path) -> int | None:
-    """How many documents there were when it was sealed, if nobody has written to its database since. In a turn."""
-    return _count(_read(path), _database(path))
+def counted(path: Path) -> Counted | None:
+    """How many documents there were when it was sealed."""
+    told = _read(path).get("counted")
+    try:
+        return msgspec.convert(told, Counted) if told is not None else None
+    except msgspec.ValidationError:
+        return None
 
 
 @contextmanager
@@ -71,12 +82,12 @@ def kept(path: Path) -> Iterator[None]:
     """In a reader's turn: what was sealed before its call is sealed after it.
 
     Chroma saves the vectors of a small build anew when they are first asked for; only a kill leaves that half done.
-    It also writes to its database when it is opened, but no documents.
     """
-    files, database, seal = _files(path), _database(path), _read(path)
+    before = _files(path)
+    sealed = _read(path).get("files") == before
     yield
-    if seal.get("files") == files and path.is_dir() and (_files(path), _database(path)) != (files, database):
-        put(path, _count(seal, database))
+    if sealed and path.is_dir() and (after := _files(path)) != before:
+        _write(path, {**_read(path), "files": after})
 
 
 def check(path: Path, *, writing: bool) -> Callable[[], None]:
@@ -127,27 +138,8 @@ def _files(path: Path) -> dict[str, list[int]]:
     return found
 
 
-def _count(seal: Mapping[str, Any], database: list[Any] | None) -> int | None:
-    count = seal.get("count")
-    return count if isinstance(count, int) and database is not None and database == seal.get("database") else None
-
-
-def _database(path: Path) -> list[Any] | None:
-    """What changes with every write to the database; None where that is not known.
-
-    The first bytes of a SQLite file count its changes, unless it has a log beside it; a journal is of a change that
-    was broken off.
-    """
-    file = path / DATABASE
-    try:
-        if Path(f"{file}-journal").exists():
-            return None
-        status = file.stat()
-        with file.open("rb") as opened:
-            head = opened.read(_HEAD)
-    except OSError:
-        return None
-    return [head.hex(), status.st_size, status.st_mtime_ns] if head[18:20] == _NO_LOG else None
+def _told(counted: Counted | None) -> dict[str, Any]:
+    return {} if counted is None else {"counted": asdict(counted)}
 
 
 def _read(path: Path) -> dict[str, Any]:

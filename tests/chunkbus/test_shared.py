@@ -2,6 +2,8 @@
 
 import threading
 
+import pytest
+
 from chunkbus.shared import Shared
 
 
@@ -18,11 +20,20 @@ def test_nobody_uses_it() -> None:
     shared = Shared(old)
     shared.replace(new)
     assert (old.closed, new.closed) == (1, 0)
-    shared.replace(None)
-    shared.replace(None)
+    shared.close()
+    shared.close()
     assert (old.closed, new.closed) == (1, 1)
     with shared.use() as nothing:
         assert nothing is None
+
+
+def test_what_comes_too_late_is_closed() -> None:
+    late: Thing = Thing()
+    shared = Shared(Thing())
+    shared.close()
+    with pytest.raises(RuntimeError, match="closed meanwhile"):
+        shared.replace(late)
+    assert late.closed == 1
 
 
 def test_the_last_user_closes_it() -> None:
@@ -59,6 +70,6 @@ def test_many_threads() -> None:
     done.set()
     for user in users:
         user.join()
-    shared.replace(None)
+    shared.close()
     assert given_closed == []
     assert [thing.closed for thing in things] == [1] * len(things)

@@ -1,10 +1,13 @@
 """Readers of an embedded build, beside a writer in another process."""
 
+import shutil
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -74,6 +77,18 @@ def test_a_reader_that_cannot_open_again_keeps_its_view(
     assert len(reader.query(vector("x"), 1)) == 1
     reader.close()
 
+
+WRITER_ONCE = """
+import sys
+from pathlib import Path
+from sinks.chroma import ChromaSink
+from sinks.conformance.samples import family
+
+build = ChromaSink.embedded(Path({root!r})).open({build!r})
+build.replace([family("more" + sys.argv[1], ["x"])])
+build.flush()
+build.close()
+"""
 
 BUSY_WRITER = """
 import sys, time
@@ -167,15 +182,25 @@ def watched(sink: ChromaSink, signed: Marker, monkeypatch: pytest.MonkeyPatch) -
         yield reader, asked
 
 
+@contextmanager
+def writing(sink: ChromaSink, signed: Marker) -> Iterator[ChromaBuild]:
+    with closing(sink.open(signed.build_id)) as build:
+        yield build
+        build.flush()
+
+
 @pytest.fixture
-def written(build: ChromaBuild) -> ChromaBuild:
+def written(build: ChromaBuild) -> None:
+    """And closed: a reader beside an open writer asks the writer's engine, of which it does not know since when it is
+    open."""
     build.replace([family(f"f{number}", ["x", "y"]) for number in range(5)])
     build.flush()
-    return build
+    build.close()
 
 
+@pytest.mark.usefixtures("written")
 def test_what_was_named_before_is_not_asked_for_again(
-    sink: ChromaSink, written: ChromaBuild, signed: Marker, monkeypatch: pytest.MonkeyPatch
+    sink: ChromaSink, signed: Marker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Metadata take ten times as long as the search."""
     with watched(sink, signed, monkeypatch) as (reader, asked):
@@ -184,15 +209,16 @@ def test_what_was_named_before_is_not_asked_for_again(
         assert reader.query(vector("x"), 6) == first
         assert len(reader.query(vector("x"), 8)) == 8
         assert asked[1:] == [(2, ["metadatas"])]
-        written.delete([first[0].parent_id])
-        written.flush()
+        with writing(sink, signed) as build:
+            build.delete([first[0].parent_id])
         left = reader.query(vector("x"), 6)
         assert first[0].parent_id not in {hit.parent_id for hit in left}
-        assert asked[2][1] == [], "somebody wrote: are they there still?"
+        assert asked[2] == (6, []), "somebody wrote: are they there still?"
 
 
+@pytest.mark.usefixtures("written")
 def test_families_that_are_told_are_not_asked_for(
-    sink: ChromaSink, written: ChromaBuild, signed: Marker, monkeypatch: pytest.MonkeyPatch
+    sink: ChromaSink, signed: Marker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with watched(sink, signed, monkeypatch) as (reader, asked):
         told = {hit.id: hit.parent_id for hit in reader.query(vector("x"), 5)}
@@ -203,14 +229,37 @@ def test_families_that_are_told_are_not_asked_for(
         handle_of(reader).parents.clear()
         assert reader.query(vector("x"), 7) == hits
         gone = hits[0].parent_id
-        written.delete([gone])
-        written.flush()
+        with writing(sink, signed) as build:
+            build.delete([gone])
         left = reader.query(vector("x"), 7, families=lambda ids: dict.fromkeys(ids, gone))
         assert {hit.id for hit in left}.isdisjoint(hit.id for hit in hits if hit.parent_id == gone)
 
 
+def test_a_reader_beside_an_open_writer_shows_nothing_that_is_gone(
+    sink: ChromaSink, build: ChromaBuild, signed: Marker
+) -> None:
+    """The writer's engine has loaded the vectors before the reader came, and before another program removed some."""
+    families = [family(f"f{number}", ["x", "y"]) for number in range(5)]
+    build.replace(families)
+    build.flush()
+    everything = {document.id: one.parent_id for one in families for document in one.documents}
+    with closing(sink.reader(signed.build_id)) as early:
+        assert len(early.query(vector("x"), 20)) == 10
+    gone = list(everything)[:4]
+    program = (
+        "import sys, chromadb; "
+        "chromadb.PersistentClient(sys.argv[1]).get_collection('chunks').delete(ids=sys.argv[2].split())"
+    )
+    folder = sink.address(signed.build_id)["path"]
+    subprocess.run([sys.executable, "-c", program, folder, " ".join(gone)], check=True)
+    with closing(sink.reader(signed.build_id)) as reader:
+        shown = reader.query(vector("x"), 20, families=lambda ids: {id: everything[id] for id in ids})
+        assert {hit.id for hit in shown} == everything.keys() - gone
+
+
+@pytest.mark.usefixtures("written")
 def test_a_marker_is_read_again_only_when_something_was_written(
-    sink: ChromaSink, written: ChromaBuild, signed: Marker, monkeypatch: pytest.MonkeyPatch
+    sink: ChromaSink, signed: Marker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with closing(sink.reader(signed.build_id)) as reader:
         assert reader.marker() == signed
@@ -218,18 +267,75 @@ def test_a_marker_is_read_again_only_when_something_was_written(
             patch.setattr(handle_of(reader)._client, "get_collection", None)
             assert reader.marker() == signed
         other = replace(signed, home_id="another")
-        written.sign(other)
+        with writing(sink, signed) as build:
+            build.sign(other)
         assert reader.marker() == other
 
 
-def test_a_build_that_nobody_wrote_to_is_not_opened_again(
-    sink: ChromaSink, written: ChromaBuild, signed: Marker, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.usefixtures("written")
+def test_a_build_that_nobody_wrote_to_is_not_opened_again(sink: ChromaSink, signed: Marker) -> None:
     with closing(sink.reader(signed.build_id)) as reader:
+        assert len(reader.query(vector("x"), 20)) == 10
         before = handle_of(reader)
         reader.refresh()
         assert handle_of(reader) is before
-        written.replace([family("more", ["x"])])
+        with writing(sink, signed) as build:
+            build.replace([family("more", ["x"])])
         reader.refresh()
         assert handle_of(reader) is not before
         assert len(reader.query(vector("x"), 20)) == 11
+
+
+@pytest.mark.usefixtures("written")
+def test_a_copy_that_takes_the_place_of_a_build_is_opened(sink: ChromaSink, signed: Marker, tmp_path: Path) -> None:
+    folder = Path(sink.address(signed.build_id)["path"])
+    shutil.copytree(folder, tmp_path / "copy")
+    with writing(sink, signed) as build:
+        build.replace([family("more", ["x"])])
+    with closing(sink.reader(signed.build_id)) as reader:
+        assert len(reader.query(vector("x"), 20)) == 11
+        folder.rename(tmp_path / "aside")
+        (tmp_path / "copy").rename(folder)
+        reader.refresh()
+        assert len(reader.query(vector("x"), 20)) == 10
+
+
+@pytest.mark.usefixtures("written")
+def test_a_database_with_a_log_is_not_broken_by_readers_and_writers(sink: ChromaSink, signed: Marker) -> None:
+    """SQLite keeps locks on it between calls, and whoever closes the file takes those of the whole process away."""
+    folder = Path(sink.address(signed.build_id)["path"])
+    with closing(sqlite3.connect(folder / "chroma.sqlite3")) as database:
+        database.execute("pragma journal_mode = wal")
+    program = WRITER_ONCE.format(root=str(folder.parent), build=signed.build_id)
+    with closing(sink.reader(signed.build_id)) as reader:
+        for number in range(3):
+            assert reader.query(vector("x"), 3)
+            with closing(sink.reader(signed.build_id)) as other:
+                assert other.query(vector("x"), 3)
+            subprocess.run([sys.executable, "-c", program, str(number)], cwd=ROOT, check=True)
+            reader.refresh()
+            assert len(reader.query(vector("x"), 50)) == 10 + number + 1
+    with closing(sqlite3.connect(folder / "chroma.sqlite3")) as database:
+        assert database.execute("pragma integrity_check").fetchone() == ("ok",)
+
+
+def test_a_reader_that_was_closed_opens_nothing(
+    sink: ChromaSink, build: ChromaBuild, signed: Marker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While a question of another thread was about to open it again."""
+    from sinks.chroma import clients
+
+    build.replace([family("a", ["x"])])
+    build.close()
+    reader = sink.reader(signed.build_id)
+    ask = ChromaReader._ask
+
+    def closed_meanwhile(*given: Any) -> Any:
+        reader.close()
+        monkeypatch.setattr(ChromaReader, "_ask", ask)
+        return [], 1
+
+    monkeypatch.setattr(ChromaReader, "_ask", closed_meanwhile)
+    with pytest.raises(RuntimeError, match="closed"):
+        reader.query(vector("x"), 1)
+    assert not any(clients._spellings.values())

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import sqlite3
 import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from chromadb.api.models.Collection import Collection
 
-from sinks.chroma import ChromaSink, seal
+from sinks.chroma import ChromaSink, clients, seal
+from sinks.chroma.counted import changes_of
 from sinks.sink import Marker
 from tests.search.support import DIMENSIONS, family, meaning
+
+REMOVE_ONE = """
+import sys, chromadb
+found = chromadb.PersistentClient(sys.argv[1]).get_collection("chunks")
+found.delete(ids=found.get(limit=1)["ids"])
+"""
 
 
 @pytest.fixture
@@ -126,22 +135,79 @@ def test_what_a_writer_writes_is_counted(sink: ChromaSink, asked: list[int]) -> 
 def test_what_somebody_else_writes_is_counted(sink: ChromaSink, asked: list[int], tmp_path: Path) -> None:
     assert count(sink) == 20
     shutil.copytree(tmp_path / "b", tmp_path / "older")
-    program = (
-        "import sys, chromadb; found = chromadb.PersistentClient(sys.argv[1]).get_collection('chunks'); "
-        "found.delete(ids=found.get(limit=1)['ids'])"
-    )
-    subprocess.run([sys.executable, "-c", program, str(tmp_path / "b")], check=True)
+    subprocess.run([sys.executable, "-c", REMOVE_ONE, str(tmp_path / "b")], check=True)
     assert count(sink) == 19
     shutil.copy(tmp_path / "older" / seal.DATABASE, tmp_path / "b" / seal.DATABASE)  # an older state comes back
     assert count(sink) == 20
     assert asked == [20, 19, 20]
 
 
-def test_a_change_that_was_broken_off_is_counted(sink: ChromaSink, asked: list[int], tmp_path: Path) -> None:
+def test_opening_is_one_change_and_asking_none(sink: ChromaSink, tmp_path: Path) -> None:
+    """Else a change of somebody else could be taken for ours."""
+    database = tmp_path / "b" / seal.DATABASE
+
+    def number() -> int:
+        found = changes_of(database)
+        assert found is not None
+        return found.number
+
+    before = number()
+    with closing(sink.reader("b")) as reader:
+        assert number() == before + 1
+        assert len(reader.query(meaning("cat"), 5)) == 5
+        assert reader.get(["nobody"]) == []
+    assert number() == before + 1
+    with closing(sink.open("b")) as build:
+        assert number() == before + 2
+        assert build.count() == len(list(build.scan(content=True, vectors=True))) == 20
+    assert number() == before + 2
+
+
+@pytest.mark.parametrize("left", ["journal", "wal"])
+def test_changes_are_not_known_while_one_is_made(sink: ChromaSink, tmp_path: Path, left: str) -> None:
+    del sink
+    database = tmp_path / "b" / seal.DATABASE
+    assert changes_of(database) is not None
+    Path(f"{database}-{left}").touch()
+    assert changes_of(database) is None
+    assert changes_of(tmp_path / "nowhere") is None
+
+
+@pytest.mark.promise(4)
+@pytest.mark.parametrize("when", ["while it is opened", "while it is counted", "while it is closed"])
+def test_what_somebody_writes_meanwhile_is_counted(
+    sink: ChromaSink, asked: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str
+) -> None:
+    """Other programs know of no turns."""
+    calls = {"while it is opened": "_collection", "while it is closed": "_end"}
+
+    def remove_one() -> None:
+        subprocess.run([sys.executable, "-c", REMOVE_ONE, str(tmp_path / "b")], check=True)
+
     assert count(sink) == 20
-    (tmp_path / "b" / f"{seal.DATABASE}-journal").write_bytes(b"")
-    assert count(sink) == 20
-    assert asked == [20, 20]
+    with monkeypatch.context() as patch:
+        if when in calls:
+            call = getattr(clients, calls[when])
+
+            def disturbed(*given: Any) -> Any:
+                remove_one()
+                return call(*given)
+
+            patch.setattr(clients, calls[when], disturbed)
+        else:
+            (tmp_path / "b" / seal.FILE).write_text(json.dumps({"files": seal._files(tmp_path / "b")}))
+            counted = Collection.count
+
+            def disturbed_count(collection: Collection) -> int:
+                found = counted(collection)
+                remove_one()
+                return found
+
+            patch.setattr(Collection, "count", disturbed_count)
+        count(sink)
+    for _ in range(2):
+        assert count(sink) == 19
+    assert asked[-1] == 19
 
 
 def test_a_database_with_a_log_is_counted(sink: ChromaSink, asked: list[int], tmp_path: Path) -> None:
