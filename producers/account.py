@@ -12,7 +12,8 @@ import orjson
 from chunkbus.ledger import Attempt, Ledger, Status
 from producers.contents import Signature
 from producers.errors import SOURCE_EMPTY
-from producers.memory import Gave, Memory
+from producers.given import Given
+from producers.memory import Memory
 from producers.produced import Making
 from producers.report import IngestReport, Outcome
 from producers.shelves import Shelves
@@ -24,18 +25,19 @@ _NO_VERSIONS = ("", "", "", "")
 
 @dataclass(slots=True)
 class Done:
-    """How it went with one source. `is_whole`: it was read to its end without a failure, or stands as it then was."""
+    """How it went with one source. `is_read`: this run read its file. `is_whole`: it was read to its end without a
+    failure, or stands as it then was."""
 
     number: int
     uri: str
     outcome: Outcome
     versions: tuple[str, str, str, str] = _NO_VERSIONS
     checksum: str | None = None
-    keys: Sequence[str] = ()
     codes: Mapping[str, int] = field(default_factory=lambda: NOTHING)
     failures: int = 0
     is_in_ledger: bool = False
     is_document: bool = True
+    is_read: bool = False
     is_whole: bool = False
     moment_ns: int | None = None
     source_type: str = "other"
@@ -53,6 +55,7 @@ class Account:
     ) -> None:
         self._ledger, self._memory, self._tables = ledger, memory, tables
         self._placement, self._making, self._run_id = placement, making, run_id
+        self.given = Given(tables)
         self.failures: list[Failure] = []
 
     def put(self, done: Done) -> None:
@@ -83,7 +86,7 @@ class Account:
         for done in list(self.done("uri = ?", failure.source_uri)):
             done.failures += 1
             done.codes = Counter(done.codes) + Counter([failure.code])
-            if done.is_document or len(done.keys) == 1:
+            if done.is_document or self.given.count(done.number) == 1:
                 done.outcome = Outcome.FAILED
             self.put(done)
             self.record_failure(done)
@@ -102,8 +105,8 @@ class Account:
             (os.fsdecode(location), Signature(*orjson.loads(signature)), noted_ns, checksum)
             for location, signature, checksum in self._tables.execute("select * from signatures")
         )
-        records = self.done("not is_document and outcome <> ?", Outcome.FAILED.value)
-        gave = ((done.uri, Gave(list(done.keys), done.reading)) for done in records)
+        records = self.done("not is_document and is_read and outcome <> ?", Outcome.FAILED.value)
+        gave = ((done.uri, done.reading, self.given.by(done.number)) for done in records)
         self._memory.note_gave(self._making.tenant, gave)
 
     def is_in_ledger(self, done: Done) -> bool:
@@ -167,25 +170,25 @@ class Account:
 def _row(done: Done) -> tuple[object, ...]:
     moment_ns = None if done.moment_ns is None else str(done.moment_ns)  # some are more than SQLite's integers hold
     codes = orjson.dumps(dict(done.codes)) if done.codes else None
-    versions, keys = orjson.dumps(done.versions), orjson.dumps(done.keys)
-    how = (done.failures, done.is_in_ledger, done.is_document, done.is_whole, moment_ns, done.source_type)
-    return (done.number, done.uri, done.outcome.value, versions, done.checksum, keys, codes, *how)
+    flags = (done.is_in_ledger, done.is_document, done.is_read, done.is_whole)
+    about = (done.number, done.uri, done.outcome.value, orjson.dumps(done.versions), done.checksum)
+    return (*about, codes, done.failures, *flags, moment_ns, done.source_type)
 
 
 def _done(row: tuple[Any, ...]) -> Done:
-    number, uri, outcome, versions, checksum, keys, codes, failures, *flags, moment_ns, source_type = row
-    is_in_ledger, is_document, is_whole = map(bool, flags)
+    number, uri, outcome, versions, checksum, codes, failures, *flags, moment_ns, source_type = row
+    is_in_ledger, is_document, is_read, is_whole = map(bool, flags)
     return Done(
         number,
         uri,
         Outcome(outcome),
         tuple(orjson.loads(versions)),
         checksum,
-        orjson.loads(keys),
         orjson.loads(codes) if codes else NOTHING,
         failures,
         is_in_ledger,
         is_document,
+        is_read,
         is_whole,
         None if moment_ns is None else int(moment_ns),
         source_type,

@@ -9,7 +9,7 @@ from sqlite3 import Connection
 
 from chunkbus.manifest import Tombstone
 from producers.families import COLUMNS, Family, Row, family_of, row_of
-from producers.reading import Lines
+from producers.waiting import Lines
 
 
 @dataclass(frozen=True, slots=True)

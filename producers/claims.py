@@ -11,7 +11,7 @@ import orjson
 
 from producers.families import Family, Row
 from producers.placement import About
-from producers.reading import Lines, Waiting
+from producers.waiting import Lines, Waiting
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,15 +32,20 @@ class Claims:
     def __init__(self, tables: Connection) -> None:
         self._tables = tables
 
-    def put(self, key: str, source: int, about: About | None, waiting: Waiting | None) -> int | None:
-        """The source of this number counts. Tells the number of another one whose reading of the family goes by."""
-        row = (key, source, *_about(about))
+    def put(
+        self, key: str, source: int, about: About | None, waiting: Waiting | None = None, *, is_read: bool = False
+    ) -> int | None:
+        """The source of this number counts. Tells the number of another one that was read and gives the family too,
+        whether it stands as that one has it or not: so a further run tells what the first one told."""
+        row = (key, source, *_about(about), is_read)
         superseded = None
-        if self._tables.execute("insert or ignore into claims values (?, ?, ?, ?)", row).rowcount == 0:
-            (before,) = self._tables.execute("select source from claims where family = ?", [key]).fetchone()
-            was_read = self._tables.execute("delete from readings where family = ?", [key]).rowcount
+        if self._tables.execute("insert or ignore into claims values (?, ?, ?, ?, ?)", row).rowcount == 0:
+            before, was_read = self._tables.execute(
+                "select source, is_read from claims where family = ?", [key]
+            ).fetchone()
             superseded = before if was_read and before != source else None
-            self._tables.execute("insert or replace into claims values (?, ?, ?, ?)", row)
+            self._tables.execute("delete from readings where family = ?", [key])
+            self._tables.execute("insert or replace into claims values (?, ?, ?, ?, ?)", row)
         if waiting is not None:
             self._tables.execute("insert into readings values (?, ?, ?, ?, ?, ?, ?, ?, ?)", _reading(waiting))
         return superseded

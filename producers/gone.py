@@ -5,7 +5,7 @@ and a part of a recording with what it is a part of: both are the file itself. A
 where the file says that nothing is in it; where the file is silent about it, it stays until it is pruned.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from producers.families import Family
 from producers.shelves import Shelves
@@ -17,11 +17,15 @@ class Gone:
     def __init__(self, shelves: Shelves, tenant: str | None) -> None:
         self._shelves, self._tenant = shelves, tenant
 
-    def goes(self, uri: str, gives: Collection[str], emptied: Collection[str] = ()) -> list[str]:
+    def goes(self, uri: str, gives: Callable[[str], bool], emptied: Iterable[str] = ()) -> Iterator[str]:
         """Keys of what goes, now that it is known which families the file gives."""
-        gives, emptied = frozenset(gives), frozenset(emptied)
-        missing = (family for family in self.came_from(uri) if family.key not in gives)
-        return [family.key for family in missing if family.key in emptied or self._is_the_file(family)]
+        for key in emptied:
+            family = self._shelves.find(key)
+            if family is not None and family.origin == uri and not gives(key):
+                yield key
+        for family in self.came_from(uri):
+            if self._is_the_file(family) and not gives(family.key):
+                yield family.key
 
     def came_from(self, uri: str) -> Iterator[Family]:
         """What stands of a file, whoever's it is."""

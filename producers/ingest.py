@@ -12,6 +12,7 @@ from concurrent.futures import Executor
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
+from itertools import count
 from pathlib import Path
 from sqlite3 import Connection
 
@@ -96,8 +97,10 @@ def ingest(
         run_id = run_id or new_run_id()
         stamp = {"name": producer.name, "version": producer.version, "run_id": run_id}
         making = Making(created_at, stamp, options.tenant)
-        skipping = Skipping(ledger, memory, shelves, placement, options.tenant, wanted, trust_memory=trust_memory)
         account = Account(ledger, memory, tables, placement.name, making, run_id)
+        skipping = Skipping(
+            ledger, memory, shelves, placement, options.tenant, wanted, account.given, trust_memory=trust_memory
+        )
         noted_ns = clock()
         settling = Settling(account, shelves, reader, tables, placement, making)
         _read(wanted, skipping, settling, making, folder, workers, on_progress)
@@ -130,12 +133,13 @@ def _read(
     on_progress: Callable[[Progress], object],
 ) -> None:
     """Every source in the order of the names; those that are unchanged are not opened."""
+    numbers = count(1)
     for failure in wanted.failures:
-        settling.fail(failure)
+        settling.fail(next(numbers), failure)
     for left_out in wanted.left_out:
-        settling.leave_out(left_out)
+        settling.leave_out(next(numbers), left_out)
     total = len(wanted)
-    decisions = map(skipping.decide, wanted)
+    decisions = map(skipping.decide, numbers, wanted)
     with workers(wanted.size()) as executor, closing(read_all(decisions, making, folder, executor)) as taken:
         for done, (decision, read) in enumerate(taken, start=1):
             outcome = settling.take(decision, read)

@@ -19,6 +19,8 @@ from producers.families import COLUMNS, Row
 from producers.sources import Scope
 
 _migrations = Migrations("chunksink.ingest")
+_FILE = "bus = ? and source_uri = ? and tenant = ?"
+_NOTED = "bus, source_uri, tenant, reading, families"
 _SIGNATURE = {"size": int, "mtime_ns": int, "ctime_ns": int, "inode": int, "noted_ns": int}
 
 
@@ -49,12 +51,39 @@ def add_reading_and_places(db: Database) -> None:
     )
 
 
+@_migrations()
+def add_given(db: Database) -> None:
+    """Families by row: the list of them all was in one."""
+    db.execute("alter table gave rename to gave_listed")
+    db.execute(
+        "create table gave (id integer primary key autoincrement, bus blob not null, source_uri text not null,"
+        " tenant text not null, reading text not null, families integer not null, unique (bus, source_uri, tenant))"
+    )
+    db.execute(
+        "create table given (gave integer not null, family text not null, place integer not null,"
+        " primary key (gave, family)) without rowid"
+    )
+    db.execute(
+        "insert into gave (bus, source_uri, tenant, reading, families) select bus, source_uri, tenant,"
+        " coalesce(reading, '[]'), (select count(distinct value) from json_each(families)) from gave_listed"
+    )
+    db.execute(
+        "insert into given select gave.id, value, min(key) from gave join gave_listed using (bus, source_uri, tenant)"
+        " join json_each(gave_listed.families) group by gave.id, value"
+    )
+    db.execute("drop table gave_listed")
+
+
 @dataclass(frozen=True, slots=True)
 class Gave:
-    """Keys of the families that a file of records gave when it was last read, and which bytes and versions that was."""
+    """What a file of records gave when it was last read: how many families, and of which bytes and versions.
 
-    keys: list[str]
+    What is noted of a later reading has another `id`.
+    """
+
+    id: int
     reading: tuple[str | None, ...]
+    families: int
 
 
 class Memory(Store):
@@ -109,17 +138,34 @@ class Memory(Store):
     def gave(self, source_uri: str, tenant: str | None) -> Gave | None:
         """None of a file of records that was never read."""
         row = self.db.execute(
-            "select families, reading from gave where bus = ? and source_uri = ? and tenant = ?",
-            [self._bus, source_uri, tenant or ""],
+            f"select id, reading, families from gave where {_FILE}", [self._bus, source_uri, tenant or ""]
         ).fetchone()
-        return None if row is None else Gave(orjson.loads(row[0]), tuple(orjson.loads(row[1] or "[]")))
+        return None if row is None else Gave(row[0], tuple(orjson.loads(row[1])), row[2])
 
-    def note_gave(self, tenant: str | None, gave: Iterable[tuple[str, Gave]]) -> None:
-        with write_transaction(self.db):
-            self.db.conn.executemany(
-                "insert or replace into gave (bus, source_uri, tenant, families, reading) values (?, ?, ?, ?, ?)",
-                ((self._bus, uri, tenant or "", _json(one.keys), _json(one.reading)) for uri, one in gave),
-            )
+    def families_given(self, gave: Gave) -> Iterator[tuple[str, int]]:
+        """Keys, and the place of each in the order in which they were given; none where a later reading was noted."""
+        return self.db.execute("select family, place from given where gave = ?", [gave.id])
+
+    def gives(self, gave: Gave, key: str) -> bool:
+        row = self.db.execute("select 1 from given where gave = ? and family = ?", [gave.id, key])
+        return row.fetchone() is not None
+
+    def note_gave(
+        self, tenant: str | None, gave: Iterable[tuple[str, tuple[str | None, ...], Iterable[tuple[str, int]]]]
+    ) -> None:
+        """Name of each file, what of it was read, and its families with their places."""
+        db = self.db
+        with write_transaction(db):
+            for uri, reading, families in gave:
+                file = [self._bus, uri, tenant or ""]
+                db.execute(f"delete from given where gave in (select id from gave where {_FILE})", file)
+                db.execute(f"delete from gave where {_FILE}", file)
+                row = [*file, orjson.dumps(reading).decode()]
+                number = db.execute(f"insert into gave ({_NOTED}) values (?, ?, ?, ?, 0)", row).lastrowid
+                count = db.conn.executemany(
+                    "insert into given values (?, ?, ?)", ((number, key, place) for key, place in families)
+                ).rowcount
+                db.execute("update gave set families = ? where id = ?", [max(count, 0), number])
 
     def places(self, tenant: str | None) -> list[tuple[str, Scope]]:
         """Partition, or rule, and folder or file, of all that was read into this bus."""
@@ -140,10 +186,6 @@ class Memory(Store):
             self.db.conn.executemany(f"delete from places where {equal}", rows(gone))
             named = ((partition, place) for place in new)
             self.db.conn.executemany("insert or ignore into places values (?, ?, ?, ?, ?)", rows(named))
-
-
-def _json(value: object) -> str:
-    return orjson.dumps(value).decode()
 
 
 def _name(path: str) -> bytes:

@@ -23,6 +23,7 @@ from producers.partition import newer
 from producers.placement import moment_of, source_type_of
 from producers.produced import Emptied, Item, LeftOut, Making, Produced, RecordReader
 from producers.sources import SourceFile
+from producers.waiting import Beside, Lines, Waiting, row_of
 
 _MOST_NAMED = 1000
 """Of what is left out of one file; all of it is counted."""
@@ -39,35 +40,6 @@ class Job(SourceFile):
     standing: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Lines:
-    """Where the lines of a family wait."""
-
-    file: Path
-    start: int
-    end: int
-
-    def read(self) -> list[bytes]:
-        with self.file.open("rb") as file:
-            file.seek(self.start)
-            return file.read(self.end - self.start).rstrip(b"\n").split(b"\n")
-
-
-@dataclass(frozen=True, slots=True)
-class Waiting:
-    """A family that was read."""
-
-    key: str
-    name: str
-    tenant: str | None
-    version: tuple[str | None, ...]
-    newest: str | None
-    chunks: int
-    source_type: str
-    moment_ns: int
-    lines: Lines
-
-
 @dataclass(slots=True)
 class Read:
     """What a file gave. Without a checksum it could not be read, or changed meanwhile, or may have grown since."""
@@ -76,8 +48,10 @@ class Read:
     checksum: str | None = None
     signature: Signature | None = None
     is_unchanged: bool = False
-    families: list[Waiting] = field(default_factory=list)
-    emptied: list[str] = field(default_factory=list)
+    beside: Beside | None = None
+    families: int = 0
+    """How many stand there; likewise those that it empties."""
+    emptied: int = 0
     left_out: list[LeftOut] = field(default_factory=list)
     codes: Counter[str] = field(default_factory=Counter)
     failures: int = 0
@@ -95,26 +69,31 @@ class Read:
 
     def fail(self, failed: SourceFailed) -> None:
         """Nothing of the file is taken."""
-        self.families.clear()
+        self.beside, self.families, self.emptied = None, 0, 0
         self.leave_out(LeftOut(self.uri, None, failed.code, failed.reason))
 
 
 def read_jobs(jobs: Sequence[Job], making: Making, waiting: Path) -> list[Read]:
-    """What each file gives, in order. The lines of their families wait in one file."""
-    with waiting.open("xb") as out:
-        return [_read(job, making, waiting, out) for job in jobs]
+    """What each file gives, in order. The lines of their families wait in one file, what they are in one beside it."""
+    rows = waiting.with_name(f"{waiting.name}-families")
+    with waiting.open("xb") as out, rows.open("xb") as beside:
+        return [_read(job, making, out, beside, (waiting, rows)) for job in jobs]
 
 
-def _read(job: Job, making: Making, waiting: Path, out: BinaryIO) -> Read:
+def _read(job: Job, making: Making, out: BinaryIO, beside: BinaryIO, files: tuple[Path, Path]) -> Read:
     read = Read(job.uri)
+    start = beside.tell()
     try:
         for item in _document(job, making, read) if job.chunker else _records(job, making, read):
             if isinstance(item, LeftOut):
                 read.leave_out(item)
             elif isinstance(item, Emptied):
-                read.emptied.append(item.family)
+                beside.write(row_of(item))
+                read.emptied += 1
             else:
-                read.families.append(_put(item, job, making, read, waiting, out))
+                beside.write(row_of(_put(item, job, making, read, files[0], out)))
+                read.families += 1
+        read.beside = Beside(*files, start, beside.tell())
     except SourceFailed as failed:
         if failed.code == SOURCE_CHANGED:
             read.checksum = None

@@ -5,8 +5,8 @@ stands unchanged, or failed and keeps what it gave last. A family of records tha
 its rank does not change and nothing is indexed again.
 """
 
-from collections.abc import Collection
-from itertools import count
+from collections.abc import Collection, Iterable
+from functools import partial
 from sqlite3 import Connection
 
 from producers.account import Account, Done
@@ -19,11 +19,12 @@ from producers.partition import FamilyReader
 from producers.placement import About, Placement
 from producers.produced import Making
 from producers.prune import has_vanished
-from producers.reading import Read, Waiting, without_times
+from producers.reading import Read, without_times
 from producers.report import Outcome
 from producers.shelves import Shelves
 from producers.skip import NOTHING, Decision
 from producers.sources import Failure, Scope
+from producers.waiting import Waiting
 
 
 class Settling:
@@ -42,18 +43,18 @@ class Settling:
         self._placement, self._making = placement, making
         self._claims = Claims(tables)
         self._gone = Gone(shelves, making.tenant)
-        self._numbers = count(1)
+        self._given = account.given
 
-    def fail(self, failure: Failure) -> None:
+    def fail(self, number: int, failure: Failure) -> None:
         """A source that could not even be looked at."""
-        done = Done(next(self._numbers), failure.source_uri, Outcome.FAILED, codes={failure.code: 1}, failures=1)
+        done = Done(number, failure.source_uri, Outcome.FAILED, codes={failure.code: 1}, failures=1)
         self._account.failures.append(failure)
         self._account.put(done)
         self._account.record_failure(done)
 
-    def leave_out(self, failure: Failure) -> None:
+    def leave_out(self, number: int, failure: Failure) -> None:
         """What lies among the sources and is none: told, and no failure."""
-        done = Done(next(self._numbers), failure.source_uri, Outcome.LEFT_OUT, codes={failure.code: 1})
+        done = Done(number, failure.source_uri, Outcome.LEFT_OUT, codes={failure.code: 1})
         done.is_in_ledger = self._account.is_in_ledger(done)
         self._account.put(done)
 
@@ -65,7 +66,7 @@ class Settling:
             self._take_unread(done, decision)
         else:
             self._take_read(done, decision, read)
-        if done.is_document and not done.keys:
+        if done.is_document and not self._given.count(done.number):
             self._claims.stay_silent(key_of_source(done.uri, self._making.tenant))
         self._account.put(done)
         return done.outcome
@@ -73,7 +74,7 @@ class Settling:
     def _begin(self, decision: Decision) -> Done:
         source = decision.source
         return Done(
-            next(self._numbers),
+            decision.number,
             source.uri,
             decision.outcome or Outcome.PROCESSED,
             decision.versions,
@@ -84,7 +85,7 @@ class Settling:
         )
 
     def _take_unread(self, done: Done, decision: Decision) -> None:
-        done.keys, done.codes, done.is_in_ledger = decision.keys, decision.left_out, decision.is_in_ledger
+        done.codes, done.is_in_ledger = decision.left_out, decision.is_in_ledger
         if decision.is_hashed and decision.signature is not None and decision.checksum is not None:
             self._account.sign(decision.source.location, decision.signature, decision.checksum)
         self._claim_standing(done)
@@ -98,13 +99,14 @@ class Settling:
         self._account.record_failure(done)
 
     def _claim_standing(self, done: Done) -> None:
-        for key in done.keys:
+        for key, _ in self._given.by(done.number):
             about = None
             if self._placement.rule is not None and done.is_document and done.moment_ns is not None:
                 about = About(key, done.source_type, done.moment_ns)
             self._claim(done, key, about)
 
     def _take_read(self, done: Done, decision: Decision, read: Read) -> None:
+        done.is_read = True
         done.checksum, done.codes, done.failures = read.checksum, read.codes or NOTHING, read.failures
         if read.signature is not None:
             done.moment_ns = read.signature.mtime_ns
@@ -116,44 +118,48 @@ class Settling:
                     Failure(left_out.source_uri, left_out.code, left_out.reason, left_out.line)
                 )
         if read.is_unchanged:
-            done.outcome, done.keys = Outcome.UNCHANGED, (key_of_source(read.uri, self._making.tenant),)
+            done.outcome = Outcome.UNCHANGED
+            self._given.put(done.number, key_of_source(read.uri, self._making.tenant))
             done.is_in_ledger = decision.is_in_ledger or self._account.is_in_ledger(done)
             self._claim_standing(done)
             return
         if read.failures:
             self._account.record_failure(done)
-        done.keys = [waiting.key for waiting in read.families]
-        changed = [self._claim_read(done, waiting) for waiting in read.families]
-        goes = read.is_whole and self._note_gone(done, read.emptied)
-        if not read.is_whole:
+        changes = False
+        for place, waiting in enumerate(read.beside.families() if read.beside else ()):
+            self._given.put(done.number, waiting.key, place)
+            changes |= self._claim_read(done, waiting)
+        if read.is_whole:
+            changes |= self._note_gone(done, read.beside.emptied() if read.beside and read.emptied else ())
+        else:
             self._keep_standing(done)
         if not read.families:
             done.outcome = Outcome.FAILED if read.failures else Outcome.EMPTY
-        elif not any(changed) and not goes:
+        elif not changes:
             done.outcome = Outcome.UNCHANGED
-        if not any(changed) and not goes:
+        if not changes:
             done.is_in_ledger = self._account.is_in_ledger(done)
 
     def _keep_standing(self, done: Done) -> None:
         """What a file that failed gave last counts as before, whatever an earlier one gives."""
-        given = frozenset(done.keys)
         for family in self._gone.came_from(done.uri):
-            if family.key in self._claims and family.key not in given:
+            if family.key in self._claims and not self._given.holds(done.number, family.key):
                 self._claim(done, family.key, None)
 
-    def _note_gone(self, done: Done, emptied: Collection[str] = ()) -> bool:
+    def _note_gone(self, done: Done, emptied: Iterable[str] = ()) -> bool:
         """Of a file that was read whole: whether something of it goes."""
         done.is_whole = True
-        goes = self._gone.goes(done.uri, done.keys, emptied)
-        for key in goes:
+        something = False
+        for key in self._gone.goes(done.uri, partial(self._given.holds, done.number), emptied):
             self._claims.stay_silent(key, goes=True)
-        return bool(goes)
+            something = True
+        return something
 
     def _claim_read(self, done: Done, waiting: Waiting) -> bool:
         """False where the family stands just as it was read."""
         about = About(waiting.key, waiting.source_type, waiting.moment_ns)
         is_new = done.is_document or not self._stands_like(waiting)
-        self._claim(done, waiting.key, about, waiting if is_new else None)
+        self._claim(done, waiting.key, about, waiting if is_new else None, is_read=True)
         return is_new
 
     def _stands_like(self, waiting: Waiting) -> bool:
@@ -166,8 +172,10 @@ class Settling:
         standing = list(self._reader.lines(self._shelves.existing[place], family))
         return without_times(standing) == without_times(waiting.lines.read())
 
-    def _claim(self, done: Done, key: str, about: About | None, waiting: Waiting | None = None) -> None:
-        superseded = self._claims.put(key, done.number, about, waiting)
+    def _claim(
+        self, done: Done, key: str, about: About | None, waiting: Waiting | None = None, *, is_read: bool = False
+    ) -> None:
+        superseded = self._claims.put(key, done.number, about, waiting, is_read=is_read)
         if superseded is not None:
             self._account.add_code(superseded, RECORD_SUPERSEDED)
 
@@ -210,7 +218,7 @@ class Settling:
         """The partition whose manifest tells of a source: where its first family is, else where it would go to."""
         if self._placement.rule is None:
             return self._placement.name
-        for key in done.keys:
+        for key in self._given.in_order(done.number):
             if (about := self._claims.about(key)) is not None:
                 return self._placement.key_of(about)
             if (standing := self._shelves.place_of(key)) is not None:

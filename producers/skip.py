@@ -13,8 +13,9 @@ from chunkbus.ledger import Ledger, Status
 from producers.contents import Signature, digest_source
 from producers.errors import SOURCE_EMPTY, SourceFailed
 from producers.families import Family, key_of_source
+from producers.given import Given
 from producers.kinds import Chunker
-from producers.memory import Memory
+from producers.memory import Gave, Memory
 from producers.placement import Placement
 from producers.produced import RecordReader
 from producers.reading import Job
@@ -33,16 +34,17 @@ _FILES_AT_HAND = 1024
 class Decision:
     """What is to be done with a source: its job, or how it ended without one.
 
-    `versions` are what the ledger says of the reading. `keys` are the families that stand for an unchanged source.
+    `number` is the source's in the run: by it is known which families stand for one that is unchanged. `versions` are
+    what the ledger says of the reading.
     """
 
+    number: int
     source: Source
     versions: Versions
     signature: Signature | None = None
     job: Job | None = None
     outcome: Outcome | None = None
     checksum: str | None = None
-    keys: tuple[str, ...] = ()
     left_out: Mapping[str, int] = field(default_factory=lambda: NOTHING)
     is_in_ledger: bool = False
     is_hashed: bool = False
@@ -60,22 +62,23 @@ class Skipping:
         placement: Placement,
         tenant: str | None,
         wanted: Wanted,
+        given: Given,
         *,
         trust_memory: bool,
     ) -> None:
         self._ledger, self._memory, self._shelves, self._placement = ledger, memory, shelves, placement
-        self._tenant, self._wanted, self._trust_memory = tenant, wanted, trust_memory
+        self._tenant, self._wanted, self._given, self._trust_memory = tenant, wanted, given, trust_memory
         self._readers: dict[str, Chunker | RecordReader | SourceFailed] = {}
         self._versions: dict[str, tuple[Versions, Versions]] = {}
-        self._given = lru_cache(_FILES_AT_HAND)(self._given_by)
+        self._known = lru_cache(_FILES_AT_HAND)(self._known_of)
 
-    def decide(self, source: Source) -> Decision:
+    def decide(self, number: int, source: Source) -> Decision:
         reader = self._reader(source)
         if isinstance(reader, SourceFailed):
-            return Decision(source, ("", "", "", ""), failed=reader)
+            return Decision(number, source, ("", "", "", ""), failed=reader)
         versions, in_ledger = self._versions[source.kind.name]
         signature, checksum = self._look(source)
-        begun = Decision(source, in_ledger, signature, checksum=checksum)
+        begun = Decision(number, source, in_ledger, signature, checksum=checksum)
         if source.kind.records is not None:
             return self._decide_records(begun, cast(RecordReader, reader))
         return self._decide_document(begun, cast(Chunker, reader), versions)
@@ -101,8 +104,8 @@ class Skipping:
         standing = family.version[0] if family is not None and family.version[1:] == versions else None
         attempt = self._attempt(begun)
         if family is not None and standing is not None and standing == checksum:
-            is_in_ledger = attempt is not None
-            return replace(begun, outcome=Outcome.UNCHANGED, keys=(family.key,), is_in_ledger=is_in_ledger)
+            self._given.put(begun.number, family.key)
+            return replace(begun, outcome=Outcome.UNCHANGED, is_in_ledger=attempt is not None)
         if family is None and attempt is not None and attempt["error_type"] == SOURCE_EMPTY:
             return replace(begun, outcome=Outcome.EMPTY, left_out={SOURCE_EMPTY: 1}, is_in_ledger=True)
         job = Job(source.uri, source.location, source.kind.source_type, chunker, None, standing=standing)
@@ -111,17 +114,28 @@ class Skipping:
     def _decide_records(self, begun: Decision, records: RecordReader) -> Decision:
         source = begun.source
         gave = self._memory.gave(source.uri, self._tenant)
-        if gave is not None and all(self._stands_for(key, source) for key in gave.keys):
+        if gave is not None and self._stands(gave, begun.number, source):
             if begun.checksum is None:
                 begun = replace(begun, checksum=_checksum(source), is_hashed=True)
             attempt = self._attempt(begun)
             if attempt is not None and gave.reading == read_as(attempt):
                 left_out = orjson.loads(attempt["left_out"] or "{}")
-                unchanged = Outcome.UNCHANGED if gave.keys else Outcome.EMPTY
-                return replace(begun, outcome=unchanged, keys=tuple(gave.keys), left_out=left_out, is_in_ledger=True)
+                unchanged = Outcome.UNCHANGED if gave.families else Outcome.EMPTY
+                return replace(begun, outcome=unchanged, left_out=left_out, is_in_ledger=True)
+        self._given.forget(begun.number)
         kind = source.kind
         job = Job(source.uri, source.location, kind.source_type, None, records, may_grow=kind.may_grow)
         return replace(begun, job=job)
+
+    def _stands(self, gave: Gave, number: int, source: Source) -> bool:
+        """All that the source gave; False also where another process notes meanwhile that it gives something else."""
+        families = 0
+        for key, place in self._memory.families_given(gave):
+            if not self._stands_for(key, source):
+                return False
+            self._given.put(number, key, place)
+            families += 1
+        return families == gave.families
 
     def _stands_for(self, key: str, source: Source) -> bool:
         """Its own, or that of another file which gives it too."""
@@ -132,19 +146,20 @@ class Skipping:
 
     def _gives(self, uri: str, key: str) -> bool:
         """False also where that is not known before it is read: who asks is then read as well."""
-        given = self._given(uri)
-        return given is None or key in given
+        is_known, gave = self._known(uri)
+        return not is_known or (gave is not None and self._memory.gives(gave, key))
 
-    def _given_by(self, uri: str) -> frozenset[str] | None:
-        """Of a document nothing is remembered, for it can give nothing else."""
+    def _known_of(self, uri: str) -> tuple[bool, Gave | None]:
+        """Whether it is known what the file gives, and that. Of a document nothing is remembered, for it can give
+        nothing else."""
         source = self._wanted.get(uri)
         if source is None:
-            return frozenset()
+            return True, None
         gave = self._memory.gave(uri, self._tenant)
         if gave is None or isinstance(self._reader(source), SourceFailed):
-            return None
+            return False, None
         reading = (self._look(source)[1] or _checksum(source), *self._versions[source.kind.name][1])
-        return frozenset(gave.keys if gave.reading == reading else ())
+        return True, gave if gave.reading == reading else None
 
     def _attempt(self, begun: Decision) -> dict[str, Any] | None:
         """The source's last attempt, where it succeeded with just these bytes and versions."""

@@ -44,14 +44,19 @@ create table drafted (last_line integer primary key, {_FAMILY});
 -- How it went with each source, by its number in the run; what stands for the checksums of those that were read.
 create table done (
   number integer primary key, uri text not null, outcome text not null, versions text not null, checksum text,
-  keys text not null, codes text, failures integer not null, is_in_ledger integer not null,
-  is_document integer not null, is_whole integer not null, moment_ns text, source_type text not null
+  codes text, failures integer not null, is_in_ledger integer not null, is_document integer not null,
+  is_read integer not null, is_whole integer not null, moment_ns text, source_type text not null
 );
 create table signatures (location blob not null, signature text not null, checksum text not null);
 
--- The source that counts for each family; what it read, where that is new; families of which a source says that they
--- go, or nothing.
-create table claims (family text primary key, source integer not null, source_type text, moment_ns text) without rowid;
+-- Families that each source gives, and their order; the source that counts for each; what it read, where that is new;
+-- families of which a source says that they go, or nothing.
+create table given (
+  source integer not null, family text not null, place integer not null, primary key (source, family)
+) without rowid;
+create table claims (
+  family text primary key, source integer not null, source_type text, moment_ns text, is_read integer not null
+) without rowid;
 create table readings (
   family text primary key, name text not null, tenant text, version text not null, newest text,
   chunks integer not null, file blob not null, start integer not null, end integer not null

@@ -200,12 +200,15 @@ def test_what_is_remembered_of_another_reading_withdraws_nothing(bench: Bench) -
     """As after a kill between the ledger's row and the memory's, or with a memory that somebody restored."""
     bench.write("log.jsonl", log(3))
     bench.ingest(kind="recorder")
-    (old,) = bench.memory.db.execute("select * from gave").fetchall()
+    db = bench.memory.db
+    old = {table: db.execute(f"select * from {table}").fetchall() for table in ("gave", "given")}
     bench.write("log.jsonl", log(150))
     bench.ingest(kind="recorder", now=LATER)
-    columns = ", ".join("?" for _ in old)
-    bench.memory.db.execute(f"insert or replace into gave values ({columns})", old)
-    bench.memory.db.conn.commit()
+    for table, rows in old.items():
+        db.execute(f"delete from {table}")
+        for row in rows:
+            db.execute(f"insert into {table} values ({', '.join('?' for _ in row)})", row)
+    db.conn.commit()
     assert bench.ledger.last_attempt("log.jsonl", "markdown")["status"] == Status.PROCESSED
     for prune in (False, True):
         report = bench.ingest(kind="recorder", prune=prune, now=NOW)

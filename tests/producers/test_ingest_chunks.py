@@ -1,5 +1,7 @@
 """Chunks that are canonical already and say no time: which run they came with decides which of them count."""
 
+import pytest
+
 from tests.producers.bench import LATER, NOW, Bench
 from tests.producers.bridges.samples import canonical_chunk
 from tests.producers.reading import write_lines
@@ -39,3 +41,16 @@ def test_reading_an_unchanged_file_again_leaves_its_rank(bench: Bench) -> None:
     bench.forget()
     assert not ingest(bench, "jan.jsonl", "jan", LATER)
     assert bench.bytes_on_bus() == before
+
+
+@pytest.mark.parametrize("text", ["text", "other"])
+def test_files_that_share_a_family_are_told_of_alike_by_every_run(bench: Bench, text: str) -> None:
+    """Also by one that reads both again: nothing in such chunks names their file."""
+    write(bench, "1.jsonl", "k", text)
+    write(bench, "2.jsonl", "k", "text")
+    first = bench.ingest(kind="chunks", to="jan")
+    before = bench.bytes_on_bus()
+    bench.forget()
+    second = bench.ingest(kind="chunks", to="jan", now=LATER)
+    assert first.left_out == second.left_out == {"RECORD_SUPERSEDED": 1}
+    assert (second.written, bench.bytes_on_bus()) == (False, before)
