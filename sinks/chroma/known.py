@@ -26,9 +26,14 @@ class Known:
 
     def load(self, *, now: bool = True) -> None:
         """The vectors are loaded with the next question, unless they were before; not `now` where nobody knows when."""
-        if not self._is_loaded:
-            self._loaded_at = self._settled() if now else None
-            self._is_loaded = True
+        if self._is_loaded:
+            return
+        self._is_loaded = True
+        if now and self._database is not None:
+            self._loaded_at = self._settled()
+            if self._loaded_at is None:  # somebody wrote just now
+                time.sleep(_STEP / 1_000_000_000)
+                self._loaded_at = self._settled()
 
     def may_have_moved(self) -> bool:
         """Whether anybody may have written since the vectors were loaded."""
@@ -46,16 +51,13 @@ class Known:
         return found
 
     def _settled(self) -> State | None:
-        """The state now, once every later change is sure to make another one; None where that cannot be had."""
+        """The state now, where it is so old that every later change is sure to make another one."""
         state = self._state()
         if state is None:
             return None
         newest = max(state[-2:])
-        age = time.time_ns() - newest
-        if age > _STEP and (newest % 1_000_000_000 or age > 2_000_000_000):  # some file systems keep whole seconds
-            return state
-        time.sleep(_STEP / 1_000_000_000)
-        return state if newest % 1_000_000_000 and age >= 0 and self._state() == state else None
+        step = _STEP if newest % 1_000_000_000 else 2_000_000_000  # some file systems keep whole, or even, seconds
+        return state if time.time_ns() - newest > step else None
 
     def _state(self) -> State | None:
         if self._database is None or any(Path(f"{self._database}-{left}").exists() for left in ("wal", "journal")):

@@ -78,6 +78,7 @@ class ChromaReader:
             for start in range(0, len(ids), _PAGE):
                 some = list(dict.fromkeys(ids[start : start + _PAGE]))
                 with handle.asking():
+                    handle.load()
                     page: Any = handle.collection.get(ids=some, include=["embeddings"])
                 if page["ids"]:
                     stored = unit(np.asarray(page["embeddings"], dtype=np.float32))
@@ -131,6 +132,7 @@ class ChromaReader:
             if not filters and handle.count() > _FEW:
                 return None
             with handle.asking():
+                handle.load()
                 page: Any = handle.collection.get(
                     where=rows.where(filters), limit=_FEW + 1, include=["metadatas", "embeddings"]
                 )

@@ -4,6 +4,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
@@ -262,6 +263,7 @@ def test_a_marker_is_read_again_only_when_something_was_written(
     sink: ChromaSink, signed: Marker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with closing(sink.reader(signed.build_id)) as reader:
+        time.sleep(0.05)  # what was written just now may be written again at the same time
         assert reader.marker() == signed
         with monkeypatch.context() as patch:
             patch.setattr(handle_of(reader)._client, "get_collection", None)
