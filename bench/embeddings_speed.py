@@ -19,6 +19,7 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -137,13 +138,17 @@ def compare(kind: str, texts: Sequence[str], candidates: Candidates, rounds: int
     took: dict[str, list[Took]] = {name: [] for name in candidates}
     for _ in range(rounds):
         for name, encode in candidates.items():
-            took[name].append(timed(lambda encode=encode: encode(texts), patience))  # type: ignore[misc]
+            took[name].append(timed(partial(encode, texts), patience))
     first = next(iter(took.values()))
     for name, own in took.items():
         speed = len(texts) / statistics.median(each.wall for each in own)
         best = len(texts) / min(each.wall for each in own)
         ratio = statistics.median(base.wall / each.wall for base, each in zip(first, own, strict=True))
         print(f"| {name} | {kind} | {speed:.1f} ({best:.1f}) | {ratio:.2f} |", flush=True)
+
+
+def _read_all(stream: list[tuple[bytes, str]], encoder: TransformerEncoder, cache: VectorCache) -> int:
+    return sum(1 for _ in vectors_for(stream, encoder, cache))
 
 
 def cold(texts: Sequence[str], encoder: TransformerEncoder, rounds: int, patience: float) -> None:
@@ -154,7 +159,7 @@ def cold(texts: Sequence[str], encoder: TransformerEncoder, rounds: int, patienc
         for number in range(rounds):
             alone.append(timed(lambda: encoder.encode(texts), patience))
             with VectorCache.open(Path(folder) / f"{number}.db") as cache:
-                whole.append(timed(lambda cache=cache: sum(1 for _ in vectors_for(stream, encoder, cache)), patience))  # type: ignore[misc]
+                whole.append(timed(partial(_read_all, stream, encoder, cache), patience))
     wall = statistics.median(path.wall / own.wall for path, own in zip(whole, alone, strict=True))
     cpu = statistics.median(path.cpu for path in whole) / statistics.median(own.cpu for own in alone)
     for name, took, ratio in (

@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 
 from chunkbus.ledger import Attempt, Ledger, Status
-from producers.contents import Signature
+from chunkbus.signature import Signature
 from producers.errors import SOURCE_EMPTY
 from producers.given import Given
 from producers.memory import Memory

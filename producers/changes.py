@@ -8,7 +8,7 @@ from pathlib import Path
 from sqlite3 import Connection
 
 from chunkbus.manifest import Tombstone
-from producers.families import COLUMNS, Family, Row, family_of, row_of
+from producers.families import ABOUT, COLUMNS, Family, Row, family_of, row_of
 from producers.waiting import Lines
 
 
@@ -145,7 +145,7 @@ from standing left join departures using (partition, family)
 where standing.partition = :key
   and not exists (select 1 from arrivals where arrivals.partition = :key and arrivals.family = standing.family)
 union all
-select {COLUMNS.removesuffix("stretches")} coalesce(({_MOVED}), stretches), coalesce(tenant, ''),
+select {ABOUT}, coalesce(({_MOVED}), stretches), coalesce(tenant, ''),
   false, null, file, start, end, moved_from
 from arrivals where partition = :key
 order by name, owner, family

@@ -15,16 +15,16 @@ from chunkbus.errors import RepeatedChunks
 from chunkbus.findings import DUPLICATE_IDS
 from chunkbus.layout import BusRoot
 from chunkbus.manifest import Manifest, ManifestProducer, Tombstone
+from chunkbus.signature import Signature, wait_a_tick
 from chunkbus.writer import PartitionWriter
 from producers.changes import Change, Changes, Entry
 from producers.clashes import Clash, clashes
-from producers.contents import Signature
 from producers.errors import IngestRefused
 from producers.links import links_file, write_links
 from producers.memory import Memory
 from producers.partition import FamilyReader, written_meanwhile
 from producers.placement import is_ours
-from producers.shelves import Shelves, wait_a_tick
+from producers.shelves import Shelves
 from producers.sources import Failure
 from producers.standing import Draft
 

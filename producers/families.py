@@ -34,7 +34,8 @@ class Family:
             self.stretches.append((start, end))
 
 
-COLUMNS = "family, name, tenant, origin, newest, version, chunks, stretches"
+ABOUT = "family, name, tenant, origin, newest, version, chunks"
+COLUMNS = f"{ABOUT}, stretches"
 Row = tuple[Any, ...]
 """A family in a table, by these columns; version and stretches are JSON."""
 

@@ -13,8 +13,8 @@ import orjson
 from sqlite_utils import Database, Migrations
 
 from chunkbus.layout import BusRoot
+from chunkbus.signature import Signature
 from chunkbus.store import Store, write_transaction
-from producers.contents import Signature
 from producers.families import COLUMNS, Row
 from producers.sources import Scope
 

@@ -17,8 +17,8 @@ from chunkbus.identity import family_key, parent_id, source_name, tenant_id
 from chunkbus.layout import BusRoot
 from chunkbus.manifest import Manifest, decode_manifest
 from chunkbus.reader import open_partition, read_lines, read_manifest
+from chunkbus.signature import Signature
 from chunkbus.validate import Validation
-from producers.contents import Signature
 from producers.errors import IngestRefused
 from producers.families import Family, origin_of, version_of
 from producers.memory import Memory

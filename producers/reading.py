@@ -14,7 +14,8 @@ import orjson
 from chunkbus.canonical import sha256_hex
 from chunkbus.chunk import Record
 from chunkbus.identity import family_key, parent_id
-from producers.contents import Signature, changed_meanwhile, digest_source, read_source
+from chunkbus.signature import Signature
+from producers.contents import changed_meanwhile, digest_source, read_source
 from producers.errors import SOURCE_CHANGED, SOURCE_EMPTY, SOURCE_UNREADABLE, SourceFailed
 from producers.families import version_of
 from producers.kinds import Chunker

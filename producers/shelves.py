@@ -1,6 +1,5 @@
 """The partitions that a run looks at, and where each family stands in them."""
 
-import time
 from collections.abc import Callable
 from datetime import datetime
 from sqlite3 import Connection
@@ -64,8 +63,3 @@ class Shelves:
         """The partition holds what was drafted."""
         self.families.rewrite(key)
         self.existing[key] = Existing(key, manifest)
-
-
-def wait_a_tick() -> None:
-    """Until a change would get another time than one that was just made."""
-    time.sleep(0.025)

@@ -10,7 +10,8 @@ from typing import Any, cast
 import orjson
 
 from chunkbus.ledger import Ledger, Status
-from producers.contents import Signature, digest_source
+from chunkbus.signature import Signature
+from producers.contents import digest_source
 from producers.errors import SOURCE_EMPTY, SourceFailed
 from producers.families import Family, key_of_source
 from producers.given import Given

@@ -16,7 +16,6 @@ from producers.errors import (
     IngestRefused,
     SourceFailed,
 )
-from producers.tables import open_tables
 
 _FOLDERS_AT_HAND = 1024
 
@@ -69,7 +68,7 @@ class Found:
 
 
 def find_sources(
-    paths: Sequence[Path], *, suffixes: tuple[str, ...], base: Path | None = None, tables: Connection | None = None
+    paths: Sequence[Path], tables: Connection, *, suffixes: tuple[str, ...], base: Path | None = None
 ) -> Found:
     """Files with these suffixes in the folders named, and the files named whatever their suffix.
 
@@ -77,7 +76,7 @@ def find_sources(
     What several of the paths reach is one source, called as the first of them says. Hidden files and folders are passed
     over; links to folders are not followed, so that no cycle has no end, but where they are named.
     """
-    finding = _Finding(suffixes, paths, tables or open_tables())
+    finding = _Finding(suffixes, paths, tables)
     for path in paths:
         if not path.exists():
             raise IngestRefused(f"{path} does not exist; name a folder or a file")

@@ -92,9 +92,10 @@ def tables_of_a_run() -> Iterator[Connection]:
     with closing(open_tables()) as tables:
         try:
             yield tables
-        except sqlite3.Error as error:
-            if (meant := explained(error, "the folder for temporary files")) is not None:
-                raise meant from error
+        except sqlite3.OperationalError as error:
+            # Nothing else that a run uses can say so by itself: a `Store` explains what it cannot write.
+            if error.sqlite_errorcode == sqlite3.SQLITE_FULL:
+                raise explained(error, "the folder for temporary files") or error from error
             raise
 
 

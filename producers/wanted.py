@@ -112,7 +112,7 @@ def find_wanted(
     """
     if kind != AUTO and kind not in kinds:
         raise IngestRefused(f"{kind!r} is no kind of source; it is one of {', '.join([*kinds, AUTO])}")
-    found = find_sources(paths, suffixes=suffixes_of(kind, kinds), base=base, tables=tables)
+    found = find_sources(paths, tables, suffixes=suffixes_of(kind, kinds), base=base)
     see = _seen_as(kinds[kind]) if kind != AUTO else _guess(guessed(kinds))
     named = {os.path.abspath(path) for path in paths}  # noqa: PTH100 (a link has its own name)
     wanted, shown = Wanted(tables, found), Shown(tables)

@@ -5,6 +5,7 @@ Like a server with a queue it takes work in `replace` and `delete` and does it i
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -96,7 +97,7 @@ class MemoryBuild:
 
     def replace(self, families: Sequence[Family]) -> None:
         for family in families:
-            self._queue.append(lambda family=family: self._add(family))  # type: ignore[misc]
+            self._queue.append(partial(self._add, family))
 
     def delete(self, parent_ids: Sequence[str]) -> None:
         self._queue.append(lambda: self._remove(set(parent_ids)))

@@ -7,6 +7,7 @@ held in memory.
 import json
 import re
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -22,6 +23,7 @@ from chunkbus.reader import read_lines
 from producers.errors import SOURCE_UNREADABLE, RecordRefused, SourceFailed
 from producers.produced import LeftOut
 from producers.sources import Failure, find_sources, open_source
+from producers.tables import open_tables
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _LONG_NUMBER = re.compile(rb"[0-9]{16}")
@@ -74,16 +76,17 @@ class RecordFile:
                 yield Place(line, place.offset, place.length), _trim(data)
 
     def _files(self) -> Iterator[tuple[Place, bytes]]:
-        found = find_sources([self._path], suffixes=(".json",), base=self._path)
-        self.failures = list(found.failures)
-        for number, source in enumerate(found.files, start=1):
-            place = Place(number, 0, self.limit + 1, source.uri)
-            try:
-                data = self.read(place)
-            except SourceFailed as failure:
-                self.failures.append(Failure(source.uri, failure.code, failure.reason))
-            else:
-                yield place, data
+        with closing(open_tables()) as tables:
+            found = find_sources([self._path], tables, suffixes=(".json",), base=self._path)
+            self.failures = list(found.failures)
+            for number, source in enumerate(found.files, start=1):
+                place = Place(number, 0, self.limit + 1, source.uri)
+                try:
+                    data = self.read(place)
+                except SourceFailed as failure:
+                    self.failures.append(Failure(source.uri, failure.code, failure.reason))
+                else:
+                    yield place, data
 
     def unread(self, uri: str) -> Iterator[LeftOut]:
         """What is said of those files."""

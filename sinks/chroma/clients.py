@@ -77,8 +77,7 @@ class Handle:
     def metadata(self) -> Mapping[str, Any]:
         """The metadata as Chroma has it now; somebody else may have changed them."""
         with self.asking():
-            found: Mapping[str, Any] = self._known.answer("metadata", self._read_metadata)
-            return found
+            return self._known.metadata(self._read_metadata)
 
     def count(self) -> int:
         with self.asking():
@@ -161,9 +160,8 @@ class Folder:
                 try:
                     collection = _collection(client, COLLECTION, str(path), made)
                     most = min(client.get_max_batch_size(), _ROWS_A_TURN)
-                    known, counting = Known(path / seal.DATABASE), Counting(path / seal.DATABASE, counted)
-                    if shares:
-                        known.load(now=False)
+                    known = Known(path / seal.DATABASE, is_loaded=shares)
+                    counting = Counting(path / seal.DATABASE, counted)
                     if writing:
                         seal.lift(path)
                     elif (counted := counting.still()) is not None:

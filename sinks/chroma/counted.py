@@ -69,7 +69,7 @@ def changes_of(database: Path) -> Changes | None:
 
     Another process reads it: whoever closes a file takes away the locks that other users in its process have on it.
     """
-    if any(Path(f"{database}-{left}").exists() for left in ("wal", "journal")):
+    if is_in_doubt(database):
         return None
     try:
         command = ["head", "-c", str(_HEAD), str(database)]
@@ -81,3 +81,8 @@ def changes_of(database: Path) -> Changes | None:
         return None
     others = head[: _CHANGES.start] + head[_CHANGES.stop : _VALID_FOR.start] + head[_VALID_FOR.stop :]
     return Changes(int.from_bytes(head[_CHANGES]), others.hex(), size)
+
+
+def is_in_doubt(database: Path) -> bool:
+    """Whether a log or a journal lies beside it: then its file alone says little."""
+    return any(Path(f"{database}-{left}").exists() for left in ("wal", "journal"))

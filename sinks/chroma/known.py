@@ -1,69 +1,61 @@
 """What is known of an open build, for as long as nobody writes to it."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-_STEP = 25_000_000
-"""Nanoseconds in which the system may give two changes one time."""
+from chunkbus.signature import Signature, wait_a_tick
+from sinks.chroma.counted import is_in_doubt
 
-State = tuple[int, ...]
+Metadata = Mapping[str, Any]
 
 
 class Known:
-    """Answers, each with the state of the database's file that it was true of. What can be told from outside is enough:
-    to open the file beside Chroma's SQLite, and close it again, would take the locks of the latter away.
+    """Its metadata, and since when its vectors are loaded, with how the database's file looked then. From outside: to
+    open the file beside Chroma's SQLite, and close it again, would take the locks of the latter away.
 
     Without a database (a server has it) nothing is ever known.
     """
 
-    def __init__(self, database: Path | None = None) -> None:
+    def __init__(self, database: Path | None = None, *, is_loaded: bool = False) -> None:
+        """`is_loaded`: the vectors are there already, and nobody knows since when."""
         self._database = database
-        self._answers: dict[str, tuple[State, Any]] = {}
-        self._is_loaded = False
-        self._loaded_at: State | None = None
+        self._is_loaded = is_loaded or database is None
+        self._loaded_at: Signature | None = None
+        self._metadata: tuple[Signature, Metadata] | None = None
 
-    def load(self, *, now: bool = True) -> None:
-        """The vectors are loaded with the next question, unless they were before; not `now` where nobody knows when."""
+    def load(self) -> None:
+        """The vectors are loaded with the next question, unless they were before."""
         if self._is_loaded:
             return
         self._is_loaded = True
-        if now and self._database is not None:
+        self._loaded_at = self._settled()
+        if self._loaded_at is None:  # somebody wrote just now
+            wait_a_tick()
             self._loaded_at = self._settled()
-            if self._loaded_at is None:  # somebody wrote just now
-                time.sleep(_STEP / 1_000_000_000)
-                self._loaded_at = self._settled()
 
     def may_have_moved(self) -> bool:
         """Whether anybody may have written since the vectors were loaded."""
-        return self._loaded_at is None or self._loaded_at != self._state()
+        return self._loaded_at is None or self._loaded_at != self._looks()
 
-    def answer(self, name: str, ask: Callable[[], Any]) -> Any:
-        """As it was answered before, where that still holds."""
-        known = self._answers.get(name)
-        if known is not None and known[0] == self._state():
-            return known[1]
-        state = self._settled()  # before it is asked: what is written meanwhile makes another one
+    def metadata(self, ask: Callable[[], Metadata]) -> Metadata:
+        if self._metadata is not None and self._metadata[0] == self._looks():
+            return self._metadata[1]
+        looks = self._settled()  # before it is asked: what is written meanwhile looks otherwise
         found = ask()
-        if state is not None:
-            self._answers[name] = (state, found)
+        self._metadata = None if looks is None else (looks, found)
         return found
 
-    def _settled(self) -> State | None:
-        """The state now, where it is so old that every later change is sure to make another one."""
-        state = self._state()
-        if state is None:
-            return None
-        newest = max(state[-2:])
-        step = _STEP if newest % 1_000_000_000 else 2_000_000_000  # some file systems keep whole, or even, seconds
-        return state if time.time_ns() - newest > step else None
+    def _settled(self) -> Signature | None:
+        """How it looks now, where every later change is sure to look otherwise."""
+        looks = self._looks()
+        return looks if looks is not None and looks.is_settled(time.time_ns()) else None
 
-    def _state(self) -> State | None:
-        if self._database is None or any(Path(f"{self._database}-{left}").exists() for left in ("wal", "journal")):
+    def _looks(self) -> Signature | None:
+        if self._database is None or is_in_doubt(self._database):
             return None
         try:
-            status = self._database.stat()
+            return Signature.of(self._database.stat())
         except OSError:
             return None
-        return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns

@@ -1,7 +1,7 @@
 """The read side: what searches may rely on, whichever engine answers."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -9,7 +9,7 @@ import pytest
 from sinks.conformance.samples import DIMENSIONS, family, marker, vector
 from sinks.document import Family
 from sinks.errors import InvalidFilter
-from sinks.reader import FacetValue, Filter, Hit, KeywordReader, VectorReader
+from sinks.reader import FacetValue, FamiliesOf, Filter, Hit, KeywordReader, VectorReader
 
 FAMILIES = [
     family(
@@ -88,6 +88,10 @@ def open_reader(connect: Any, families: list[Family]) -> Iterator[Any]:
     sink.close()
 
 
+def telling(known: Mapping[str, str]) -> FamiliesOf:
+    return lambda ids: {id: known[id] for id in ids if id in known}
+
+
 class ReaderConformance:
     @pytest.fixture
     def reader(self, connect: Any) -> Iterator[Any]:
@@ -123,6 +127,13 @@ class VectorConformance(ReaderConformance):
         assert len(hits) == 3
         assert reader.query(vector("blue car"), 0) == []
         assert reader.query(vector("blue car") * 1000, 1)[0].score == pytest.approx(1, abs=1e-4)
+
+    def test_families_may_be_told(self, reader: VectorReader) -> None:
+        """By somebody who knows all, some or none of them; what nobody knows is the sink's to find out."""
+        hits = reader.query(vector("red apple"), 3)
+        of = {hit.id: hit.parent_id for hit in hits}
+        for known in (of, dict(list(of.items())[:1]), {}):
+            assert reader.query(vector("red apple"), 3, (), telling(known)) == hits
 
     def test_what_has_no_text_is_near_to_nothing(self, connect: Any) -> None:
         empty = family("empty.md", ["", "", "red apple", ""])

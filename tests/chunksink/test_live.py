@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -30,10 +31,12 @@ from search.errors import InvalidQuestion
 from search.legs import Legs
 from search.question import Question
 from settings.config import Config, load_config
+from sinks.chroma.reader import ChromaReader
+from sinks.reader import Hit
 from tests.chunksink.shell import Models, Shell
 from tests.engines.servers import MeilisearchServer
 from tests.engines.silent import silent_server
-from tests.rebuild.support import source
+from tests.rebuild.support import parent_of, source
 
 A, B = source("a.md", "a cat", "a mat"), source("b.md", "a boat")
 
@@ -55,6 +58,24 @@ def texts(live: LiveSearch, query: str, mode: str = "hybrid") -> set[str]:
     answer = live.search(Question(query, mode=mode), EVERYTHING)  # type: ignore[arg-type]
     assert answer.unavailable == {}
     return {hit.text for hit in answer.hits}
+
+
+def test_the_keyword_sink_tells_whose_the_nearest_documents_are(
+    live: LiveSearch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Chroma takes ten times as long to say it."""
+    told: dict[str, str] = {}
+    query = ChromaReader.query
+
+    def watched(reader: ChromaReader, *asked: Any) -> list[Hit]:
+        hits = query(reader, *asked)
+        told.update(asked[3]([hit.id for hit in hits]))
+        return hits
+
+    monkeypatch.setattr(ChromaReader, "query", watched)
+    assert texts(live, "cat", "semantic") == {"a cat"}
+    assert len(told) == 2
+    assert set(told.values()) == {parent_of("a.md")}
 
 
 @pytest.mark.parametrize("mode", ["keyword", "semantic", "hybrid"])

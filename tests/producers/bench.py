@@ -1,9 +1,14 @@
 """A workbench for ingestion: sources, a bus, a ledger."""
 
+import gc
 import time
+import tracemalloc
+from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from chunkbus.chunk import Record
 from chunkbus.findings import Finding
@@ -19,6 +24,16 @@ from producers.report import IngestReport
 
 NOW = "2026-03-01T12:00:00.000000Z"
 LATER = "2026-03-02T12:00:00.000000Z"
+
+
+def growth(peaks: Callable[[Path, int], dict[str, int]], folder: Path, few: int, many: int) -> dict[str, float]:
+    """By which each of these peaks grows for one more of what is counted: `peaks` measures them for a number of it."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("producers.standing.Draft.LISTED", 10)  # sources that a manifest names: else a thousand
+        patched.setattr("producers.reading._MOST_NAMED", 10)  # what is told of one file: else a thousand
+        peaks(folder / "warm", 5)  # what is loaded once
+        low, high = peaks(folder / "few", few), peaks(folder / "many", many)
+    return {name: (high[name] - low[name]) / (many - few) for name in low}
 
 
 class Bench:
@@ -49,6 +64,16 @@ class Bench:
         said = {"now": NOW, "run_id": "run", "clock": lambda: time.time_ns() + self.ahead_ns, **said}
         paths = [self.docs] if paths is None else paths
         return ingest(paths, self.root, self.ledger, self.memory, Options(**options), **said)
+
+    def peak_of(self, documents: int, **said: Any) -> int:
+        """The most bytes that Python held at once in an ingest, after which there are so many documents."""
+        gc.collect()
+        tracemalloc.start(1)
+        try:
+            assert self.ingest(**said).documents == documents
+            return tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
 
     def forget(self) -> None:
         """As somebody does who removes the file."""

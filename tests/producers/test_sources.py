@@ -8,6 +8,7 @@ import pytest
 from producers.contents import read_source
 from producers.errors import IngestRefused, SourceFailed
 from producers.sources import find_sources
+from producers.tables import open_tables
 from tests.producers.bench import LATER, Bench
 
 
@@ -34,9 +35,9 @@ def test_a_source_has_the_same_name_from_wherever_its_folder_is_reached(
         (bench.docs, folder),
     ):
         monkeypatch.chdir(place)
-        seen += [file.uri for file in find_sources([named], suffixes=(".md",)).files]
+        seen += [file.uri for file in find_sources([named], open_tables(), suffixes=(".md",)).files]
     assert seen == ["notes/sub/a.md"] * 4
-    assert [file.uri for file in find_sources([path], suffixes=(".md",)).files] == ["a.md"]
+    assert [file.uri for file in find_sources([path], open_tables(), suffixes=(".md",)).files] == ["a.md"]
 
 
 def test_a_file_named_twice_is_read_once(bench: Bench) -> None:
@@ -62,7 +63,7 @@ def test_a_file_under_several_names_is_one_source_and_the_first_path_names_it(be
     (bench.docs / "link").symlink_to(folder, target_is_directory=True)
 
     def found(*paths: Path) -> list[str]:
-        return [file.uri for file in find_sources(paths, suffixes=(".md",)).files]
+        return [file.uri for file in find_sources(paths, open_tables(), suffixes=(".md",)).files]
 
     whole = ["s/1/b.md", "s/1/c.md", "s/a.md"]
     assert found(folder, folder / "1", folder / "1" / "b.md", bench.docs / "link") == whole
@@ -77,7 +78,7 @@ def test_links_between_folders_do_not_go_round(bench: Bench) -> None:
     bench.write("sub/a.md", "# A")
     (bench.docs / "sub" / "loop").symlink_to(bench.docs, target_is_directory=True)
     (bench.docs / "alias.md").symlink_to(bench.docs / "sub" / "a.md")
-    assert [file.uri for file in find_sources([bench.docs], suffixes=(".md",)).files] == [
+    assert [file.uri for file in find_sources([bench.docs], open_tables(), suffixes=(".md",)).files] == [
         "docs/alias.md",
         "docs/sub/a.md",
     ]

@@ -68,6 +68,16 @@ class TakeAway:
 
 
 @dataclass(frozen=True)
+class TakeIn:
+    """What a run does that dies before it decides."""
+
+
+@dataclass(frozen=True)
+class Retire:
+    """Of what is gone, one partition."""
+
+
+@dataclass(frozen=True)
 class Refresh:
     """Of the catalog that is kept up; with `project`, its families are read as a run would read them."""
 
@@ -108,6 +118,8 @@ steps = st.lists(
         writes,
         st.builds(Damage, st.sampled_from(KEYS)),
         st.builds(TakeAway, st.sampled_from(KEYS)),
+        st.just(TakeIn()),
+        st.just(Retire()),
         st.builds(Refresh, st.booleans(), st.booleans()),
         st.builds(Refresh, st.booleans(), st.booleans()),
     ),
@@ -142,6 +154,14 @@ def refresh(probe: CatalogProbe, root: BusRoot, *, project: bool = False, reread
                 records.project(readable)
 
 
+def retire_one(root: BusRoot, probe: CatalogProbe) -> None:
+    there = root.partition_keys()
+    for key in probe.catalog.missing_partitions():
+        if key not in there:
+            probe.catalog.retire(root, key)
+            return
+
+
 def make_whole(root: BusRoot, probe: CatalogProbe) -> None:
     """What is broken is emptied, what is gone is given up."""
     states = dict(probe.state.db.execute("select key, state from partition").fetchall())
@@ -172,7 +192,9 @@ def tables(probe: CatalogProbe) -> dict[str, list[tuple[object, ...]]]:
 
 @settings(max_examples=120, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=steps)
-def test_step_by_step_is_as_from_nothing(tmp_path: Path, steps: Sequence[Write | Damage | TakeAway | Refresh]) -> None:
+def test_step_by_step_is_as_from_nothing(
+    tmp_path: Path, steps: Sequence[Write | Damage | TakeAway | TakeIn | Retire | Refresh]
+) -> None:
     shutil.rmtree(tmp_path)
     root = BusRoot(tmp_path / "chunks")
     commit(root, "p0", source("docs/first.md", "first"))
@@ -181,6 +203,10 @@ def test_step_by_step_is_as_from_nothing(tmp_path: Path, steps: Sequence[Write |
         for step in steps:
             if isinstance(step, Refresh):
                 refresh(kept, root, project=step.project, reread=step.reread)
+            elif isinstance(step, TakeIn):
+                Intake(root, kept.state).run()
+            elif isinstance(step, Retire):
+                retire_one(root, kept)
             else:
                 carry_out(root, step)
         refresh(kept, root)

@@ -204,6 +204,15 @@ def test_a_silent_engine_is_given_up_after_the_time_of_a_search(silent: str) -> 
             assert TIMEOUT <= time.monotonic() - began < 5
 
 
+def test_a_silent_keyword_engine_does_not_keep_the_other_from_answering(legs: Legs) -> None:
+    """It would have told whose the documents are."""
+    assert legs.semantic is not None
+    silent_words = replace(legs, semantic=replace(legs.semantic, families=Resting(Silent()).families))
+    found, told = (search(each, Question("cat", mode="semantic")) for each in (legs, silent_words))
+    assert [hit.parent_id for hit in told] == [hit.parent_id for hit in found] != []
+    assert told.unavailable == {}
+
+
 def test_both_legs_silent(legs: Legs) -> None:
     silent_legs = replace(
         legs,

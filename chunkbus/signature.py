@@ -1,0 +1,33 @@
+"""What tells from outside that a file has changed: compared with what it was before, never with a clock alone."""
+
+import os
+import time
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """What changes with a file's content, as far as the system keeps it."""
+
+    size: int
+    mtime_ns: int
+    ctime_ns: int
+    inode: int
+
+    @classmethod
+    def of(cls, status: os.stat_result) -> "Signature":
+        return cls(status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
+
+    def is_settled(self, noted_ns: int) -> bool:
+        """False where a change after `noted_ns` could still have left the same times: then it proves nothing."""
+        return all(stamp + _tick(stamp) < noted_ns for stamp in (self.mtime_ns, self.ctime_ns))
+
+
+def wait_a_tick() -> None:
+    """Until a change would get another time than one that was just made."""
+    time.sleep(0.025)
+
+
+def _tick(stamp: int) -> int:
+    """How far apart two changes may be and bear one time: some file systems keep whole, or even, seconds."""
+    return 2_000_000_000 if stamp % 1_000_000_000 == 0 else 20_000_000
