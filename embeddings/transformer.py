@@ -166,7 +166,7 @@ class TransformerEncoder(InfoEncoder):
                 cores = torch.get_num_threads()
                 share = max(1, cores // self._workers)
                 pool = ThreadPoolExecutor(
-                    self._workers, "chunksink-encode", initializer=torch.set_num_threads, initargs=(share,)
+                    self._workers, "chunksink-encode", initializer=_take_cores, initargs=(share,)
                 )
                 ready = threading.Barrier(self._workers + 1)
                 try:
@@ -209,6 +209,14 @@ class _Assembly:
         rows = np.array([vector for _, vector in complete], dtype=np.float32).reshape(-1, vectors.shape[1])
         tokens = [self._block.tokens[position] for position, _ in complete]
         return EncodedBatch([self._offset + position for position, _ in complete], rows, tokens)
+
+
+def _take_cores(share: int) -> None:
+    """From now on this thread computes with so many cores."""
+    import torch
+
+    torch.get_num_threads()  # a thread's first question brings it the process's number, and would undo ours later
+    torch.set_num_threads(share)
 
 
 def _finished(running: dict[Future[Vectors], tuple[_Assembly, list[Piece]]]) -> Iterator[EncodedBatch]:

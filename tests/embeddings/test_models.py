@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -171,6 +172,29 @@ def test_the_caller_keeps_its_number_of_threads(tiny_folder: Path) -> None:
     encoder.encode(TEXTS)
     assert torch.get_num_threads() == before
     encoder.close()
+
+
+def test_each_worker_computes_with_its_share_of_the_cores(tiny_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch
+
+    seen = set()
+    forward = TransformerEncoder._forward
+
+    def noted(self: TransformerEncoder, batch: list[Piece], prompt_length: int) -> Vectors:
+        vectors = forward(self, batch, prompt_length)
+        seen.add(torch.get_num_threads())
+        return vectors
+
+    monkeypatch.setattr(TransformerEncoder, "_forward", noted)
+    before = torch.get_num_threads()
+    torch.set_num_threads(4)
+    try:
+        with closing(load_encoder(str(tiny_folder), workers=2, token_budget=8)) as encoder:
+            encoder.encode(TEXTS)
+            encoder.encode_queries(TEXTS[:1])
+    finally:
+        torch.set_num_threads(before)
+    assert seen == {2}
 
 
 def test_loading_and_encoding_print_nothing(tiny_folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
