@@ -61,7 +61,7 @@ soak: $(VENV)/.test engines ## the long forms of the tests: kills at random inst
 
 bench: $(VENV)/.test ## measure it, in small; with `make peers` also beside others (some forty minutes)
 	$(BIN)/python -m bench.validate_speed
-	$(BIN)/python bench/embeddings_speed.py --patience 20
+	$(BIN)/python -m bench.embeddings_speed --patience 20
 	$(BIN)/python -m bench.embeddings_memory
 	$(BIN)/python -m bench.sinks_speed
 	$(BIN)/python -m bench.sync_speed --chunks 20000

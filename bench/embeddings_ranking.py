@@ -1,6 +1,6 @@
 """Does bfloat16, or embedding long texts in windows, hurt ranking? nDCG@10 on Cranfield, exact search.
 
-    python bench/embeddings_ranking.py [FOLDER]
+    python -m bench.embeddings_ranking FOLDER
 
 FOLDER holds cran.all.1400, cran.qry and cranqrel. Prints a Markdown table; about five minutes on two cores.
 Judgements: Cranfield's codes 1 to 4 (1 is the best) become gains 4 to 1; code -1 and 5 count as 0.
@@ -8,22 +8,16 @@ Judgements: Cranfield's codes 1 to 4 (1 is the best) become gains 4 to 1; code -
 
 from __future__ import annotations
 
-import os
+import argparse
 import re
-import sys
 import time
 from pathlib import Path
 
-os.environ.setdefault("HF_HUB_OFFLINE", "1")
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
+import numpy as np
 
-import numpy as np  # noqa: E402
+from embeddings.encoder import LongTexts, PrecisionRequest, encode_queries
+from embeddings.load import load_encoder
 
-from embeddings.encoder import LongTexts, PrecisionRequest, encode_queries  # noqa: E402
-from embeddings.load import load_encoder  # noqa: E402
-
-DEFAULT_FOLDER = ROOT.parent / "shared" / "data" / "cranfield"
 SETTINGS: list[tuple[PrecisionRequest, LongTexts]] = [
     ("float32", "truncate"),
     ("bfloat16", "truncate"),
@@ -33,7 +27,9 @@ SETTINGS: list[tuple[PrecisionRequest, LongTexts]] = [
 
 
 def main() -> None:
-    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else DEFAULT_FOLDER
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    folder = parser.parse_args().folder
     documents = sections(folder / "cran.all.1400")
     queries = sections(folder / "cran.qry")
     gains = judgements(folder / "cranqrel")

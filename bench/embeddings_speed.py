@@ -1,6 +1,6 @@
 """Speed of the embeddings package against `SentenceTransformer.encode` with its defaults, in one run.
 
-    python bench/embeddings_speed.py [--texts FOLDER] [--rounds 5] [--count 64] [--rows 100000] [--patience 30]
+    python -m bench.embeddings_speed [--texts FOLDER] [--rounds 5] [--count 64] [--rows 100000] [--patience 30]
 
 Prints a Markdown table. All candidates take turns in every round, and a ratio is the median of the rounds' ratios,
 so that other work on the machine slows them alike; `--patience` waits for an idle machine before each timing.
@@ -14,7 +14,6 @@ import hashlib
 import os
 import random
 import statistics
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -23,20 +22,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-os.environ.setdefault("HF_HUB_OFFLINE", "1")
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
+import numpy as np
 
-import numpy as np  # noqa: E402
+from embeddings.cache import VectorCache
+from embeddings.encoder import ModelInfo, Vectors
+from embeddings.load import load_encoder
+from embeddings.resolve import resolve_model
+from embeddings.transformer import TransformerEncoder
+from embeddings.vectors import vectors_for
 
-from embeddings.cache import VectorCache  # noqa: E402
-from embeddings.encoder import ModelInfo, Vectors  # noqa: E402
-from embeddings.load import load_encoder  # noqa: E402
-from embeddings.resolve import resolve_model  # noqa: E402
-from embeddings.transformer import TransformerEncoder  # noqa: E402
-from embeddings.vectors import vectors_for  # noqa: E402
-
-SHARED = ROOT.parent / "shared" / "data" / "rust-book"
 Candidates = dict[str, Callable[[Sequence[str]], Any]]
 
 
@@ -70,7 +64,7 @@ def main() -> None:
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--texts", type=Path, default=SHARED, help="folder of Markdown or text files")
+    parser.add_argument("--texts", type=Path, help="folder of Markdown or text files; made-up words without it")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--count", type=int, default=64, help="texts of even length; of mixed length twice as many")
     parser.add_argument("--rows", type=int, default=100_000, help="cached vectors for the lookup")
@@ -78,10 +72,12 @@ def arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def read(folder: Path) -> str:
-    """All text of the folder, or made-up words where it is not there."""
-    files = sorted(path for pattern in ("*.md", "*.txt") for path in folder.rglob(pattern)) if folder.is_dir() else []
-    if files:
+def read(folder: Path | None) -> str:
+    """All text of the folder, or made-up words."""
+    if folder is not None:
+        files = sorted(path for pattern in ("*.md", "*.txt") for path in folder.rglob(pattern))
+        if not files:
+            raise SystemExit(f"{folder} holds no .md or .txt file")
         return "\n\n".join(path.read_text(encoding="utf-8", errors="replace") for path in files)
     randomly = random.Random(1)
     words = ["".join(randomly.choices("etaoinshrdlu", k=randomly.randint(2, 9))) for _ in range(5000)]

@@ -124,7 +124,7 @@ def langchain(asked: argparse.Namespace) -> Work:
             source_id_key="source",
             key_encoder="sha256",
         )
-        return dict(done)
+        return {name: int(str(count)) for name, count in done.items()}
 
     if asked.what == "unchanged":
         records = asked.folder / "records.db"

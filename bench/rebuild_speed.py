@@ -20,6 +20,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ import orjson
 
 from bench import homes
 from bench.chunks import make_bus
-from bench.embeddings_speed import SHARED, even, read
+from bench.embeddings_speed import even, read
 from bench.processes import ours, peer
 from chunksink.wiring import cache_file
 from embeddings.cache import VectorCache
@@ -49,7 +50,7 @@ def main() -> None:
     parser.add_argument("--warm", type=int, default=20_000, help="chunks")
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--only", nargs="+", default=["cold", "warm", "bare"])
-    parser.add_argument("--texts", type=Path, default=SHARED, help="folder of Markdown or text files, for the model")
+    parser.add_argument("--texts", type=Path, help="folder of Markdown or text files, for the model")
     parser.add_argument("--one", nargs=3, metavar=("WHAT", "BUS", "HOME"), help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.one:
@@ -64,14 +65,14 @@ def main() -> None:
             warm(folder, asked.warm, asked.rounds, asked.only)
 
 
-def cold(folder: Path, size: int, rounds: int, texts: Path) -> None:
+def cold(folder: Path, size: int, rounds: int, texts: Path | None) -> None:
     some = even(read(texts), size)
-    assert len(some[-1]) == len(some[0]), f"{texts} has no {size} texts"
+    assert len(some[-1]) == len(some[0]), f"{texts or 'the corpus'} has no {size} texts"
     bus = make_bus(folder / "cold-bus", size, texts=some).path
     model = str(resolve_model(network=False).folder)
     candidates: dict[str, Callable[[Path], Any]] = {"chunksink, fts and chroma": lambda place: one("cold", bus, place)}
     for name in PEERS:
-        candidates[f"{name}, chroma"] = lambda place, name=name: peer(name, "cold", bus, place, "--model", model)
+        candidates[f"{name}, chroma"] = partial(_peer_cold, name, bus, model)
     table(f"Cold, {size:,} texts of about 1,050 characters", take_turns(folder, candidates, rounds), size)
 
 
@@ -91,10 +92,16 @@ def warm(folder: Path, size: int, rounds: int, only: Sequence[str]) -> None:
     if "warm" in only:
         for name in PEERS:
             if peer(name, "fill", bus, filled / name) is not None:
-                candidates[f"{name}, chroma"] = lambda place, name=name: peer(
-                    name, "warm", bus, start_from(name, place)
-                )
+                candidates[f"{name}, chroma"] = partial(_peer_warm, name, bus, start_from)
     table(f"Warm, {size:,} chunks, all vectors cached", take_turns(folder, candidates, rounds), size)
+
+
+def _peer_cold(name: str, bus: Path, model: str, place: Path) -> Any:
+    return peer(name, "cold", bus, place, "--model", model)
+
+
+def _peer_warm(name: str, bus: Path, start_from: Callable[[str, Path], Path], place: Path) -> Any:
+    return peer(name, "warm", bus, start_from(name, place))
 
 
 def one(what: str, bus: Path, home: Path) -> Any:
@@ -148,7 +155,8 @@ def _rebuilt(bus: Path, home: Path, make_encoder: Callable[[], Any]) -> dict[str
     started = time.perf_counter()
     home.mkdir(parents=True, exist_ok=True)
     with homes.opened(bus, home, ["fts", "chroma"]) as work, homes.embedder(home, make_encoder()) as embedder:
-        work.sink("chroma").prepare(wait=True)  # type: ignore[attr-defined] (ready, as the peers are)
+        chroma: Any = work.sink("chroma")
+        chroma.prepare(wait=True)  # ready, as the peers are
         ready = time.perf_counter()
         work.refresh(reread=True)
         Rebuild(work, embedder).run()

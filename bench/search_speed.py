@@ -22,7 +22,8 @@ from typing import Any
 
 from bench import chunks, homes
 from chunkbus.layout import BusRoot
-from chunksink.views import Queries, open_view
+from chunksink.queries import Queries
+from chunksink.views import open_view
 from embeddings.load import load_encoder
 from embeddings.resolve import DEFAULT_MODEL
 from rebuild.catalog import Catalog

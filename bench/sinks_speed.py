@@ -150,15 +150,22 @@ def fill(build: Any, families: Sequence[Family]) -> None:
     assert build.flush() == []
 
 
+def join(threads: Sequence[threading.Thread]) -> None:
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
 def side_by_side(server: MeilisearchServer, settings: dict[str, Any], families: Sequence[Family]) -> None:
     """Both engines at once: how long, against one after the other?"""
     with tempfile.TemporaryDirectory() as folder:
-        sinks = [meilisearch(server, settings), ChromaSink.embedded(Path(folder))]
+        sinks: list[Any] = [meilisearch(server, settings), ChromaSink.embedded(Path(folder))]
         builds = [sink.create(marker(), DIMENSIONS) for sink in sinks]
         alone = sum(timed(partial(fill, build, families)) for build in builds)
         builds = [sink.create(marker(), DIMENSIONS) for sink in sinks]
         threads = [threading.Thread(target=fill, args=(build, families)) for build in builds]
-        together = timed(lambda: [thread.start() for thread in threads] and [thread.join() for thread in threads])
+        together = timed(partial(join, threads))
         print(f"\nmeilisearch and chroma side by side take {together / alone:.2f} of the time of one after the other")
         for build in builds:
             build.close()

@@ -165,9 +165,7 @@ class TransformerEncoder(InfoEncoder):
             if self._pool is None:
                 cores = torch.get_num_threads()
                 share = max(1, cores // self._workers)
-                pool = ThreadPoolExecutor(
-                    self._workers, "chunksink-encode", initializer=_take_cores, initargs=(share,)
-                )
+                pool = ThreadPoolExecutor(self._workers, "chunksink-encode", initializer=_take_cores, initargs=(share,))
                 ready = threading.Barrier(self._workers + 1)
                 try:
                     for _ in range(self._workers):

@@ -68,7 +68,7 @@ class FtsReader:
         with self._snapshot() as connection:
             search = Search(connection, filters)
             found = search.found(query_.parse(query)) if query.strip() else ("1", [])
-            return {field: search.facet(field, found, max(0, min(limit, _MOST_HITS))) for field in fields}
+            return search.facets(fields, found, max(0, min(limit, _MOST_HITS)))
 
     def get(self, ids: Sequence[str]) -> list[Document]:
         with self._snapshot() as connection:

@@ -79,19 +79,22 @@ class Search:
             values.append(json.dumps(query.symbols))
         return (f"d.row IN ({' UNION '.join(parts)})" if parts else "0"), values
 
-    def facet(self, field: str, found: tuple[str, list[str]], limit: int) -> list[FacetValue]:
+    def facets(self, fields: Sequence[str], found: tuple[str, list[str]], limit: int) -> dict[str, list[FacetValue]]:
+        """All fields of a row are counted when it is read: where it stands costs more than what it holds."""
         condition, values = found
-        source, value = "documents d", f"d.{field}"
-        if field in LISTS:
-            source, value = f"documents d, json_each(d.{field}) label", "label.value"
+        counted: dict[str, list[FacetValue]] = {field: [] for field in fields}
+        if not counted:
+            return counted
+        columns = ", ".join(f"d.{field}" for field in dict.fromkeys([*counted, "parent_id"]))
+        counts = " UNION ALL ".join(f"SELECT * FROM ({_counts(field)} LIMIT ?)" for field in counted)
+        matching = f"SELECT {columns} FROM documents d WHERE {condition} AND {self._where}"
         rows = self._connection.execute(
-            f"SELECT {value} AS value, count(DISTINCT d.parent_id) AS families FROM {source} "
-            f"WHERE {condition} AND {self._where} AND {value} IS NOT NULL "
-            "GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT ?",
-            [*values, *self._values, limit],
+            f"WITH found AS MATERIALIZED ({matching}) {counts}",
+            [*values, *self._values, *[limit] * len(counted)],
         )
-        boolean = field in schema.BOOLEANS
-        return [FacetValue(bool(row["value"]) if boolean else row["value"], row["families"]) for row in rows]
+        for field, value, families in rows:
+            counted[field].append(FacetValue(bool(value) if field in schema.BOOLEANS else value, families))
+        return counted
 
     def _ranked(self, sources: Sources, limit: int) -> list[tuple[int, float]]:
         """The best rows of any of the sources; their scores there are added up."""
@@ -143,6 +146,17 @@ class Search:
             [query_.any_word(query), *rows],
         )
         return {row[0]: snippets.pieces(row[1]) for row in found}
+
+
+def _counts(field: str) -> str:
+    """The values of a field among the rows `found`, each with its families, the most frequent ones first."""
+    source, value = "found", f"found.{field}"
+    if field in LISTS:
+        source, value = f"found, json_each(found.{field}) label", "label.value"
+    return (
+        f"SELECT '{field}', {value} AS counted, count(DISTINCT parent_id) AS families FROM {source} "
+        f"WHERE {value} IS NOT NULL GROUP BY counted ORDER BY families DESC, counted"
+    )
 
 
 def _sources(query: Query) -> Sources:
