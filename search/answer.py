@@ -61,7 +61,7 @@ class SearchHit:
             }
         if explain:
             told["explain"] = {
-                "shares": [{**asdict(share), "points": share.points} for share in self.shares],
+                "shares": [{**share._asdict(), "points": share.points} for share in self.shares],
                 "document": self.document.fields(),
             }
         return told
