@@ -85,7 +85,7 @@ class Search:
         counted: dict[str, list[FacetValue]] = {field: [] for field in fields}
         if not counted:
             return counted
-        columns = ", ".join(f"d.{field}" for field in dict.fromkeys([*counted, "parent_id"]))
+        columns = ", ".join(f"d.{field} AS {field}" for field in dict.fromkeys([*counted, "parent_id"]))
         counts = " UNION ALL ".join(f"SELECT * FROM ({_counts(field)} LIMIT ?)" for field in counted)
         matching = f"SELECT {columns} FROM documents d WHERE {condition} AND {self._where}"
         rows = self._connection.execute(

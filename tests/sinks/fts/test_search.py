@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from sinks.conformance.samples import family
+from sinks.fields import FILTERS
 from sinks.fts import FtsBuild, FtsReader
 from sinks.fts.query import parse
-from sinks.reader import Piece
+from sinks.reader import FacetValue, Piece
 
 TEXTS = {
     "fox": "The quick brown foxes were jumping over many configurations.",
@@ -103,6 +104,22 @@ def test_an_emoji_alone_is_found_where_it_stands(build: FtsBuild, reader: FtsRea
     id = one.documents[0].id
     assert marked(reader.snippets("🚀", [id])[id]) == ["🚀", "🚀"]
     assert [hit.parent_id for hit in reader.search("🚀 gears")] == [titled.parent_id], "beside words it says little"
+
+
+def test_many_fields_are_counted_at_once_as_each_alone(build: FtsBuild, reader: FtsReader) -> None:
+    for number in range(6):
+        said = {"tags": ["all", f"n{number % 2}"], "year": 2020 + number % 3}
+        build.replace([family(f"f{number}", ["a fox", "another fox"], metadata=said), family(f"g{number}", ["a hen"])])
+    for asked in ("fox", ""):
+        for limit in (1, 100):
+            together = reader.facets(asked, sorted(FILTERS), limit=limit)
+            alone = [reader.facets(asked, [field], limit=limit) for field in sorted(FILTERS)]
+            assert together == {field: values for one in alone for field, values in one.items()}
+    assert reader.facets("fox", ["year", "tags"]) == {
+        "year": [FacetValue(2020, 2), FacetValue(2021, 2), FacetValue(2022, 2)],
+        "tags": [FacetValue("all", 6), FacetValue("n0", 3), FacetValue("n1", 3)],
+    }
+    assert reader.facets("fox", []) == {}
 
 
 def test_all_words_come_before_some_and_a_title_before_a_text(build: FtsBuild, reader: FtsReader) -> None:
