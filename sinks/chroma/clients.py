@@ -261,9 +261,9 @@ class Server:
             with translated(self._where):
                 collection = _collection(client, self._prefix + build_id, self._where, made)
                 self._require(collection, build_id, BuildMissing if made is None else Refused)
-                return Handle(collection, client.get_max_batch_size(), self._where, client, lambda: _end(client))
+                return Handle(collection, client.get_max_batch_size(), self._where, client, partial(_hang_up, client))
         except BaseException:
-            _end(client)
+            _hang_up(client)
             raise
 
     def _require(self, collection: "Collection", build_id: str, error: type[Refused]) -> None:
@@ -304,7 +304,7 @@ class Server:
         try:
             yield client
         finally:
-            _end(client)
+            _hang_up(client)
 
 
 def address(url: str) -> tuple[bool, str, int]:
@@ -322,6 +322,13 @@ def address(url: str) -> tuple[bool, str, int]:
         raise ValueError(f"with a path that is no address of a Chroma server: {_SHAPE}")
     ssl = parts.scheme == "https"
     return ssl, host, (443 if ssl else 8000) if port is None else port
+
+
+def _hang_up(client: Any) -> None:
+    """Chroma's client would leave its connection to the server open until somebody collects it."""
+    session = client._server._session
+    _end(client)
+    session.close()
 
 
 def _end(client: Any) -> None:

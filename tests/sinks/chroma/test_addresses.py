@@ -1,7 +1,9 @@
 """Addresses, options and tokens of a Chroma server: refused at once, and never quoted with a secret."""
 
+import gc
 import socket
 import traceback
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +91,26 @@ def test_a_token_is_stripped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("MY_TOKEN", "hunter2\n")
     sink = open_sink(tmp_path, {"url": "http://127.0.0.1:1/", "token_variable": "MY_TOKEN"})
     assert sink._place._headers == {"x-chroma-token": "hunter2"}  # type: ignore[union-attr]
+
+
+def test_no_connection_is_left_open(chroma_server: ChromaServer) -> None:
+    def unclosed() -> list[str]:
+        return [told for one in seen if "unclosed <socket" in (told := str(one.message)) and port in told]
+
+    port = str(httpx.URL(chroma_server.url).port)
+    gc.collect()
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always", ResourceWarning)
+        sink = ChromaSink.server(chroma_server.url, prefix="hung-up")
+        signed = marker()
+        sink.create(signed, 8).close()
+        sink.open(signed.build_id).close()
+        with pytest.raises(BuildMissing):
+            sink.open("nobody")
+        sink.drop(signed.build_id)
+        sink.close()
+        gc.collect()
+    assert unclosed() == []
 
 
 def test_credentials_are_in_no_message(chroma_server: ChromaServer) -> None:
