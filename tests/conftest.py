@@ -41,6 +41,11 @@ HEAVY = bool(os.environ.get("CHUNKSINK_SOAK_HEAVY"))
 """Tests that take long for what they show do all of it in `make soak` alone."""
 
 
+def examples(many: int) -> int:
+    """So many of a property in `make soak`, else a third: every run makes others."""
+    return many if HEAVY else many // 3
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     """Two more than there are processors: some tests always wait for an engine. With more, the model and the engines'

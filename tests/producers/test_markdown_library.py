@@ -13,6 +13,7 @@ from markdown_it.token import Token
 from producers.markdown import normalise
 from producers.markdown.links import find_links, links_of
 from producers.markdown.parser import MAX_NESTING, parse_blocks
+from tests.conftest import examples
 from tests.producers.support import commonmark_examples, corpus
 from tests.producers.test_markdown_properties import documents
 
@@ -74,14 +75,14 @@ def test_any_line_after_any_other(before: str) -> None:
         _check_blocks(f"{before}{first}\n{second}")
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=examples(600), deadline=None)
 @given(st.one_of(documents, _heads, _heads))
 def test_any_document(text: str) -> None:
     _check_blocks(text)
     _check_blocks(normalise(text))
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500), deadline=None)
 @given(st.lists(st.sampled_from(_LINKS), max_size=14).map("".join), st.booleans())
 def test_links_of_any_paragraph(content: str, defined: bool) -> None:
     _check_links(content, {"references": {"R": {"href": "r.md", "title": ""}}} if defined else {})

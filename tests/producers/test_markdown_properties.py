@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from chunkbus.canonical import canonical_text
 from chunkbus.chunk import Record
 from producers.markdown import Policy, WordTokenizer, find_problems, normalise, parse
+from tests.conftest import examples
 from tests.producers.support import chunks_of, commonmark_examples, corpus, own_parts, without_space
 
 SMALL = Policy(target=20, soft_max=26, hard_max=30)  # cuts everywhere, even in short texts
@@ -72,13 +73,13 @@ def check(text: str, policy: Policy) -> list[Record]:
     return records
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(documents)
 def test_any_document_is_cut_by_the_rules_and_loses_nothing(text: str) -> None:
     check(text, SMALL)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(documents)
 def test_normalising_twice_changes_nothing_and_keeps_the_structure(text: str) -> None:
     once = normalise(text)
@@ -88,7 +89,7 @@ def test_normalising_twice_changes_nothing_and_keeps_the_structure(text: str) ->
     ]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.text(max_size=200))
 def test_any_text_at_all_is_cut_by_the_rules_and_loses_nothing(text: str) -> None:
     text = text.encode("utf-8", "replace").decode()

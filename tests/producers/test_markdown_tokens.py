@@ -5,7 +5,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from producers.markdown import WordTokenizer
-from tests.conftest import HEAVY
+from tests.conftest import HEAVY, examples
 
 TOKENS = WordTokenizer()
 _words = st.text(alphabet="aZ", min_size=1, max_size=30)
@@ -32,7 +32,7 @@ def found(text: str) -> int:
     return sum(1 for _ in TOKENS.spans(text, 0, len(text)))
 
 
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=examples(1500), deadline=None)
 @given(st.one_of(_mixed, st.text(st.characters(codec=None)), st.text(st.characters(max_codepoint=127))))
 @example("é" * 8 + "中1234é")
 @example("a\u0301b" * 9)
@@ -40,7 +40,7 @@ def test_a_text_has_as_many_tokens_as_are_found_in_it(text: str) -> None:
     assert TOKENS.count(text) == found(text)
 
 
-@settings(max_examples=800, deadline=None)
+@settings(max_examples=examples(800), deadline=None)
 @given(_mixed, st.data())
 def test_a_part_that_begins_and_ends_with_a_token_or_at_white_space_is_counted_as_if_it_stood_alone(
     text: str, data: st.DataObject

@@ -16,6 +16,7 @@ from chunkbus.manifest import Tombstone
 from rebuild.intake import Intake
 from rebuild.plan import unhashed
 from rebuild.records import Records
+from tests.conftest import examples
 from tests.rebuild.support import CatalogProbe, commit, document_id, parent_of, source
 
 KEYS = ("p1", "p2", "p3", "p4")
@@ -190,7 +191,7 @@ def tables(probe: CatalogProbe) -> dict[str, list[tuple[object, ...]]]:
     }
 
 
-@settings(max_examples=120, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(120), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=steps)
 def test_step_by_step_is_as_from_nothing(
     tmp_path: Path, steps: Sequence[Write | Damage | TakeAway | TakeIn | Retire | Refresh]

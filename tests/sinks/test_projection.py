@@ -16,6 +16,7 @@ from sinks.conformance.samples import records
 from sinks.document import FIELDS, Document, Family, document_hash
 from sinks.fields import FILTERS, PROJECTION, sink_id
 from sinks.projection import project_family
+from tests.conftest import examples
 from tests.sinks.test_values import JUNK
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -222,7 +223,7 @@ def test_a_value_of_the_wrong_type_is_skipped_for_the_next_path() -> None:
 
 
 @given(st.dictionaries(st.sampled_from(sorted({p.split(".")[0] for r in PROJECTION for p in r.paths})), JUNK))
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_nothing_raises_whatever_else_a_chunk_holds(fields: dict[str, Any]) -> None:
     fields = {k: v for k, v in fields.items() if k not in ("schema_version", "text", "provenance")}
     document = project(**fields)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from chunkbus.canonical import canonical_text
 from chunkbus.chunk import Record
 from producers.recorder import Policy
+from tests.conftest import examples
 from tests.producers.recorder.support import SMALL, START, Read, check_replay, read_file, write_log
 
 _plain = st.text(alphabet=st.sampled_from("abcdefgh  \n.é中\u0301\U0001f469\u200d\U0001f4bb"), max_size=40)
@@ -121,14 +122,14 @@ def check(events: list[dict[str, Any]], policy: Policy) -> Read:
     return found
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(st.lists(_rows, max_size=40))
 def test_any_log_is_cut_by_the_rules_and_loses_nothing(rows: list[Any]) -> None:
     events = events_of(rows)
     assert check(events, SMALL).families == read(events, SMALL).families
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(
     st.lists(_rows, max_size=40),
     st.sampled_from([Policy(), Policy(max_chunk_chars=40, overlap_chars=0, min_chunk_chars=0)]),
@@ -137,7 +138,7 @@ def test_any_log_under_other_policies(rows: list[Any], policy: Policy) -> None:
     check(events_of(rows), policy)
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.lists(_rows, max_size=40), st.integers(0, 40))
 def test_a_log_that_grows_keeps_all_but_the_end_of_each_pane(rows: list[Any], length: int) -> None:
     """What is appended decides on the last chunk only, so only the last part of a pane becomes another version."""
@@ -148,7 +149,7 @@ def test_a_log_that_grows_keeps_all_but_the_end_of_each_pane(rows: list[Any], le
         assert [chunk["chunk_id"] for chunk in chunks[:kept]] == [chunk["chunk_id"] for chunk in grown[pane][:kept]]
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.lists(st.tuples(st.sampled_from(["egress_output", "ingress_text"]), _sent), max_size=20))
 def test_whatever_a_terminal_was_sent_is_canonical_and_replays(rows: list[Any]) -> None:
     events = events_of([(kind, 1, "".join(sent), 5, False) for kind, sent in rows])
@@ -157,7 +158,7 @@ def test_whatever_a_terminal_was_sent_is_canonical_and_replays(rows: list[Any]) 
         assert "\x1b" not in text and len(text) <= SMALL.max_chunk_chars
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(
     st.lists(st.tuples(st.sampled_from("oooiimrx"), _sent, st.integers(0, 500)), max_size=30), st.sampled_from([2, 3])
 )
