@@ -51,8 +51,7 @@ class Drawn:
 def opened(bus: Path, home: Path, sinks: Sequence[str], others: Mapping[str, Sink] | None = None) -> Iterator[Work]:
     """A home with the sinks of these names, and with `others` that only this process knows."""
     config = Config(chunks=str(bus), home=str(home), sinks=tuple(sinks))
-    ignore = {"on_finding": lambda _: None, "on_fault": lambda _: None}
-    with open_work(config, BusRoot(bus), **ignore) as work:  # type: ignore[arg-type]
+    with open_work(config, BusRoot(bus), on_finding=lambda _: None, on_fault=lambda _: None) as work:
         yield replace(work, sinks={**work.sinks, **(others or {})})
 
 

@@ -47,9 +47,15 @@ def _steps(texts: list[str], rounds: int) -> None:
     passages = [list(cut(document, policy, tokenizer)) for document in documents]
 
     def make(number: int) -> list[dict[str, object]]:
-        about = {"policy_id": chunker.policy_id, "tokenizer_version": tokenizer.version}
-        stamps = {"created_at": STAMP, "producer": PRODUCER}
-        return build_records(documents[number], passages[number], sources[number], **about, **stamps)  # type: ignore[arg-type]
+        return build_records(
+            documents[number],
+            passages[number],
+            sources[number],
+            policy_id=chunker.policy_id,
+            tokenizer_version=tokenizer.version,
+            created_at=STAMP,
+            producer=PRODUCER,
+        )
 
     records = [make(number) for number in range(len(texts))]
     steps: dict[str, Callable[[], object]] = {

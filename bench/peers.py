@@ -80,7 +80,7 @@ def langchain(asked: argparse.Namespace) -> Work:
     from langchain_community.embeddings import HuggingFaceEmbeddings
     from langchain_core.documents import Document
     from langchain_core.embeddings import Embeddings
-    from langchain_core.indexing import index
+    from langchain_core.indexing import IndexingResult, index
     from langchain_core.vectorstores import VectorStore
 
     class Drawn(Embeddings):
@@ -112,10 +112,10 @@ def langchain(asked: argparse.Namespace) -> Work:
     def documents() -> Iterator[Document]:
         return (Document(page_content=chunk["text"], metadata=metadata(chunk)) for chunk in chunks(asked.bus))
 
-    def run(store: VectorStore, records: Path, given: Any) -> dict[str, int]:
+    def run(store: VectorStore, records: Path, given: Any) -> IndexingResult:
         manager = SQLRecordManager("bench", db_url=f"sqlite:///{records}")
         manager.create_schema()
-        done = index(
+        return index(
             given,
             manager,
             store,
@@ -124,7 +124,6 @@ def langchain(asked: argparse.Namespace) -> Work:
             source_id_key="source",
             key_encoder="sha256",
         )
-        return {name: int(str(count)) for name, count in done.items()}
 
     if asked.what == "unchanged":
         records = asked.folder / "records.db"
