@@ -94,8 +94,8 @@ class Run:
 
     def brake(self, options: "RebuildOptions") -> None:
         """Stops a run that would take a large share of the live index."""
+        from rebuild.brake import brake
         from rebuild.lost import recall
-        from rebuild.plan import brake
 
         live = self.work.state.live_or_none()
         builds = recall(self.work) if live is None else list(live.builds.values())

@@ -51,7 +51,7 @@ def _open(work: Work, sink: Sink, generation: Generation, *, make: bool, heal: b
         with ExitStack() as stack:
             build = sink.open(build_id)
             stack.callback(build.close)
-            if not make or receipts.documents() or build.marker() is not None:
+            if not make or not receipts.is_empty() or build.marker() is not None:
                 stack.pop_all()
                 return build
         # Its making was broken off: it goes on.

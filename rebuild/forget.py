@@ -187,6 +187,8 @@ def _erase_records(work: Work, families: Iterable[str]) -> tuple[str, ...]:
     db = work.state.db
     stood_in: set[str] = set()
     with write_transaction(db):
+        for table in ("compared", "moved"):  # or what is erased here would be noted as moved
+            db.execute(f"delete from {table}")
         for family in families:
             for table in ("receipt", "intent", "dead_letter"):
                 db.execute(f"delete from {table} where family = ?", [family])

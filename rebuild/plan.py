@@ -3,6 +3,9 @@
 Both sides are tables of `state.db`: what the catalog says, and what each build has confirmed. A rebuild differs from a
 sync in that its builds have confirmed nothing yet, a repair in that the receipts were just made from what the engine
 shows. The plan is a temporary table, so that memory does not depend on its length.
+
+A build is compared as a whole once. From then on only those families are that differed, or of which a row was written
+since, on either side. The database itself notes which (`moved`), so that no writer can forget to.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -11,11 +14,9 @@ from hashlib import sha256
 
 from sqlite_utils import Database
 
-from rebuild.errors import Brake
+from chunkbus.store import write_transaction
 from rebuild.receipts import STRANGERS
 
-LEAST_REMOVALS = 10
-LARGEST_SHARE = 0.2
 _PAGE = 500
 
 _TABLES = """
@@ -34,14 +35,23 @@ from current c
 left join receipt r on r.build = :records and r.family = c.family
 left join intent i on i.build = :records and i.family = c.family
 where (r.family is null or i.family is not null or r.family_hash is not c.family_hash)
-and c.family not in (select family from held)
+and c.family not in (select family from held) {and_moved}
 """
 _PLAN_REMOVALS = """
 insert into planned
 select family, :build, 'remove', 1, 0, 0 from (
-    select family from receipt where build = :records union select family from intent where build = :records)
+    select family from receipt where build = :records {and_moved}
+    union select family from intent where build = :records {and_moved})
 where family not in (select family from current) and family not in (select family from held)
 """
+_AND_MOVED = "and {} in (select family from moved where build = :build)"
+# A build that has confirmed nothing yet is compared as a whole again: all of it differs.
+_NOTE_COMPARED = (
+    "insert or ignore into compared select :build where exists (select 1 from receipt where build = :build)",
+    "insert or ignore into moved select build, family from planned where build = :build "
+    "and build in (select build from compared)",
+    "delete from moved where build = :build and family not in (select family from planned where build = :build)",
+)
 
 
 @dataclass(frozen=True)
@@ -68,18 +78,7 @@ class Plan:
         self._db = db
         self._builds = list(builds)
         db.executescript(_TABLES)
-        with db.atomic():
-            db.execute("delete from planned")
-            db.execute("delete from to_write")
-            for build in self._builds:
-                named = {"build": build, "records": None if build in empty else build}
-                db.execute(_PLAN_WRITES, {**named, "strangers": STRANGERS})
-                if removals:
-                    db.execute(_PLAN_REMOVALS, named)
-            db.execute(
-                "insert into to_write (family) select family from current "
-                "where family in (select family from planned where action = 'write') order by partition, first_offset"
-            )
+        self._compare(removals=removals, empty=empty)
 
     def is_empty(self) -> bool:
         return self._db.execute("select 1 from planned limit 1").fetchone() is None
@@ -170,7 +169,7 @@ class Plan:
         row = self._db.execute(
             "select sum(case when action = 'remove' then documents end), "
             "sum(case when action = 'write' and not metadata_only then documents end) "
-            "from planned join receipt using (build, family) where build = ? and recorded",
+            "from planned cross join receipt using (build, family) where build = ? and recorded",
             [build],
         ).fetchone()
         return row[0] or 0, row[1] or 0
@@ -190,6 +189,29 @@ class Plan:
         for row in rows:
             digest.update(repr(row).encode())
         return digest.hexdigest()
+
+    def _compare(self, *, removals: bool, empty: Collection[str]) -> None:
+        with write_transaction(self._db):
+            self._db.execute("delete from planned")
+            self._db.execute("delete from to_write")
+            for build in self._builds:
+                self._compare_build(build, removals=removals, is_empty=build in empty)
+            self._db.execute(
+                "insert into to_write (family) select family from current "
+                "where family in (select family from planned where action = 'write') order by partition, first_offset"
+            )
+
+    def _compare_build(self, build: str, *, removals: bool, is_empty: bool) -> None:
+        compared = self._db.execute("select 1 from compared where build = ?", [build]).fetchone() is not None
+        moved = _AND_MOVED if compared and not is_empty else ""
+        named = {"build": build, "records": None if is_empty else build, "strangers": STRANGERS}
+        self._db.execute(_PLAN_WRITES.format(and_moved=moved.format("c.family")), named)
+        if not removals:  # what is gone is not compared
+            return
+        self._db.execute(_PLAN_REMOVALS.format(and_moved=moved.format("family")), named)
+        if not is_empty:
+            for note in _NOTE_COMPARED:
+                self._db.execute(note, named)
 
 
 def unhashed(db: Database, builds: Sequence[str] | None = None) -> Iterator[list[str]]:
@@ -212,26 +234,3 @@ def unhashed(db: Database, builds: Sequence[str] | None = None) -> Iterator[list
         if len(rows) < _PAGE:  # to ask once more is to look at every family once more
             return
         last = rows[-1][:2]
-
-
-def brake(db: Database, live_builds: Sequence[str], allowed: int) -> None:
-    """Stops a run that would take a large share of what readers have now, unless it was told the number.
-
-    Asked of the families that the live builds hold: so a rebuild is stopped by it as well as a sync.
-    """
-    held, builds = f"receipt where build in ({', '.join('?' * len(live_builds))}) and documents > 0", list(live_builds)
-    gone = "family not in (select family from current) and family not in (select family from held)"
-    total, going = db.execute(
-        f"select count(*), sum({gone}) from (select distinct family from {held})", builds
-    ).fetchone()
-    going = going or 0
-    if going >= LEAST_REMOVALS and going > LARGEST_SHARE * total and going > allowed:
-        some = (
-            f"select max(coalesce(nullif(label, ''), family)) from {held} and {gone} group by family order by 1 limit 3"
-        )
-        names = ", ".join(name for (name,) in db.execute(some, builds))
-        raise Brake(
-            f"{going:,} of the {total:,} sources in the index would be removed; nothing was written. If they are "
-            f"meant to go, say so with --allow-deletions {going}. Otherwise look at the chunks, for they lack {names} "
-            "and others: `chunksink plan` names more where there is a live index"
-        )

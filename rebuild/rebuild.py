@@ -13,6 +13,7 @@ from chunkbus.errors import PartitionChanged
 from chunkbus.runlog import new_run_id, utc_now
 from embeddings.encoder import ModelInfo
 from embeddings.settings import EncoderSettings
+from rebuild.brake import brake
 from rebuild.builds import opened
 from rebuild.converge import Convergence, Outcome
 from rebuild.embed import DocumentEmbedder
@@ -22,7 +23,7 @@ from rebuild.flip import NotRemoved, drop, drop_strays, end_begun_flip, flip, re
 from rebuild.lock import WAIT_SECONDS, WriterLock, rebuilding
 from rebuild.lost import recall
 from rebuild.overlap import ModelChange, model_change
-from rebuild.plan import Plan, brake
+from rebuild.plan import Plan
 from rebuild.receipts import Receipts
 from rebuild.scan import Progress, Scan
 from rebuild.state import NO_MODEL, Generation, State

@@ -12,6 +12,7 @@ from sqlite_utils import Database
 
 from chunkbus.runlog import utc_now
 from chunkbus.store import write_transaction
+from rebuild.schema import RECORDS_OF_BUILD
 from sinks.sink import RefusedDocument
 
 _PAGE = 5000
@@ -78,7 +79,7 @@ class Receipts:
     def forget_all(self) -> None:
         """Nothing is known of the build any more."""
         with write_transaction(self._db):
-            for table in ("receipt", "intent", "dead_letter"):
+            for table in RECORDS_OF_BUILD:
                 self._db.execute(f"delete from {table} where build = ?", [self.build_id])
 
     def recall(self, found: Iterable[tuple[str, str]], on_documents: Callable[[int], object]) -> None:
@@ -93,6 +94,11 @@ class Receipts:
                     [(self.build_id, *each) for each in some],
                 )
             on_documents(len(some))
+
+    def is_empty(self) -> bool:
+        """Whether the build has confirmed no document."""
+        some = "select 1 from receipt where build = ? and documents > 0 limit 1"
+        return self._db.execute(some, [self.build_id]).fetchone() is None
 
     def documents(self) -> int:
         """How many documents the build confirmed to hold."""

@@ -12,6 +12,9 @@ from sqlite_utils import Database, Migrations
 
 migrations = Migrations("chunksink.state")
 
+RECORDS_OF_BUILD = ("compared", "moved", "receipt", "intent", "dead_letter")
+"""Tables that name a build; in this order, of one that was not compared no moves are noted."""
+
 
 @migrations()
 def create_generations(db: Database) -> None:
@@ -117,6 +120,45 @@ def create_editions(db: Database) -> None:
             select c.*, u.first_offset, u.taken from current u
             cross join chunk c indexed by chunk_family on c.family = u.family and c.partition = u.partition
             where c.source_checksum is u.source_checksum;
+        """
+    )
+
+
+@migrations()
+def create_compared(db: Database) -> None:
+    # `compared`: builds that were compared with the catalog as a whole. `moved`: families of theirs that differed then,
+    # or of which a row that a comparison goes by was written since; what was held then was not compared.
+    # No `insert or ignore` in triggers: a statement with a policy of its own overrides it.
+    db.executescript(
+        """
+        create table compared (build text primary key) without rowid;
+        create table moved (build text, family text, primary key (build, family)) without rowid;
+        create trigger current_added after insert on current begin
+            insert into moved select build, new.family from compared where true
+            on conflict do nothing; end;
+        create trigger current_changed after update of family_hash on current
+            when new.family_hash is not old.family_hash begin
+            insert into moved select build, new.family from compared where true
+            on conflict do nothing; end;
+        create trigger current_gone after delete on current begin
+            insert into moved select build, old.family from compared where true
+            on conflict do nothing; end;
+        create trigger held_ended after delete on held begin
+            insert into moved select build, old.family from compared where true
+            on conflict do nothing; end;
+        create trigger receipt_added after insert on receipt begin
+            insert into moved select build, new.family from compared where build = new.build
+            on conflict do nothing; end;
+        create trigger receipt_changed after update of family_hash on receipt
+            when new.family_hash is not old.family_hash begin
+            insert into moved select build, new.family from compared where build = new.build
+            on conflict do nothing; end;
+        create trigger receipt_gone after delete on receipt begin
+            insert into moved select build, old.family from compared where build = old.build
+            on conflict do nothing; end;
+        create trigger intent_added after insert on intent begin
+            insert into moved select build, new.family from compared where build = new.build
+            on conflict do nothing; end;
         """
     )
 

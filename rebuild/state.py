@@ -14,7 +14,7 @@ from chunkbus.store import Store, write_transaction
 from embeddings.encoder import ModelInfo
 from embeddings.settings import EncoderSettings
 from rebuild.errors import NoGeneration
-from rebuild.schema import home_id, migrations
+from rebuild.schema import RECORDS_OF_BUILD, home_id, migrations
 
 NO_MODEL = ModelInfo(
     name="no model",
@@ -150,7 +150,7 @@ class State(Store):
         """The generation has no build in this sink any more; with its last build it is gone itself."""
         with write_transaction(self.db):
             self.db.execute("delete from build where generation = ? and sink = ?", [generation.id, sink])
-            for table in ("receipt", "intent", "dead_letter"):
+            for table in RECORDS_OF_BUILD:
                 unnamed = "build = ? and build not in (select id from build)"
                 self.db.execute(f"delete from {table} where {unnamed}", [generation.builds[sink]])
             self.db.execute(

@@ -9,6 +9,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from chunkbus.errors import PartitionChanged
+from rebuild.brake import LEAST_REMOVALS, brake
 from rebuild.builds import opened
 from rebuild.catalog import Catalog
 from rebuild.converge import Convergence, Outcome
@@ -16,7 +17,7 @@ from rebuild.embed import DocumentEmbedder
 from rebuild.errors import InvalidBus, OtherPlan
 from rebuild.execute import Target
 from rebuild.flip import show
-from rebuild.plan import LEAST_REMOVALS, Plan, brake
+from rebuild.plan import Plan
 from rebuild.state import Generation
 from rebuild.work import Work
 from sinks.errors import BuildBroken, BuildMissing, SinkError

@@ -35,6 +35,7 @@ OURS = (
     Step("rebuild.catalog", "Catalog", "_forget_other_projection", "projection"),
     Step("rebuild.catalog", "Catalog", "read_again", "moved"),
     Step("rebuild.catalog", "Catalog", "retire", "retire"),
+    Step("rebuild.plan", "Plan", "_compare", "sync"),
     Step("rebuild.receipts", "Receipts", "intend", "sync"),
     Step("rebuild.receipts", "Receipts", "intend", "sync", 3),
     Step("rebuild.receipts", "Receipts", "confirm", "sync"),
@@ -82,7 +83,6 @@ STEPS = (*OURS, *sink_steps("fts"), *sink_steps("jsonl"))
 
 # Functions of rebuild/ that write only what ends with the connection, or parts of a step above.
 NO_STEPS = {
-    "plan.py:__init__": "temporary tables",
     "scan.py:_insert": "temporary tables",
     "scan.py:run": "temporary tables",
     "intake.py:_take_in": "within _read",

@@ -1,0 +1,143 @@
+"""What was compared once and not written since is not compared again, and no plan differs for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from random import Random
+
+import pytest
+from sqlite_utils import Database
+
+from rebuild.plan import Plan
+from rebuild.receipts import Receipt, Receipts
+from rebuild.schema import migrations
+
+BUILDS = ("old", "new")
+FAMILIES = ("a", "b", "c")
+HASHES = ("1", "2")
+STEPS = 3000
+
+Planned = set[tuple[str, str, str]]
+"""Build, family, action."""
+
+
+@pytest.fixture
+def db() -> Iterator[Database]:
+    db = Database(memory=True)
+    migrations.apply(db)
+    yield db
+    db.close()
+
+
+def says(db: Database, family: str, family_hash: str) -> None:
+    """The catalog, as it takes a family in, and as it notes what it was projected to."""
+    db.execute(
+        "insert into current (family, partition, taken, family_hash) values (?1, 'p', 1, ?2) "
+        "on conflict (family) do update set family_hash = ?2",
+        [family, family_hash],
+    )
+
+
+def withdraws(db: Database, family: str, _hash: str) -> None:
+    db.execute("delete from current where family = ?", [family])
+
+
+def holds(db: Database, family: str, _hash: str) -> None:
+    db.execute("insert or ignore into held values (?, 'a reason', '')", [family])
+
+
+def releases(db: Database, _family: str, _hash: str) -> None:
+    db.execute("delete from held")
+
+
+def begins(db: Database, family: str, _hash: str, build: str = "old") -> None:
+    Receipts(db, build).intend([family])
+
+
+def confirms(db: Database, family: str, family_hash: str, build: str = "old") -> None:
+    Receipts(db, build).confirm([Receipt(family, family_hash, "", 1)], [])
+
+
+def confirms_gone(db: Database, family: str, _hash: str, build: str = "old") -> None:
+    Receipts(db, build).confirm_gone([family])
+
+
+def recalls(db: Database, family: str, _hash: str, build: str = "old") -> None:
+    Receipts(db, build).recall([(family, "a label"), (family, "a label")], lambda _documents: None)
+
+
+def loses_a_receipt(db: Database, family: str, _hash: str, build: str = "old") -> None:
+    db.execute("delete from receipt where build = ? and family = ?", [build, family])
+
+
+def alters(db: Database, family: str, family_hash: str, build: str = "old") -> None:
+    """As nothing does today."""
+    db.execute("update receipt set family_hash = ? where build = ? and family = ?", [family_hash, build, family])
+
+
+CATALOG: Sequence[Callable[[Database, str, str], None]] = (says, says, withdraws, holds, releases)
+RECORDS: Sequence[Callable[[Database, str, str, str], None]] = (
+    *(begins, confirms, confirms, confirms_gone, loses_a_receipt, alters),
+)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_plan_is_what_comparing_everything_gives(db: Database, seed: int) -> None:
+    chance = Random(seed)
+    written: list[str] = []
+    for number in range(STEPS):
+        family, family_hash, build = chance.choice(FAMILIES), chance.choice(HASHES), chance.choice(BUILDS)
+        if number % 500 == 499:
+            written.append(f"{build} is asked which families it holds")
+            recalls(db, family, family_hash, build)
+        elif chance.random() < 0.5:
+            written.append(f"{(change := chance.choice(CATALOG)).__name__} {family} {family_hash}")
+            change(db, family, family_hash)
+        else:
+            written.append(f"{build} {(record := chance.choice(RECORDS)).__name__} {family} {family_hash}")
+            record(db, family, family_hash, build)
+        db.conn.commit()
+        if chance.random() < 0.6:
+            builds, removals = chance.choice((BUILDS, BUILDS[:1])), chance.random() < 0.8
+            assert planned(db, builds, removals=removals) == compared(db, builds, removals=removals), written[-8:]
+
+
+def planned(db: Database, builds: Sequence[str], *, removals: bool = True) -> Planned:
+    Plan(db, builds, removals=removals)
+    return set(db.execute("select build, family, action from planned").fetchall())
+
+
+def compared(db: Database, builds: Sequence[str], *, removals: bool) -> Planned:
+    """Family by family, without any memory."""
+    says = dict(db.execute("select family, family_hash from current").fetchall())
+    held = {family for (family,) in db.execute("select family from held")}
+    found = set()
+    for build in builds:
+        has = dict(db.execute("select family, family_hash from receipt where build = ?", [build]).fetchall())
+        begun = {family for (family,) in db.execute("select family from intent where build = ?", [build])}
+        for family in set(FAMILIES) - held:
+            if family in says:
+                if family not in has or family in begun or has[family] != says[family]:
+                    found.add((build, family, "write"))
+            elif removals and (family in has or family in begun):
+                found.add((build, family, "remove"))
+    return found
+
+
+def test_only_what_moved_is_compared_again(db: Database) -> None:
+    for family in FAMILIES:
+        says(db, family, "1")
+        confirms(db, family, "1")
+    assert planned(db, ["old"]) == set()
+    db.execute("drop trigger receipt_changed")
+    alters(db, "a", "2")  # unnoticed, so that only a look at everything could see it
+    says(db, "b", "2")
+    assert planned(db, ["old"]) == {("old", "b", "write")}
+
+
+def test_what_differed_and_stayed_so_is_planned_again(db: Database) -> None:
+    confirms(db, "a", "1")
+    says(db, "b", "1")
+    wanted = {("old", "a", "remove"), ("old", "b", "write")}
+    assert planned(db, ["old"]) == wanted
+    assert planned(db, ["old"]) == wanted
