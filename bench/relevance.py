@@ -1,12 +1,12 @@
 """How good the answers are: keyword, semantic and hybrid search against judgements, beside a reference BM25 and exact
 neighbours.
 
-    python -m bench.relevance FOLDER [--limit-queries N]
+    python -m bench.relevance FOLDER [--limit-queries N] [--words N]
 
 FOLDER holds a set in BEIR's form (corpus.jsonl, queries.jsonl, qrels/test.tsv) or the Cranfield collection
-(cran.all.1400, cran.qry, cranqrel). Each document is one chunk, its title in front of its text. Prints a Markdown
-table. Where a Meilisearch is installed (`make engines`) an index in it is measured too. About five minutes for
-Cranfield on two cores.
+(cran.all.1400, cran.qry, cranqrel). Each document is one chunk, its title in front of its text; with --words it is as
+many as it takes, and found by its best one. Prints a Markdown table. Where a Meilisearch is installed (`make engines`)
+an index in it is measured too. About five minutes for Cranfield on two cores.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
@@ -60,6 +61,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--limit-queries", type=int)
+    parser.add_argument("--words", type=int, help="of a chunk at most; without, a document is one chunk")
     options = parser.parse_args()
     judged = cranfield(options.folder) if (options.folder / "cran.qry").exists() else beir(options.folder)
     asked = choose(judged.queries, judged.judgements, options.limit_queries)
@@ -72,7 +74,7 @@ def main() -> None:
         with exact(judged.texts(), names, precision) as rank:
             show(f"exact neighbours, {precision}", asked, rank)
     with tempfile.TemporaryDirectory() as folder:
-        root = write(Path(folder) / "chunks", judged)
+        root = write(Path(folder) / "chunks", judged, options.words)
         own_index(root, Path(folder) / "home", asked)
         if engines.find("meilisearch") is not None:
             with run_meilisearch() as server:
@@ -126,7 +128,7 @@ def show(name: str, asked: Asked, rank: Callable[[str], Sequence[str]]) -> None:
     print(f"| {name} | {told} |", flush=True)
 
 
-def write(folder: Path, judged: Judged) -> BusRoot:
+def write(folder: Path, judged: Judged, words: int | None) -> BusRoot:
     root = BusRoot(folder)
     with PartitionWriter(root, "judged") as writer:
         for number, (id, text) in enumerate(zip(judged.documents, judged.texts(), strict=True)):
@@ -138,19 +140,30 @@ def write(folder: Path, judged: Judged) -> BusRoot:
                 "inputs": [],
             }
             title = judged.documents[id][0]
-            writer.add(
-                new_chunk(
-                    document_id=id,
-                    text=text or "empty",
-                    provenance=provenance,
-                    span_key=0,
-                    created_at=CREATED_AT,
-                    fields={"chunk_index": 0, "metadata": {"title": title} if title else {}},
+            for place, part in enumerate(parts(text, words)):
+                writer.add(
+                    new_chunk(
+                        document_id=id,
+                        text=part or "empty",
+                        provenance=provenance,
+                        span_key=place,
+                        created_at=CREATED_AT,
+                        fields={"chunk_index": place, "metadata": {"title": title} if title else {}},
+                    )
                 )
-            )
         producer = ManifestProducer("bench", "1")
         writer.commit(documents=len(judged.documents), producer=producer, created_at=CREATED_AT)
     return root
+
+
+def parts(text: str, words: int | None) -> list[str]:
+    """Of about equal length."""
+    if words is None:
+        return [text]
+    found = text.split()
+    count = max(1, -(-len(found) // words))
+    bounds = [len(found) * place // count for place in range(count + 1)]
+    return [" ".join(found[start:end]) for start, end in pairwise(bounds)]
 
 
 def beir(folder: Path) -> Judged:

@@ -13,7 +13,7 @@ from sinks.reader import FacetValue, Piece
 
 @dataclass(frozen=True)
 class SearchHit:
-    """A source document that answers, shown by its best chunk; or a chunk, where every one is asked for."""
+    """A source that answers, by its best chunk and with the score of that; or a chunk, where every one is asked for."""
 
     chunk_id: str
     parent_id: str

@@ -1,7 +1,8 @@
 """Counting the values of fields among all that answers.
 
 The keyword index counts all that it finds. A search by meaning alone finds everything, so everything is counted; a
-hybrid one shows beside the words the nearest by meaning, and these are counted with them, each source once.
+hybrid one, ours or an engine's own, shows beside the words the nearest by meaning, and these are counted with them,
+each source once.
 """
 
 from collections.abc import Sequence
@@ -9,7 +10,7 @@ from collections.abc import Sequence
 from search.access import Access
 from search.legs import Asking, Legs
 from search.order import Look
-from search.question import KEYWORD, SEMANTIC, Question
+from search.question import KEYWORD, Question
 from sinks.errors import InvalidFilter, SinkError
 from sinks.reader import FacetValue, Filter, KeywordReader, Value
 
@@ -24,7 +25,7 @@ def count(legs: Legs, question: Question, access: Access, asking: Asking, first:
         for fields, own in _by_filters(question):
             filters = (*own, *access.filters())
             counted |= reader.facets("" if question.mode == "semantic" else question.text, fields, filters)
-            if question.mode == "hybrid" and (near := _only_near(reader, question.text, filters, first)):
+            if question.mode in ("hybrid", "engine") and (near := _only_near(reader, question.text, filters, first)):
                 among = (*filters, Filter("parent_id", any_of=near))
                 added = reader.facets("", fields, among)
                 counted |= {field: _summed(counted[field], added[field]) for field in fields}
@@ -45,11 +46,12 @@ def _by_filters(question: Question) -> list[tuple[list[str], tuple[Filter, ...]]
 
 
 def _only_near(reader: KeywordReader, text: str, filters: Sequence[Filter], first: Look) -> tuple[str, ...]:
-    """The sources that the first look found by meaning, and that no word finds. Always the first one: every page has
-    the same counts."""
+    """The sources that the first look found, and that no word finds. Always the first one: every page has the same
+    counts."""
     by_words = {hit.parent_id for hit in first.found.get(KEYWORD, ())}
-    near = dict.fromkeys(hit.parent_id for hit in first.found.get(SEMANTIC, ()) if hit.parent_id not in by_words)
-    if near and not first.exhausts(KEYWORD):  # words may find some of them further down
+    sources = dict.fromkeys(hit.parent_id for hits in first.found.values() for hit in hits)
+    near = [source for source in sources if source not in by_words]
+    if near and not (KEYWORD in first.found and first.exhausts(KEYWORD)):  # words may find some of them further down
         among = (*filters, Filter("parent_id", any_of=tuple(near)))
         further = {one.value for one in reader.facets(text, ["parent_id"], among)["parent_id"]}
         return tuple(one for one in near if one not in further)

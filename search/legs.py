@@ -45,7 +45,7 @@ class KeywordLeg:
 
     def begin(self, question: Question, filters: Sequence[Filter]) -> Ask:
         def ask(depth: int) -> list[Hit]:
-            return self.reader.search(question.text, depth, filters, every=not question.collapse)
+            return self.reader.search(question.text, depth, filters)
 
         return Ask(ask, most_score=partial(self.reader.most_score, question.text))
 
@@ -89,7 +89,7 @@ class EngineLeg:
         vector = self.encode(question.text)
 
         def ask(depth: int) -> list[Hit]:
-            return self.reader.hybrid(question.text, vector, depth, filters, every=not question.collapse)
+            return self.reader.hybrid(question.text, vector, depth, filters)
 
         return Ask(ask)
 

@@ -1,9 +1,11 @@
 """The order of all that answers a question: the same however far down it is read.
 
 The legs are looked at in steps, always from the top: their best 100, then 400, 1600 and so on. What a step brings is
-fused, and the best of it settled: 60 places after the first step, 240 after the second. The next step, taken only where
-more is asked for, fuses the rest again with what it brings, on the scale of the first, and adds below what is settled.
-So no hit moves with limit or offset, and pages joined are one long answer, for every fusion, collapsed or not.
+fused chunk by chunk, and the best of it settled: 60 places after the first step, 240 after the second. The next step,
+taken only where more is asked for, fuses the rest again with what it brings, on the scale of the first, and adds below
+what is settled. So no hit moves with limit or offset, and pages joined are one long answer, for every fusion.
+
+Where each source is shown once, it stands where its best chunk does: its score is that chunk's, and so is each share.
 
 Not all of a step is settled: what both legs have just beyond its depth would stand above the last of it. As that may be
 so of some that are, the score can rise where a new step begins.
@@ -54,6 +56,7 @@ class Order:
         self._question = question
         self._scales: dict[str, Scale | None] = {}
         self._settled: set[str] = set()
+        self._sources: set[str] = set()
         self._depth = FETCH_AT_FIRST
         self.placed: list[Placed] = []
         self.complete = False
@@ -69,36 +72,36 @@ class Order:
         look = Look(self._asking.ask(self._depth), self._depth)
         self._depth *= _DEEPER
         self.complete = all(look.exhausts(leg) for leg in look.found)
-        best = {leg: self._best(hits) for leg, hits in look.found.items()}
-        fused = self._fused(best)
-        room = len(fused) if self.complete else max(0, int(_SETTLED * look.depth) - len(self.placed))
-        self.placed += [Placed(one, best[_foremost(one)][one.key]) for one in fused[:room]]
-        self._settled.update(one.key for one in fused[:room])
+        hits = {hit.id: hit for of_leg in look.found.values() for hit in of_leg}
+        fused = self._fused(look.found)
+        for one in fused:
+            if not self.complete and len(self.placed) >= _SETTLED * look.depth:
+                break
+            self._settled.add(one.key)
+            self._place(one, hits[one.key])
         return look
 
-    def _best(self, hits: Sequence[Hit]) -> dict[str, Hit]:
-        """The first hit of each source, or each hit."""
-        best: dict[str, Hit] = {}
-        for hit in hits:
-            best.setdefault(hit.parent_id if self._question.collapse else hit.id, hit)
-        return best
+    def _place(self, fused: Fused, hit: Hit) -> None:
+        """A source stands where its best chunk does."""
+        source = hit.parent_id if self._question.collapse else hit.id
+        if source not in self._sources:
+            self._sources.add(source)
+            self.placed.append(Placed(fused, hit))
 
-    def _fused(self, best: Mapping[str, Mapping[str, Hit]]) -> list[Fused]:
-        """What has not been settled before."""
-        fusion = _FUSIONS[self._question.fusion] if len(best) > 1 else alone
-        rankings = {leg: Ranking([(key, hit.score) for key, hit in of_leg.items()]) for leg, of_leg in best.items()}
+    def _fused(self, found: Mapping[str, Sequence[Hit]]) -> list[Fused]:
+        """What has not been settled before, chunk by chunk."""
+        fusion = _FUSIONS[self._question.fusion] if len(found) > 1 else alone
+        rankings = {leg: Ranking([(hit.id, hit.score) for hit in hits]) for leg, hits in found.items()}
         if fusion is by_scores:
-            rankings = self._comparable(rankings, best)
+            rankings = self._comparable(rankings)
         return [fused for fused in fusion(rankings) if fused.key not in self._settled]
 
-    def _comparable(self, rankings: Mapping[str, Ranking], best: Mapping[str, Mapping[str, Hit]]) -> dict[str, Ranking]:
+    def _comparable(self, rankings: Mapping[str, Ranking]) -> dict[str, Ranking]:
         """What keyword search did not find holds no word: its score is 0. A similarity is there for every hit, and the
         least of all stands for 0."""
-        missing = {
-            key: hit.id for key, hit in best[KEYWORD].items() if key not in best[SEMANTIC] and key not in self._settled
-        }
-        scores = self._asking.scores(SEMANTIC, list(missing.values()))
-        beyond = {key: scores[id] for key, id in missing.items() if id in scores}
+        by_meaning = {id for id, _ in rankings[SEMANTIC].hits}
+        missing = [id for id, _ in rankings[KEYWORD].hits if id not in by_meaning and id not in self._settled]
+        beyond = self._asking.scores(SEMANTIC, missing)
         told = {
             KEYWORD: replace(rankings[KEYWORD], low=0.0, most=self._asking.most_score(KEYWORD)),
             SEMANTIC: replace(rankings[SEMANTIC], beyond=beyond),
@@ -106,8 +109,3 @@ class Order:
         if not self._scales:
             self._scales = {leg: scale_of(ranking) for leg, ranking in told.items()}
         return {leg: replace(ranking, scale=self._scales[leg]) for leg, ranking in told.items()}
-
-
-def _foremost(fused: Fused) -> str:
-    """The leg whose hit shows a source: of those that found it the one that says more for it."""
-    return max((share for share in fused.shares if share.rank is not None), key=lambda share: share.points).leg

@@ -9,7 +9,9 @@ from sinks.errors import BuildMissing, NotConfirmed, Refused, SinkError, Transie
 _LATER = frozenset((408, 425, 429, 500, 502, 503, 504))
 _OF_THE_ENGINE = frozenset(("internal", "system"))
 """Types of errors for which the document is not to blame."""
-_OF_FILTERS = frozenset(("invalid_document_filter", "invalid_search_filter", "invalid_search_facets"))
+_OF_FILTERS = frozenset(
+    ("invalid_document_filter", "invalid_search_filter", "invalid_search_facets", "invalid_search_distinct")
+)
 _LACKING = "is not filterable"
 _FILTERABLE = "filterableAttributes"
 

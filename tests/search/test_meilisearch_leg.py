@@ -67,6 +67,8 @@ def test_its_own_hybrid_search(meilisearch_server: MeilisearchServer, legs: Legs
         own = replace(legs, engine=EngineLeg(sink.reader("both"), meaning, "meilisearch", "both"))
         answer = search(own, Question("vessel", mode="engine", limit=1))
         assert [(hit.source_uri, hit.ranks) for hit in answer.hits] == [("sea.md", {"engine": 1})]
+        answer = search(own, Question("vessel", mode="engine", limit=50, facets=("schema_version",)))
+        assert [value.families for value in answer.facets["schema_version"]] == [len(answer.hits)] == [2]
         every = search(own, Question("cat", mode="engine", limit=50, collapse=False))
         assert len(every.hits) == 11
     with pytest.raises(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import product
 
 import pytest
@@ -69,3 +70,16 @@ def test_what_is_deeper_is_scaled_as_what_stands_above(legs: Legs, fusion: Fusio
     assert len(scales) == 2
     for hit in hits:
         assert hit.score == pytest.approx(sum(share.points for share in hit.shares))
+
+
+@pytest.mark.parametrize("mode", ["keyword", "semantic", "hybrid"])
+@pytest.mark.parametrize("fusion", FUSIONS)
+def test_a_source_stands_where_its_best_chunk_does(legs: Legs, mode: Mode, fusion: FusionName) -> None:
+    """With the same chunk, score and shares: what explains a hit is of the text that is shown."""
+    question = Question("cat near ship", mode=mode, fusion=fusion, limit=20)
+    first: dict[str, tuple[object, ...]] = {}
+    for hit in search(legs, replace(question, limit=60, collapse=False)):
+        first.setdefault(hit.parent_id, (hit.chunk_id, hit.score, hit.shares))
+    once = [(hit.parent_id, (hit.chunk_id, hit.score, hit.shares)) for hit in search(legs, question)]
+    assert once == list(first.items())[:20]
+    assert len(first) > 20
