@@ -127,14 +127,14 @@ class Index:
         from rebuild.lock import WAIT_SECONDS
         from rebuild.verify import verify_live
 
-        with self._run("verify") as run:
+        with self._run("verify", tolerant=True) as run:
             with run.lock(WAIT_SECONDS):
                 live = run.live()
                 run.work.refresh()
                 cached = None
                 if deep:
                     cached = run.stack.enter_context(live_embedder(self.config, live)).cached
-                found = verify_live(run.work, live, cached)
+                found = verify_live(run.work, live, cached, out_of_reach=run.failed)
             run.log.finish("ok" if found.ok else "drift", sinks=found.numbers())
             return found
 

@@ -3,7 +3,7 @@
 Repair is the sync that follows: the scan's receipts on one side, the catalog on the other.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,10 +69,15 @@ class Verified:
         }
 
 
-def verify_live(work: Work, live: Generation, cached: Lookup | None = None) -> Verified:
-    """The caller holds the writer's lock and has refreshed the catalog. With `cached` vectors are compared too."""
+def verify_live(
+    work: Work, live: Generation, cached: Lookup | None = None, *, out_of_reach: Mapping[str, SinkError] | None = None
+) -> Verified:
+    """The caller holds the writer's lock and has refreshed the catalog. With `cached` vectors are compared too.
+
+    `out_of_reach` are configured sinks that did not answer at all; the others are verified.
+    """
     lost: dict[str, SinkError] = {}
-    failed: dict[str, SinkError | OtherHome] = {}
+    failed: dict[str, SinkError | OtherHome] = dict(out_of_reach or {})
     found: dict[str, SinkVerified] = {}
     with opened(work, live, lost, make=False, adopt=True) as targets:
         there = {target.sink: target for target in targets}
@@ -91,7 +96,7 @@ def verify_live(work: Work, live: Generation, cached: Lookup | None = None) -> V
     return Verified(
         found,
         failed,
-        unconfigured=tuple(name for name in live.builds if name not in work.sinks),
+        unconfigured=tuple(name for name in live.builds if name not in {*work.sinks, *(out_of_reach or ())}),
         unbuilt=tuple(name for name in work.sinks if name not in live.builds),
     )
 

@@ -182,6 +182,14 @@ def test_an_engine_out_of_reach_has_the_same_names_and_nothing_in_them(
     assert "puts it right" not in shell("verify").err
     monkeypatch.setattr(MeilisearchSink, "open", broken_off)
     assert shell("verify").code == Exit.OK
+    monkeypatch.setenv("MEILI_MASTER_KEY", "another-key")
+    ended = shell("verify", "--json")
+    assert (ended.code, ended.json["sinks"]["fts"]["ok"], ended.json["unconfigured"]) == (Exit.ENGINE, True, [])
+    assert "key" in ended.json["sinks"]["meilisearch"]["error"]
+    ended = shell("verify", "--repair")
+    assert ended.code == Exit.ENGINE
+    assert "fts: 2 chunks" in ended.out
+    assert "meilisearch: " in ended.err
 
 
 def test_a_broken_build_holds_nothing(synced: Shell) -> None:
