@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import re
 from collections.abc import Iterator
@@ -44,6 +45,20 @@ _CPU_BUDGET = 1024
 _GPU_BUDGET = 65536
 
 
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Libraries and weights come to stay, half a million objects: to look through them for garbage again and again
+    while they come takes a fifth of the load."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
+
+
+@_uncollected()
 def load_encoder(
     name: str = DEFAULT_MODEL,
     *,

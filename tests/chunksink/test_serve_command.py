@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import signal
 import socket
@@ -318,6 +319,20 @@ def test_it_follows_a_sync_and_a_flip_of_other_processes(tmp_path: Path, sinks: 
             assert {len(texts) for texts in seen} == {2}, f"at no moment is a source absent or twice there: {seen}"
             assert server.end() == Exit.OK
         assert server.complained == []
+
+
+def test_what_is_there_when_it_is_ready_is_not_looked_through_again() -> None:
+    """A collection of all generations took a third of a second, in which nobody was answered."""
+    from chunksink.commands.serve import get_ready
+
+    warmed: list[str] = []
+    try:
+        get_ready(lambda: warmed.append("model"))
+        assert warmed == ["model"]
+        assert gc.get_freeze_count() > 10_000
+        assert gc.isenabled()
+    finally:
+        gc.unfreeze()
 
 
 def test_help_is_quick_without_a_web_server() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -49,6 +50,27 @@ def test_the_vectors_are_those_of_the_library(tiny: TransformerEncoder, tiny_fol
     assert tiny.encode([]).shape == (0, 32)
     assert isinstance(tiny, BatchEncoder)
     assert isinstance(tiny, QueryEncoder)
+
+
+def test_no_garbage_is_looked_for_while_a_model_is_loaded(tiny_folder: Path) -> None:
+    looked: list[str] = []
+
+    def note(phase: str, _info: dict[str, int]) -> None:
+        looked.append(phase)
+
+    before = gc.get_threshold()
+    gc.set_threshold(1)
+    gc.callbacks.append(note)
+    try:
+        encoder = load_encoder(str(tiny_folder))
+        during = len(looked)
+        [[] for _ in range(100)]
+        assert during < 20  # before and after it
+        assert len(looked) > during
+    finally:
+        gc.callbacks.remove(note)
+        gc.set_threshold(*before)
+    encoder.close()
 
 
 def test_every_position_comes_once_whatever_the_batches(tiny_folder: Path) -> None:
