@@ -139,7 +139,14 @@ class Account:
         )
 
     def report(
-        self, shelves: Shelves, written: Sequence[str], *, links: int, carried_over: int, pruned: int
+        self,
+        shelves: Shelves,
+        written: Sequence[str],
+        *,
+        links: int,
+        carried_over: int,
+        pruned: int,
+        other_kinds: Mapping[str, int],
     ) -> IngestReport:
         counted = self._tables.execute("select outcome, count(*), sum(failures) from done group by outcome").fetchall()
         outcomes = Counter({outcome: sources for outcome, sources, _ in counted})
@@ -164,6 +171,7 @@ class Account:
             left_out=dict(sorted(codes.items())),
             failed=sum(failures for _, _, failures in counted),
             failures=tuple(self.failures),
+            other_kinds=other_kinds,
         )
 
 

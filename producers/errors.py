@@ -39,6 +39,7 @@ SOURCE_CHANGED = "SOURCE_CHANGED"
 SOURCE_NAME_INVALID = "SOURCE_NAME_INVALID"
 SOURCE_EMPTY = "SOURCE_EMPTY"
 FOLDER_LINKED = "FOLDER_LINKED"
+FOLDER_IS_OUTPUT = "FOLDER_IS_OUTPUT"
 CONVERTER_MISSING = "CONVERTER_MISSING"
 EVENT_MALFORMED = "EVENT_MALFORMED"
 EVENT_NOT_UTF8 = "EVENT_NOT_UTF8"
@@ -70,6 +71,11 @@ MEANINGS: dict[str, tuple[str, str]] = {
     FOLDER_LINKED: (
         "a folder that is a link was not followed, since it may lead round in a circle; not a failure",
         "name the link, or the folder that it leads to, as a source, if it is to be read",
+    ),
+    FOLDER_IS_OUTPUT: (
+        "a folder holds what was made from sources and was not read: a bus of chunks (`canonical/` and `manifest/` are "
+        "in it), the bus that the run writes to, or the home; not a failure",
+        "nothing; name a bus as a source of its own, if another one's chunks are to be read",
     ),
     CONVERTER_MISSING: (
         "what reads this kind of source is not installed",

@@ -7,7 +7,7 @@ alone. Sources that vanished keep their chunks, unless they are pruned.
 """
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass
@@ -28,17 +28,19 @@ from producers.kinds import AUTO, KINDS, Kind
 from producers.links import links_file, write_links
 from producers.markdown.records import DEFAULT_TENANT
 from producers.memory import Memory
+from producers.outputs import Outputs
 from producers.partition import FamilyReader, next_created_at
 from producers.placement import PRODUCER_NAME, Placement
 from producers.places import Places
 from producers.produced import Making
-from producers.prune import refuse_empty
+from producers.prune import Vanished, refuse_empty
 from producers.report import IngestReport, Progress
 from producers.scratch import scratch
 from producers.settle import Settling
 from producers.shelves import Shelves
 from producers.skip import Skipping
 from producers.tables import tables_of_a_run
+from producers.takeovers import refuse_takeovers
 from producers.wanted import Wanted, find_wanted, former_kinds
 
 Workers = Callable[[int], AbstractContextManager[Executor | None]]
@@ -79,19 +81,25 @@ def ingest(
     now: str | None = None,
     clock: Callable[[], int] = time.time_ns,
     on_progress: Callable[[Progress], object] = lambda _progress: None,
+    homes: Collection[Path] = (),
 ) -> IngestReport:
-    """Reads what lies at these paths into partitions. Raises ProducerError where nothing could be begun."""
-    _refuse_tenant(options.tenant)
+    """Reads what lies at these paths into partitions. Raises ProducerError where nothing could be begun.
+
+    Where chunksink keeps its own records, which are no sources, is told by `homes`.
+    """
+    refuse_tenant(options.tenant)
     placement = Placement(options.to)
     with tables_of_a_run() as tables, scratch() as folder, FamilyReader(root) as reader:
         former = former_kinds(ledger, placement.name, kinds)
-        wanted = find_wanted(paths, options.kind, kinds, options.base, former, tables)
+        outputs = Outputs.of(root, homes)
+        wanted = find_wanted(paths, options.kind, kinds, options.base, former, tables, outputs)
         places = Places(wanted, memory, placement, options.tenant)
         if options.prune:
             refuse_empty(wanted)
             places.refuse_others()
         trust_memory = not options.every_file
         shelves = Shelves(root, placement, memory, tables, trust_memory=trust_memory, clock=clock)
+        refuse_takeovers(wanted, root, memory, shelves, options.tenant)
         created_at = next_created_at(root, shelves.families.stamps(), now or utc_now())
         producer = ManifestProducer(PRODUCER_NAME, _package_version())
         run_id = run_id or new_run_id()
@@ -104,17 +112,24 @@ def ingest(
         noted_ns = clock()
         settling = Settling(account, shelves, reader, tables, placement, making)
         _read(wanted, skipping, settling, making, folder, workers, on_progress)
-        changes = settling.changes(prune=wanted.scopes if options.prune else None)
+        changes = settling.changes(prune=Vanished(wanted.scopes, wanted.outputs) if options.prune else None)
         carried_over, pruned = settling.counts(changes)
         commits = Commits(root, shelves, memory, tables, reader, producer, created_at, clock, account.fail_late)
         places.note()
         commits.write(changes)
         account.note(noted_ns)
         links = commits.links + _lost_links(root, changes.by_partition, commits.written, tables)
-        return account.report(shelves, commits.written, links=links, carried_over=carried_over, pruned=pruned)
+        return account.report(
+            shelves,
+            commits.written,
+            links=links,
+            carried_over=carried_over,
+            pruned=pruned,
+            other_kinds=wanted.other_kinds,
+        )
 
 
-def _refuse_tenant(tenant: str | None) -> None:
+def refuse_tenant(tenant: str | None) -> None:
     """The ids of chunks would be those that sources of no tenant get."""
     if tenant in ("", DEFAULT_TENANT):
         raise IngestRefused(

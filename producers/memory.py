@@ -98,6 +98,11 @@ class Memory(Store):
         row = self.db.execute("select * from checksums where path = ?", [_name(path)]).fetchone()
         return row[6] if row is not None and _proves(row[1:6], signature) else None
 
+    def last_reading(self, path: str) -> tuple[str, int] | None:
+        """The hex sha256 of the file's bytes when it was last read, whatever it holds by now, and when that was."""
+        row = self.db.execute("select checksum, noted_ns from checksums where path = ?", [_name(path)]).fetchone()
+        return None if row is None else (row[0], row[1])
+
     def note_checksums(self, rows: Iterable[tuple[str, Signature, int, str]]) -> None:
         """Path, signature, when that was taken, and hex sha256."""
         with write_transaction(self.db):
@@ -114,6 +119,15 @@ class Memory(Store):
         if row is None or row[3] != manifest or not _proves(row[4:9], signature):
             return None
         return self.db.execute(f"select {COLUMNS} from families where partition = ?", [row[0]])
+
+    def family(self, key: str, manifest: bytes, family: str) -> Row | None:
+        """One family of a partition that was valid with this manifest when it was last read."""
+        row: Row | None = self.db.execute(
+            f"select {COLUMNS} from families join partitions on id = partition"
+            " where bus = ? and partition_key = ? and manifest = ? and family = ?",
+            [self._bus, key, manifest, family],
+        ).fetchone()
+        return row
 
     def note_families(
         self, key: str, manifest: bytes, signature: Signature, noted_ns: int, families: Iterable[Row]

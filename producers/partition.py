@@ -56,9 +56,11 @@ def read_existing(
     found: list[Finding] = []
     if not Validation(root, on_finding=found.append).run([key]).ok:
         first = next(finding for finding in found if finding.is_error)
+        files = [file for file in (root.manifest_file(key), root.chunks_file(key)) if file.exists()]
         raise IngestRefused(
-            f"partition {key} of {root.path} is not valid, and writing it again could lose chunks: {first}; "
-            "mend it, move it away, or write to another partition"
+            f"partition {key} of {root.path} is not valid, and writing it again could lose chunks: {first}; nothing "
+            f"was written. Bring its files back from a copy; or move {' and '.join(map(str, files))} away, and ingest "
+            "every source of this partition again before the next sync, which removes what the partition does not hold"
         )
     file, manifest = open_partition(root, key)
     with file:

@@ -22,8 +22,9 @@ class Places:
         for _, place in self._others():
             raise IngestRefused(
                 f"{place.prefix or 'all that was found'} was read from {place.folder} too, and --prune would withdraw "
-                "what came from there; nothing was written. Name both in one run, or read them into different "
-                f"partitions; if {place.folder} was moved or removed, ingest once without --prune"
+                "what came from there; nothing was written. Name both in one run, or give a base folder that holds "
+                "both (--base DIR), or read them for different tenants (--tenant NAME); if "
+                f"{place.folder} was moved or removed, ingest once without --prune"
             )
 
     def note(self) -> None:

@@ -1,6 +1,7 @@
 """Which families' sources have vanished. Asked for by name, since a folder that is not mounted looks just like that."""
 
 from collections.abc import Collection
+from dataclasses import dataclass
 
 from producers.errors import IngestRefused
 from producers.sources import Scope
@@ -23,7 +24,18 @@ def refuse_empty(wanted: Wanted) -> None:
             )
 
 
-def has_vanished(origin: str, scopes: Collection[Scope]) -> bool:
-    """Whether no file is called so any more in the folders that were named."""
-    paths = [path for scope in scopes if (path := scope.path_of(origin)) is not None]
-    return bool(paths) and not any(path.exists() or path.is_symlink() for path in paths)
+@dataclass(frozen=True)
+class Vanished:
+    """What is no source any more in the folders that were named.
+
+    `outputs` begin the names of what was left out since the run writes it: it may have been read before.
+    """
+
+    scopes: Collection[Scope]
+    outputs: tuple[str, ...] = ()
+
+    def holds(self, origin: str) -> bool:
+        paths = [path for scope in self.scopes if (path := scope.path_of(origin)) is not None]
+        if not paths:
+            return False
+        return origin.startswith(self.outputs) or not any(path.exists() or path.is_symlink() for path in paths)

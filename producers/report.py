@@ -36,7 +36,8 @@ class IngestReport:
     for or since their source says them no more; `documents` and `chunks` are those of all
     partitions that were looked at; `links` counts those written to link artifacts, 0 where they stayed as they were.
     `left_out` counts by code all that did not become chunks; `failures` names what is to be mended, of one file at
-    most a thousand.
+    most a thousand. `other_kinds` counts by suffix, the most frequent first, files of the folders that were passed
+    over, since nothing here reads them.
     """
 
     partition_key: str
@@ -55,3 +56,4 @@ class IngestReport:
     left_out: Mapping[str, int]
     failed: int
     failures: tuple[Failure, ...]
+    other_kinds: Mapping[str, int]

@@ -5,25 +5,25 @@ stands unchanged, or failed and keeps what it gave last. A family of records tha
 its rank does not change and nothing is indexed again.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from functools import partial
 from sqlite3 import Connection
 
 from producers.account import Account, Done
 from producers.changes import Changes
 from producers.claims import Claims
-from producers.errors import RECORD_SUPERSEDED
+from producers.errors import FOLDER_IS_OUTPUT, RECORD_SUPERSEDED
 from producers.families import key_of_source
 from producers.gone import Gone
 from producers.partition import FamilyReader
 from producers.placement import About, Placement
 from producers.produced import Making
-from producers.prune import has_vanished
+from producers.prune import Vanished
 from producers.reading import Read, without_times
 from producers.report import Outcome
 from producers.shelves import Shelves
 from producers.skip import NOTHING, Decision
-from producers.sources import Failure, Scope
+from producers.sources import Failure
 from producers.waiting import Waiting
 
 
@@ -179,8 +179,8 @@ class Settling:
         if superseded is not None:
             self._account.add_code(superseded, RECORD_SUPERSEDED)
 
-    def changes(self, *, prune: Collection[Scope] | None = None) -> Changes:
-        """With `prune`, what vanished below these folders, or from files that were read whole, is withdrawn."""
+    def changes(self, *, prune: Vanished | None = None) -> Changes:
+        """With `prune`, what vanished from these folders, or from files that were read whole, is withdrawn."""
         changes = Changes(self._tables)
         if self._placement.rule is None:
             changes.told(self._placement.name)
@@ -200,18 +200,20 @@ class Settling:
         if prune is not None:
             self._withdraw(changes, prune)
         for done in self._account.done():
+            if FOLDER_IS_OUTPUT in done.codes:
+                continue  # the first run does not find its own bus yet: else the second would write all anew
             told = changes.told(self._home(done))
             told.errors.update(done.codes)
             told.failures += done.failures
             told.unchanged += done.outcome is Outcome.UNCHANGED
         return changes
 
-    def _withdraw(self, changes: Changes, scopes: Collection[Scope]) -> None:
+    def _withdraw(self, changes: Changes, vanished: Vanished) -> None:
         self._account.index()
         for key, family_key, origin in self._claims.unspoken(self._making.tenant):
             if self._account.was_whole(origin):
                 changes.withdraw(family_key, key, "its file does not hold it any more", self._making.created_at)
-            elif has_vanished(origin, scopes):
+            elif vanished.holds(origin):
                 changes.withdraw(family_key, key, "its source vanished", self._making.created_at)
 
     def _home(self, done: Done) -> str:

@@ -2,7 +2,7 @@
 
 import os
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from io import BufferedReader
@@ -10,12 +10,16 @@ from pathlib import Path
 from sqlite3 import Connection
 
 from producers.errors import (
+    FOLDER_IS_OUTPUT,
     FOLDER_LINKED,
     SOURCE_NAME_INVALID,
     SOURCE_UNREADABLE,
     IngestRefused,
     SourceFailed,
 )
+from producers.names import folder_uri, is_same_file, is_unicode, printable, uri_of
+from producers.outputs import BUS, NOWHERE, OWN, Outputs, looks_like_bus
+from producers.tally import Tally
 
 _FOLDERS_AT_HAND = 1024
 
@@ -65,18 +69,28 @@ class Found:
     left_out: tuple[Failure, ...]
     again: Iterable[str]
     """Names that files would also have by a later path."""
+    outputs: tuple[str, ...]
+    """What the names below the folders begin with to which this run writes, and which it left out."""
+    other_kinds: Mapping[str, int]
+    """How many files have other suffixes, by suffix."""
 
 
 def find_sources(
-    paths: Sequence[Path], tables: Connection, *, suffixes: tuple[str, ...], base: Path | None = None
+    paths: Sequence[Path],
+    tables: Connection,
+    *,
+    suffixes: tuple[str, ...],
+    base: Path | None = None,
+    outputs: Outputs = NOWHERE,
 ) -> Found:
     """Files with these suffixes in the folders named, and the files named whatever their suffix.
 
     A `uri` is relative to `base`, else begins with the name of the folder named, or is the name of the file named.
     What several of the paths reach is one source, called as the first of them says. Hidden files and folders are passed
-    over; links to folders are not followed, so that no cycle has no end, but where they are named.
+    over; links to folders are not followed, so that no cycle has no end, but where they are named. Nor is a bus of
+    chunks read that lies among the sources.
     """
-    finding = _Finding(suffixes, paths, tables)
+    finding = _Finding(suffixes, paths, tables, outputs)
     for path in paths:
         if not path.exists():
             raise IngestRefused(f"{path} does not exist; name a folder or a file")
@@ -87,8 +101,8 @@ def find_sources(
 class _Finding:
     """What was found so far."""
 
-    def __init__(self, suffixes: tuple[str, ...], paths: Sequence[Path], tables: Connection) -> None:
-        self._suffixes, self._tables = suffixes, tables
+    def __init__(self, suffixes: tuple[str, ...], paths: Sequence[Path], tables: Connection, outputs: Outputs) -> None:
+        self._suffixes, self._tables, self._outputs = suffixes, tables, outputs
         self._real_folder = lru_cache(_FOLDERS_AT_HAND)(os.path.realpath)
         self._named = {self._real(path) for path in paths}
         self._may_meet = len(paths) > 1
@@ -96,12 +110,14 @@ class _Finding:
         self._failures: list[Failure] = []
         self._left_out: list[Failure] = []
         self._scopes: list[Scope] = []
+        self._own: list[str] = []
+        self._tally = Tally()
 
     def look_into(self, path: Path, root: Path) -> None:
         if not path.is_dir():
             self._take(str(path), root)
             return
-        prefix = _uri(path, root)
+        prefix = uri_of(path, root)
         taken = passed = 0
         for file in self._walk(path, root):
             if self._take(file, root):
@@ -113,21 +129,22 @@ class _Finding:
 
     def _take(self, file: str, root: Path) -> bool:
         """False where an earlier path reached it."""
-        uri = _uri(file, root)
+        uri = uri_of(file, root)
         if self._may_meet and (earlier := self._reach(self._real(file), uri)) is not None:
             if earlier != uri:
                 self._tables.execute("insert or ignore into again values (?)", [os.fsencode(uri)])
             return False
-        if not _is_unicode(uri):
-            self._failures.append(Failure(_printable(uri), SOURCE_NAME_INVALID, "its name is not UTF-8; rename it"))
+        if not is_unicode(uri):
+            self._failures.append(Failure(printable(uri), SOURCE_NAME_INVALID, "its name is not UTF-8; rename it"))
             return True
         row = (uri, os.fsencode(file))
         if self._tables.execute("insert or ignore into found values (?, ?)", row).rowcount == 0:
             (other,) = self._tables.execute("select location from found where uri = ?", [uri]).fetchone()
-            if other != row[1] and not _is_same(os.fsdecode(other), file):
+            if other != row[1] and not is_same_file(os.fsdecode(other), file):
                 raise IngestRefused(
                     f"{os.fsdecode(other)} and {file} would both be called {uri!r}, and one would replace the other; "
-                    "read them into different partitions, or give a base folder that holds both"
+                    "nothing was written. Give a base folder that holds both (--base DIR), or read them for different "
+                    "tenants (--tenant NAME)"
                 )
         return True
 
@@ -145,6 +162,7 @@ class _Finding:
         pending = [str(folder)]
         while pending:
             parent = pending.pop()
+            is_new = not self._may_meet or self._reach(self._real_folder(parent) + "/", parent) is None
             try:
                 with os.scandir(parent) as entries:
                     for entry in entries:
@@ -153,19 +171,33 @@ class _Finding:
                         if not _leads_to_folder(entry):
                             if entry.name.lower().endswith(self._suffixes):
                                 yield entry.path
+                            elif is_new:
+                                self._tally.add(entry.name)
                         elif entry.is_symlink():
                             self._note_link(entry.path, root)
-                        else:
+                        elif not self._is_output(entry.path, root):
                             pending.append(entry.path)
             except OSError as error:
                 reason = f"the folder cannot be listed: {error.strerror}"
-                self._failures.append(Failure(_folder_uri(parent, root), SOURCE_UNREADABLE, reason))
+                self._failures.append(Failure(folder_uri(parent, root), SOURCE_UNREADABLE, reason))
 
     def _note_link(self, folder: str, root: Path) -> None:
-        real, uri = self._real(folder), _folder_uri(folder, root)
+        real, uri = self._real(folder), folder_uri(folder, root)
         if real not in self._named and self._reach(real, uri) is None:
             reason = "is a link to a folder, and was not followed; name it to have it read"
             self._left_out.append(Failure(uri, FOLDER_LINKED, reason))
+
+    def _is_output(self, folder: str, root: Path) -> bool:
+        real = self._real(folder)
+        is_own = self._outputs.are_own(real)
+        if real in self._named or not (is_own or looks_like_bus(folder)):
+            return False
+        uri = folder_uri(folder, root)
+        if is_own:
+            self._own.append(uri)
+        if self._reach(real, uri) is None:
+            self._left_out.append(Failure(uri, FOLDER_IS_OUTPUT, OWN if is_own else BUS))
+        return True
 
     def _real(self, path: Path | str) -> str:
         """Where it lies, whatever linked folders lead there; a link itself has its own name."""
@@ -176,7 +208,9 @@ class _Finding:
         failures, left_out = (
             tuple(sorted(group, key=lambda failure: failure.source_uri)) for group in (self._failures, self._left_out)
         )
-        return Found(_Files(self._tables), failures, tuple(self._scopes), left_out, _Again(self._tables))
+        scopes, again = tuple(self._scopes), _Again(self._tables)
+        own, others = tuple(self._own), self._tally.counts()
+        return Found(_Files(self._tables), failures, scopes, left_out, again, own, others)
 
 
 @dataclass(frozen=True)
@@ -204,38 +238,6 @@ def _leads_to_folder(entry: os.DirEntry[str]) -> bool:
         return entry.is_dir()
     except OSError:  # a link in a circle: whoever reads it says so
         return False
-
-
-def _is_same(one: str, other: str) -> bool:
-    try:
-        return os.path.samefile(one, other)  # noqa: PTH121
-    except OSError:
-        return False
-
-
-def _folder_uri(folder: str, root: Path) -> str:
-    return _printable(_uri(folder, root)) + "/"
-
-
-def _printable(uri: str) -> str:
-    return uri.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
-
-
-def _uri(file: Path | str, root: Path) -> str:
-    # Not resolve(): a link is called by its own name.
-    path, top = os.path.abspath(file), os.path.abspath(root)  # noqa: PTH100
-    start = top.rstrip("/") + "/"
-    if path != top and not path.startswith(start):
-        raise IngestRefused(f"{file} does not lie below the base folder {root}")
-    return "." if path == top else path.removeprefix(start)
-
-
-def _is_unicode(name: str) -> bool:
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def open_source(path: Path | str) -> BufferedReader:

@@ -14,6 +14,7 @@ from producers.errors import RECORD_FORM_UNKNOWN, SOURCE_EMPTY, IngestRefused, S
 from producers.folders import Folder, Former, Seen, Shown, is_json, record_folders
 from producers.guessed import guessed
 from producers.kinds import AUTO, Kind, kinds_for, suffixes_of
+from producers.outputs import Outputs
 from producers.sources import Failure, Found, Scope, SourceFile, find_sources, size_of
 from producers.tables import below
 
@@ -35,6 +36,14 @@ class Wanted:
     @property
     def scopes(self) -> tuple[Scope, ...]:
         return self._found.scopes
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        return self._found.outputs
+
+    @property
+    def other_kinds(self) -> Mapping[str, int]:
+        return self._found.other_kinds
 
     def __len__(self) -> int:
         (count,) = self._tables.execute("select count(kind) from seen").fetchone()
@@ -103,7 +112,13 @@ class Wanted:
 
 
 def find_wanted(
-    paths: Sequence[Path], kind: str, kinds: Mapping[str, Kind], base: Path | None, former: Former, tables: Connection
+    paths: Sequence[Path],
+    kind: str,
+    kinds: Mapping[str, Kind],
+    base: Path | None,
+    former: Former,
+    tables: Connection,
+    outputs: Outputs,
 ) -> Wanted:
     """Files of one kind, or of every kind that can be told, and folders of records.
 
@@ -112,7 +127,7 @@ def find_wanted(
     """
     if kind != AUTO and kind not in kinds:
         raise IngestRefused(f"{kind!r} is no kind of source; it is one of {', '.join([*kinds, AUTO])}")
-    found = find_sources(paths, tables, suffixes=suffixes_of(kind, kinds), base=base)
+    found = find_sources(paths, tables, suffixes=suffixes_of(kind, kinds), base=base, outputs=outputs)
     see = _seen_as(kinds[kind]) if kind != AUTO else _guess(guessed(kinds))
     named = {os.path.abspath(path) for path in paths}  # noqa: PTH100 (a link has its own name)
     wanted, shown = Wanted(tables, found), Shown(tables)
@@ -139,12 +154,13 @@ def _seen_as(kind: Kind) -> Callable[[SourceFile], Seen]:
 
 
 def _guess(kinds: Mapping[str, Kind]) -> Callable[[SourceFile], Seen]:
-    """By the suffix where one kind alone has it, else by what stands in the file."""
+    """By the suffix where one kind alone has it, else by what stands in the file. A suffix that no kind has is one of
+    plain text: nothing says that what it marks is markup."""
 
     def see(file: SourceFile) -> Seen:
         fitting = kinds_for(file.location, kinds)
         if len(fitting) < 2:
-            return Seen(file.uri, file.location, fitting[0] if fitting else kinds.get("markdown"))
+            return Seen(file.uri, file.location, fitting[0] if fitting else kinds.get("text"))
         try:
             look = look_at(file.path)
         except SourceFailed as failed:

@@ -1,5 +1,6 @@
 """`chunksink ingest`: documents become canonical chunks."""
 
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
@@ -9,6 +10,7 @@ import click
 
 from chunkbus.layout import BusRoot
 from chunkbus.runlog import RunLog
+from chunksink.errors import Refusal
 from chunksink.exits import Exit
 from chunksink.options import config_from, home_option, json_option
 from chunksink.output import counted, print_json, printable
@@ -23,11 +25,22 @@ if TYPE_CHECKING:
 _SHOWN_FAILURES = 20
 # Reading a document takes so many times as long as checking as many bytes of chunks.
 _EFFORT = 16
+_SHOWN_SUFFIXES = 4
+_OTHERS = "others"
 _KINDS = ("auto", "markdown", "text", "html", "pdf", "docx", "parsed", "recorder", "ir", "chunks")
 
 
+class _SourcePath(click.Path):
+    """An empty name would be the current folder: most often a variable of a script that is not set."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if value == "":
+            self.fail("an empty name is no source; name a folder or a file, '.' is the current folder", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 @click.command()
-@click.argument("sources", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="SOURCE...")
+@click.argument("sources", nargs=-1, required=True, type=_SourcePath(path_type=Path), metavar="SOURCE...")
 @click.option(
     "--as", "kind", type=click.Choice(_KINDS), default="auto", show_default=True, help="What the sources are."
 )
@@ -40,7 +53,12 @@ _KINDS = ("auto", "markdown", "text", "html", "pdf", "docx", "parsed", "recorder
     metavar="KEY|by-date|by-type|by-prefix",
     help="One partition, or one for each date of change, type of source, or first two digits of the family key.",
 )
-@click.option("--base", type=click.Path(path_type=Path), metavar="DIR", help="Name sources by their path below this.")
+@click.option(
+    "--base",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    metavar="DIR",
+    help="Name sources by their path below this.",
+)
 @click.option("--tenant", metavar="NAME", help="Whose documents they are; searches can be bound to a tenant.")
 @click.option("--prune", is_flag=True, help="Withdraw what came from these folders and is not there any more.")
 @click.option("--checksum", "every_file", is_flag=True, help="Read every file, whatever size and times say.")
@@ -62,7 +80,8 @@ def command(
     Sources that did not change are left as they are, a source that fails keeps its last good chunks, and what the
     partition held from other sources stays. A second run does nothing and says so. Exits with 3 when a source or a
     record failed; the others are in. What a source does not say any more goes. Sources that vanished, and
-    records that vanished from a file, keep their chunks, unless --prune is given.
+    records that vanished from a file, keep their chunks, unless --prune is given. A bus of chunks that lies among
+    the sources is passed over.
 
     \b
     Examples:
@@ -70,6 +89,8 @@ def command(
       chunksink ingest docs README.md --to /data/chunks --partition docs --sync
       chunksink ingest sessions --as recorder --partition by-date
     """
+    if options["tenant"] is not None:
+        _check_tenant(options["tenant"])
     config = config_from(chunks=chunks, home=home)
     report = _ingest(config, sources, jobs, options)
     code = Exit.INVALID_INPUT if report.failures else Exit.OK
@@ -82,6 +103,16 @@ def command(
     if not as_json:
         _print(report, config.chunks_path)
     return _sync(config, report, as_json) or code
+
+
+def _check_tenant(name: str) -> None:
+    from producers.errors import IngestRefused
+    from producers.ingest import refuse_tenant
+
+    try:
+        refuse_tenant(name)
+    except IngestRefused as refused:
+        raise Refusal(str(refused), Exit.USAGE) from refused
 
 
 def _ingest(config: "Config", sources: tuple[Path, ...], jobs: int | None, options: dict[str, Any]) -> "IngestReport":
@@ -105,6 +136,7 @@ def _ingest(config: "Config", sources: tuple[Path, ...], jobs: int | None, optio
             workers=lambda size: worker_processes(size * _EFFORT, jobs),
             run_id=run_log.run_id,
             on_progress=lambda _done: bar.advance(1),
+            homes=[config.home_path],
         )
         for failure in report.failures:
             run_log.write("failure", **asdict(failure))
@@ -138,6 +170,8 @@ def _print(report: "IngestReport", root: Path) -> None:
         )
     if report.sources == 0:
         click.echo("nothing that can be read was found there", err=True)
+    if report.other_kinds:
+        click.echo(_passed_over(report.other_kinds), err=True)
     for code, number in report.left_out.items():
         click.echo(f"left out: {code} {number:,}", err=True)
     for failure in report.failures[:_SHOWN_FAILURES]:
@@ -146,3 +180,11 @@ def _print(report: "IngestReport", root: Path) -> None:
     if report.failed > min(len(report.failures), _SHOWN_FAILURES):
         more = report.failed - min(len(report.failures), _SHOWN_FAILURES)
         click.echo(f"and {more:,} more; see chunksink ledger --status failed, chunksink runs", err=True)
+
+
+def _passed_over(kinds: Mapping[str, int]) -> str:
+    """`passed over: 14 files of other kinds (.rst 9, .csv 3, no suffix 2)`."""
+    told = [(suffix, number) for suffix, number in kinds.items() if suffix != _OTHERS][:_SHOWN_SUFFIXES]
+    others = sum(kinds.values()) - sum(number for _, number in told)
+    shown = [f"{suffix} {number:,}" for suffix, number in told] + ([f"{_OTHERS} {others:,}"] if others else [])
+    return f"passed over: {counted(sum(kinds.values()), 'file')} of other kinds ({', '.join(shown)})"

@@ -115,6 +115,8 @@ def test_prune_refuses_another_folder_of_the_same_name(shell: Shell) -> None:
     assert refused.code == Exit.INVALID_INPUT
     assert f"docs/ was read from {shell.folder.resolve() / 'x/docs'} too" in refused.err
     assert "ingest once without --prune" in refused.err
+    assert "--base DIR" in refused.err
+    assert "partition" not in refused.err, "a source counts once, whatever partition it is in"
     assert shell("ingest", "y/docs", "x/docs", "--prune", "--json").json["documents"] == 2
 
 
@@ -123,7 +125,7 @@ def test_a_tenant_that_names_nobody_is_refused(shell: Shell, tenant: str) -> Non
     write(shell, "docs/a.md", "# A")
     shell("ingest", "docs")
     refused = shell("ingest", "docs", "--tenant", tenant)
-    assert (refused.code, refused.out) == (Exit.INVALID_INPUT, "")
+    assert (refused.code, refused.out) == (Exit.USAGE, "")
     assert "leave --tenant out, or give it another name" in refused.err
 
 

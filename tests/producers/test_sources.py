@@ -103,6 +103,15 @@ def test_a_linked_folder_is_told_and_is_no_failure(bench: Bench) -> None:
     assert bench.texts("s/linked/a.md") == ["# A"]
 
 
+def test_suffixes_that_are_counted_do_not_grow_without_end(bench: Bench) -> None:
+    for number in range(300):
+        bench.write(f"log.{number}", "x")
+    for name in ("odd. suffix of a sentence", "b.bin", "c.bin", os.fsdecode(b"d.caf\xe9")):
+        bench.write(name, "x")
+    counts = bench.ingest().other_kinds
+    assert (sum(counts.values()), len(counts) <= 202, next(iter(counts))) == (304, True, "others")
+
+
 def test_what_cannot_be_read_is_recorded_and_the_rest_goes_on(bench: Bench) -> None:
     bench.write("a.md", "# A")
     os.mkfifo(bench.docs / "pipe.md")

@@ -1,0 +1,112 @@
+"""`chunksink ingest`: which files and folders it takes, passes over, or refuses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from chunksink.exits import Exit
+from tests.chunksink.shell import Shell
+
+
+def write(shell: Shell, name: str, text: str) -> Path:
+    path = shell.folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+@pytest.mark.parametrize(
+    "arguments", [("",), ("docs", ""), ("docs", "--base", "nowhere"), ("docs", "--base", "docs/a.md")]
+)
+def test_paths_that_cannot_be_meant_are_refused_before_anything_is_begun(
+    shell: Shell, arguments: tuple[str, ...]
+) -> None:
+    write(shell, "docs/a.md", "# A")
+    refused = shell("ingest", *arguments)
+    assert (refused.code, refused.out) == (Exit.USAGE, "")
+    assert not shell.root.path.exists()
+    assert not shell.home.exists()
+
+
+def test_the_current_folder_can_be_ingested_though_its_bus_is_in_it(
+    quick_shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CHUNKSINK_HOME", "state")
+    write(quick_shell, "a.md", "Old.")
+    write(quick_shell, "gone.md", "Gone.")
+    assert quick_shell("ingest", ".").code == Exit.OK
+    write(quick_shell, "a.md", "New.")
+    write(quick_shell, "b.md", "Another.")
+    (quick_shell.folder / "gone.md").unlink()
+    ended = quick_shell("ingest", ".", "--prune")
+    assert (ended.code, ended.err) == (Exit.OK, "left out: FOLDER_IS_OUTPUT 2\n")
+    assert "2 new or changed, 0 unchanged, 0 others, 1 withdrawn" in ended.out
+    assert quick_shell("ingest", ".").out.startswith("nothing to do: ")
+    assert quick_shell("validate").code == Exit.OK
+
+
+def test_another_folder_of_the_same_name_does_not_take_over(shell: Shell) -> None:
+    write(shell, "work/docs/plan.md", "Work.")
+    write(shell, "home/docs/plan.md", "Home.")
+    shell("ingest", "work/docs")
+    refused = shell("ingest", "home/docs")
+    assert (refused.code, refused.out) == (Exit.INVALID_INPUT, "")
+    assert (
+        f"{shell.folder.resolve() / 'work/docs/plan.md'} was read as 'docs/plan.md' and is still there" in refused.err
+    )
+    together = shell("ingest", "work/docs", "home/docs")
+    assert together.code == Exit.INVALID_INPUT
+    assert "would both be called 'docs/plan.md'" in together.err
+    assert "--base DIR" in together.err
+    assert "partition" not in refused.err + together.err
+    assert shell("ingest", "home/docs", "--base", ".").code == Exit.OK
+
+
+def test_files_of_other_kinds_are_counted_by_their_suffix(shell: Shell) -> None:
+    for suffix, number in ((".rst", 9), (".csv", 3), ("", 2), (".PY", 1), (".c", 1), (".7", 1)):
+        for n in range(number):
+            write(shell, f"docs/{n}/other{suffix}", "x")
+    write(shell, "docs/.hidden", "x")
+    write(shell, "docs/a.md", "# A")
+    ended = shell("ingest", "docs", "docs/1")
+    assert ended.code == Exit.OK
+    assert ended.err == "passed over: 17 files of other kinds (.rst 9, .csv 3, no suffix 2, .7 1, others 2)\n"
+    told = shell("ingest", "docs", "--json").json["other_kinds"]
+    assert told == {".rst": 9, ".csv": 3, "no suffix": 2, ".7": 1, ".c": 1, ".py": 1}
+    assert list(told)[:3] == [".rst", ".csv", "no suffix"]
+    (shell.folder / "docs" / "0" / "other.7").unlink()
+    assert "other.7" not in shell("ingest", "docs/a.md").err
+
+
+def test_a_file_of_an_unknown_kind_that_is_named_is_plain_text(shell: Shell) -> None:
+    text = "# not a heading\nclass A:\n    pass\n"
+    for name in ("x.py", "stdio.h", "copyright"):
+        write(shell, name, text)
+    assert shell("ingest", "x.py", "stdio.h", "copyright", "--partition", "by-type", "--json").json["partitions"] == [
+        "txt"
+    ]
+    assert shell("ingest", "copyright", "--as", "markdown", "--partition", "md").code == Exit.OK
+    assert shell("validate").code == Exit.OK
+
+
+def test_an_invalid_partition_is_told_how_to_be_written_again(shell: Shell) -> None:
+    for name in ("docs/a.md", "notes/b.md"):
+        write(shell, name, f"# {name}")
+        shell("ingest", name.partition("/")[0])
+    chunks, manifest = shell.root.chunks_file("documents"), shell.root.manifest_file("documents")
+    before = chunks.read_bytes()
+    chunks.write_bytes(before[:-9])
+    refused = shell("ingest", "docs")
+    assert refused.code == Exit.INVALID_INPUT
+    names = [str(path.relative_to(shell.folder)) for path in (manifest, chunks)]
+    assert f"move {' and '.join(names)} away, and ingest every source of this partition again" in refused.err
+    assert "move its files away" in shell("validate").err
+    chunks.unlink()
+    refused = shell("ingest", "docs")
+    assert f"move {names[0]} away, and ingest every source" in refused.err
+    assert "move the manifest away" in shell("validate").err
+    manifest.unlink()
+    assert shell("ingest", "docs", "notes", "--json").json["documents"] == 2
+    assert shell("validate").code == Exit.OK
