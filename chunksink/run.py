@@ -180,6 +180,7 @@ def _unbuilt(error: "SinkError") -> "SinkReport":
         refused=(),
         scanned=False,
         drifted=False,
+        made_again=False,
         settings=(),
         error=error,
     )

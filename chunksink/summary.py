@@ -112,6 +112,8 @@ def _print_troubles(report: "RunReport") -> None:
     for name, sink in report.sinks.items():
         if sink.settings:
             click.echo(f"{name}: index settings changed: {', '.join(sink.settings)}")
+        if sink.made_again:
+            click.echo(f"{name}: its build was gone or broken; it was made again", err=True)
         if sink.drifted:
             click.echo(f"{name} did not hold what its records said; it was read and put right", err=True)
         for letter in sink.refused[:_SHOWN]:

@@ -33,18 +33,19 @@ def opened(
             if name not in generation.builds:
                 continue
             try:
-                build = _open(work, sink, generation, make=make, heal=heal)
+                build, made = _open(work, sink, generation, make=make, heal=heal)
                 stack.callback(build.close)
                 require_our_build(work, sink, build, adopt=adopt)
             except SinkError as error:
                 failed[name] = error
             else:
                 vectors = sink.wants_vectors and generation.holds_vectors
-                targets.append(Target(name, generation.builds[name], build, vectors))
+                targets.append(Target(name, generation.builds[name], build, vectors, made))
         yield targets
 
 
-def _open(work: Work, sink: Sink, generation: Generation, *, make: bool, heal: bool) -> Build:
+def _open(work: Work, sink: Sink, generation: Generation, *, make: bool, heal: bool) -> tuple[Build, bool]:
+    """The build, and whether it had to be made."""
     build_id = generation.builds[sink.name]
     receipts = Receipts(work.state.db, build_id)
     try:
@@ -53,7 +54,7 @@ def _open(work: Work, sink: Sink, generation: Generation, *, make: bool, heal: b
             stack.callback(build.close)
             if not make or not receipts.is_empty() or build.marker() is not None:
                 stack.pop_all()
-                return build
+                return build, False
         # Its making was broken off: it goes on.
     except BuildMissing:
         if not make:
@@ -64,7 +65,7 @@ def _open(work: Work, sink: Sink, generation: Generation, *, make: bool, heal: b
         sink.drop(build_id)
     receipts.forget_all()
     vectors = sink.wants_vectors and generation.holds_vectors
-    return sink.create(work.marker(build_id), generation.model.dimension if vectors else None)
+    return sink.create(work.marker(build_id), generation.model.dimension if vectors else None), True
 
 
 def require_our_build(work: Work, sink: Sink, build: Build, *, adopt: bool) -> None:

@@ -35,6 +35,8 @@ class Outcome:
     """Sinks whose receipts were made anew from what the engine shows."""
     drifted: list[str] = field(default_factory=list)
     """Those of them that were scanned because they did not hold what had been confirmed."""
+    made_again: list[str] = field(default_factory=list)
+    """Sinks whose live build was gone or broken."""
 
 
 class Convergence:

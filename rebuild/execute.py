@@ -45,6 +45,8 @@ class Target:
     build_id: str
     build: Build
     holds_vectors: bool
+    made: bool = False
+    """It was not there, or broken, and is empty now."""
 
 
 @dataclass

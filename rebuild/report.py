@@ -35,6 +35,8 @@ class SinkReport:
     """Whether all that the engine holds was read."""
     drifted: bool
     """Whether that was because it did not hold what had been confirmed."""
+    made_again: bool
+    """Whether its live build was gone or broken, so that all of it was written."""
     settings: tuple[str, ...]
     """Index settings that were changed."""
     error: SinkError | None
@@ -153,6 +155,7 @@ def _sink_report(work: Work, name: str, build_id: str, outcome: Outcome) -> Sink
         refused=tuple(receipts.dead_letters()),
         scanned=name in outcome.scanned,
         drifted=name in outcome.drifted,
+        made_again=name in outcome.made_again,
         settings=tuple(outcome.settings.get(name, ())),
         error=outcome.done.failed.get(name),
     )
@@ -167,6 +170,7 @@ def _sink_as_json(sink: SinkReport) -> dict[str, Any]:
         "refused": [{"id": each.id, "parent_id": each.family, "reason": each.reason} for each in sink.refused],
         "scanned": sink.scanned,
         "drifted": sink.drifted,
+        "made_again": sink.made_again,
         "settings": sink.settings,
         "error": str(sink.error) if sink.error else None,
     }

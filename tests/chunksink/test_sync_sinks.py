@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import socket
 import uuid
 from collections.abc import Iterator
@@ -332,3 +333,18 @@ def test_a_changed_model_is_told_for_people_too(shell: Shell, monkeypatch: pytes
     assert "model changed from sentence-transformers/all-MiniLM-L6-v2 to other; their ten nearest in common: 100%" in (
         ended.out
     )
+
+
+@pytest.mark.usefixtures("models")
+def test_a_build_that_is_gone_is_made_again_and_that_is_told(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CHUNKSINK_SINKS", "fts,jsonl")
+    shell.commit("p1", A)
+    assert "made again" not in shell("sync").err
+    (build,) = (shell.home / "fts").iterdir()
+    shutil.rmtree(build)
+    ended = shell("sync")
+    assert (ended.code, ended.err.count("made again")) == (Exit.OK, 1)
+    assert "fts: its build was gone or broken; it was made again" in ended.err
+    assert shell.texts() == ["a cat", "a mat"]
+    report = shell("sync", "--json").json
+    assert [sink["made_again"] for sink in report["sinks"].values()] == [False, False]
