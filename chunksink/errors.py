@@ -16,7 +16,7 @@ _KNOWN = (
     ("chunkbus.errors", "NotABusRoot", Exit.USAGE),
     ("chunkbus.errors", "InvalidPartitionKey", Exit.USAGE),
     ("chunkbus.errors", "PartitionLocked", Exit.LOCKED),
-    ("chunkbus.errors", "StoreUnreadable", Exit.USAGE),
+    ("chunkbus.errors", "StoreUnreadable", Exit.DRIFT),
     ("chunkbus.errors", "NewerStore", Exit.USAGE),
     ("chunkbus.errors", "ChunkBusError", Exit.INVALID_INPUT),
     ("producers.errors", "ProducerError", Exit.INVALID_INPUT),

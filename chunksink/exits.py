@@ -22,7 +22,7 @@ MEANINGS = {
     Exit.BUG: "an error that chunksink does not know: a bug, with its traceback",
     Exit.USAGE: "the command, its options or the configuration cannot be used as given",
     Exit.INVALID_INPUT: "chunks or sources are missing or break the contract; the rest was taken, by a rebuild nothing",
-    Exit.DRIFT: "an engine or the cache of vectors holds something else than was written to it",
+    Exit.DRIFT: "an engine, the cache of vectors or a file of ours holds something else than was written to it",
     Exit.ENGINE: "an engine or endpoint cannot be reached, or will not do what it was asked",
     Exit.REFUSED: "all is done, but some documents or vectors were refused and left out",
     Exit.LOCKED: "another process is writing the same thing",

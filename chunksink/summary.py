@@ -37,7 +37,9 @@ def tell_fault(fault: "Fault") -> None:
     click.echo(f"{fault.sink}: {fault.call} failed ({fault.error}); it is tried again", err=True)
 
 
-def print_report(report: "RunReport", *, as_json: bool, verb: str = "synced") -> None:
+def print_report(
+    report: "RunReport", *, as_json: bool, verb: str = "synced", why_these_sinks: str | None = None
+) -> None:
     if as_json:
         print_json(report.as_json())
         return
@@ -54,6 +56,8 @@ def print_report(report: "RunReport", *, as_json: bool, verb: str = "synced") ->
         share = "cannot be told" if change.overlap is None else f"{change.overlap:.0%} on {change.sample} chunks"
         click.echo(f"model changed from {change.before} to {change.after}; their ten nearest in common: {share}")
     _print_troubles(report)
+    if report.unconfigured and why_these_sinks:
+        click.echo(why_these_sinks, err=True)
 
 
 def _built(report: "RunReport") -> str:

@@ -1,6 +1,7 @@
 """The brake: a run that would take a large share of what readers have stops and says the number."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from sqlite_utils import Database
 
@@ -8,26 +9,51 @@ from rebuild.errors import Brake
 
 LEAST_REMOVALS = 10
 LARGEST_SHARE = 0.2
+_HELD = "receipt where build in ({}) and documents > 0"
+_GONE = "family not in (select family from current) and family not in (select family from held)"
 
 
-def brake(db: Database, live_builds: Sequence[str], allowed: int) -> None:
-    """Stops a run that would take a large share of what readers have now, unless it was told the number.
+@dataclass(frozen=True)
+class Removal:
+    """More than a run takes away without being told to."""
+
+    removed: int
+    total: int
+    """Of the sources in the index."""
+    flag: str
+    """What lets a run go on."""
+
+
+def large_removal(db: Database, live_builds: Sequence[str], allowed: int = 0) -> Removal | None:
+    """What the brake would stop.
 
     Asked of the families that the live builds hold: so a rebuild is stopped by it as well as a sync.
     """
-    held, builds = f"receipt where build in ({', '.join('?' * len(live_builds))}) and documents > 0", list(live_builds)
-    gone = "family not in (select family from current) and family not in (select family from held)"
     total, going = db.execute(
-        f"select count(*), sum({gone}) from (select distinct family from {held})", builds
+        f"select count(*), sum({_GONE}) from (select distinct family from {_held(live_builds)})", list(live_builds)
     ).fetchone()
     going = going or 0
     if going >= LEAST_REMOVALS and going > LARGEST_SHARE * total and going > allowed:
-        some = (
-            f"select max(coalesce(nullif(label, ''), family)) from {held} and {gone} group by family order by 1 limit 3"
-        )
-        names = ", ".join(name for (name,) in db.execute(some, builds))
-        raise Brake(
-            f"{going:,} of the {total:,} sources in the index would be removed; nothing was written. If they are "
-            f"meant to go, say so with --allow-deletions {going}. Otherwise look at the chunks, for they lack {names} "
-            "and others: `chunksink plan` names more where there is a live index"
-        )
+        return Removal(going, total, f"--allow-deletions {going}")
+    return None
+
+
+def brake(db: Database, live_builds: Sequence[str], allowed: int) -> None:
+    """Stops a run that would take a large share of what readers have now, unless it was told the number."""
+    found = large_removal(db, live_builds, allowed)
+    if found is None:
+        return
+    some = (
+        f"select max(coalesce(nullif(label, ''), family)) from {_held(live_builds)} and {_GONE} "
+        "group by family order by 1 limit 3"
+    )
+    names = ", ".join(name for (name,) in db.execute(some, list(live_builds)))
+    raise Brake(
+        f"{found.removed:,} of the {found.total:,} sources in the index would be removed; nothing was written. If they "
+        f"are meant to go, say so with {found.flag}. Otherwise look at the chunks, for they lack {names} "
+        "and others: `chunksink plan` names more where there is a live index"
+    )
+
+
+def _held(builds: Sequence[str]) -> str:
+    return _HELD.format(", ".join("?" * len(builds)))

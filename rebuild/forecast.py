@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from rebuild.brake import LEAST_REMOVALS, Removal, large_removal
 from rebuild.held import held_by_reason
 from rebuild.plan import FamilyCounts, Plan
 from rebuild.sync import Planned
@@ -50,6 +51,8 @@ class Forecast:
     rebuild_due: str | None
     settings: dict[str, list[str]]
     """Index settings that a sync would change, by sink."""
+    brake: Removal | None
+    """What a sync would stop at, unless it is told the number."""
 
     def as_json(self) -> dict[str, Any]:
         facts = asdict(self)
@@ -64,6 +67,7 @@ class Forecast:
             "examples": {"added": self.added, "changed": self.changed, "removed": self.removed},
             "settings": self.settings,
             "rebuild_due": self.rebuild_due,
+            "brake": facts["brake"],
         }
 
 
@@ -110,7 +114,22 @@ def forecast(
         removed=tuple(plan.examples("remove", True, _EXAMPLES)),
         rebuild_due=rebuild_due,
         settings=planned.settings,
+        brake=_brake(work, planned),
     )
+
+
+def _brake(work: Work, planned: Planned) -> Removal | None:
+    """Of a first index nothing is told: what a home that lost its records has, its engines would have to be asked."""
+    live = work.state.live_or_none()
+    if live is None:
+        return None
+    if work.catalog.is_whole() and any(name not in live.builds for name in work.sinks):
+        # The new sink is built first, and a rebuild asks about all that is live.
+        return large_removal(work.state.db, list(live.builds.values()))
+    if planned.plan.removed() < LEAST_REMOVALS:
+        return None
+    builds = [build for name, build in planned.builds.items() if name not in planned.empty]
+    return large_removal(work.state.db, builds)
 
 
 def _vectors(work: Work, plan: Plan, lengths: Lengths) -> tuple[int, int, int]:

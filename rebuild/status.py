@@ -13,6 +13,7 @@ from typing import Any
 
 from chunkbus.layout import BusRoot
 from rebuild import runs
+from rebuild.brake import Removal, large_removal
 from rebuild.catalog import Catalog, HeldFamily
 from rebuild.errors import NoGeneration
 from rebuild.held import held, held_by_reason
@@ -110,6 +111,8 @@ class Status:
     held: int
     held_families: tuple[HeldFamily, ...]
     rebuild_due: str | None
+    brake: Removal | None
+    """What a sync would stop at by what was taken in of the bus, unless it is told the number."""
     locks: tuple[str, ...]
     last_run: Run | None
 
@@ -147,6 +150,7 @@ def status(
         held=sum(held_by_reason(state.db, ids).values()),
         held_families=tuple(held(state.db, ids, named)),
         rebuild_due=due(live),
+        brake=large_removal(state.db, ids) if catalog.is_whole() else None,
         locks=locks,
         last_run=next(runs.runs(state.home, 1), None),
     )

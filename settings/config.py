@@ -13,10 +13,13 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
+from settings.sink_tables import tables_of, unknown_sink
+
 CONFIG_FILE = "chunksink.toml"
 PREFIX = "CHUNKSINK_"
 MEILI_URL = "MEILI_URL"
 """Where it is set, Meilisearch is the keyword sink by default."""
+_WITH_MEILI = ("meilisearch", "chroma")
 _SINK_PREFIX = f"{PREFIX}SINK_"
 _FOLDERS = {"chunks": "chunks", "home": ".chunksink"}
 _INDEX_NAME = re.compile("[A-Za-z0-9][A-Za-z0-9-]{0,60}")
@@ -65,6 +68,22 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def home_path(self) -> Path:
         return Path(self.home)
 
+    @property
+    def why_these_sinks(self) -> str | None:
+        """What to say of them where no setting names them, and something else than the defaults holds."""
+        return None
+
+
+class _OfMeiliUrl(Config, frozen=True, forbid_unknown_fields=True):
+    """One whose sinks are those that MEILI_URL brings."""
+
+    @property
+    def why_these_sinks(self) -> str | None:
+        return (
+            f"the sinks are {' and '.join(_WITH_MEILI)} because {MEILI_URL} is set and no setting names them: "
+            f"`sinks` in {CONFIG_FILE}, or {variable('sinks')}, does"
+        )
+
 
 # What each setting means, for the documentation; a test sees to it that none is missing.
 MEANINGS = {
@@ -81,7 +100,8 @@ MEANINGS = {
     "endpoint_key_variable": "name of the environment variable that holds its key",
     "endpoint_dimensions": "asked of models that can shorten their vectors",
     "token_price": "what a million tokens cost at the endpoint, for `chunksink plan`",
-    "sinks": "where the index is written: names of sinks, with commas between them in the environment",
+    "sinks": "where the index is written: names of sinks, with commas between them in the environment; "
+    f"where `{MEILI_URL}` is set the default is `meilisearch,chroma`",
     "sink": "options of a sink: a table `[sink.NAME]`, in the environment `CHUNKSINK_SINK_NAME_OPTION`",
     "tenants": "`required` gives a search nothing that does not say for which tenant it asks; else `optional`",
     "tokens": "who may ask `chunksink serve`: sha256 of a token = tenant, `*` for all; in the environment with commas",
@@ -105,6 +125,7 @@ def load_config(
     """The configuration in force; a flag that is None was not given. Folders in the file are taken from its own."""
     environment = os.environ if environment is None else environment
     values = _read_file(file)
+    tables = tables_of(values, flags)
     chosen = flags.get("index") or environment.get(variable("index"))
     values = _of_index(values, chosen, file)
     for name, default in _FOLDERS.items():
@@ -128,13 +149,17 @@ def load_config(
         values["sinks"] = [name.strip() for name in values["sinks"].split(",")]
     if isinstance(values.get("tokens"), str):
         values["tokens"] = dict(_pair(each) for each in values["tokens"].split(",") if each.strip())
-    if environment.get(MEILI_URL):
-        values.setdefault("sinks", ["meilisearch", "chroma"])
+    kind = Config
+    if environment.get(MEILI_URL) and "sinks" not in values:
+        kind, values["sinks"] = _OfMeiliUrl, _WITH_MEILI
     try:
         # Not strict: the environment can only say "true" or "8".
-        return msgspec.convert(values, Config, strict=False)
+        config = msgspec.convert(values, kind, strict=False)
     except msgspec.ValidationError as error:
         raise ConfigError(f"{error}. Settings come from {file}, {PREFIX}* and flags") from error
+    if wrong := unknown_sink(tables - {*config.sinks}):
+        raise ConfigError(f"{file}: {wrong}")
+    return config
 
 
 def _pair(written: str) -> tuple[str, str]:

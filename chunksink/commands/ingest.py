@@ -153,7 +153,7 @@ def _sync(config: "Config", report: "IngestReport", as_json: bool) -> Exit:
     if as_json:
         print_json({"ingest": asdict(report), "sync": synced.as_json()})
     else:
-        print_report(synced, as_json=False)
+        print_report(synced, as_json=False, why_these_sinks=config.why_these_sinks)
     return exit_code(synced)
 
 

@@ -39,7 +39,7 @@ _TABLES = """\
 # folder = "/var/lib/chunksink/fts"          # of the index; otherwise `fts` in the home
 
 # [sink.meilisearch]
-# url = "http://127.0.0.1:7700"              # or the environment variable MEILI_URL, which also adds this sink
+# url = "http://127.0.0.1:7700"              # or the variable MEILI_URL, which by default puts it in place of fts
 # key_variable = "MEILI_MASTER_KEY"
 # index = "chunks"                           # the name under which other programs search
 # vectors = true                             # give it the vectors for its own hybrid search

@@ -26,6 +26,7 @@ def command(chunks: str | None, home: str | None, adopt: bool, as_json: bool) ->
 
     `sync --plan HASH` then carries out exactly this plan in the live index, or refuses because the world has moved;
     the first 12 digits are enough. Sinks without a build, and a first index, are made by a `sync` without --plan.
+    Where a sync would stop because a large share of the index goes, the flag that lets it go on is told.
     Seconds are told once a run has measured this machine; a cost, where the setting token_price says what a million
     tokens cost.
 
@@ -85,6 +86,12 @@ def _print(found: "Forecast") -> None:
     for name, sink in found.sinks.items():
         if sink.filled:
             click.echo(f"{name}: {counted(sink.families.added, 'source')} to write, {printable(sink.filled)}")
+    if found.brake:
+        click.echo(
+            f"a sync would stop at the brake: {found.brake.removed:,} of the {found.brake.total:,} sources in the "
+            f"index would be removed; if they are meant to go, `chunksink sync {found.brake.flag}` goes on, also with "
+            "--plan"
+        )
     if found.hash:
         click.echo(f"plan {found.hash}")
     else:

@@ -1,6 +1,7 @@
 """`chunksink search`: one answer from both indexes."""
 
 import re
+import shlex
 from contextlib import closing
 from typing import TYPE_CHECKING
 
@@ -19,7 +20,26 @@ _SHOWN_CHARACTERS = 240
 _SPACE = re.compile(r"\s+")
 
 
-@click.command()
+class SearchCommand(click.Command):
+    """A query may begin with a hyphen; then it looks like an option."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        given = list(args)
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            # Of `-zebra` the error has `-z`. Two hyphens begin an option that may just be misspelt.
+            query = next((each for each in given if each.startswith(error.option_name)), None)
+            if query is None or query.startswith("--"):
+                raise
+            raise click.UsageError(
+                f"{error.format_message()} If {query} shall be searched for, write it behind all options and two "
+                f"hyphens: chunksink search -- {shlex.quote(query)}",
+                ctx,
+            ) from error
+
+
+@click.command(cls=SearchCommand)
 @click.argument("query")
 @click.option("--mode", type=click.Choice(_MODES), default="hybrid", show_default=True, help="Which indexes to ask.")
 @click.option("--limit", type=click.IntRange(1, 1000), default=5, show_default=True, help="At most so many sources.")
@@ -71,6 +91,7 @@ def command(
       chunksink search "battery safety" --filter source_type=md --filter "year>=2020" --facet language
       chunksink search "battery safety" --context 1 --explain
       chunksink search "battery safety" --json | jq '.hits[].source_uri'
+      chunksink search --limit 3 -- -zebra
     """
     from chunksink.explain import explained_lines
     from chunksink.live import LiveSearch
@@ -99,11 +120,11 @@ def command(
             hit["explain"]["lines"] = lines
         print_json(told)
     else:
-        _print(answer, why)
+        _print(answer, why, offset)
     return Exit.ENGINE if answer.unavailable else Exit.OK
 
 
-def _print(answer: "Answer", why: list[list[str]]) -> None:
+def _print(answer: "Answer", why: list[list[str]], offset: int) -> None:
     how = "without {} search" if answer.answered else "no answer of {} search"
     for leg, reason in answer.unavailable.items():
         click.secho(f"{how.format(leg)}: {reason}", fg="yellow", err=True)
@@ -111,9 +132,9 @@ def _print(answer: "Answer", why: list[list[str]]) -> None:
         click.secho(answer.notice, fg="yellow", err=True)
     if answer.answered and not answer.hits:
         click.echo("nothing found")
-    for number, hit in enumerate(answer.hits, start=1):
-        _print_hit(number, hit)
-        for line in why[number - 1] if why else ():
+    for place, hit in enumerate(answer.hits):
+        _print_hit(offset + place + 1, hit)
+        for line in why[place] if why else ():
             click.secho(f"     {printable(line)}", dim=True)
     for field, values in answer.facets.items():
         counted = ", ".join(f"{printable(str(value.value))} ({value.families})" for value in values[:20])

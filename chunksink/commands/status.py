@@ -49,6 +49,8 @@ def command(chunks: str | None, home: str | None, everything: bool, as_json: boo
         print_json(_report(found))
     else:
         _print(found, None if everything else _SHOWN)
+        if found.unconfigured and config.why_these_sinks:
+            click.echo(config.why_these_sinks)
 
 
 def _report(found: "Status") -> dict[str, Any]:
@@ -136,8 +138,19 @@ def _bus_troubles(found: "Status", shown: int | None) -> list[str]:
         new = f"{counted(len(bus.pending), 'partition')} new, changed or gone since the last sync"
         lines.append(f"{new}: {names}; run `chunksink sync`")
     elif any(sink.to_write or sink.to_remove or sink.open_intents for sink in found.sinks.values()):
-        lines.append("not every engine has what the chunks say; run `chunksink sync`")
+        lines.append(f"not every engine has what the chunks say; {_sync(found)}")
     return lines
+
+
+def _sync(found: "Status") -> str:
+    """What to do about sources that wait, some of which may be a large share that would go."""
+    brake = found.brake
+    if brake is None:
+        return "run `chunksink sync`"
+    return (
+        f"a sync would remove {brake.removed:,} of the {brake.total:,} sources in the index, and stop at that number: "
+        f"`chunksink plan` names some, `chunksink sync {brake.flag}` lets them go"
+    )
 
 
 def _held(found: "Status", shown: int | None) -> list[str]:

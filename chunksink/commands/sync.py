@@ -52,7 +52,7 @@ def command(chunks: str | None, home: str | None, watch: bool, as_json: bool, **
         if watch:
             _watch(index, config.chunks_path, as_json, options)  # until Ctrl-C
         report = index.sync(**options)
-    print_report(report, as_json=as_json, verb="synced")
+    print_report(report, as_json=as_json, why_these_sinks=config.why_these_sinks)
     return exit_code(report)
 
 
@@ -65,7 +65,7 @@ def _watch(index: "Index", chunks: Path, as_json: bool, options: dict[str, Any])
         try:
             with explained():
                 report = index.sync(**options)
-                print_report(report, as_json=as_json, verb="synced")
+                print_report(report, as_json=as_json, why_these_sinks=index.config.why_these_sinks)
                 code = exit_code(report)
         except Refusal as refusal:
             refusal.show()

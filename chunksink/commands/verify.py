@@ -44,12 +44,13 @@ def command(
     from chunksink.index import Index
     from sinks.errors import SinkError
 
-    with Index(config_from(chunks=chunks, home=home), stage=progress, on_fault=tell_fault) as index:
+    config = config_from(chunks=chunks, home=home)
+    with Index(config, stage=progress, on_fault=tell_fault) as index:
         found = index.verify(deep=deep)
         repaired = None
         if repair and not found.ok:
             if not as_json:
-                _print(found)
+                _print(found, config.why_these_sinks)
             repaired = index.repair(adopt=adopt, allow_deletions=allow_deletions, deep=deep)
             found = index.verify(deep=deep)
     if as_json:
@@ -57,7 +58,9 @@ def command(
     else:
         if repaired is not None:
             print_report(repaired, as_json=False, verb="repaired")
-        _print(found)
+        _print(found, config.why_these_sinks)
+        if not repair and not all(sink.ok for sink in found.sinks.values()):
+            click.echo(_remedy(found), err=True)
     # What is gone or broken has been compared with what should be there; of the rest nothing is known.
     if any(isinstance(error, SinkError) and name not in found.sinks for name, error in found.failed.items()):
         return Exit.ENGINE
@@ -82,7 +85,20 @@ def _sink_report(sink: "SinkVerified | None", error: Exception | None) -> dict[s
     return {"ok": ok, **told, **({"error": str(error)} if error else {})}
 
 
-def _print(found: "Verified") -> None:
+def _remedy(found: "Verified") -> str:
+    """A source that goes has at least one document that is extra."""
+    from rebuild.brake import LEAST_REMOVALS
+
+    remedy = "`chunksink verify --repair` puts it right"
+    if all(len(sink.extra) < LEAST_REMOVALS for sink in found.sinks.values()):
+        return remedy
+    return (
+        f"{remedy}; where a large share of the sources would be removed it stops before it writes, and says the "
+        "number that --allow-deletions wants"
+    )
+
+
+def _print(found: "Verified", why_these_sinks: str | None) -> None:
     for name, sink in found.sinks.items():
         refused = f", {counted(len(sink.refused), 'document')} refused" if sink.refused else ""
         state = "as it should be" if sink.ok else "not as it should be"
@@ -95,8 +111,8 @@ def _print(found: "Verified") -> None:
         click.echo(f"{name}: {error}", err=True)
     for line in (*unconfigured_lines(found.unconfigured), *unbuilt_lines(found.unbuilt)):
         click.echo(line, err=True)
-    if not all(sink.ok for sink in found.sinks.values()):
-        click.echo("`chunksink verify --repair` puts it right", err=True)
+    if found.unconfigured and why_these_sinks:
+        click.echo(why_these_sinks, err=True)
 
 
 def _print_drift(sink: "SinkVerified") -> None:

@@ -13,7 +13,7 @@ __all__ = ["Check", "examine"]
 
 def examine(load: Callable[[], Config]) -> Iterator[Check]:
     """All checks, in the order in which a run meets what they look at. Without a configuration only the first ones."""
-    from chunksink.doctor import bus, engines, environment, model, records
+    from chunksink.doctor import bus, engines, environment, ingested, model, records
 
     yield environment.python()
     yield environment.fts5()
@@ -22,13 +22,15 @@ def examine(load: Callable[[], Config]) -> Iterator[Check]:
     except ConfigError as error:
         yield Check("configuration", "fail", str(error), "correct it; `chunksink init` writes a commented example")
         return
-    yield environment.configuration()
+    yield environment.configuration(config)
     yield bus.chunks(config.chunks_path)
     yield from environment.home(config.home_path)
+    yield from ingested.files(config)
     index, live = records.index(config.home_path)
     yield index
     yield environment.locks(config.home_path)
     for name in dict.fromkeys(config.sinks):
         yield from engines.sink(config, name, live)
+    yield from engines.options_not_in_use(config)
     yield from model.model(config)
     yield records.cache(config)

@@ -7,7 +7,7 @@ from typing import Any
 
 from chunksink.doctor.check import Check
 from chunksink.doctor.records import Live
-from settings.config import Config, ConfigError
+from settings.config import Config, ConfigError, variable
 
 _AGAIN = "then run `chunksink doctor` again"
 
@@ -37,6 +37,21 @@ def sink(config: Config, name: str, live: Live | None) -> Iterator[Check]:
             yield _live(name, sink, live)
         if hasattr(sink, "live_settings"):
             yield _settings(config, name, sink)
+
+
+def options_not_in_use(config: Config) -> Iterator[Check]:
+    """Options of sinks that no run opens now: what is wrong with them would be told on the day when one does."""
+    from chunksink.wiring import open_one_sink
+
+    for name in config.sink:
+        if name in config.sinks:
+            continue
+        try:
+            with ExitStack() as stack:
+                open_one_sink(config, stack, name)
+        except ConfigError as error:
+            remedy = f"correct [sink.{name}] or {variable('sink')}_{name.upper()}_*; {name} is not among the sinks now"
+            yield Check(f"options of {name}", "warn", str(error), remedy)
 
 
 def _version(sink: Any) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from chunksink.doctor.check import Check
-from settings.config import CONFIG_FILE, MEILI_URL, PREFIX
+from settings.config import CONFIG_FILE, MEILI_URL, PREFIX, Config
 
 OLDEST_PYTHON = (3, 11)
 LEAST_FREE_BYTES = 10**9
@@ -33,13 +33,14 @@ def fts5() -> Check:
     return Check("sqlite", "ok", f"{sqlite3.sqlite_version} with FTS5")
 
 
-def configuration() -> Check:
+def configuration(config: Config) -> Check:
     """Where settings come from. Of variables the names alone: a value may be a key."""
     file = Path(CONFIG_FILE)
     named = sorted(name for name in os.environ if name.startswith(PREFIX) or name == MEILI_URL)
     said = f"{file} can be read" if file.exists() else f"no {file}"
     if named:
-        return Check("configuration", "ok", f"{said}; the environment sets {', '.join(named)}")
+        why = f"; {config.why_these_sinks}" if config.why_these_sinks else ""
+        return Check("configuration", "ok", f"{said}; the environment sets {', '.join(named)}{why}")
     return Check("configuration", "ok", said if file.exists() else f"{said}: everything by default")
 
 

@@ -93,6 +93,44 @@ def test_a_sink_that_is_new(built: Shell, monkeypatch: pytest.MonkeyPatch) -> No
     assert found["live in jsonl"]["found"] == "no build yet; `chunksink sync` makes it"
 
 
+@pytest.mark.parametrize(
+    ("toml", "variable", "told"),
+    [
+        ("[sink.jsonl]\nfoldr = 'x'\n", "", "unknown field `foldr`; there are: folder"),
+        ("[sink.jsonl]\nfolder = 5\n", "", "there are: folder"),
+        ("", "CHUNKSINK_SINK_JSONL_FOLDR", "unknown field `foldr`; there are: folder"),
+        ("", "CHUNKSINK_SINK_JSNOL_FOLDER", "there is no sink 'jsnol'; installed are: chroma, fts, jsonl"),
+    ],
+)
+def test_options_of_a_sink_that_is_not_in_use(
+    toml: str, variable: str, told: str, built: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They hinder no run now."""
+    (built.folder / "chunksink.toml").write_text(toml)
+    if variable:
+        monkeypatch.setenv(variable, "x")
+    found = checks(built, Exit.OK)
+    name = "options of jsnol" if "JSNOL" in variable else "options of jsonl"
+    assert amiss(found) == {name: "warn"}
+    assert told in found[name]["found"]
+    assert built("sync").code == Exit.OK
+
+
+def test_sound_options_of_a_sink_that_is_not_in_use_are_nothing_to_tell(built: Shell) -> None:
+    (built.folder / "chunksink.toml").write_text("[sink.jsonl]\nfolder = 'x'\n")
+    found = checks(built, Exit.OK)
+    assert (amiss(found), "options of jsonl" in found) == ({}, False)
+
+
+def test_a_table_of_no_sink(built: Shell) -> None:
+    (built.folder / "chunksink.toml").write_text("[sink.chorma]\nfolder = 'x'\n")
+    found = checks(built)
+    assert amiss(found) == {"configuration": "fail"}
+    assert "[sink.chorma] is of no sink, chroma is the nearest" in found["configuration"]["found"]
+    ended = built("sync")
+    assert (ended.code, "[sink.chorma] is of no sink" in ended.err) == (Exit.USAGE, True)
+
+
 def test_a_home_whose_id_is_gone(built: Shell) -> None:
     file = built.home / "home.id"
     was = file.read_text()

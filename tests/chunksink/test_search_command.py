@@ -175,3 +175,33 @@ def test_what_cannot_be_asked_is_refused(built: Shell, wrong: list[str], said: s
     ended = built("search", *wrong)
     assert (ended.code, ended.out) == (Exit.USAGE, "")
     assert said in ended.err
+
+
+def test_hits_of_a_later_page_have_the_numbers_of_their_places(built: Shell) -> None:
+    built.commit("p2", *(source(f"{n}.md", f"a cat {n}") for n in range(7)))
+    assert built("sync").code == Exit.OK
+    out = built("search", "cat", "--offset", "5", "--limit", "2", "--explain").out
+    assert [line.partition(".")[0] for line in out.splitlines() if line[:1].isdigit()] == ["6", "7"]
+
+
+def test_a_query_that_begins_with_a_hyphen(built: Shell) -> None:
+    hits = built("search", "--json", "--", "-cat").json["hits"]
+    assert sorted(hit["source_uri"] for hit in hits) == ["guide.md", "notes.txt"]
+
+
+@pytest.mark.parametrize(("query", "written"), [("-cat", "-cat"), ("-cat's dog", "'-cat'\"'\"'s dog'")])
+def test_without_two_hyphens_it_looks_like_an_option_and_how_to_write_it_is_said(
+    query: str, written: str, built: Shell
+) -> None:
+    ended = built("search", query, "--limit", "3")
+    assert (ended.code, ended.out) == (Exit.USAGE, "")
+    assert ended.err.rstrip().endswith(f"chunksink search -- {written}")
+
+
+@pytest.mark.parametrize("misspelt", [["--limt", "5"], ["--limt=5"]])
+def test_a_misspelt_option_is_no_query(misspelt: list[str], built: Shell) -> None:
+    ended = built("search", "cat", *misspelt)
+    assert (ended.code, ended.out) == (Exit.USAGE, "")
+    assert "--limt" in ended.err
+    assert "--limit" in ended.err
+    assert "chunksink search -- " not in ended.err

@@ -113,7 +113,7 @@ def test_a_state_that_is_no_database_is_said_to_be_none(
     (home.folder / "state.db").write_text("this is not a database, but long enough to be looked at as one" * 100)
     before = snapshot(home.folder)
     arguments = ["rebuild", "--chunks", str(root.path)] if command == "rebuild" else ["search", "a"]
-    assert run([*arguments, "--home", str(home.folder)]) == Exit.USAGE
+    assert run([*arguments, "--home", str(home.folder)]) == Exit.DRIFT
     error = capsys.readouterr().err
     assert f"{home.folder / 'state.db'} is not a database of chunksink" in error
     assert "move it away" in error

@@ -140,6 +140,18 @@ def test_a_meilisearch_that_is_set_is_the_keyword_sink(tmp_path: Path) -> None:
     assert load(tmp_path, SHARED, env, index="books").sinks == ("meilisearch", "chroma")
 
 
+def test_it_is_known_where_only_its_variable_decided_over_the_sinks(tmp_path: Path) -> None:
+    env = {"MEILI_URL": "http://search:7700"}
+    told = load(tmp_path, "", env).why_these_sinks
+    assert told is not None
+    assert "MEILI_URL is set" in told
+    assert load(tmp_path).why_these_sinks is None
+    same = "sinks = ['meilisearch', 'chroma']\n"
+    assert load(tmp_path, same, env).why_these_sinks is None
+    assert load(tmp_path, "", env | {"CHUNKSINK_SINKS": "meilisearch,chroma"}).why_these_sinks is None
+    assert load(tmp_path, "", env, sinks=["meilisearch", "chroma"]).why_these_sinks is None
+
+
 def test_its_url_stands_above_the_file_and_below_our_own_variable(tmp_path: Path) -> None:
     toml, env = '[sink.meilisearch]\nurl = "http://file"\nvectors = false\n', {"MEILI_URL": "http://meili"}
     assert load(tmp_path, toml, env).sink["meilisearch"] == {"url": "http://meili", "vectors": False}

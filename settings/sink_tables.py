@@ -1,0 +1,50 @@
+"""Which tables `[sink.NAME]` there may be: of a sink that is installed, or that is asked for.
+
+Names in the environment are not looked at: there other programs may share the prefix.
+"""
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+_GROUP = "chunksink.sinks"
+"""Of entry points; `sinks.registry` opens what stands behind them."""
+
+
+def tables_of(file: Mapping[str, Any], flags: Mapping[str, Any]) -> set[str]:
+    """The sinks that have options and are not asked for, also in the tables of indexes that were not chosen."""
+    indexes = file.get("index")
+    places = [file, flags, *(indexes.values() if isinstance(indexes, dict) else ())]
+    tables: set[str] = set()
+    asked_for: set[str] = set()
+    for place in places:
+        if isinstance(place, Mapping):  # anything else is refused by its type
+            tables |= _texts(place.get("sink"), dict)
+            asked_for |= _texts(place.get("sinks"), list | tuple)
+    return tables - asked_for
+
+
+def unknown_sink(tables: Collection[str]) -> str | None:
+    """What is wrong with the first table that belongs to no sink."""
+    if not tables:
+        return None  # the usual case, without looking through what is installed
+    known = _installed()
+    for name in sorted(set(tables) - set(known)):
+        return f"[sink.{name}] is of no sink{_nearest(name, known)}; there are: {', '.join(known)}"
+    return None
+
+
+def _texts(found: Any, kind: Any) -> set[str]:
+    return {each for each in found if isinstance(each, str)} if isinstance(found, kind) else set()
+
+
+def _installed() -> list[str]:
+    from importlib.metadata import entry_points
+
+    return sorted({found.name for found in entry_points(group=_GROUP)})
+
+
+def _nearest(name: str, known: list[str]) -> str:
+    from difflib import get_close_matches
+
+    near = get_close_matches(name.lower(), known, n=1)
+    return f", {near[0]} is the nearest" if near else ""

@@ -1,0 +1,118 @@
+"""Whoever asks what to do hears of the brake, and of the number that lets a run go on, before a run stops at it."""
+
+from __future__ import annotations
+
+from contextlib import closing
+
+import pytest
+
+from chunksink.exits import Exit
+from sinks.document import Family
+from sinks.projection import project_family
+from sinks.registry import open_sink
+from tests.chunksink.shell import Shell
+from tests.rebuild.support import FEBRUARY, source
+
+MANY = [source(f"{number:02}.md", f"text {number}") for number in range(20)]
+BRAKE = {"removed": 12, "total": 20, "flag": "--allow-deletions 12"}
+
+
+@pytest.fixture
+def braked(quick_shell: Shell) -> Shell:
+    """Of twenty sources twelve are gone."""
+    quick_shell.commit("p1", *MANY)
+    assert quick_shell("sync").code == Exit.OK
+    quick_shell.commit("p1", *MANY[:8], at=FEBRUARY)
+    return quick_shell
+
+
+def test_a_plan_tells_what_its_sync_would_stop_at(braked: Shell) -> None:
+    told = "a sync would stop at the brake: 12 of the 20 sources in the index would be removed; "
+    ended = braked("plan")
+    assert ended.code == Exit.OK
+    assert (
+        f"{told}if they are meant to go, `chunksink sync --allow-deletions 12` goes on, also with --plan\n" in ended.out
+    )
+    plan = braked("plan", "--json").json
+    assert plan["brake"] == BRAKE
+    assert braked("sync", "--plan", plan["hash"]).code == Exit.BRAKE
+    assert braked("sync", "--plan", plan["hash"], *plan["brake"]["flag"].split()).code == Exit.OK
+    assert braked("plan", "--json").json["brake"] is None
+    assert "brake" not in braked("plan").out
+
+
+@pytest.mark.parametrize("left", [0, 10, 11, 16, 20])
+def test_a_plan_tells_it_just_where_a_sync_stops(left: int, quick_shell: Shell) -> None:
+    shell = quick_shell
+    shell.commit("p1", *MANY)
+    assert shell("sync").code == Exit.OK
+    shell.commit("p1", *MANY[:left], at=FEBRUARY)
+    brake = shell("plan", "--json").json["brake"]
+    assert shell("sync").code == (Exit.OK if brake is None else Exit.BRAKE)
+    if brake is not None:
+        assert brake["removed"] == 20 - left
+        assert shell("sync", "--allow-deletions", str(20 - left)).code == Exit.OK
+
+
+def test_what_is_withheld_goes_nowhere_and_is_nothing_to_stop_at(braked: Shell) -> None:
+    braked.commit("p2", source("other.md", "another"))
+    braked.cut_off("p2")
+    assert braked("plan", "--json").json["brake"] is None
+    assert "--allow-deletions" not in braked("status").out
+    assert braked("sync").code == Exit.INVALID_INPUT
+
+
+def test_a_sink_that_is_new_is_built_first_and_stops_too(braked: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CHUNKSINK_SINKS", "jsonl")
+    assert braked("plan", "--json").json["brake"] == BRAKE
+    assert braked("sync").code == Exit.BRAKE
+    assert braked("sync", "--allow-deletions", "12").code == Exit.OK
+
+
+def test_a_first_index_has_nothing_to_stop_at(quick_shell: Shell) -> None:
+    quick_shell.commit("p1", *MANY)
+    assert quick_shell("plan", "--json").json["brake"] is None
+
+
+def test_status_tells_it_once_the_chunks_were_read(braked: Shell) -> None:
+    assert "run `chunksink sync`" in braked("status").out
+    assert braked("status", "--json").json["brake"] is None
+    assert braked("sync").code == Exit.BRAKE
+    out = braked("status").out
+    assert "run `chunksink sync`" not in out
+    assert "a sync would remove 12 of the 20 sources in the index, and stop at that number: " in out
+    assert "`chunksink sync --allow-deletions 12` lets them go\n" in out
+    assert braked("status", "--json").json["brake"] == BRAKE
+
+
+def test_verify_promises_no_repair_that_the_brake_stops(braked: Shell) -> None:
+    ended = braked("verify")
+    assert ended.code == Exit.DRIFT
+    assert "where a large share of the sources would be removed it stops before it writes" in ended.err
+    ended = braked("verify", "--repair")
+    assert ended.code == Exit.BRAKE
+    assert "puts it right" not in ended.err
+    assert "12 of the 20 sources" in ended.err
+    assert "--allow-deletions 12" in ended.err
+    assert braked("verify", "--repair", "--allow-deletions", "12").code == Exit.OK
+
+
+def test_verify_knows_strangers_that_a_repair_stops_at(quick_shell: Shell) -> None:
+    """No record has them before the repair looks."""
+    shell = quick_shell
+    shell.commit("p1", MANY[0])
+    assert shell("sync").code == Exit.OK
+    with closing(open_sink("fts", shell.home, {})) as sink, closing(sink.open(shell.live().builds["fts"])) as build:
+        build.replace([Family(project_family(stranger)) for stranger in MANY[1:12]])
+        build.flush()
+    assert "says the number that --allow-deletions wants" in shell("verify").err
+    assert shell("verify", "--repair").code == Exit.BRAKE
+    assert shell("verify", "--repair", "--allow-deletions", "11").code == Exit.OK
+
+
+def test_a_few_that_are_extra_are_simply_put_right(quick_shell: Shell) -> None:
+    quick_shell.commit("p1", *MANY)
+    assert quick_shell("sync").code == Exit.OK
+    quick_shell.commit("p1", *MANY[:11], at=FEBRUARY)
+    assert quick_shell("verify").err.endswith("`chunksink verify --repair` puts it right\n")
+    assert quick_shell("verify", "--repair").code == Exit.OK
