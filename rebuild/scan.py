@@ -92,6 +92,8 @@ class Scan:
         self._build = build
         self._build_id = build_id
         self._records = records
+        self.damage = ""
+        """Why the engine does not find what it holds, in words; "" where it does."""
 
     def run(self, on_chunks: Progress, *, removals: bool, cached: Lookup | None = None) -> None:
         """Reads all of it; `on_chunks` is given how many documents were just read. With `cached` every vector is
@@ -102,10 +104,7 @@ class Scan:
         for page in unhashed(self._db):
             self._records.project(page)
         self._db.executescript(_TABLES)
-        rows = (
-            (each.parent_id, each.id, each.family_hash, _digest(each), _label(each))
-            for each in self._build.scan(content=True)
-        )
+        rows = map(self._row, self._build.scan(content=True))
         self._insert("insert into found values (?, ?, ?, ?, ?)", rows, on_chunks)
         self._insert("insert into found_family values (?, ?, ?, ?)", self._summed_up())
         suspects = [family for (family,) in self._db.execute(_SUSPECTS, [self._build_id])]
@@ -140,10 +139,11 @@ class Scan:
     def examples(self, limit: int = 3) -> str:
         """Some of what is wrong, in words."""
         rows = self._db.execute("select kind, id, family from drift order by family, id limit ?", [limit])
-        return ", ".join(f"{kind} {id} of family {family}" for kind, id, family in rows)
+        told = ", ".join(f"{kind} {id} of family {family}" for kind, id, family in rows)
+        return f"{told} ({self.damage})" if self.damage else told
 
     def is_clean(self) -> bool:
-        return self._db.execute("select 1 from drift limit 1").fetchone() is None
+        return not self.damage and self._db.execute("select 1 from drift limit 1").fetchone() is None
 
     def make_receipts(self, receipts: Receipts) -> None:
         """Receipts of what was found. A family in drift has one that fits no version, so that it is put right."""
@@ -152,6 +152,10 @@ class Scan:
             for statement in _FORGET:
                 self._db.execute(statement, {"build": build})
             self._db.execute(_MAKE_RECEIPTS, {"build": build, "strangers": STRANGERS})
+
+    def _row(self, found: Stored) -> tuple[object, ...]:
+        self.damage = self.damage or found.damage
+        return found.parent_id, found.id, found.family_hash, _digest(found), _label(found)
 
     def _insert(
         self, statement: str, rows: Iterator[tuple[object, ...]], on_rows: Progress = lambda _rows: None
@@ -199,5 +203,5 @@ def _label(found: Stored) -> str:
 
 
 def _digest(found: Stored) -> str:
-    """ "" for what no sink has written, which no family can hold."""
-    return "" if found.document is None else document_digest(found.document, found.text_hash)
+    """ "" for what no sink has written, and what is not found, which no family can hold."""
+    return "" if found.document is None or found.damage else document_digest(found.document, found.text_hash)

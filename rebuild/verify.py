@@ -44,7 +44,7 @@ class Verified:
     sinks: dict[str, SinkVerified]
     """Of those that could be asked: one that is gone or broken holds nothing."""
     failed: dict[str, SinkError | OtherHome]
-    """Why some could not be read, or what they show is another home's."""
+    """Why some could not be read, or do not find what they hold, or what they show is another home's."""
     unconfigured: tuple[str, ...]
     """Sinks of the live index that are not configured any more; they were not asked."""
     unbuilt: tuple[str, ...]
@@ -86,11 +86,13 @@ def verify_live(
                 if name in lost:
                     raise lost[name]
                 build, vectors = there[name].build, cached if there[name].holds_vectors else None
-                found[name] = _compared(work, live, name, build, vectors)
+                found[name], damage = _compared(work, live, name, build, vectors)
+                if damage:
+                    failed[name] = BuildBroken(damage)
                 require_our_build(work, work.sinks[name], build, adopt=False)
             except (BuildMissing, BuildBroken) as error:
                 failed[name] = error
-                found[name] = _compared(work, live, name, _Nothing(), None)
+                found[name], _ = _compared(work, live, name, _Nothing(), None)
             except (SinkError, OtherHome) as error:
                 failed[name] = error
     return Verified(
@@ -109,7 +111,10 @@ class _Nothing:
         return iter(())
 
 
-def _compared(work: Work, live: Generation, name: str, build: Scanned, cached: Lookup | None) -> SinkVerified:
+def _compared(
+    work: Work, live: Generation, name: str, build: Scanned, cached: Lookup | None
+) -> tuple[SinkVerified, str]:
+    """And why the engine does not find what it holds, where that is so."""
     build_id = live.builds[name]
     receipts = Receipts(work.state.db, build_id)
     scan = Scan(work.state.db, build, build_id, work.records)
@@ -117,7 +122,7 @@ def _compared(work: Work, live: Generation, name: str, build: Scanned, cached: L
         scan.run(bar.advance, removals=work.catalog.is_whole(), cached=cached)
     holds_vectors = work.sinks[name].wants_vectors and live.holds_vectors
     held = scan.held(live.model_fingerprint if holds_vectors else None)
-    return SinkVerified(
+    verified = SinkVerified(
         held.families,
         held.chunks,
         tuple(scan.drift(MISSING)),
@@ -127,6 +132,7 @@ def _compared(work: Work, live: Generation, name: str, build: Scanned, cached: L
         held.digest,
         _is_shown(work, work.sinks[name], build_id),
     )
+    return verified, scan.damage
 
 
 def _is_shown(work: Work, sink: Sink, build_id: str) -> bool:

@@ -55,6 +55,9 @@ class Stored:
     text_hash: str
     document: Document | None = None
     vector: Vectors | None = None
+    damage: str = ""
+    """With `content=True`: why it may not be found by a search although it stands there, in words; "" where it is.
+    Such a document counts as changed, and to replace its family puts that right."""
 
     def hashes(self) -> tuple[str, str, str, str, str]:
         return self.id, self.parent_id, self.family_hash, self.document_hash, self.text_hash

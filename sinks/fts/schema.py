@@ -23,6 +23,16 @@ from sinks.errors import BuildBroken, BuildMissing, Refused, Transient, WrongSha
 
 LAYOUT = 2  # PRAGMA user_version
 
+# Where SQLite's message says what its code does not. A constraint of ours is told with its column.
+_FOREIGN_CONSTRAINT = "constraint failed"
+_DAMAGE = (
+    "no such table",
+    "no such column",
+    "decode to UTF-8",
+    "invalid fts5 file format",
+    "vtable constructor failed",
+)
+
 # In the order of meilisearch-settings.json; a word in a title says more than one in the text.
 WEIGHTS = {
     "title": 4.0,
@@ -37,6 +47,11 @@ WEIGHTS = {
 SEARCHED = tuple(WEIGHTS)
 INDEXES = ("documents_fts", "documents_trigrams")
 TEXT_COLUMN = SEARCHED.index("text")
+AFTER = "\n\n"
+"""What follows every column in the trigrams: so each character of it begins one, and short words can be found."""
+# FTS5's own tables: where one is gone, nothing can be asked or written.
+_SHADOWS = tuple(f"{index}_{part}" for index in INDEXES for part in ("data", "idx", "docsize", "config"))
+ALL_TABLES = ("documents", "marker", *INDEXES, "documents_places", *_SHADOWS)
 
 _TYPES: dict[type, type] = {str: str, int: int, float: float, bool: int, tuple: str}
 
@@ -89,19 +104,15 @@ def _triggers() -> Iterator[str]:
     columns = ", ".join(SEARCHED)
     changed = " OR ".join(f"old.{name} IS NOT new.{name}" for name in SEARCHED)
 
-    def values(table: str, row: str) -> str:
-        if table == "documents_trigrams":
-            # Two line ends after every column: so each character of it begins a trigram, and short words can be found.
-            return ", ".join(f"{_without_nul(f'{row}.{name}')} || char(10, 10)" for name in SEARCHED)
-        return ", ".join(f"{row}.{name}" for name in SEARCHED)
-
     for table, condition in zip(INDEXES, ("1", "{row}.spaceless"), strict=True):
 
         def insert(table: str = table) -> str:
-            return f"INSERT INTO {table}(rowid, {columns}) VALUES (new.row, {values(table, 'new')});"
+            values = ", ".join(indexed(table, "new"))
+            return f"INSERT INTO {table}(rowid, {columns}) VALUES (new.row, {values});"
 
         def delete(table: str = table) -> str:
-            return f"INSERT INTO {table}({table}, rowid, {columns}) VALUES ('delete', old.row, {values(table, 'old')});"
+            values = ", ".join(indexed(table, "old"))
+            return f"INSERT INTO {table}({table}, rowid, {columns}) VALUES ('delete', old.row, {values});"
 
         old, new = condition.format(row="old"), condition.format(row="new")
         yield f"CREATE TRIGGER {table}_insert AFTER INSERT ON documents WHEN {new} BEGIN {insert()} END"
@@ -109,6 +120,14 @@ def _triggers() -> Iterator[str]:
         differs = f"({changed} OR old.spaceless IS NOT new.spaceless)"
         yield f"CREATE TRIGGER {table}_before BEFORE UPDATE ON documents WHEN {old} AND {differs} BEGIN {delete()} END"
         yield f"CREATE TRIGGER {table}_after AFTER UPDATE ON documents WHEN {new} AND {differs} BEGIN {insert()} END"
+
+
+def indexed(table: str, row: str) -> list[str]:
+    """What an index is given of each searched column of a row."""
+    if table != "documents_trigrams":
+        return [f"{row}.{name}" for name in SEARCHED]
+    after = ", ".join(str(ord(sign)) for sign in AFTER)
+    return [f"{_without_nul(f'{row}.{name}')} || char({after})" for name in SEARCHED]
 
 
 def _without_nul(column: str) -> str:
@@ -160,7 +179,7 @@ def translated(path: Path) -> Iterator[None]:
             raise Refused(f"{path} may not be opened or written ({error}): correct its permissions") from error
         if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
             raise BuildBroken(f"{path} is damaged ({error}): rebuild it, nothing is lost") from error
-        if "no such table" in str(error) or "no such column" in str(error) or "decode to UTF-8" in str(error):
+        if str(error) == _FOREIGN_CONSTRAINT or any(told in str(error) for told in _DAMAGE):
             raise BuildBroken(f"{path} is damaged ({error}): rebuild it, nothing is lost") from error
         raise
 

@@ -15,7 +15,7 @@ from sinks import places
 from sinks.document import FIELDS, LISTS, Document, Family, document_hash
 from sinks.errors import BuildMissing, Transient
 from sinks.firsts import Firsts
-from sinks.fts import schema
+from sinks.fts import indexes, schema
 from sinks.fts.query import is_spaceless
 from sinks.fts.reader import FtsReader, read_marker
 from sinks.sink import Marker, RefusedDocument, Stored
@@ -89,7 +89,7 @@ class FtsBuild:
         self._connection.execute("PRAGMA synchronous = FULL")
         with schema.translated(path):
             # So that a build without its tables is said now.
-            self._connection.execute("SELECT (SELECT count(*) FROM marker), EXISTS (SELECT 1 FROM documents)")
+            self._connection.execute(f"SELECT 1 FROM {', '.join(schema.ALL_TABLES)} LIMIT 0")
         self._firsts = Firsts(empty=False)
         self._version: int | None = None
         self._refused: list[RefusedDocument] = []
@@ -120,6 +120,7 @@ class FtsBuild:
         last = {family.parent_id: family for family in families}
         refused: list[RefusedDocument] = []
         with self._transaction() as connection:
+            indexes.mend(connection)
             held = self._held(last)
             documents = [document for family in last.values() for document in family.documents]
             connection.execute("SAVEPOINT batch")
@@ -140,6 +141,7 @@ class FtsBuild:
 
     def delete(self, parent_ids: Sequence[str]) -> None:
         with self._transaction() as connection:
+            indexes.mend(connection)
             for some in _slices(parent_ids, _KEYS):
                 connection.execute(f"DELETE FROM documents WHERE parent_id IN ({', '.join('?' * len(some))})", some)
 
@@ -148,6 +150,7 @@ class FtsBuild:
         return refused
 
     def scan(self, *, content: bool = False, vectors: bool = False) -> Iterator[Stored]:
+        damage = self._damage() if content else ""
         columns = ", ".join(FIELDS) if content else _HASHES
         statement = f"SELECT row, {columns} FROM documents WHERE row > ? ORDER BY row LIMIT {_PAGE}"
         last = -1
@@ -155,7 +158,7 @@ class FtsBuild:
             with schema.translated(self._path):
                 page = self._connection.execute(statement, [last]).fetchall()
             for row in page:
-                yield _stored(row, content)
+                yield _stored(row, content, damage)
             if len(page) < _PAGE:
                 return
             last = page[-1]["row"]
@@ -172,6 +175,14 @@ class FtsBuild:
 
     def close(self) -> None:
         self._connection.close()
+
+    def _damage(self) -> str:
+        """Why not everything is found that stands in the documents. The next replacement or removal puts it right."""
+        with self._transaction() as connection:
+            if not (wrong := indexes.damage(connection)):
+                return ""
+            indexes.note(connection)
+        return f"{self._path}: {wrong}, so that searching does not find what it should"
 
     def _held(self, parent_ids: Iterable[str]) -> set[str]:
         """Which of these families the build may hold already; asked within the transaction that writes them."""
@@ -220,15 +231,15 @@ def _row(document: Document) -> list[Any]:
     return [fields.get(column) for column in _COLUMNS]
 
 
-def _stored(row: sqlite3.Row, content: bool) -> Stored:
+def _stored(row: sqlite3.Row, content: bool, damage: str) -> Stored:
     names = (row["id"], row["parent_id"], row["family_hash"])
     if not content:
         return Stored(*names, row["document_hash"] or "", row["text_hash"] or "")
     try:
         document = Document.from_fields(schema.fields_of(row))
-        return Stored(*names, document_hash(document.fields()), text_hash(document.text), document)
+        return Stored(*names, document_hash(document.fields()), text_hash(document.text), document, damage=damage)
     except (ValueError, NotCanonical):  # no sink has written this: without hashes it is not what it should be
-        return Stored(*names, "", "")
+        return Stored(*names, "", "", damage=damage)
 
 
 def _slices(items: Sequence[Any], size: int) -> Iterator[list[Any]]:

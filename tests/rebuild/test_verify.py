@@ -14,7 +14,7 @@ from chunkbus.layout import BusRoot
 from rebuild import execute
 from rebuild.errors import NotVerified
 from sinks.document import Document, Family
-from sinks.sink import Build, Marker, Sink
+from sinks.sink import Build, Marker, Sink, Stored
 from tests.rebuild.support import FEBRUARY, Home, PoisonedEncoder, commit, parent_of, projected, source
 
 Lie = Callable[[Family], Family | None]
@@ -248,3 +248,27 @@ def test_a_sound_build_of_every_engine_is_not_suspected(root: BusRoot, embedded_
     embedded_home.rebuild()
     with closing(embedded_home.makers[0](embedded_home.folder)) as sink:
         assert sink.builds() == [embedded_home.live().builds["fts"]]
+
+
+@pytest.mark.parametrize("index", ["documents_fts", "documents_trigrams"])
+def test_a_keyword_index_that_lost_something_is_shown_to_nobody(built: Home, index: str) -> None:
+    """Its documents are all there, and it is put right when it goes on."""
+    before = built.live()
+
+    class Losing(LyingBuild):
+        def scan(self, **options: bool) -> Iterator[Stored]:
+            with self._build._transaction() as connection:  # type: ignore[attr-defined]
+                connection.execute(f"INSERT INTO {index}({index}) VALUES ('delete-all')")
+            return self._build.scan(**options)
+
+    class LosingSink(LyingSink):
+        def create(self, marker: Marker, dimensions: int | None = None) -> LyingBuild:
+            return Losing(self._sink.create(marker, dimensions), self._lie)
+
+    commit(built.root, "p2", source("docs/c.md", "東京タワー"))
+    with pytest.raises(NotVerified, match=r"its index of (words|trigrams) is not that of its documents"):
+        built.rebuild(wrap=lambda sink: LosingSink(sink, lambda f: f) if sink.name == "fts" else sink)  # type: ignore[arg-type,return-value]
+    assert built.live() == before
+    assert built.rebuild().families == 3
+    assert {len(builds) for builds in built.builds().values()} == {2}
+    assert built.verify(deep=True).ok

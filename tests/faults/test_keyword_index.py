@@ -1,0 +1,118 @@
+"""What the keyword index lost is found by `verify`, named, and put right, though every document is there."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import closing
+
+import pytest
+
+import chunksink
+from chunksink.exits import Exit
+from tests.chunksink.conftest import models, quick_shell, shell
+from tests.chunksink.shell import Shell
+from tests.rebuild.support import source
+from tests.sinks.test_fts_indexes import DAMAGES
+
+__all__ = ["models", "quick_shell", "shell"]
+
+SOURCES = [source(f"docs/{number}.md", f"the okapi {number}", f"動物園の歴史 {number}", "x") for number in range(12)]
+QUERIES = ("okapi", "動物園", "歴史")
+
+
+@pytest.fixture
+def indexed(quick_shell: Shell) -> Shell:
+    quick_shell.commit("p1", *SOURCES)
+    assert quick_shell("rebuild").code == Exit.OK
+    return quick_shell
+
+
+def harm(shell: Shell, name: str) -> None:
+    path = shell.home / "fts" / shell.live().builds["fts"] / "fts.db"
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute(DAMAGES.get(name, name))
+
+
+def found(shell: Shell) -> list[list[str]]:
+    told = []
+    for query in QUERIES:
+        ended = shell("search", query, "--limit", "50", "--json")
+        assert ended.code == Exit.OK, ended.err
+        told.append(sorted(hit["chunk_id"] for hit in json.loads(ended.out)["hits"]))
+    return told
+
+
+@pytest.mark.parametrize("name", DAMAGES)
+def test_verify_tells_it_and_repair_puts_it_right(name: str, indexed: Shell) -> None:
+    before = found(indexed)
+    assert all(before)
+    digest = indexed("verify").out
+    harm(indexed, name)
+    for deep in ((), ("--deep",)):
+        ended = indexed("verify", *deep)
+        assert ended.code == Exit.DRIFT
+        assert "fts: 36 chunks of 12 sources, not as it should be" in ended.out
+        assert ("its index of trigrams" if "trigrams" in name else "its index of words") in ended.err
+        assert "`chunksink verify --repair` puts it right" in ended.err
+    report = json.loads(indexed("verify", "--json").out)
+    assert (report["ok"], report["sinks"]["fts"]["ok"]) == (False, False)
+    assert "is not that of its documents" in report["sinks"]["fts"]["error"]
+    proved = indexed("prove", "proof.json")
+    assert (proved.code, (indexed.folder / "proof.json").exists()) == (Exit.DRIFT, False)
+    repaired = indexed("verify", "--repair")
+    assert repaired.code == Exit.OK, repaired.err
+    assert "as it should be" in repaired.out
+    assert found(indexed) == before
+    assert indexed("verify").out == digest
+    assert indexed("prove", "proof.json").code == Exit.OK
+
+
+@pytest.mark.parametrize("name", ["DROP TABLE documents_fts_data", "DELETE FROM documents_fts_config"])
+def test_where_nothing_is_left_to_mend_the_build_is_made_anew(name: str, indexed: Shell) -> None:
+    before = found(indexed)
+    harm(indexed, name)
+    ended = indexed("verify")
+    assert (ended.code, "is damaged" in ended.err) == (Exit.DRIFT, True)
+    assert indexed("verify", "--repair").code == Exit.OK
+    assert indexed("verify").code == Exit.OK
+    assert found(indexed) == before
+
+
+def test_a_repair_alone_finds_it_and_puts_it_right(indexed: Shell) -> None:
+    before = found(indexed)
+    harm(indexed, "emptied")
+    with chunksink.open() as index:
+        assert index.repair().status == "ok"
+        assert index.verify(deep=True).ok
+    assert found(indexed) == before
+
+
+@pytest.mark.parametrize("name", ["emptied", "structure overwritten", "trigrams emptied"])
+def test_what_changed_meanwhile_is_repaired_too(name: str, indexed: Shell) -> None:
+    harm(indexed, name)
+    indexed.commit("p1", *SOURCES[2:], source("docs/1.md", "an ocelot", "水族館の歴史", version="2"))
+    assert indexed("verify").code == Exit.DRIFT
+    assert indexed("verify", "--repair").code == Exit.OK
+    assert indexed("verify").code == Exit.OK
+    assert [len(hits) for hits in found(indexed)] == [10, 10, 11]
+
+
+def test_what_verify_found_is_put_right_by_the_next_sync_that_writes(indexed: Shell) -> None:
+    harm(indexed, "emptied")
+    assert indexed("verify").code == Exit.DRIFT
+    indexed.commit("p2", source("docs/new.md", "an okapi more"))
+    assert indexed("sync").code == Exit.OK
+    assert indexed("verify").code == Exit.OK
+    assert [len(hits) for hits in found(indexed)] == [13, 12, 12]
+
+
+def test_a_sync_that_scans_puts_it_right(indexed: Shell) -> None:
+    """It scans, since the build does not hold as much as it confirmed."""
+    harm(indexed, "emptied")
+    with closing(sqlite3.connect(indexed.home / "fts" / indexed.live().builds["fts"] / "fts.db")) as connection:
+        connection.execute("INSERT INTO documents (id, parent_id, family_hash) VALUES ('stranger', '', '')")
+        connection.commit()
+    assert indexed("sync").code == Exit.OK
+    assert indexed("verify").code == Exit.OK
+    assert [len(hits) for hits in found(indexed)] == [12, 12, 12]

@@ -1,0 +1,245 @@
+"""What the indexes of the keyword sink lost is seen by a scan, though `documents` has it all; and is put right."""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from sinks.conformance.samples import family, held, marker, wanted
+from sinks.document import Family
+from sinks.errors import BuildBroken, Transient
+from sinks.fts import FtsBuild, FtsSink
+from sinks.fts import schema as layout
+
+TEXTS = [
+    "red apples",
+    "東京タワーの夜",
+    "สวัสดีชาวโลก",
+    "größere Äpfel",
+    "x",
+    "東",
+    "東\x00京\x00",
+    "\U00020000 rare",
+    "🙂",
+]
+FAMILIES = [family(f"f{number}", [f"{text} {number}" for text in TEXTS]) for number in range(40)]
+
+_COLUMNS = ", ".join(layout.SEARCHED)
+_TRIGRAMS = ", ".join(layout.indexed("documents_trigrams", "documents"))
+DAMAGES = {
+    "emptied": "INSERT INTO documents_fts(documents_fts) VALUES ('delete-all')",
+    "one row's postings gone": f"INSERT INTO documents_fts(documents_fts, rowid, {_COLUMNS}) "
+    f"SELECT 'delete', row, {_COLUMNS} FROM documents WHERE row = 7",
+    "leaves gone": "DELETE FROM documents_fts_data WHERE id > 1000",
+    "structure overwritten": "UPDATE documents_fts_data SET block = zeroblob(20) WHERE id = 10",
+    "sizes gone": "DELETE FROM documents_fts_docsize",
+    "trigrams emptied": "INSERT INTO documents_trigrams(documents_trigrams) VALUES ('delete-all')",
+    "one row's trigrams gone": f"INSERT INTO documents_trigrams(documents_trigrams, rowid, {_COLUMNS}) "
+    f"SELECT 'delete', row, {_TRIGRAMS} FROM documents WHERE row = 2",
+    "trigrams of something else": f"INSERT INTO documents_trigrams(rowid, {_COLUMNS}) "
+    f"VALUES (2, {', '.join(repr('大阪城') for _ in layout.SEARCHED)})",
+    "leaves of trigrams gone": "DELETE FROM documents_trigrams_data WHERE id > 1000",
+    "one size of trigrams gone": "DELETE FROM documents_trigrams_docsize WHERE id = 2",
+}
+WORDS = ("red", "東京", "ชาวโลก", "Apfel", "夜", "rare")
+
+
+@pytest.fixture
+def sink(tmp_path: Path) -> FtsSink:
+    return FtsSink(tmp_path / "fts")
+
+
+@pytest.fixture
+def build(sink: FtsSink) -> Iterator[FtsBuild]:
+    with sink.create(marker()) as build:
+        build.replace(FAMILIES)
+        yield build
+
+
+@pytest.fixture
+def path(sink: FtsSink, build: FtsBuild) -> Path:
+    [only] = sink.builds()
+    return sink._root / only / "fts.db"
+
+
+def damage(build: FtsBuild) -> set[str]:
+    return {stored.damage for stored in build.scan(content=True)}
+
+
+def found(sink: FtsSink) -> list[list[str]]:
+    with closing(sink.reader(sink.builds()[0])) as reader:
+        return [sorted(hit.id for hit in reader.search(word, 500)) for word in WORDS]
+
+
+def run(path: Path, *statements: str) -> None:
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        for statement in statements:
+            other.execute(statement)
+
+
+@pytest.mark.parametrize("harm", DAMAGES)
+def test_a_scan_tells_it_and_the_next_write_puts_it_right(
+    harm: str, sink: FtsSink, build: FtsBuild, path: Path
+) -> None:
+    before = found(sink)
+    assert all(before)
+    run(path, DAMAGES[harm])
+    assert damage(build) == damage(build)
+    [told] = damage(build)
+    assert str(path) in told
+    assert ("index of trigrams" if "trigrams" in harm else "index of words") in told
+    assert held(build) == wanted(FAMILIES), "its documents are all there"
+    build.close()
+    with sink.open(sink.builds()[0]) as other:  # whoever writes next
+        other.replace(FAMILIES[:1])
+        assert damage(other) == {""}
+        assert held(other, content=True) == wanted(FAMILIES)
+    assert found(sink) == before
+
+
+@pytest.mark.parametrize("harm", ["emptied", "structure overwritten", "trigrams emptied"])
+def test_what_changed_meanwhile_is_written_too(harm: str, sink: FtsSink, build: FtsBuild, path: Path) -> None:
+    """Into a damaged index nothing can be written, nor removed from it."""
+    run(path, DAMAGES[harm])
+    assert damage(build) != {""}
+    build.delete([FAMILIES[0].parent_id])
+    build.replace([new := family("f1", ["other words", "東京の朝"], version="2")])
+    assert damage(build) == {""}
+    assert held(build, content=True) == wanted([new, *FAMILIES[2:]])
+
+
+@pytest.mark.parametrize("harm", ["emptied", "structure overwritten", "trigrams emptied"])
+def test_who_writes_and_did_not_look_is_told(harm: str, build: FtsBuild, path: Path) -> None:
+    run(path, DAMAGES[harm])
+    with pytest.raises(BuildBroken, match="rebuild it"):
+        build.replace([family("f0", ["東京 new"], version="2")])
+    assert held(build) == wanted(FAMILIES)
+
+
+def test_a_kill_leaves_it_to_be_done(sink: FtsSink, build: FtsBuild, path: Path) -> None:
+    run(path, DAMAGES["emptied"])
+    assert damage(build) != {""}
+    with pytest.raises(KeyboardInterrupt), build._transaction() as connection:
+        connection.execute("DELETE FROM marker")
+        raise KeyboardInterrupt
+    assert damage(build) != {""}
+    build.replace(FAMILIES[:1])
+    assert damage(build) == {""}
+
+
+@pytest.mark.parametrize(
+    "harm",
+    [
+        *(f"DROP TABLE {table}" for table in layout.ALL_TABLES),
+        "DELETE FROM documents_fts_data",
+        "DELETE FROM documents_fts_config",
+    ],
+)
+def test_where_a_table_is_gone_the_build_is_broken(harm: str, sink: FtsSink, build: FtsBuild, path: Path) -> None:
+    build.close()
+    run(path, harm)
+    with pytest.raises(BuildBroken, match="rebuild it"):
+        sink.open(sink.builds()[0])
+
+
+# --- no false alarm -------------------------------------------------------------------------------------------
+
+
+def test_after_any_changes_it_is_sound(sink: FtsSink, build: FtsBuild, path: Path) -> None:
+    dice = random.Random(3)
+    for number in range(60):
+        some = [
+            family(f"f{dice.randrange(50)}", dice.choices(TEXTS, k=dice.randint(1, 5)), version=str(number))
+            for _ in range(3)
+        ]
+        if dice.random() < 0.3:
+            build.delete([one.parent_id for one in some])
+        else:
+            build.replace(some)
+    assert damage(build) == {""}
+    run(path, *(f"INSERT INTO {index}({index}) VALUES ('optimize')" for index in layout.INDEXES), "VACUUM")
+    assert damage(build) == {""}
+    build.scrub()
+    assert damage(build) == {""}
+    run(
+        path,
+        "UPDATE documents SET text = '大阪 by hand', spaceless = 1 WHERE row % 5 = 0",
+        "UPDATE documents SET year = 1",
+    )
+    assert damage(build) == {""}
+    run(path, *(f"INSERT INTO {index}({index}, rank) VALUES ('merge', 500)" for index in layout.INDEXES))
+    assert damage(build) == {""}
+
+
+def test_every_character_is_counted_as_the_index_does(build: FtsBuild) -> None:
+    signs = [chr(code) for code in range(0x30000) if not 0xD800 <= code < 0xE000]
+    for start in range(0, len(signs), 20_000):
+        build.replace(
+            [
+                family(f"signs {place}", ["東" + "".join(signs[place : place + 1000])])
+                for place in range(start, min(start + 20_000, len(signs)), 1000)
+            ]
+        )
+    assert build.flush() == []
+    assert damage(build) == {""}
+
+
+def test_an_empty_build_is_sound(sink: FtsSink, build: FtsBuild) -> None:
+    build.delete([one.parent_id for one in FAMILIES])
+    assert damage(build) == set()
+    assert build._damage() == ""
+
+
+def test_it_is_sound_while_a_reader_holds_it_and_others_write(sink: FtsSink, build: FtsBuild, path: Path) -> None:
+    reading = sqlite3.connect(path, isolation_level=None)
+    reading.execute("BEGIN")
+    reading.execute("SELECT count(*) FROM documents").fetchone()
+    done = threading.Event()
+
+    def write() -> None:
+        number = 0
+        while not done.is_set():
+            number += 1
+            with sink.open(sink.builds()[0]) as other:
+                other.replace([family(f"f{number % 9}", [f"{text} {number}" for text in TEXTS], version=str(number))])
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    try:
+        assert all(damage(build) == {""} for _ in range(10))
+    finally:
+        done.set()
+        thread.join()
+    assert reading.execute("SELECT count(*) FROM documents").fetchone()[0] == len(FAMILIES) * len(TEXTS)
+    reading.close()
+    run(path, DAMAGES["emptied"])
+    with closing(sqlite3.connect(path, isolation_level=None)) as reading:
+        reading.execute("BEGIN")
+        reading.execute("SELECT count(*) FROM documents").fetchone()
+        assert damage(build) != {""}
+        build.replace(FAMILIES[:1])
+        assert damage(build) == {""}
+
+
+def test_who_cannot_look_says_that_another_one_writes(build: FtsBuild, path: Path) -> None:
+    build._connection.execute("PRAGMA busy_timeout = 50")
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(Transient, match="another process is writing"):
+            damage(build)
+        assert len(list(build.scan())) == build.count(), "without its content it is only counted"
+    assert damage(build) == {""}
+
+
+def test_a_load_of_much_looks_at_nothing(build: FtsBuild) -> None:
+    asked: list[str] = []
+    build._connection.set_trace_callback(asked.append)
+    build.replace([Family(FAMILIES[0].documents)])
+    list(build.scan())
+    assert not [statement for statement in asked if "integrity-check" in statement or "rebuild" in statement]
