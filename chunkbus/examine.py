@@ -8,7 +8,7 @@ import msgspec
 import orjson
 
 from chunkbus import findings
-from chunkbus.chunk import CHUNK_VERSION, Chunk, Provenance
+from chunkbus.chunk import CHUNK_VERSION, Chunk, Provenance, Span
 from chunkbus.diagnose import diagnose_fields, diagnose_json, parse_time, proves_unique_keys
 from chunkbus.findings import Problem, Severity
 
@@ -33,6 +33,7 @@ _loads = orjson.loads
 # Not every parser takes a number of 300 digits; it shows three of them in a row in every hundredth byte.
 _long_number = re.compile(rb"[0-9]{3}").search
 _CLEAN: tuple[Problem, ...] = ()
+_LARGEST = 2**53 - 1  # what JSON carries between languages; an index passes over whatever is larger
 
 
 def examine_line(line: bytes, require_source_checksum: bool = False) -> tuple[Chunk | None, tuple[Problem, ...]]:
@@ -79,6 +80,8 @@ def _examine_chunk(chunk: Chunk, require_source_checksum: bool) -> tuple[Problem
         and (chunk.provenance.source_checksum or not require_source_checksum)
         and "\x00" not in chunk.text
         and (chunk.created_at is None or _is_time(chunk.created_at))
+        and (chunk.chunk_index is None or chunk.chunk_index <= _LARGEST)
+        and (chunk.span is None or not _odd_ranges(chunk.span))
     ):
         return _CLEAN
     return tuple(_find_problems(chunk, stored, require_source_checksum))
@@ -121,7 +124,26 @@ def _find_problems(chunk: Chunk, stored: str | None, require_source_checksum: bo
         problems.append(Problem(findings.WRONG_TYPE, f"created_at is not an ISO 8601 time: {chunk.created_at!r:.60}"))
     if stored is not None:
         problems += _check_text_hash(chunk.text, stored)
-    return problems
+    odd = _odd_ranges(chunk.span) if chunk.span is not None else []
+    if chunk.chunk_index is not None and chunk.chunk_index > _LARGEST:
+        odd.append(f"chunk_index is above {_LARGEST}")
+    return problems + [Problem(findings.PLACE_IMPOSSIBLE, detail, Severity.WARNING) for detail in odd]
+
+
+def _odd_ranges(span: Span) -> list[str]:
+    """What no place in a document can be. Spans are best effort, so it keeps no chunk out."""
+    odd = []
+    pages, characters = span.pages, span.char_range
+    if pages is not None and not _is_range(pages.page_start, pages.page_end):
+        odd.append(f"span.pages is from {pages.page_start!r:.40} to {pages.page_end!r:.40}")
+    if characters is not None and not _is_range(characters.char_start, characters.char_end):
+        odd.append(f"span.char_range is from {characters.char_start!r:.40} to {characters.char_end!r:.40}")
+    return odd
+
+
+def _is_range(start: int | None, end: int | None) -> bool:
+    first, last = 0 if start is None else start, _LARGEST if end is None else end
+    return 0 <= first <= last <= _LARGEST
 
 
 def _check_text_hash(text: str, stored: str) -> list[Problem]:

@@ -4,13 +4,17 @@ A split family must be kept out, because syncing one part of it would remove the
 Neighbouring chunks of one family make one row, so what a run costs follows its families, not its chunks.
 """
 
+import json
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import mmh3
+import msgspec
 import numpy as np
 
 from chunkbus.chunk import Chunk, Provenance
+from chunkbus.examine import MAX_LINE_BYTES
 from chunkbus.identity import resolve_parent_id
 from chunkbus.spill import Rows, SpilledRows
 
@@ -31,10 +35,16 @@ class Stretch:
 
 
 class StretchCounter:
-    """Shown the chunks of a block in order; `rows` then holds one row a stretch, without its partition."""
+    """Shown the lines of a block in order; `rows` then holds one row a stretch, without its partition.
+
+    `named` holds two hashes a stretch of chunks, of its document and of its source, whosever that is. `unknown` counts
+    the refused lines that do not say whose they are.
+    """
 
     def __init__(self) -> None:
         self.rows: list[list[int]] = []
+        self.named: list[tuple[int, int]] = []
+        self.unknown = 0
         self._row: list[int] = []
         self._key: tuple[object, ...] = ()
 
@@ -60,15 +70,25 @@ class StretchCounter:
         )
         if key != self._key:
             self._key = key
-            self._row = [_number(own, tenant, chunk.document_id, provenance), line, offset, 0, 0]
+            source = _source(own, tenant, chunk.document_id, provenance)
+            self._row = [_number(source, provenance), line, offset, 0, 0]
             self.rows.append(self._row)
-        self._row[_CHUNKS] += 1  # lines too: they follow each other, see `interrupt`
+            self.named.append((mmh3.hash64(chunk.document_id)[0], mmh3.hash64(source[1])[0]))
+        self._row[_CHUNKS] += 1  # lines too: they follow each other, see `refuse`
         if expected is not None and expected > self._row[_EXPECTED]:
             self._row[_EXPECTED] = min(expected, _MOST)
 
-    def interrupt(self) -> None:
-        """A line without a chunk ends the stretch, so that its chunks can be found again by counting lines."""
+    def refuse(self, data: bytes, line: int, offset: int) -> None:
+        """A line without a chunk ends the stretch, so that its chunks can be found again by counting lines.
+
+        It is a stretch of its own: its family does not lack it, whatever else is wrong.
+        """
         self._key = ()
+        number = _number_of_refused(data)
+        if number is None:
+            self.unknown += 1
+        else:
+            self.rows.append([number, line, offset, 1, 0])
 
 
 def number_version(chunk: Chunk) -> int:
@@ -82,11 +102,33 @@ def _count(value: object) -> int | None:
     return value if isinstance(value, int) and value is not True else None
 
 
-def _number(own: object, tenant: object, document_id: str, provenance: Provenance) -> int:
+def _number_of_refused(data: bytes) -> int | None:
+    """The same for a line that the contract refuses, read as leniently as can be; None where it does not say."""
+    if len(data) > MAX_LINE_BYTES:  # it was cut
+        return None
+    try:
+        record = json.loads(data.decode(errors="replace").removeprefix("\ufeff"), strict=False)
+        provenance = msgspec.convert({"inputs": [], **record["provenance"]}, Provenance)
+        metadata = record.get("metadata") or {}
+        own = record.get("parent_id") or metadata.get("parent_id")
+        tenant = record.get("tenant_id") or metadata.get("tenant_id")
+        document_id = record.get("document_id")
+        if not isinstance(document_id, str) and not provenance.source() and not isinstance(own, str):
+            return None
+        return _number(_source(own, tenant, document_id, provenance), provenance)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None
+
+
+def _source(own: object, tenant: object, document_id: str, provenance: Provenance) -> tuple[str | None, str]:
+    """Whose family it is, the same in every process."""
     own_text = own if isinstance(own, str) else None
     tenant_text = tenant if isinstance(tenant, str) and tenant else None
-    parent = resolve_parent_id(own_text, provenance.source(), document_id)
-    number = mmh3.hash64(repr((tenant_text, parent, provenance.version())))[0]
+    return tenant_text, resolve_parent_id(own_text, provenance.source(), document_id)
+
+
+def _number(source: tuple[str | None, str], provenance: Provenance) -> int:
+    number = mmh3.hash64(repr((*source, provenance.version())))[0]
     return number | 1 if provenance.source_checksum else number & ~1
 
 
@@ -95,13 +137,17 @@ class FamilyRows:
 
     def __init__(self) -> None:
         self._rows = SpilledRows(columns=6)
+        self.unknown: Counter[int] = Counter()
+        """Refused lines that do not say whose they are, of those partitions that have any."""
 
     def close(self) -> None:
         self._rows.close()
 
-    def add(self, rows: Rows, partition: int, first_line: int) -> None:
+    def add(self, rows: Rows, partition: int, first_line: int, unknown: int = 0) -> None:
         """The stretches of one block, whose lines count from 0, of a partition where it begins at `first_line`."""
         rows[:, _LINE] += first_line
+        if unknown:
+            self.unknown[partition] += unknown
         self._rows.add(np.column_stack((rows, np.full(len(rows), partition))))
 
     def suspects(self) -> Iterator[list[Stretch]]:

@@ -46,6 +46,7 @@ FIELD_MISSING = "SCHEMA_INVALID:required_field_missing"
 WRONG_TYPE = "SCHEMA_INVALID:wrong_type"
 UNSUPPORTED_VERSION = "SCHEMA_INVALID:unsupported_version"
 LINE_TOO_LONG = "SCHEMA_INVALID:line_too_long"
+PLACE_IMPOSSIBLE = "SCHEMA_INVALID:impossible_place"
 PARTITION_KEY = "SCHEMA_INVALID:partition_key"
 DUPLICATE_IDS = "INTEGRITY_VIOLATION:duplicate_ids"
 MANIFEST_MISMATCH = "INTEGRITY_VIOLATION:manifest_mismatch"
@@ -55,20 +56,24 @@ FAMILY_SPLIT = "INTEGRITY_VIOLATION:family_split"
 SOURCE_CHECKSUM_MISSING = "PROVENANCE_INVALID:missing_source_checksum"
 UNREADABLE = "MISSING_OUTPUT:unreadable"
 
+_AGAIN = "write the partition again (with `chunksink ingest`: move its files away, then ingest all its sources)"
+
 MEANINGS: dict[str, tuple[str, str]] = {
     CHUNKS_FILE_MISSING: (
         "a manifest stands without its chunks file",
-        "restore canonical/KEY.jsonl, or write the partition again",
+        "restore canonical/KEY.jsonl, or write the partition again (with `chunksink ingest`: move the manifest away, "
+        "then ingest all its sources)",
     ),
     MANIFEST_MISSING: (
         "a chunks file stands without its manifest",
-        "let its producer finish; a partition without a manifest was never committed",
+        "let its producer finish, since a partition without a manifest was never committed; where the manifest was "
+        f"lost, restore it, or {_AGAIN}",
     ),
     UNREADABLE: ("a file of the bus cannot be read", "mend its permissions or its disk"),
     JSON_PARSE: (
         "a line, or the manifest, is not one JSON object: broken syntax, an empty line, a key that occurs twice, "
         "NaN, nesting too deep",
-        "write the partition again; most often its end was cut off",
+        f"{_AGAIN}; most often its end was cut off",
     ),
     ENCODING: (
         "not UTF-8, a byte order mark, NUL bytes, CR LF line ends, a lone surrogate",
@@ -84,6 +89,11 @@ MEANINGS: dict[str, tuple[str, str]] = {
         "`schema_version` is not one this release reads",
         "upgrade chunksink, or migrate the chunks",
     ),
+    PLACE_IMPOSSIBLE: (
+        "(a warning) a place that is in no document: `span.pages` or `span.char_range` below 0 or ending before it "
+        "begins, a number above 2^53-1",
+        "correct it where the chunk is produced; the chunk is indexed, what cannot be used of its place is left out",
+    ),
     PARTITION_KEY: (
         "a file's name is no partition key, so nothing would ever read it",
         "rename it: 1 to 128 of A-Z a-z 0-9 . _ - beginning with a letter or digit",
@@ -93,19 +103,21 @@ MEANINGS: dict[str, tuple[str, str]] = {
         "keep one of them; ids must come from document, place and text",
     ),
     MANIFEST_MISMATCH: (
-        "the manifest's counts or key disagree with what is there",
-        "write the partition again; lines were lost or added",
+        "the manifest's counts or key disagree with what is there (a warning where only its documents, with those "
+        "skipped, are fewer than the file holds)",
+        f"{_AGAIN}; lines were lost or added",
     ),
     CHECKSUM_MISMATCH: (
         "the chunks file is not the one that the manifest names",
-        "write the partition again; it was changed after its commit",
+        f"{_AGAIN}; it was changed after its commit",
     ),
     TEXT_HASH_MISMATCH: (
         "a stored `text_hash` is not the hash of the text (a warning where it is not 64 hex digits at all)",
         "recompute hashes where the chunk is produced",
     ),
     FAMILY_SPLIT: (
-        "one version of a source stands in parts in two partitions, or has fewer records than its `chunk_count`",
+        "one version of a source stands in parts in two partitions, or has fewer records than its `chunk_count`; not "
+        "told of a source of which a line was refused",
         "write all chunks of one source into one partition",
     ),
     SOURCE_CHECKSUM_MISSING: (

@@ -32,6 +32,10 @@ class Scanned:
     problems: list[tuple[int, tuple[Problem, ...]]]
     id_hashes: npt.NDArray[np.int64]
     stretches: Rows
+    named: Rows
+    """Hashes of the document and the source of each stretch of chunks."""
+    unknown: int
+    """Refused lines that do not say whose they are."""
 
 
 def scan_block(block: Block, require_source_checksum: bool) -> Scanned:
@@ -49,10 +53,11 @@ def scan_block(block: Block, require_source_checksum: bool) -> Scanned:
             stretches.add(chunk, line, offset)
         else:
             id_hashes.append(0)
-            stretches.interrupt()
+            stretches.refuse(data, line, offset)
         offset += len(data) + 1
     rows = np.array(stretches.rows, dtype=np.int64).reshape(-1, 5)
-    return Scanned(len(lines), problems, np.array(id_hashes, dtype=np.int64), rows)
+    named = np.array(stretches.named, dtype=np.int64).reshape(-1, 2)
+    return Scanned(len(lines), problems, np.array(id_hashes, dtype=np.int64), rows, named, stretches.unknown)
 
 
 @dataclass(frozen=True)

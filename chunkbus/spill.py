@@ -17,7 +17,7 @@ Rows = npt.NDArray[np.int64]
 
 
 class SpilledRows:
-    """Add rows of `columns` 64-bit integers, then read them back once, sorted by column 0 part by part."""
+    """Add rows of `columns` 64-bit integers, then read them back, sorted by column 0 part by part."""
 
     def __init__(self, columns: int) -> None:
         self._columns = columns
@@ -43,7 +43,8 @@ class SpilledRows:
 
     def _read_buckets(self) -> Iterator[Rows]:
         if not self._buckets:
-            yield self._take_memory()
+            self._memory = [self._take_memory()]
+            yield self._memory[0]
             return
         self._spill()
         for bucket in self._buckets:

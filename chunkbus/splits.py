@@ -1,7 +1,7 @@
 """From suspected families to proven splits: the suspects' lines are read again and their ids compared."""
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from chunkbus.examine import MAX_LINE_BYTES, examine_line
@@ -20,19 +20,25 @@ class Split:
     reason: str
 
 
-def find_splits(root: BusRoot, partitions: list[str], suspects: Iterator[list[Stretch]]) -> Iterator[Split]:
+def find_splits(
+    root: BusRoot, partitions: list[str], suspects: Iterator[list[Stretch]], unknown: Mapping[int, int]
+) -> Iterator[Split]:
+    """Not of a family of which a line was refused: that line is what is to be mended first. `unknown` lines of a
+    partition, which do not say whose they are, may be what any of its families lacks."""
     for stretches in suspects:
         shares: dict[int, list[Stretch]] = defaultdict(list)
         for stretch in stretches:
             shares[stretch.partition].append(stretch)
-        yield from _judge(root, partitions, shares)
+        yield from _judge(root, partitions, shares, unknown)
 
 
-def _judge(root: BusRoot, partitions: list[str], shares: dict[int, list[Stretch]]) -> Iterator[Split]:
+def _judge(
+    root: BusRoot, partitions: list[str], shares: dict[int, list[Stretch]], unknown: Mapping[int, int]
+) -> Iterator[Split]:
     ids = {number: _read_ids(root, partitions[number], share) for number, share in shares.items()}
     for number, share in sorted(shares.items()):
         if not ids[number]:
-            continue  # rewritten while it was validated; the next run sees what it is now
+            continue  # rewritten while it was validated, or refused; the next run sees what it is then
         apart = [
             other
             for other in sorted(shares)
@@ -42,7 +48,7 @@ def _judge(root: BusRoot, partitions: list[str], shares: dict[int, list[Stretch]
         if apart:
             names = ", ".join(partitions[other] for other in apart)
             reason = f"other chunks of the same version stand in partition {names}"
-        elif len(ids[number]) < expected:
+        elif len(ids[number]) + unknown.get(number, 0) < expected:
             reason = f"{len(ids[number])} of the {expected} chunks that chunk_count names are here"
         else:
             continue
@@ -51,7 +57,10 @@ def _judge(root: BusRoot, partitions: list[str], shares: dict[int, list[Stretch]
 
 
 def _read_ids(root: BusRoot, key: str, share: list[Stretch]) -> dict[str, str]:
-    """Document of each chunk id of the share; without those that are gone since the partition was validated."""
+    """Document of each chunk id of the share; without those that are gone since the partition was validated.
+
+    None at all where a line of it is refused.
+    """
     found: dict[str, str] = {}
     try:
         file, _ = open_partition(root, key)
@@ -62,6 +71,8 @@ def _read_ids(root: BusRoot, key: str, share: list[Stretch]) -> dict[str, str]:
             file.seek(stretch.offset)
             for _ in range(stretch.chunks):
                 chunk, _problems = examine_line(file.readline(MAX_LINE_BYTES + 2).removesuffix(b"\n"))
-                if chunk is not None and number_version(chunk) == stretch.version:
+                if chunk is None:
+                    return {}
+                if number_version(chunk) == stretch.version:
                     found[chunk.chunk_id] = chunk.document_id
     return found

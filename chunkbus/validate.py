@@ -12,6 +12,7 @@ from typing import BinaryIO, TypeVar
 
 from chunkbus import findings
 from chunkbus.canonical import bare_hex
+from chunkbus.documents import SeenDocuments
 from chunkbus.families import FamilyRows
 from chunkbus.findings import Finding, Problem, Severity
 from chunkbus.layout import BusRoot, check_partition_key
@@ -22,7 +23,7 @@ from chunkbus.splits import find_splits
 from chunkbus.twins import SeenIds
 
 SPANS_IN_FLIGHT = 8
-RULES = 1
+RULES = 2
 """Raise it when the same files may be judged otherwise than before: then they are read again."""
 
 T = TypeVar("T")
@@ -132,14 +133,15 @@ class Validation:
             self._on_progress(len(data))
 
         lines = 0
-        with closing(SeenIds()) as ids:
+        with closing(SeenIds()) as ids, closing(SeenDocuments()) as documents:
             try:
                 blocks = _reading(read_blocks(file, watch))
                 for scanned in scan_file(file, blocks, self._require_source_checksum, self._workers, SPANS_IN_FLIGHT):
                     for line, problems in scanned.problems:
                         self._report(key, lines + line + 1, problems)
                     ids.add(scanned.id_hashes)
-                    families.add(scanned.stretches, number, lines + 1)
+                    families.add(scanned.stretches, number, lines + 1, scanned.unknown)
+                    documents.add(scanned.named)
                     lines += scanned.lines
                 for twin in _reading(ids.twins(file)):
                     detail = f"chunk_id {twin.chunk_id!r:.120} stands on line {twin.earlier_line} too"
@@ -147,13 +149,12 @@ class Validation:
             except _ReadFailed as error:
                 self._report(key, lines + 1, [Problem(findings.UNREADABLE, str(error))])
                 return lines
-            digest = checksum.hexdigest()
-        if manifest is not None:
-            self._report(key, None, _compare_with_manifest(manifest, lines, digest))
+            if manifest is not None:
+                self._report(key, None, _compare_with_manifest(manifest, lines, documents, checksum.hexdigest()))
         return lines
 
     def _report_splits(self, families: FamilyRows, names: list[str]) -> None:
-        for split in find_splits(self._root, names, families.suspects()):
+        for split in find_splits(self._root, names, families.suspects(), families.unknown):
             detail = f"the family of document {split.document_id!r:.120} is in parts: {split.reason}"
             self._report(split.partition, split.line, [Problem(findings.FAMILY_SPLIT, detail)])
 
@@ -166,11 +167,17 @@ def _reading(items: Iterator[T]) -> Iterator[T]:
         raise _ReadFailed(str(error)) from error
 
 
-def _compare_with_manifest(manifest: Manifest, chunks: int, checksum: str) -> list[Problem]:
+def _compare_with_manifest(manifest: Manifest, chunks: int, documents: SeenDocuments, checksum: str) -> list[Problem]:
     problems = []
-    if manifest.counts.chunks_emitted != chunks:
-        detail = f"the manifest counts {manifest.counts.chunks_emitted} chunks, the file holds {chunks}"
+    counts, skipped = manifest.counts, manifest.idempotency.skipped
+    if counts.chunks_emitted != chunks:
+        detail = f"the manifest counts {counts.chunks_emitted} chunks, the file holds {chunks}"
         problems.append(Problem(findings.MANIFEST_MISMATCH, detail))
+    # More than are in the file is no mismatch: documents without a chunk are processed too.
+    held = documents.fewest(enough=counts.documents + skipped)
+    if held > counts.documents + skipped:
+        detail = f"the manifest counts {counts.documents} documents and {skipped} skipped, the file holds {held}"
+        problems.append(Problem(findings.MANIFEST_MISMATCH, detail, Severity.WARNING))  # nothing else depends on it
     expected = bare_hex(manifest.checksums.chunks_file)
     if expected != checksum:
         detail = f"the manifest names sha256:{expected}, the file is sha256:{checksum}"

@@ -237,6 +237,12 @@ class Index:
 
     def get_chunk(self, chunk_id: str, *, tenant: str | None = None, context: int = 0) -> "Surrounded | None":
         """One chunk by its id, with so many before and after it; None where there is none, or it may not be seen."""
+        from search.errors import InvalidQuestion
+        from search.question import Question
+
+        if not isinstance(chunk_id, str):
+            raise InvalidQuestion(f"the chunk_id is a text, not {chunk_id!r:.100}: take that of a hit")
+        Question("", context=context)  # refuses what a search refuses
         return self._live_search().get(chunk_id, self._access(tenant), context)
 
     def _access(self, tenant: str | None) -> "Access":

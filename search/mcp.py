@@ -8,6 +8,7 @@ from typing import Annotated, Any, Protocol
 
 from mcp.server import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
+from mcp.server.mcpserver.tools import Tool
 from pydantic import Field
 
 from search.access import Access
@@ -30,7 +31,6 @@ class Answers(Protocol):
 
 def mcp_server(answers: Answers, access: Access, known_errors: tuple[type[Exception], ...], version: str) -> MCPServer:
     """`known_errors` have messages for whoever asks; any other one is a bug."""
-    server = MCPServer("chunksink", instructions=_HOW, version=version, log_level="WARNING")
 
     def told(ask: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         try:
@@ -38,7 +38,6 @@ def mcp_server(answers: Answers, access: Access, known_errors: tuple[type[Except
         except known_errors as error:
             raise ToolError(str(error)) from error
 
-    @server.tool(description="Find the best sources for a question or for words.")
     def search(
         query: Annotated[str, Field(description="A question, or words; words in quotes are a phrase.")],
         limit: Annotated[int, Field(ge=1, le=100, description="At most so many sources.")] = 10,
@@ -60,7 +59,6 @@ def mcp_server(answers: Answers, access: Access, known_errors: tuple[type[Except
 
         return told(ask)
 
-    @server.tool(description="Get one passage by its chunk_id, with the passages around it.")
     def get_chunk(
         chunk_id: Annotated[str, Field(description="As `search` gives it.")],
         context: Annotated[int, Field(ge=0, le=20, description="So many passages before and after it.")] = 1,
@@ -73,7 +71,28 @@ def mcp_server(answers: Answers, access: Access, known_errors: tuple[type[Except
 
         return told(ask)
 
-    return server
+    tools: list[Tool] = [
+        _strict(search, "Find the best sources for a question or for words."),
+        _strict(get_chunk, "Get one passage by its chunk_id, with the passages around it."),
+    ]
+    return MCPServer("chunksink", instructions=_HOW, version=version, log_level="WARNING", tools=tools)
+
+
+class _StrictTool(Tool):
+    """Refuses arguments that it does not know: a misspelt filter that is dropped answers another question."""
+
+    async def run(self, arguments: dict[str, Any], context: Any, convert_result: bool = False) -> Any:
+        known = self.parameters["properties"]
+        unknown = [repr(name) for name in arguments if name not in known]
+        if unknown:
+            raise ToolError(f"{self.name} takes no {', '.join(unknown):.200}; it takes {', '.join(known)}")
+        return await super().run(arguments, context, convert_result)
+
+
+def _strict(ask: Callable[..., dict[str, Any]], description: str) -> Tool:
+    tool = _StrictTool.from_function(ask, description=description)
+    tool.parameters["additionalProperties"] = False
+    return tool
 
 
 def _answer(answer: Answer) -> dict[str, Any]:

@@ -298,7 +298,6 @@ PROJECTION: tuple[FieldRule, ...] = (
         (
             "span.pages.page_start",
             "span.page_start",
-            "span.pages",
             "locator.page_start",
             "locator.page_number",
             *_paths("page_start", "metadata"),
@@ -313,7 +312,6 @@ PROJECTION: tuple[FieldRule, ...] = (
         (
             "span.pages.page_end",
             "span.page_end",
-            "span.pages",
             "locator.page_end",
             *_paths("page_end", "metadata"),
         ),
@@ -353,13 +351,13 @@ PROJECTION: tuple[FieldRule, ...] = (
     FieldRule(
         "char_start",
         "first character in the canonical text stream",
-        ("span.char_range.char_start", "span.char_start", "span.char_range", *_paths("char_start", "metadata")),
+        ("span.char_range.char_start", "span.char_start", *_paths("char_start", "metadata")),
         values.first_count,
     ),
     FieldRule(
         "char_end",
         "character after the last one",
-        ("span.char_range.char_end", "span.char_end", "span.char_range", *_paths("char_end", "metadata")),
+        ("span.char_range.char_end", "span.char_end", *_paths("char_end", "metadata")),
         values.last_count,
     ),
     FieldRule(

@@ -104,8 +104,8 @@ def place_of(document: Document, source_url: str | None) -> Place:
     source = document.source_uri or document.path or ""
     headed = document.headings[0] if document.headings else ""
     title = document.title or headed or name_of(source) or document.chunk_id
-    headings = document.headings or ((document.section,) if document.section else ())
-    path = [heading for heading in headings if heading != title]
+    headings = document.headings or (document.section or "",)
+    path = [heading for heading in headings if heading not in ("", "/", title)]  # "/": before the first heading
     return Place(title, (*path, *_within(document)), source, _href(document, source_url))
 
 

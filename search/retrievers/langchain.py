@@ -3,23 +3,31 @@
 with chunksink.open() as index:
     retriever = ChunksinkRetriever(index=index, k=5)
     documents = retriever.invoke("how do I return a borrowed tool")
+
+A misspelt argument is refused, here and in a call: a tenant that is dropped unseen would serve everybody's documents.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
-from langchain_core.callbacks import CallbackManagerForRetrieverRun
+from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
+from langchain_core.runnables import run_in_executor
 from pydantic import ConfigDict
 
+from search.errors import InvalidQuestion
 from search.question import Mode
 from search.retrievers.source import metadata_of, text_of
+
+_IN_A_CALL = ("k", "mode", "filters", "tenant")
+_OF_LANGCHAIN = ("verbose",)  # `invoke` reads it and hands it on
 
 
 class ChunksinkRetriever(BaseRetriever):
     """The best chunks for a query, each source once unless `collapse` is False."""
 
-    model_config = ConfigDict(arbitrary_types_allowed=True)
+    model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
 
     index: Any
     """An open index: `chunksink.open()`."""
@@ -34,15 +42,45 @@ class ChunksinkRetriever(BaseRetriever):
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun, **given: Any
     ) -> list[Document]:
         del run_manager
+        _refuse_unknown(given)
         answer = self.index.search(
             query,
             limit=given.get("k", self.k),
             mode=given.get("mode", self.mode),
             filters=given.get("filters", self.filters),
-            tenant=self.tenant,  # never from a single call: who builds the chain decides whose documents it sees
+            tenant=self._tenant(given),
             collapse=self.collapse,
             context=self.context,
         )
         return [
             Document(id=hit.document.id, page_content=text_of(hit), metadata=metadata_of(hit)) for hit in answer.hits
         ]
+
+    async def _aget_relevant_documents(
+        self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, **given: Any
+    ) -> list[Document]:
+        """LangChain's own takes no arguments of a call."""
+        synchronous = run_manager.get_sync()
+        return await run_in_executor(None, self._get_relevant_documents, query, run_manager=synchronous, **given)
+
+    def _tenant(self, given: Mapping[str, Any]) -> str | None:
+        """A call may narrow to a tenant, never widen: who builds the chain decides whose documents it sees."""
+        if "tenant" not in given:
+            return self.tenant
+        asked: str | None = given["tenant"]
+        if asked is None:  # whoever lost its name on the way must not see what belongs to all
+            raise InvalidQuestion("tenant=None in a call is nobody: name the tenant, or leave the argument out")
+        if self.tenant is not None and asked != self.tenant:
+            raise InvalidQuestion(
+                f"this retriever was made for one tenant, a call asks for {asked!r:.100}: make a retriever for that one"
+            )
+        return asked
+
+
+def _refuse_unknown(given: Mapping[str, Any]) -> None:
+    unknown = [name for name in sorted(given) if name not in _IN_A_CALL and name not in _OF_LANGCHAIN]
+    if unknown:
+        raise TypeError(
+            f"a call of ChunksinkRetriever takes no {', '.join(unknown):.200}; it takes {', '.join(_IN_A_CALL)}. "
+            "All else is given where the retriever is made"
+        )

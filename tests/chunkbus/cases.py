@@ -76,6 +76,10 @@ def _misnamed(root: BusRoot) -> None:
     put(root, KEY, lines_of(GOOD))
 
 
+def _two_documents(root: BusRoot) -> None:
+    put(root, KEY, lines_of([chunk(0), chunk(1, uri="docs/b.md", document_id="document-2")]))  # counted as one
+
+
 def _split_over_two(root: BusRoot) -> None:
     put(root, "one", lines_of([chunk(0)]))
     put(root, "two", lines_of([chunk(1)]))
@@ -106,6 +110,12 @@ CASES: dict[str, Case] = {
     "other version": Case(findings.UNSUPPORTED_VERSION, _records(chunk(0, schema_version="chunks.v2")), line=1),
     "manifest of another version": Case(findings.UNSUPPORTED_VERSION, _manifest(schema_version="chunks.v2")),
     "line too long": Case(findings.LINE_TOO_LONG, _lines(GOOD_LINE, LONG, line_of(chunk(2))), line=2),
+    "a range that ends before it begins": Case(
+        findings.PLACE_IMPOSSIBLE,
+        _records(chunk(0), chunk(1, span={"char_range": {"char_start": 9, "char_end": 5}})),
+        line=2,
+        severity="warning",
+    ),
     "misnamed file": Case(findings.PARTITION_KEY, _misnamed, partition="canonical/two words.jsonl"),
     "duplicate ids": Case(
         findings.DUPLICATE_IDS, _records(chunk(0), chunk(1), chunk(0, text="other"), chunk(2)), line=3
@@ -117,6 +127,7 @@ CASES: dict[str, Case] = {
         findings.MANIFEST_MISMATCH, _manifest(counts={"documents": 1, "chunks_emitted": 1, "failures": 0})
     ),
     "manifest of another partition": Case(findings.MANIFEST_MISMATCH, _manifest(partition_key="2026-02-01")),
+    "manifest counts too few documents": Case(findings.MANIFEST_MISMATCH, _two_documents, severity="warning"),
     "checksum": Case(findings.CHECKSUM_MISMATCH, _manifest(checksums={"chunks_file": "sha256:" + "0" * 64})),
     "text hash": Case(
         findings.TEXT_HASH_MISMATCH, _records(chunk(0), chunk(1, hashes={"text_hash": "sha256:" + "0" * 64})), line=2

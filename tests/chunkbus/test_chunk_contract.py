@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from chunkbus.chunk import new_chunk
 from chunkbus.errors import InvalidChunk, NotCanonical
 from chunkbus.examine import examine_line
 from chunkbus.layout import BusRoot
-from tests.chunkbus.samples import NOON, chunk, codes, line_of, lines_of, provenance, put, validate, without
+from tests.chunkbus.samples import NOON, chunk, codes, line_of, lines_of, manifest, provenance, put, validate, without
 
 FLAT = {
     "source_ref": "doi:10.1000/182",
@@ -153,6 +154,48 @@ def test_hashes_may_be_bare_or_upper_case(form: str) -> None:
     wrong = "0" * 64
     found = problems({**record, "hashes": {"text_hash": form.format(wrong, wrong)}})
     assert [code for code, _ in found] == [findings.TEXT_HASH_MISMATCH]
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"span": {"char_range": {"char_start": 9, "char_end": 5}}}, "span.char_range is from 9 to 5"),
+        ({"span": {"char_range": {"char_start": -1, "char_end": 5}}}, "span.char_range is from -1 to 5"),
+        ({"span": {"char_range": {"char_end": -1}}}, "span.char_range is from None to -1"),
+        ({"span": {"char_range": {"char_start": 10**30}}}, f"span.char_range is from {10**30} to None"),
+        ({"span": {"pages": {"page_start": 3, "page_end": 2}}}, "span.pages is from 3 to 2"),
+        ({"chunk_index": 2**53}, f"chunk_index is above {2**53 - 1}"),
+        ({"chunk_index": 10**30}, f"chunk_index is above {2**53 - 1}"),
+    ],
+    ids=str,
+)
+def test_a_place_that_is_in_no_document_is_told_and_accepted(changes: dict[str, Any], told: str) -> None:
+    (problem,) = examine_line(line_of(chunk(**changes)))[1]
+    assert (problem.code, problem.severity.value, problem.detail) == (findings.PLACE_IMPOSSIBLE, "warning", told)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"span": {"char_range": {"char_start": 5, "char_end": 5}, "pages": {"page_start": 0, "page_end": 0}}},
+        {"span": {"char_range": {"char_start": 5}, "pages": {"page_end": 2}}},
+        {"span": {"char_range": {}, "pages": None}},
+        {"chunk_index": 2**53 - 1},
+    ],
+    ids=str,
+)
+def test_a_place_may_be_empty_or_half_known(changes: dict[str, Any]) -> None:
+    assert problems(chunk(**changes)) == []
+
+
+def test_what_is_allowed_on_purpose(tmp_path: Path) -> None:
+    """As the contract says: one `chunk_index` twice, no line break at the end, hashes in capitals."""
+    records = [chunk(0, chunk_index=0), chunk(1, chunk_index=0)]
+    records[1]["hashes"] = {"text_hash": records[1]["hashes"]["text_hash"].removeprefix("sha256:").upper()}
+    data = lines_of(records)
+    assert validate(put(BusRoot(tmp_path), "whole", data)) == []
+    checksum = {"chunks_file": "sha256:" + hashlib.sha256(data[:-1]).hexdigest()}
+    assert validate(put(BusRoot(tmp_path), "open", data[:-1], manifest("open", data, checksums=checksum))) == []
 
 
 def test_the_policy_on_source_checksums() -> None:

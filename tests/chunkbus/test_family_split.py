@@ -10,7 +10,18 @@ import pytest
 from chunkbus import findings
 from chunkbus.chunk import Record
 from chunkbus.layout import BusRoot
-from tests.chunkbus.samples import chunk, codes, line_of, lines_of, places, provenance, put, put_chunks, validate
+from tests.chunkbus.samples import (
+    chunk,
+    codes,
+    line_of,
+    lines_of,
+    places,
+    provenance,
+    put,
+    put_chunks,
+    validate,
+    without,
+)
 
 SPLIT = findings.FAMILY_SPLIT
 
@@ -177,3 +188,59 @@ def test_one_checksum_in_two_spellings_is_one_version(tmp_path: Path) -> None:
     digits = "ab" * 32
     spelt = [with_provenance(n, source_checksum=c) for n, c in enumerate((f"sha256:{digits}", digits.upper()))]
     assert splits(tmp_path, a=spelt[:1], b=spelt[1:]) == [("a", 1), ("b", 1)]
+
+
+def short(index: int, uri: str = "docs/a.md", **changes: Any) -> Record:
+    """One of three chunks of its source."""
+    return chunk(index, uri=uri, chunk_count=3, **changes)
+
+
+SAID = line_of(short(1))
+REFUSED = {
+    "a wrong type": line_of(short(1, text=None)),
+    "a type deeper down": line_of(short(1, span={"pages": {"page_start": "1"}})),
+    "a field missing": line_of(without(short(1), "provenance.inputs")),
+    "another version": line_of(short(1, schema_version="chunks.v2")),
+    "NaN": SAID.replace(b'"chunk_count":3', b'"chunk_count":NaN'),
+    "a surrogate": SAID.replace(b"Chunk 1", b"\\ud800"),
+    "a key twice": SAID.replace(b'"text"', b'"text":"", "text"'),
+    "a byte order mark": b"\xef\xbb\xbf" + SAID,
+    "not UTF-8": SAID.replace(b"Chunk 1", b"\xff"),
+    "a source that is a number": line_of(short(1, provenance=provenance(source_uri=7))),
+    "a surrogate in its name": SAID.replace(b"docs/a.md", b"docs/\\ud800.md"),
+    "cut off": SAID[:-20],
+    "nothing": b"",
+    "nested too deeply": b'{"a":' * 100_000,
+    "too long": line_of(short(1, text="x" * (8 * 2**20))),
+}
+
+
+@pytest.mark.parametrize("line", REFUSED.values(), ids=REFUSED)
+def test_a_refused_line_is_not_what_its_family_lacks(line: bytes, tmp_path: Path) -> None:
+    """Another remedy would send the producer the wrong way."""
+    around = [line_of(short(0)), line, line_of(short(2))]
+    for name, lines in (("within", around), ("last", [*around[::2], line])):
+        found = validate(put(BusRoot(tmp_path / name), "p", b"\n".join(lines) + b"\n"))
+        assert len(found) == 1
+        assert SPLIT not in codes(found)
+
+
+@pytest.mark.parametrize("line", [REFUSED["a wrong type"], REFUSED["NaN"], REFUSED["a surrogate"]])
+def test_another_family_that_lacks_a_chunk_is_told_of(line: bytes, tmp_path: Path) -> None:
+    lines = [line_of(short(0)), line, line_of(short(2)), line_of(short(3, uri="docs/b.md"))]
+    found = validate(put(BusRoot(tmp_path), "p", b"\n".join(lines) + b"\n"))
+    assert [(finding.code, finding.line) for finding in found][1:] == [(SPLIT, 4)]
+
+
+def test_more_is_lacking_than_lines_were_refused(tmp_path: Path) -> None:
+    lines = [line_of(chunk(index, chunk_count=9)) for index in range(6)]
+    root = put(BusRoot(tmp_path), "p", b"\n".join([*lines, b"{", b"{"]) + b"\n")
+    assert codes(validate(root)) == [findings.JSON_PARSE, findings.JSON_PARSE, SPLIT]
+    root = put(BusRoot(tmp_path), "p", b"\n".join([*lines, b"{", b"{", b"{"]) + b"\n")
+    assert codes(validate(root)) == [findings.JSON_PARSE] * 3
+
+
+def test_a_refused_line_may_be_what_two_partitions_share(tmp_path: Path) -> None:
+    root = put(BusRoot(tmp_path), "p1", lines_of([chunk(0), chunk(1, text=None)]))
+    put(root, "p2", lines_of([chunk(1)]))
+    assert codes(validate(root)) == [findings.WRONG_TYPE]

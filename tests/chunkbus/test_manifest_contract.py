@@ -177,3 +177,56 @@ def test_the_writer_commits_no_manifest_that_validation_refuses(facts: dict[str,
             writer.commit(**{"documents": 1, "producer": PRODUCER, "created_at": NOON} | facts)
     assert root.chunks_file("k").read_bytes() == lines_of([chunk(0)])
     assert validate(root) == []
+
+
+def counted(root: BusRoot, records: list[dict[str, Any]], documents: int, skipped: int = 0) -> list[str]:
+    """What is told of a manifest that counts so many documents."""
+    data = lines_of(records)
+    counts = {"documents": documents, "chunks_emitted": len(records), "failures": 0}
+    put(root, "k", data, manifest("k", data, counts=counts, idempotency={"skipped": skipped}))
+    found = validate(root)
+    assert {(finding.code, finding.severity.value) for finding in found} <= {(findings.MANIFEST_MISMATCH, "warning")}
+    return [finding.detail for finding in found]
+
+
+def of_documents(number: int, times: int = 1) -> list[dict[str, Any]]:
+    """One chunk of each document after the other, so often."""
+    return [
+        chunk(f"{time}-{one}", uri=f"docs/{one}.md", document_id=f"d{one}")  # type: ignore[arg-type]
+        for time in range(times)
+        for one in range(number)
+    ]
+
+
+@pytest.mark.parametrize(("documents", "skipped"), [(0, 0), (2, 0), (1, 1)])
+def test_fewer_documents_than_the_file_holds(documents: int, skipped: int, tmp_path: Path) -> None:
+    told = f"the manifest counts {documents} documents and {skipped} skipped, the file holds 3"
+    assert counted(BusRoot(tmp_path), of_documents(3, times=2), documents, skipped) == [told]
+
+
+@pytest.mark.parametrize(("documents", "skipped"), [(3, 0), (1, 2), (3, 3), (1_000, 0)])
+def test_documents_without_chunks_and_those_carried_over_are_counted_too(
+    documents: int, skipped: int, tmp_path: Path
+) -> None:
+    assert counted(BusRoot(tmp_path), of_documents(3, times=2), documents, skipped) == []
+
+
+def test_an_empty_partition_may_count_any_number_of_documents(tmp_path: Path) -> None:
+    assert counted(BusRoot(tmp_path), [], 0) == counted(BusRoot(tmp_path), [], 7) == []
+
+
+def test_a_document_is_a_source_or_a_version_whichever_are_fewer(tmp_path: Path) -> None:
+    """Several documents of one source, as a volume of articles; one document for several tenants."""
+    articles = [chunk(number, document_id=f"article-{number}") for number in range(3)]
+    assert counted(BusRoot(tmp_path / "1"), articles, 1) == []
+    tenants = [chunk(number, tenant_id=f"tenant-{number}") for number in range(3)]
+    assert counted(BusRoot(tmp_path / "2"), tenants, 1) == []
+    assert len(counted(BusRoot(tmp_path / "3"), [*articles, *of_documents(2)], 2)) == 1
+
+
+def test_many_documents_are_counted_exactly(tmp_path: Path) -> None:
+    """More than are held in memory, and each of them twice, far apart."""
+    records = of_documents(20_000, times=2)
+    assert counted(BusRoot(tmp_path), records, 20_000) == []
+    (told,) = counted(BusRoot(tmp_path), records, 19_999)
+    assert told.endswith("the file holds 20000")

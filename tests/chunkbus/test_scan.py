@@ -36,6 +36,7 @@ def test_spilled_rows_come_back_sorted_and_in_order(batches: list[list[int]]) ->
         rows.add(np.array([[value * 2**61, n] for value, n in zip(batch, numbers, strict=True)]).reshape(-1, 2))
         number += len(batch)
     back = [tuple(row) for bucket in rows.sorted_buckets() for row in bucket.tolist()]
+    assert [tuple(row) for bucket in rows.sorted_buckets() for row in bucket.tolist()] == back
     values = [value * 2**61 for batch in batches for value in batch]
     assert back == sorted(zip(values, range(number), strict=True))
     rows.close()
@@ -102,6 +103,10 @@ def messy_bus(folder: Path) -> BusRoot:
                     lines.append(line_of({**record, "hashes": {"text_hash": "odd"}}))
                 case 3:
                     lines.append(line_of(record).replace(b'"schema', b'"a"  :1, "a": 2, "schema'))
+                case 4:
+                    lines.append(line_of({**record, "chunk_count": 1_500}))
+                case 5:
+                    lines.append(line_of({**record, "document_id": f"document-{index}"}))
                 case _:
                     lines.append(line_of(record))
         put_chunks(root, key, b"\n".join(lines) + b"\n")
@@ -228,6 +233,7 @@ def test_a_block_counts_lines_and_bytes_from_its_own_beginning() -> None:
     data = lines_of([chunk(0), chunk(1), chunk(2, uri="docs/b.md")]).rstrip(b"\n")
     scanned = scan_block(Block(1_000, b"\n" + data), False)
     assert scanned.lines == 4
+    assert (scanned.unknown, scanned.named.shape) == (1, (2, 2))
     assert [line for line, _ in scanned.problems] == [0]
     assert scanned.id_hashes.tolist() == [0, *(hash_id(f"chunk-{number}") for number in range(3))]
     second = 1_001 + len(lines_of([chunk(0), chunk(1)]))

@@ -84,6 +84,30 @@ def test_what_cannot_be_asked_is_told_to_the_assistant(filled: Shell) -> None:
     assert said(fine)["hits"]
 
 
+def test_an_argument_that_is_none_is_refused_with_those_that_are(filled: Shell) -> None:
+    """A misspelt filter that was dropped would answer another question."""
+    tools, search, chunk = asked(
+        filled.folder,
+        ("search", {"query": "cat", "filter": ["source_type=md"], "top_k": 1}),
+        ("get_chunk", {"chunk_id": "x", "around": 2}),
+    )
+    assert tools == ["search", "get_chunk"]
+    told = "search takes no 'filter', 'top_k'; it takes query, limit, mode, filters, context"
+    assert search.is_error
+    assert told in search.content[0].text
+    assert chunk.is_error
+    assert "get_chunk takes no 'around'; it takes chunk_id, context" in chunk.content[0].text
+
+
+async def test_the_schemas_say_so_too() -> None:
+    from search.access import Access
+    from search.mcp import mcp_server
+
+    server = mcp_server(None, Access(), (), "1")  # type: ignore[arg-type]
+    tools = await server.list_tools()
+    assert [tool.input_schema["additionalProperties"] for tool in tools] == [False, False]
+
+
 def test_without_an_index_it_says_what_to_run(quick_shell: Shell) -> None:
     _, found = asked(quick_shell.folder, ("search", {"query": "cat"}))
     assert found.is_error
@@ -107,12 +131,14 @@ def test_an_assistant_sees_one_tenant(quick_shell: Shell) -> None:
     quick_shell.commit("p1", acme, other)
     assert quick_shell("sync").code == Exit.OK
     foreign = other[0]["chunk_id"]
-    _, found, chunk = asked(
+    _, named, found, chunk = asked(
         quick_shell.folder,
         ("search", {"query": "secret", "mode": "keyword", "tenant": "other"}),
+        ("search", {"query": "secret", "mode": "keyword"}),
         ("get_chunk", {"chunk_id": foreign}),
         arguments=("--tenant", "acme"),
     )
+    assert named.is_error
     assert [hit["chunk_id"] for hit in said(found)["hits"]] == [acme[0]["chunk_id"]]
     assert chunk.is_error
 

@@ -83,10 +83,12 @@ def commit(
     root: BusRoot, key: str, records: Iterable[Record], *, at: str = JANUARY, tombstones: Sequence[Tombstone] = ()
 ) -> None:
     with PartitionWriter(root, key) as writer:
+        documents = set()
         for record in records:
             writer.add(record)
+            documents.add(record["document_id"])
         producer = ManifestProducer("tests", "1")
-        writer.commit(documents=1, producer=producer, created_at=at, tombstones=list(tombstones))
+        writer.commit(documents=len(documents), producer=producer, created_at=at, tombstones=list(tombstones))
 
 
 def projected(*families: list[Record]) -> list[Document]:

@@ -108,7 +108,7 @@ def test_the_least_chunk() -> None:
             },
         ),
         (
-            {"span": {"pages": [4, 6], "char_range": [1, 2]}},
+            {"span": {"pages": {"page_start": 4, "page_end": 6}, "char_range": {"char_start": 1, "char_end": 2}}},
             {"page_start": 4, "page_end": 6, "char_start": 1, "char_end": 2},
         ),
         # specs/001: markdown

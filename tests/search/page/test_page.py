@@ -90,6 +90,7 @@ def test_a_hit_without_a_title_is_called_by_what_it_has() -> None:
     assert views.place_of(document(source_uri="docs/a.md"), None).title == "a.md"
     assert views.place_of(document(headings=("One", "Two")), None).title == "One"
     assert views.place_of(document(), None).title == "c"
+    assert views.place_of(document(section="/"), None).path == ()
     where = document(title="T", headings=("T", "H"), page_start=3, page_end=4, timestamp_start=3725.0, speaker="Ada")
     assert views.place_of(where, None).path == ("H", "pages 3 to 4", "1:02:05", "Ada")
 

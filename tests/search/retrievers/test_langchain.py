@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from langchain_tests.integration_tests import RetrieversIntegrationTests
+from pydantic import ValidationError
 
+from search.errors import InvalidQuestion
 from search.legs import Legs
 from search.retrievers.langchain import ChunksinkRetriever
 from tests.search.retrievers.support import LegsIndex
@@ -54,12 +57,58 @@ def test_a_document_says_where_it_is_from(legs: Legs) -> None:
 
 
 @pytest.mark.promise(11)
-def test_no_call_names_another_tenant(legs: Legs) -> None:
+@pytest.mark.parametrize("asked", ["other", None, "", 5])
+def test_no_call_names_another_tenant(asked: Any, legs: Legs) -> None:
     """Whose documents a chain sees is said by who builds it, not by what a model writes into a call."""
     index = LegsIndex(legs)
     retriever = ChunksinkRetriever(index=index, tenant="acme")
-    retriever.invoke("cat", tenant="other")
-    assert index.tenants == ["acme"]
+    with pytest.raises(InvalidQuestion, match="tenant"):
+        retriever.invoke("cat", tenant=asked)
+    assert index.tenants == []
+    retriever.invoke("cat", tenant="acme")
+    retriever.invoke("cat")
+    assert index.tenants == ["acme", "acme"]
+
+
+@pytest.mark.promise(11)
+def test_a_call_may_narrow_to_a_tenant(tmp_path: Path) -> None:
+    mine = family("a.md", "A cat that is mine", tenant_id="acme")
+    yours = family("b.md", "A cat that is yours", tenant_id="other")
+    with legs_over(tmp_path, [mine, yours]) as legs:
+        retriever = ChunksinkRetriever(index=LegsIndex(legs))
+        assert len(retriever.invoke("cat")) == 2
+        assert [found.page_content for found in retriever.invoke("cat", tenant="acme")] == ["A cat that is mine"]
+        assert [found.page_content for found in retriever.bind(tenant="other").invoke("cat")] == ["A cat that is yours"]
+        for nobody in (None, "", 5):
+            with pytest.raises(InvalidQuestion, match="tenant"):
+                retriever.invoke("cat", tenant=nobody)
+
+
+@pytest.mark.promise(11)
+def test_a_misspelt_tenant_serves_nobody(legs: Legs) -> None:
+    index = LegsIndex(legs)
+    with pytest.raises(ValidationError, match="tenant_id"):
+        ChunksinkRetriever(index=index, tenant_id="acme")  # type: ignore[call-arg]
+    retriever = ChunksinkRetriever(index=index)
+    for call in (retriever.invoke, retriever.bind(tenant_id="acme").invoke):
+        with pytest.raises(TypeError, match="takes no limit, tenant_id; it takes k, mode, filters, tenant"):
+            call("cat", limit=1, tenant_id="acme")
+    assert index.tenants == []
+
+
+async def test_an_asynchronous_call_takes_and_refuses_the_same(legs: Legs) -> None:
+    index = LegsIndex(legs)
+    retriever = ChunksinkRetriever(index=index)
+    with pytest.raises(TypeError, match="takes no top_k"):
+        await retriever.ainvoke("cat", top_k=1)
+    assert len(await retriever.ainvoke("cat", k=2)) == 2
+    await retriever.ainvoke("cat", tenant="acme")
+    assert index.tenants == [None, "acme"]
+
+
+def test_what_langchain_itself_takes_stays(legs: Legs) -> None:
+    retriever = ChunksinkRetriever(index=LegsIndex(legs), name="ours", tags=["a"], metadata={"b": 1})
+    assert len(retriever.invoke("cat", {"tags": ["c"]}, k=2, verbose=True, run_id=uuid4())) == 2
 
 
 def test_a_call_may_filter(legs: Legs, tmp_path: Path) -> None:

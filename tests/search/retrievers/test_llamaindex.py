@@ -67,3 +67,11 @@ def test_a_language_model_reads_no_hashes(legs: Legs) -> None:
     assert "source_uri: 2.md" in shown
     assert "headings: Guide > Part\n" in shown
     assert "hash" not in shown
+
+
+@pytest.mark.promise(11)
+def test_a_misspelt_tenant_serves_nobody(legs: Legs) -> None:
+    with pytest.raises(TypeError, match="tenant_id"):
+        retriever(legs, tenant_id="acme")
+    with pytest.raises(TypeError, match="tenant"):
+        retriever(legs).retrieve("cat", tenant="acme")  # type: ignore[call-arg]

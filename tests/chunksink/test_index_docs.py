@@ -1,0 +1,87 @@
+"""The snippets of docs/python.md, run one after the other as they stand there."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from chunksink.exits import Exit
+from tests.chunksink.shell import Shell
+from tests.conftest import ROOT
+from tests.engines.servers import MeilisearchServer
+from tests.rebuild.support import source
+
+PAGE = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
+SNIPPETS = re.findall(r"^```python\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
+OF_MEILISEARCH = [snippet for snippet in SNIPPETS if "MEILI_URL" in snippet]
+
+TEXTS = ("how do I return a borrowed tool", "bring it back", "before noon")
+META = {"language": "en", "year": 2024, "title": "Tools"}
+ACME = source("tools.md", *TEXTS, tenant_id="acme", metadata=META, source={"source_type": "md"})
+OTHER = source("other.md", TEXTS[0], ids="other", tenant_id="other", metadata=META, source={"source_type": "md"})
+
+
+def test_the_snippets_of_the_page(quick_shell: Shell, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("chunksink.toml").touch()
+    quick_shell.commit("p1", ACME, OTHER)
+    told: dict[str, Any] = {}
+    printed = []
+    for snippet in SNIPPETS:
+        if snippet not in OF_MEILISEARCH:
+            exec(snippet, told)
+            printed.append(capsys.readouterr().out)
+    synced, searched, chunks, refused, langchain, llamaindex = printed
+    assert synced == "ok 0 4\n"
+    assert {hit.source_uri for hit in told["answer"]} == {"tools.md", "other.md"}
+    assert "nobody could be asked" not in searched
+    assert str(list(TEXTS)) in chunks
+    assert refused.startswith("'colour' cannot be filtered; these can:")
+    assert langchain.count("tools.md") == 1
+    assert "other.md" not in langchain + llamaindex
+    assert llamaindex.count("tools.md") == 1
+    told["index"].close()
+
+
+def test_the_snippet_for_meilisearch(
+    quick_shell: Shell, meilisearch_server: MeilisearchServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = f"words{uuid.uuid4().hex[:10]}"
+    monkeypatch.setenv("CHUNKSINK_SINKS", "meilisearch")
+    monkeypatch.setenv("CHUNKSINK_SINK_MEILISEARCH_INDEX", name)
+    monkeypatch.setenv("CHUNKSINK_SINK_MEILISEARCH_VECTORS", "false")
+    monkeypatch.setenv("MEILI_URL", meilisearch_server.url)
+    monkeypatch.setenv("MEILI_MASTER_KEY", meilisearch_server.key)
+    quick_shell.commit("p1", ACME, OTHER)
+    assert quick_shell("sync").code == Exit.OK
+    told: dict[str, Any] = {}
+    (snippet,) = OF_MEILISEARCH
+    exec(snippet.replace('"chunks"', repr(name)), told)
+    theirs = told["tenant_key"]("other")
+    for asked, sources in ({"q": "tool"}, {"tools.md"}), ({"q": "tool", "filter": f"tenant_key = {theirs}"}, set()):
+        found = httpx.post(
+            f"{meilisearch_server.url}/indexes/{name}/search",
+            json=asked,
+            headers={"Authorization": f"Bearer {told['token']}"},
+        ).json()
+        assert {hit["source_uri"] for hit in found["hits"]} == sources
+
+
+def names(heading: str) -> set[str]:
+    """What a table of the page names."""
+    table = PAGE.partition(f"| {heading} | |\n")[2].partition("\n\n")[0]
+    cells = " ".join(row.split("|")[1] for row in table.splitlines()[1:])
+    return set(re.findall(r"`(?:answer\.)?(\w+)(?:\(\))?`", cells))
+
+
+def test_the_tables_name_what_is_there() -> None:
+    from search.answer import Answer, SearchHit
+
+    hit = set(SearchHit.__dataclass_fields__) | {"ranks", "highlights"}
+    assert names("of a hit") == hit
+    assert names("of an answer") <= set(Answer.__dataclass_fields__) | {"as_json"}
+    assert {"facets", "unavailable", "answered", "notice"} <= names("of an answer")

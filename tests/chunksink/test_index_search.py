@@ -1,0 +1,56 @@
+"""`Index.search` and `Index.get_chunk` refuse alike what cannot be asked, with a message for whoever asks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import chunksink
+from chunksink.index import Index
+from search.errors import InvalidQuestion
+from tests.chunksink.shell import Shell
+from tests.rebuild.support import source
+
+
+@pytest.fixture
+def index(quick_shell: Shell) -> Iterator[Index]:
+    quick_shell.commit("p1", source("a.md", "a cat", "a mat"))
+    with chunksink.open() as index:
+        index.sync()
+        yield index
+
+
+@pytest.mark.parametrize("chunk_id", [None, 7, b"x", ["x"]], ids=repr)
+def test_a_chunk_id_is_a_text(chunk_id: Any, index: Index) -> None:
+    with pytest.raises(InvalidQuestion, match=r"the chunk_id is a text, not .*: take that of a hit"):
+        index.get_chunk(chunk_id)
+
+
+@pytest.mark.parametrize("chunk_id", ["", "nowhere", "\ud800", "\0", "x" * 10_000], ids=lambda id: repr(id)[:10])
+def test_a_chunk_id_that_is_none_finds_nothing(chunk_id: str, index: Index) -> None:
+    assert index.get_chunk(chunk_id) is None
+
+
+@pytest.mark.parametrize("context", [-1, 21, 1.5, True, "1", None], ids=repr)
+def test_the_context_is_limited_as_that_of_a_search(context: Any, index: Index) -> None:
+    with pytest.raises(InvalidQuestion, match="context") as of_chunk:
+        index.get_chunk("x", context=context)
+    with pytest.raises(InvalidQuestion, match="context") as of_search:
+        index.search("cat", context=context)
+    assert str(of_chunk.value) == str(of_search.value)
+
+
+@pytest.mark.parametrize("tenant", ["", " ", 5], ids=repr)
+def test_a_tenant_that_is_none_is_refused_by_both(tenant: Any, index: Index) -> None:
+    for ask in (index.search, index.get_chunk):
+        with pytest.raises(InvalidQuestion, match="tenant"):
+            ask("x", tenant=tenant)
+
+
+def test_the_context_comes_with_it(index: Index) -> None:
+    (hit,) = index.search("cat", mode="keyword")
+    found = index.get_chunk(hit.chunk_id, context=20)
+    assert found is not None
+    assert [one.text for one in (*found.before, found.document, *found.after)] == ["a cat", "a mat"]
