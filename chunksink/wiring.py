@@ -116,6 +116,19 @@ def _open_former_sink(config: Config, stack: ExitStack, name: str) -> "Sink":
         raise Refused(str(error)) from error
 
 
+def live_dimensions(config: Config, sink: str) -> int | None:
+    """Of the vectors in a sink's live build; None where it holds none, or nothing is known of it."""
+    from rebuild.errors import NoGeneration
+    from rebuild.state import State
+
+    try:
+        with State.existing(config.home_path) as state:
+            live = state.live()
+    except NoGeneration:
+        return None
+    return live.model.dimension if live.holds_vectors and sink in live.builds else None
+
+
 def cache_file(home: Path) -> Path:
     return home / "vectors.db"
 

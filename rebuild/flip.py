@@ -4,9 +4,10 @@ First it is written down that it begins; then each sink shows the build under it
 pointer is the commit. Whoever finds a begun flip ends it.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
+from itertools import islice
 
 from rebuild.errors import OtherHome
 from rebuild.lease import removing
@@ -14,7 +15,10 @@ from rebuild.receipts import Receipts
 from rebuild.state import Generation
 from rebuild.work import Work
 from sinks.errors import BuildBroken, BuildMissing, SinkError
-from sinks.sink import Marker, Sink
+from sinks.sink import Marker, Sink, Stored
+
+_SAMPLE = 1000
+"""Documents, by which a build without its marker is known."""
 
 
 @dataclass(frozen=True)
@@ -37,16 +41,18 @@ def flip(work: Work, generation: Generation, *, adopt: bool = False) -> None:
     work.state.flip(generation)
 
 
-def require_ours(work: Work, sinks: Iterable[str], *, adopt: bool) -> None:
-    """What these sinks show may be replaced by this home; OtherHome where it may not."""
+def require_ours(work: Work, sinks: Iterable[str], *, adopt: bool, sign: bool = False) -> None:
+    """What these sinks show may be replaced by this home; OtherHome where it may not. With `sign` what has lost its
+    marker has it again afterwards."""
     for name in sinks:
-        _shown(work, work.sink(name), work.state.public_builds().get(name), adopt=adopt)
+        _shown(work, work.sink(name), work.state.public_builds().get(name), adopt=adopt, sign=sign)
 
 
 def roll_back(work: Work) -> Generation:
     """Readers see the generation before again; the one that was live is the one before now."""
     end_begun_flip(work)
     previous = work.state.previous()
+    require_ours(work, previous.builds, adopt=False, sign=True)
     for name, build_id in previous.builds.items():
         work.sink(name).open(build_id).close()  # a build that is gone or broken is no way back
     flip(work, previous)
@@ -112,14 +118,19 @@ def drop_strays(work: Work) -> list[NotRemoved]:
 def show(work: Work, name: str, build_id: str, *, adopt: bool = False) -> None:
     """The sink shows this build under its public name; where it does already, nothing happens."""
     sink = work.sink(name)
-    sink.flip(_shown(work, sink, work.state.public_builds().get(name), adopt=adopt), build_id)
+    sink.flip(_shown(work, sink, work.state.public_builds().get(name), adopt=adopt, sign=True), build_id)
 
 
-def _shown(work: Work, sink: Sink, recorded: str | None, *, adopt: bool) -> str | None:
-    """The build under the sink's public name, if it may be replaced: by our records, or by its own marker."""
+def _shown(work: Work, sink: Sink, recorded: str | None, *, adopt: bool, sign: bool = False) -> str | None:
+    """The build under the sink's public name, if it may be replaced: by our records, or by its own marker; where it has
+    lost that, by what it holds."""
     shown: Callable[[], Marker | None] | None = getattr(sink, "shown", None)
     marker = shown() if shown is not None else None
-    if marker is None or marker.build_id == recorded:
+    if marker is None:
+        if shown is not None and recorded is not None:
+            _look_at_unmarked(work, sink, recorded, adopt=adopt, sign=sign)
+        return recorded
+    if marker.build_id == recorded:
         return recorded
     if marker.home_id != work.state.home_id and not adopt:
         raise OtherHome(
@@ -127,6 +138,42 @@ def _shown(work: Work, sink: Sink, recorded: str | None, *, adopt: bool) -> str 
             "it is left alone. If this home shall replace it, say --adopt; else give the index another name"
         )
     return marker.build_id
+
+
+def _look_at_unmarked(work: Work, sink: Sink, recorded: str, *, adopt: bool, sign: bool) -> None:
+    """What is shown bears no marker, or there is nothing. A sink that knows its builds by their markers alone may take
+    it for the one that we showed; so do we where we know most of what it holds."""
+    if recorded in sink.builds():
+        return
+    try:
+        build = sink.open(recorded)
+    except (BuildMissing, BuildBroken):
+        return
+    with closing(build):
+        sample = list(islice(build.scan(), _SAMPLE))
+        if not sample:  # its making was broken off
+            return
+        if not adopt and not _are_known(work, sample, recorded):
+            raise OtherHome(
+                f"what {sink.name} shows has lost its marker, and most of what it holds is unknown to "
+                f"{work.state.home}; it is left alone. If this home shall have it, run `chunksink sync --adopt`; else "
+                "give the index another name"
+            )
+        if sign:
+            build.sign(work.marker(recorded))
+
+
+def _are_known(work: Work, sample: Sequence[Stored], build_id: str) -> bool:
+    """Whether most are of families as this build has confirmed them, or as the chunks have them now."""
+    ours = (
+        "select 1 from receipt where build = ? and family = ? and family_hash = ? "
+        "union all select 1 from current where family = ? and family_hash = ?"
+    )
+    known = 0
+    for found in sample:
+        family = [found.parent_id, found.family_hash]
+        known += work.state.db.execute(ours, [build_id, *family, *family]).fetchone() is not None
+    return 2 * known > len(sample)
 
 
 def _is_ours(work: Work, sink: Sink, build_id: str) -> bool:

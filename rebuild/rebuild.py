@@ -27,7 +27,7 @@ from rebuild.plan import Plan
 from rebuild.receipts import Receipts
 from rebuild.scan import Progress, Scan
 from rebuild.state import NO_MODEL, Generation, State
-from rebuild.sync import require_valid
+from rebuild.sync import require_valid, update_settings
 from rebuild.work import Work
 from sinks.errors import SinkError
 
@@ -87,8 +87,9 @@ class Rebuild:
         with rebuilding(self._state.home):
             with self._lock(WAIT_SECONDS):
                 end_begun_flip(self._work, adopt=self._options.adopt)
+                # Before hours of work, and before anything is noted of what is there.
+                require_ours(self._work, self._work.sinks, adopt=self._options.adopt, sign=True)
                 self._look_at_live()
-                require_ours(self._work, self._work.sinks, adopt=self._options.adopt)  # before hours of work
                 self._refresh()
                 generation = self._begin()
                 self._remove_surplus(keep=generation.id)
@@ -177,6 +178,8 @@ class Rebuild:
             convergence = Convergence(self._work, targets, self._embedder, self._lock)
             convergence.outcome.done.failed |= failed
             convergence.look()
+            # What an earlier run began may have been made with other settings.
+            update_settings(self._work, generation, targets, self._embedder, convergence.outcome)
             verified = False
             for left in reversed(range(_ROUNDS)):
                 with self._lock():

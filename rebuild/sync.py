@@ -20,6 +20,7 @@ from rebuild.flip import show
 from rebuild.plan import Plan
 from rebuild.state import Generation
 from rebuild.work import Work
+from settings.engine_settings import EMBEDDERS
 from sinks.errors import BuildBroken, BuildMissing, SinkError
 
 _TRIES = 5
@@ -96,7 +97,7 @@ def planned(
         empty = {name: _why_empty(failed.get(name)) for name in work.sinks if name in failed or name not in known}
         plan = convergence.plan([builds[name] for name in empty])
         written = [builds[name] for name in known if name in builds and not isinstance(failed.get(name), BuildBroken)]
-        settings = _settings_due(work, targets)
+        settings = {} if live is None else _settings_due(work, live, targets)
         yield Planned(plan, builds, empty, None if live is None else plan.digest(written, settings), settings)
 
 
@@ -110,26 +111,44 @@ def _names(given: str, digest: str) -> bool:
     return len(given) >= _LEAST_DIGITS and digest.startswith(given)
 
 
-def _settings_due(work: Work, targets: Sequence[Target]) -> dict[str, list[str]]:
+def _settings_due(work: Work, live: Generation, targets: Sequence[Target]) -> dict[str, list[str]]:
     due: dict[str, list[str]] = {}
     for target in targets:
-        asked: Callable[[str], list[str]] | None = getattr(work.sinks[target.sink], "settings_due", None)
-        if asked is not None and (names := asked(target.build_id)):
+        asked: Callable[..., list[str]] | None = getattr(work.sinks[target.sink], "settings_due", None)
+        if asked is not None and (names := asked(target.build_id, **_vectors(live, target))):
             due[target.sink] = names
     return due
 
 
-def _update_settings(work: Work, targets: Sequence[Target], outcome: Outcome) -> None:
-    """Settings before documents: those that come are indexed once."""
+def update_settings(
+    work: Work, generation: Generation, targets: Sequence[Target], embedder: DocumentEmbedder, outcome: Outcome
+) -> bool:
+    """Settings before documents: those that come are indexed once. Whether receipts were made anew meanwhile."""
     for target in targets:
-        update: Callable[[str], list[str]] | None = getattr(work.sinks[target.sink], "update_settings", None)
-        if update is None:
+        update: Callable[..., list[str]] | None = getattr(work.sinks[target.sink], "update_settings", None)
+        if update is None or target.sink in outcome.done.failed:
             continue
         try:
-            if changed := update(target.build_id):
+            if changed := update(target.build_id, **_vectors(generation, target)):
                 outcome.settings[target.sink] = changed
         except SinkError as error:
             outcome.done.failed[target.sink] = error
+    return _look_at_vectors(work, targets, embedder, outcome)
+
+
+def _look_at_vectors(work: Work, targets: Sequence[Target], embedder: DocumentEmbedder, outcome: Outcome) -> bool:
+    """Where an engine takes vectors again, they are compared one by one: some may have come while it took none."""
+    again = [target for target in targets if EMBEDDERS in outcome.settings.get(target.sink, ())]
+    if again:
+        convergence = Convergence(work, again, embedder)
+        convergence.look(scan=True, deep=True)
+        outcome.done.failed |= convergence.outcome.done.failed
+        outcome.scanned += [sink for sink in convergence.outcome.scanned if sink not in outcome.scanned]
+    return bool(again)
+
+
+def _vectors(generation: Generation, target: Target) -> dict[str, int]:
+    return {"dimensions": generation.model.dimension} if target.holds_vectors else {}
 
 
 def require_valid(catalog: Catalog) -> None:
@@ -154,10 +173,11 @@ def _sync(work: Work, live: Generation, embedder: DocumentEmbedder, options: Syn
     with opened(work, live, failed, adopt=options.adopt, heal=options.scan) as targets:
         convergence = Convergence(work, targets, embedder)
         convergence.outcome.done.failed |= failed
+        convergence.outcome.made_again = [target.sink for target in targets if target.made]
         convergence.look(scan=options.scan, deep=options.deep)
         plan = convergence.plan()
         if options.only_plan is not None:
-            digest = plan.digest([target.build_id for target in targets], _settings_due(work, targets))
+            digest = plan.digest([target.build_id for target in targets], _settings_due(work, live, targets))
             if not _names(options.only_plan, digest):
                 raise OtherPlan(
                     f"a sync would now carry out the plan {digest:.12}, not {options.only_plan:.12}; nothing was "
@@ -165,7 +185,8 @@ def _sync(work: Work, live: Generation, embedder: DocumentEmbedder, options: Syn
                 )
         if plan.removed() >= LEAST_REMOVALS:
             brake(work.state.db, [target.build_id for target in targets], options.allow_deletions)
-        _update_settings(work, targets, convergence.outcome)
+        if update_settings(work, live, targets, embedder, convergence.outcome):
+            plan = convergence.plan()
         convergence.run(plan)
         _show(work, targets, convergence.outcome, adopt=options.adopt)
     return convergence.outcome

@@ -5,6 +5,9 @@ import unicodedata
 from collections.abc import Mapping
 from typing import Any
 
+EMBEDDERS = "embedders"
+"""The setting that the model decides, and no file."""
+
 DEFAULTS: dict[str, Any] = {
     "displayedAttributes": ["*"],
     "searchableAttributes": ["*"],

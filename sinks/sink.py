@@ -142,8 +142,9 @@ class Sink(Protocol):
     # - `address(build_id) -> dict[str, str]`: where other programs find the build; `version() -> str`, of the engine;
     # - `shown() -> Marker | None`: whose build other programs reach under the public name now;
     # - `prepare()`: much will be written to the next build that is made; starts what helps; asks nothing of the engine;
-    # - `update_settings(build_id) -> list[str]`: brings the build's settings to those configured, names what changed.
-    # - `settings_due(build_id) -> list[str]`: those that it would change.
+    # - `update_settings(build_id, dimensions=None) -> list[str]`: brings the build's settings to those configured, and
+    #   names what changed; `dimensions` are those of its vectors, where it holds any;
+    # - `settings_due(build_id, dimensions=None) -> list[str]`: those that it would change.
 
     def drop(self, build_id: str) -> None:
         """Remove a build and all its content for good. An absent one is no error."""

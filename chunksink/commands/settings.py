@@ -10,7 +10,8 @@ import click
 from chunksink.exits import Exit
 from chunksink.options import config_from, home_option, json_option
 from chunksink.output import counted, print_json
-from settings.index_settings import Difference, differences, find_settings_file, load_index_settings, patch_of
+from settings.engine_settings import EMBEDDERS
+from settings.index_settings import Difference, differences, patch_of
 
 if TYPE_CHECKING:
     from sinks.meilisearch import MeilisearchSink
@@ -38,7 +39,7 @@ def show_command(home: str | None) -> None:
     """
     with _live(home) as (sink, wanted):
         live = sink.live_settings()
-    print_json({name: live[name] for name in live if name in wanted})
+    print_json({name: live[name] for name in live if name in wanted and name != EMBEDDERS})
 
 
 @command.command("diff")
@@ -81,14 +82,14 @@ def apply_command(home: str | None, as_json: bool) -> None:
 
 @contextmanager
 def _live(home: str | None) -> Iterator["tuple[MeilisearchSink, dict[str, Any]]"]:
-    from sinks.meilisearch import open_sink, options_of
+    from chunksink.wiring import live_dimensions
+    from sinks.meilisearch import open_sink
 
     config = config_from(home=home)
     options = config.sink.get(_SINK, {})
-    wanted = load_index_settings(find_settings_file(options_of(options).settings_file))
     sink = open_sink(config.home_path, options)
     try:
-        yield sink, wanted
+        yield sink, sink.wanted_settings(live_dimensions(config, _SINK))
     finally:
         sink.close()
 

@@ -89,6 +89,7 @@ def _marker(sink: Any, build_id: str) -> Any:
 
 
 def _settings(config: Config, name: str, sink: Any) -> Check:
+    from chunksink.wiring import live_dimensions
     from settings.engine_settings import DEFAULTS
     from settings.index_settings import differences, find_settings_file, load_index_settings
     from sinks.errors import BuildMissing, SinkError
@@ -104,7 +105,7 @@ def _settings(config: Config, name: str, sink: Any) -> Check:
         return Check(label, "fail", str(error), _AGAIN)
     if refused := _refused(label, file, wanted, live):
         return refused
-    if found := differences(wanted, live):
+    if found := differences(sink.wanted_settings(live_dimensions(config, name)), live):
         names = ", ".join(each.name for each in found)
         remedy = "`chunksink settings diff` shows them, `chunksink settings apply` changes the live index"
         return Check(label, "warn", f"the live index differs from {file}: {names}", remedy)

@@ -9,8 +9,9 @@ import msgspec
 from settings.config import ConfigError
 from settings.index_settings import find_settings_file, load_index_settings
 from settings.secret import key_in
+from sinks.meilisearch.build import Limits, MeilisearchBuild
 from sinks.meilisearch.reader import MeilisearchReader
-from sinks.meilisearch.sink import Limits, MeilisearchBuild, MeilisearchSink
+from sinks.meilisearch.sink import MeilisearchSink
 from sinks.registry import read_options
 
 __all__ = ["MeilisearchBuild", "MeilisearchOptions", "MeilisearchReader", "MeilisearchSink", "open_sink", "options_of"]
@@ -41,12 +42,14 @@ def options_of(options: Mapping[str, Any]) -> MeilisearchOptions:
 def open_sink(home: Path, options: Mapping[str, Any]) -> MeilisearchSink:
     wanted = options_of(options)
     key = key_in(wanted.key_variable, "option key_variable of the sink meilisearch", needed=False)
-    settings = load_index_settings(find_settings_file(wanted.settings_file))
+    file = find_settings_file(wanted.settings_file)
+    settings = load_index_settings(file)
     try:
         return MeilisearchSink(
             wanted.url,
             key,
             settings=settings,
+            settings_file=str(file),
             index=wanted.index,
             vectors=wanted.vectors,
             limits=Limits(patience=wanted.patience),

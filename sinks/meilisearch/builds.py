@@ -3,6 +3,9 @@
 The marker is a synonym in the index's settings. Settings go wherever the content goes, changing synonyms indexes
 nothing again, and no person types the word. It also holds the public name that the build was made for: `chunks-old-b1`
 may be a build of `chunks` or of `chunks-old`.
+
+Whoever sets the settings back takes the marker away. What lies unmarked under the public name, and looks like ours, can
+be opened by whoever knows which build that was; it is for them to compare what it holds, and to sign it.
 """
 
 import json
@@ -12,8 +15,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from settings.engine_settings import EMBEDDERS
+from settings.index_settings import differences
 from sinks.errors import BuildMissing, NotConfirmed, Refused, WrongShape
-from sinks.meilisearch import tasks
+from sinks.meilisearch import rows, tasks
 from sinks.meilisearch.connection import Connection
 from sinks.meilisearch.errors import RefusedData
 from sinks.places import check_build_id
@@ -22,6 +27,7 @@ from sinks.sink import Marker
 MARKER = "chunksinkmarker"
 PRIMARY_KEY = "id"
 EMBEDDER = "default"
+_SAMPLE = 20
 
 
 def marker_in(synonyms: Mapping[str, Any]) -> Marker | None:
@@ -49,6 +55,8 @@ class Index:
     marker: Marker | None
     made_for: str | None = None
     """The public name in its marker."""
+    primary_key: str | None = PRIMARY_KEY
+    """Without one it holds no document, and never did."""
 
 
 class Indexes:
@@ -60,22 +68,35 @@ class Indexes:
         self.public = public
         self._patience = patience
         self._orders = tasks.Orders(connection, patience)
+        self._dimensions: dict[str, int | None] = {}
 
-    def look_at(self, name: str) -> Index:
+    def look_at(self, name: str, primary_key: str | None = PRIMARY_KEY) -> Index:
         synonyms = self.connection.get(f"/indexes/{name}/settings/synonyms")
         marker = marker_in(synonyms)
-        return Index(name, marker, synonyms[MARKER][-1] if marker else None)
+        return Index(name, marker, synonyms[MARKER][-1] if marker else None, primary_key)
 
-    def find(self, build_id: str) -> Index:
-        """The index of a build; also one that was made for it and never signed."""
+    def find(self, build_id: str, *, unmarked: bool = False) -> Index:
+        """The index of a build; also one that was made for it and never signed. With `unmarked` also what the public
+        name shows, where that may be a build that has lost its marker: whoever asks knows that it was this one."""
         indexes = self._all()
         for index in indexes:
             if index.marker is not None and index.marker.build_id == build_id and self._is_ours(index):
                 return index
+        public = next(
+            (index for index in indexes if index.name == self.public and self._has_lost_its_marker(index)), None
+        )
+        if unmarked and public is not None:
+            return public
         for index in indexes:
-            if index.marker is None and index.name == self._name_for(build_id):
+            if index.marker is None and index.name == self._name_for(build_id) and not self._is_nobodys(index):
                 return index
-        raise BuildMissing(f"Meilisearch at {self.connection.where} holds no build {build_id}: run a rebuild")
+        remedy = "run a rebuild"
+        if public is not None:
+            remedy = (
+                f"but the index {self.public} may be one that has lost its marker, since somebody changed its "
+                "synonyms or set its settings back. Run `chunksink sync`, which signs it again"
+            )
+        raise BuildMissing(f"Meilisearch at {self.connection.where} holds no build {build_id}: {remedy}")
 
     def build_ids(self) -> list[str]:
         """Of signed builds. One that was never signed may be for another public name; only its maker knows its id."""
@@ -84,9 +105,12 @@ class Indexes:
     def make(self, build_id: str) -> Index:
         """A new, empty index; an unsigned one of that name, left by a run that was killed, is taken over."""
         name = self._name_for(build_id)
-        taken = {index.name for index in self._all() if index.marker is not None}
-        while name in taken:  # by another build, since the last flip, or for another public name
+        there = {index.name: index for index in self._all()}
+        # A build may have that name since the last flip, or be one of another public name.
+        while name in there and there[name].marker is not None:
             name += "-"
+        if name in there and self._is_nobodys(there[name]):
+            self._remove(name)  # its primary key would be guessed from the first documents, and not be found
         create = partial(self.connection.control.create_index, name, {"primaryKey": PRIMARY_KEY})
         try:
             self._orders.carry_out(f"create {name}", create)
@@ -97,7 +121,7 @@ class Indexes:
 
     def require_ours(self, name: str) -> None:
         key = self.connection.get(f"/indexes/{name}").get("primaryKey")
-        if key not in (PRIMARY_KEY, None):
+        if key != PRIMARY_KEY:
             raise WrongShape(
                 f"index {name} of Meilisearch at {self.connection.where} has the primary key {key!r}, not "
                 f"{PRIMARY_KEY!r}: it is not one of ours; choose another index name"
@@ -106,8 +130,18 @@ class Indexes:
     def change_settings(self, name: str, patch: Mapping[str, Any]) -> None:
         """Sends these settings and waits until what they touch is indexed again."""
         if patch:
+            self._dimensions.pop(name, None)
             send = partial(self.connection.control.index(name).update_settings, dict(patch))
             self._orders.carry_out(f"set {name} to {json.dumps(patch, sort_keys=True)}", send)
+
+    def dimensions(self, name: str) -> int | None:
+        """Of the vectors that the index takes; None where it takes none. Asked again when we have changed it."""
+        return self._dimensions[name] if name in self._dimensions else self.ask_dimensions(name)
+
+    def ask_dimensions(self, name: str) -> int | None:
+        embedders = self.connection.get(f"/indexes/{name}/settings").get(EMBEDDERS) or {}
+        self._dimensions[name] = embedders.get(EMBEDDER, {}).get("dimensions")
+        return self._dimensions[name]
 
     def drain(self) -> None:
         """Waits for what a run before left in the queue, so that what is read now stays true."""
@@ -121,6 +155,9 @@ class Indexes:
         if live is not None and live.marker is not None and live.marker.build_id == new:
             return
         found = self.find(new)
+        if live is not None and self._is_nobodys(live):
+            self._remove(live.name)
+            live = None
         if live is not None and (live.marker is None or live.marker.build_id != old):
             held, remedy = "something that is not ours", "remove it if nobody needs it"
             if live.marker is not None:
@@ -133,6 +170,7 @@ class Indexes:
         pair: dict[str, list[str] | bool] = {"indexes": [found.name, self.public], "rename": live is None}
         swap = partial(self.connection.control.swap_indexes, [pair])
         self._orders.carry_out(f"swap {found.name} of build {new}", swap)
+        self._dimensions.clear()
         now = self.look_at(self.public).marker
         if now is None or now.build_id != new:
             raise NotConfirmed(f"after the swap, index {self.public} does not hold build {new}: look at /tasks")
@@ -144,30 +182,58 @@ class Indexes:
             except BuildMissing:
                 return
             try:
-                self._orders.carry_out(f"delete {name}", partial(self.connection.control.delete_index, name))
+                self._remove(name)
             except BuildMissing:
                 return
 
+    def _remove(self, name: str) -> None:
+        self._dimensions.pop(name, None)
+        self._orders.carry_out(f"delete {name}", partial(self.connection.control.delete_index, name))
+
     def _all(self) -> list[Index]:
         found: list[Index] = []
-        for name in self._names():
+        for name, primary_key in list(self._pages()):
             with suppress(BuildMissing):  # removed since, by whom it belongs to
-                found.append(self.look_at(name))
+                found.append(self.look_at(name, primary_key))
         return found
+
+    def _is_nobodys(self, index: Index) -> bool:
+        """Whether it is what Meilisearch itself makes of documents for an index that is not there, and then refuses.
+        Nobody has put anything into it: its name is free."""
+        if index.marker is not None or index.primary_key is not None:
+            return False
+        try:
+            held = self.connection.get(f"/indexes/{index.name}/stats")["numberOfDocuments"]
+            settings = self.connection.get(f"/indexes/{index.name}/settings")
+        except BuildMissing:
+            return False
+        return not held and not differences({}, settings) and not settings.get(EMBEDDERS)
+
+    def _has_lost_its_marker(self, index: Index) -> bool:
+        """Whether it may be one of ours without its marker: what it holds bears all the hashes that we give."""
+        if index.marker is not None or index.primary_key != PRIMARY_KEY:
+            return False
+        asked = {"limit": _SAMPLE, "fields": list(rows.HASHES)}
+        try:
+            held = self.connection.send(f"/indexes/{index.name}/documents/fetch", asked)["results"]
+        except BuildMissing:
+            return False
+        return bool(held) and all(isinstance(one.get(name), str) for one in held for name in rows.HASHES)
 
     def _is_ours(self, index: Index) -> bool:
         return self.public in (index.name, index.made_for)
 
     def _names(self) -> list[str]:
-        return list(self._pages())
+        return [name for name, _ in self._pages()]
 
-    def _pages(self) -> Iterator[str]:
+    def _pages(self) -> Iterator[tuple[str, str | None]]:
+        """Names and primary keys."""
         offset = 0
         while True:
             page = self.connection.get("/indexes", limit=1000, offset=offset)["results"]
             for index in page:
                 if index["uid"] == self.public or index["uid"].startswith(f"{self.public}-"):
-                    yield index["uid"]
+                    yield index["uid"], index.get("primaryKey")
             if len(page) < 1000:
                 return
             offset += len(page)

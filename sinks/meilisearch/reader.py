@@ -21,11 +21,22 @@ _STRATEGY = "frequency"  # where not all words are found, the most frequent ones
 _MOST_HITS = 2**32  # more than the settings let Meilisearch find, and not too large a number for it
 _DEEPER = 4
 _MOST_FACETS = 100  # what the settings let Meilisearch count
+_AT_ONCE = 25  # values counted in one request
+_ONE_PAGE = {"page": 1, "hitsPerPage": 1, "attributesToRetrieve": [PRIMARY_KEY]}
+"""Pages instead of a limit: only then are families counted, and not their documents."""
+_OF_SOURCES = frozenset(
+    (
+        *("parent_id", "family_hash", "tenant_key", "chunk_count", "source_type", "file_type", "mime_type"),
+        *("extension", "source_folder", "size_bytes", "modified_at_epoch"),
+    )
+)
+"""The same in all documents of a family, so that it does not matter which of them stands for it."""
 
 
 class MeilisearchReader:
     def __init__(self, connection: Connection, name: str) -> None:
         self._connection = connection
+        self._name = name
         self._path = f"/indexes/{name}"
 
     def marker(self) -> Marker | None:
@@ -102,10 +113,49 @@ class MeilisearchReader:
             raise InvalidFilter(f"no facets of {', '.join(unknown)}; these have: {', '.join(sorted(FILTERS))}")
         if _holds_nothing(query):
             return {name: [] for name in fields}
-        # Pages instead of a limit: only then are families counted, and not their documents.
-        answer = self._ask(query, filters, page=1, hitsPerPage=1, attributesToRetrieve=["id"], facets=list(fields))
-        found = answer.get("facetDistribution", {})
-        return {name: _counted(name, found.get(name, {}))[: max(0, limit)] for name in fields}
+        limit = max(0, limit)
+        alike = [name for name in fields if name in _OF_SOURCES]
+        other = [name for name in fields if name not in _OF_SOURCES]
+        found: dict[str, list[FacetValue]] = {}
+        if alike:
+            told = self._ask(query, filters, **_ONE_PAGE, facets=alike).get("facetDistribution", {})
+            found |= {name: _sorted(name, told.get(name, {})) for name in alike}
+        if other:
+            of_documents = self._ask(query, filters, **_ONE_PAGE, distinct=PRIMARY_KEY, facets=other)
+            told = of_documents.get("facetDistribution", {})
+            found |= {name: self._by_families(query, name, filters, told.get(name, {}), limit) for name in other}
+        return {name: found[name][:limit] for name in fields}
+
+    def _by_families(
+        self, query: str, field: str, filters: Sequence[Filter], documents: Mapping[str, int], limit: int
+    ) -> list[FacetValue]:
+        """Meilisearch tells how many documents have a value, or how many families have it in the one document that
+        stands for each. So each value is asked for alone, until none can have as many families as those that are found.
+        """
+        ranked = sorted(documents, key=lambda told: -documents[told])
+        found: dict[str, int] = {}
+        for start in range(0, len(ranked), _AT_ONCE):
+            best = sorted(found.values(), reverse=True)
+            if len(best) >= limit and (limit == 0 or best[limit - 1] > documents[ranked[start]]):
+                break
+            some = ranked[start : start + _AT_ONCE]
+            found |= {told: 1 for told in some if documents[told] == 1}
+            found |= self._families_with(query, field, filters, [told for told in some if documents[told] > 1])
+        return _sorted(field, found)
+
+    def _families_with(
+        self, query: str, field: str, filters: Sequence[Filter], values: Sequence[str]
+    ) -> dict[str, int]:
+        if not values:
+            return {}
+        same = {"indexUid": self._name, **_ONE_PAGE, "facets": [field]}
+        asked = [same | _question(query, [*filters, _having(field, told)]) for told in values]
+        answers = self._connection.send("/multi-search", {"queries": asked})["results"]
+        # At least one: a value that is too long for a filter is not found by it. Their total has a limit, a facet none.
+        return {
+            told: max(1, answer.get("facetDistribution", {}).get(field, {}).get(told, answer["totalHits"]))
+            for told, answer in zip(values, answers, strict=True)
+        }
 
     def refresh(self) -> None:
         """A server always knows what it holds."""
@@ -114,8 +164,15 @@ class MeilisearchReader:
         """The connection is the sink's."""
 
     def _ask(self, query: str, filters: Sequence[Filter], **more: Any) -> Any:
-        asked = {"q": rows.sendable(query), "filter": rows.conditions(filters), "matchingStrategy": _STRATEGY, **more}
-        return self._connection.send(f"{self._path}/search", asked)
+        return self._connection.send(f"{self._path}/search", {**_question(query, filters), **more})
+
+
+def _question(query: str, filters: Sequence[Filter]) -> dict[str, Any]:
+    return {"q": rows.sendable(query), "filter": rows.conditions(filters), "matchingStrategy": _STRATEGY}
+
+
+def _having(field: str, told: str) -> Filter:
+    return Filter(field, any_of=(_value(field, told),))
 
 
 def _score(hit: Mapping[str, Any]) -> float:
@@ -142,7 +199,7 @@ def _pieces(marked: str) -> Iterator[Piece]:
             yield Piece(inside)
 
 
-def _counted(field: str, counts: dict[str, int]) -> list[FacetValue]:
+def _sorted(field: str, counts: Mapping[str, int]) -> list[FacetValue]:
     values = [FacetValue(_value(field, value), families) for value, families in counts.items()]
     return sorted(values, key=lambda one: (-one.families, one.value))
 

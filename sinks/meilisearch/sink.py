@@ -1,45 +1,28 @@
-"""The Meilisearch sink: large payloads, many in flight; done is what a task that succeeded says."""
+"""The Meilisearch sink: builds on a server, the settings that they have, and the public name."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any
 
+from settings.engine_settings import EMBEDDERS
 from settings.index_settings import complete, differences, patch_of
-from sinks.document import Document, Family, Vectors
-from sinks.errors import BuildMissing, Refused, SinkError, WrongShape
-from sinks.meilisearch import rows, tasks
-from sinks.meilisearch.builds import EMBEDDER, Indexes, marker_in, with_marker, without_marker
+from sinks.errors import BuildMissing, Refused
+from sinks.meilisearch.build import Limits, MeilisearchBuild
+from sinks.meilisearch.builds import EMBEDDER, Indexes, with_marker, without_marker
 from sinks.meilisearch.connection import Connection
-from sinks.meilisearch.errors import RefusedData, TooLarge
+from sinks.meilisearch.errors import RefusedData
 from sinks.meilisearch.reader import MeilisearchReader
-from sinks.meilisearch.tasks import Asked, Deletion, Payload, Row
-from sinks.sink import NO_PARENT, Marker, RefusedDocument, Stored
-from sinks.vectors import sound_rows
+from sinks.sink import Marker
 
+_LIMITS = Limits()
 _OTHERS = "chunksinkothers"  # like the marker, a word that nobody types
-_KEYS = 500  # families in one filter
-_PAGE, _CONTENT_PAGE = 5000, 500
-
-
-@dataclass(frozen=True)
-class Limits:
-    """How much goes at once."""
-
-    documents: int = 5000
-    payload_bytes: int = 90 * 10**6
-    document_bytes: int = 95 * 10**6
-    """Meilisearch takes payloads of 100 MB, unless its operator set less."""
-    bytes_in_flight: int = 256 * 2**20
-    """Of payloads that are kept until the server has confirmed them."""
-    patience: float = 900.0
-    """Seconds without any task ending, after which the server is given up."""
 
 
 class MeilisearchSink:
     """Builds on a server. `index` is the public name, under which other programs search the live build.
 
-    `settings` are the index settings of a new build; `vectors` gives the server ours for its own hybrid search. Readers
-    wait `search_timeout` seconds for an answer: somebody waits for theirs.
+    `settings` are the index settings of a build, and `settings_file` is where they stand, for messages; `vectors` gives
+    the server ours for its own hybrid search. Readers wait `search_timeout` seconds for an answer: somebody waits for
+    theirs.
     """
 
     name = "meilisearch"
@@ -50,9 +33,10 @@ class MeilisearchSink:
         key: str | None,
         *,
         settings: Mapping[str, Any],
+        settings_file: str = "the settings file",
         index: str = "chunks",
         vectors: bool = True,
-        limits: Limits = Limits(),
+        limits: Limits = _LIMITS,
         timeout: float = 60.0,
         search_timeout: float = 5.0,
     ) -> None:
@@ -60,27 +44,31 @@ class MeilisearchSink:
         self._connection = Connection(url, key, timeout=timeout)
         self._of_readers = Connection(url, key, timeout=min(timeout, search_timeout))
         self._settings = settings
+        self._settings_file = settings_file
         self._limits = limits
         self._indexes = Indexes(self._connection, index, limits.patience)
 
-    def create(self, marker: Marker, dimensions: int | None = None) -> "MeilisearchBuild":
+    def create(self, marker: Marker, dimensions: int | None = None) -> MeilisearchBuild:
         try:
             index = self._indexes.find(marker.build_id)
         except BuildMissing:
             index = self._indexes.make(marker.build_id)
         if index.marker is None:
             # Settings first: documents that come later are indexed once. The marker is the last word of the making.
-            wanted = {**complete(self._settings), "embedders": self._embedders(dimensions)}
+            wanted = complete(self.wanted_settings(dimensions))
             wanted["synonyms"] = with_marker(wanted.get("synonyms"), marker, self._indexes.public)
             self._indexes.require_ours(index.name)
-            self._indexes.change_settings(index.name, wanted)
+            self._set(index.name, wanted)
         build = self.open(marker.build_id)
         build.require(dimensions)
         return build
 
-    def open(self, build_id: str) -> "MeilisearchBuild":
+    def open(self, build_id: str) -> MeilisearchBuild:
+        """Where the public name shows something of our making that bears no marker, it may be this build: it is opened,
+        and `marker()` is None."""
         self._indexes.drain()
-        return MeilisearchBuild(self._indexes, self._indexes.find(build_id).name, self.wants_vectors, self._limits)
+        name = self._indexes.find(build_id, unmarked=True).name
+        return MeilisearchBuild(self._indexes, name, self.wants_vectors, self._limits)
 
     def reader(self, build_id: str) -> MeilisearchReader:
         indexes = Indexes(self._of_readers, self._indexes.public, self._limits.patience)
@@ -110,17 +98,24 @@ class MeilisearchSink:
     def version(self) -> str:
         return f"Meilisearch {self._connection.get('/version')['pkgVersion']} at {self._connection.where}"
 
-    def update_settings(self, build_id: str) -> list[str]:
-        """Brings the settings of a build to those of the file; which ones it had otherwise. The embedder stays."""
-        index = self._indexes.find(build_id)
-        found = differences(self._settings, self._settings_of(index.name))
-        self._change_settings(index.name, patch_of(found))
+    def update_settings(self, build_id: str, dimensions: int | None = None) -> list[str]:
+        """Brings the settings of a build to those of the file; which ones it had otherwise. With `dimensions`, the
+        length of its vectors, the embedder too: the server keeps the vectors while there is none."""
+        name = self._indexes.find(build_id).name
+        found = differences(self.wanted_settings(dimensions), self._settings_of(name))
+        self._change_settings(name, patch_of(found))
         return [difference.name for difference in found]
 
-    def settings_due(self, build_id: str) -> list[str]:
+    def settings_due(self, build_id: str, dimensions: int | None = None) -> list[str]:
         """Those that `update_settings` would change."""
-        found = differences(self._settings, self._settings_of(self._indexes.find(build_id).name))
-        return [difference.name for difference in found]
+        name = self._indexes.find(build_id, unmarked=True).name
+        return [each.name for each in differences(self.wanted_settings(dimensions), self._settings_of(name))]
+
+    def wanted_settings(self, dimensions: int | None) -> dict[str, Any]:
+        """Those of the file, and the embedder of a build that holds vectors of this length."""
+        if not self.wants_vectors or dimensions is None:
+            return dict(self._settings)
+        return {**self._settings, EMBEDDERS: {EMBEDDER: {"source": "userProvided", "dimensions": dimensions}}}
 
     def live_settings(self) -> dict[str, Any]:
         """The settings of the index under the public name, as the settings file would have them."""
@@ -142,231 +137,33 @@ class MeilisearchSink:
         marker = self._indexes.look_at(name).marker
         if marker is None:
             raise Refused(
-                f"index {name} of Meilisearch at {self._connection.where} was not made by chunksink: choose another "
-                "index name, or remove that index"
+                f"index {name} of Meilisearch at {self._connection.where} bears no marker of chunksink: if it is the "
+                "live index of this home, run `chunksink sync`, which signs it again; else choose another index name"
             )
         if "synonyms" not in patch:
-            self._indexes.change_settings(name, patch)
+            self._set(name, patch)
             return
         synonyms = with_marker(patch["synonyms"], marker, self._indexes.public)
-        self._indexes.change_settings(name, {**patch, "synonyms": synonyms})
+        self._set(name, {**patch, "synonyms": synonyms})
         if self._connection.get(f"/indexes/{name}/settings/synonyms") != synonyms:
             # Meilisearch keeps the old ones where the new ones mean the same: {"Boat": ["ship"]} after "boat".
             others = with_marker({_OTHERS: [_OTHERS]}, marker, self._indexes.public)
             for each in (others, synonyms):
                 self._indexes.change_settings(name, {"synonyms": each})
 
-    def _embedders(self, dimensions: int | None) -> dict[str, Any]:
-        if not self.wants_vectors or dimensions is None:
-            return {}
-        return {EMBEDDER: {"source": "userProvided", "dimensions": dimensions}}
-
-
-class MeilisearchBuild:
-    def __init__(self, indexes: Indexes, name: str, vectors: bool, limits: Limits) -> None:
-        self._indexes = indexes
-        self._connection = indexes.connection
-        self._path = f"/indexes/{name}"
-        self._name = name
-        self._limits = limits
-        self._vectors = vectors
-        embedders = self._connection.get(f"{self._path}/settings").get("embedders") or {}
-        self._embedder = EMBEDDER if EMBEDDER in embedders else None
-        self._dimensions = embedders.get(EMBEDDER, {}).get("dimensions")
-        self._payload_bytes = limits.payload_bytes
-        self._asked = Asked()
-
-    def require(self, dimensions: int | None) -> None:
-        if self._vectors and dimensions is not None and self._dimensions not in (None, dimensions):
-            raise WrongShape(
-                f"index {self._name} of Meilisearch at {self._connection.where} holds vectors of {self._dimensions} "
-                f"dimensions, not {dimensions}: make a new build"
-            )
-
-    def marker(self) -> Marker | None:
-        return marker_in(self._connection.get(f"{self._path}/settings/synonyms"))
-
-    def sign(self, marker: Marker) -> None:
-        synonyms = with_marker(self._connection.get(f"{self._path}/settings/synonyms"), marker, self._indexes.public)
-        self._indexes.change_settings(self._name, {"synonyms": synonyms})
-
-    def count(self) -> int:
-        return int(self._connection.get(f"{self._path}/stats")["numberOfDocuments"])
-
-    def replace(self, families: Sequence[Family]) -> None:
-        self._asked.kept.update((family.parent_id, family.family_hash) for family in families)
-        taken: dict[str, Row] = {}  # an id that stands twice goes to the later family
-        for family in families:
-            for document, vector in self._sound(family):
-                try:
-                    line = rows.line(document, vector, self._embedder)
-                except TypeError as error:  # half a surrogate pair, which no JSON can hold
-                    self._refuse(document, f"it cannot be written as JSON: {error}")
-                    continue
-                flaw = rows.flaw(document, len(line), self._limits.document_bytes)
-                if flaw is None:
-                    taken[document.id] = (document, line)
-                else:
-                    self._refuse(document, flaw)
-        lines = [line for _, line in taken.values()]
-        documents = list(taken.values())
-        for part in rows.payloads(lines, self._limits.documents, self._payload_bytes):
-            payload, size = Payload(documents[part]), sum(map(len, lines[part]))
-            if self._asked.payloads and self._asked.bytes + size > self._limits.bytes_in_flight:
-                self._settle()
-            self._asked.add(payload, size)
-            self._send(payload)
-
-    def delete(self, parent_ids: Sequence[str]) -> None:
-        self._asked.kept.update(dict.fromkeys(parent_ids))
-        parents = [parent for parent in parent_ids if parent != NO_PARENT]
-        for start in range(0, len(parents), _KEYS):
-            self._delete(Deletion(parents[start : start + _KEYS]))
-        if NO_PARENT in parent_ids:
-            self._settle()  # nothing may be written while they are looked for
-            self._delete(Deletion([NO_PARENT]))
-
-    def flush(self) -> list[RefusedDocument]:
-        self._settle()
-        kept = {parent: hash for parent, hash in self._asked.kept.items() if hash is not None}
-        parents = list(kept)
-        pruning: list[int] = []
-        for start in range(0, len(parents), _KEYS):
-            surplus = rows.surplus({parent: kept[parent] for parent in parents[start : start + _KEYS]})
-            if self._holds(surplus):
-                pruning.append(self._order("delete", {"filter": surplus}))
-        for error in tasks.failures(self._connection, pruning, self._limits.patience).values():
-            raise error
-        refused, self._asked = list(self._asked.refused.values()), Asked()
-        return refused
-
-    def scan(self, *, content: bool = False, vectors: bool = False) -> Iterator[Stored]:
-        limit = _CONTENT_PAGE if content or vectors else _PAGE
-        asked: dict[str, Any] = {"limit": limit, "retrieveVectors": vectors}
-        if not content:
-            asked["fields"] = list(rows.HASHES) + ([rows.VECTORS] if vectors else [])
-        offset = 0
-        while True:
-            page = self._connection.send(f"{self._path}/documents/fetch", {**asked, "offset": offset})["results"]
-            for held in page:
-                yield rows.stored(held, self._embedder if vectors else None, content)
-            if len(page) < limit:
-                return
-            offset += limit
-
-    def close(self) -> None:
-        self._asked = Asked()
-
-    def _sound(self, family: Family) -> Iterator[tuple[Document, Vectors | None]]:
-        """The documents whose vector can be sent; one bad vector would fail every task of the server's batch."""
-        if self._embedder is None or not self._vectors:
-            yield from ((document, None) for document in family.documents)
-            return
-        good, refused = sound_rows(family, self._dimensions)
-        for one in refused:
-            self._asked.refused[one.id] = one
-        if family.vectors is not None:
-            yield from ((family.documents[row], family.vectors[row]) for row in good)
-
-    def _refuse(self, document: Document, reason: str) -> None:
-        self._asked.refused[document.id] = RefusedDocument(document.id, document.parent_id, reason)
-
-    def _send(self, payload: Payload) -> None:
-        """What the server refuses at once goes again in halves, in its place among the others."""
-        if not payload.rows:
-            self._asked.payloads.remove(payload)
-            return
-        lines = b"".join(line for _, line in payload.rows)
+    def _set(self, name: str, settings: Mapping[str, Any]) -> None:
+        """What the server does not take of the file is told with the file's name."""
         try:
-            payload.task = self._connection.send_lines(f"{self._path}/documents", lines)["taskUid"]
-        except RefusedData as error:
-            if isinstance(error, TooLarge):
-                self._payload_bytes = min(self._payload_bytes, len(lines) // 2)
-            place = self._asked.payloads.index(payload)
-            halves = [Payload(half) for half in _halves(payload.rows)]
-            if len(halves) < 2:
-                self._refuse(payload.rows[0][0], str(error))
-                halves = []
-            self._asked.payloads[place : place + 1] = halves
-            for half in halves:
-                self._send(half)
-
-    def _settle(self) -> None:
-        """Waits for all that was asked. A payload that failed is sent again part by part, without the one to blame."""
-        unsent = [payload for payload in self._asked.payloads if payload.task is None]
-        for payload, documents in zip(unsent, self._asked.outstanding(unsent), strict=True):
-            payload.rows = documents
-            self._send(payload)
-        for deletion in [deletion for deletion in self._asked.deletions if deletion.tasks is None]:
-            self._send_deletion(deletion)
-        sent = {payload.task: payload for payload in self._asked.payloads if payload.task is not None}
-        orders = {number: deletion for deletion in self._asked.deletions for number in deletion.tasks or ()}
-        later: SinkError | None = None
-        failed = tasks.failures(self._connection, [*sent, *orders], self._limits.patience)
-        refused: dict[int, RefusedData] = {}
-        for number, error in failed.items():
-            if number in orders:
-                orders[number].tasks, later = None, error
-            elif isinstance(error, RefusedData):
-                refused[number] = error
-            else:
-                sent[number].task, later = None, error
-        again = self._asked.outstanding([sent[number] for number in refused])
-        for (number, why), documents in zip(refused.items(), again, strict=True):
-            sent[number].task = None  # until it is done: this may be interrupted
-            self._isolate(documents, str(why))
-            sent[number].task = number
-        if later is not None:
-            raise later
-        self._asked.settled()
-
-    def _isolate(self, documents: list[Row], reason: str) -> None:
-        """Halves what was refused, each half alone in the queue, until the document is found that is to blame."""
-        if len(documents) == 1:
-            self._refuse(documents[0][0], reason)
-            return
-        for half in _halves(documents):
             try:
-                lines = b"".join(line for _, line in half)
-                answer = self._connection.send_lines(f"{self._path}/documents", lines)
-                tasks.wait_for(self._connection, answer["taskUid"], self._limits.patience)
-            except RefusedData as error:
-                self._isolate(half, str(error))
-
-    def _holds(self, condition: str) -> bool:
-        """Whether there is anything to delete; a deletion that finds nothing costs the server a batch all the same."""
-        asked = {"filter": condition, "limit": 1, "fields": ["id"]}
-        try:
-            return bool(self._connection.send(f"{self._path}/documents/fetch", asked)["results"])
+                self._indexes.change_settings(name, settings)
+            except RefusedData:
+                if not settings.get(EMBEDDERS):
+                    raise
+                # Documents that came while there was no embedder must say that they have no vector.
+                build = MeilisearchBuild(self._indexes, name, self.wants_vectors, self._limits)
+                build.opt_out(settings[EMBEDDERS][EMBEDDER]["dimensions"])
+                self._indexes.change_settings(name, settings)
         except RefusedData as error:
-            if self.marker() is not None:
-                raise
-            # For documents Meilisearch makes the index that is not there, without settings and marker.
-            raise BuildMissing(
-                f"index {self._name} of Meilisearch at {self._connection.where} was removed while it was being "
-                "written: run a rebuild"
+            raise Refused(
+                f"the index settings {self._settings_file} cannot be applied: {error} Correct the file"
             ) from error
-
-    def _delete(self, deletion: Deletion) -> None:
-        self._asked.deletions.append(deletion)
-        self._send_deletion(deletion)
-
-    def _send_deletion(self, deletion: Deletion) -> None:
-        """Only what is still to go: a family that came again since is rid of its old documents by `flush`."""
-        gone = [parent for parent in deletion.parents if self._asked.kept.get(parent) is None]
-        numbers: list[int] = []
-        if gone == [NO_PARENT]:  # their `parent_id` may be anything that no filter knows
-            strangers = [found.id for found in self.scan() if found.parent_id == NO_PARENT]
-            parts = [strangers[start : start + _PAGE] for start in range(0, len(strangers), _PAGE)]
-            numbers += [self._order("delete-batch", part) for part in parts]
-        elif gone:
-            numbers.append(self._order("delete", {"filter": f"parent_id IN {rows.listed(gone)}"}))
-        deletion.tasks = numbers
-
-    def _order(self, what: str, body: dict[str, Any] | list[Any]) -> int:
-        return int(self._connection.send(f"{self._path}/documents/{what}", body)["taskUid"])
-
-
-def _halves(documents: list[Row]) -> list[list[Row]]:
-    middle = (len(documents) + 1) // 2
-    return [half for half in (documents[:middle], documents[middle:]) if half]

@@ -6,6 +6,7 @@ import json
 import socket
 from pathlib import Path
 
+import meilisearch
 import pytest
 
 from chunkbus.layout import BusRoot
@@ -229,6 +230,13 @@ def test_a_settings_file_that_cannot_be_used(
     file.write_text(json.dumps(wrong))
     assert "typoTolerance.enabeld" in checks(built)["settings of meilisearch"]["found"]  # before there is an index
     file.write_text(json.dumps(sound))
+    assert built("sync").code == Exit.OK
+    assert amiss(checks(built, Exit.OK)) == {}
+    server = meilisearch.Client(meilisearch_server.url, meilisearch_server.key)
+    server.wait_for_task(server.index("findings").reset_embedders().task_uid)
+    found = checks(built, Exit.OK)
+    assert amiss(found) == {"settings of meilisearch": "warn"}
+    assert found["settings of meilisearch"]["found"].endswith(": embedders")
     assert built("sync").code == Exit.OK
     assert amiss(checks(built, Exit.OK)) == {}
     file.write_text(json.dumps(wrong))

@@ -5,16 +5,21 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from chunkbus.runlog import utc_now
 from chunksink.cli import run
 from chunksink.exits import Exit
+from embeddings.settings import EncoderSettings
+from rebuild.state import NO_MODEL, Generation, State
 from settings.config import ConfigError
 from settings.index_settings import differences, find_settings_file, load_index_settings
 from sinks.conformance.samples import marker
+from sinks.errors import Refused
 from sinks.meilisearch import MeilisearchSink
 from tests.conftest import ROOT
 from tests.engines.servers import MeilisearchServer
@@ -131,6 +136,58 @@ def test_a_file_that_cannot_be_used(content: str, told: str, tmp_path: Path) -> 
     (tmp_path / "s.json").write_text(content)
     with pytest.raises(ConfigError, match=told):
         load_index_settings(tmp_path / "s.json")
+
+
+@pytest.mark.usefixtures("live")
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [({"bogus": 1}, "Unknown field `bogus`"), ({"rankingRules": ["bogus:up:down"]}, "ranking rule is invalid")],
+)
+def test_what_the_server_does_not_take_is_told_with_the_file(
+    changes: dict[str, Any], told: str, live: MeilisearchSink, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """At once, or by its task."""
+    own_file(**changes)
+    assert run(["settings", "apply"]) == Exit.ENGINE
+    error = capsys.readouterr().err
+    assert "the index settings meilisearch-settings.json cannot be applied: " in error
+    assert told in error
+    with pytest.raises(Refused, match=r"index settings own\.json cannot be applied: .*Correct the file"):
+        MeilisearchSink(
+            live._connection.where,
+            live._connection._key,  # type: ignore[attr-defined]
+            settings=FILE | changes,
+            settings_file="own.json",
+            index=live._indexes.public,  # type: ignore[attr-defined]
+        ).create(marker(), 8)
+
+
+EMBEDDER = {"default": {"source": "userProvided", "dimensions": 8}}
+
+
+def test_an_embedder_that_is_gone_is_a_difference(live: MeilisearchSink, capsys: pytest.CaptureFixture[str]) -> None:
+    """By what the home knows of its live build."""
+    (build_id,) = live.builds()
+    model = replace(NO_MODEL, name="hash", fingerprint="of a model", dimension=8)
+    home = Path(".chunksink")
+    home.mkdir()
+    with State(home) as state:
+        generation = Generation(
+            id="g", created_at=utc_now(), encoder=EncoderSettings("hash"), model=model, builds={"meilisearch": build_id}
+        )
+        state.add_generation(generation)
+        state.flip(generation)
+    assert run(["settings", "diff"]) == Exit.OK
+    index = live._connection.control.index(live._indexes.public)
+    index.wait_for_task(index.reset_embedders().task_uid)
+    capsys.readouterr()
+    assert run(["settings", "diff", "--json"]) == Exit.DRIFT
+    assert json.loads(capsys.readouterr().out) == {"embedders": {"live": {}, "file": EMBEDDER}}
+    assert run(["settings", "show"]) == Exit.OK
+    assert json.loads(capsys.readouterr().out) == FILE
+    assert run(["settings", "apply"]) == Exit.OK
+    assert live.live_settings()["embedders"] == EMBEDDER
+    assert run(["settings", "diff"]) == Exit.OK
 
 
 def test_the_file_here_goes_before_the_one_that_came_along(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from sinks.conformance.samples import DIMENSIONS, family, held, marker, wanted
 from sinks.document import Family
 from sinks.errors import BuildMissing, Refused
 from sinks.meilisearch import MeilisearchBuild, MeilisearchSink
-from sinks.meilisearch.sink import Limits
+from sinks.meilisearch.build import Limits
 from sinks.sink import Marker
 from tests.conformance.test_meilisearch import SETTINGS
 from tests.engines.servers import MeilisearchServer, run_meilisearch

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 import pytest
 
 from sinks.conformance.samples import family
+from sinks.meilisearch.build import Limits
 from sinks.meilisearch.positions import MOST_POSITIONS, positions
-from sinks.meilisearch.sink import Limits
 from tests.conformance.test_meilisearch import SETTINGS
 from tests.conftest import HEAVY
 from tests.engines.servers import MeilisearchServer

@@ -13,7 +13,7 @@ from sinks.conformance.samples import DIMENSIONS, family, held, marker, wanted
 from sinks.document import Family
 from sinks.errors import NotConfirmed, Transient
 from sinks.meilisearch import MeilisearchBuild, MeilisearchSink
-from sinks.meilisearch.sink import Limits
+from sinks.meilisearch.build import Limits
 from sinks.sink import NO_PARENT
 from tests.conformance.test_meilisearch import SETTINGS
 from tests.conftest import HEAVY

@@ -1,0 +1,379 @@
+"""What somebody does to the live index of Meilisearch on the server: the next sync brings it back, and takes nothing
+that is not ours."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from chunkbus.layout import BusRoot
+from rebuild.errors import OtherHome
+from rebuild.flip import roll_back
+from rebuild.lock import writing
+from rebuild.sync import planned
+from sinks.errors import BuildMissing, Refused
+from sinks.meilisearch import MeilisearchSink
+from sinks.patient import PatientSink
+from sinks.sink import Sink
+from tests.conformance.test_meilisearch import SETTINGS
+from tests.engines.servers import MeilisearchServer, run_meilisearch
+from tests.rebuild.engines import fts
+from tests.rebuild.support import FEBRUARY, Home, commit, projected, source
+from tests.rebuild.wrapping import Calls, Moment, watching
+
+pytestmark = pytest.mark.promise(5)
+
+CATS, DOGS = source("docs/a.md", "a cat", "a mat"), source("docs/a.md", "a dog", version="2", at=FEBRUARY)
+BIRDS = source("docs/b.md", "a bird")
+INDEX: Mapping[str, str] = {"primaryKey": "id"}
+
+
+class Place:
+    """A public name on the server, and homes over it."""
+
+    def __init__(self, server: MeilisearchServer, folder: Path) -> None:
+        self.server = server
+        self.index = f"m{uuid.uuid4().hex[:10]}"
+        self.folder = folder
+        self.settings: dict[str, Any] = SETTINGS
+        self.http = httpx.Client(base_url=server.url, headers={"Authorization": f"Bearer {server.key}"}, timeout=60)
+        self.home = self.home_in("home")
+
+    def home_in(self, folder: str) -> Home:
+        home = Home(self.folder / folder, BusRoot(self.folder / "chunks"), fts, self.sink)
+        home.open_sink = lambda name: {"fts": fts, "meilisearch": self.sink}[name](home.folder)  # type: ignore[method-assign]
+        return home
+
+    def sink(self, _home: Path = Path()) -> MeilisearchSink:
+        return MeilisearchSink(self.server.url, self.server.key, settings=self.settings, index=self.index)
+
+    def do(self, method: str, path: str, **more: Any) -> Any:
+        answer = self.http.request(method, f"/indexes{path}", **more)
+        body = answer.json() if answer.content else {}
+        while "taskUid" in body:
+            task = self.http.get(f"/tasks/{body['taskUid']}").json()
+            if task["status"] not in ("enqueued", "processing"):
+                return task
+            time.sleep(0.01)
+        return body
+
+    def names(self) -> set[str]:
+        return {each["uid"] for each in self.do("GET", "?limit=1000")["results"] if each["uid"].startswith(self.index)}
+
+    def texts(self) -> set[str]:
+        return {each["text"] for each in self.do("POST", f"/{self.index}/documents/fetch", json={})["results"]}
+
+    def live(self, what: str) -> Any:
+        return self.do("GET", f"/{self.index}/settings")[what]
+
+    def embeddings(self) -> int:
+        return int(self.do("GET", f"/{self.index}/stats")["numberOfEmbeddings"])
+
+
+@pytest.fixture
+def place(meilisearch_server: MeilisearchServer, tmp_path: Path) -> Iterator[Place]:
+    place = Place(meilisearch_server, tmp_path)
+    yield place
+    for name in place.names():
+        place.do("DELETE", f"/{name}")
+    place.http.close()
+
+
+@pytest.fixture
+def built(place: Place) -> Place:
+    commit(place.home.root, "p1", [*CATS, *BIRDS])
+    place.home.rebuild()
+    return place
+
+
+# -- wiped -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mend", [Home.sync, Home.rebuild])
+def test_a_server_that_is_wiped_while_it_is_written_is_filled_anew(built: Place, mend: Callable[[Home], Any]) -> None:
+    """For the documents that come then Meilisearch makes an index, and refuses them."""
+    home = built.home
+    commit(home.root, "p1", [*DOGS, *BIRDS], at=FEBRUARY)
+
+    def wipe() -> None:
+        for name in built.names():
+            built.do("DELETE", f"/{name}")
+
+    outcome = home.sync(wrap=watching("meilisearch", Moment("replace", 1, wipe)))
+    assert isinstance(outcome.done.failed["meilisearch"], BuildMissing)
+    assert not any(outcome.done.refused.values()), "no document is to blame"
+    assert built.do("GET", f"/{built.index}")["primaryKey"] is None, "so is what it made"
+    mend(home)
+    assert built.texts() == {"a dog", "a bird"}
+    assert home.verify(deep=True).ok
+    assert home.sync().scanned == []
+
+
+@pytest.mark.parametrize("call", ["replace", "flush"])
+def test_a_server_that_loses_its_data_during_a_sync_is_filled_by_the_next(call: str, tmp_path: Path) -> None:
+    """It is ended, its folder removed, and another started in its place, while we write."""
+    with ExitStack() as running:
+        server = running.enter_context(run_meilisearch(data=tmp_path / "data"))
+        place = Place(server, tmp_path)
+        home = place.home
+        commit(home.root, "p1", [*CATS, *BIRDS])
+        home.rebuild()
+        commit(home.root, "p1", [*DOGS, *BIRDS], at=FEBRUARY)
+
+        def lose_all() -> None:
+            running.close()
+            shutil.rmtree(tmp_path / "data")
+            running.enter_context(run_meilisearch(data=tmp_path / "data", key=server.key, port=server.port))
+
+        def patient(sink: Sink) -> Sink:
+            return PatientSink(watching("meilisearch", moment)(sink))
+
+        moment = Moment(call, 1, lose_all)
+        assert list(home.sync(wrap=patient).done.failed) == ["meilisearch"]
+        home.sync()
+        assert place.texts() == {"a dog", "a bird"}
+        assert home.verify(deep=True).ok
+        place.http.close()
+
+
+def test_an_index_without_documents_that_somebody_has_set_up_is_left_alone(place: Place) -> None:
+    place.do("POST", "", json={"uid": place.index})
+    place.do("PATCH", f"/{place.index}/settings", json={"stopWords": ["the"]})
+    commit(place.home.root, "p1", CATS)
+    with pytest.raises(Refused, match="something that is not ours"):
+        place.home.rebuild()
+    assert place.live("stopWords") == ["the"]
+
+
+def test_a_name_that_a_build_would_have_is_free_where_the_server_made_it(place: Place) -> None:
+    with pytest.raises(Refused):
+        place.sink().open("b1")
+    documents = [{"id": "1", "parent_id": "2"}]
+    assert place.do("POST", f"/{place.index}-b1/documents", json=documents)["status"] == "failed"
+    commit(place.home.root, "p1", CATS)
+    with writing(place.home.folder), place.home.work() as work:
+        sink = work.sinks["meilisearch"]
+        sink.create(work.marker("b1"), 8)
+        assert sink.builds() == ["b1"]
+    assert place.do("GET", f"/{place.index}-b1")["primaryKey"] == "id"
+
+
+# -- the marker ------------------------------------------------------------------------------------------------------
+
+
+LOSSES = {
+    "synonyms": lambda place: place.do("PUT", f"/{place.index}/settings/synonyms", json={"boat": ["ship"]}),
+    "all settings": lambda place: place.do("DELETE", f"/{place.index}/settings"),
+}
+Lose = Callable[[Place], Any]
+
+
+@pytest.mark.parametrize("lose", LOSSES.values(), ids=LOSSES)
+def test_a_live_index_that_lost_its_marker_is_signed_by_a_sync(built: Place, lose: Lose) -> None:
+    home = built.home
+    lose(built)
+    with built.home.work() as work, home.embedder() as embedder:
+        assert planned(work, work.state.live(), embedder).__enter__().settings["meilisearch"]
+    verified = home.verify()
+    assert not verified.ok
+    assert not verified.sinks["meilisearch"].shown
+    calls = Calls()
+    outcome = home.sync(wrap=calls)
+    assert (outcome.drifted, set(outcome.settings)) == (["meilisearch"], {"meilisearch"})
+    assert (calls.sent("meilisearch"), built.names()) == ([], {built.index}), "nothing is written again"
+    live = built.do("GET", f"/{built.index}/settings")
+    assert list(live.pop("synonyms")) == ["chunksinkmarker"]
+    assert {name: live[name] for name in live if name in SETTINGS} | {"synonyms": {}} == SETTINGS
+    assert built.embeddings() == 3
+    assert home.verify(deep=True).ok
+    assert (home.sync().scanned, home.sync().settings) == ([], {})
+
+
+@pytest.mark.parametrize("lose", LOSSES.values(), ids=LOSSES)
+def test_a_live_index_that_lost_its_marker_is_replaced_by_a_rebuild(built: Place, lose: Lose) -> None:
+    home = built.home
+    lose(built)
+    commit(home.root, "p1", [*DOGS, *BIRDS], at=FEBRUARY)
+    home.rebuild()
+    assert built.texts() == {"a dog", "a bird"}
+    assert home.verify(deep=True).ok
+    assert len(built.names()) == 2, "the one before is kept, and known"
+    home.rebuild()
+    assert len(built.names()) == 2
+
+
+@pytest.mark.parametrize("gone", [False, True])
+def test_a_rollback_from_an_index_that_lost_its_marker(gone: bool, built: Place) -> None:
+    """Where the way back is gone too, nothing is begun."""
+    home = built.home
+    commit(home.root, "p1", [*DOGS, *BIRDS], at=FEBRUARY)
+    home.rebuild()
+    LOSSES["synonyms"](built)
+    (other,) = built.names() - {built.index}
+    if gone:
+        built.do("DELETE", f"/{other}")
+    with writing(home.folder), home.work() as work:
+        if gone:
+            with pytest.raises(BuildMissing):
+                roll_back(work)
+        else:
+            roll_back(work)
+    assert built.texts() == ({"a dog", "a bird"} if gone else {"a cat", "a mat", "a bird"})
+    home.sync()
+    assert built.texts() == {"a dog", "a bird"}
+    assert home.verify(deep=True).ok
+
+
+def test_what_a_search_finds_without_its_marker_says_what_to_do(built: Place) -> None:
+    LOSSES["synonyms"](built)
+    sink = built.sink()
+    with pytest.raises(BuildMissing, match=r"lost its marker.*Run `chunksink sync`"):
+        sink.reader(built.home.live().builds["meilisearch"])
+    with pytest.raises(Refused, match=r"bears no marker of chunksink: .*run `chunksink sync`"):
+        sink.change_live_settings({"stopWords": ["the"]})
+    sink.close()
+
+
+def test_an_unmarked_index_of_other_documents_is_taken_only_when_that_is_said(place: Place, built: Place) -> None:
+    """Another home's build, unmarked, in the place of ours."""
+    home, other = built.home, built.home_in("other")
+    other.root = BusRoot(built.folder / "theirs")
+    commit(other.root, "q1", source("theirs/x.md", "x one", "x two"))
+    built.do("DELETE", f"/{built.index}")
+    other.rebuild()
+    LOSSES["synonyms"](built)
+    for run in (home.sync, home.rebuild):
+        with pytest.raises(OtherHome, match=r"lost its marker.*sync --adopt"):
+            run()
+    assert "lost its marker" in str(home.verify().failed["meilisearch"])
+    assert built.texts() == {"x one", "x two"}
+    assert built.live("synonyms") == {"boat": ["ship"]}, "nothing was changed"
+    home.sync(adopt=True, allow_deletions=10)
+    assert built.texts() == {"a cat", "a mat", "a bird"}
+    assert home.verify(deep=True).ok
+
+
+@pytest.mark.parametrize("documents", [[], [{"id": "1", "name": "a lamp"}]])
+@pytest.mark.parametrize("adopt", [False, True])
+def test_an_index_that_chunksink_did_not_make_is_never_taken(
+    documents: list[dict[str, str]], adopt: bool, built: Place
+) -> None:
+    built.do("DELETE", f"/{built.index}")
+    built.do("POST", "", json={"uid": built.index, **INDEX})
+    built.do("POST", f"/{built.index}/documents", json=documents)
+    failed = built.home.sync(adopt=adopt).done.failed["meilisearch"]
+    assert "something that is not ours" in str(failed)
+    with pytest.raises(Refused, match="something that is not ours"):
+        built.home.rebuild(adopt=adopt)
+    held = built.do("POST", f"/{built.index}/documents/fetch", json={})["results"]
+    assert (held, built.live("synonyms")) == (documents, {})
+
+
+# -- settings of a build that was begun ------------------------------------------------------------------------------
+
+
+class Killed(BaseException):
+    pass
+
+
+def die() -> None:
+    raise Killed
+
+
+def test_a_rebuild_that_goes_on_takes_the_settings_of_now(place: Place) -> None:
+    home = place.home
+    commit(home.root, "p1", CATS)
+    with pytest.raises(Killed):
+        home.rebuild(wrap=watching("meilisearch", Moment("flush", 1, die, after=True)))
+    place.settings = {**SETTINGS, "stopWords": ["the"]}
+    home.rebuild()
+    assert place.live("stopWords") == ["the"]
+    assert home.sync().settings == {}
+
+
+def test_a_settings_file_that_was_mended_is_used_by_the_rebuild_that_it_hindered(place: Place) -> None:
+    home = place.home
+    commit(home.root, "p1", CATS)
+    place.settings = {**SETTINGS, "filterableAttributes": ["tags"]}
+    with pytest.raises(Refused, match="must have the `filterableAttributes`"):
+        home.rebuild()
+    place.settings = SETTINGS
+    home.rebuild()
+    assert place.texts() == {"a cat", "a mat"}
+    assert home.verify(deep=True).ok
+
+
+# -- the embedder ----------------------------------------------------------------------------------------------------
+
+
+EMBEDDER = {"default": {"source": "userProvided", "dimensions": 8}}
+REST = {
+    "source": "rest",
+    "url": "http://127.0.0.1:9",
+    "request": {"input": "{{text}}"},
+    "response": {"data": "{{embedding}}"},
+    "dimensions": 8,
+}
+TAMPERED = {
+    "removed": lambda place: place.do("DELETE", f"/{place.index}/settings/embedders"),
+    "of another kind": lambda place: place.do("PATCH", f"/{place.index}/settings/embedders", json={"default": REST}),
+    "of another length": lambda place: place.do(
+        "PATCH", f"/{place.index}/settings/embedders", json={"default": {"dimensions": 4}}
+    ),
+}
+
+
+@pytest.mark.parametrize("tamper", TAMPERED.values(), ids=TAMPERED)
+def test_an_embedder_that_somebody_changed_comes_back_with_the_vectors(built: Place, tamper: Lose) -> None:
+    """The server keeps them in the documents meanwhile."""
+    home = built.home
+    tamper(built)
+    assert built.live("embedders") != EMBEDDER
+    calls = Calls()
+    assert home.sync(wrap=calls).settings == {"meilisearch": ["embedders"]}
+    assert calls.sent("meilisearch") == []
+    assert (built.live("embedders"), built.embeddings()) == (EMBEDDER, 3)
+    assert home.verify(deep=True).ok
+    assert home.sync().settings == {}
+
+
+def test_documents_that_came_while_there_was_no_embedder_get_their_vectors(built: Place) -> None:
+    home = built.home
+    TAMPERED["removed"](built)
+    (bird,) = projected(BIRDS)
+    fields = [{**bird.fields(), "_vectors": {"default": [1.0, 2.0]}}, {**projected(CATS)[0].fields()}]
+    built.do("DELETE", f"/{built.index}/documents/{projected(CATS)[0].id}")
+    assert built.do("POST", f"/{built.index}/documents", json=fields)["status"] == "succeeded"
+    home.sync()
+    assert built.embeddings() == 3
+    assert home.verify(deep=True).ok
+
+
+def test_a_deep_repair_brings_an_embedder_back(built: Place) -> None:
+    home = built.home
+    TAMPERED["removed"](built)
+    assert not home.verify(deep=True).ok
+    assert home.sync(scan=True, deep=True).settings == {"meilisearch": ["embedders"]}
+    assert home.verify(deep=True).ok
+    assert built.embeddings() == 3
+
+
+def test_an_embedder_beside_ours_is_left_alone(built: Place) -> None:
+    other = {"theirs": {**REST, "documentTemplate": "x"}}
+    home = built.home
+    for each in projected(CATS, BIRDS):
+        patch = [{"id": each.id, "_vectors": {"theirs": None}}]
+        built.do("PUT", f"/{built.index}/documents", json=patch)
+    task = built.do("PATCH", f"/{built.index}/settings/embedders", json=other)
+    assert json.dumps(task.get("error")) == "null"
+    assert home.sync().settings == {}
+    assert set(built.live("embedders")) == {"default", "theirs"}
