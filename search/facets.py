@@ -15,7 +15,7 @@ from sinks.errors import InvalidFilter, SinkError
 from sinks.reader import FacetValue, Filter, KeywordReader, Value
 
 
-def count(legs: Legs, question: Question, access: Access, asking: Asking, first: Look) -> dict[str, list[FacetValue]]:
+def count(legs: Legs, question: Question, access: Access, asking: Asking, looked: Look) -> dict[str, list[FacetValue]]:
     """A field's own filters do not narrow its own values: one would never see what else could be chosen."""
     if not question.facets or legs.keyword is None or KEYWORD in asking.failed:
         return {}
@@ -25,7 +25,7 @@ def count(legs: Legs, question: Question, access: Access, asking: Asking, first:
         for fields, own in _by_filters(question):
             filters = (*own, *access.filters())
             counted |= reader.facets("" if question.mode == "semantic" else question.text, fields, filters)
-            if question.mode in ("hybrid", "engine") and (near := _only_near(reader, question.text, filters, first)):
+            if question.mode in ("hybrid", "engine") and (near := _only_near(reader, question.text, filters, looked)):
                 among = (*filters, Filter("parent_id", any_of=near))
                 added = reader.facets("", fields, among)
                 counted |= {field: _summed(counted[field], added[field]) for field in fields}
@@ -45,13 +45,12 @@ def _by_filters(question: Question) -> list[tuple[list[str], tuple[Filter, ...]]
     return ([(together, question.filters)] if together else []) + asked
 
 
-def _only_near(reader: KeywordReader, text: str, filters: Sequence[Filter], first: Look) -> tuple[str, ...]:
-    """The sources that the first look found, and that no word finds. Always the first one: every page has the same
-    counts."""
-    by_words = {hit.parent_id for hit in first.found.get(KEYWORD, ())}
-    sources = dict.fromkeys(hit.parent_id for hits in first.found.values() for hit in hits)
+def _only_near(reader: KeywordReader, text: str, filters: Sequence[Filter], looked: Look) -> tuple[str, ...]:
+    """The sources that the legs gave, and that no word finds. All of them: what a page shows is counted."""
+    by_words = {hit.parent_id for hit in looked.found.get(KEYWORD, ())}
+    sources = dict.fromkeys(hit.parent_id for hits in looked.found.values() for hit in hits)
     near = [source for source in sources if source not in by_words]
-    if near and not (KEYWORD in first.found and first.exhausts(KEYWORD)):  # words may find some of them further down
+    if near and not (KEYWORD in looked.found and looked.exhausts(KEYWORD)):  # words may find some of them further down
         among = (*filters, Filter("parent_id", any_of=tuple(near)))
         further = {one.value for one in reader.facets(text, ["parent_id"], among)["parent_id"]}
         return tuple(one for one in near if one not in further)

@@ -44,8 +44,11 @@ class KeywordLeg:
     build_id: str
 
     def begin(self, question: Question, filters: Sequence[Filter]) -> Ask:
+        # Where chunks are fused each one counts; alone an engine may put families together itself, and finds more.
+        every = not question.collapse or question.mode == "hybrid"
+
         def ask(depth: int) -> list[Hit]:
-            return self.reader.search(question.text, depth, filters)
+            return self.reader.search(question.text, depth, filters, every=every)
 
         return Ask(ask, most_score=partial(self.reader.most_score, question.text))
 
@@ -89,7 +92,7 @@ class EngineLeg:
         vector = self.encode(question.text)
 
         def ask(depth: int) -> list[Hit]:
-            return self.reader.hybrid(question.text, vector, depth, filters)
+            return self.reader.hybrid(question.text, vector, depth, filters, every=not question.collapse)
 
         return Ask(ask)
 

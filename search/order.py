@@ -1,7 +1,7 @@
 """The order of all that answers a question: the same however far down it is read.
 
 The legs are looked at in steps, always from the top: their best 100, then 400, 1600 and so on. What a step brings is
-fused chunk by chunk, and the best of it settled: 60 places after the first step, 240 after the second. The next step,
+fused chunk by chunk, and the best of it settled: 60 chunks after the first step, 240 after the second. The next step,
 taken only where more is asked for, fuses the rest again with what it brings, on the scale of the first, and adds below
 what is settled. So no hit moves with limit or offset, and pages joined are one long answer, for every fusion.
 
@@ -23,7 +23,7 @@ FETCH_AT_FIRST = 100
 """Hits of each leg; what neither has among them is not looked at."""
 _DEEPER = 4
 _SETTLED = 0.6
-"""Of the depth of a step, so many places: a page of 50 costs one look."""
+"""Of the depth of a step, so many chunks: a page of ten sources mostly costs one look."""
 
 _FUSIONS: Mapping[FusionName, Fusion] = {"scores": by_scores, "ranks": by_ranks}
 
@@ -61,12 +61,13 @@ class Order:
         self.placed: list[Placed] = []
         self.complete = False
         """Whether there is nothing further down."""
-        self.first = self._step()
+        self.looked = self._step()
+        """What the legs gave last, with all that they had given before."""
 
     def reach(self, count: int) -> None:
         """Settle so many places and one more, where there are as many: the best hits may be chunks of few sources."""
         while not self.complete and len(self.placed) <= count:
-            self._step()
+            self.looked = self._step()
 
     def _step(self) -> Look:
         look = Look(self._asking.ask(self._depth), self._depth)
@@ -75,7 +76,7 @@ class Order:
         hits = {hit.id: hit for of_leg in look.found.values() for hit in of_leg}
         fused = self._fused(look.found)
         for one in fused:
-            if not self.complete and len(self.placed) >= _SETTLED * look.depth:
+            if not self.complete and len(self._settled) >= _SETTLED * look.depth:
                 break
             self._settled.add(one.key)
             self._place(one, hits[one.key])

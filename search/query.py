@@ -38,7 +38,7 @@ def search(legs: Legs, question: Question, access: Access = EVERYTHING) -> Answe
     if question.context:
         around = neighbours(legs, access, [hit.document for hit in hits], question.context)
         hits = [_with_context(hit, *around[hit.document.id]) for hit in hits]
-    facets = count(legs, question, access, asking, order.first)
+    facets = count(legs, question, access, asking, order.looked)
     return Answer(
         query=question.text,
         mode=question.mode,

@@ -117,8 +117,10 @@ class Reader(Protocol):
 
 
 class KeywordReader(Reader, Protocol):
-    def search(self, query: str, limit: int = 10, filters: Sequence[Filter] = ()) -> list[Hit]:
+    def search(self, query: str, limit: int = 10, filters: Sequence[Filter] = (), *, every: bool = False) -> list[Hit]:
         """The best documents for words as a person types them, best first; `"words in quotes"` are a phrase.
+
+        Without `every` an engine may answer with the best document of each family only.
 
         No input is an error. A blank query takes everything that the filters let through, in a stable order.
         """
@@ -159,5 +161,7 @@ class VectorReader(Reader, Protocol):
 class HybridReader(Reader, Protocol):
     """An engine that fuses words and meaning itself."""
 
-    def hybrid(self, query: str, vector: Vectors, limit: int = 10, filters: Sequence[Filter] = ()) -> list[Hit]:
+    def hybrid(
+        self, query: str, vector: Vectors, limit: int = 10, filters: Sequence[Filter] = (), *, every: bool = False
+    ) -> list[Hit]:
         """As `search`, by words and by the query's vector, half and half."""

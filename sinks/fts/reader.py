@@ -41,7 +41,8 @@ class FtsReader:
         with self._snapshot() as connection:
             return read_marker(connection)
 
-    def search(self, query: str, limit: int = 10, filters: Sequence[Filter] = ()) -> list[Hit]:
+    def search(self, query: str, limit: int = 10, filters: Sequence[Filter] = (), *, every: bool = False) -> list[Hit]:
+        del every  # no family is put together here
         if limit <= 0:
             return []
         with self._snapshot() as connection:

@@ -1,4 +1,5 @@
-"""Asking a Meilisearch build for documents: for every one, though the index shows others each family once."""
+"""Asking a Meilisearch build for documents. Where not every document is asked for, each family answers
+once, by its best: `parent_id` is the index's distinct attribute."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -50,14 +51,16 @@ class MeilisearchReader:
         found = {held["id"]: Document.if_ours(held) for held in answer["results"]}
         return [document for id in ids if (document := found.get(id)) is not None]
 
-    def search(self, query: str, limit: int = 10, filters: Sequence[Filter] = ()) -> list[Hit]:
-        return self._hits(query, limit, filters, showRankingScoreDetails=True)
+    def search(self, query: str, limit: int = 10, filters: Sequence[Filter] = (), *, every: bool = False) -> list[Hit]:
+        return self._hits(query, limit, filters, every, showRankingScoreDetails=True)
 
-    def hybrid(self, query: str, vector: Vectors, limit: int = 10, filters: Sequence[Filter] = ()) -> list[Hit]:
+    def hybrid(
+        self, query: str, vector: Vectors, limit: int = 10, filters: Sequence[Filter] = (), *, every: bool = False
+    ) -> list[Hit]:
         by_meaning = {"hybrid": {"embedder": EMBEDDER, "semanticRatio": 0.5}, "vector": np.asarray(vector).tolist()}
-        return self._hits(query, limit, filters, **by_meaning)
+        return self._hits(query, limit, filters, every, **by_meaning)
 
-    def _hits(self, query: str, limit: int, filters: Sequence[Filter], **more: Any) -> list[Hit]:
+    def _hits(self, query: str, limit: int, filters: Sequence[Filter], every: bool, **more: Any) -> list[Hit]:
         if limit < 1 or _holds_nothing(query):
             return []
         limit = asked = min(limit, _MOST_HITS)
@@ -68,15 +71,18 @@ class MeilisearchReader:
                 limit=asked,
                 attributesToRetrieve=["id", "parent_id", *{one.field for one in filters}],
                 showRankingScore=True,
-                distinct=PRIMARY_KEY,  # every document; null would leave the index's own attribute in force
+                # Null would leave the index's own attribute in force.
+                **({"distinct": PRIMARY_KEY} if every else {}),
                 **more,
             )
             # A document without such a `parent_id` is somebody else's; the next scan finds it.
             ours = (hit for hit in answer["hits"] if isinstance(hit.get("parent_id"), str))
             held = [hit for hit in ours if rows.meets(hit, filters)]
-            if len(held) >= limit or len(answer["hits"]) < asked or asked == _MOST_HITS:
+            exact = len(held) == len(answer["hits"])
+            if exact or (every and (len(held) >= limit or len(answer["hits"]) < asked)):
                 return [Hit(hit["id"], hit["parent_id"], _score(hit)) for hit in held[:limit]]
-            asked = min(asked * _DEEPER, _MOST_HITS)
+            # Of a family another document may meet the filters; and so many more are to be looked through.
+            every, asked = True, min(asked * _DEEPER, _MOST_HITS)
 
     def snippets(self, query: str, ids: Sequence[str]) -> dict[str, tuple[Piece, ...]]:
         asked = rows.possible(ids)

@@ -16,6 +16,8 @@ SETTINGS = json.loads((ROOT / "meilisearch-settings.json").read_text(encoding="u
 
 
 class TestMeilisearch(SinkConformance, KeywordConformance):
+    one_hit_a_family = True
+
     @pytest.fixture
     def connect(self, meilisearch_server: MeilisearchServer) -> Connect:
         server = meilisearch_server

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -66,6 +67,20 @@ def test_words_alone_and_meaning_alone_count_as_before(legs: Legs) -> None:
 def test_only_what_may_be_seen_is_counted(legs: Legs) -> None:
     answer = search(legs, Question("cat", facets=("language",)), Access("acme", required=True))
     assert {one.value: one.families for one in answer.facets["language"]} == {"en": 6, "de": 4, "fr": 1}
+
+
+def test_what_a_page_shows_is_counted_though_one_source_holds_the_best(tmp_path: Path) -> None:
+    """Its chunks are all that the first look finds by meaning."""
+    held = [
+        family("long.md", *(f"a feline {n}" for n in range(150)), language="de"),
+        *(family(f"cat{n}.md", f"the cat lay there, number {n}", language="en") for n in range(12)),
+    ]
+    with legs_over(tmp_path, held) as legs:
+        shown = Counter(hit.document.language for hit in search(legs, Question("feline", limit=10)))
+        assert shown["en"] == 9
+        found = counted(legs, "feline", limit=10)
+    assert found["en"] >= 9
+    assert found["de"] == 1
 
 
 def test_every_page_has_the_same_counts(legs: Legs) -> None:

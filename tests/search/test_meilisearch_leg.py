@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -48,6 +48,25 @@ def test_each_source_once_or_every_chunk(legs: Legs) -> None:
     assert sorted(hit.source_uri or "" for hit in once.hits) == ["pets.md", "sea.md"]
     every = search(legs, Question("cat", mode="keyword", limit=50, collapse=False))
     assert len(every.hits) == 10
+
+
+def test_a_source_of_more_chunks_than_the_server_finds_hides_no_other(
+    meilisearch_server: MeilisearchServer, legs: Legs
+) -> None:
+    sink = MeilisearchSink(
+        meilisearch_server.url,
+        meilisearch_server.key,
+        index="many",
+        settings={**SETTINGS, "pagination": {"maxTotalHits": 5}},
+        vectors=False,
+    )
+    with closing(sink):
+        build = sink.create(Marker("home", "many", 1))
+        build.replace(FAMILIES)
+        build.flush()
+        many = replace(legs, keyword=KeywordLeg(sink.reader("many"), "meilisearch", "many"))
+        answer = search(many, Question("cat", mode="keyword"))
+    assert sorted(hit.source_uri or "" for hit in answer.hits) == ["pets.md", "sea.md"]
 
 
 def test_hybrid_fuses_sources_of_both(legs: Legs) -> None:

@@ -49,12 +49,12 @@ class Engine:
         self.closed = False
         self.meanwhile: Callable[[], object] | None = None
 
-    def search(self, query: str, limit: int = 10) -> str:
+    def search(self, query: str, *, every: bool = False) -> str:
         self.asked += 1
         time.sleep(self.seconds)
         if self.failure is not None:
             raise self.failure
-        return f"{query} {limit}"
+        return f"{query} {every}"
 
     def refresh(self) -> None:
         self.refreshed += 1
@@ -75,7 +75,7 @@ def test_after_a_call_that_took_too_long_none_waits() -> None:
     assert engine.asked == 1
     time.sleep(0.3)
     engine.failure = None
-    assert [reader.search("cat", limit=3) for _ in range(2)] == ["cat 3"] * 2
+    assert [reader.search("cat", every=True) for _ in range(2)] == ["cat True"] * 2
     reader.close()
     assert engine.closed
 
@@ -117,7 +117,7 @@ def test_a_refresh_is_put_off_until_it_answers_again() -> None:
     reader.refresh()
     assert engine.refreshed == 1
     engine.failure = None
-    assert [reader.search("cat") for _ in range(2)] == ["cat 10"] * 2
+    assert [reader.search("cat") for _ in range(2)] == ["cat False"] * 2
     assert engine.refreshed == 2
 
 
@@ -135,7 +135,7 @@ def with_a_refresh_due() -> tuple[Engine, Resting]:
 def test_a_refresh_that_comes_while_one_is_made_up_for_is_not_lost() -> None:
     engine, reader = with_a_refresh_due()
     engine.meanwhile = reader.refresh
-    assert [reader.search("cat") for _ in range(3)] == ["cat 10"] * 3
+    assert [reader.search("cat") for _ in range(3)] == ["cat False"] * 3
     assert engine.refreshed == 2
 
 
@@ -148,7 +148,7 @@ def test_a_refresh_that_fails_is_still_due() -> None:
     engine.meanwhile = fails
     with pytest.raises(NotConfirmed):
         reader.search("cat")
-    assert reader.search("cat") == "cat 10"
+    assert reader.search("cat") == "cat False"
     assert engine.refreshed == 2
 
 

@@ -205,7 +205,7 @@ def test_nothing_in_a_filter_is_syntax(typed: str, sink: MeilisearchSink) -> Non
     build = build_of(sink, [family("a", ALPHA, metadata={"tags": ["fruit", typed]}), family("b", BETA)])
     reader = sink.reader(build_id_of(build))
     hits = reader.search("", 10, [Filter("tags", any_of=(typed,))])
-    assert [hit.parent_id for hit in hits] == [family("a", ALPHA).parent_id] * len(ALPHA)
+    assert [hit.parent_id for hit in hits] == [family("a", ALPHA).parent_id]
     assert reader.search("", 10, [Filter("extension", any_of=(typed,))]) == []
 
 
