@@ -52,7 +52,7 @@ def _only_near(reader: KeywordReader, text: str, filters: Sequence[Filter], look
     near = [source for source in sources if source not in by_words]
     if near and not (KEYWORD in looked.found and looked.exhausts(KEYWORD)):  # words may find some of them further down
         among = (*filters, Filter("parent_id", any_of=tuple(near)))
-        further = {one.value for one in reader.facets(text, ["parent_id"], among)["parent_id"]}
+        further = {one.value for one in reader.facets(text, ["parent_id"], among, limit=len(near))["parent_id"]}
         return tuple(one for one in near if one not in further)
     return tuple(near)
 

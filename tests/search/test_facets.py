@@ -92,3 +92,11 @@ def test_meaning_is_not_asked_again(legs: Legs) -> None:
     vectors = Counted(legs.semantic.reader, "query")
     counted(with_readers(legs, semantic=vectors), "cat")
     assert vectors.depths == [100]
+
+
+def test_a_source_that_words_find_far_down_is_counted_once_among_many(tmp_path: Path) -> None:
+    """More sources are near than an engine counts values of by default."""
+    near = (family(f"{n}.md", f"cat feline {n}", language="en") for n in range(300))
+    words = (family(f"w{n}.md", f"a boat, a cat, and a cat and a cat {n}", language="en") for n in range(500))
+    with legs_over(tmp_path, [*words, *near]) as legs:
+        assert counted(legs, "cat", limit=100) == {"en": 800}
