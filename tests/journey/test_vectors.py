@@ -119,7 +119,7 @@ def test_queries_use_the_model_of_the_index_whatever_is_configured(served: Path)
 @pytest.mark.skipif(not HEAVY, reason="hundreds of texts by the real model, twice; CHUNKSINK_SOAK_HEAVY")
 def test_a_kill_during_encoding_loses_only_what_was_not_committed(tmp_path: Path) -> None:
     """The process is killed as soon as it has committed something; the next computes exactly the rest."""
-    texts = [f"Entry {number}: the wind turned, the glass fell, and we reefed the main." * 3 for number in range(600)]
+    texts = [f"Entry {number}: the wind turned, the glass fell, and we reefed the main." * 3 for number in range(1500)]
     write(tmp_path / "chunks", "log", document("log.md", *texts))
     process = subprocess.Popen(
         command_line("rebuild"),
