@@ -31,6 +31,10 @@ def ledger_file(home: Path) -> Path:
     return home / "ledger.db"
 
 
+def memory_file(home: Path) -> Path:
+    return home / "ingest.db"
+
+
 @contextmanager
 def open_work(
     config: Config,

@@ -6,7 +6,7 @@ Names in the environment are not looked at: there other programs may share the p
 from collections.abc import Collection, Mapping
 from typing import Any
 
-_GROUP = "chunksink.sinks"
+GROUP = "chunksink.sinks"
 """Of entry points; `sinks.registry` opens what stands behind them."""
 
 
@@ -27,20 +27,21 @@ def unknown_sink(tables: Collection[str]) -> str | None:
     """What is wrong with the first table that belongs to no sink."""
     if not tables:
         return None  # the usual case, without looking through what is installed
-    known = _installed()
+    known = sink_names()
     for name in sorted(set(tables) - set(known)):
         return f"[sink.{name}] is of no sink{_nearest(name, known)}; there are: {', '.join(known)}"
     return None
 
 
-def _texts(found: Any, kind: Any) -> set[str]:
-    return {each for each in found if isinstance(each, str)} if isinstance(found, kind) else set()
-
-
-def _installed() -> list[str]:
+def sink_names() -> list[str]:
+    """The sinks that are installed here."""
     from importlib.metadata import entry_points
 
-    return sorted({found.name for found in entry_points(group=_GROUP)})
+    return sorted({found.name for found in entry_points(group=GROUP)})
+
+
+def _texts(found: Any, kind: Any) -> set[str]:
+    return {each for each in found if isinstance(each, str)} if isinstance(found, kind) else set()
 
 
 def _nearest(name: str, known: list[str]) -> str:

@@ -14,16 +14,10 @@ from typing import Any, TypeVar
 import msgspec
 
 from settings.config import ConfigError
+from settings.sink_tables import GROUP, sink_names
 from sinks.sink import Sink
 
-GROUP = "chunksink.sinks"
-
 Options = TypeVar("Options", bound=msgspec.Struct)
-
-
-def sink_names() -> list[str]:
-    """The sinks that are installed here."""
-    return sorted({found.name for found in entry_points(group=GROUP)})
 
 
 def open_sink(name: str, home: Path, options: Mapping[str, Any]) -> Sink:

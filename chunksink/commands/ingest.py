@@ -15,7 +15,7 @@ from chunksink.exits import Exit
 from chunksink.options import config_from, home_option, json_option
 from chunksink.output import counted, print_json, printable
 from chunksink.progress import progress
-from chunksink.wiring import ledger_file
+from chunksink.wiring import ledger_file, memory_file
 from chunksink.workers import worker_processes
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ def _ingest(config: "Config", sources: tuple[Path, ...], jobs: int | None, optio
         wanted = Options(**options)
         run_log = stack.enter_context(RunLog(config.home_path, "ingest"))
         ledger = stack.enter_context(Ledger(ledger_file(config.home_path)))
-        memory = stack.enter_context(Memory(config.home_path / "ingest.db", root))
+        memory = stack.enter_context(Memory(memory_file(config.home_path), root))
         bar = stack.enter_context(progress("ingest", None, "sources"))
         report = ingest(
             sources,

@@ -14,10 +14,10 @@ def files(config: Config) -> Iterator[Check]:
     """One that is not there yet is made by the next ingest."""
     from chunkbus.layout import BusRoot
     from chunkbus.ledger import Ledger
-    from chunksink.wiring import ledger_file
+    from chunksink.wiring import ledger_file, memory_file
     from producers.memory import Memory
 
-    ledger, memory = ledger_file(config.home_path), config.home_path / "ingest.db"
+    ledger, memory = ledger_file(config.home_path), memory_file(config.home_path)
     history = f"move it away: {_AGAIN}; lost is what `chunksink ledger` lists, and no chunk"
     yield _file("ledger", ledger, lambda: Ledger(ledger), history)
     yield _file(

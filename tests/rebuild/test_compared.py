@@ -141,3 +141,15 @@ def test_what_differed_and_stayed_so_is_planned_again(db: Database) -> None:
     wanted = {("old", "a", "remove"), ("old", "b", "write")}
     assert planned(db, ["old"]) == wanted
     assert planned(db, ["old"]) == wanted
+
+
+def test_nothing_is_noted_of_a_build_of_which_nothing_is_known(db: Database) -> None:
+    says(db, "a", "1")
+    for build in BUILDS:
+        confirms(db, "a", "1", build)
+        confirms(db, "b", "1", build)
+    assert planned(db, BUILDS) == {(build, "b", "remove") for build in BUILDS}
+    Receipts(db, "old").forget_all()
+    noted = "select build from compared union select build from moved"
+    assert db.execute(noted).fetchall() == [("new",)]
+    assert planned(db, ["old"]) == {("old", "a", "write")}

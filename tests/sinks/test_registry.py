@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 
 from settings.config import ConfigError, load_config
+from settings.sink_tables import sink_names
 from sinks.chroma import ChromaSink
 from sinks.fts import FtsSink
 from sinks.jsonl import JsonlSink
 from sinks.meilisearch import MeilisearchSink
-from sinks.registry import open_sink, sink_names
+from sinks.registry import open_sink
 from tests.conftest import ROOT
 
 
@@ -94,7 +95,8 @@ def test_another_package_brings_a_sink(tmp_path: Path) -> None:
     (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: paper\nVersion: 1\n")
     (metadata / "entry_points.txt").write_text("[chunksink.sinks]\npaper = paper:open_sink\nbroken = paper:nothing\n")
     program = (
-        "import json, sys; from pathlib import Path; from sinks.registry import open_sink, sink_names\n"
+        "import json, sys; from pathlib import Path; from sinks.registry import open_sink\n"
+        "from settings.sink_tables import sink_names\n"
         "from settings.config import ConfigError\n"
         "sink = open_sink('paper', Path('.'), {'vectors': False})\n"
         "try:\n    open_sink('broken', Path('.'), {})\nexcept ConfigError as error:\n    told = str(error)\n"
