@@ -53,10 +53,14 @@ class Idempotency(msgspec.Struct):
 
 
 class Tombstone(msgspec.Struct, omit_defaults=True):
-    """A source that was withdrawn, by `parent_id` or `document_id`; retires only what is older than `at`."""
+    """A source that was withdrawn, by `parent_id` or `document_id`; retires only what is older than `at`.
+
+    The `parent_id` of its chunks names it for every tenant, or for `tenant_id` alone; its family key for one.
+    """
 
     parent_id: str | None = None
     document_id: str | None = None
+    tenant_id: str | None = None
     reason: str | None = None
     at: str | None = None
 

@@ -37,19 +37,21 @@ where c.source_checksum is last.source_checksum
 group by c.family, c.partition
 """
 
+_OF_TENANT = "(t.tenant_id is null or s.family = family_key(s.parent_id, t.tenant_id))"
 # A withdrawn document takes along what it had superseded: an older text must not come back.
-_DECIDE_CURRENT = """
+_DECIDE_CURRENT = f"""
 create temp table decided as
 with mine as (select * from standing where family in (select family from undecided)),
 retired as (
     select s.family, s.partition from mine s join tombstone t on t.parent_id in (s.parent_id, s.family)
-    where s.partition <> t.partition and (s.rank, s.partition) < (t.at, t.partition)
+    where s.partition <> t.partition and (s.rank, s.partition) < (t.at, t.partition) and {_OF_TENANT}
     union
     select s.family, s.partition from mine named
     join edition e on e.family = named.family and e.partition = named.partition
     join tombstone t on t.document_id = e.document_id
     join mine s on s.family = named.family
     where e.source_checksum is named.source_checksum and t.partition not in (s.partition, named.partition)
+    and {_OF_TENANT}
     and (named.rank, named.partition) < (t.at, t.partition)
     and (s.rank, s.partition) <= (named.rank, named.partition))
 select family, partition, taken, source_checksum, first_offset, chunks from (

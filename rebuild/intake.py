@@ -27,6 +27,7 @@ from rebuild.state import State
 
 VALID, INVALID, MISSING = "valid", "invalid", "missing"
 _TRIES = 3
+_WITHDRAWN = ("parent_id", "document_id", "tenant_id")
 _FINDINGS_KEPT = 100  # of one partition; the run record has them all
 
 OnFinding = Callable[[Finding], object]
@@ -180,9 +181,8 @@ class Intake:
         self._db.table("partition").insert(row)
         for tombstone in manifest.tombstones:
             at = _instant(tombstone.at) if tombstone.at else created_at
-            self._db.table("tombstone").insert(
-                {"partition": key, "parent_id": tombstone.parent_id, "document_id": tombstone.document_id, "at": at}
-            )
+            row = {"partition": key, **{name: getattr(tombstone, name) or None for name in _WITHDRAWN}, "at": at}
+            self._db.table("tombstone").insert(row)
 
     def _note_chunks(self, key: str, file: BinaryIO) -> None:
         decode = msgspec.json.Decoder(Chunk).decode

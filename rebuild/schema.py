@@ -163,6 +163,11 @@ def create_compared(db: Database) -> None:
     )
 
 
+@migrations()
+def create_tenants_of_tombstones(db: Database) -> None:
+    db.execute("alter table tombstone add column tenant_id text")
+
+
 def home_id(home: Path) -> str:
     """Made once for a home. In a file of its own, so that a home that lost its records still knows its builds."""
     file = home / "home.id"

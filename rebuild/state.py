@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 import orjson
 
+from chunkbus.identity import family_key
 from chunkbus.store import Store, write_transaction
 from embeddings.encoder import ModelInfo
 from embeddings.settings import EncoderSettings
@@ -57,6 +58,7 @@ class State(Store):
 
     def __init__(self, home: Path) -> None:
         super().__init__(home / "state.db", migrations)
+        self.db.register_function(family_key, deterministic=True)
         self.home_id = home_id(home)
 
     @classmethod

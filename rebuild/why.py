@@ -189,8 +189,8 @@ def _tombstone(db: Any, partition: str, family: str, parent_id: str, document_id
     """The tombstone of another partition that withdraws it by name; empty where there is none."""
     row = db.execute(
         "select partition, at from tombstone where partition <> ? and (parent_id in (?, ?) or document_id = ?) "
-        "order by at desc, partition desc limit 1",
-        [partition, parent_id, family, document_id],
+        "and (tenant_id is null or ? = family_key(?, tenant_id)) order by at desc, partition desc limit 1",
+        [partition, parent_id, family, document_id, family, parent_id],
     ).fetchone()
     return f"the tombstone in partition {row[0]} of {row[1]} withdraws it" if row else ""
 

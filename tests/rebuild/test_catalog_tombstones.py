@@ -105,6 +105,23 @@ def test_the_family_key_withdraws_one_tenant_alone(root: BusRoot, probe: Catalog
     assert probe.refresh().current() == {south: "p2"}
 
 
+@pytest.mark.parametrize("by", ["parent_id", "document_id"])
+def test_a_tombstone_of_one_tenant_leaves_the_others(root: BusRoot, probe: CatalogProbe, by: str) -> None:
+    south = json_hash(["south", A])
+    commit(root, "p1", source("docs/a.md", "ours", tenant_id="north", ids="n"))
+    commit(root, "p2", source("docs/a.md", "theirs", tenant_id="south", ids="s"))
+    commit(root, "p3", source("docs/a.md", "nobody's", version="2"))
+    names = {"parent_id": A, "document_id": document_id("docs/a.md")}
+    commit(root, "p4", [], at=FEBRUARY, tombstones=[Tombstone(**{by: names[by]}, tenant_id="north")])
+    assert probe.refresh().current() == {south: "p2", A: "p3"}
+
+
+def test_an_empty_tenant_of_a_tombstone_is_none(root: BusRoot, probe: CatalogProbe) -> None:
+    commit(root, "p1", source("docs/a.md", "a"))
+    commit(root, "p2", [], at=FEBRUARY, tombstones=[Tombstone(parent_id=A, tenant_id="")])
+    assert probe.refresh().current() == {}
+
+
 def test_a_tombstone_added_to_a_partition_of_the_same_chunks_is_seen(root: BusRoot, probe: CatalogProbe) -> None:
     """The chunks file keeps its checksum: an empty one always does."""
     commit(root, "p1", [*source("docs/a.md", "a"), *source("docs/b.md", "b")])
