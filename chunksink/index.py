@@ -185,8 +185,9 @@ class Index:
             run.log.finish("ok", partition=key, families=families)
             return families
 
-    def forget(self, name: str) -> "Forgotten":
-        """Erases one source from every build, the cache, dead letters and the records of past runs."""
+    def forget(self, name: str, *, tenant: str | None = None, every: bool = False) -> "Forgotten":
+        """Erases one source from every build, the cache, dead letters and the records of past runs; that of `tenant`,
+        or `every` one that the name means."""
         from chunksink.wiring import drop_texts
         from rebuild.forget import forget
         from rebuild.lock import WAIT_SECONDS, rebuilding
@@ -195,7 +196,7 @@ class Index:
             # A rebuild under way would write the source again, from what it has read.
             with rebuilding(self.config.home_path, WAIT_SECONDS), run.lock(WAIT_SECONDS):
                 run.work.refresh()
-                found = forget(run.work, name, partial(drop_texts, self.config))
+                found = forget(run.work, name, partial(drop_texts, self.config), tenant=tenant, every=every)
             run.log.finish("ok", documents=sum(found.documents.values()), vectors=found.vectors)
             return found
 

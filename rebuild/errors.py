@@ -9,6 +9,7 @@ RebuildError
 ├── OtherPlan        what a sync would do now is not the plan that was named
 ├── Brake            a large share of the index would be removed; nothing was written
 ├── UnknownSource    no source of this name is known here
+├── SeveralSources   a name means more than one source
 ├── UnknownChunk, UnknownRun, UnknownSink   likewise; they stand where they are raised
 ├── NotMissing       only a partition that was taken in and is gone can be retired
 └── HomeLocked       another run is writing to this home
@@ -59,3 +60,7 @@ class OtherHome(RebuildError):
 
 class UnknownSource(RebuildError):
     """No source of this name is known here."""
+
+
+class SeveralSources(RebuildError):
+    """A name means more than one source, and only one was to be erased."""

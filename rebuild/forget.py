@@ -8,16 +8,17 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 
-from chunkbus.identity import family_key, resolve_parent_id
 from chunkbus.store import rewrite, write_transaction
 from rebuild.blank import blank, is_named
-from rebuild.errors import UnknownSource
+from rebuild.errors import SeveralSources, UnknownSource
+from rebuild.meant import Meant, sources_named
 from rebuild.runs import FOLDER
 from rebuild.work import Work
 from sinks.errors import BuildBroken, BuildMissing, SinkError
-from sinks.sink import Build, Stored
+from sinks.sink import Build
 
 _PAGE = 400
+_SHOWN = 5
 _HALF = re.compile("[\ud800-\udfff]")  # of a surrogate pair: nothing that we hold has one
 
 DropVectors = Callable[[Sequence[str]], int]
@@ -43,19 +44,25 @@ class Forgotten:
     """Sinks that are not configured any more and could not be asked, and why: their builds may still hold it."""
 
 
-def forget(work: Work, name: str, drop_vectors: DropVectors) -> Forgotten:
-    """`name` is the family's key, its parent_id, a document_id, or the source as its reader names it.
+def forget(
+    work: Work, name: str, drop_vectors: DropVectors, *, tenant: str | None = None, every: bool = False
+) -> Forgotten:
+    """`name` is the family's key, its parent_id, a document_id, or the source as its reader names it; of `tenant`, or
+    of whatever one. Where it names several sources, SeveralSources, unless `every` one is meant.
 
     The caller holds the writer's lock. Repeated after a kill it ends the same: what tells of the source goes last.
     """
     records = work.state.home / FOLDER
     if not name or _HALF.search(name):
-        raise _unknown(name)
+        raise _unknown(name, tenant)
     with ExitStack() as stack:
         builds, not_asked = _open_builds(work, stack)
-        families = _families(work, name, builds.values())
-        if not families and not is_named(records, name):
-            raise _unknown(name)
+        meant = sources_named(work.state.db, name, builds.values(), tenant)
+        if len(meant) > 1 and not every:
+            raise _several(name, meant)
+        if not meant and not is_named(records, name):
+            raise _unknown(name, tenant)
+        families = {each.family for each in meant}
         ids, texts = _known(work, families)
         documents = {}
         for build_id, build in builds.items():
@@ -74,10 +81,20 @@ def forget(work: Work, name: str, drop_vectors: DropVectors) -> Forgotten:
     return Forgotten(tuple(sorted(families)), documents, len(texts), vectors, lines, still_in, not_asked)
 
 
-def _unknown(name: str) -> UnknownSource:
+def _unknown(name: str, tenant: str | None) -> UnknownSource:
+    of_tenant = "" if tenant is None else f" of tenant {tenant!r:.200}"
     return UnknownSource(
-        f"no source {name!r:.200} is known here: name its family, parent_id, document_id, or its source as "
+        f"no source {name!r:.200}{of_tenant} is known here: name its family, parent_id, document_id, or its source as "
         "`chunksink search` shows it"
+    )
+
+
+def _several(name: str, meant: Sequence[Meant]) -> SeveralSources:
+    shown = "\n".join(f"  family {each}" for each in meant[:_SHOWN])
+    more = f"\n  and {len(meant) - _SHOWN} more" if len(meant) > _SHOWN else ""
+    return SeveralSources(
+        f"{name!r:.200} names {len(meant)} sources; nothing was erased:\n{shown}{more}\n"
+        "Name one by its family, or by its tenant with --tenant; to erase all of them, say --every"
     )
 
 
@@ -123,39 +140,6 @@ def _open_builds_of(work: Work, name: str, ours: Sequence[str], stack: ExitStack
 def _is_ours(work: Work, build: Build) -> bool:
     marker = build.marker()
     return marker is not None and marker.home_id == work.state.home_id
-
-
-def _families(work: Work, name: str, builds: Iterable[Build]) -> set[str]:
-    """By the catalog, by receipts, and by what the builds say of themselves: that is all that knows a withdrawn one."""
-    db = work.state.db
-    parents = {name, resolve_parent_id(None, name, name), resolve_parent_id(None, None, name)}
-    found = {
-        family
-        for select in (
-            "select family from chunk where family = ?",
-            "select family from chunk where parent_id = ?",
-            "select family from chunk where document_id = ?",
-            "select family from receipt where family = ?",
-            "select family from receipt where label = ?",
-            "select family from intent where family = ?",
-            "select family from dead_letter where family = ?",
-        )
-        for asked in parents
-        for (family,) in db.execute(select, [asked])
-    }
-    for build in builds:
-        found |= {stored.parent_id for stored in build.scan(content=True) if _is_meant(stored, name, parents)}
-    return found
-
-
-def _is_meant(stored: Stored, name: str, parents: Iterable[str]) -> bool:
-    if stored.parent_id == name:
-        return True
-    document = stored.document
-    if document is None:
-        return False
-    keys = {family_key(parent, document.tenant_id) for parent in parents}
-    return stored.parent_id in keys or name in (document.document_id, document.source_uri, document.path)
 
 
 def _known(work: Work, families: Iterable[str]) -> tuple[set[str], set[str]]:

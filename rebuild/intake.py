@@ -170,7 +170,7 @@ class Intake:
 
     def _note_manifest(self, key: str, manifest: Manifest, digest: str, signature: str) -> None:
         created_at = _instant(manifest.created_at)
-        row = {
+        stands = {
             "key": key,
             "signature": signature,
             "state": VALID,
@@ -178,10 +178,11 @@ class Intake:
             "checksum": manifest.checksums.chunks_file,
             "created_at": created_at,
         }
-        self._db.table("partition").insert(row)
+        self._db.table("partition").insert(stands)
         for tombstone in manifest.tombstones:
             at = _instant(tombstone.at) if tombstone.at else created_at
-            row = {"partition": key, **{name: getattr(tombstone, name) or None for name in _WITHDRAWN}, "at": at}
+            named = {name: getattr(tombstone, name) or None for name in _WITHDRAWN}
+            row: dict[str, Any] = {"partition": key, **named, "at": at}
             self._db.table("tombstone").insert(row)
 
     def _note_chunks(self, key: str, file: BinaryIO) -> None:

@@ -19,14 +19,19 @@ _OUT_OF_REACH = (
 
 @click.command()
 @click.argument("source")
+@click.option("--tenant", help="That of this tenant, where several have a source of this name.")
+@click.option("--every", is_flag=True, help="All sources that are meant, of every tenant.")
 @chunks_option
 @home_option
 @json_option
-def command(source: str, chunks: str | None, home: str | None, as_json: bool) -> int:
+def command(source: str, tenant: str | None, every: bool, chunks: str | None, home: str | None, as_json: bool) -> int:
     """Erase SOURCE from every build, the cache of vectors, dead letters and the records of past runs.
 
-    SOURCE is its parent_id, family key, document_id, or the address that `chunksink search` shows. While the bus
-    holds it, the next sync brings it back: withdraw it there first, with a tombstone or by writing its partition anew.
+    SOURCE is its parent_id, family key, document_id, or the address that `chunksink search` shows. Where that means
+    more than one, such as the same file of two tenants, nothing is erased before --tenant, the family key or --every
+    says which. While the bus holds it, the next sync brings it back: withdraw it there first, with a tombstone or by
+    writing its partition anew.
+
     One that was withdrawn and synced before is found by what the builds and the records of runs still say of it.
     Keyword builds are written anew, so that no page of theirs holds its words; that takes as much room again.
     Exits with 3 when the bus still holds it, with 5 when a sink that is not configured any more could not be asked.
@@ -38,7 +43,7 @@ def command(source: str, chunks: str | None, home: str | None, as_json: bool) ->
     from chunksink.index import Index
 
     with Index(config_from(chunks=chunks, home=home)) as index:
-        found = index.forget(source)
+        found = index.forget(source, tenant=tenant, every=every)
     if as_json:
         print_json(asdict(found) | {"out_of_reach": _OUT_OF_REACH})
     else:

@@ -196,7 +196,7 @@ def test_a_tenants_source_by_the_name_that_all_of_them_share(shell: Shell) -> No
     shell.commit("p1", OTHER, at=FEBRUARY)
     assert shell("sync", "--allow-deletions", "2").code == Exit.OK
     lose(shell, "receipt")
-    ended = shell("forget", parent_of("same.md"), "--json")
+    ended = shell("forget", parent_of("same.md"), "--every", "--json")
     assert (ended.code, len(ended.json["families"])) == (Exit.OK, 2)
     for sink, build in builds(shell):
         assert shell.texts(sink, build) == ["nothing to hide", "shared by both"]
@@ -287,3 +287,43 @@ def test_a_rebuild_under_way_is_waited_for(twice: Shell, monkeypatch: pytest.Mon
     assert "another rebuild" in ended.err
     assert "the moon" in " ".join(twice.texts("fts"))
     assert twice("forget", "secret.md").code == Exit.OK
+
+
+@pytest.fixture
+def of_two(shell: Shell) -> Shell:
+    """The same file of two tenants."""
+    shell.commit("north", source("same.md", "what north says", tenant_id="north", ids="n"))
+    shell.commit("south", source("same.md", "what south says", tenant_id="south", ids="s"))
+    assert shell("sync").code == Exit.OK
+    return shell
+
+
+@pytest.mark.parametrize("withdrawn", [False, True])
+def test_one_of_several_tenants_is_erased_alone(of_two: Shell, withdrawn: bool) -> None:
+    if withdrawn:  # then only the builds know whose it was
+        of_two("rebuild")
+        for key in ("north", "south"):
+            of_two.commit(key, at=FEBRUARY)
+        assert of_two("sync", "--allow-deletions", "2").code == Exit.OK
+    held = of_two.texts(*builds(of_two)[0])
+    ended = of_two("forget", "same.md")
+    assert (ended.code, ended.out) == (Exit.USAGE, "")
+    assert "'same.md' names 2 sources; nothing was erased" in ended.err
+    assert "of tenant 'north'" in ended.err and "of tenant 'south'" in ended.err
+    assert of_two.texts(*builds(of_two)[0]) == held == ["what north says", "what south says"]
+    ended = of_two("forget", "same.md", "--tenant", "south")
+    assert ended.code == (Exit.OK if withdrawn else Exit.INVALID_INPUT)
+    assert of_two.texts(*builds(of_two)[0]) == ["what north says"]
+    assert traces(of_two, "what south says", beside="chroma") == set()
+
+
+def test_every_tenants_source_is_erased_where_that_is_said(of_two: Shell) -> None:
+    assert of_two("forget", "same.md", "--every").code == Exit.INVALID_INPUT
+    assert of_two.texts() == []
+
+
+def test_of_a_tenant_who_has_none_nothing_is_known(of_two: Shell) -> None:
+    ended = of_two("forget", "same.md", "--tenant", "west")
+    assert ended.code == Exit.USAGE
+    assert "no source 'same.md' of tenant 'west' is known here" in ended.err
+    assert of_two.texts() == ["what north says", "what south says"]

@@ -1,0 +1,70 @@
+"""Which sources a name means: by the catalog, by receipts, and by what builds say of themselves, for a withdrawn one is
+known to nothing else."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from chunkbus.identity import family_key, resolve_parent_id
+from sinks.document import Document
+from sinks.sink import Build
+
+_RECORDED = (
+    "select family, parent_id from chunk where family = ?",
+    "select family, parent_id from chunk where parent_id = ?",
+    "select family, parent_id from chunk where document_id = ?",
+    "select family, null from receipt where family = ?",
+    "select family, null from receipt where label = ?",
+    "select family, null from intent where family = ?",
+    "select family, null from dead_letter where family = ?",
+)
+
+
+@dataclass(frozen=True)
+class Meant:
+    """A source that a name means; its own name and its tenant, as far as a build knows them."""
+
+    family: str
+    source: str = ""
+    tenant: str | None = None
+
+    def __str__(self) -> str:
+        told = [self.source and repr(self.source)[:200], self.tenant and f"of tenant {self.tenant!r:.200}"]
+        return " ".join([self.family, *filter(None, told)])
+
+
+def sources_named(db: Any, name: str, builds: Iterable[Build], tenant: str | None) -> list[Meant]:
+    """`name` is a family's key, its parent_id, a document_id, or the source as its reader names it. With `tenant` those
+    of that tenant alone."""
+    parents = {name, resolve_parent_id(None, name, name), resolve_parent_id(None, None, name)}
+    found: dict[str, Meant] = {}
+    theirs: set[str] = set()
+    for family, parent in _recorded(db, parents):
+        found.setdefault(family, Meant(family))
+        if tenant is not None and family in {family_key(each, tenant) for each in (parent, *parents) if each}:
+            theirs.add(family)
+    for build in builds:
+        for stored in build.scan(content=True):
+            document = stored.document
+            if stored.parent_id == name or (document is not None and _is_meant(document, name, parents)):
+                found[stored.parent_id] = _as_stored(stored.parent_id, document)
+            if document is not None and document.tenant_id == tenant:
+                theirs.add(stored.parent_id)
+    return [meant for family, meant in sorted(found.items()) if tenant is None or family in theirs]
+
+
+def _recorded(db: Any, parents: Iterable[str]) -> Iterator[tuple[str, str | None]]:
+    for select in _RECORDED:
+        for asked in parents:
+            yield from db.execute(select, [asked]).fetchall()
+
+
+def _is_meant(document: Document, name: str, parents: Iterable[str]) -> bool:
+    keys = {family_key(parent, document.tenant_id) for parent in parents}
+    return document.parent_id in keys or name in (document.document_id, document.source_uri, document.path)
+
+
+def _as_stored(family: str, document: Document | None) -> Meant:
+    if document is None:
+        return Meant(family)
+    return Meant(family, document.source_uri or document.path or document.document_id or "", document.tenant_id)
