@@ -264,7 +264,7 @@ class Index:
 
         A named plan is one for the live builds: with it nothing is built.
         """
-        from chunksink.wiring import live_embedder, open_embedder, rebuild_due
+        from chunksink.wiring import open_embedder, rebuild_due
         from rebuild.flip import live_generation
         from rebuild.lock import WAIT_SECONDS
         from rebuild.rebuild import RebuildOptions
@@ -280,7 +280,7 @@ class Index:
                     rebuilds = due is not None and rebuild and builds
                     newcomer = run.sink_without_build(live) if live is not None and builds else None
                     if live is not None and newcomer is None and not rebuilds:
-                        embedder = run.stack.enter_context(live_embedder(self.config, live))
+                        embedder = run.embedder(self.config, live)
                         outcome = sync_live(run.work, live, embedder, options)
                         outcome.done.failed |= run.failed
                         return run.report(live, outcome, embedder, due=due)
@@ -292,13 +292,7 @@ class Index:
                     begins = not any(sink.builds() for sink in run.work.sinks.values())
                     lenient = replace(as_rebuilt, held_are_left_out=begins and not options.strict)
                     return run.rebuild(embedder, lenient)
-                # The first vectors of an index are made with the configured model.
-                if live.holds_vectors:
-                    made_with = live_embedder(self.config, live)
-                else:
-                    made_with = open_embedder(self.config, wanted=newcomer.wants_vectors)
-                embedder = run.stack.enter_context(made_with)
-                run.build_beside(newcomer, embedder, as_rebuilt)
+                run.build_beside(newcomer, run.embedder(self.config, live, newcomer), as_rebuilt)
 
     @contextmanager
     def _run(

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from rebuild.report import RunReport, SinkReport
     from rebuild.state import Generation
     from rebuild.work import Work
+    from settings.config import Config
     from sinks.errors import SinkError
     from sinks.sink import Sink
 
@@ -50,6 +51,8 @@ class Run:
         self.configured = configured
         self._waiting: set[str] = set()
         self._not_removed: tuple[NotRemoved, ...] = ()
+        self._built: list[Outcome] = []
+        self._embedder: DocumentEmbedder | None = None
         self._started = started
 
     def live(self, *, adopt: bool = False) -> "Generation":
@@ -72,6 +75,18 @@ class Run:
             return None
         wanting = [name for name, sink in self.work.sinks.items() if name in live.builds and sink.wants_vectors]
         return f"{' and '.join(wanting)} shall hold vectors, and the live index has none" if wanting else None
+
+    def embedder(self, config: "Config", live: "Generation", sink: "Sink | None" = None) -> "DocumentEmbedder":
+        """That of the live model, one for all of the run; the first vectors of an index, which `sink` wants, are made
+        with the configured model."""
+        from chunksink.wiring import live_embedder, open_embedder
+
+        begins = sink is not None and sink.wants_vectors and not live.holds_vectors
+        known = self._embedder
+        if known is None or begins or known.info.fingerprint != live.model_fingerprint:
+            made_with = open_embedder(config) if begins else live_embedder(config, live)
+            known = self._embedder = self.stack.enter_context(made_with)
+        return known
 
     def read_chunks(self, *, strict: bool = True) -> None:
         """All of them, whatever was known; with `strict`, InvalidBus where they are not whole."""
@@ -128,6 +143,8 @@ class Run:
         try:
             made = Rebuild(work, embedder, replace(options, keep=frozenset(self.configured)), self.lock).run()
             self._not_removed += made.not_removed
+            made.outcome.built.append(sink.name)
+            self._built.append(made.outcome)
         except SinkError as error:
             self.failed[sink.name] = error
         except InvalidBus as error:  # the sync tells what is held
@@ -146,6 +163,8 @@ class Run:
     ) -> "RunReport":
         from rebuild.report import report_of
 
+        for built in self._built:
+            outcome.include(built)
         report = report_of(
             self.work,
             generation,
@@ -181,6 +200,7 @@ def _unbuilt(error: "SinkError") -> "SinkReport":
         scanned=False,
         drifted=False,
         made_again=False,
+        built=False,
         settings=(),
         error=error,
     )

@@ -116,6 +116,8 @@ def _print_troubles(report: "RunReport") -> None:
     for name, sink in report.sinks.items():
         if sink.settings:
             click.echo(f"{name}: index settings changed: {', '.join(sink.settings)}")
+        if sink.built:
+            click.echo(f"{name} is new: {counted(sink.written, 'chunk')} written")
         if sink.made_again:
             click.echo(f"{name}: its build was gone or broken; it was made again", err=True)
         if sink.drifted:

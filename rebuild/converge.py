@@ -37,6 +37,25 @@ class Outcome:
     """Those of them that were scanned because they did not hold what had been confirmed."""
     made_again: list[str] = field(default_factory=list)
     """Sinks whose live build was gone or broken."""
+    built: list[str] = field(default_factory=list)
+    """Sinks that had no live build before."""
+
+    def include(self, earlier: "Outcome") -> None:
+        """What an earlier part of the same run did. The sources as a whole are those of the last comparison."""
+        for sink, counts in earlier.by_sink.items():
+            self.by_sink[sink] = counts.then(self.by_sink.get(sink, FamilyCounts()))
+        self.chunks_written = max(self.chunks_written, earlier.chunks_written)
+        self.chunks_deleted = max(self.chunks_deleted, earlier.chunks_deleted)
+        self.deleted_by_sink = earlier.deleted_by_sink | self.deleted_by_sink
+        self.done.include(earlier.done)
+        self.settings = earlier.settings | self.settings
+        for mine, theirs in (
+            (self.scanned, earlier.scanned),
+            (self.drifted, earlier.drifted),
+            (self.made_again, earlier.made_again),
+            (self.built, earlier.built),
+        ):
+            mine.extend(sink for sink in theirs if sink not in mine)
 
 
 class Convergence:
@@ -142,10 +161,7 @@ class Convergence:
 
     def _add(self, done: Done) -> None:
         total = self.outcome.done
-        for sink, documents in done.written.items():
-            total.written[sink] = total.written.get(sink, 0) + documents
-        for sink, refused in done.refused.items():
-            total.refused.setdefault(sink, []).extend(refused)
+        total.include(done)
         total.failed |= done.failed
         total.pace |= done.pace
         self._work.state.note_pace(done.pace)

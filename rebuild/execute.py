@@ -61,6 +61,13 @@ class Done:
     failed: dict[str, SinkError] = field(default_factory=dict)
     """Sinks that could not go on; what they hold of their last batch is unknown."""
 
+    def include(self, other: "Done") -> None:
+        """What was written and refused there, too."""
+        for sink, documents in other.written.items():
+            self.written[sink] = self.written.get(sink, 0) + documents
+        for sink, refused in other.refused.items():
+            self.refused.setdefault(sink, []).extend(refused)
+
 
 @dataclass(frozen=True, eq=False)
 class _Batch:

@@ -1,7 +1,7 @@
 """The flip: what readers see changes in one step. Rollback is the same code the other way round.
 
 First it is written down that it begins; then each sink shows the build under its public name, where it has one; the
-pointer is the commit. Whoever finds a begun flip ends it.
+pointer is the commit. Whoever finds a begun flip ends it, forwards where all of it is there, else backwards.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -14,7 +14,7 @@ from rebuild.lease import removing
 from rebuild.receipts import Receipts
 from rebuild.state import Generation
 from rebuild.work import Work
-from sinks.errors import BuildBroken, BuildMissing, SinkError
+from sinks.errors import BuildBroken, BuildMissing, Refused, SinkError, WrongShape
 from sinks.sink import Marker, Sink, Stored
 
 _SAMPLE = 1000
@@ -31,14 +31,27 @@ class NotRemoved:
 
 
 def flip(work: Work, generation: Generation, *, adopt: bool = False) -> None:
-    """All sinks, then the pointer. Repeating it after a kill in between ends it."""
+    """All sinks, then the pointer. Repeating it after a kill in between ends it. Where a sink refuses, and so would
+    again, it was none: all show what they showed before."""
     public = work.state.public_builds()
     changing = {name: build for name, build in generation.builds.items() if public.get(name) != build}
     require_ours(work, changing, adopt=adopt)
     work.state.begin_flip(generation)
-    for name, build_id in changing.items():
-        show(work, name, build_id, adopt=adopt)
+    try:
+        for name, build_id in changing.items():
+            show(work, name, build_id, adopt=adopt)
+    except Refused:
+        _go_back(work)
+        raise
     work.state.flip(generation)
+
+
+def _go_back(work: Work) -> None:
+    live = work.state.live_or_none()
+    for name, build_id in (live.builds if live is not None else {}).items():
+        with suppress(Refused):  # what is gone, or cannot be read, is for the sync that comes
+            show(work, name, build_id)
+    work.state.give_up_flip()
 
 
 def require_ours(work: Work, sinks: Iterable[str], *, adopt: bool, sign: bool = False) -> None:
@@ -66,10 +79,12 @@ def live_generation(work: Work, *, adopt: bool = False) -> Generation | None:
 
 
 def end_begun_flip(work: Work, *, adopt: bool = False) -> None:
-    """A run died while it flipped: what it had verified is shown by some sinks, and now by all."""
+    """A run died while it flipped: what it had verified is shown by some sinks, and now by all; or, where a part of it
+    is gone since, by none."""
     generation = work.state.begun_flip()
     if generation is not None:
-        flip(work, generation, adopt=adopt)
+        with suppress(BuildMissing, BuildBroken):
+            flip(work, generation, adopt=adopt)
 
 
 def drop(work: Work, generation: Generation) -> list[NotRemoved]:
@@ -180,6 +195,6 @@ def _is_ours(work: Work, sink: Sink, build_id: str) -> bool:
     try:
         with closing(sink.open(build_id)) as build:
             marker = build.marker()
-    except (BuildMissing, BuildBroken):
+    except (BuildMissing, BuildBroken, WrongShape):
         return False
     return marker is not None and marker.home_id == work.state.home_id

@@ -1,12 +1,13 @@
 """A home that lost its records: what its readers have is asked of the engines, before anything takes its place."""
 
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 
 from rebuild.flip import strays
 from rebuild.receipts import Receipts
 from rebuild.records import label_of
 from rebuild.work import Work
+from sinks.errors import BuildBroken
 from sinks.sink import Build, Marker, Sink
 
 
@@ -17,15 +18,22 @@ def recall(work: Work) -> list[str]:
     """
     recalled = []
     for sink in work.sinks.values():
-        ours = strays(work, sink)
-        if not ours:
-            continue
-        shown = _shown(sink)
-        build_id = shown if shown in ours else max(ours, key=lambda each: (_count(sink, each), each))
-        with closing(sink.open(build_id)) as build, work.stage(f"scan {sink.name}", build.count(), "chunks") as bar:
-            Receipts(work.state.db, build_id).recall(_found(build), bar.advance)
-        recalled.append(build_id)
+        with suppress(BuildBroken):  # nobody can tell what readers had there
+            build_id = _most_likely(work, sink)
+            if build_id is None:
+                continue
+            with closing(sink.open(build_id)) as build, work.stage(f"scan {sink.name}", build.count(), "chunks") as bar:
+                Receipts(work.state.db, build_id).recall(_found(build), bar.advance)
+            recalled.append(build_id)
     return recalled
+
+
+def _most_likely(work: Work, sink: Sink) -> str | None:
+    counts = {build_id: _count(sink, build_id) for build_id in strays(work, sink)}
+    shown = _shown(sink)
+    if shown in counts:
+        return shown
+    return max(counts, key=lambda build_id: (counts[build_id], build_id), default=None)
 
 
 def _shown(sink: Sink) -> str | None:
@@ -35,8 +43,12 @@ def _shown(sink: Sink) -> str | None:
 
 
 def _count(sink: Sink, build_id: str) -> int:
-    with closing(sink.open(build_id)) as build:
-        return build.count()
+    """-1 where that cannot be read: any other one tells more."""
+    try:
+        with closing(sink.open(build_id)) as build:
+            return build.count()
+    except BuildBroken:
+        return -1
 
 
 def _found(build: Build) -> Iterator[tuple[str, str]]:

@@ -64,6 +64,16 @@ class FamilyCounts:
     unchanged: int = 0
     metadata_only: int = 0
 
+    def then(self, later: "FamilyCounts") -> "FamilyCounts":
+        """Of two plans one after the other: what the first one has written is unchanged for the second."""
+        return FamilyCounts(
+            self.added + later.added,
+            self.changed + later.changed,
+            self.removed + later.removed,
+            max(0, later.unchanged - self.added - self.changed),
+            self.metadata_only + later.metadata_only,
+        )
+
 
 class Plan:
     """A diff as it stands in the connection's temporary tables; the next plan replaces it."""

@@ -37,6 +37,8 @@ class SinkReport:
     """Whether that was because it did not hold what had been confirmed."""
     made_again: bool
     """Whether its live build was gone or broken, so that all of it was written."""
+    built: bool
+    """Whether it had no live build before, so that all of it was written."""
     settings: tuple[str, ...]
     """Index settings that were changed."""
     error: SinkError | None
@@ -156,6 +158,7 @@ def _sink_report(work: Work, name: str, build_id: str, outcome: Outcome) -> Sink
         scanned=name in outcome.scanned,
         drifted=name in outcome.drifted,
         made_again=name in outcome.made_again,
+        built=name in outcome.built,
         settings=tuple(outcome.settings.get(name, ())),
         error=outcome.done.failed.get(name),
     )
@@ -171,6 +174,7 @@ def _sink_as_json(sink: SinkReport) -> dict[str, Any]:
         "scanned": sink.scanned,
         "drifted": sink.drifted,
         "made_again": sink.made_again,
+        "built": sink.built,
         "settings": sink.settings,
         "error": str(sink.error) if sink.error else None,
     }

@@ -129,6 +129,10 @@ class State(Store):
             self.db.table("public").insert_all(rows, replace=True)
             self.db.execute("delete from flipping")
 
+    def give_up_flip(self) -> None:
+        with write_transaction(self.db):
+            self.db.execute("delete from flipping")
+
     def unfinished(self) -> Generation | None:
         """The newest generation that was begun and never shown."""
         return self._one(f"{_GENERATION} where not shown order by id desc limit 1")

@@ -53,13 +53,28 @@ def sync_live(
 
     The caller has held the writer's lock since it asked for the live generation.
     """
+    earlier: Outcome | None = None
     for left in reversed(range(_TRIES)):
         try:
-            return _sync(work, live, embedder, options)
+            outcome = _sync(work, live, embedder, options)
         except PartitionChanged:  # a plan that was named cannot be the one of another try
             if left == 0 or options.only_plan is not None:
                 raise
+            continue
+        if earlier is not None:
+            outcome.include(earlier)
+        if left == 0 or not options.scan or not _drop_broken(work, live, outcome):
+            return outcome
+        earlier = outcome
     raise AssertionError
+
+
+def _drop_broken(work: Work, live: Generation, outcome: Outcome) -> bool:
+    """Builds of which it was seen only while they were read or written that they are broken: they are made anew."""
+    broken = [name for name, error in outcome.done.failed.items() if isinstance(error, BuildBroken)]
+    for name in broken:
+        work.sinks[name].drop(live.builds[name])
+    return bool(broken)
 
 
 @dataclass(frozen=True)

@@ -96,8 +96,9 @@ class FtsReader:
         connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
         if connection is None:
             connection = schema.connect(self._path)
-            connection.execute("PRAGMA query_only = ON")
-            short.prepare(connection)
+            with schema.translated(self._path):
+                connection.execute("PRAGMA query_only = ON")
+                short.prepare(connection)
             self._local.connection = connection
             with self._lock:
                 self._opened.append(connection)

@@ -160,6 +160,8 @@ def connect(path: Path, mode: str = "rw") -> sqlite3.Connection:
 
 def _check_layout(connection: sqlite3.Connection, path: Path) -> None:
     layout = connection.execute("PRAGMA user_version").fetchone()[0]
+    if layout == 0:
+        raise BuildBroken(f"{path} holds nothing of a keyword index: rebuild it, nothing is lost")
     if layout != LAYOUT:
         raise WrongShape(f"{path} has layout {layout}, this version of chunksink knows {LAYOUT}: rebuild it")
 

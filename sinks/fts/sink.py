@@ -85,11 +85,15 @@ class FtsBuild:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._connection = schema.connect(path)
-        # Full: a commit is on the disk before it returns, so that there is nothing left for flush to do.
-        self._connection.execute("PRAGMA synchronous = FULL")
-        with schema.translated(path):
-            # So that a build without its tables is said now.
-            self._connection.execute(f"SELECT 1 FROM {', '.join(schema.ALL_TABLES)} LIMIT 0")
+        try:
+            with schema.translated(path):
+                # Full: a commit is on the disk before it returns, so that there is nothing left for flush to do.
+                self._connection.execute("PRAGMA synchronous = FULL")
+                # So that a build without its tables is said now.
+                self._connection.execute(f"SELECT 1 FROM {', '.join(schema.ALL_TABLES)} LIMIT 0")
+        except BaseException:
+            self._connection.close()
+            raise
         self._firsts = Firsts(empty=False)
         self._version: int | None = None
         self._refused: list[RefusedDocument] = []

@@ -6,7 +6,7 @@ import os
 import shutil
 import signal
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -17,8 +17,10 @@ from rebuild.flip import roll_back
 from rebuild.forget import forget
 from rebuild.lock import writing
 from rebuild.receipts import Receipts
+from sinks.errors import Refused
 from tests.crash.homes import home_in, move_on_meanwhile
 from tests.rebuild.support import Home
+from tests.rebuild.wrapping import Moment, watching
 
 
 def _rollback(home: Home) -> None:
@@ -63,6 +65,16 @@ def _recalled(home: Home) -> None:
     home.rebuild()
 
 
+def _refused(home: Home) -> None:
+    """A sink would not show what was built."""
+
+    def refuse() -> None:
+        raise Refused("not that")
+
+    with suppress(Refused):
+        home.rebuild(wrap=watching("jsonl", Moment("flip", 1, refuse)))
+
+
 def _unsigned(home: Home) -> None:
     """Somebody took the markers away."""
     with home.work() as work:
@@ -95,6 +107,7 @@ SCENARIOS: dict[str, Callable[[Home], object]] = {
     "unsigned": _unsigned,
     "lost": _lost,
     "recalled": _recalled,
+    "refused": _refused,
 }
 
 

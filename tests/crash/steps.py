@@ -49,6 +49,7 @@ OURS = (
     Step("rebuild.state", "State", "begin_flip", "rebuild"),
     Step("rebuild.state", "State", "flip", "rebuild"),
     Step("rebuild.state", "State", "flip", "rollback"),
+    Step("rebuild.state", "State", "give_up_flip", "refused"),
     Step("rebuild.state", "State", "forget_build", "rebuild"),
     Step("rebuild.state", "State", "note_pace", "sync"),
     Step("rebuild.forget", "", "_erase_records", "forget"),

@@ -1,0 +1,106 @@
+"""A flip that was begun and not ended: the next run ends it, forwards where all of it is there, else backwards."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from chunkbus.layout import BusRoot
+from rebuild.flip import roll_back
+from rebuild.lock import writing
+from rebuild.state import Generation, State
+from sinks.errors import Refused
+from tests.rebuild.engines import chroma, fts, memory
+from tests.rebuild.support import FEBRUARY, Home, commit, projected, source
+from tests.rebuild.tampering import require_sound
+from tests.rebuild.wrapping import Moment, watching
+
+pytestmark = [pytest.mark.promise(2), pytest.mark.promise(5)]
+
+OLD, NEW = source("docs/a.md", "a cat", "a mat"), source("docs/a.md", "a dog", version="2", at=FEBRUARY)
+
+
+@pytest.fixture
+def home(tmp_path: Path, root: BusRoot) -> Home:
+    home = Home(tmp_path / "home", root, fts, chroma, memory())
+    commit(root, "p1", OLD)
+    home.rebuild()
+    return home
+
+
+def killed_in_the_flip(home: Home, monkeypatch: pytest.MonkeyPatch) -> Generation:
+    """All sinks show what is new, and the pointer does not: the generation of the flip."""
+
+    def die(_state: State, _generation: Generation) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(State, "flip", die)
+        home.rebuild()
+    with State.existing(home.folder) as state:
+        begun = state.begun_flip()
+    assert begun is not None
+    return begun
+
+
+@pytest.mark.parametrize("engine", ["fts", "chroma"])
+@pytest.mark.parametrize("run", ["sync", "repair", "rebuild"])
+def test_a_build_of_it_is_gone_since(
+    engine: str, run: str, home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    live = home.live()
+    commit(home.root, "p1", NEW, at=FEBRUARY)
+    begun = killed_in_the_flip(home, monkeypatch)
+    shutil.rmtree(home.folder / engine / begun.builds[engine])
+    if run == "rebuild":
+        home.rebuild()
+        assert home.live().id != live.id
+    else:
+        home.sync(scan=run == "repair")
+        assert home.live().id == live.id
+    with State.existing(home.folder) as state:
+        assert state.begun_flip() is None
+    assert set(map(str, home.contents())) == {"fts", "chroma", "memory"}
+    assert all(documents == projected(NEW) for documents in home.contents().values())
+    require_sound(home, tmp_path)
+
+
+def test_every_sink_of_both_is_gone(home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    killed_in_the_flip(home, monkeypatch)
+    for engine in ("fts", "chroma"):
+        shutil.rmtree(home.folder / engine)
+    home.sync()
+    require_sound(home, tmp_path)
+
+
+def test_one_that_a_sink_refuses_was_none(home: Home, tmp_path: Path) -> None:
+    """Nobody has to correct anything before the live index can be synced."""
+    live = home.live()
+
+    def refuse() -> None:
+        raise Refused("chroma will not show that")
+
+    with pytest.raises(Refused, match="will not show"):
+        home.rebuild(wrap=watching("chroma", Moment("flip", 1, refuse)))
+    with State.existing(home.folder) as state:
+        assert state.begun_flip() is None
+    assert home.live().id == live.id
+    commit(home.root, "p1", NEW, at=FEBRUARY)
+    home.sync()
+    assert all(documents == projected(NEW) for documents in home.contents().values())
+    require_sound(home, tmp_path)
+
+
+def test_no_way_back_leaves_what_is_live(home: Home) -> None:
+    home.rebuild()
+    live = home.live()
+    with State.existing(home.folder) as state:
+        previous = state.previous()
+    shutil.rmtree(home.folder / "chroma" / previous.builds["chroma"])
+    with writing(home.folder), home.work() as work:
+        with pytest.raises(Refused):
+            roll_back(work)
+        assert work.state.begun_flip() is None
+    assert home.live().id == live.id
