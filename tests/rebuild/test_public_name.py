@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,9 @@ from rebuild import flip
 from rebuild.errors import OtherHome
 from rebuild.flip import roll_back
 from rebuild.lock import writing
+from rebuild.state import State
 from rebuild.sync import planned
+from sinks.errors import Refused
 from sinks.meilisearch import MeilisearchSink
 from tests.conformance.test_meilisearch import SETTINGS
 from tests.engines.servers import MeilisearchServer
@@ -33,7 +36,7 @@ def home_in(meilisearch_server: MeilisearchServer, tmp_path: Path) -> Make:
     """Homes over one public name of one server."""
     index = f"p{uuid.uuid4().hex[:10]}"
 
-    def make(folder: str = "home", settings: dict[str, object] = SETTINGS) -> Home:
+    def make(folder: str = "home", settings: dict[str, object] = SETTINGS, index: str = index) -> Home:
         def meilisearch(_home: Path) -> MeilisearchSink:
             server = meilisearch_server
             return MeilisearchSink(server.url, server.key, settings=settings, index=index)
@@ -175,3 +178,27 @@ def test_an_index_that_somebody_removed_comes_back(home_in: Make) -> None:
     home.sync()
     assert public_texts(home) == texts(CATS)
     assert home.verify().ok
+
+
+def test_somebody_elses_index_stands_under_the_name(home_in: Make) -> None:
+    """It is left alone; with another name the home goes on, though its rebuild had been refused."""
+    home = home_in()
+    commit(home.root, "p1", CATS)
+    home.rebuild()
+    sink = home.makers[1](home.folder)
+    assert isinstance(sink, MeilisearchSink)
+    indexes = sink._indexes
+    order = partial(sink._connection.control.swap_indexes, [{"indexes": [indexes.public, f"{indexes.public}-theirs"]}])
+    sink._connection.control.create_index(f"{indexes.public}-theirs", {"primaryKey": "id"})
+    indexes._orders.carry_out("swap", order)
+    commit(home.root, "p1", DOGS, at=FEBRUARY)
+    with pytest.raises((Refused, OtherHome)):
+        home.rebuild()
+    with State.existing(home.folder) as state:
+        assert state.begun_flip() is None
+    renamed = home_in(index=f"{indexes.public}x")
+    renamed.sync()
+    assert public_texts(renamed) == texts(DOGS)
+    assert renamed.verify().ok
+    indexes._remove(indexes.public)
+    sink.close()
