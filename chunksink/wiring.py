@@ -72,6 +72,7 @@ def open_work(
             sinks={sink.name: sink for sink in sinks},
             open_sink=partial(_open_former_sink, config, stack),
             stage=stage or silent,
+            left_behind=partial(_left_behind, config, stack),
         )
 
 
@@ -118,6 +119,24 @@ def _open_former_sink(config: Config, stack: ExitStack, name: str) -> "Sink":
         return open_one_sink(config, stack, name)
     except ConfigError as error:
         raise Refused(str(error)) from error
+
+
+def _left_behind(config: Config, stack: ExitStack) -> "list[Sink]":
+    """Each embedded sink has a folder of its name in the home, unless its options say otherwise."""
+    from sinks.registry import open_sink
+
+    found = []
+    for name in config.sinks:
+        if config.sink.get(name) and (config.home_path / name).is_dir():
+            own = stack.enter_context(closing(open_sink(name, config.home_path, {})))
+            if _place(own) != _place(open_one_sink(config, stack, name)):
+                found.append(own)
+    return found
+
+
+def _place(sink: "Sink") -> "dict[str, str]":
+    address: Callable[[str], dict[str, str]] = getattr(sink, "address", lambda _build: {})
+    return address("any")
 
 
 def live_dimensions(config: Config, sink: str) -> int | None:

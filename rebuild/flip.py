@@ -11,10 +11,9 @@ from itertools import islice
 
 from rebuild.errors import OtherHome
 from rebuild.lease import removing
-from rebuild.receipts import Receipts
 from rebuild.state import Generation
 from rebuild.work import Work
-from sinks.errors import BuildBroken, BuildMissing, Refused, SinkError, WrongShape
+from sinks.errors import BuildBroken, BuildMissing, Refused, SinkError
 from sinks.sink import Marker, Sink, Stored
 
 _SAMPLE = 1000
@@ -107,29 +106,6 @@ def drop(work: Work, generation: Generation) -> list[NotRemoved]:
     return left
 
 
-def strays(work: Work, sink: Sink) -> list[str]:
-    """Builds that are ours and that no record names any more: the records were lost."""
-    known = {build for generation in work.state.generations() for build in generation.builds.values()}
-    return [build_id for build_id in sink.builds() if build_id not in known and _is_ours(work, sink, build_id)]
-
-
-def drop_strays(work: Work) -> list[NotRemoved]:
-    """Nor is this anything to stop for: the flip has been made."""
-    left: list[NotRemoved] = []
-    for sink in work.sinks.values():
-        found: list[str] = []
-        with suppress(SinkError):  # a later rebuild looks again
-            found = strays(work, sink)
-        for build_id in found:
-            try:
-                sink.drop(build_id)
-            except SinkError as error:
-                left.append(NotRemoved(sink.name, build_id, str(error)))
-            else:
-                Receipts(work.state.db, build_id).forget_all()
-    return left
-
-
 def show(work: Work, name: str, build_id: str, *, adopt: bool = False) -> None:
     """The sink shows this build under its public name; where it does already, nothing happens."""
     sink = work.sink(name)
@@ -189,12 +165,3 @@ def _are_known(work: Work, sample: Sequence[Stored], build_id: str) -> bool:
         family = [found.parent_id, found.family_hash]
         known += work.state.db.execute(ours, [build_id, *family, *family]).fetchone() is not None
     return 2 * known > len(sample)
-
-
-def _is_ours(work: Work, sink: Sink, build_id: str) -> bool:
-    try:
-        with closing(sink.open(build_id)) as build:
-            marker = build.marker()
-    except (BuildMissing, BuildBroken, WrongShape):
-        return False
-    return marker is not None and marker.home_id == work.state.home_id

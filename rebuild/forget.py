@@ -13,6 +13,7 @@ from rebuild.blank import blank, is_named
 from rebuild.errors import SeveralSources, UnknownSource
 from rebuild.meant import Meant, sources_named
 from rebuild.runs import FOLDER
+from rebuild.strays import drop_left_behind
 from rebuild.work import Work
 from sinks.errors import BuildBroken, BuildMissing, SinkError
 from sinks.sink import Build
@@ -40,6 +41,8 @@ class Forgotten:
     """Lines that named it."""
     still_in: tuple[str, ...]
     """Partitions of the bus."""
+    left_behind: tuple[str, ...]
+    """Builds that went as a whole: the configuration has left the place where they were."""
     not_asked: dict[str, str]
     """Sinks that are not configured any more and could not be asked, and why: their builds may still hold it."""
 
@@ -76,9 +79,12 @@ def forget(
             build.flush()
             if (scrub := getattr(build, "scrub", None)) is not None:
                 scrub()
+    left_behind = drop_left_behind(work)
     lines = blank(records, ids | families | {name})
     still_in = _erase_records(work, families)
-    return Forgotten(tuple(sorted(families)), documents, len(texts), vectors, lines, still_in, not_asked)
+    return Forgotten(
+        tuple(sorted(families)), documents, len(texts), vectors, lines, still_in, tuple(left_behind), not_asked
+    )
 
 
 def _unknown(name: str, tenant: str | None) -> UnknownSource:

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 
-from rebuild.flip import strays
 from rebuild.receipts import Receipts
 from rebuild.records import label_of
+from rebuild.strays import strays
 from rebuild.work import Work
 from sinks.errors import BuildBroken
 from sinks.sink import Build, Marker, Sink

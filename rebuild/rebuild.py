@@ -19,7 +19,7 @@ from rebuild.converge import Convergence, Outcome
 from rebuild.embed import DocumentEmbedder
 from rebuild.errors import NotVerified, OtherModel
 from rebuild.execute import Target
-from rebuild.flip import NotRemoved, drop, drop_strays, end_begun_flip, flip, require_ours
+from rebuild.flip import NotRemoved, drop, end_begun_flip, flip, require_ours
 from rebuild.lock import WAIT_SECONDS, WriterLock, rebuilding
 from rebuild.lost import recall
 from rebuild.overlap import ModelChange, model_change
@@ -27,6 +27,7 @@ from rebuild.plan import Plan
 from rebuild.receipts import Receipts
 from rebuild.scan import Progress, Scan
 from rebuild.state import NO_MODEL, Generation, State
+from rebuild.strays import drop_strays
 from rebuild.sync import require_valid, update_settings
 from rebuild.work import Work
 from sinks.errors import SinkError

@@ -9,7 +9,8 @@ from chunksink.options import chunks_option, config_from, home_option, json_opti
 from chunksink.output import counted, print_json, printable
 
 _OUT_OF_REACH = (
-    "Out of reach are the bus itself, backups, exports of the cache, what `chunksink ledger` lists, and vectors of "
+    "Out of reach are the bus itself, backups, exports of the cache, servers and folders that the configuration named "
+    "before and does not any more, what `chunksink ledger` lists, and vectors of "
     "texts that neither a chunk nor a build holds any more, like those of earlier versions: `chunksink cache gc` "
     "drops them. Engines keep deleted rows: Chroma their text in its log and their vectors in its index, of which "
     "`chroma vacuum` takes a part only; Meilisearch until it reuses the pages. Two times `chunksink rebuild` replaces "
@@ -49,6 +50,8 @@ def command(source: str, tenant: str | None, every: bool, chunks: str | None, ho
     else:
         for build, documents in found.documents.items():
             click.echo(f"{build}: {counted(documents, 'document')} erased")
+        for build in found.left_behind:
+            click.echo(f"{build}: removed, for its sink is configured to be elsewhere")
         click.echo(f"{counted(found.vectors, 'vector')} and {counted(found.run_records, 'line')} of run records erased")
         if not found.texts:
             click.echo("No chunk and no build knew a text of it any more, so that none of its vectors could be found")

@@ -327,3 +327,26 @@ def test_of_a_tenant_who_has_none_nothing_is_known(of_two: Shell) -> None:
     assert ended.code == Exit.USAGE
     assert "no source 'same.md' of tenant 'west' is known here" in ended.err
     assert of_two.texts() == ["what north says", "what south says"]
+
+
+@pytest.mark.parametrize("command", ["forget", "rebuild"])
+def test_the_place_that_the_configuration_has_left_goes(
+    command: str, twice: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CHUNKSINK_SINK_FTS_FOLDER", str(twice.folder / "elsewhere"))
+    withdraw(twice)
+    assert any(name.startswith("fts/") for name in traces(twice, "cheese"))
+    ended = twice(command, *(["secret.md"] if command == "forget" else []))
+    assert ended.code == Exit.OK, ended
+    if command == "forget":
+        assert ended.out.count(": removed, for its sink is configured to be elsewhere\n") == 2
+    assert not any(name.startswith("fts/") for name in traces(twice, "cheese"))
+    assert twice("verify").code == Exit.OK
+
+
+def test_the_same_place_by_another_name_is_not_left(twice: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CHUNKSINK_SINK_FTS_FOLDER", ".chunksink/fts")
+    assert twice("rebuild").code == Exit.OK
+    assert twice("forget", "secret.md").code == Exit.INVALID_INPUT
+    assert twice.texts() == ["nothing to hide", "shared by both"]
+    assert twice("verify").code == Exit.DRIFT  # the bus still says what was erased

@@ -1,0 +1,54 @@
+"""Builds that nobody reads and no record names: of lost records, and of a place that the configuration has left."""
+
+from contextlib import closing, suppress
+
+from rebuild.flip import NotRemoved
+from rebuild.receipts import Receipts
+from rebuild.work import Work
+from sinks.errors import BuildBroken, BuildMissing, SinkError, WrongShape
+from sinks.sink import Sink
+
+
+def strays(work: Work, sink: Sink) -> list[str]:
+    """Builds that are ours and that no record names any more: the records were lost."""
+    known = {build for generation in work.state.generations() for build in generation.builds.values()}
+    return [build_id for build_id in sink.builds() if build_id not in known and _is_ours(work, sink, build_id)]
+
+
+def drop_strays(work: Work) -> list[NotRemoved]:
+    """Nor is this anything to stop for: the flip has been made."""
+    left: list[NotRemoved] = []
+    for sink in work.sinks.values():
+        found: list[str] = []
+        with suppress(SinkError):  # a later rebuild looks again
+            found = strays(work, sink)
+        for build_id in found:
+            try:
+                sink.drop(build_id)
+            except SinkError as error:
+                left.append(NotRemoved(sink.name, build_id, str(error)))
+            else:
+                Receipts(work.state.db, build_id).forget_all()
+    with suppress(SinkError):
+        drop_left_behind(work)
+    return left
+
+
+def drop_left_behind(work: Work) -> list[str]:
+    """What lies in the home's own folders of sinks that are configured to be elsewhere; which builds those were."""
+    dropped = []
+    for sink in work.left_behind():
+        for build_id in sink.builds():
+            if _is_ours(work, sink, build_id, or_broken=True):
+                sink.drop(build_id)
+                dropped.append(build_id)
+    return dropped
+
+
+def _is_ours(work: Work, sink: Sink, build_id: str, *, or_broken: bool = False) -> bool:
+    try:
+        with closing(sink.open(build_id)) as build:
+            marker = build.marker()
+    except (BuildMissing, BuildBroken, WrongShape):
+        return or_broken
+    return marker is not None and marker.home_id == work.state.home_id
