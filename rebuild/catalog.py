@@ -207,8 +207,7 @@ class Catalog:
         return self._db.execute("select 1 from partition where state <> ? limit 1", [VALID]).fetchone() is None
 
     def known_partitions(self) -> list[str]:
-        """Those that were ever taken in, and not retired since."""
-        return [key for (key,) in self._db.execute("select key from partition where checksum is not null order by key")]
+        return known_partitions(self._db)
 
     def missing_partitions(self) -> list[str]:
         rows = self._db.execute("select key from partition where state = ? order by key", [MISSING])
@@ -236,7 +235,7 @@ class Catalog:
             )
         if self._db.execute("select 1 from partition where key = ?", [key]).fetchone() is None:
             known = ", ".join(self.missing_partitions()) or "none"
-            raise NotMissing(f"no partition {key} was ever taken in; missing are: {known}")
+            raise NotMissing(f"no partition {key} is known, or it was retired already; missing are: {known}")
         before = self.counts().families
         with write_transaction(self._db):
             touch_partition(self._db, key)
@@ -309,6 +308,11 @@ class Catalog:
             self._db.execute("delete from projection")
             self._db.execute("insert into projection values (?)", [PROJECTION_VERSION])
             self._db.execute("update current set family_hash = null, digest = null, texts = null")
+
+
+def known_partitions(db: Any) -> list[str]:
+    """Those that were ever taken in, and not retired since."""
+    return [key for (key,) in db.execute("select key from partition where checksum is not null order by key")]
 
 
 def place_of(db: Any, chunk_id: str) -> tuple[str, Place, str] | None:

@@ -167,7 +167,7 @@ class Plan:
     def examples(self, action: str, recorded: bool, limit: int) -> list[str]:
         """Some families that are written or removed, by name where it is known."""
         rows = self._db.execute(
-            "select family, max(coalesce(nullif(label, ''), family)) from planned "
+            "select family, max(coalesce(iif(recorded, nullif(label, ''), null), family)) from planned "
             "left join receipt using (build, family) where action = ? group by family "
             "having max(recorded) = ? order by 2 limit ?",
             [action, recorded, limit],

@@ -169,8 +169,8 @@ def _vectors(generation: Generation, target: Target) -> dict[str, int]:
 def require_valid(catalog: Catalog) -> None:
     """Every partition is there and valid, and nothing is held; else InvalidBus, with the first reasons."""
     found = [str(finding) for finding in catalog.findings(3) if finding.is_error]
-    found += [f"MISSING_OUTPUT:partition {key}" for key in catalog.missing_partitions()[:3]]
-    found += [f"{held.reason}: {held.detail}" for held in catalog.held(3)]
+    found += [f"partition {key} is missing" for key in catalog.missing_partitions()[:3]]
+    found += [held.detail for held in catalog.held(3) if held.detail not in found]
     if found:
         shown = "\n".join(f"  {line}" for line in found[:3])
         raise InvalidBus(

@@ -28,6 +28,8 @@ def examine(load: Callable[[], Config]) -> Iterator[Check]:
     yield from ingested.files(config)
     index, live = records.index(config.home_path)
     yield index
+    if live is not None:
+        yield from bus.missing(config.chunks_path, config.home_path)
     yield environment.locks(config.home_path)
     for name in dict.fromkeys(config.sinks):
         yield from engines.sink(config, name, live)

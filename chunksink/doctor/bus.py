@@ -1,6 +1,7 @@
 """A quick look at the chunks: whether each partition has its files, and whether their ends are there."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -31,6 +32,25 @@ def chunks(path: Path) -> Check:
         told = f"{told}, {len(flaws):,} of them not whole: {', '.join(flaws[:_NAMED])}{more}"
         return Check("chunks", "fail", told, f"write them again, or bring their files back; {_VALIDATE}")
     return Check("chunks", "ok", f"{told}, their files are there; that is a quick look, {_VALIDATE}")
+
+
+def missing(path: Path, home: Path) -> Iterator[Check]:
+    """Partitions that the index was made from and that are not there any more."""
+    from chunkbus.errors import ChunkBusError
+    from chunkbus.layout import BusRoot
+    from rebuild.catalog import known_partitions
+    from rebuild.errors import NoGeneration
+    from rebuild.state import State
+
+    try:
+        with State.existing(home) as state:
+            gone = sorted(set(known_partitions(state.db)).difference(BusRoot(path).require().partition_keys()))
+    except (ChunkBusError, NoGeneration, OSError):
+        return  # told by the checks before and after this one
+    if gone:
+        more = f" and {len(gone) - _NAMED:,} more" if len(gone) > _NAMED else ""
+        remedy = "bring them back, or give each one up with `chunksink retire-partition KEY`"
+        yield Check("partitions", "fail", f"missing: {', '.join(gone[:_NAMED])}{more}", remedy)
 
 
 def _flaw(root: "BusRoot", key: str) -> str | None:

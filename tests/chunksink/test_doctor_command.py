@@ -70,9 +70,11 @@ def test_on_a_new_machine_nothing_is_made(home: Home, capsys: pytest.CaptureFixt
     assert not home.folder.exists()
 
 
-def test_no_chunks_yet(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_chunks_any_more(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
     shutil.rmtree(home.root.path)
     home.root.canonical.mkdir(parents=True)
+    assert amiss(checks(capsys, Exit.ENGINE)) == {"chunks": "warn", "partitions": "fail"}
+    home.folder.rename(home.folder.with_name("another"))  # of an index that there is not yet nothing is missed
     assert amiss(checks(capsys)) == {"chunks": "warn"}
 
 

@@ -46,6 +46,15 @@ def test_all_is_there(built: Shell) -> None:
     assert built.files() == before
 
 
+def test_partitions_that_are_gone(built: Shell) -> None:
+    for key in ("a", "c"):
+        built.remove(key)
+    found = checks(built)
+    assert amiss(found) == {"partitions": "fail"}
+    assert found["partitions"]["found"] == "missing: a, c"
+    assert "`chunksink retire-partition KEY`" in found["partitions"]["remedy"]
+
+
 def test_partitions_that_are_not_whole(built: Shell) -> None:
     built.cut_off("a")
     built.root.chunks_file("b").unlink()

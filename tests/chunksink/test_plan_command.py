@@ -204,6 +204,7 @@ def test_a_build_that_cannot_be_read_is_all_to_be_written(how: str, quick_shell:
     ended = shell("plan", "--json")
     fts = ended.json["sinks"]["fts"]
     assert (ended.code, fts["families"]["added"], ended.json["chunks"]) == (Exit.OK, 2, {"written": 3, "deleted": 0})
+    assert ended.json["examples"]["added"] == ["a.md", "b.md"]
     assert ("`chunksink verify --repair`" if how == "broken" else "a sync writes all of it again") in fts["filled"]
     with State.existing(shell.home) as state:
         assert Receipts(state.db, shell.live().builds["fts"]).documents() == 3

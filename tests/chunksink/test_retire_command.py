@@ -32,7 +32,7 @@ def test_one_that_was_never_there_is_refused_and_the_missing_are_named(synced: S
     synced.remove("p2")
     ended = synced("retire-partition", "p9")
     assert (ended.code, ended.out) == (Exit.USAGE, "")
-    assert "no partition p9 was ever taken in; missing are: p2" in ended.err
+    assert "no partition p9 is known, or it was retired already; missing are: p2" in ended.err
     assert synced("retire-partition", "../p2").code == Exit.USAGE
 
 

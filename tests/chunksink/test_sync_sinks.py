@@ -12,11 +12,12 @@ import orjson
 import pytest
 
 from chunksink.exits import Exit
+from embeddings.resolve import DEFAULT_MODEL
 from sinks.meilisearch import MeilisearchSink
 from tests.chunksink.shell import Models, Shell
 from tests.conftest import ROOT
 from tests.engines.servers import MeilisearchServer
-from tests.rebuild.support import FEBRUARY, source
+from tests.rebuild.support import FEBRUARY, PoisonedEncoder, source
 
 A, B = source("a.md", "a cat", "a mat"), source("b.md", "a boat")
 
@@ -382,3 +383,15 @@ def test_a_new_sink_is_told_with_what_it_took(shell: Shell, monkeypatch: pytest.
     assert ended.code == Exit.OK
     assert "1 source unchanged (2 chunks written)" in ended.out
     assert "jsonl is new: 2 chunks written\n" in ended.out
+
+
+def test_other_settings_of_one_model_are_told_apart(
+    shell: Shell, models: Models, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is another model to the cache, and bears the same name."""
+    shell.commit("p1", A)
+    assert shell("sync").code == Exit.OK
+    models.known[DEFAULT_MODEL] = PoisonedEncoder(dimension=12, name=DEFAULT_MODEL)
+    ended = shell("rebuild")
+    assert ended.code == Exit.OK, ended
+    assert f"model changed from {DEFAULT_MODEL} (dimension 8) to {DEFAULT_MODEL} (dimension 12); " in ended.out
