@@ -63,10 +63,13 @@ class Provenance(msgspec.Struct, gc=False, kw_only=True, omit_defaults=True):
             return self.canonicalizer.canonicalizer_name, self.canonicalizer.canonicalizer_version
         return self.canonicalizer_name, self.canonicalizer_version
 
+    def checksum(self) -> str | None:
+        """The source's, in one spelling; one of another kind as it is."""
+        return bare_hex(self.source_checksum) or self.source_checksum
+
     def version(self) -> tuple[str | None, ...]:
         """What must be equal for two reads of a source to be the same version of it."""
-        checksum = bare_hex(self.source_checksum) or self.source_checksum
-        return (checksum, *self.parser_pair(), *self.canonicalizer_pair())
+        return (self.checksum(), *self.parser_pair(), *self.canonicalizer_pair())
 
 
 class Source(msgspec.Struct, gc=False, kw_only=True, omit_defaults=True):

@@ -8,6 +8,7 @@ import msgspec
 import orjson
 
 from chunkbus import findings
+from chunkbus.canonical import bare_hex
 from chunkbus.chunk import CHUNK_VERSION, Chunk, Provenance, Span
 from chunkbus.diagnose import diagnose_fields, diagnose_json, parse_time, proves_unique_keys
 from chunkbus.findings import Problem, Severity
@@ -77,7 +78,7 @@ def _examine_chunk(chunk: Chunk, require_source_checksum: bool) -> tuple[Problem
     if (
         (stored is None or stored == "sha256:" + sha256(chunk.text.encode()).hexdigest())
         and _has_origin(chunk.provenance)
-        and (chunk.provenance.source_checksum or not require_source_checksum)
+        and _may_be_checksum(chunk.provenance.source_checksum, require_source_checksum)
         and "\x00" not in chunk.text
         and (chunk.created_at is None or _is_time(chunk.created_at))
         and (chunk.chunk_index is None or chunk.chunk_index <= _LARGEST)
@@ -95,6 +96,11 @@ def _has_origin(provenance: Provenance) -> bool:
             provenance.canonicalizer is not None or (provenance.canonicalizer_name and provenance.canonicalizer_version)
         )
     )
+
+
+@lru_cache(maxsize=64)  # neighbours mostly share it
+def _may_be_checksum(checksum: str | None, is_required: bool) -> bool:
+    return bare_hex(checksum) is not None if checksum else not is_required
 
 
 @lru_cache(maxsize=64)
@@ -118,6 +124,9 @@ def _find_problems(chunk: Chunk, stored: str | None, require_source_checksum: bo
         problems.append(Problem(findings.FIELD_MISSING, f"lacks {wanted}"))
     if require_source_checksum and not provenance.source_checksum:
         problems.append(Problem(findings.SOURCE_CHECKSUM_MISSING, "lacks provenance.source_checksum"))
+    if provenance.source_checksum and bare_hex(provenance.source_checksum) is None:
+        detail = f"provenance.source_checksum is not sha256:<64 hex digits> but {provenance.source_checksum!r:.80}"
+        problems.append(Problem(findings.WRONG_TYPE, detail, Severity.WARNING))
     if "\x00" in chunk.text:
         problems.append(Problem(findings.ENCODING, f"text holds U+0000 at character {chunk.text.index(chr(0)) + 1}"))
     if chunk.created_at is not None and not _is_time(chunk.created_at):

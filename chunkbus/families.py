@@ -37,13 +37,15 @@ class Stretch:
 class StretchCounter:
     """Shown the lines of a block in order; `rows` then holds one row a stretch, without its partition.
 
-    `named` holds two hashes a stretch of chunks, of its document and of its source, whosever that is. `unknown` counts
-    the refused lines that do not say whose they are.
+    `named` holds two hashes a stretch of chunks, of its document and of its source, whosever that is; `versions` those
+    of its family and of its source checksum, and its row. `unknown` counts the refused lines that do not say whose they
+    are.
     """
 
     def __init__(self) -> None:
         self.rows: list[list[int]] = []
         self.named: list[tuple[int, int]] = []
+        self.versions: list[tuple[int, int, list[int]]] = []
         self.unknown = 0
         self._row: list[int] = []
         self._key: tuple[object, ...] = ()
@@ -74,6 +76,7 @@ class StretchCounter:
             self._row = [_number(source, provenance), line, offset, 0, 0]
             self.rows.append(self._row)
             self.named.append((mmh3.hash64(chunk.document_id)[0], mmh3.hash64(source[1])[0]))
+            self.versions.append((mmh3.hash64(repr(source))[0], mmh3.hash64(repr(provenance.checksum()))[0], self._row))
         self._row[_CHUNKS] += 1  # lines too: they follow each other, see `refuse`
         if expected is not None and expected > self._row[_EXPECTED]:
             self._row[_EXPECTED] = min(expected, _MOST)

@@ -53,6 +53,7 @@ MANIFEST_MISMATCH = "INTEGRITY_VIOLATION:manifest_mismatch"
 CHECKSUM_MISMATCH = "INTEGRITY_VIOLATION:checksum_mismatch"
 TEXT_HASH_MISMATCH = "INTEGRITY_VIOLATION:text_hash_mismatch"
 FAMILY_SPLIT = "INTEGRITY_VIOLATION:family_split"
+SEVERAL_VERSIONS = "INTEGRITY_VIOLATION:several_versions"
 SOURCE_CHECKSUM_MISSING = "PROVENANCE_INVALID:missing_source_checksum"
 UNREADABLE = "MISSING_OUTPUT:unreadable"
 
@@ -82,7 +83,8 @@ MEANINGS: dict[str, tuple[str, str]] = {
     LINE_TOO_LONG: ("a line is longer than 8 MiB", "split the chunk; engines cut or refuse such texts"),
     FIELD_MISSING: ("a required field is absent or empty", "fill it where the chunk is produced"),
     WRONG_TYPE: (
-        "a known field has a type that the contract does not allow, or a time that is not ISO 8601",
+        "a known field has a type that the contract does not allow, or a time that is not ISO 8601 (a warning where a "
+        "`source_checksum` is not `sha256:<hex>`)",
         "see docs/schema/",
     ),
     UNSUPPORTED_VERSION: (
@@ -95,8 +97,10 @@ MEANINGS: dict[str, tuple[str, str]] = {
         "correct it where the chunk is produced; the chunk is indexed, what cannot be used of its place is left out",
     ),
     PARTITION_KEY: (
-        "a file's name is no partition key, so nothing would ever read it",
-        "rename it: 1 to 128 of A-Z a-z 0-9 . _ - beginning with a letter or digit",
+        "a file's name is no partition key, so nothing would ever read it (a warning of a folder or a "
+        "file of another kind in `canonical/` or `manifest/`; hidden ones are passed over)",
+        "rename it to KEY.jsonl or KEY.manifest.json, KEY being 1 to 128 of A-Z a-z 0-9 . _ - and beginning with a "
+        "letter or digit; what is neither chunks nor a manifest belongs elsewhere",
     ),
     DUPLICATE_IDS: (
         "a `chunk_id` occurs twice in one partition",
@@ -118,7 +122,13 @@ MEANINGS: dict[str, tuple[str, str]] = {
     FAMILY_SPLIT: (
         "one version of a source stands in parts in two partitions, or has fewer records than its `chunk_count`; not "
         "told of a source of which a line was refused",
-        "write all chunks of one source into one partition",
+        "write all chunks of one source into one partition; where none is missing, correct its `chunk_count`",
+    ),
+    SEVERAL_VERSIONS: (
+        "(a warning) chunks of one source in one partition have several `source_checksum`s: the last one counts, the "
+        "chunks of the others are in no index",
+        "give each document its own `source_uri`, and its own `parent_id` where it has one; if they are one document, "
+        "leave out its earlier versions",
     ),
     SOURCE_CHECKSUM_MISSING: (
         "`provenance.source_checksum` is absent and the policy asks for it",

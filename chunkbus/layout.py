@@ -74,16 +74,32 @@ class BusRoot:
     def misnamed_files(self) -> list[str]:
         """Chunks files and manifests that no partition key can name, so that nothing would read them; printable."""
         return sorted(
-            f"{folder.name}/{name if name.isprintable() else ascii(name)[1:-1]}"
-            for folder, suffix in ((self.canonical, _CHUNKS), (self.manifests, _MANIFEST))
+            _printable(folder, name)
+            for folder, suffix in self._folders()
             for name in _names(folder, suffix)
             if not is_partition_key(name.removesuffix(suffix))
         )
 
+    def stray_files(self) -> list[str]:
+        """Files and folders beside them whose names do not even end like theirs: nothing reads them; printable."""
+        return sorted(
+            _printable(folder, name)
+            for folder, suffix in self._folders()
+            for name in _names(folder)
+            if not name.endswith(suffix)
+        )
 
-def _names(folder: Path, suffix: str) -> Iterator[str]:
+    def _folders(self) -> tuple[tuple[Path, str], ...]:
+        return ((self.canonical, _CHUNKS), (self.manifests, _MANIFEST))
+
+
+def _names(folder: Path, suffix: str = "") -> Iterator[str]:
     """Names with the suffix; a leading dot marks files that wait or are half written."""
     if folder.is_dir():
         for entry in folder.iterdir():
             if entry.name.endswith(suffix) and not entry.name.startswith("."):
                 yield entry.name
+
+
+def _printable(folder: Path, name: str) -> str:
+    return f"{folder.name}/{name if name.isprintable() else ascii(name)[1:-1]}"

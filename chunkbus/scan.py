@@ -34,6 +34,8 @@ class Scanned:
     stretches: Rows
     named: Rows
     """Hashes of the document and the source of each stretch of chunks."""
+    versions: Rows
+    """Hashes of the family and the source checksum of each, its line, its offset and how many chunks it has."""
     unknown: int
     """Refused lines that do not say whose they are."""
 
@@ -57,7 +59,10 @@ def scan_block(block: Block, require_source_checksum: bool) -> Scanned:
         offset += len(data) + 1
     rows = np.array(stretches.rows, dtype=np.int64).reshape(-1, 5)
     named = np.array(stretches.named, dtype=np.int64).reshape(-1, 2)
-    return Scanned(len(lines), problems, np.array(id_hashes, dtype=np.int64), rows, named, stretches.unknown)
+    of_versions = [(family, checksum, *row[1:4]) for family, checksum, row in stretches.versions]
+    versions = np.array(of_versions, dtype=np.int64).reshape(-1, 5)
+    ids = np.array(id_hashes, dtype=np.int64)
+    return Scanned(len(lines), problems, ids, rows, named, versions, stretches.unknown)
 
 
 @dataclass(frozen=True)

@@ -21,10 +21,13 @@ from chunkbus.reader import open_partition, read_blocks
 from chunkbus.scan import scan_file
 from chunkbus.splits import find_splits
 from chunkbus.twins import SeenIds
+from chunkbus.versions import SeenVersions
 
 SPANS_IN_FLIGHT = 8
-RULES = 2
+RULES = 3
 """Raise it when the same files may be judged otherwise than before: then they are read again."""
+
+_STRAY = "nothing reads this: chunks are canonical/KEY.jsonl, their manifest is manifest/KEY.manifest.json"
 
 T = TypeVar("T")
 
@@ -83,6 +86,8 @@ class Validation:
         if keys is None:
             for name in self._root.misnamed_files():
                 self._report(name, None, [Problem(findings.PARTITION_KEY, "no partition can have this name")])
+            for name in self._root.stray_files():
+                self._report(name, None, [Problem(findings.PARTITION_KEY, _STRAY, Severity.WARNING)])
             keys = self._root.partition_keys()
         names = [check_partition_key(key) for key in dict.fromkeys(keys)]
         chunks = 0
@@ -133,7 +138,7 @@ class Validation:
             self._on_progress(len(data))
 
         lines = 0
-        with closing(SeenIds()) as ids, closing(SeenDocuments()) as documents:
+        with closing(SeenIds()) as ids, closing(SeenDocuments()) as documents, closing(SeenVersions()) as versions:
             try:
                 blocks = _reading(read_blocks(file, watch))
                 for scanned in scan_file(file, blocks, self._require_source_checksum, self._workers, SPANS_IN_FLIGHT):
@@ -142,10 +147,15 @@ class Validation:
                     ids.add(scanned.id_hashes)
                     families.add(scanned.stretches, number, lines + 1, scanned.unknown)
                     documents.add(scanned.named)
+                    versions.add(scanned.versions, lines + 1)
                     lines += scanned.lines
                 for twin in _reading(ids.twins(file)):
                     detail = f"chunk_id {twin.chunk_id!r:.120} stands on line {twin.earlier_line} too"
                     self._report(key, twin.line, [Problem(findings.DUPLICATE_IDS, detail)])
+                for old in _reading(versions.outdated(file)):
+                    retired = f"{old.chunks} chunks of {old.versions} versions are not indexed"
+                    detail = f"{retired}: source {old.source!r:.120} has another source_checksum further down"
+                    self._report(key, old.line, [Problem(findings.SEVERAL_VERSIONS, detail, Severity.WARNING)])
             except _ReadFailed as error:
                 self._report(key, lines + 1, [Problem(findings.UNREADABLE, str(error))])
                 return lines

@@ -5,13 +5,15 @@ Nothing else here: what a command does stands in `chunksink/commands/`, one file
 
 import os
 import sys
+from contextlib import suppress
 from importlib import import_module
 
 import click
 
 from chunksink import __version__
-from chunksink.errors import Refusal, explained
+from chunksink.errors import Refusal, explained, failure
 from chunksink.exits import Exit
+from chunksink.output import print_json
 
 # Command, which is its module below chunksink.commands too, and its line in the overview: --help imports none of them.
 COMMANDS = {
@@ -104,12 +106,13 @@ def rebuild_index() -> None:
 def run(arguments: list[str]) -> int:
     try:
         result = cli.main(arguments, prog_name="chunksink", standalone_mode=False)
-    except Refusal as error:
-        error.show()
-        return error.code
     except click.ClickException as error:
+        code = error.code if isinstance(error, Refusal) else error.exit_code
         error.show()
-        return error.exit_code
+        if "--json" in arguments:
+            with suppress(OSError):  # the output may be what failed
+                print_json(failure(error, code))
+        return code
     except (click.Abort, KeyboardInterrupt):
         click.echo("Interrupted. Nothing is half done; run the command again to go on.", err=True)
         return Exit.INTERRUPTED

@@ -4,6 +4,8 @@ import errno
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
+from typing import Any
 
 import click
 
@@ -53,6 +55,13 @@ class Refusal(click.ClickException):
     def __init__(self, message: str, code: Exit) -> None:
         super().__init__(message)
         self.code = code
+
+
+def failure(error: click.ClickException, code: int) -> dict[str, Any]:
+    """What went wrong, for whoever asked for a report to be read by a machine."""
+    told: dict[str, Any] = {"error": {"exit_code": code, "message": error.format_message()}}
+    removal = getattr(error.__cause__, "removal", None)
+    return told if removal is None else told | {"brake": asdict(removal)}
 
 
 @contextmanager

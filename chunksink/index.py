@@ -22,6 +22,7 @@ from settings.config import Config
 
 if TYPE_CHECKING:
     from chunksink.live import LiveSearch
+    from embeddings.encoder import Vectors
     from rebuild.forecast import Forecast
     from rebuild.forget import Forgotten
     from rebuild.report import RunReport
@@ -245,6 +246,10 @@ class Index:
             raise InvalidQuestion(f"the chunk_id is a text, not {chunk_id!r:.100}: take that of a hit")
         Question("", context=context)  # refuses what a search refuses
         return self._live_search().get(chunk_id, self._access(tenant), context)
+
+    def embed_query(self, text: str) -> "Vectors":
+        """The vector of a query by the model of the live index, for who asks the vector store itself."""
+        return self._live_search().embed_query(text)
 
     def _access(self, tenant: str | None) -> "Access":
         from search.access import Access

@@ -14,6 +14,7 @@ from chunksink.views import View, open_view
 from settings.config import Config
 
 if TYPE_CHECKING:
+    from embeddings.encoder import Vectors
     from rebuild.state import Generation
     from search.access import Access
     from search.answer import Answer
@@ -62,6 +63,15 @@ class LiveSearch:
 
         with self._current() as view:
             return get(view.legs, access, chunk_id, context)
+
+    def embed_query(self, text: str) -> "Vectors":
+        """By the model of the live index. Raises InvalidQuestion where that has none."""
+        from search.errors import InvalidQuestion
+
+        with self._current() as view:
+            if view.legs.semantic is None:
+                raise InvalidQuestion("no build of this index is searched by meaning: configure such a sink, then sync")
+            return view.legs.semantic.encode(text)
 
     def warm(self) -> None:
         """Loads the model before the first question, which takes seconds; what hinders it the first question tells.

@@ -1,27 +1,15 @@
 """The brake: a run that would take a large share of what readers have stops and says the number."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from sqlite_utils import Database
 
-from rebuild.errors import Brake
+from rebuild.errors import Brake, Removal
 
 LEAST_REMOVALS = 10
 LARGEST_SHARE = 0.2
 _HELD = "receipt where build in ({}) and documents > 0"
 _GONE = "family not in (select family from current) and family not in (select family from held)"
-
-
-@dataclass(frozen=True)
-class Removal:
-    """More than a run takes away without being told to."""
-
-    removed: int
-    total: int
-    """Of the sources in the index."""
-    flag: str
-    """What lets a run go on."""
 
 
 def large_removal(db: Database, live_builds: Sequence[str], allowed: int = 0) -> Removal | None:
@@ -49,9 +37,10 @@ def brake(db: Database, live_builds: Sequence[str], allowed: int) -> None:
     )
     names = ", ".join(name for (name,) in db.execute(some, list(live_builds)))
     raise Brake(
+        found,
         f"{found.removed:,} of the {found.total:,} sources in the index would be removed; nothing was written. If they "
         f"are meant to go, say so with {found.flag}. Otherwise look at the chunks, for they lack {names} "
-        "and others: `chunksink plan` names more where there is a live index"
+        "and others: `chunksink plan` names more where there is a live index",
     )
 
 

@@ -17,6 +17,8 @@ RebuildError
 A `state.db` that cannot be opened is `chunkbus.errors.StoreUnreadable` or `NewerStore`, as for every store of ours.
 """
 
+from dataclasses import dataclass
+
 
 class RebuildError(Exception):
     """Something about building an index that its reader can act on."""
@@ -46,8 +48,23 @@ class NotMissing(RebuildError):
     """Only a partition that was taken in, and is not there any more, can be retired."""
 
 
+@dataclass(frozen=True)
+class Removal:
+    """More than a run takes away without being told to."""
+
+    removed: int
+    total: int
+    """Of the sources in the index."""
+    flag: str
+    """What lets a run go on."""
+
+
 class Brake(RebuildError):
     """A large share of the index would be removed; nothing was written."""
+
+    def __init__(self, removal: Removal, message: str) -> None:
+        super().__init__(message)
+        self.removal = removal
 
 
 class OtherPlan(RebuildError):

@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from rebuild.brake import LEAST_REMOVALS, Removal, large_removal
+from rebuild.brake import LEAST_REMOVALS, large_removal
+from rebuild.errors import Removal
 from rebuild.held import held_by_reason
 from rebuild.plan import FamilyCounts, Plan
 from rebuild.sync import Planned

@@ -13,9 +13,9 @@ from typing import Any
 
 from chunkbus.layout import BusRoot
 from rebuild import runs
-from rebuild.brake import Removal, large_removal
+from rebuild.brake import large_removal
 from rebuild.catalog import Catalog, HeldFamily
-from rebuild.errors import NoGeneration
+from rebuild.errors import NoGeneration, Removal
 from rebuild.held import held, held_by_reason
 from rebuild.intake import VALID, Intake
 from rebuild.runs import Run

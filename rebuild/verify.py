@@ -4,7 +4,7 @@ Repair is the sync that follows: the scan's receipts on one side, the catalog on
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from rebuild.builds import opened, require_our_build
@@ -54,6 +54,12 @@ class Verified:
     def ok(self) -> bool:
         return not (self.failed or self.unbuilt) and all(sink.ok for sink in self.sinks.values())
 
+    def as_json(self) -> dict[str, Any]:
+        """The same names for each sink. Of one that could not be asked nothing is known."""
+        names = [*self.sinks, *(name for name in self.failed if name not in self.sinks)]
+        sinks = {name: _as_json(self.sinks.get(name), self.failed.get(name)) for name in names}
+        return {"ok": self.ok, "sinks": sinks, "unconfigured": list(self.unconfigured), "unbuilt": list(self.unbuilt)}
+
     def numbers(self) -> dict[str, dict[str, Any]]:
         """For the record of the run: how much was wrong, not what."""
         return {
@@ -67,6 +73,15 @@ class Verified:
             }
             for name, sink in self.sinks.items()
         }
+
+
+def _as_json(sink: SinkVerified | None, error: Exception | None) -> dict[str, Any]:
+    told: dict[str, Any] = dict.fromkeys(("families", "chunks", "digest", "shown"))
+    told |= dict.fromkeys(("missing", "extra", "changed", "refused"), ())
+    if sink is not None:
+        told = asdict(sink)
+    ok = error is None and sink is not None and sink.ok
+    return {"ok": ok, **told, "error": str(error) if error else None}
 
 
 def verify_live(

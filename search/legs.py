@@ -11,6 +11,9 @@ from sinks.document import Document, Vectors
 from sinks.errors import InvalidFilter, SinkError
 from sinks.reader import FamiliesOf, Filter, Hit, HybridReader, KeywordReader, Reader, VectorReader, nobodys
 
+REMEDY = "where a sink for that is configured, `chunksink sync` builds it"
+"""Whether one is missing in the configuration, or configured and not built yet, is not known here."""
+
 FromChunks = Callable[[Mapping[str, str]], list[Document]]
 """From ids of documents, each with its source, to those that the chunks have."""
 
@@ -118,10 +121,9 @@ class Legs:
         legs = {name: leg for name in wanted if name not in failed and (leg := there[name]) is not None}
         if not legs and not failed:
             others = [mode for mode in MODES if any(there[leg] is not None for leg in LEGS_OF[mode])]
-            raise InvalidQuestion(
-                f"no sink of this index answers {question.mode} searches: ask with the mode {' or '.join(others)}, or "
-                "add such a sink to the configuration and rebuild"
-            )
+            told = f"no build of this index answers {question.mode} searches"
+            ways = [f"ask with the mode {' or '.join(others)}"] if others else []
+            raise InvalidQuestion("; ".join([told, *ways, REMEDY]))
         asking = Asking(legs, failed)
         asking.begin(question, filters)
         return asking

@@ -10,7 +10,7 @@ from search.access import EVERYTHING, Access
 from search.answer import Answer, SearchHit, hit_of
 from search.context import fetch, neighbours
 from search.facets import count
-from search.legs import Asking, Legs
+from search.legs import REMEDY, Asking, Legs
 from search.order import Order, Placed
 from search.question import KEYWORD, Question
 from sinks.document import Document
@@ -100,8 +100,8 @@ def _notice(legs: Legs, question: Question) -> str | None:
     if question.mode != "hybrid" or legs.unavailable:
         return None
     if legs.semantic is None:
-        return "by words only: no configured sink holds vectors"
-    return "by meaning only: no configured sink is searched by words" if legs.keyword is None else None
+        return f"by words only: no build of this index is searched by meaning; {REMEDY}"
+    return f"by meaning only: no build of this index is searched by words; {REMEDY}" if legs.keyword is None else None
 
 
 def _nothing(question: Question, started: float, notice: str | None) -> Answer:

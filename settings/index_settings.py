@@ -1,7 +1,7 @@
 """The index settings of Meilisearch: the file that has them, and how a live index differs from it.
 
-`meilisearch-settings.json` is their only source: what it does not name is the engine's default. Embedders are not in
-it: the model decides them, and they are never changed on a live index.
+`meilisearch-settings.json` is their only source: what it does not name is the engine's default, but for what chunksink
+itself needs. Embedders are not in it: the model decides them, and they are never changed on a live index.
 """
 
 import json
@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from settings.config import ConfigError
-from settings.engine_settings import DEFAULTS, WHOLE, completed, normal
+from settings.engine_settings import DEFAULTS, EMBEDDERS, WHOLE, completed, normal
+from settings.needed_settings import DISTINCT, with_needed
 
 SETTINGS_FILE = "meilisearch-settings.json"
-_OF_THE_MODEL = "embedders"
 
 
 class UnusableSettings(ConfigError):
@@ -35,26 +35,56 @@ def find_settings_file(named: str | None) -> Path:
     if named is not None:
         return Path(named)
     here = Path(SETTINGS_FILE)
-    if here.exists():
-        return here
+    return here if here.exists() else shipped_settings_file()
+
+
+def shipped_settings_file() -> Path:
+    """The one that came with chunksink."""
     beside = Path(__file__).with_name(SETTINGS_FILE)  # in an installed package
     return beside if beside.exists() else Path(__file__).parents[1] / SETTINGS_FILE
 
 
 def load_index_settings(file: Path) -> dict[str, Any]:
-    try:
-        settings = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise UnusableSettings(f"the index settings {file} cannot be read: {error}") from error
-    if not isinstance(settings, dict):
-        raise UnusableSettings(f"the index settings {file} are no JSON object of settings")
+    """What the file says, and what chunksink itself needs where the file does not say it."""
+    settings = _read(file)
     empty = [name for name, value in settings.items() if value is None]
     if empty:
         raise UnusableSettings(
             f"{file} sets {', '.join(empty)} to null: leave it out, or write the value that is wanted"
         )
-    if _OF_THE_MODEL in settings:
-        raise UnusableSettings(f"{file} sets {_OF_THE_MODEL}: leave them out, the model decides them")
+    if EMBEDDERS in settings:
+        raise UnusableSettings(f"{file} sets {EMBEDDERS}: leave them out, the model decides them")
+    ours = _read(shipped_settings_file())
+    if settings.get(DISTINCT, ours[DISTINCT]) != ours[DISTINCT]:
+        raise UnusableSettings(
+            f"{file} sets {DISTINCT} to {settings[DISTINCT]!r:.100}: leave it out, or write {ours[DISTINCT]!r}: by it "
+            "searches show each source once, and facets count sources"
+        )
+    return with_needed(settings, ours)
+
+
+def as_file(live: Mapping[str, Any]) -> dict[str, Any]:
+    """Live settings as a file that asks for them: without embedders, and without what is as on an index that nobody
+    touched, unless the file that came with chunksink names it."""
+    named = _read(shipped_settings_file()).keys() | {each.name for each in differences({}, live)}
+    left_out = {EMBEDDERS, *DEFAULTS} - named
+    return {name: value for name, value in live.items() if value is not None and name not in left_out}
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        text = file.read_text(encoding="utf-8")
+        if not text.strip():
+            raise UnusableSettings(
+                f"the index settings {file} are an empty file, as a shell leaves it of `chunksink settings show > "
+                f"{file}`: it empties the file first. `chunksink settings show --output {file} --force` writes the "
+                "settings of the live index into it"
+            )
+        settings = json.loads(text)
+    except (OSError, ValueError) as error:
+        raise UnusableSettings(f"the index settings {file} cannot be read: {error}") from error
+    if not isinstance(settings, dict):
+        raise UnusableSettings(f"the index settings {file} are no JSON object of settings")
     return settings
 
 

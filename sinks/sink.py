@@ -8,7 +8,10 @@ What holds for all of it:
 - Errors are `sinks.errors`: `Transient` (the same call may go through later) or `Refused`. After either, every call
   may be repeated: repeating one that had already been done changes nothing.
 - Retry, throttling and fault recording wrap a sink; they are not branches inside it.
-- A build is written by one thread of one process at a time. Who may write is decided elsewhere (the home's lock).
+- A build is written by one process. Who may write is decided elsewhere (the home's lock).
+- A build is used by one thread at a time, and seldom by one only: it is opened in one, written in others, scanned and
+  closed in yet others. Nothing in it may be bound to the thread that made it, as a connection of `sqlite3` is without
+  `check_same_thread=False`.
 - Readers are served all the time, and at no moment find a family absent that is there before and after.
 """
 
@@ -134,8 +137,9 @@ class Sink(Protocol):
     def flip(self, old: str | None, new: str) -> None:
         """Make `new` what other programs reach under the sink's public name, in one step; `old` was it before.
 
-        Asks what is live first: where it is `new` already nothing happens, where it is neither, `Refused`.
-        A sink whose builds have no public name has nothing to do: readers open the build that the home's pointer names.
+        `BuildMissing` where `new` is not there. Asks what is live first: where it is `new` already nothing happens,
+        where it is neither, `Refused`. A sink whose builds have no public name only looks whether `new` is there:
+        readers open the build that the home's pointer names.
         """
 
     # More that a sink has where it makes sense:

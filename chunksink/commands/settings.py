@@ -1,19 +1,22 @@
 """`chunksink settings`: the index settings of Meilisearch, as the file has them and as the live index has them."""
 
 import json
+import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from chunksink.errors import Refusal
 from chunksink.exits import Exit
 from chunksink.options import config_from, home_option, json_option
 from chunksink.output import counted, print_json
-from settings.engine_settings import EMBEDDERS
-from settings.index_settings import Difference, differences, patch_of
+from settings.index_settings import Difference, as_file, differences, patch_of, shipped_settings_file
 
 if TYPE_CHECKING:
+    from settings.config import Config
     from sinks.meilisearch import MeilisearchSink
 
 _SINK = "meilisearch"
@@ -24,22 +27,40 @@ def command() -> None:
     """Compare the index settings of Meilisearch with the file that is their source, and apply it.
 
     The file is meilisearch-settings.json in this folder, else the one that came with chunksink; the option
-    settings_file of the sink names another. A rebuild gives every new index these settings.
+    settings_file of the sink names another. A rebuild gives every new index these settings. What chunksink itself
+    needs is in force also where the file does not say it: the fields that can be filtered, and one hit for a source.
     """
 
 
 @command.command("show")
+@click.option(
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write them to FILE instead, once all of them are read.",
+)
+@click.option("--force", is_flag=True, help="Write over FILE where it is there already.")
 @home_option
-def show_command(home: str | None) -> None:
+def show_command(output: Path | None, force: bool, home: str | None) -> None:
     """Print the settings of the live index, in the form of the file.
 
+    The settings file is not asked, so that a broken one can be written anew. Name it with --output, not behind `>`: a
+    shell empties that file before anything is read, and it stays empty where the server does not answer.
+
     \b
-    Example:
-      chunksink settings show > meilisearch-settings.json
+    Examples:
+      chunksink settings show
+      chunksink settings show --output meilisearch-settings.json
     """
-    with _live(home) as (sink, wanted):
-        live = sink.live_settings()
-    print_json({name: live[name] for name in live if name in wanted and name != EMBEDDERS})
+    if output is not None and output.exists() and not force:
+        raise Refusal(f"{output} is there already: name another file, or write over it with --force", Exit.USAGE)
+    with _sink(home, settings_file=str(shipped_settings_file())) as (_, sink):
+        shown = as_file(sink.live_settings())
+    if output is None:
+        print_json(shown)
+    else:
+        _write(output.resolve(), shown)
+        click.echo(f"{output} has the settings of the live index")
 
 
 @command.command("diff")
@@ -82,16 +103,33 @@ def apply_command(home: str | None, as_json: bool) -> None:
 
 @contextmanager
 def _live(home: str | None) -> Iterator["tuple[MeilisearchSink, dict[str, Any]]"]:
+    """The sink, and the settings that the live index should have."""
     from chunksink.wiring import live_dimensions
+
+    with _sink(home) as (config, sink):
+        yield sink, sink.wanted_settings(live_dimensions(config, _SINK))
+
+
+@contextmanager
+def _sink(home: str | None, **instead: Any) -> Iterator["tuple[Config, MeilisearchSink]"]:
+    """The sink as it is configured, with some options `instead` of the configured ones."""
     from sinks.meilisearch import open_sink
 
     config = config_from(home=home)
-    options = config.sink.get(_SINK, {})
-    sink = open_sink(config.home_path, options)
+    with closing(open_sink(config.home_path, {**config.sink.get(_SINK, {}), **instead})) as sink:
+        yield config, sink
+
+
+def _write(file: Path, settings: dict[str, Any]) -> None:
+    """It is the old file or the whole new one, at any moment."""
+    import orjson
+
+    unfinished = file.with_name(f".{file.name}.{os.getpid()}.unfinished")
     try:
-        yield sink, sink.wanted_settings(live_dimensions(config, _SINK))
+        unfinished.write_bytes(orjson.dumps(settings, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+        unfinished.replace(file)
     finally:
-        sink.close()
+        unfinished.unlink(missing_ok=True)
 
 
 def _print(found: list[Difference], as_json: bool) -> None:

@@ -33,7 +33,7 @@ def command(chunks: str | None, home: str | None, everything: bool, as_json: boo
     Examples:
       chunksink status
       chunksink status --json | jq '.sinks.fts.to_write'
-      chunksink status --json | jq -e .current && echo "nothing to do"
+      chunksink status --json | jq -e '.current and .rebuild_due == null' && echo "nothing to do"
     """
     from rebuild.intake import Intake
     from rebuild.state import State

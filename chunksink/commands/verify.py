@@ -1,7 +1,6 @@
 """`chunksink verify`: what the engines really hold, compared with the chunks."""
 
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -54,7 +53,7 @@ def command(
             repaired = index.repair(adopt=adopt, allow_deletions=allow_deletions, deep=deep)
             found = index.verify(deep=deep)
     if as_json:
-        print_json(_report(found) | ({"repair": repaired.as_json()} if repaired else {}))
+        print_json(found.as_json() | ({"repair": repaired.as_json()} if repaired else {}))
     else:
         if repaired is not None:
             print_report(repaired, as_json=False, verb="repaired")
@@ -67,22 +66,6 @@ def command(
     if not found.ok:
         return Exit.DRIFT
     return exit_code(repaired) if repaired is not None else Exit.OK
-
-
-def _report(found: "Verified") -> dict[str, Any]:
-    names = [*found.sinks, *(name for name in found.failed if name not in found.sinks)]
-    sinks = {name: _sink_report(found.sinks.get(name), found.failed.get(name)) for name in names}
-    return {"ok": found.ok, "sinks": sinks, "unconfigured": found.unconfigured, "unbuilt": found.unbuilt}
-
-
-def _sink_report(sink: "SinkVerified | None", error: Exception | None) -> dict[str, Any]:
-    """The same names for each sink. Of one that could not be asked nothing is known."""
-    told: dict[str, Any] = dict.fromkeys(("families", "chunks", "digest", "shown"))
-    told |= dict.fromkeys(("missing", "extra", "changed", "refused"), ())
-    if sink is not None:
-        told = asdict(sink)
-    ok = error is None and sink is not None and sink.ok
-    return {"ok": ok, **told, **({"error": str(error)} if error else {})}
 
 
 def _remedy(found: "Verified") -> str:

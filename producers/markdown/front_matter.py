@@ -1,26 +1,112 @@
-"""YAML front matter, which CommonMark would read as a rule and a heading. Only plain `key: value` lines are used."""
+"""Front matter at the head of a text: YAML between `---` and `---` or `...`, TOML between `+++` and `+++`.
+
+CommonMark would read it as a rule and a heading. What tells it from a rule above prose are its lines: all of them are
+such as a YAML mapping has, and one at least has a key; TOML has to parse. Of YAML only scalars at the top are read.
+"""
 
 import re
+import tomllib
+from datetime import date
+from typing import Any
 
-_BLOCK = re.compile(r"---[ \t]*\n(?=[A-Za-z_][\w-]*[ \t]*:)((?:.*\n){1,400}?)(?:---|\.\.\.)[ \t]*(?:\n|\Z)")
-_SCALAR = re.compile(r"^([A-Za-z_][\w-]*)[ \t]*:[ \t]+(?![|>&*!\[{#])(.+?)[ \t]*$", re.MULTILINE)
+import orjson
+
+from chunkbus.canonical import canonical_text
+
 _KNOWN = {"title": "title", "author": "author", "language": "language", "lang": "language", "date": "date"}
+_LONGEST = 1000  # every chunk carries it
+
+# A plain key has at most four words: what a sentence has before a colon is mostly longer.
+_KEY = r"""(?:"[^"\n]*"|'[^'\n]*'|[^\W\d]\S*?(?:[ \t]\w\S*?){0,3})[ \t]*:"""
+_YAML_BEGINS = re.compile(r"---[ \t]*\n")
+_YAML_LINE = re.compile(
+    r"(?:(?P<end>(?:---|\.\.\.)[ \t]*)"
+    r"|(?P<nothing>[ \t]*(?:#.*)?)"
+    r"|(?P<inside>[ \t].*|[\]}].*)"
+    r"|(?P<item>-(?:[ \t].*)?)"
+    rf"|(?P<group>{_KEY}[ \t]*(?:#.*)?)"
+    rf"|(?P<scalar>{_KEY}[ \t].*)"
+    r")(?:\n|\Z)"
+)
+# What may stand below a key: items only where it has no value on its line.
+_BELOW = {"": (), "group": ("inside", "item"), "scalar": ("inside",)}
+# A value with the blank and indented lines below it.
+_YAML_SCALAR = re.compile(
+    rf"^([\"']?)({'|'.join(_KNOWN)})\1[ \t]*:[ \t]+(?!#)(\S.*(?:\n(?:[ \t].*)?$)*)", re.IGNORECASE | re.MULTILINE
+)
+_QUOTED = re.compile(r"""("(?:[^"\\]|\\.)*")|'((?:[^']|'')*)'""", re.DOTALL)
+# Parsing takes the square of what is parsed, so that is bounded.
+_TOML = re.compile(r"\+\+\+[ \t]*\n([\s\S]{0,16000}?)^\+\+\+[ \t]*(?:\n|\Z)", re.MULTILINE)
+
+_HTML_HEAD = re.compile(r"---[ \t]*\n(?=[A-Za-z_][\w-]*[ \t]*:)((?:.*\n){1,400}?)(?:---|\.\.\.)[ \t]*(?:\n|\Z)")
 
 
 def front_matter_length(text: str) -> int:
-    """Characters that the front matter takes at the head of a text; 0 without one."""
-    match = _BLOCK.match(text)
+    """Characters that what the converter of HTML says of a page takes at its head; 0 where the page has none."""
+    match = _HTML_HEAD.match(text)
     return match.end() if match else 0
 
 
-def read_front_matter(block: str) -> dict[str, str]:
-    """The document's own statements about itself that a search can use."""
+def find_front_matter(text: str) -> tuple[int, dict[str, str]]:
+    """The characters that it takes at the head of a text, and what a search can use of what it says."""
+    length = _yaml_length(text)
+    if length:
+        return length, _known(_read_yaml(text[:length]))
+    match = _TOML.match(text)
+    table = _parse_toml(match[1]) if match else {}
+    return (match.end(), _known(table)) if match and table else (0, {})
+
+
+def _yaml_length(text: str) -> int:
+    """0 as soon as a line is none of a mapping."""
+    begin = _YAML_BEGINS.match(text)
+    at = begin.end() if begin else len(text)
+    key = ""
+    while at < len(text) and (line := _YAML_LINE.match(text, at)):
+        at, kind = line.end(), line.lastgroup
+        if kind == "end":
+            return at if key else 0
+        if kind in ("group", "scalar"):
+            key = kind
+        elif kind != "nothing" and kind not in _BELOW[key]:
+            return 0
+    return 0
+
+
+def _read_yaml(block: str) -> dict[str, str | None]:
+    return {match[2]: _yaml_value(match[3]) for match in _YAML_SCALAR.finditer(block)}
+
+
+def _yaml_value(value: str) -> str | None:
+    """None of what is no scalar, or a reference to one."""
+    if value[0] in "|>":
+        return value.partition("\n")[2]
+    if quoted := _QUOTED.match(value):
+        double, single = quoted.groups()
+        return single.replace("''", "'") if double is None else _unescaped(" ".join(double.split()))
+    return None if value[0] in "&*![{" else re.split(r"\s#", value, maxsplit=1)[0]
+
+
+def _unescaped(quoted: str) -> str:
+    try:
+        value: str = orjson.loads(quoted)
+    except orjson.JSONDecodeError:  # YAML has more escapes than JSON, which nobody uses
+        return quoted[1:-1]
+    return value
+
+
+def _parse_toml(text: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except (ValueError, RecursionError):  # also for a number that is too long
+        return {}
+
+
+def _known(said: dict[str, Any]) -> dict[str, str]:
     found: dict[str, str] = {}
-    for match in _SCALAR.finditer(block):
-        field = _KNOWN.get(match[1].lower())
-        value = match[2]
-        if value[0] in "\"'" and value[-1] == value[0] and len(value) > 1:
-            value = value[1:-1]
-        if field and value:
-            found.setdefault(field, value)
+    for name, value in said.items():
+        field = _KNOWN.get(name.lower())
+        line = " ".join(canonical_text(str(value)).split()) if isinstance(value, str | date) else ""
+        if field and 0 < len(line) <= _LONGEST:
+            found.setdefault(field, line)
     return found

@@ -4,13 +4,15 @@ Every passage is one contiguous slice of the normalised text: its own part, and 
 So own parts, in order, are the document; a passage can be replayed from its span; nothing is rewritten.
 
 A passage begins at a heading, where code, a table or front matter begins or ends, where a list ends or another
-begins, and where its predecessor is full. Overlap stays within a section. At a full predecessor it is 15 % of it in
-whole sentences (lines of code or a table), the last sentence up to twice that, else its last tokens; at another
-boundary only whole sentences of prose within the 15 %, since the end of a table or of code says little alone. A
-heading that code or a table follows at once is a passage of its own and is repeated whole: without it neither could
+begins, and where its predecessor is full. Marks without a word, as a rule below a table, begin none of their own:
+where no prose follows them they go with what stands above. Overlap stays within a section. At a full predecessor it is
+15 % of it in whole sentences (lines of code or a table), the last sentence up to twice that, else its last tokens; at
+another boundary only whole sentences of prose within the 15 %, since the end of a table or of code says little alone.
+A heading that code or a table follows at once is a passage of its own and is repeated whole: without it neither could
 be cited.
 """
 
+import re
 from collections.abc import Iterator
 from itertools import chain
 from typing import NamedTuple
@@ -22,6 +24,8 @@ from producers.markdown.sentences import sentence_spans
 from producers.markdown.tokens import Tokenizer
 
 _TAIL_CHARACTERS = 24  # for each token of the overlap, how far back its beginning is looked for
+# A tag that shows and points to something is as good as a word.
+_WORD_OR_TAG = re.compile(r"[^\W_]|</?[a-z][a-z0-9-]*(?=[\s/>])(?![^<>]*\b(?:href|src|alt)\b)[^<>]*>", re.IGNORECASE)
 
 
 class Passage(NamedTuple):
@@ -68,7 +72,19 @@ class _Cutter:
             yield from self._pack(run)
 
     def _runs(self) -> Iterator[list[Block]]:
-        """Blocks between two boundaries."""
+        """Blocks between two boundaries, with the marks below them."""
+        run: list[Block] = []
+        for following in self._bounded():
+            if run and run[-1].section == following[0].section and self._is_only_marks(following):
+                run[-1] = run[-1]._replace(end=following[-1].end)
+                continue
+            if run:
+                yield run
+            run = following
+        if run:
+            yield run
+
+    def _bounded(self) -> Iterator[list[Block]]:
         run: list[Block] = []
         for block in self._document.blocks:
             if run and is_boundary(run[-1], block):
@@ -77,6 +93,10 @@ class _Cutter:
             run.append(block)
         if run:
             yield run
+
+    def _is_only_marks(self, run: list[Block]) -> bool:
+        found = _WORD_OR_TAG.finditer(self._text, run[0].start, run[-1].end)
+        return run[0].kind is Kind.PROSE and all(match[0][0] == "<" for match in found)
 
     def _pack(self, run: list[Block]) -> Iterator[Passage]:
         pieces = _Ahead(chain.from_iterable(map(self._blocks.cut, run)), self._policy.soft_max)

@@ -33,12 +33,13 @@ _FAR_ENOUGH = max(map(len, _ABBREVIATIONS)) + 2  # a word that is found to be lo
 def sentence_spans(text: str, start: int, end: int, kind: Kind) -> Iterator[tuple[int, int]]:
     """Parts of `text[start:end]` that belong together, in order, without gaps; each takes the white space after it."""
     ends = _LINE if kind.is_literal else _END
-    begin = start
-    for match in ends.finditer(text, start, end):
-        cut = match.end()
+    begin = at = start
+    while match := ends.search(text, at, end):
+        at = cut = match.end()
         if cut >= end:
             break
         if text[match.start()] == "." and _is_abbreviation(text, begin, match.start()):
+            at = match.start() + 1  # what follows may end a paragraph or an item, and so the sentence
             continue
         if cut > begin:
             yield begin, cut

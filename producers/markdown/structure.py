@@ -13,7 +13,7 @@ from typing import Any
 from markdown_it.token import Token
 
 from producers.markdown.document import Block, Document, Kind, Link
-from producers.markdown.front_matter import front_matter_length, read_front_matter
+from producers.markdown.front_matter import find_front_matter
 from producers.markdown.links import LinkKind, find_html_links, find_links
 from producers.markdown.normalise import clean, collapse_line
 from producers.markdown.parser import parse_blocks, plain_text
@@ -40,14 +40,14 @@ def normalise(text: str) -> str:
 def parse(text: str) -> Document:
     """The structure of a Markdown text, which is normalised on the way."""
     text = clean(text)
-    head = front_matter_length(text)
+    head, said = find_front_matter(text)
     lines = text.split("\n")
     head_lines = text.count("\n", 0, head) + (1 if head and not text.endswith("\n", 0, head) else 0)
     tokens, definitions = parse_blocks("\n" * head_lines + "\n".join(lines[head_lines:]))
     _collapse_prose(lines, tokens)
     reader = _Reader("\n".join(lines), lines, _offsets(lines), definitions)
     if head_lines:
-        reader.add_front_matter(head_lines)
+        reader.add_front_matter(head_lines, said)
     reader.read(tokens)
     return reader.document()
 
@@ -90,8 +90,8 @@ class _Reader:
     _lists: int = 0
     _list: tuple[int, str, int] | None = None  # number, element, last line of the outermost list that is open
 
-    def add_front_matter(self, line_count: int) -> None:
-        self.metadata.update(read_front_matter("\n".join(self.lines[:line_count]) + "\n"))
+    def add_front_matter(self, line_count: int, said: dict[str, str]) -> None:
+        self.metadata.update(said)
         self._append(Kind.FRONT_MATTER, 0, line_count, element="front_matter")
 
     def read(self, tokens: list[Token]) -> None:

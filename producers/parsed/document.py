@@ -1,10 +1,13 @@
 """A parsed document as parsers give it, read tolerantly: its blocks, tables and images in one reading order.
 
 `docs/seams.md` says which fields are known. A table or an image stands where a block of that type stands, else after
-the block that it names, else after the last block of its page, else at the end.
+the block that it names, else after the last block of its page, else at the end. A block that does not say its page is
+on the page of the last block before it that does.
 """
 
+from bisect import bisect_right
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Annotated, Any
 
 import msgspec
@@ -74,29 +77,35 @@ def items_in_order(document: ParsedDocument) -> list[Item]:
     """Everything that the document says. Raises RecordRefused where a text is no string."""
     blocks = document.blocks or ([document.text] if document.text else [])
     items = [_read_block(block, f"blocks[{number}]") for number, block in enumerate(blocks)]
+    pages = _pages(items)
     following: dict[int, list[Item]] = {}
     for name, kind, group in (("tables", "table", document.tables), ("images", "image", document.images)):
         for number, unit in enumerate(group or ()):
             item = _read_unit(unit, kind, f"{name}[{number}]")
-            following.setdefault(_place_of(unit, items), []).append(item)
+            following.setdefault(_place_of(unit, pages), []).append(item)
     ordered = list(following.get(-1, ()))
     for number, item in enumerate(items):
         ordered += [item, *following.get(number, ())]
     return ordered
 
 
-def _place_of(unit: Record, items: list[Item]) -> int:
+def _pages(items: list[Item]) -> list[int]:
+    """For each block the lowest page from it on, so that they rise and the last block up to a page is soon found."""
+    pages: list[int] = []
+    for item in items:
+        pages.append(item.where.get("page_number", pages[-1] if pages else 0))
+    return list(accumulate(reversed(pages), min))[::-1]
+
+
+def _place_of(unit: Record, pages: list[int]) -> int:
     """The number of the block that it follows; -1 before all."""
-    last = len(items) - 1
+    last = len(pages) - 1
     for name, shift in (("after_block", 0), ("position", -1)):
         number = unit.get(name)
         if isinstance(number, int) and not isinstance(number, bool):
             return min(max(number + shift, -1), last)
     page = read_where(unit).get("page_number")
-    if page is not None:
-        before = [n for n, item in enumerate(items) if (item.where.get("page_number") or 0) <= page]
-        return before[-1] if before else -1
-    return last
+    return last if page is None else bisect_right(pages, page) - 1
 
 
 def _read_block(block: Record | str, place: str) -> Item:

@@ -35,7 +35,7 @@ PARAMETERS = (
     Parameter("context", "number", "with so many chunks before and after each hit", 0, 20),
     Parameter("fusion", "text", "how hybrid fuses: scores (the default) or ranks"),
     Parameter("explain", "yes or no", "with the shares of both legs and the whole document"),
-    Parameter("tenant", "text", "only what belongs to this tenant"),
+    Parameter("tenant", "text", "only what belongs to this tenant; an empty one is refused"),
 )
 _BY_NAME = {parameter.name: parameter for parameter in PARAMETERS}
 _YES_NO = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
@@ -91,14 +91,18 @@ _NOTHING = Asked()
 
 
 def read(pairs: Iterable[tuple[str, str]], *, strict: bool) -> Asked:
-    """From the parameters of an address. What is left empty was not asked; `strict` refuses unknown names."""
+    """From the parameters of an address. What a form leaves empty was not asked.
+
+    `strict` is for programs: it refuses unknown names, and keeps a tenant that is empty, which nobody is. One that has
+    lost the name on the way must not see what belongs to all.
+    """
     given: dict[str, list[str]] = {}
     for name, value in pairs:
         if name not in _BY_NAME:
             if strict:
                 raise InvalidQuestion(f"there is no parameter {name!r:.100}; these are: {', '.join(_BY_NAME)}")
             continue
-        if value.strip() or name == "q":
+        if value.strip() or name == "q" or (strict and name == "tenant"):
             given.setdefault(name, []).append(value)
     return Asked(**{name: _READ[_BY_NAME[name].kind](_BY_NAME[name], values) for name, values in given.items()})
 

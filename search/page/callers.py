@@ -30,9 +30,10 @@ class Caller:
         return self.tenant is None
 
     def access(self, named: str | None, *, required: bool) -> Access:
+        asked = Access(named, required=required)  # refuses an empty one
         if self.tenant is None:
-            return Access(named or None, required=required)
-        if named not in (None, "", self.tenant):
+            return asked
+        if named not in (None, self.tenant):
             raise NotYours("your token stands for another tenant: leave the tenant out, or sign in with its own token")
         return Access(self.tenant, required=required)
 

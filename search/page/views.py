@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from urllib.parse import quote, urlsplit
 
+from search import question
 from search.answer import Answer, SearchHit
 from search.link import link_of, locator_of, name_of
 from search.page.asked import Asked
@@ -165,8 +166,8 @@ def chunk_url(chunk_id: str, tenant: str | None, context: int = 2) -> str:
 
 
 def modes(asked: Asked) -> list[tuple[str, str]]:
-    """Those that are offered, and the one that an address asks for."""
-    return [*MODES.items(), *([] if asked.mode in MODES else [(asked.mode, asked.mode.capitalize())])]
+    """Those that are offered, and one that is not where an address asks for it."""
+    return [(mode, MODES.get(mode, mode.capitalize())) for mode in question.MODES if mode in (*MODES, asked.mode)]
 
 
 def facet_views(answer: Answer, asked: Asked) -> list[FacetView]:

@@ -1,7 +1,8 @@
 """The write side: replace, delete, flush, scan, marker, builds."""
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, ParamSpec, TypeVar
 
 import msgspec
 import numpy as np
@@ -26,6 +27,8 @@ from sinks.projection import project_family
 from sinks.sink import Build, Marker, Sink
 
 Connect = Callable[[], Sink]
+P = ParamSpec("P")
+T = TypeVar("T")
 
 ALPHA = ["alpha one", "alpha two", "alpha three"]
 BETA = ["beta one", "beta two"]
@@ -112,6 +115,23 @@ class SinkConformance:
             sink.flip(None, marker().build_id)
         sink.flip(None, signed.build_id)
         sink.flip(None, signed.build_id)  # repeated after a crash
+
+    def test_a_build_goes_from_thread_to_thread(self, sink: Sink, build: Build, signed: Marker) -> None:
+        """As a run takes it: opened in one, written in others, read and closed in yet others; one at a time."""
+        one, two = family("a", ALPHA), family("b", BETA)
+        apart(build.replace, [one, two])
+        assert apart(build.flush) == []
+        apart(build.delete, [two.parent_id])
+        assert apart(build.flush) == []
+        assert apart(build.count) == 3
+        assert apart(held, build, content=True) == wanted([one])
+        apart(build.sign, signed)
+        assert apart(build.marker) == signed
+        apart(build.close)
+        again = apart(sink.open, signed.build_id)
+        fill(again, [two])
+        assert apart(held, again) == wanted([one, two])
+        apart(again.close)
 
     # --- what goes in is what is there ------------------------------------------------------------------------
 
@@ -320,6 +340,12 @@ class SinkConformance:
             watch.stop()
         assert watch.absent == 0, f"absent in {watch.absent} of {watch.polls} polls"
         assert watch.polls >= 12
+
+
+def apart(call: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
+    """Called in a thread of its own."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(call, *arguments, **named).result()
 
 
 def fill(build: Build, families: list[Family]) -> None:

@@ -93,8 +93,7 @@ def _not_filterable(message: str, where: str) -> NotFilterable:
     told = message.split("\n", 1)[0]
     return NotFilterable(
         f"the index settings on Meilisearch at {where} are not those of the settings file ({told}): run `chunksink "
-        "settings apply`, or `chunksink sync`, which brings them back. A settings file of your own must have the "
-        f"`{_FILTERABLE}` of the one that came with chunksink"
+        "settings apply`, or `chunksink sync`, which brings them back"
     )
 
 

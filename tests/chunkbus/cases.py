@@ -76,6 +76,11 @@ def _misnamed(root: BusRoot) -> None:
     put(root, KEY, lines_of(GOOD))
 
 
+def _stray(root: BusRoot) -> None:
+    put(root, KEY, lines_of(GOOD))
+    (root.canonical / "notes.ndjson").touch()
+
+
 def _two_documents(root: BusRoot) -> None:
     put(root, KEY, lines_of([chunk(0), chunk(1, uri="docs/b.md", document_id="document-2")]))  # counted as one
 
@@ -117,6 +122,9 @@ CASES: dict[str, Case] = {
         severity="warning",
     ),
     "misnamed file": Case(findings.PARTITION_KEY, _misnamed, partition="canonical/two words.jsonl"),
+    "file of another kind": Case(
+        findings.PARTITION_KEY, _stray, partition="canonical/notes.ndjson", severity="warning"
+    ),
     "duplicate ids": Case(
         findings.DUPLICATE_IDS, _records(chunk(0), chunk(1), chunk(0, text="other"), chunk(2)), line=3
     ),
@@ -143,9 +151,21 @@ CASES: dict[str, Case] = {
         also=[(findings.FAMILY_SPLIT, "error", "two", 1)],
     ),
     "family too short": Case(findings.FAMILY_SPLIT, _records(chunk(0, chunk_count=3), chunk(1, chunk_count=3)), line=1),
+    "versions of a source": Case(
+        findings.SEVERAL_VERSIONS,
+        _records(chunk(0), chunk(1), chunk(2, provenance=provenance(source_checksum="b" * 64))),
+        line=1,
+        severity="warning",
+    ),
+    "source checksum of another kind": Case(
+        findings.WRONG_TYPE,
+        _records(chunk(0, provenance=provenance(source_checksum="md5:abc"))),
+        line=1,
+        severity="warning",
+    ),
     "source checksum by policy": Case(
         findings.SOURCE_CHECKSUM_MISSING,
-        _records(chunk(0), chunk(1, provenance=provenance(source_checksum=None))),
+        _records(chunk(0), chunk(1, provenance=provenance(source_uri="docs/b.md", source_checksum=None))),
         line=2,
         require_source_checksum=True,
     ),

@@ -208,6 +208,19 @@ def test_the_policy_on_source_checksums() -> None:
 
 
 @pytest.mark.parametrize(
+    ("checksum", "is_known"),
+    [("sha256:" + "Ab" * 32, True), ("ab" * 32, True), ("md5:" + "a" * 32, False), ("a" * 63, False), ("2024", False)],
+)
+def test_a_source_checksum_of_another_kind_is_a_warning(checksum: str, is_known: bool) -> None:
+    for required in (False, True):
+        found = examine_line(line_of(chunk(provenance=provenance(source_checksum=checksum))), required)[1]
+        assert [(problem.code, problem.severity) for problem in found] == (
+            [] if is_known else [(findings.WRONG_TYPE, findings.Severity.WARNING)]
+        )
+        assert all(checksum in problem.detail for problem in found)
+
+
+@pytest.mark.parametrize(
     "changes",
     [{"text": "a\0b"}, {"text": "c", "created_at": NOON + "x"}, {"text": "a", "hashes": {"text_hash": "0" * 64}}],
     ids=["nul", "time", "hash"],

@@ -87,6 +87,14 @@ def test_all_problems_of_a_line_are_named_at_once(tmp_path: Path) -> None:
     ]
 
 
+def test_all_fields_of_a_wrong_type_are_named_at_once(tmp_path: Path) -> None:
+    bad = chunk(0, chunk_id=7, chunk_index="1", span={"pages": {"page_start": "1"}}, created_at=None)
+    found = validate(put(BusRoot(tmp_path), "k", lines_of([bad])))
+    assert [finding.code for finding in found] == [findings.WRONG_TYPE] * 3
+    places_named = [finding.detail.rpartition(" - at ")[2] for finding in found]
+    assert places_named == ["`$.chunk_id`", "`$.chunk_index`", "`$.span.pages.page_start`"]
+
+
 def test_a_finding_reads_as_code_place_detail() -> None:
     error = Finding("A:b", Severity.ERROR, "key", 3, "is wrong")
     warning = Finding("A:b", Severity.WARNING, "key", None, "is odd")

@@ -168,6 +168,37 @@ def test_misnamed_files_are_reported_in_printable_letters(tmp_path: Path) -> Non
     assert places(validate(root, ["good"])) == []
 
 
+def test_what_nothing_reads_is_told_and_what_is_hidden_is_not(tmp_path: Path) -> None:
+    root = put(BusRoot(tmp_path), "good", b"")
+    for name in (
+        "b.ndjson",
+        "c.jsonl.gz",
+        "d.jsonl~",
+        "e.manifest.json",
+        "README.md",
+        "line\nbreak",
+        ".keep",
+        ".DS_Store",
+    ):
+        (root.canonical / name).touch()
+    put(BusRoot(root.canonical), "within", b"")
+    for name in ("f.json", "g.jsonl", ".h.lock"):
+        (root.manifests / name).touch()
+    found = validate(root)
+    assert places(found) == [
+        (findings.PARTITION_KEY, "warning", name, None)
+        for name in (
+            *("canonical/README.md", "canonical/b.ndjson", "canonical/c.jsonl.gz", "canonical/canonical"),
+            *("canonical/d.jsonl~", "canonical/e.manifest.json", "canonical/line\\nbreak", "canonical/manifest"),
+            *("manifest/f.json", "manifest/g.jsonl"),
+        )
+    ]
+    assert all("nothing reads this" in finding.detail for finding in found)
+    assert root.partition_keys() == ["good"]
+    assert root.misnamed_files() == []
+    assert validate(root, ["good"]) == []
+
+
 def distinct_names(count: int) -> list[str]:
     """Relative POSIX paths that differ in ways file systems keep apart: case, Unicode form, white space, signs."""
     chance = random.Random(3)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import sys
 import uuid
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
+import chunksink
 from chunksink.exits import Exit
 from tests.chunksink.shell import Shell
 from tests.conftest import ROOT
@@ -19,6 +22,7 @@ from tests.rebuild.support import source
 PAGE = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
 SNIPPETS = re.findall(r"^```python\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
 OF_MEILISEARCH = [snippet for snippet in SNIPPETS if "MEILI_URL" in snippet]
+OF_CHROMA = [snippet for snippet in SNIPPETS if "chromadb" in snippet]
 
 TEXTS = ("how do I return a borrowed tool", "bring it back", "before noon")
 META = {"language": "en", "year": 2024, "title": "Tools"}
@@ -32,7 +36,7 @@ def test_the_snippets_of_the_page(quick_shell: Shell, capsys: pytest.CaptureFixt
     told: dict[str, Any] = {}
     printed = []
     for snippet in SNIPPETS:
-        if snippet not in OF_MEILISEARCH:
+        if snippet not in OF_MEILISEARCH + OF_CHROMA:
             exec(snippet, told)
             printed.append(capsys.readouterr().out)
     synced, searched, chunks, refused, langchain, llamaindex = printed
@@ -69,6 +73,24 @@ def test_the_snippet_for_meilisearch(
             headers={"Authorization": f"Bearer {told['token']}"},
         ).json()
         assert {hit["source_uri"] for hit in found["hits"]} == sources
+
+
+def test_the_snippet_for_chroma(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With the model of the live index, though another one is configured by now."""
+    monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
+    shell.commit("p1", ACME, OTHER)
+    assert shell("sync").code == Exit.OK
+    monkeypatch.setenv("CHUNKSINK_MODEL", "other")
+    (snippet,) = OF_CHROMA
+    with chunksink.open() as index:
+        told: dict[str, Any] = {"index": index}
+        exec(snippet, told)
+        told["client"].close()
+    assert told["found"]["documents"][0][:2] == [TEXTS[0]] * 2
+    assert told["found"]["distances"][0][:2] == pytest.approx([0, 0], abs=1e-5)
+    assert "tools.md" in capsys.readouterr().out
 
 
 def names(heading: str) -> set[str]:

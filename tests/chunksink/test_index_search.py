@@ -54,3 +54,8 @@ def test_the_context_comes_with_it(index: Index) -> None:
     found = index.get_chunk(hit.chunk_id, context=20)
     assert found is not None
     assert [one.text for one in (*found.before, found.document, *found.after)] == ["a cat", "a mat"]
+
+
+def test_where_nothing_is_searched_by_meaning_no_query_is_embedded(index: Index) -> None:
+    with pytest.raises(InvalidQuestion, match="no build of this index is searched by meaning"):
+        index.embed_query("cat")

@@ -90,10 +90,33 @@ def test_an_index_without_vectors_answers_by_words(built: Shell) -> None:
     """Nothing is missing: no sink was meant to hold any. Only who asks for meaning alone is told."""
     ended = built("search", "cat", "--json")
     assert (ended.code, ended.json["unavailable"]) == (Exit.OK, {})
-    assert ended.json["notice"] == "by words only: no configured sink holds vectors"
+    assert ended.json["notice"].startswith("by words only: no build of this index is searched by meaning; ")
     semantic = built("search", "cat", "--mode", "semantic")
     assert semantic.code == Exit.USAGE
-    assert "no sink of this index answers semantic searches: ask with the mode hybrid or keyword" in semantic.err
+    assert "no build of this index answers semantic searches; ask with the mode hybrid or keyword" in semantic.err
+
+
+SYNC = "where a sink for that is configured, `chunksink sync` builds it"
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "told"),
+    [
+        ("fts", "fts,chroma", "by words only: no build of this index is searched by meaning"),
+        ("chroma", "fts,chroma", "by meaning only: no build of this index is searched by words"),
+        ("fts", "jsonl,chroma", "no build of this index answers hybrid searches"),
+    ],
+)
+def test_a_sink_that_has_no_build_yet_is_not_said_to_be_missing(
+    before: str, now: str, told: str, shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CHUNKSINK_SINKS", before)
+    shell.commit("p1", GUIDE)
+    assert shell("sync").code == Exit.OK
+    monkeypatch.setenv("CHUNKSINK_SINKS", now)
+    assert f"{told}; {SYNC}" in shell("search", "cat").err
+    assert shell("sync").code == Exit.OK
+    assert told not in shell("search", "cat").err
 
 
 @pytest.mark.promise(11)

@@ -21,8 +21,10 @@ from settings.index_settings import differences, find_settings_file, load_index_
 from sinks.conformance.samples import marker
 from sinks.errors import Refused
 from sinks.meilisearch import MeilisearchSink
+from tests.chunksink.shell import Shell
 from tests.conftest import ROOT
 from tests.engines.servers import MeilisearchServer
+from tests.rebuild.support import FEBRUARY, source
 
 FILE = load_index_settings(ROOT / "meilisearch-settings.json")
 
@@ -60,6 +62,100 @@ def test_a_new_index_has_no_difference(capsys: pytest.CaptureFixture[str]) -> No
 def test_what_is_shown_is_the_file(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["settings", "show"]) == Exit.OK
     assert json.loads(capsys.readouterr().out) == FILE
+
+
+def test_what_is_shown_asks_for_what_is_live(live: MeilisearchSink, capsys: pytest.CaptureFixture[str]) -> None:
+    """Also what no file has named; what is as it is by itself needs no name."""
+    live.change_live_settings({"nonSeparatorTokens": ["#"], "searchCutoffMs": 150, "stopWords": None})
+    assert run(["settings", "show"]) == Exit.OK
+    shown = json.loads(capsys.readouterr().out)
+    assert shown == FILE | {"nonSeparatorTokens": ["#"], "searchCutoffMs": 150}
+    assert differences(shown, live.live_settings()) == []
+
+
+@pytest.mark.usefixtures("live")
+def test_what_is_shown_is_written_to_a_file(capsys: pytest.CaptureFixture[str]) -> None:
+    file = Path("meilisearch-settings.json")
+    command = ["settings", "show", "--output", str(file)]
+    assert run(command) == Exit.OK
+    assert load_index_settings(file) == FILE
+    assert capsys.readouterr().out == "meilisearch-settings.json has the settings of the live index\n"
+    file.write_text("{}")
+    assert run(command) == Exit.USAGE
+    assert "is there already: name another file, or write over it with --force" in capsys.readouterr().err
+    assert file.read_text() == "{}"
+    assert run([*command, "--force"]) == Exit.OK
+    assert load_index_settings(file) == FILE
+    assert list(Path.cwd().iterdir()) == [file.absolute()], "nothing is left beside it"
+
+
+@pytest.mark.usefixtures("live")
+def test_a_link_to_the_file_stays_one() -> None:
+    Path("real.json").touch()
+    Path("meilisearch-settings.json").symlink_to("real.json")
+    assert run(["settings", "show", "--output", "meilisearch-settings.json", "--force"]) == Exit.OK
+    assert Path("meilisearch-settings.json").is_symlink()
+    assert load_index_settings(Path("real.json")) == FILE
+
+
+def test_the_file_stays_where_nothing_can_be_read(
+    quick_shell: Shell, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("CHUNKSINK_SINK_MEILISEARCH_URL", "http://127.0.0.1:9")
+    own_file(stopWords=["the"])
+    assert run(["settings", "show", "--output", "meilisearch-settings.json", "--force"]) == Exit.ENGINE
+    assert "no Meilisearch answers" in capsys.readouterr().err
+    assert load_index_settings(Path("meilisearch-settings.json")) == FILE | {"stopWords": ["the"]}
+
+
+@pytest.mark.usefixtures("live")
+@pytest.mark.parametrize("content", ["", "\n", "{ no JSON"])
+def test_a_file_that_a_shell_emptied_is_shown_and_written_anew(
+    content: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = Path("meilisearch-settings.json")
+    file.write_text(content)
+    assert run(["settings", "diff"]) == Exit.USAGE
+    told = capsys.readouterr().err
+    if "{" not in content:
+        assert "as a shell leaves it of `chunksink settings show > meilisearch-settings.json`" in told
+        assert "`chunksink settings show --output meilisearch-settings.json --force`" in told
+    assert run(["settings", "show"]) == Exit.OK
+    assert json.loads(capsys.readouterr().out) == FILE
+    assert run(["settings", "show", "--output", str(file), "--force"]) == Exit.OK
+    assert run(["settings", "diff"]) == Exit.OK
+
+
+SCANTY: list[dict[str, Any]] = [
+    {"stopWords": ["the"]},
+    {"filterableAttributes": ["tags"], "displayedAttributes": ["text", "title"]},
+    {"filterableAttributes": [{"attributePatterns": ["*"], "features": {"filter": {"equality": False}}}]},
+]
+
+
+@pytest.mark.parametrize("settings", SCANTY, ids=str)
+def test_a_file_that_leaves_out_what_we_need(
+    settings: dict[str, Any], quick_shell: Shell, meilisearch_server: MeilisearchServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CHUNKSINK_SINKS", "meilisearch")
+    monkeypatch.setenv("CHUNKSINK_SINK_MEILISEARCH_INDEX", f"s{uuid.uuid4().hex[:10]}")
+    monkeypatch.setenv("CHUNKSINK_SINK_MEILISEARCH_VECTORS", "false")
+    monkeypatch.setenv("MEILI_URL", meilisearch_server.url)
+    monkeypatch.setenv("MEILI_MASTER_KEY", meilisearch_server.key)
+    Path("meilisearch-settings.json").write_text(json.dumps(settings), encoding="utf-8")
+    meta = {"year": 2021, "language": "en"}
+    quick_shell.commit("p1", source("a.md", "a cat", "another cat", tenant_id="acme", metadata=meta))
+    assert quick_shell("sync").code == Exit.OK
+    edited = source("a.md", "a cat", "one more cat", version="2", tenant_id="acme", metadata=meta)
+    quick_shell.commit("p1", edited, at=FEBRUARY)
+    assert quick_shell("sync").code == Exit.OK
+    asked = ("--filter", "year>=2020", "--filter", "language=en", "--tenant", "acme", "--facet", "source_folder")
+    found = quick_shell("search", "cat", *asked, "--all-chunks", "--json")
+    assert found.code == Exit.OK, found.err
+    assert {hit["text"] for hit in found.json["hits"]} == {"a cat", "one more cat"}
+    assert quick_shell("settings", "diff").out == "the live index has the settings of the file\n"
+    assert quick_shell("settings", "show", "--output", "meilisearch-settings.json", "--force").code == Exit.OK
+    assert "nothing to do" in quick_shell("settings", "apply").out
 
 
 def test_apply_sends_what_differs_and_then_nothing(live: MeilisearchSink, capsys: pytest.CaptureFixture[str]) -> None:
@@ -130,6 +226,8 @@ def test_without_an_index_it_says_what_to_do(
         ("[]", "no JSON object"),
         ('{"embedders": {}}', "the model decides"),
         ('{"synonyms": null, "stopWords": []}', "sets synonyms to null"),
+        ("null", "no JSON object"),
+        ('{"distinctAttribute": "id"}', "sets distinctAttribute to 'id': leave it out, or write 'parent_id'"),
     ],
 )
 def test_a_file_that_cannot_be_used(content: str, told: str, tmp_path: Path) -> None:

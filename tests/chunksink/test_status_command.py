@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import time
 from pathlib import Path
+from shutil import which
 from typing import Any
 
 import pytest
@@ -15,6 +17,7 @@ from chunkbus.layout import BusRoot
 from chunkbus.manifest import Tombstone
 from chunkbus.runlog import RunLog
 from chunksink.cli import run
+from chunksink.commands import status
 from chunksink.exits import Exit
 from rebuild.lock import rebuilding, writing
 from rebuild.state import State
@@ -72,6 +75,24 @@ def test_an_index_that_is_up_to_date(home: Home, capsys: pytest.CaptureFixture[s
     assert "fts         3 sources, 4 chunks\n" in out
     assert "nothing to roll back to" in out
     assert "a rebuild is due: the live index was made with hash" in out
+
+
+@pytest.mark.skipif(which("jq") is None, reason="needs jq")
+def test_the_example_of_the_help_tells_whether_there_is_anything_to_do(
+    home: Home, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (expression,) = re.findall(r"jq -e '?([^']+?)'? &&", status.command.help or "")
+
+    def nothing_to_do() -> bool:
+        asked = told(home, capsys, "--json").encode()
+        return subprocess.run(["jq", "-e", expression], input=asked, capture_output=True).returncode == 0
+
+    assert report(home, capsys)["rebuild_due"]
+    assert not nothing_to_do()
+    monkeypatch.setenv("CHUNKSINK_MODEL", home.live().encoder.model)
+    assert nothing_to_do()
+    commit(home.root, "p3", source("d.md", "a dog"))
+    assert not nothing_to_do()
 
 
 def test_the_previous_generation_can_be_shown_again(home: Home, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,5 +1,6 @@
 """The chunking specification, section by section, on small documents."""
 
+import time
 from itertools import cycle, pairwise
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from producers.errors import CHUNKING_FAILED, SourceFailed
 from producers.markdown import Policy, WordTokenizer, find_problems, normalise, parse
 from producers.markdown.document import Kind
+from producers.markdown.front_matter import find_front_matter
 from producers.markdown.sentences import sentence_spans
 from tests.producers.support import CREATED_AT, chunks_of, own_parts, texts_of
 
@@ -91,8 +93,88 @@ def test_front_matter_is_a_chunk_of_its_own_and_gives_the_title() -> None:
     assert chapter["metadata"]["language"] == "en"
 
 
-def test_a_rule_at_the_top_is_no_front_matter() -> None:
-    assert [chunk["metadata"]["kind"] for chunk in chunks_of("---\nplain words\n\nmore\n\n---\n")] == ["prose"]
+def front_matter_of(head: str) -> dict[str, str] | None:
+    """What a document says of itself, if its head is read as that; the text below it must be there in any case."""
+    document = parse(f"{head}\nBelow it.\n")
+    assert document.text[document.blocks[-1].start :].strip().endswith("Below it.")
+    assert not any(block.is_heading for block in document.blocks)
+    return document.metadata if document.blocks[0].kind is Kind.FRONT_MATTER else None
+
+
+@pytest.mark.parametrize(
+    ("head", "said"),
+    [
+        ("---\n# made by hand\ntitle: Backup guide\n---\n", {"title": "Backup guide"}),
+        ("\ufeff---\n\ntitle: Backup\n...\n", {"title": "Backup"}),
+        ("---\nDate Created: 2020-01-01\ntitle: Backup\n---\n", {"title": "Backup"}),
+        ("---\ntitle: Backup   # of disks\n---\n", {"title": "Backup"}),
+        ("---\ntitle: Backup in C# and #hash\n---\n", {"title": "Backup in C# and"}),
+        (
+            "---\ntitle: >-\n  Backup\n  guide\n\n  for disks # 1\nlang: en\n---\n",
+            {"title": "Backup guide for disks # 1"},
+        ),
+        ("---\ntitle: |\n    Backup\nlang: en\n---\n", {"title": "Backup"}),
+        ("---\ntitle: Backup\n  guide # no\nlang: en\n---\n", {"title": "Backup guide"}),
+        ("---\ntitle: 'It''s # a guide'  # no\n---\n", {"title": "It's # a guide"}),
+        ('---\ntitle: "A \\"guide\\"\\nf\\u00fcr: \\u0000 disks" # no\n---\n', {"title": 'A "guide" für: disks'}),
+        ('---\ntitle: "an\\x20escape\n  \\ud800"\n---\n', {"title": "an\\x20escape \\ud800"}),
+        ('---\n"title": Backup\nog:title: No\n---\n', {"title": "Backup"}),
+        ("---\ntitle: &x Backup\nauthor: [Ada, Bob]\ndate:\n- 1\nlanguage: # none\n---\n", {}),
+        ("---\ntags:  # many\n- a\n\n- b\nextra: [\n  a,\n]\ntitle: Backup\n---\n", {"title": "Backup"}),
+        ("---\ntitle: " + "x" * 5000 + "\n---\n", {}),
+        ("+++\ntitle = 'Backup'  # of disks\ndate = 2024-05-01\n[extra]\ntitle = 'No'\n+++\n", {"title": "Backup"}),
+        ('+++\ntitle = """\nBackup\\u0000\nguide"""\nauthor = [\'Ada\']\n+++\n', {"title": "Backup guide"}),
+    ],
+)
+def test_front_matter_of_every_kind(head: str, said: dict[str, str]) -> None:
+    found = front_matter_of(head)
+    assert found is not None
+    assert {name: value for name, value in found.items() if name in ("title", "author")} == said
+    assert ("language" in found) is ("lang:" in head)
+    assert found.get("date") == ("2024-05-01" if "date = " in head else None)
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        "---\nplain words\n\nmore\n\n---\n",
+        "---\n\nIn what follows we look at two things:\n\n- disks\n- tapes\n\n---\n",
+        "---\n\nNote: all of it.\n\n- disks\n\n---\n",
+        "---\n\ntitle: Backup\n\nSome words.\n\n---\n",
+        "---\n\n**Note:** words\n\n---\n",
+        "---\n\n---\n",
+        "---\n\n    title: code\n\n---\n",
+        "---\n\nhttps://example.org/\n\n---\n",
+        "----\ntitle: Backup\n\n---\n",
+        "---\ntitle: Backup\n",
+        "+++\ntitle: Backup\n+++\n",
+        "+++\n\n+++\n",
+        "+++\ntitle = 'Backup'\n",
+        "+++\na = " + "9" * 5000 + "\n+++\n",
+        "+++\na = " + "[" * 5000 + "\n+++\n",
+    ],
+)
+def test_a_rule_or_mark_at_the_top_is_no_front_matter(head: str) -> None:
+    assert front_matter_of(head) is None
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        "---\n" + "a: b\n" * 200_000,
+        "---\ntitle: x" + "\n" * 200_000 + "---\n",
+        "---\n" + 'title: "\n' * 100_000 + "---\n",
+        "---\n" + "a:" * 500_000,
+        "---\ntitle: " + "x #" * 200_000 + "\n---\n",
+        "+++\n" + "a." * 7_900 + "a = 1\n+++\n",
+        "+++\n" + "a." * 500_000 + "a = 1\n+++\n",
+    ],
+    ids=lambda head: head[:12],
+)
+def test_hostile_front_matter_takes_time_in_proportion(head: str) -> None:
+    start = time.process_time()
+    find_front_matter(head)
+    assert time.process_time() - start < 5
 
 
 def test_code_and_tables_carry_what_a_part_of_them_would_lose() -> None:
@@ -125,6 +207,34 @@ def test_code_and_tables_carry_what_a_part_of_them_would_lose() -> None:
 )
 def test_boundaries(text: str, expected: list[str]) -> None:
     assert texts_of(text, NO_OVERLAP) == expected
+
+
+TABLE = "| a |\n|---|\n| b |"
+CODE = "```\nx\n```"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (f"{TABLE}\n\n---\n\n{TABLE}", [f"{TABLE}\n\n---", TABLE]),
+        (f"# A\n\n<div class='x'>\n\n{CODE}\n\n</div>", ["# A\n\n<div class='x'>", f"{CODE}\n\n</div>"]),
+        (f"# A\n\n- a\n\n* * *\n\n{CODE}\n\n___\n\n# B", ["# A\n\n- a\n\n* * *", f"{CODE}\n\n___", "# B"]),
+        (f"{CODE}\n\n---\n\nwords", [CODE, "---\n\nwords"]),
+        (f"{CODE}\n\n<img src='a.png'>\n\n{CODE}", [CODE, "<img src='a.png'>", CODE]),
+        (f"{CODE}\n\n<https://a.example/>\n\n{CODE}", [CODE, "<https://a.example/>", CODE]),
+        (f"{CODE}\n\n# ***\n\n{CODE}", [CODE, "# ***", CODE]),
+        (f"{CODE}\n\n茶\n\n{CODE}", [CODE, "茶", CODE]),
+    ],
+)
+def test_marks_without_a_word_are_no_chunk(text: str, expected: list[str]) -> None:
+    assert texts_of(text, NO_OVERLAP) == expected
+
+
+def test_marks_below_what_is_too_large_for_a_chunk_stay_with_its_end() -> None:
+    rows = "".join(f"| {number} | {'cell ' * 40}|\n" for number in range(30))
+    parts = texts_of(f"| id | text |\n|---|---|\n{rows}\n---\n\n# B", NO_OVERLAP)
+    assert len(parts) > 3
+    assert parts[-2].startswith("| ") and parts[-2].endswith("|\n\n---")
 
 
 # Section 5: sizes
@@ -188,6 +298,20 @@ def test_neighbours_share_whole_sentences_of_about_15_percent() -> None:
         assert 0.10 <= TOKENS.count(overlap) / before["metadata"]["token_count"] <= 0.15
 
 
+@pytest.mark.parametrize(
+    ("joint", "first_words"),
+    [("\n", "- Raise the limit of rack {} to 12."), ("\n\n", "Rack {} is let to some other firm by Acme Inc.")],
+)
+def test_overlap_begins_with_a_whole_item_or_paragraph_though_it_ends_like_an_abbreviation(
+    joint: str, first_words: str
+) -> None:
+    records = chunks_of(joint.join(first_words.format(number) for number in range(200)))
+    assert len(records) > 4
+    for record in records[1:]:
+        assert record["metadata"]["overlap_chars"] > 0
+        assert record["text"].startswith(first_words.split("{", 1)[0])
+
+
 def test_overlap_never_crosses_a_heading() -> None:
     text = "\n\n".join(f"## Part {number}\n\n{paragraph(30)}" for number in range(3))
     for record in chunks_of(text):
@@ -231,6 +355,13 @@ def test_overlap_yields_where_it_would_break_the_hard_maximum() -> None:
         ("version 1.5 is out. it works", ["version 1.5 is out. it works"]),
         ("- a\n- b\n  c", ["- a\n", "- b\n  c"]),
         ("a\n\nb", ["a\n\n", "b"]),
+        ("Raise it to 12.\n\nOne more.", ["Raise it to 12.\n\n", "One more."]),
+        (
+            "- Raise A to 12.\n- By Acme Inc.\n  - B to 7.\n",
+            ["- Raise A to 12.\n", "- By Acme Inc.\n", "  - B to 7.\n"],
+        ),
+        ("> by Acme Co.  \n>\n> Next", ["> by Acme Co.  \n>\n> ", "Next"]),
+        ("by Acme Inc.\nIn town.", ["by Acme Inc.\nIn town."]),
     ],
 )
 def test_sentences(text: str, expected: list[str]) -> None:

@@ -91,7 +91,7 @@ def test_its_own_hybrid_search(meilisearch_server: MeilisearchServer, legs: Legs
         every = search(own, Question("cat", mode="engine", limit=50, collapse=False))
         assert len(every.hits) == 11
     with pytest.raises(
-        InvalidQuestion, match="no sink of this index answers engine searches: ask with the mode hybrid"
+        InvalidQuestion, match="no build of this index answers engine searches; ask with the mode hybrid"
     ):
         search(legs, Question("cat", mode="engine"))
 

@@ -13,6 +13,7 @@ from chunkbus.chunk import Record
 from producers import errors
 from producers.markdown.policy import Policy
 from producers.parsed import ParsedReader
+from producers.parsed.document import items_in_order, read_document
 from producers.produced import Making
 from sinks.projection import project_family
 from tests.conftest import ROOT
@@ -167,6 +168,27 @@ def test_a_row_is_never_cut_however_long(tmp_path: Path) -> None:
     texts = [chunk["text"] for chunk in chunks if chunk["kind"] == "table"]
     assert texts == ["| a | b |", "| " + "word " * 400 + "| end |", "| c | d |"]
     assert chunks[2]["tokens"]["count"] == SMALL.tokenizer.count(texts[1])
+
+
+@pytest.mark.parametrize(
+    ("pages", "page", "expected"),
+    [
+        ([1, None, 2, None, 3, None], 1, 2),
+        ([1, None, 2, None, 3, None], 2, 4),
+        ([1, None, 2, None, 3, None], 9, 6),
+        ([None, 3, None], 1, 1),
+        ([2, None], 1, 0),
+        ([1, 2, 1, None, 3], 1, 4),
+        ([None, None], 1, 2),
+    ],
+)
+def test_a_block_without_a_page_is_on_that_of_the_last_one_that_has_one(
+    pages: list[int | None], page: int, expected: int
+) -> None:
+    blocks = [paragraph("Words.", page=number) for number in pages]
+    record = parsed("a.x", *blocks, images=[{"alt": "Here.", "page": page}])
+    items = items_in_order(read_document(record))
+    assert [item.text for item in items].index("Here.") == expected
 
 
 def test_tables_and_images_stand_where_they_belong(tmp_path: Path) -> None:

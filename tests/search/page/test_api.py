@@ -83,6 +83,9 @@ def test_every_parameter_reaches_the_search(client: TestClient) -> None:
         ("context=21", "context is a whole number, 0 to 20"),
         ("all=perhaps", "all is true or false"),
         ("facet=color", "no facets of color; these have: authors"),
+        ("tenant=", "an empty tenant is nobody: name the tenant, or leave it out"),
+        ("tenant=%20", "an empty tenant is nobody"),
+        ("tenant=acme&tenant=", "an empty tenant is nobody"),
         ("limt=3", "there is no parameter 'limt'; these are: q, mode"),
         ("&".join(f"facet=f{n}" for n in range(21)), "at most 20"),
     ],
@@ -93,7 +96,8 @@ def test_what_cannot_be_asked_is_told_with_what_can(client: TestClient, given: s
     by_description(client, "/api/search", "400", answer.json())
     assert says in answer.json()["error"]
     page = client.get(f"/?q=cat&{given}")
-    if "limt" not in given and not given.startswith("facet"):  # the page counts its own facets
+    of_programs = ("limt", "facet", "tenant")  # the page counts its own facets, and its form leaves fields empty
+    if not given.startswith(of_programs):
         assert page.status_code == 400
         assert "notice bad" in page.text
 
@@ -126,6 +130,9 @@ def test_one_chunk_and_its_neighbours(client: TestClient) -> None:
     by_description(client, "/api/chunk", "200", told)
     assert [one["text"] for one in told["before"]] == ["the cat sleeps on the mat"]
     assert [one["text"] for one in told["after"]] == ["the vet sees every cat once a year"]
+    refused = client.get("/api/chunk", params={"id": best["chunk_id"], "tenant": ""})
+    assert refused.status_code == 400
+    by_description(client, "/api/chunk", "400", refused.json())
     gone = client.get("/api/chunk", params={"id": "nowhere\x00"})
     assert gone.status_code == 404
     by_description(client, "/api/chunk", "404", gone.json())

@@ -124,6 +124,21 @@ def test_facets_are_boxes_that_keep_what_else_was_asked(client: TestClient) -> N
     assert "/?q=cat&limit=20&filter=chunk_index%3C%3D5&fusion=ranks" in links(page), "the filter can be taken away"
 
 
+@pytest.mark.parametrize(
+    ("asked", "offered"),
+    [
+        ("", ["hybrid checked", "keyword", "semantic"]),
+        ("&mode=semantic", ["hybrid", "keyword", "semantic checked"]),
+        ("&mode=engine", ["hybrid", "keyword", "semantic", "engine checked"]),
+        ("&mode=foo", ["hybrid", "keyword", "semantic"]),
+        ("&mode=", ["hybrid checked", "keyword", "semantic"]),
+    ],
+)
+def test_only_modes_that_there_are_have_a_tab(client: TestClient, asked: str, offered: list[str]) -> None:
+    page = client.get(f"/?q=cat{asked}").text
+    assert ["".join(found) for found in re.findall(r'name="mode" value="(\w+)"( checked)?>', page)] == offered
+
+
 def test_what_was_not_found_comes_with_ways_on(client: TestClient) -> None:
     page = client.get("/?q=zyzzyva&mode=keyword&filter=language%3Den").text
     assert "Nothing found" in page

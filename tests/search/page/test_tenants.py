@@ -134,8 +134,22 @@ def test_one_for_all_names_a_tenant_where_one_is_required(clients: dict[bool, Te
     named = client.get("/api/search?q=cat&limit=100&tenant=acme", headers=bearer("token-all")).json()
     assert len(named["hits"]) == 3
     nobodys = NOBODYS[0].documents[0].chunk_id
-    for tenant in ("", "acme", "none"):
+    for tenant in ("acme", "none"):
         assert client.get(f"/api/chunk?id={nobodys}&tenant={tenant}", headers=bearer("token-all")).status_code == 404
+
+
+@pytest.mark.parametrize("token", ["token-all", "token-acme"])
+def test_an_empty_tenant_is_nobody_to_a_program_and_none_to_the_form(
+    clients: dict[bool, TestClient], token: str
+) -> None:
+    for client in clients.values():
+        for path in ("/api/search?q=cat", f"/api/chunk?id={CHUNKS['acme'][1].chunk_id}"):
+            answer = client.get(f"{path}&tenant=", headers=bearer(token))
+            assert (answer.status_code, set(answer.json())) == (400, {"error"})
+            assert "an empty tenant is nobody" in answer.json()["error"]
+        pages = [client.get(f"/?q=cat{more}", headers=bearer(token)).text for more in ("", "&tenant=", "&tenant=+")]
+        shown = [page.count('class="hit"') for page in pages]
+        assert shown == [shown[0]] * 3
 
 
 def test_links_keep_the_tenant_that_was_named(clients: dict[bool, TestClient]) -> None:

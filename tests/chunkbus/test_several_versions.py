@@ -1,0 +1,89 @@
+"""Several versions of one source in one partition: only the last one counts, so a warning tells of the others."""
+
+from __future__ import annotations
+
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chunkbus import findings
+from chunkbus.chunk import Record
+from chunkbus.layout import BusRoot
+from tests.chunkbus.samples import chunk, lines_of, provenance, put, put_chunks, validate
+
+VERSIONS = findings.SEVERAL_VERSIONS
+
+
+def of_version(index: int, digit: str | None, uri: str = "docs/a.md", **changes: Any) -> Record:
+    checksum = None if digit is None else f"sha256:{digit * 64}"
+    return chunk(index, provenance=provenance(source_uri=uri, source_checksum=checksum), **changes)
+
+
+def told(folder: Path, *records: Record) -> list[tuple[int | None, str]]:
+    found = validate(put(BusRoot(folder), "p", lines_of(records)))
+    assert {(finding.code, finding.is_error) for finding in found} <= {(VERSIONS, False)}
+    return sorted((finding.line, finding.detail.partition(" are not")[0]) for finding in found)
+
+
+def test_all_but_the_last_version_are_counted(tmp_path: Path) -> None:
+    records = [of_version(index, digit) for index, digit in enumerate("aabacc")]
+    assert told(tmp_path, *records) == [(1, "4 chunks of 2 versions")]
+    assert validate(BusRoot(tmp_path))[0].detail.endswith(
+        "are not indexed: source 'docs/a.md' has another source_checksum further down"
+    )
+
+
+def test_a_version_that_comes_back_counts_whole(tmp_path: Path) -> None:
+    assert told(tmp_path, *[of_version(index, digit) for index, digit in enumerate("aabaa")]) == [
+        (3, "1 chunks of 1 versions")
+    ]
+
+
+def test_each_source_is_judged_for_itself(tmp_path: Path) -> None:
+    records = [of_version(0, "a"), of_version(1, "b", "docs/b.md"), of_version(2, "b"), of_version(3, "c", "docs/b.md")]
+    assert told(tmp_path / "two", *records) == [(1, "1 chunks of 1 versions"), (2, "1 chunks of 1 versions")]
+    assert told(tmp_path / "apart", *records[:2]) == []
+
+
+def test_a_source_is_what_a_family_is(tmp_path: Path) -> None:
+    """By its own id, else by its name however it is spelt, and of one tenant."""
+    own = [of_version(index, str(index), f"docs/{index}.md", parent_id="paper") for index in range(3)]
+    assert told(tmp_path / "own", *own) == [(1, "2 chunks of 2 versions")]
+    spelt = [of_version(0, "a"), of_version(1, "b", "./docs//a.md")]
+    assert told(tmp_path / "spelt", *spelt) == [(1, "1 chunks of 1 versions")]
+    tenants = [
+        of_version(0, "a", tenant_id="one"),
+        of_version(1, "b", metadata={"tenant_id": "two"}),
+        of_version(2, "c"),
+    ]
+    assert told(tmp_path / "tenants", *tenants) == []
+
+
+def test_a_checksum_in_two_spellings_is_one_and_no_checksum_is_another(tmp_path: Path) -> None:
+    bare = chunk(1, provenance=provenance(source_checksum="A" * 64))
+    assert told(tmp_path / "spelt", of_version(0, "a"), bare) == []
+    assert told(tmp_path / "none", of_version(0, None), of_version(1, None)) == []
+    assert told(tmp_path / "some", of_version(0, "a"), of_version(1, None)) == [(1, "1 chunks of 1 versions")]
+    parsers = [chunk(n, provenance=provenance(parser={"parser_name": "p", "parser_version": str(n)})) for n in (0, 1)]
+    assert told(tmp_path / "parsers", *parsers) == []
+
+
+def test_versions_in_two_partitions_are_none_of_its_business(tmp_path: Path) -> None:
+    root = put(BusRoot(tmp_path), "p1", lines_of([of_version(0, "a")]))
+    assert validate(put(root, "p2", lines_of([of_version(1, "b")]))) == []
+
+
+@pytest.mark.parametrize("in_processes", [False, True])
+def test_more_sources_than_are_held_in_memory(in_processes: bool, tmp_path: Path) -> None:
+    """Its versions are far apart, in other blocks of the file."""
+    records = [of_version(index, "a", f"docs/{index}.md") for index in range(20_000)]
+    records[9] = of_version(9, "a", "docs/twice.md")
+    records[15_000] = of_version(15_000, "b", "docs/twice.md")
+    put_chunks(BusRoot(tmp_path), "p", lines_of(records))
+    with ProcessPoolExecutor(2, get_context("spawn")) as workers:
+        found = validate(BusRoot(tmp_path), workers=workers if in_processes else None)
+    assert [(finding.code, finding.line) for finding in found][-1:] == [(VERSIONS, 10)]
+    assert [finding.code for finding in found].count(VERSIONS) == 1

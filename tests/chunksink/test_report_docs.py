@@ -1,0 +1,91 @@
+"""docs/reports.md names every field that the reports have, and none that they have not."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from shutil import which
+from typing import Any
+
+import pytest
+
+from chunksink.exits import Exit
+from tests.chunksink.shell import Shell
+from tests.conftest import ROOT
+from tests.rebuild.support import FEBRUARY, source
+
+DOCS = (ROOT / "docs" / "reports.md").read_text(encoding="utf-8")
+SINKS = ("fts", "jsonl")
+
+
+def documented(title: str) -> set[str]:
+    """The fields in the table below a heading that begins so."""
+    (section,) = [part for part in DOCS.split("\n## ")[1:] if part.startswith(title)]
+    cells = [line.split("|")[1] for line in section.splitlines() if line.startswith("| `")]
+    return {field for cell in cells for field in re.findall("`([^`]+)`", cell)}
+
+
+def fields(report: Any, path: str = "") -> Iterator[str]:
+    """The leaves: of what is empty or a list, the thing itself."""
+    if not isinstance(report, dict) or not report or path in ("held", "last_run", "previous", "model_change"):
+        yield path
+        return
+    for name, value in report.items():
+        name = "*" if name in SINKS else name
+        yield from fields(value, f"{path}.{name}" if path else name)
+
+
+def require_told(title: str, report: Any) -> None:
+    told, there = documented(title), set(fields(report))
+    assert {field for field in there if field not in told and not any(t.startswith(f"{field}.") for t in told)} == set()
+    begun = {".".join(field.split(".")[:depth]) for field in there for depth in range(1, 5)}
+    absent = {field for field in told if field not in begun and not any(field.startswith(f"{t}.") for t in there)}
+    assert absent == set()
+
+
+@pytest.fixture
+def many(quick_shell: Shell, monkeypatch: pytest.MonkeyPatch) -> Shell:
+    monkeypatch.setenv("CHUNKSINK_SINKS", ",".join(SINKS))
+    quick_shell.commit("p1", *(source(f"{number}.md", f"text {number}") for number in range(12)))
+    return quick_shell
+
+
+def test_every_report(many: Shell) -> None:
+    require_told("`chunksink sync", many("sync", "--json").json)
+    require_told("`chunksink sync", many("rebuild", "--json").json)
+    require_told("`chunksink plan", many("plan", "--json").json)
+    require_told("`chunksink verify", many("verify", "--json").json)
+    require_told("`chunksink status", many("status", "--json").json)
+
+
+def test_a_failure(many: Shell) -> None:
+    assert many("sync").code == Exit.OK
+    many.commit("p1", at=FEBRUARY)
+    require_told("`chunksink plan", many("plan", "--json").json)
+    ended = many("sync", "--json")
+    assert ended.code == Exit.BRAKE
+    require_told("When a command fails", ended.json)
+    assert ended.json["brake"] == {"removed": 12, "total": 12, "flag": "--allow-deletions 12"}
+    assert ended.json["error"]["exit_code"] == Exit.BRAKE
+    assert ended.err == f"Error: {ended.json['error']['message']}\n"
+    wrong = many("search", "--no-such-option", "--json")
+    assert (wrong.code, wrong.json["error"]["exit_code"]) == (Exit.USAGE, Exit.USAGE)
+
+
+@pytest.mark.skipif(which("jq") is None, reason="needs jq")
+@pytest.mark.parametrize(
+    ("harm", "told"), [("none", ""), ("cut off", "MISMATCH"), ("withdrawn", "12"), ("no chunks", "no chunks at")]
+)
+def test_the_nightly_pipeline_runs_as_printed(harm: str, told: str, many: Shell, tmp_path: Path) -> None:
+    assert many("sync").code == Exit.OK
+    if harm == "cut off":
+        many.cut_off("p1")
+    if harm == "withdrawn":
+        many.commit("p1", at=FEBRUARY)
+    if harm == "no chunks":
+        many.root.path.rename(tmp_path / "away")
+    (script,) = re.findall("```sh\n(.*?)```", DOCS, re.DOTALL)
+    ended = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=False, cwd=many.folder)
+    assert told.lower() in ended.stdout.lower() if told else ended.stdout == ""
