@@ -170,9 +170,10 @@ def require_valid(catalog: Catalog) -> None:
     """Every partition is there and valid, and nothing is held; else InvalidBus, with the first reasons."""
     found = [str(finding) for finding in catalog.findings(3) if finding.is_error]
     found += [f"partition {key} is missing" for key in catalog.missing_partitions()[:3]]
-    found += [held.detail for held in catalog.held(3) if held.detail not in found]
+    for held in catalog.held(3):
+        found.append(held.detail if held.reason in held.detail else f"{held.reason}: {held.detail}")
     if found:
-        shown = "\n".join(f"  {line}" for line in found[:3])
+        shown = "\n".join(f"  {line}" for line in list(dict.fromkeys(found))[:3])
         raise InvalidBus(
             f"the chunks are not whole; the index is unchanged. The first reasons:\n{shown}\n"
             "See what is invalid with `chunksink validate`, and what is held in a live index with `chunksink status "
