@@ -35,7 +35,7 @@ _KNOWN = (
     ("sinks.errors", "InvalidFilter", Exit.USAGE),
     ("sinks.errors", "SinkError", Exit.ENGINE),
 )
-_DISK_TROUBLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS)
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
 def of_searches() -> tuple[type[Exception], ...]:
@@ -74,9 +74,11 @@ def explained() -> Iterator[None]:
     except PermissionError as error:
         raise Refusal(f"no permission for {error.filename}: change it, or name another folder", Exit.USAGE) from error
     except OSError as error:
-        if error.filename is None and error.errno not in _DISK_TROUBLE:
+        is_full = error.errno in _FULL
+        if error.filename is None and not is_full and error.errno != errno.EROFS:
             raise
-        raise Refusal(f"{error.strerror or error}: {error.filename or 'while writing'}", Exit.USAGE) from error
+        told = f"{error.strerror or error}: {error.filename or 'while writing'}"
+        raise Refusal(told, Exit.ENGINE if is_full else Exit.USAGE) from error
     except Exception as error:
         code = _exit_code(error)
         if code is None:

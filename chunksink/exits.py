@@ -23,7 +23,7 @@ MEANINGS = {
     Exit.USAGE: "the command, its options or the configuration cannot be used as given",
     Exit.INVALID_INPUT: "chunks or sources are missing or break the contract; the rest was taken, by a rebuild nothing",
     Exit.DRIFT: "an engine, the cache of vectors or a file of ours holds something else than was written to it",
-    Exit.ENGINE: "an engine or endpoint cannot be reached, or will not do what it was asked",
+    Exit.ENGINE: "an engine or endpoint cannot be reached, or will not do what it was asked; or a disk is full",
     Exit.REFUSED: "all is done, but some documents or vectors were refused and left out",
     Exit.LOCKED: "another process is writing the same thing",
     Exit.BRAKE: "a large share of the index would be removed; nothing was written",

@@ -140,7 +140,7 @@ def test_a_full_disk_behind_the_output_is_told_in_one_line(form: list[str], tmp_
     with Path("/dev/full").open("w") as full:
         process = start(root, tmp_path / "home", *form, stdout=full)
         _, err = process.communicate(timeout=60)
-    assert process.returncode == Exit.USAGE
+    assert process.returncode == Exit.ENGINE
     assert err.startswith("Error: No space left on device")
     assert len(err.splitlines()) == 1
 
