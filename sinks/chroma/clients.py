@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 
 COLLECTION = "chunks"
 _ROWS_A_TURN = 1000
-"""Of an embedded build; readers wait for so many to be written, and no longer."""
+"""Of an embedded build that readers may have; they wait for so many to be written, and no longer. One that is being
+made nobody reads, and Chroma takes a sixth less time for five times as many."""
 _SHAPE = "http://HOST:PORT"
 _SPACE = {"hnsw": {"space": "cosine"}}
 _PAGE = 5000
@@ -159,7 +160,7 @@ class Folder:
                 client = chromadb.PersistentClient(f"{path.resolve()}{'/.' * spelling}", settings=settings)
                 try:
                     collection = _collection(client, COLLECTION, str(path), made)
-                    most = min(client.get_max_batch_size(), _ROWS_A_TURN)
+                    most = client.get_max_batch_size() if made else min(client.get_max_batch_size(), _ROWS_A_TURN)
                     known = Known(path / seal.DATABASE, is_loaded=shares)
                     counting = Counting(path / seal.DATABASE, counted)
                     if writing:

@@ -18,8 +18,10 @@ from sinks.document import Family
 from sinks.errors import BuildBroken
 from sinks.sink import Marker, RefusedDocument, Stored
 
-_AT_ONCE = 1000
-"""Documents, to be written or read there while those before or after are looked at here."""
+_WRITTEN_AT_ONCE = 5000
+"""Documents; as many as Chroma takes in one call."""
+_READ_AT_ONCE = 1000
+"""Documents, to be read there while those before are looked at here."""
 
 
 class Answer:
@@ -145,13 +147,13 @@ class DistantBuild:
 
     def scan(self, *, content: bool = False, vectors: bool = False) -> Iterator[Stored]:
         offset = 0
-        asked = self._worker.ask("page", offset, _AT_ONCE, content, vectors)
+        asked = self._worker.ask("page", offset, _READ_AT_ONCE, content, vectors)
         while True:
             page = self._worker.answer(asked)
-            offset += _AT_ONCE
-            more = len(page["ids"]) == _AT_ONCE
+            offset += _READ_AT_ONCE
+            more = len(page["ids"]) == _READ_AT_ONCE
             if more:
-                asked = self._worker.ask("page", offset, _AT_ONCE, content, vectors)
+                asked = self._worker.ask("page", offset, _READ_AT_ONCE, content, vectors)
             yield from rows.documents_in(page, content)
             if not more:
                 return
@@ -172,7 +174,7 @@ def _parts(families: Sequence[Family]) -> Iterator[list[Family]]:
     for family in families:
         part.append(family)
         size += len(family.documents)
-        if size >= _AT_ONCE:
+        if size >= _WRITTEN_AT_ONCE:
             yield part
             part, size = [], 0
     if part:
