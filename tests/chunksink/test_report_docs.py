@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from shutil import which
@@ -78,7 +80,10 @@ def test_a_failure(many: Shell) -> None:
 @pytest.mark.parametrize(
     ("harm", "told"), [("none", ""), ("cut off", "MISMATCH"), ("withdrawn", "12"), ("no chunks", "no chunks at")]
 )
-def test_the_nightly_pipeline_runs_as_printed(harm: str, told: str, many: Shell, tmp_path: Path) -> None:
+def test_the_nightly_pipeline_runs_as_printed(
+    harm: str, told: str, many: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
     assert many("sync").code == Exit.OK
     if harm == "cut off":
         many.cut_off("p1")
