@@ -47,9 +47,9 @@ def sources_named(db: Any, name: str, builds: Iterable[Build], tenant: str | Non
         for stored in build.scan(content=True):
             document = stored.document
             if stored.parent_id == name or (document is not None and _is_meant(document, name, parents)):
-                found[stored.parent_id] = _as_stored(stored.parent_id, document)
-            if document is not None and document.tenant_id == tenant:
-                theirs.add(stored.parent_id)
+                meant = found[stored.parent_id] = _as_stored(stored.parent_id, document)
+                if meant.tenant == tenant:
+                    theirs.add(meant.family)
     return [meant for family, meant in sorted(found.items()) if tenant is None or family in theirs]
 
 
