@@ -145,6 +145,9 @@ def examine_manifest(key: str, data: bytes) -> list[Problem]:
         if not tombstone.parent_id and not tombstone.document_id:
             detail = f"the manifest: lacks tombstones[{number}].parent_id or tombstones[{number}].document_id"
             problems.append(Problem(findings.FIELD_MISSING, detail))
+        if tombstone.tenant_id == "":  # every tenant would be meant
+            detail = f"the manifest: tombstones[{number}].tenant_id is empty: name the tenant, or leave the field out"
+            problems.append(Problem(findings.FIELD_MISSING, detail))
         if tombstone.at is not None:
             problems += _examine_time(f"tombstones[{number}].at", tombstone.at)
     return problems

@@ -27,6 +27,7 @@ def manifest_schema() -> dict[str, Any]:
     schema = _schema(Manifest, "The manifest of a partition")
     definitions = schema["$defs"]
     definitions["Tombstone"]["anyOf"] = [_filled("parent_id"), _filled("document_id")]
+    definitions["Tombstone"]["properties"]["tenant_id"]["anyOf"][0]["minLength"] = 1
     definitions["Checksums"]["properties"]["chunks_file"] = {"type": "string", "pattern": _CHECKSUM}
     definitions["Manifest"]["properties"]["partition_key"] = {"type": "string", "pattern": f"^{PARTITION_KEY}$"}
     definitions["ManifestProducer"].update(_filled("name", "version"))

@@ -153,7 +153,7 @@ class Validation:
                     detail = f"chunk_id {twin.chunk_id!r:.120} stands on line {twin.earlier_line} too"
                     self._report(key, twin.line, [Problem(findings.DUPLICATE_IDS, detail)])
                 for old in _reading(versions.outdated(file)):
-                    retired = f"{old.chunks} chunks of {old.versions} versions are not indexed"
+                    retired = f"{_several(old.chunks, 'chunk')} of {_several(old.versions, 'version')} are not indexed"
                     detail = f"{retired}: source {old.source!r:.120} has another source_checksum further down"
                     self._report(key, old.line, [Problem(findings.SEVERAL_VERSIONS, detail, Severity.WARNING)])
             except _ReadFailed as error:
@@ -193,3 +193,7 @@ def _compare_with_manifest(manifest: Manifest, chunks: int, documents: SeenDocum
         detail = f"the manifest names sha256:{expected}, the file is sha256:{checksum}"
         problems.append(Problem(findings.CHECKSUM_MISMATCH, detail))
     return problems
+
+
+def _several(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -8,7 +8,7 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from settings.config import Config
 
@@ -72,7 +72,7 @@ def open_work(
             sinks={sink.name: sink for sink in sinks},
             open_sink=partial(_open_former_sink, config, stack),
             stage=stage or silent,
-            left_behind=partial(_left_behind, config, stack),
+            left_behind=partial(_left_behind, config),
         )
 
 
@@ -121,22 +121,22 @@ def _open_former_sink(config: Config, stack: ExitStack, name: str) -> "Sink":
         raise Refused(str(error)) from error
 
 
-def _left_behind(config: Config, stack: ExitStack) -> "list[Sink]":
-    """Each embedded sink has a folder of its name in the home, unless its options say otherwise."""
-    from sinks.registry import open_sink
-
-    found = []
+def _left_behind(config: Config) -> dict[str, str]:
+    """An embedded sink has a folder of its name in the home, unless its options say otherwise. Folders that hold one
+    another are not told apart."""
+    found = {}
     for name in config.sinks:
-        if config.sink.get(name) and (config.home_path / name).is_dir():
-            own = stack.enter_context(closing(open_sink(name, config.home_path, {})))
-            if _place(own) != _place(open_one_sink(config, stack, name)):
-                found.append(own)
+        own = (config.home_path / name).resolve()
+        if not config.sink.get(name) or not own.is_dir():
+            continue
+        with ExitStack() as stack:
+            sink: Any = open_one_sink(config, stack, name)
+            address = sink.address("any") if hasattr(sink, "address") else {}
+        used = [Path(place).resolve() for place in (address.get("path"), address.get("folder")) if place]
+        apart = not any(place.is_relative_to(own) or own.is_relative_to(place.parent) for place in used)
+        if apart and any(entry.is_dir() and entry.name.startswith(f"{name}-") for entry in own.iterdir()):
+            found[name] = str(config.home_path / name)
     return found
-
-
-def _place(sink: "Sink") -> "dict[str, str]":
-    address: Callable[[str], dict[str, str]] = getattr(sink, "address", lambda _build: {})
-    return address("any")
 
 
 def live_dimensions(config: Config, sink: str) -> int | None:

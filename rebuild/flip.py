@@ -40,16 +40,16 @@ def flip(work: Work, generation: Generation, *, adopt: bool = False) -> None:
         for name, build_id in changing.items():
             show(work, name, build_id, adopt=adopt)
     except Refused:
-        _go_back(work)
+        _go_back(work, generation)
         raise
     work.state.flip(generation)
 
 
-def _go_back(work: Work) -> None:
+def _go_back(work: Work, begun: Generation) -> None:
     live = work.state.live_or_none()
     for name, build_id in (live.builds if live is not None else {}).items():
         with suppress(Refused):  # what is gone, or cannot be read, is for the sync that comes
-            show(work, name, build_id)
+            work.sink(name).flip(begun.builds.get(name), build_id)
     work.state.give_up_flip()
 
 
@@ -61,8 +61,13 @@ def require_ours(work: Work, sinks: Iterable[str], *, adopt: bool, sign: bool = 
 
 
 def roll_back(work: Work) -> Generation:
-    """Readers see the generation before again; the one that was live is the one before now."""
-    end_begun_flip(work)
+    """Readers see the generation before again; the one that was live is the one before now. One that was cut off is
+    ended, and not taken back."""
+    begun = work.state.begun_flip()
+    cut_off = begun is not None and begun == work.state.previous_or_none()
+    live = live_generation(work)
+    if cut_off and live is not None and live == begun:
+        return live
     previous = work.state.previous()
     require_ours(work, previous.builds, adopt=False, sign=True)
     for name, build_id in previous.builds.items():

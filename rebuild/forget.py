@@ -13,7 +13,6 @@ from rebuild.blank import blank, is_named
 from rebuild.errors import SeveralSources, UnknownSource
 from rebuild.meant import Meant, sources_named
 from rebuild.runs import FOLDER
-from rebuild.strays import drop_left_behind
 from rebuild.work import Work
 from sinks.errors import BuildBroken, BuildMissing, SinkError
 from sinks.sink import Build
@@ -41,8 +40,8 @@ class Forgotten:
     """Lines that named it."""
     still_in: tuple[str, ...]
     """Partitions of the bus."""
-    left_behind: tuple[str, ...]
-    """Builds that went as a whole: the configuration has left the place where they were."""
+    left_behind: dict[str, str]
+    """By sink, a folder of the home that the configuration has left: builds there may still hold it."""
     not_asked: dict[str, str]
     """Sinks that are not configured any more and could not be asked, and why: their builds may still hold it."""
 
@@ -79,11 +78,17 @@ def forget(
             build.flush()
             if (scrub := getattr(build, "scrub", None)) is not None:
                 scrub()
-    left_behind = drop_left_behind(work)
     lines = blank(records, ids | families | {name})
     still_in = _erase_records(work, families)
     return Forgotten(
-        tuple(sorted(families)), documents, len(texts), vectors, lines, still_in, tuple(left_behind), not_asked
+        tuple(sorted(families)),
+        documents,
+        len(texts),
+        vectors,
+        lines,
+        still_in,
+        dict(work.left_behind()),
+        not_asked,
     )
 
 

@@ -181,7 +181,7 @@ class Intake:
         self._db.table("partition").insert(stands)
         for tombstone in manifest.tombstones:
             at = _instant(tombstone.at) if tombstone.at else created_at
-            named = {name: getattr(tombstone, name) or None for name in _WITHDRAWN}
+            named = {name: getattr(tombstone, name) for name in _WITHDRAWN}
             row: dict[str, Any] = {"partition": key, **named, "at": at}
             self._db.table("tombstone").insert(row)
 

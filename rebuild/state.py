@@ -99,10 +99,13 @@ class State(Store):
 
     def previous(self) -> Generation:
         """The generation that readers saw before."""
-        found = self._one(f"{_GENERATION} join pointer on id = previous")
+        found = self.previous_or_none()
         if found is None:
             raise NoGeneration(f"no generation before the live one is kept in {self.path.parent}")
         return found
+
+    def previous_or_none(self) -> Generation | None:
+        return self._one(f"{_GENERATION} join pointer on id = previous")
 
     def has_generation(self, generation_id: str) -> bool:
         return self.db.execute("select 1 from generation where id = ?", [generation_id]).fetchone() is not None

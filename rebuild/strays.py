@@ -1,4 +1,4 @@
-"""Builds that nobody reads and no record names: of lost records, and of a place that the configuration has left."""
+"""Builds of this home that no record names: the records were lost, and nobody reads them."""
 
 from contextlib import closing, suppress
 
@@ -29,26 +29,13 @@ def drop_strays(work: Work) -> list[NotRemoved]:
                 left.append(NotRemoved(sink.name, build_id, str(error)))
             else:
                 Receipts(work.state.db, build_id).forget_all()
-    with suppress(SinkError):
-        drop_left_behind(work)
     return left
 
 
-def drop_left_behind(work: Work) -> list[str]:
-    """What lies in the home's own folders of sinks that are configured to be elsewhere; which builds those were."""
-    dropped = []
-    for sink in work.left_behind():
-        for build_id in sink.builds():
-            if _is_ours(work, sink, build_id, or_broken=True):
-                sink.drop(build_id)
-                dropped.append(build_id)
-    return dropped
-
-
-def _is_ours(work: Work, sink: Sink, build_id: str, *, or_broken: bool = False) -> bool:
+def _is_ours(work: Work, sink: Sink, build_id: str) -> bool:
     try:
         with closing(sink.open(build_id)) as build:
             marker = build.marker()
     except (BuildMissing, BuildBroken, WrongShape):
-        return or_broken
+        return False
     return marker is not None and marker.home_id == work.state.home_id

@@ -185,6 +185,8 @@ def _sync(work: Work, live: Generation, embedder: DocumentEmbedder, options: Syn
     work.refresh()
     if options.strict:
         require_valid(work.catalog)
+    if options.scan:  # before what is broken is made anew
+        brake(work.state.db, [live.builds[name] for name in work.sinks if name in live.builds], options.allow_deletions)
     failed: dict[str, SinkError] = {}
     with opened(work, live, failed, adopt=options.adopt, heal=options.scan) as targets:
         convergence = Convergence(work, targets, embedder)

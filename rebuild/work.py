@@ -1,6 +1,6 @@
 """What a run on a home works with: the home's records, the catalog, the engines, and who follows its progress."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Protocol
@@ -44,8 +44,8 @@ class Work:
     sinks: Mapping[str, Sink]
     open_sink: Callable[[str], Sink]
     stage: Stage = silent
-    left_behind: Callable[[], Sequence[Sink]] = tuple
-    """Opens the home's own places of sinks that are configured to be elsewhere by now."""
+    left_behind: Callable[[], Mapping[str, str]] = dict
+    """By sink, the folder of the home where builds of it lie though it is configured to be elsewhere."""
 
     def sink(self, name: str) -> Sink:
         return self.sinks.get(name) or self.open_sink(name)

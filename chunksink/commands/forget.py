@@ -35,7 +35,8 @@ def command(source: str, tenant: str | None, every: bool, chunks: str | None, ho
 
     One that was withdrawn and synced before is found by what the builds and the records of runs still say of it.
     Keyword builds are written anew, so that no page of theirs holds its words; that takes as much room again.
-    Exits with 3 when the bus still holds it, with 5 when a sink that is not configured any more could not be asked.
+    Exits with 3 when the bus still holds it, with 5 when a sink that is not configured any more could not be asked, or
+    builds lie where a sink was before.
 
     \b
     Example:
@@ -50,16 +51,20 @@ def command(source: str, tenant: str | None, every: bool, chunks: str | None, ho
     else:
         for build, documents in found.documents.items():
             click.echo(f"{build}: {counted(documents, 'document')} erased")
-        for build in found.left_behind:
-            click.echo(f"{build}: removed, for its sink is configured to be elsewhere")
         click.echo(f"{counted(found.vectors, 'vector')} and {counted(found.run_records, 'line')} of run records erased")
         if not found.texts:
             click.echo("No chunk and no build knew a text of it any more, so that none of its vectors could be found")
         click.echo(_OUT_OF_REACH)
+    for sink, folder in found.left_behind.items():
+        click.echo(
+            f"not erased from {printable(folder)}, where builds of {sink} are left from before it was configured to be "
+            "elsewhere: remove that folder if nobody needs it",
+            err=True,
+        )
     for sink, reason in found.not_asked.items():
         click.echo(f"not erased from {sink}, which is not configured any more: {printable(reason)}", err=True)
     if found.still_in:
         names = ", ".join(printable(key) for key in found.still_in)
         click.echo(f"the bus still holds it, in {names}: the next sync brings it back", err=True)
         return Exit.INVALID_INPUT
-    return Exit.ENGINE if found.not_asked else Exit.OK
+    return Exit.ENGINE if found.not_asked or found.left_behind else Exit.OK

@@ -34,6 +34,7 @@ _BELOW = {"": (), "group": ("inside", "item"), "scalar": ("inside",)}
 _YAML_SCALAR = re.compile(
     rf"^([\"']?)({'|'.join(_KNOWN)})\1[ \t]*:[ \t]+(?!#)(\S.*(?:\n(?:[ \t].*)?$)*)", re.IGNORECASE | re.MULTILINE
 )
+_NULLS = ("~", "null")
 _QUOTED = re.compile(r"""("(?:[^"\\]|\\.)*")|'((?:[^']|'')*)'""", re.DOTALL)
 # Parsing takes the square of what is parsed, so that is bounded.
 _TOML = re.compile(r"\+\+\+[ \t]*\n([\s\S]{0,16000}?)^\+\+\+[ \t]*(?:\n|\Z)", re.MULTILINE)
@@ -84,7 +85,8 @@ def _yaml_value(value: str) -> str | None:
     if quoted := _QUOTED.match(value):
         double, single = quoted.groups()
         return single.replace("''", "'") if double is None else _unescaped(" ".join(double.split()))
-    return None if value[0] in "&*![{" else re.split(r"\s#", value, maxsplit=1)[0]
+    plain = re.split(r"\s#", value, maxsplit=1)[0]
+    return None if plain[0] in "&*![{" or plain.strip().lower() in _NULLS else plain
 
 
 def _unescaped(quoted: str) -> str:

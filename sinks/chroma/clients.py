@@ -140,7 +140,9 @@ class Folder:
         from chromadb.config import Settings
 
         unlock = seal.check(path, writing=writing)
-        spelling, shares = _spell(path, writing)
+        whole = path.resolve()
+        spelling, shares = _spell(whole, writing)
+        started = True
         turn = partial(self._turn, path, writing)
 
         def release() -> None:
@@ -148,7 +150,7 @@ class Folder:
                 with turn():
                     counted = counting.still()
                     _end(client)
-                    if _unspell(path, spelling, writing) and writing:
+                    if _unspell(whole, spelling, writing) and writing:
                         seal.put(path, counted)
             finally:
                 unlock()
@@ -157,7 +159,9 @@ class Folder:
             with turn(), translated(str(path)):
                 counted = seal.counted(path)
                 settings = Settings(anonymized_telemetry=False)
-                client = chromadb.PersistentClient(f"{path.resolve()}{'/.' * spelling}", settings=settings)
+                started = False  # chromadb keeps an engine that did not start, too, by the spelling of its path
+                client = chromadb.PersistentClient(f"{whole}{'/.' * spelling}", settings=settings)
+                started = True
                 try:
                     collection = _collection(client, COLLECTION, str(path), made)
                     most = client.get_max_batch_size() if made else min(client.get_max_batch_size(), _ROWS_A_TURN)
@@ -171,7 +175,7 @@ class Folder:
                     _end(client)
                     raise
         except BaseException:
-            _unspell(path, spelling, writing)
+            _unspell(whole, spelling, writing, again=started)
             unlock()
             raise
         return Handle(collection, most, str(path), client, release, turn, known, counting)
@@ -364,11 +368,12 @@ def _spell(path: Path, writing: bool) -> tuple[int, bool]:
         return spelling, theirs is not None
 
 
-def _unspell(path: Path, spelling: int, writing: bool) -> bool:
-    """Give a spelling back; true when nobody in this process writes the folder any more."""
+def _unspell(path: Path, spelling: int, writing: bool, *, again: bool = True) -> bool:
+    """Give a spelling back, if anybody may have it `again`; true when nobody in this process writes the folder any
+    more."""
     with _lock:
         used = _spellings[path]
-        used[spelling] -= 1
+        used[spelling] -= 1 if again else 0
         if not used[spelling]:
             del used[spelling]
         if writing and _writers.get(path) == spelling:

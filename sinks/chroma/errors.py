@@ -60,6 +60,8 @@ def _ours(error: Exception, where: str) -> SinkError | None:
     import chromadb.errors
     import httpx
 
+    if isinstance(error, AttributeError) and isinstance(error.__context__, Exception):
+        return _ours(error.__context__, where)  # of an engine that did not start, and so cannot be stopped
     status = _status(error)
     if isinstance(error, chromadb.errors.NotFoundError):
         return BuildMissing(f"Chroma at {where} does not hold it ({error}): run a rebuild")

@@ -104,7 +104,7 @@ class MeilisearchReader:
                 "highlightPostTag": _CLOSE,
             },
         )
-        shown = {hit[PRIMARY_KEY]: tuple(_pieces(hit["_formatted"].get("text", ""))) for hit in answer["hits"]}
+        shown = {hit[PRIMARY_KEY]: tuple(_pieces(hit.get("_formatted", {}).get("text", ""))) for hit in answer["hits"]}
         return {id: pieces for id, pieces in shown.items() if any(piece.match for piece in pieces)}
 
     def most_score(self, query: str) -> float | None:

@@ -38,13 +38,13 @@ def test_all_but_the_last_version_are_counted(tmp_path: Path) -> None:
 
 def test_a_version_that_comes_back_counts_whole(tmp_path: Path) -> None:
     assert told(tmp_path, *[of_version(index, digit) for index, digit in enumerate("aabaa")]) == [
-        (3, "1 chunks of 1 versions")
+        (3, "1 chunk of 1 version")
     ]
 
 
 def test_each_source_is_judged_for_itself(tmp_path: Path) -> None:
     records = [of_version(0, "a"), of_version(1, "b", "docs/b.md"), of_version(2, "b"), of_version(3, "c", "docs/b.md")]
-    assert told(tmp_path / "two", *records) == [(1, "1 chunks of 1 versions"), (2, "1 chunks of 1 versions")]
+    assert told(tmp_path / "two", *records) == [(1, "1 chunk of 1 version"), (2, "1 chunk of 1 version")]
     assert told(tmp_path / "apart", *records[:2]) == []
 
 
@@ -53,7 +53,7 @@ def test_a_source_is_what_a_family_is(tmp_path: Path) -> None:
     own = [of_version(index, str(index), f"docs/{index}.md", parent_id="paper") for index in range(3)]
     assert told(tmp_path / "own", *own) == [(1, "2 chunks of 2 versions")]
     spelt = [of_version(0, "a"), of_version(1, "b", "./docs//a.md")]
-    assert told(tmp_path / "spelt", *spelt) == [(1, "1 chunks of 1 versions")]
+    assert told(tmp_path / "spelt", *spelt) == [(1, "1 chunk of 1 version")]
     tenants = [
         of_version(0, "a", tenant_id="one"),
         of_version(1, "b", metadata={"tenant_id": "two"}),
@@ -66,7 +66,7 @@ def test_a_checksum_in_two_spellings_is_one_and_no_checksum_is_another(tmp_path:
     bare = chunk(1, provenance=provenance(source_checksum="A" * 64))
     assert told(tmp_path / "spelt", of_version(0, "a"), bare) == []
     assert told(tmp_path / "none", of_version(0, None), of_version(1, None)) == []
-    assert told(tmp_path / "some", of_version(0, "a"), of_version(1, None)) == [(1, "1 chunks of 1 versions")]
+    assert told(tmp_path / "some", of_version(0, "a"), of_version(1, None)) == [(1, "1 chunk of 1 version")]
     parsers = [chunk(n, provenance=provenance(parser={"parser_name": "p", "parser_version": str(n)})) for n in (0, 1)]
     assert told(tmp_path / "parsers", *parsers) == []
 

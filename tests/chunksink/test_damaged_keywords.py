@@ -10,7 +10,7 @@ import pytest
 
 from chunksink.exits import Exit
 from tests.chunksink.shell import Shell
-from tests.rebuild.support import source
+from tests.rebuild.support import FEBRUARY, source
 
 pytestmark = pytest.mark.promise(4)
 
@@ -120,3 +120,30 @@ def test_of_other_sinks_a_repair_tells_what_it_did_there(synced: Shell) -> None:
         "jsonl": (False, 3),
     }
     assert synced.texts() == TEXTS == synced.texts("jsonl")
+
+
+def test_at_the_brake_nothing_was_made_anew(synced: Shell) -> None:
+    file = keyword_file(synced)
+    file.write_bytes(b"!")
+    synced.commit("p1", *SOURCES[:5], at=FEBRUARY)
+    ended = synced("verify", "--repair")
+    assert (ended.code, "nothing was written" in ended.err) == (Exit.BRAKE, True)
+    assert file.read_bytes() == b"!"
+    assert synced("verify", "--repair", "--allow-deletions", "55").code == Exit.OK
+    assert len(synced.texts()) == 15
+
+
+@pytest.mark.parametrize("begin", [4096, 12288, 40960])
+def test_a_vector_build_that_was_closed_well_and_damaged_since(
+    begin: int, shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is opened twice in one process: by verify, then by the repair."""
+    monkeypatch.setenv("CHUNKSINK_SINKS", "chroma")
+    shell.commit("p1", *SOURCES)
+    assert shell("sync").code == Exit.OK
+    assert shell("verify", "--repair").code == Exit.OK
+    file = shell.home / "chroma" / shell.live().builds["chroma"] / "chroma.sqlite3"
+    overwrite(file, begin, file.stat().st_size)
+    mended = shell("verify", "--repair")
+    assert mended.code == Exit.OK, mended
+    assert shell.texts("chroma") == TEXTS

@@ -395,3 +395,16 @@ def test_other_settings_of_one_model_are_told_apart(
     ended = shell("rebuild")
     assert ended.code == Exit.OK, ended
     assert f"model changed from {DEFAULT_MODEL} (dimension 8) to {DEFAULT_MODEL} (dimension 12); " in ended.out
+
+
+@pytest.mark.usefixtures("meilisearch")
+def test_a_settings_file_that_shows_few_fields_can_be_searched(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the text there is nothing to mark in it."""
+    monkeypatch.setenv("CHUNKSINK_SINKS", "meilisearch")
+    settings = orjson.loads((ROOT / "meilisearch-settings.json").read_bytes()) | {"displayedAttributes": ["title"]}
+    Path("own-settings.json").write_bytes(orjson.dumps(settings))
+    monkeypatch.setenv("CHUNKSINK_SINK_MEILISEARCH_SETTINGS_FILE", "own-settings.json")
+    shell.commit("p1", A)
+    assert shell("sync").code == Exit.OK
+    found = shell("search", "cat", "--mode", "keyword", "--json")
+    assert (found.code, [hit["source_uri"] for hit in found.json["hits"]]) == (Exit.OK, ["a.md"])

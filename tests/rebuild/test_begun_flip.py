@@ -12,6 +12,7 @@ from rebuild.flip import roll_back
 from rebuild.lock import writing
 from rebuild.state import Generation, State
 from sinks.errors import Refused
+from tests.crash.homes import jsonl
 from tests.rebuild.engines import chroma, fts, memory
 from tests.rebuild.support import FEBRUARY, Home, commit, projected, source
 from tests.rebuild.tampering import require_sound
@@ -104,3 +105,34 @@ def test_no_way_back_leaves_what_is_live(home: Home) -> None:
             roll_back(work)
         assert work.state.begun_flip() is None
     assert home.live().id == live.id
+
+
+def test_a_rollback_that_was_cut_off_is_ended_by_the_next(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = home.live()
+    home.rebuild()
+
+    def die(_state: State, _generation: Generation) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched, writing(home.folder), home.work() as work:
+        patched.setattr(State, "flip", die)
+        with pytest.raises(KeyboardInterrupt):
+            roll_back(work)
+    with writing(home.folder), home.work() as work:
+        assert roll_back(work).id == first.id
+    assert home.live().id == first.id
+
+
+@pytest.mark.parametrize("run", ["sync", "rebuild"])
+def test_the_public_link_leads_to_what_is_gone(
+    run: str, root: BusRoot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = Home(tmp_path / "home", root, jsonl, fts)
+    commit(root, "p1", OLD)
+    home.rebuild()
+    begun = killed_in_the_flip(home, monkeypatch)
+    shutil.rmtree(home.folder / "jsonl" / begun.builds["jsonl"])
+    shutil.rmtree(home.folder / "fts" / begun.builds["fts"])
+    home.sync() if run == "sync" else home.rebuild()
+    assert (home.folder / "jsonl" / "current").resolve().name == home.live().builds["jsonl"]
+    require_sound(home, tmp_path)

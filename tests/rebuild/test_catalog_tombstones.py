@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import sqlite3
+
 import pytest
 
 from chunkbus.canonical import json_hash
 from chunkbus.layout import BusRoot
 from chunkbus.manifest import Tombstone
+from chunkbus.store import write_transaction
 from rebuild.catalog import CatalogCounts
+from rebuild.schema import create_tenants_of_tombstones
 from tests.rebuild.support import (
     APRIL,
     FEBRUARY,
@@ -116,10 +120,31 @@ def test_a_tombstone_of_one_tenant_leaves_the_others(root: BusRoot, probe: Catal
     assert probe.refresh().current() == {south: "p2", A: "p3"}
 
 
-def test_an_empty_tenant_of_a_tombstone_is_none(root: BusRoot, probe: CatalogProbe) -> None:
+def test_an_empty_tenant_of_a_tombstone_withdraws_nobodys(root: BusRoot, probe: CatalogProbe) -> None:
+    """It would mean every tenant's; so the partition is not taken in."""
     commit(root, "p1", source("docs/a.md", "a"))
-    commit(root, "p2", [], at=FEBRUARY, tombstones=[Tombstone(parent_id=A, tenant_id="")])
-    assert probe.refresh().current() == {}
+    commit(root, "p2", [], at=FEBRUARY, tombstones=[Tombstone(parent_id=A, tenant_id="nobody")])
+    manifest = root.manifest_file("p2")
+    manifest.write_text(manifest.read_text(encoding="utf-8").replace('"nobody"', '""'), encoding="utf-8")
+    assert probe.refresh().current() == {A: "p1"}
+    (found,) = probe.catalog.findings()
+    assert "tombstones[0].tenant_id is empty" in found.detail
+
+
+def test_tombstones_that_an_earlier_release_read_without_tenants_are_read_again(
+    root: BusRoot, probe: CatalogProbe
+) -> None:
+    commit(root, "p1", source("docs/a.md", "ours", tenant_id="north", ids="n"))
+    commit(root, "p2", source("docs/a.md", "theirs", tenant_id="south", ids="s"))
+    commit(root, "p3", [], at=FEBRUARY, tombstones=[Tombstone(parent_id=A, tenant_id="north")])
+    probe.refresh()
+    with write_transaction(probe.state.db):
+        probe.state.db.execute("alter table tombstone drop column tenant_id")
+        probe.state.db.execute("insert or ignore into undecided select family, '' from standing")
+    with pytest.raises(sqlite3.OperationalError):
+        probe.catalog.decide()
+    create_tenants_of_tombstones(probe.state.db)
+    assert probe.refresh().current() == {json_hash(["south", A]): "p2"}
 
 
 def test_a_tombstone_added_to_a_partition_of_the_same_chunks_is_seen(root: BusRoot, probe: CatalogProbe) -> None:
