@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 from chunkbus.chunk import Record
 from producers.errors import CHUNKING_FAILED, SourceFailed
+from producers.html_code import place_links
+from producers.html_tags import ESCAPE
 from producers.markdown.chunker import MarkdownChunker
 from producers.markdown.document import Document
 from producers.markdown.front_matter import front_matter_length
@@ -16,11 +18,14 @@ from producers.markdown.normalise import decode
 from producers.markdown.policy import PARSER_NAME, PARSER_VERSION
 from producers.markdown.records import Form, SourceVersion
 from producers.markdown.structure import parse
+from producers.pdf import unreadable
 
 if TYPE_CHECKING:
-    from html_to_markdown import ConversionOptions
+    from html_to_markdown import ConversionOptions, ConversionResult
 
 _CONVERTER = "html-to-markdown"
+# Raise it with any change of the tree (`html_tree` and those below it) that the chunks show.
+_RULES_VERSION = "1"
 _CHARSET = re.compile(rb"""<meta[^>]{1,999}?charset\s*=\s*["']?\s*([A-Za-z0-9_.:-]+)""", re.IGNORECASE)
 _HEAD_BYTES = 4096
 
@@ -48,24 +53,42 @@ class HtmlChunker:
 
 @cache
 def html_version() -> str:
-    """What a change of either of both can change in the chunks."""
-    return f"{version(_CONVERTER)}+{PARSER_NAME}-{PARSER_VERSION}"
+    """Whatever can change the chunks by a change of its own."""
+    from producers.html_tree import PARSER_VERSIONS
+
+    return f"{version(_CONVERTER)}+tree-{_RULES_VERSION}+{PARSER_VERSIONS}+{PARSER_NAME}-{PARSER_VERSION}"
 
 
 def document_of(html: str) -> Document:
     """The page as Markdown, with what its head says of it. Raises SourceFailed where text would be lost."""
-    from html_to_markdown import convert
-
-    result = convert(html, _options())
-    if result.warnings:  # it went on without a part of the page
-        raise SourceFailed(CHUNKING_FAILED, f"cannot be read whole: {result.warnings[0].message}")
-    content = result.content or ""
+    result, code_links = _convert(html)
+    content = (result.content or "").replace(ESCAPE, "\\")
     document = parse(content[front_matter_length(content) :])
+    links = (*document.links, *place_links(code_links, document.text))
     said = result.metadata.document
     about = {"title": said.title, "author": said.author, "language": said.language}
     found = {name: " ".join(value.split()) for name, value in about.items() if value and value.strip()}
     metadata = document.metadata | found
-    return Document(document.text, document.blocks, document.sections, document.links, metadata)
+    return Document(document.text, document.blocks, document.sections, links, metadata)
+
+
+def _convert(html: str) -> tuple["ConversionResult", tuple[tuple[str, str], ...]]:
+    """Tidied first. Tags that are never closed can make that tree too deep: then the page is converted as it stands."""
+    from html_to_markdown import convert
+
+    from producers.html_tree import Tidied, tidy
+
+    try:
+        tidied = tidy(html) or Tidied(html)
+        result = convert(tidied.html, _options())
+        if result.warnings and tidied.html != html:
+            tidied = Tidied(html)
+            result = convert(html, _options())
+    except Exception as error:
+        raise unreadable("HTML", error) from error
+    if result.warnings:  # it went on without a part of the page
+        raise SourceFailed(CHUNKING_FAILED, f"cannot be read whole: {result.warnings[0].message}")
+    return result, tidied.code_links
 
 
 @cache
@@ -75,7 +98,8 @@ def _options() -> "ConversionOptions":
     return ConversionOptions(
         preprocessing=PreprocessingOptions(enabled=False),  # it leaves text out that it takes for navigation
         exclude_selectors=["svg", "script", "style", "template"],
-        inline_data_media="drop_element",
+        hidden_content="all",  # it is text, of a tab or a page without programs
+        inline_data_media="alt_text_only",
     )
 
 

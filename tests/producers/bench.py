@@ -68,12 +68,14 @@ class Bench:
     def peak_of(self, documents: int, **said: Any) -> int:
         """The most bytes that Python held at once in an ingest, after which there are so many documents."""
         gc.collect()
+        gc.freeze()  # the more there is, the later Python looks for garbage
         tracemalloc.start(1)
         try:
             assert self.ingest(**said).documents == documents
             return tracemalloc.get_traced_memory()[1]
         finally:
             tracemalloc.stop()
+            gc.unfreeze()
 
     def forget(self) -> None:
         """As somebody does who removes the file."""

@@ -159,17 +159,27 @@ def test_whatever_a_parser_stumbles_over_ends_one_source_and_not_the_run(
 
     monkeypatch.setattr("pypdf.PdfReader", stumble)
     monkeypatch.setattr("mammoth.convert_to_html", stumble)
+    monkeypatch.setattr("html_to_markdown.convert", stumble)
     bench.write("a.pdf", pdf("text"))
     bench.write("b.docx", docx(""))
+    bench.write("c.html", "text")
     bench.write("c.md", "# C")
     report = bench.ingest(kind="auto")
     assert [(failure.code, failure.reason) for failure in report.failures] == [
-        ("CHUNKING_FAILED", f"cannot be read as {form}: {error.__name__}") for form in ("PDF", "DOCX")
+        ("CHUNKING_FAILED", f"cannot be read as {form}: {error.__name__}") for form in ("PDF", "DOCX", "HTML")
     ]
     assert bench.texts("c.md") == ["# C"]
 
 
-def docx(body: str) -> bytes:
+_DRAWING = (
+    'xmlns:wp="http://schemas.openxmlformats.org/drawingml/2006/wordprocessingDrawing" '
+    'xmlns:a="http://schemas.openxmlformats.org/drawingml/2006/main" '
+    'xmlns:pic="http://schemas.openxmlformats.org/drawingml/2006/picture" '
+    'xmlns:r="http://schemas.openxmlformats.org/officeDocument/2006/relationships"'
+)
+
+
+def docx(body: str, parts: dict[str, str] | None = None) -> bytes:
     word = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
     types = "http://schemas.openxmlformats.org/package/2006/content-types"
     relations = "http://schemas.openxmlformats.org/package/2006/relationships"
@@ -181,7 +191,9 @@ def docx(body: str) -> bytes:
         archive.writestr("[Content_Types].xml", f'<Types xmlns="{types}">{part}</Types>')
         link = f'<Relationship Id="r1" Type="{office}" Target="word/document.xml"/>'
         archive.writestr("_rels/.rels", f'<Relationships xmlns="{relations}">{link}</Relationships>')
-        archive.writestr("word/document.xml", f"<w:document {word}><w:body>{body}</w:body></w:document>")
+        archive.writestr("word/document.xml", f"<w:document {word} {_DRAWING}><w:body>{body}</w:body></w:document>")
+        for name, content in (parts or {}).items():
+            archive.writestr(name, content)
     return out.getvalue()
 
 
@@ -194,6 +206,54 @@ def test_docx_keeps_its_headings() -> None:
     for bad in (b"no docx", docx("<w:p>")):
         with pytest.raises(SourceFailed, match="cannot be read as DOCX"):
             chunks(DocxChunker(), bad)
+
+
+def properties(title: str) -> str:
+    names = 'xmlns:cp="http://schemas.openxmlformats.org/package/2006/metadata/core-properties"'
+    names += ' xmlns:dc="http://purl.org/dc/elements/1.1/"'
+    return f"<cp:coreProperties {names}><dc:title>{title}</dc:title></cp:coreProperties>"
+
+
+def paragraph(text: str, style: str = "Normal") -> str:
+    return f'<w:p><w:pPr><w:pStyle w:val="{style}"/></w:pPr><w:r><w:t>{text}</w:t></w:r></w:p>'
+
+
+@pytest.mark.parametrize(
+    ("said", "title"),
+    [
+        (properties("Said &amp; done"), "Said & done"),
+        (properties("  "), "On the <page>"),
+        ("", "On the <page>"),
+        ("<broken", "On the <page>"),
+        ('<!DOCTYPE d [<!ENTITY e SYSTEM "file:///etc/hostname">]>' + properties("&e;"), "On the <page>"),
+    ],
+)
+def test_docx_has_the_title_that_it_says_else_the_one_on_its_first_page(said: str, title: str) -> None:
+    pytest.importorskip("mammoth")
+    body = paragraph("On the &lt;page&gt;", "Title") + paragraph("Introduction", "Heading1") + paragraph("Text.")
+    records = chunks(DocxChunker(), docx(body, {"docProps/core.xml": said} if said else {}))
+    assert {record["metadata"]["title"] for record in records} == {title}
+    assert records[0]["text"] == "On the <page>"
+    assert records[-1]["metadata"]["headings_path"] == ["Introduction"]
+
+
+def test_docx_without_a_title_is_called_by_its_first_heading() -> None:
+    pytest.importorskip("mammoth")
+    body = paragraph("First", "Heading1") + paragraph("Appendix", "Title")
+    assert chunks(DocxChunker(), docx(body))[0]["metadata"]["title"] == "First"
+
+
+def test_docx_leaves_of_an_image_what_is_said_of_it() -> None:
+    pytest.importorskip("mammoth")
+    picture = '<a:graphicData><pic:pic><pic:blipFill><a:blip r:embed="r9"/></pic:blipFill></pic:pic></a:graphicData>'
+    image = f'<wp:inline><wp:docPr id="1" name="x" descr="A red barn"/><a:graphic>{picture}</a:graphic></wp:inline>'
+    body = f"<w:p><w:r><w:t>before</w:t><w:drawing>{image}</w:drawing><w:t>after</w:t></w:r></w:p>"
+    link = '<Relationship Id="r9" Type="image" Target="media/barn.png"/>'
+    relations = (
+        f'<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships">{link}</Relationships>'
+    )
+    parts = {"word/media/barn.png": "pixels", "word/_rels/document.xml.rels": relations}
+    assert texts(DocxChunker(), docx(body, parts)) == ["before A red barn after"]
 
 
 def test_an_extra_that_is_not_installed_is_named_and_the_rest_goes_on(

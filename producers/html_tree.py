@@ -1,0 +1,190 @@
+"""The tree of an HTML page, tidied so that as Markdown it keeps its headings, code and links.
+
+HTML may nest anything in anything, and lays it out by styles; Markdown says what a thing is at the beginning of a
+line. Three things make the two agree: tables that only place things are taken apart (`html_tables`), a block never
+stands inside of what is written between marks (`html_nesting`), and headings say their words only (`html_headings`).
+No text goes, except of what `_UNREAD` names.
+"""
+
+import re
+from dataclasses import dataclass
+
+from lxml import etree  # type: ignore[import-untyped]
+
+from producers.html_code import take_links
+from producers.html_headings import drop_permalinks, mark_signs
+from producers.html_nesting import part_blocks
+from producers.html_tables import take_apart
+from producers.html_tags import CODE, ESCAPE, HEADINGS, INLINE, VOID, Element, inside_of, put_after
+
+# The wheels of lxml bring their own libxml2; a system's own may be another.
+PARSER_VERSIONS = f"lxml-{etree.__version__}+libxml2-{'.'.join(map(str, etree.LIBXML_VERSION))}"
+# Programs, styles, drawings, and what a program would make of its page.
+_UNREAD = ("script", "style", "svg", "template")
+# The parser gives what is in them as a text with tags in it.
+_RAW = ("iframe", "noembed", "noframes")
+_MEDIA = ("video", "audio")
+_SOURCES = ("source", "track")
+_HEAD = ("title", "meta", "link", "base", "basefont", "bgsound")
+_VERBATIM = ("listing", "xmp", "plaintext")
+# The parser stops there, and browsers do not.
+_END_OF_PAGE = re.compile(r"</(?:body|html)\s*>|<(?:body|html)\b[^<>]*/>", re.IGNORECASE)
+# The parser ends a heading where a paragraph begins in it.
+_HEADING = re.compile(r"<h([1-6])\b[^<>]*>[^<]*(?:<(?!/?h[1-6]\b)[^<]*){1,99}</h\1\s*>", re.IGNORECASE)
+# The parser does not know that these have no end.
+_VOID = re.compile(r"<(wbr|source|track|embed|keygen|bgsound)\b([^<>]*?)/?>", re.IGNORECASE)
+_PARAGRAPH = re.compile(r"</?p\b[^<>]*>", re.IGNORECASE)
+# lxml takes them in no text, and the contract of chunks knows none of them.
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufdd0\ufffe\uffff]")
+_CONTROL_BY_NUMBER = re.compile(
+    r"&#(?:0*(?:[1-8]|1[124-9]|2\d|3[01]|6553[45])(?!\d)|x0*(?:[1-8bcef]|1[\da-f]|fff[ef])(?![\da-f]));?", re.IGNORECASE
+)
+# What they hold comes after a mark of their own.
+_BEGUN = frozenset((*HEADINGS, "td", "th"))
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_:.-]*")
+# What the converter asks for, of an element that has other attributes than HTML knows.
+_READ = frozenset(("href", "src", "alt", "title", "class", "start", "value", "type", "colspan", "rowspan", "content"))
+_SPACE = re.compile(r"[ \t\n\f\r]+")
+# At the beginning of a line Markdown takes it for code, a heading, a list, a quote, a rule or HTML. The converter sees
+# to that only where it sees that a line begins.
+_MARK = re.compile(
+    r"\s*(?=```|~~~|#{1,6}(?:\s|$)|[-+*>](?:\s|$)|[-*_=](?:\s*[-*_=])+\s*$|<[A-Za-z/!?])"
+    r"(?!<[A-Za-z][A-Za-z0-9+.-]{1,31}:)"
+)
+
+
+class _CutShort(Exception):
+    """The parser has ended in the middle of the page: 2,048 elements lie in one another there."""
+
+
+@dataclass(frozen=True)
+class Tidied:
+    """A page as XHTML, with `ESCAPE` before signs that are text; and the links of its code, each with its line."""
+
+    html: str
+    code_links: tuple[tuple[str, str], ...] = ()
+
+
+def tidy(page: str) -> Tidied | None:
+    """The same page, but None where it is nested too deeply."""
+    try:
+        root = _parse(page)
+    except _CutShort:
+        return None
+    if root is None:
+        return Tidied("")
+    etree.strip_elements(root, *_UNREAD, with_tail=False)
+    _empty_heads(root)
+    _read_raw(root)
+    drop_permalinks(root)
+    take_apart(root)
+    part_blocks(root)
+    code_links = take_links(root)
+    mark_signs(root)
+    _join_lines(root)
+    _make_writable(root)
+    return Tidied(str(etree.tostring(root, method="xml", encoding="unicode")), code_links)
+
+
+def _parse(page: str) -> Element | None:
+    """The page's tree, None where it is empty."""
+    text = _END_OF_PAGE.sub("", page.replace("\r\n", "\n").replace("\r", "\n"))
+    text = _HEADING.sub(lambda heading: _PARAGRAPH.sub(" ", heading[0]), text)
+    text = _VOID.sub(r"<\1\2 />", text)
+    text = _CONTROL_BY_NUMBER.sub("", _CONTROL.sub("", text))
+    parser = etree.HTMLParser(
+        encoding="utf-8", huge_tree=True, remove_comments=True, remove_pis=True, collect_ids=False
+    )
+    root = etree.fromstring(text.encode("utf-8", "replace"), parser)
+    if parser.error_log.filter_from_fatals():
+        raise _CutShort
+    return root
+
+
+def _empty_heads(root: Element) -> None:
+    """A page may leave out where its head ends, and say there what browsers without programs show."""
+    for head in list(root.iter("head")):
+        shown = [child for child in head if child.tag not in _HEAD]
+        if shown:
+            rest = head.makeelement("div")
+            rest.extend(shown)
+            put_after(rest, head)
+
+
+def _read_raw(root: Element) -> None:
+    """What the parser takes for text without tags, and what stands in place of what a page brings in."""
+    for element in list(root.iter(*_RAW, *_MEDIA)):
+        shown = element.makeelement("div")
+        shown.text, element.text = element.text, None
+        if element.tag in _MEDIA:
+            shown.extend([child for child in element if child.tag not in _SOURCES])
+        else:
+            shown.extend(_read_fallback(shown))
+        put_after(shown, element)
+    for element in list(root.iter(*_VERBATIM, "textarea")):
+        is_line = element.tag == "textarea" and "\n" not in (element.text or "")
+        element.tag = "div" if is_line else "pre"
+
+
+def _read_fallback(shown: Element) -> list[Element]:
+    inner = _parse(shown.text) if shown.text and "<" in shown.text else None
+    if inner is None:
+        return []
+    etree.strip_elements(inner, *_UNREAD, with_tail=False)
+    for deeper in list(inner.iter(*_RAW)):
+        deeper.tag = "div"
+    shown.text = None
+    return list(inner)
+
+
+def _join_lines(root: Element) -> None:
+    """Line breaks are spaces, but in code. What would be read as a mark at the beginning of a line is text."""
+    literal = inside_of(root, "pre", "title")
+    code = inside_of(root, *CODE)
+    begins = True
+    for event, element in etree.iterwalk(root, events=("start", "end")):
+        tag = element.tag
+        begins = begins or tag not in INLINE
+        if event == "start":
+            begins = begins and tag not in _BEGUN
+            text, holder = element.text, element
+        else:
+            text, holder = element.tail, None
+        if not text or (begins and text.isspace()):
+            continue
+        if holder is None:
+            holder = element.getparent()
+        if holder in literal:
+            continue
+        shown = _SPACE.sub(" ", text) if "\n" in text else text
+        if begins:
+            begins = False
+            mark = _MARK.match(shown)
+            if mark and holder not in code:
+                shown = f"{shown[: mark.end()]}{ESCAPE}{shown[mark.end() :]}"
+        if shown is text:
+            continue
+        if event == "start":
+            element.text = shown
+        else:
+            element.tail = shown
+
+
+def _make_writable(root: Element) -> None:
+    """What the parser let pass as a name could be read as something else; `<a/>` would be read as `<a>`."""
+    names: set[str] = set()
+    for element in root.iter():
+        if not _are_names([element.tag], names):
+            element.tag = "span"
+        if not _are_names(element.keys(), names):
+            read = {name: value for name, value in element.items() if name in _READ}
+            element.attrib.clear()
+            element.attrib.update(read)
+        if not element.text and not len(element) and element.tag not in VOID:
+            element.text = ""
+
+
+def _are_names(found: list[str], names: set[str]) -> bool:
+    if not names.issuperset(found):
+        names.update(filter(_NAME.fullmatch, found))
+    return names.issuperset(found)
