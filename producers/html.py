@@ -64,7 +64,7 @@ def document_of(html: str) -> Document:
     result, code_links = _convert(html)
     content = (result.content or "").replace(ESCAPE, "\\")
     document = parse(content[front_matter_length(content) :])
-    links = (*document.links, *place_links(code_links, document.text))
+    links = (*document.links, *place_links(code_links, document))
     said = result.metadata.document
     about = {"title": said.title, "author": said.author, "language": said.language}
     found = {name: " ".join(value.split()) for name, value in about.items() if value and value.strip()}

@@ -1,11 +1,12 @@
 """Links in code: the code is written as it is shown, so they are told beside it."""
 
-from collections.abc import Iterable, Iterator
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
 
 from lxml import etree  # type: ignore[import-untyped]
 
 from producers.html_tags import Element
-from producers.markdown.document import Link
+from producers.markdown.document import Document, Kind, Link
 from producers.markdown.links import classify
 
 
@@ -34,12 +35,32 @@ def _links_of(code: Element) -> Iterator[tuple[str, str]]:
     shown = "".join(parts)
     for place, url in links:
         end = shown.find("\n", place)
-        yield shown[shown.rfind("\n", 0, place) + 1 : end if end >= 0 else None].strip(), url
+        yield _bare(shown[shown.rfind("\n", 0, place) + 1 : end if end >= 0 else None]), url
 
 
-def place_links(links: Iterable[tuple[str, str]], text: str) -> Iterator[Link]:
-    """The same where the text has those lines; a line that it writes otherwise counts to the one before it."""
+def place_links(links: Sequence[tuple[str, str]], document: Document) -> Iterator[Link]:
+    """The same, each where its line is among the document's code; without such a line, where the one before it is."""
+    places = _lines_of(document) if links else {}
     place = 0
     for line, url in links:
-        place = max(place, text.find(line, place))
+        own = places.get(line, [])
+        number = bisect_left(own, place)
+        if number < len(own):
+            place = own[number]
         yield Link(url, classify(url), place)
+
+
+def _lines_of(document: Document) -> dict[str, list[int]]:
+    places: dict[str, list[int]] = {}
+    for block in document.blocks:
+        if block.kind is Kind.CODE:
+            place = block.start
+            for line in document.text[block.start : block.end].split("\n"):
+                places.setdefault(_bare(line), []).append(place)
+                place += len(line) + 1
+    return places
+
+
+def _bare(line: str) -> str:
+    """Without what a list or a quote puts before it."""
+    return line.replace("\xa0", " ").strip(" \t>")
