@@ -122,8 +122,8 @@ def _open_former_sink(config: Config, stack: ExitStack, name: str) -> "Sink":
 
 
 def _left_behind(config: Config) -> dict[str, str]:
-    """An embedded sink has a folder of its name in the home, unless its options say otherwise. Folders that hold one
-    another are not told apart."""
+    """An embedded sink has a folder of its name in the home, unless its options say otherwise. What lies below that
+    folder is not told apart from it."""
     found = {}
     for name in config.sinks:
         own = (config.home_path / name).resolve()
@@ -133,7 +133,7 @@ def _left_behind(config: Config) -> dict[str, str]:
             sink: Any = open_one_sink(config, stack, name)
             address = sink.address("any") if hasattr(sink, "address") else {}
         used = [Path(place).resolve() for place in (address.get("path"), address.get("folder")) if place]
-        apart = not any(place.is_relative_to(own) or own.is_relative_to(place.parent) for place in used)
+        apart = not any(place.is_relative_to(own) for place in used)
         if apart and any(entry.is_dir() and entry.name.startswith(f"{name}-") for entry in own.iterdir()):
             found[name] = str(config.home_path / name)
     return found

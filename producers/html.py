@@ -13,7 +13,6 @@ from producers.html_code import place_links
 from producers.html_tags import ESCAPE
 from producers.markdown.chunker import MarkdownChunker
 from producers.markdown.document import Document
-from producers.markdown.front_matter import front_matter_length
 from producers.markdown.normalise import decode
 from producers.markdown.policy import PARSER_NAME, PARSER_VERSION
 from producers.markdown.records import Form, SourceVersion
@@ -28,6 +27,8 @@ _CONVERTER = "html-to-markdown"
 _RULES_VERSION = "1"
 _CHARSET = re.compile(rb"""<meta[^>]{1,999}?charset\s*=\s*["']?\s*([A-Za-z0-9_.:-]+)""", re.IGNORECASE)
 _HEAD_BYTES = 4096
+# What the converter says of the page, before the page.
+_ABOUT = re.compile(r"---[ \t]*\n(?=[A-Za-z_][\w-]*[ \t]*:)(?:.*\n){1,400}?---[ \t]*(?:\n|\Z)")
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,9 @@ def document_of(html: str) -> Document:
     """The page as Markdown, with what its head says of it. Raises SourceFailed where text would be lost."""
     result, code_links = _convert(html)
     content = (result.content or "").replace(ESCAPE, "\\")
-    document = parse(content[front_matter_length(content) :])
+    content = _ABOUT.sub("", content, count=1) if content.startswith("---") else content
+    # A page has no front matter: where it begins with a rule, a line before that says so.
+    document = parse(f"\n{content}" if content.startswith(("---", "+++")) else content)
     links = (*document.links, *place_links(code_links, document))
     said = result.metadata.document
     about = {"title": said.title, "author": said.author, "language": said.language}

@@ -39,14 +39,6 @@ _QUOTED = re.compile(r"""("(?:[^"\\]|\\.)*")|'((?:[^']|'')*)'""", re.DOTALL)
 # Parsing takes the square of what is parsed, so that is bounded.
 _TOML = re.compile(r"\+\+\+[ \t]*\n([\s\S]{0,16000}?)^\+\+\+[ \t]*(?:\n|\Z)", re.MULTILINE)
 
-_HTML_HEAD = re.compile(r"---[ \t]*\n(?=[A-Za-z_][\w-]*[ \t]*:)((?:.*\n){1,400}?)(?:---|\.\.\.)[ \t]*(?:\n|\Z)")
-
-
-def front_matter_length(text: str) -> int:
-    """Characters that what the converter of HTML says of a page takes at its head; 0 where the page has none."""
-    match = _HTML_HEAD.match(text)
-    return match.end() if match else 0
-
 
 def find_front_matter(text: str) -> tuple[int, dict[str, str]]:
     """The characters that it takes at the head of a text, and what a search can use of what it says."""

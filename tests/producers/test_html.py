@@ -401,3 +401,11 @@ def test_however_tags_are_mixed_up_every_word_stays(tokens: list[str]) -> None:
     page = "".join(f" w{next(number)} " if token == "%" else token for token in tokens)
     found = Counter(re.findall(r"\bw\d+\b", "\n".join(own_parts(chunks(page)))))
     assert found == Counter(f"w{each}" for each in range(next(number)))
+
+
+def test_a_page_that_begins_with_a_rule_has_no_front_matter() -> None:
+    (record,) = chunks("<hr><p>Title: of nobody</p><hr><p>Text.</p>")
+    assert record["metadata"]["kind"] == "prose"
+    assert "title" not in record["metadata"]
+    assert "Title: of nobody" in record["text"]
+    assert "Text." in record["text"]

@@ -1,0 +1,45 @@
+"""What a sync reports of a sink that is new in the configuration."""
+
+from __future__ import annotations
+
+import pytest
+
+from chunksink.exits import Exit
+from tests.chunksink.shell import Models, Shell
+from tests.rebuild.support import source
+
+A, B = source("a.md", "a cat", "a mat"), source("b.md", "a boat")
+
+
+def test_what_a_new_sink_took_is_reported(shell: Shell, models: Models, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who watches the costs reads it there: documents written, vectors computed; and the model is loaded once."""
+    monkeypatch.setenv("CHUNKSINK_SINKS", "fts")
+    shell.commit("p1", A)
+    shell.commit("p2", B)
+    assert shell("sync").code == Exit.OK
+    monkeypatch.setenv("CHUNKSINK_SINKS", "fts,chroma,jsonl")
+    shell.commit("p3", source("c.md", "a ship"))
+    models.asked()
+    models.loaded.clear()
+    report = shell("sync", "--json").json
+    assert len(models.asked()) == report["embeddings"]["computed"] == 4
+    assert len(models.loaded) == 1
+    assert (report["chunks"]["written"], report["families"]["added"], report["families"]["unchanged"]) == (4, 1, 2)
+    took = {
+        name: (sink["built"], sink["written"], sink["families"]["added"], sink["families"]["unchanged"])
+        for name, sink in report["sinks"].items()
+    }
+    assert took == {"fts": (False, 1, 1, 2), "chroma": (True, 4, 3, 0), "jsonl": (True, 4, 3, 0)}
+    assert shell("runs", "--json").json[0]["facts"]["chunks"]["written"] == 4
+    assert not any(sink["built"] for sink in shell("sync", "--json").json["sinks"].values())
+
+
+def test_a_new_sink_is_told_with_what_it_took(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CHUNKSINK_SINKS", "fts")
+    shell.commit("p1", A)
+    assert shell("sync").code == Exit.OK
+    monkeypatch.setenv("CHUNKSINK_SINKS", "fts,jsonl")
+    ended = shell("sync")
+    assert ended.code == Exit.OK
+    assert "1 source unchanged (2 chunks written)" in ended.out
+    assert "jsonl is new: 2 chunks written\n" in ended.out

@@ -1,0 +1,104 @@
+"""What stands at the head of a Markdown text: what it says is read, and what only looks like it is text."""
+
+import time
+
+import pytest
+
+from producers.markdown import parse
+from producers.markdown.document import Kind
+from producers.markdown.front_matter import find_front_matter
+from tests.producers.support import chunks_of
+
+
+def test_front_matter_is_a_chunk_of_its_own_and_gives_the_title() -> None:
+    text = "---\ntitle: 'The Book'\nauthor: Ada\ndate: 2024-05-01\nlang: en\n---\n\n# Chapter\n"
+    front, chapter = chunks_of(text)
+    assert front["text"].startswith("---\ntitle") and front["metadata"]["kind"] == "front_matter"
+    assert chapter["metadata"]["title"] == "The Book"
+    assert chapter["metadata"]["authors"] == ["Ada"]
+    assert chapter["metadata"]["year"] == 2024
+    assert chapter["metadata"]["language"] == "en"
+
+
+def front_matter_of(head: str) -> dict[str, str] | None:
+    """What a document says of itself, if its head is read as that; the text below it must be there in any case."""
+    document = parse(f"{head}\nBelow it.\n")
+    assert document.text[document.blocks[-1].start :].strip().endswith("Below it.")
+    assert not any(block.is_heading for block in document.blocks)
+    return document.metadata if document.blocks[0].kind is Kind.FRONT_MATTER else None
+
+
+@pytest.mark.parametrize(
+    ("head", "said"),
+    [
+        ("---\n# made by hand\ntitle: Backup guide\n---\n", {"title": "Backup guide"}),
+        ("\ufeff---\n\ntitle: Backup\n...\n", {"title": "Backup"}),
+        ("---\nDate Created: 2020-01-01\ntitle: Backup\n---\n", {"title": "Backup"}),
+        ("---\ntitle: Backup   # of disks\n---\n", {"title": "Backup"}),
+        ("---\ntitle: Backup in C# and #hash\n---\n", {"title": "Backup in C# and"}),
+        (
+            "---\ntitle: >-\n  Backup\n  guide\n\n  for disks # 1\nlang: en\n---\n",
+            {"title": "Backup guide for disks # 1"},
+        ),
+        ("---\ntitle: |\n    Backup\nlang: en\n---\n", {"title": "Backup"}),
+        ("---\ntitle: Backup\n  guide # no\nlang: en\n---\n", {"title": "Backup guide"}),
+        ("---\ntitle: 'It''s # a guide'  # no\n---\n", {"title": "It's # a guide"}),
+        ('---\ntitle: "A \\"guide\\"\\nf\\u00fcr: \\u0000 disks" # no\n---\n', {"title": 'A "guide" für: disks'}),
+        ('---\ntitle: "an\\x20escape\n  \\ud800"\n---\n', {"title": "an\\x20escape \\ud800"}),
+        ('---\n"title": Backup\nog:title: No\n---\n', {"title": "Backup"}),
+        ("---\ntitle: &x Backup\nauthor: [Ada, Bob]\ndate:\n- 1\nlanguage: # none\n---\n", {}),
+        ("---\ntags:  # many\n- a\n\n- b\nextra: [\n  a,\n]\ntitle: Backup\n---\n", {"title": "Backup"}),
+        ("---\ntitle: " + "x" * 5000 + "\n---\n", {}),
+        ("+++\ntitle = 'Backup'  # of disks\ndate = 2024-05-01\n[extra]\ntitle = 'No'\n+++\n", {"title": "Backup"}),
+        ('+++\ntitle = """\nBackup\\u0000\nguide"""\nauthor = [\'Ada\']\n+++\n', {"title": "Backup guide"}),
+    ],
+)
+def test_front_matter_of_every_kind(head: str, said: dict[str, str]) -> None:
+    found = front_matter_of(head)
+    assert found is not None
+    assert {name: value for name, value in found.items() if name in ("title", "author")} == said
+    assert ("language" in found) is ("lang:" in head)
+    assert found.get("date") == ("2024-05-01" if "date = " in head else None)
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        "---\nplain words\n\nmore\n\n---\n",
+        "---\n\nIn what follows we look at two things:\n\n- disks\n- tapes\n\n---\n",
+        "---\n\nNote: all of it.\n\n- disks\n\n---\n",
+        "---\n\ntitle: Backup\n\nSome words.\n\n---\n",
+        "---\n\n**Note:** words\n\n---\n",
+        "---\n\n---\n",
+        "---\n\n    title: code\n\n---\n",
+        "---\n\nhttps://example.org/\n\n---\n",
+        "----\ntitle: Backup\n\n---\n",
+        "---\ntitle: Backup\n",
+        "+++\ntitle: Backup\n+++\n",
+        "+++\n\n+++\n",
+        "+++\ntitle = 'Backup'\n",
+        "+++\na = " + "9" * 5000 + "\n+++\n",
+        "+++\na = " + "[" * 5000 + "\n+++\n",
+    ],
+)
+def test_a_rule_or_mark_at_the_top_is_no_front_matter(head: str) -> None:
+    assert front_matter_of(head) is None
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        "---\n" + "a: b\n" * 200_000,
+        "---\ntitle: x" + "\n" * 200_000 + "---\n",
+        "---\n" + 'title: "\n' * 100_000 + "---\n",
+        "---\n" + "a:" * 500_000,
+        "---\ntitle: " + "x #" * 200_000 + "\n---\n",
+        "+++\n" + "a." * 7_900 + "a = 1\n+++\n",
+        "+++\n" + "a." * 500_000 + "a = 1\n+++\n",
+    ],
+    ids=lambda head: head[:12],
+)
+def test_hostile_front_matter_takes_time_in_proportion(head: str) -> None:
+    start = time.process_time()
+    find_front_matter(head)
+    assert time.process_time() - start < 5
