@@ -18,7 +18,7 @@ from typing import Any, get_args, get_type_hints
 import orjson
 import sqlite_utils
 
-from sinks.document import FIELDS, LISTS, Document
+from sinks.document import LISTS, Document
 from sinks.errors import BuildBroken, BuildMissing, Refused, Transient, WrongShape
 
 LAYOUT = 2  # PRAGMA user_version
@@ -187,15 +187,13 @@ def translated(path: Path) -> Iterator[None]:
 
 
 def fields_of(row: sqlite3.Row) -> dict[str, Any]:
-    """The fields of a document as its row holds them."""
-    fields: dict[str, Any] = {}
-    for name in FIELDS:
-        value = row[name]
-        if value is None:
-            continue
-        if name in LISTS:
-            value = orjson.loads(value)
-        elif name in BOOLEANS:
-            value = bool(value)
-        fields[name] = value
+    """The fields of a document as its row holds them, and what else the row says."""
+    # By place: a row looks for each name from its first column on, and there are many.
+    fields = {name: value for name, value in zip(row.keys(), row, strict=True) if value is not None}
+    for name in LISTS:
+        if name in fields:
+            fields[name] = orjson.loads(fields[name])
+    for name in BOOLEANS:
+        if name in fields:
+            fields[name] = bool(fields[name])
     return fields
