@@ -1,8 +1,9 @@
 """Rows of integers that do not fit in memory: gathered by their first column, so that equal values meet again.
 
-Rows live in unnamed temporary files and go with them.
+Rows live in an unnamed temporary file and go with it.
 """
 
+import os
 import tempfile
 from collections.abc import Iterator
 from typing import IO, Any
@@ -11,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 _BUCKET_BITS = 6
+_VALUE_BYTES = 8
 _ROWS_IN_MEMORY = 2**13
 
 Rows = npt.NDArray[np.int64]
@@ -23,11 +25,14 @@ class SpilledRows:
         self._columns = columns
         self._memory: list[Rows] = []
         self._rows_in_memory = 0
-        self._buckets: list[IO[Any]] = []
+        self._file: IO[Any] | None = None
+        self._written = 0
+        self._bounds: list[Rows] = []
+        """Of each spill, where in the file its buckets begin, and where the last one ends."""
 
     def close(self) -> None:
-        for bucket in self._buckets:
-            bucket.close()
+        if self._file is not None:
+            self._file.close()
 
     def add(self, rows: Rows) -> None:
         self._memory.append(rows)
@@ -42,25 +47,29 @@ class SpilledRows:
                 yield rows[np.argsort(rows[:, 0], kind="stable")]
 
     def _read_buckets(self) -> Iterator[Rows]:
-        if not self._buckets:
+        if self._file is None:
             self._memory = [self._take_memory()]
             yield self._memory[0]
             return
         self._spill()
-        for bucket in self._buckets:
-            bucket.seek(0)
-            yield np.frombuffer(bucket.read(), dtype=np.int64).reshape(-1, self._columns)
+        number = self._file.fileno()
+        for bucket in range(2**_BUCKET_BITS):
+            places = [(int(bounds[bucket]), int(bounds[bucket + 1])) for bounds in self._bounds]
+            data = b"".join(os.pread(number, end - start, start) for start, end in places)
+            yield np.frombuffer(data, dtype=np.int64).reshape(-1, self._columns)
 
     def _spill(self) -> None:
-        if not self._buckets:
-            self._buckets = [tempfile.TemporaryFile() for _ in range(2**_BUCKET_BITS)]  # noqa: SIM115 (see close)
+        if self._file is None:
+            self._file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 (see close)
         rows = self._take_memory()
         bucket_of = rows[:, 0].view(np.uint64) >> np.uint64(64 - _BUCKET_BITS)
         order = np.argsort(bucket_of, kind="stable")
-        rows, bucket_of = rows[order], bucket_of[order]
-        bounds = np.searchsorted(bucket_of, np.arange(2**_BUCKET_BITS + 1, dtype=np.uint64))
-        for number, bucket in enumerate(self._buckets):
-            bucket.write(rows[bounds[number] : bounds[number + 1]].tobytes())
+        bounds = np.searchsorted(bucket_of[order], np.arange(2**_BUCKET_BITS + 1, dtype=np.uint64))
+        self._bounds.append(self._written + bounds * (self._columns * _VALUE_BYTES))
+        data = memoryview(rows[order].tobytes())
+        self._written += len(data)
+        while data:  # a disk may take it in parts
+            data = data[self._file.write(data) :]
 
     def _take_memory(self) -> Rows:
         rows = np.concatenate(self._memory) if self._memory else np.empty((0, self._columns), dtype=np.int64)

@@ -16,14 +16,18 @@ __all__ = ["__version__", "open"]
 
 
 def open(path_or_config: "str | Path | Config | None" = None, **settings: Any) -> "Index":
-    """The index that a configuration names: a file, a folder with `chunksink.toml`, a `Config`, or the current folder.
+    """The index that a configuration names: a file, a folder with `chunksink.toml`, a `Config`; else the file of
+    `CHUNKSINK_CONFIG`, or of the current folder.
 
     Without a file everything has its default. `settings` stand above file and environment, as flags do; relative
     paths in a file are taken from the file's folder.
     """
+    from chunksink.packages import require_ours
+
+    require_ours()
     from chunksink.index import Index
-    from settings.config import Config, open_config
+    from settings.config import Config, load_config
 
     if isinstance(path_or_config, Config):
         return Index(path_or_config)
-    return Index(open_config(path_or_config, settings))
+    return Index(load_config(settings, place=path_or_config))

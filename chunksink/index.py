@@ -108,18 +108,17 @@ class Index:
         fresh_cache: bool = False,
     ) -> "RunReport":
         """A new build in every sink, or in those of `only`, verified and then shown to readers in one step."""
-        from chunksink.wiring import discard_vectors, open_embedder
+        from chunksink.wiring import open_embedder
         from rebuild.rebuild import RebuildOptions
 
         keep = frozenset(self.config.sinks if only else ())
-        options = RebuildOptions(deep=deep, keep=keep, adopt=adopt, allow_deletions=allow_deletions)
+        options = RebuildOptions(
+            deep=deep, keep=keep, adopt=adopt, allow_deletions=allow_deletions, fresh_cache=fresh_cache
+        )
         with self._run("rebuild", only=only) as run:
             run.read_chunks()  # before the model, which takes seconds to load
             live = run.work.state.live_or_none()
             embedder = run.stack.enter_context(open_embedder(self.config, live, wanted=run.wants_vectors()))
-            if fresh_cache:
-                run.brake(options)  # before anything is dropped
-                discard_vectors(self.config, embedder.info.fingerprint)
             return run.rebuild(embedder, options, repeated=True)
 
     def verify(self, *, deep: bool = False) -> "Verified":

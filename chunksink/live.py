@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from chunkbus.shared import Shared
 from chunksink.errors import of_searches
+from chunksink.forks import note_search, require_own_process
 from chunksink.queries import Queries
 from chunksink.views import View, open_view
 from settings.config import Config
@@ -100,10 +101,13 @@ class LiveSearch:
 
     @contextmanager
     def _current(self) -> Iterator[View]:
+        require_own_process()
         self._follow()
         with self._view.use() as view:
             if view is None:
                 raise _closed()
+            if view.legs.semantic is not None:
+                note_search()
             yield view
 
     def _follow(self) -> None:

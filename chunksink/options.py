@@ -1,6 +1,7 @@
 """Options that several commands share, named the same everywhere, and the configuration they lead to."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeVar
 
 import click
@@ -9,8 +10,8 @@ from settings.config import Config, load_config
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-_INDEX = "chunksink.index"
-"""What --index said, in the context of the command that runs; subcommands share it."""
+_INDEX, _FILE = "chunksink.index", "chunksink.config"
+"""What --index and --config said, in the context of the command that runs; subcommands share it."""
 
 
 def chunks_option(command: Command) -> Command:
@@ -20,21 +21,28 @@ def chunks_option(command: Command) -> Command:
 
 
 def home_option(command: Command) -> Command:
-    """--home, and with it --index: that is no argument of the command, `config_from` knows it."""
+    """--home, and with it --index and --config: those are no arguments of the command, `config_from` knows them."""
     home = click.option("--home", metavar="DIR", help="Where chunksink keeps its own records. [default: .chunksink]")
     index = click.option(
         "--index",
         metavar="NAME",
         expose_value=False,
-        callback=_note_index,
+        callback=partial(_note, _INDEX),
         help="One of several indexes: a table [index.NAME] of chunksink.toml; or CHUNKSINK_INDEX.",
     )
-    return home(index(command))
+    config = click.option(
+        "--config",
+        metavar="FILE",
+        expose_value=False,
+        callback=partial(_note, _FILE),
+        help="The file of settings; or CHUNKSINK_CONFIG. [default: chunksink.toml]",
+    )
+    return home(index(config(command)))
 
 
-def _note_index(context: click.Context, _option: click.Parameter, name: str | None) -> None:
-    if name is not None:
-        context.meta[_INDEX] = name
+def _note(key: str, context: click.Context, _option: click.Parameter, said: str | None) -> None:
+    if said is not None:
+        context.meta[key] = said
 
 
 def json_option(command: Command) -> Command:
@@ -61,4 +69,10 @@ def adopt_option(command: Command) -> Command:
 
 def config_from(**flags: Any) -> Config:
     """The configuration of the command that runs, with what its flags say."""
-    return load_config({**flags, "index": click.get_current_context().meta.get(_INDEX)})
+    return load_config({**flags, "index": click.get_current_context().meta.get(_INDEX)}, place=named_file())
+
+
+def named_file() -> str | None:
+    """What --config said."""
+    said: str | None = click.get_current_context().meta.get(_FILE)
+    return said

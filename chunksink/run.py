@@ -107,15 +107,6 @@ class Run:
             if hasattr(sink, "prepare"):
                 sink.prepare()
 
-    def brake(self, options: "RebuildOptions") -> None:
-        """Stops a run that would take a large share of the live index."""
-        from rebuild.brake import brake
-        from rebuild.lost import recall
-
-        live = self.work.state.live_or_none()
-        builds = recall(self.work) if live is None else list(live.builds.values())
-        brake(self.work.state.db, builds, options.allow_deletions)
-
     def require_all(self) -> None:
         for error in self.failed.values():
             raise error

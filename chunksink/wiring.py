@@ -262,15 +262,6 @@ def drop_texts(config: Config, text_hashes: "Sequence[str]") -> int:
     return rows.rows
 
 
-def discard_vectors(config: Config, fingerprint: str) -> None:
-    """Every cached vector of this model goes, so that all are computed anew."""
-    from embeddings.cache import VectorCache
-    from embeddings.maintenance import drop, rows_of
-
-    with VectorCache.open(cache_file(config.home_path)) as cache:
-        drop(cache, rows_of(cache, fingerprint))
-
-
 def find_encoder(configured: "EncoderSettings", stack: ExitStack, info: "ModelInfo") -> "Encoder | None":
     """An encoder of this fingerprint and precision: the configured one, or that which `info` names, if it is here."""
     from embeddings.errors import ModelError

@@ -4,29 +4,42 @@ import gc
 import os
 import signal
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import Executor
 from contextlib import contextmanager
-from multiprocessing import get_context
+from threading import Thread
+from time import sleep
 
 WORTH_BYTES = 64 * 2**20
 MOST = 8
 
 
 @contextmanager
-def worker_processes(total_bytes: int, jobs: int | None) -> Iterator[ProcessPoolExecutor | None]:
+def worker_processes(total_bytes: int, jobs: int | None) -> Iterator[Executor | None]:
     """`jobs` processes, or as many as the machine and the input deserve; None where one process is enough."""
     wanted = jobs or (min(os.cpu_count() or 1, MOST) if total_bytes >= WORTH_BYTES else 1)
     if wanted <= 1:
         yield None
         return
-    # Spawned, not forked: a fork copies whatever threads and engines the caller has open.
-    pool = ProcessPoolExecutor(wanted, mp_context=get_context("spawn"), initializer=_begin)
+    # Not multiprocessing's own: its processes run the caller's script once more, unless that guards itself.
+    from loky import ProcessPoolExecutor
+
+    pool = ProcessPoolExecutor(wanted, initializer=_begin, initargs=(os.getpid(),))
     try:
         yield pool
-    finally:
-        pool.shutdown(cancel_futures=True)
+    except BaseException:
+        pool.shutdown(kill_workers=True)
+        raise
+    pool.shutdown()
 
 
-def _begin() -> None:
+def _begin(parent: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends its workers
     gc.disable()  # looking for cycles costs a tenth of the time; work that makes any collects them itself
+    Thread(target=_end_with, args=(parent,), daemon=True).start()
+
+
+def _end_with(parent: int) -> None:
+    """Who was killed ends nobody: its workers would wait for it for ever."""
+    while os.getppid() == parent:
+        sleep(1)
+    os._exit(1)

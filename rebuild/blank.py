@@ -16,7 +16,10 @@ def is_named(folder: Path, name: str) -> bool:
 
 
 def blank(folder: Path, names: Iterable[str]) -> int:
-    """Takes all out of the lines that name one of these, but what kind of line each was and when; how many lines."""
+    """Takes all out of the lines that name one of these, but what kind of line each was and when; how many lines.
+
+    Rather a line too many than a trace: of `a.md`, also the lines of `b/a.md`.
+    """
     needles = [_needle(name) for name in names]
     blanked = 0
     for file in _files(folder):

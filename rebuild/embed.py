@@ -6,6 +6,7 @@ import numpy as np
 
 from embeddings.cache import VectorCache
 from embeddings.encoder import Encoder, ModelInfo, Vectors, info_of
+from embeddings.maintenance import drop, rows_of
 from embeddings.references import raw_hash
 from embeddings.settings import EncoderSettings, settled
 from embeddings.vectors import EmbedReport, vectors_for
@@ -33,6 +34,10 @@ class DocumentEmbedder:
     def problem_of(self, text_hash: str) -> str | None:
         """Why a text was given no vector in this run."""
         return self.report.problems.get(raw_hash(text_hash))
+
+    def discard(self) -> None:
+        """Every cached vector of this model goes, so that all are computed anew. Nobody may write to the cache."""
+        drop(self._cache, rows_of(self._cache, self.info.fingerprint))
 
     def embed(self, documents: Sequence[Document]) -> Vectors:
         """One row a document, in order; a row that is not finite says that its text has no vector."""

@@ -282,4 +282,4 @@ def _version(version: tuple[str | None, ...]) -> str:
 
 def _instant(stamp: str) -> str:
     """One spelling for one moment, so that text order is order in time."""
-    return parse_time(stamp).strftime("%Y-%m-%dT%H:%M:%S.%f")
+    return parse_time(stamp).replace(tzinfo=None).isoformat(timespec="microseconds")  # strftime pads no year

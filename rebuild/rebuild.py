@@ -47,6 +47,8 @@ class RebuildOptions:
     """So many sources may go, even if they are a large share."""
     adopt: bool = False
     """Replace what another home shows under the same public name."""
+    fresh_cache: bool = False
+    """Compute every vector anew."""
     held_are_left_out: bool = False
     """Begin with what is valid, where there is no live index that could lose anything."""
 
@@ -93,6 +95,8 @@ class Rebuild:
                 self._look_at_live()
                 self._refresh()
                 generation = self._begin()
+                if self._options.fresh_cache:  # only now, when nothing can refuse this run any more
+                    self._embedder.discard()
                 self._remove_surplus(keep=generation.id)
             outcome, change = self._fill(generation)
             with self._lock():

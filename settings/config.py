@@ -8,21 +8,24 @@ import os
 import re
 import tomllib
 from collections.abc import Mapping
+from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import msgspec
 
-from settings.sink_tables import tables_of, unknown_sink
+from settings.file_paths import from_folder, index_settings_in
+from settings.sink_tables import tables_of, unknown_sink, with_environment
 
 CONFIG_FILE = "chunksink.toml"
 PREFIX = "CHUNKSINK_"
 MEILI_URL = "MEILI_URL"
 """Where it is set, Meilisearch is the keyword sink by default."""
 _WITH_MEILI = ("meilisearch", "chroma")
-_SINK_PREFIX = f"{PREFIX}SINK_"
 _FOLDERS = {"chunks": "chunks", "home": ".chunksink"}
 _INDEX_NAME = re.compile("[A-Za-z0-9][A-Za-z0-9-]{0,60}")
+_SHA256 = re.compile("[0-9a-f]{64}")
+_OF_NOTHING = sha256(b"").hexdigest()
 _NAMES_IN_ENGINES = {("meilisearch", "index"): "chunks", ("chroma", "prefix"): "chunksink"}
 """Options that name what several homes on one server must not share, and their defaults."""
 
@@ -33,7 +36,6 @@ class ConfigError(Exception):
 
 FolderName = Annotated[str, msgspec.Meta(min_length=1, pattern=r"^[^\x00]*$")]
 Name = Annotated[str, msgspec.Meta(min_length=1)]
-TokenHash = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
 Count = Annotated[int, msgspec.Meta(ge=1)]
 
 
@@ -56,7 +58,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     sinks: Annotated[tuple[Name, ...], msgspec.Meta(min_length=1)] = ("fts", "chroma")
     sink: dict[str, dict[str, Any]] = {}
     tenants: Literal["optional", "required"] = "optional"
-    tokens: dict[TokenHash, Name] = {}
+    tokens: dict[str, Name] = {}
     patience: Annotated[float, msgspec.Meta(gt=0)] = 120.0
     documents_per_second: Annotated[float, msgspec.Meta(gt=0)] | None = None
 
@@ -110,30 +112,37 @@ MEANINGS = {
 }
 
 
-def open_config(place: Path | str | None, flags: Mapping[str, Any]) -> Config:
-    """The configuration of a file, or of the chunksink.toml in a folder; None is the current folder."""
-    path = Path(CONFIG_FILE if place is None else place)
-    file = path / CONFIG_FILE if path.is_dir() else path
-    if place is not None and not file.exists() and not path.is_dir():
+def config_file(place: Path | str | None = None, environment: Mapping[str, str] | None = None) -> Path:
+    """The file that is named, or that of a folder; else the one that `CHUNKSINK_CONFIG` names, or of this folder."""
+    environment = os.environ if environment is None else environment
+    named = place if place is not None else environment.get(variable("config"))
+    if not named:
+        return Path(CONFIG_FILE)
+    path = Path(named)
+    if path.is_dir():
+        return path / CONFIG_FILE
+    if not path.exists():
         raise ConfigError(f"there is no configuration at {path}: name a file, or a folder; `chunksink init` writes one")
-    return load_config(flags, file=file)
+    return path
 
 
 def load_config(
-    flags: Mapping[str, Any], environment: Mapping[str, str] | None = None, file: Path = Path(CONFIG_FILE)
+    flags: Mapping[str, Any], environment: Mapping[str, str] | None = None, place: Path | str | None = None
 ) -> Config:
-    """The configuration in force; a flag that is None was not given. Folders in the file are taken from its own."""
+    """The configuration in force; `config_file` says of which file. A flag that is None was not given."""
     environment = os.environ if environment is None else environment
-    values = _read_file(file)
+    file = config_file(place, environment)
+    values = from_folder(_read_file(file), file.parent, _FOLDERS)
     tables = tables_of(values, flags)
     chosen = flags.get("index") or environment.get(variable("index"))
     values = _of_index(values, chosen, file)
-    for name, default in _FOLDERS.items():
-        folder = values.get(name, default)
-        if file.parent != Path() and isinstance(folder, str) and folder:
-            values[name] = str(file.parent / folder)
     above = {name: environment[variable(name)] for name in _names() if variable(name) in environment}
-    _add_sink_options(values, environment)
+    values["sink"] = with_environment(
+        values | {"sinks": above.get("sinks", values.get("sinks"))},
+        environment,
+        prefix=f"{PREFIX}SINK_",
+        meilisearch_url=environment.get(MEILI_URL),
+    )
     given = {
         name: str(value) if isinstance(value, Path) else value
         for name, value in flags.items()
@@ -157,9 +166,26 @@ def load_config(
         config = msgspec.convert(values, kind, strict=False)
     except msgspec.ValidationError as error:
         raise ConfigError(f"{error}. Settings come from {file}, {PREFIX}* and flags") from error
-    if wrong := unknown_sink(tables - {*config.sinks}):
+    if wrong := unknown_sink(tables - {*config.sinks}) or _wrong_token(config.tokens):
         raise ConfigError(f"{file}: {wrong}")
-    return config
+    return _with_settings_file(config, file.parent)
+
+
+def _wrong_token(tokens: Mapping[str, str]) -> str | None:
+    for hashed in tokens:
+        if not _SHA256.fullmatch(hashed):
+            return f"`tokens` has {hashed!r:.80}, and not the sha256 of a token, which is 64 digits from 0 to f"
+        if hashed == _OF_NOTHING:
+            return "`tokens` has the sha256 of nothing, which everybody knows: the token was not there when it was made"
+    return None
+
+
+def _with_settings_file(config: Config, folder: Path) -> Config:
+    table = config.sink.get("meilisearch", {})
+    file = index_settings_in(folder)
+    if file is None or "settings_file" in table or "meilisearch" not in config.sinks:
+        return config
+    return msgspec.structs.replace(config, sink={**config.sink, "meilisearch": {**table, "settings_file": file}})
 
 
 def _pair(written: str) -> tuple[str, str]:
@@ -170,21 +196,6 @@ def _pair(written: str) -> tuple[str, str]:
 def variable(name: str) -> str:
     """The environment variable of a setting."""
     return PREFIX + name.upper()
-
-
-def _add_sink_options(values: dict[str, Any], environment: Mapping[str, str]) -> None:
-    """`CHUNKSINK_SINK_MEILISEARCH_URL` is the option `url` of the sink `meilisearch`."""
-    given = values.setdefault("sink", {})
-    if not isinstance(given, dict):
-        return  # refused by its type
-    options = {name: dict(table) if isinstance(table, dict) else table for name, table in given.items()}
-    if environment.get(MEILI_URL) and isinstance(options.setdefault("meilisearch", {}), dict):
-        options["meilisearch"]["url"] = environment[MEILI_URL]
-    for name in environment:
-        sink, separator, option = name.removeprefix(_SINK_PREFIX).lower().partition("_")
-        if name.startswith(_SINK_PREFIX) and separator and isinstance(options.setdefault(sink, {}), dict):
-            options[sink][option] = environment[name]
-    values["sink"] = options
 
 
 def _of_index(values: dict[str, Any], chosen: str | None, file: Path) -> dict[str, Any]:

@@ -12,9 +12,8 @@ from typing import Any
 
 from settings.config import ConfigError
 from settings.engine_settings import DEFAULTS, EMBEDDERS, WHOLE, completed, normal
+from settings.file_paths import SETTINGS_FILE
 from settings.needed_settings import DISTINCT, with_needed
-
-SETTINGS_FILE = "meilisearch-settings.json"
 
 
 class UnusableSettings(ConfigError):

@@ -1,6 +1,6 @@
-"""Which tables `[sink.NAME]` there may be: of a sink that is installed, or that is asked for.
+"""The tables `[sink.NAME]`: which there may be, of a sink that is installed or asked for; what variables add to them.
 
-Names in the environment are not looked at: there other programs may share the prefix.
+Sinks that only a variable names are not refused: other programs may share the prefix.
 """
 
 from collections.abc import Collection, Mapping
@@ -31,6 +31,38 @@ def unknown_sink(tables: Collection[str]) -> str | None:
     for name in sorted(set(tables) - set(known)):
         return f"[sink.{name}] is of no sink{_nearest(name, known)}; there are: {', '.join(known)}"
     return None
+
+
+def with_environment(
+    values: Mapping[str, Any], environment: Mapping[str, str], prefix: str, meilisearch_url: str | None
+) -> Any:
+    """The tables with what variables say: `PREFIX` `MEILISEARCH_URL` is the option `url` of the sink `meilisearch`.
+
+    A name of several words is known where the settings say it; else the first word is the sink.
+    """
+    given = values.get("sink", {})
+    if not isinstance(given, dict):
+        return given  # refused by its type
+    tables = {name: dict(table) if isinstance(table, dict) else table for name, table in given.items()}
+    if meilisearch_url and isinstance(tables.setdefault("meilisearch", {}), dict):
+        tables["meilisearch"]["url"] = meilisearch_url
+    said = values.get("sinks") or ()
+    asked_for = {name.strip() for name in said.split(",")} if isinstance(said, str) else _texts(said, list | tuple)
+    for variable in environment:
+        sink, option = _named(variable.removeprefix(prefix), {*tables, *asked_for})
+        if variable.startswith(prefix) and option and isinstance(tables.setdefault(sink, {}), dict):
+            tables[sink][option] = environment[variable]
+    return tables
+
+
+def _named(said: str, known: Collection[str]) -> tuple[str, str]:
+    """The sink and the option."""
+    for sink in sorted(known, key=len, reverse=True):
+        start = sink.upper().replace("-", "_") + "_"
+        if said.startswith(start):
+            return sink, said.removeprefix(start).lower()
+    sink, _, option = said.lower().partition("_")
+    return sink, option
 
 
 def sink_names() -> list[str]:

@@ -6,7 +6,7 @@ from functools import partial
 import click
 
 from chunksink.exits import Exit
-from chunksink.options import chunks_option, config_from, home_option, json_option
+from chunksink.options import chunks_option, config_from, home_option, json_option, named_file
 from chunksink.output import print_json, printable
 
 _COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
@@ -30,7 +30,7 @@ def command(chunks: str | None, home: str | None, as_json: bool) -> int:
     from chunksink.doctor import examine
 
     checks = []
-    for check in examine(partial(config_from, chunks=chunks, home=home)):
+    for check in examine(partial(config_from, chunks=chunks, home=home), named_file()):
         checks.append(check)
         if as_json:
             continue

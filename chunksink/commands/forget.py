@@ -10,11 +10,12 @@ from chunksink.output import counted, print_json, printable
 
 _OUT_OF_REACH = (
     "Out of reach are the bus itself, backups, exports of the cache, servers and folders that the configuration named "
-    "before and does not any more, what `chunksink ledger` lists, and vectors of "
-    "texts that neither a chunk nor a build holds any more, like those of earlier versions: `chunksink cache gc` "
-    "drops them. Engines keep deleted rows: Chroma their text in its log and their vectors in its index, of which "
-    "`chroma vacuum` takes a part only; Meilisearch until it reuses the pages. Two times `chunksink rebuild` replaces "
-    "all builds, and so removes these too."
+    "before and does not any more, what `chunksink ledger` lists, names and checksums of files in `ingest.db` of the "
+    "home, which may be deleted (the next ingest then reads all files again), and vectors of texts that neither a "
+    "chunk nor a build holds any more, like those of earlier versions: `chunksink cache gc` drops them. Engines keep "
+    "deleted rows: Chroma their text in its log and their vectors in its index, of which `chroma vacuum` takes a part "
+    "only; Meilisearch until it reuses the pages. Two times `chunksink rebuild` replaces all builds, and so removes "
+    "these too."
 )
 
 

@@ -13,7 +13,7 @@ _WIDTH = 100
 _HEAD = """\
 # Settings of chunksink. Every line is commented out and shows the default, or an example where there is none.
 # Remove the `#` of what you want to change. Environment variables and flags stand above this file;
-# a relative `chunks` or `home` is taken from the folder of this file.
+# relative folders and files are taken from the folder of this file.
 """
 # For settings whose default is that nothing is said.
 _EXAMPLES: dict[str, Any] = {
@@ -31,7 +31,7 @@ _TABLES = """\
 # `printf %s "$TOKEN" | sha256sum` computes it. As soon as one stands here, nobody is answered without a token.
 
 # [tokens]
-# "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855" = "acme"
+# "SHA256-OF-A-TOKEN" = "acme"
 
 # Options of the sinks, each in its table. Keys never stand here: name the environment variable that holds one.
 
@@ -89,7 +89,7 @@ def command(force: bool) -> None:
             opened.write(content())
     except FileExistsError as error:
         raise Refusal(f"{file} is there already: edit it, or write over it with --force", Exit.USAGE) from error
-    load_config({}, environment={}, file=file)  # what we have written must load
+    load_config({}, environment={}, place=file)  # what we have written must load
     click.echo(f"{file} is written; nothing in it is set yet")
 
 

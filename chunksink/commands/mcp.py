@@ -22,9 +22,9 @@ def command(tenant: str | None, chunks: str | None, home: str | None) -> int:
 
     \b
     Examples:
-      chunksink mcp --home /path/to/.chunksink
-    In the configuration of an assistant:
-      {"mcpServers": {"documents": {"command": "chunksink", "args": ["mcp", "--home", "/path/to/.chunksink"]}}}
+      chunksink mcp --config /path/to/chunksink.toml
+    In the configuration of an assistant, which starts it in a folder of its own:
+      {"mcpServers": {"documents": {"command": "chunksink", "args": ["mcp", "--config", "/path/to/chunksink.toml"]}}}
     """
     try:
         from search.mcp import mcp_server

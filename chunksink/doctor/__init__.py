@@ -6,13 +6,16 @@ Nothing is changed, no model is loaded, an endpoint is asked for nothing that co
 from collections.abc import Callable, Iterator
 
 from chunksink.doctor.check import Check
-from settings.config import Config, ConfigError
+from settings.config import Config, ConfigError, config_file
 
 __all__ = ["Check", "examine"]
 
 
-def examine(load: Callable[[], Config]) -> Iterator[Check]:
-    """All checks, in the order in which a run meets what they look at. Without a configuration only the first ones."""
+def examine(load: Callable[[], Config], place: str | None = None) -> Iterator[Check]:
+    """All checks, in the order in which a run meets what they look at. Without a configuration only the first ones.
+
+    `place` is that of the configuration, where one is named.
+    """
     from chunksink.doctor import bus, engines, environment, ingested, model, records
 
     yield environment.python()
@@ -22,7 +25,7 @@ def examine(load: Callable[[], Config]) -> Iterator[Check]:
     except ConfigError as error:
         yield Check("configuration", "fail", str(error), "correct it; `chunksink init` writes a commented example")
         return
-    yield environment.configuration(config)
+    yield environment.configuration(config, config_file(place))
     yield bus.chunks(config.chunks_path)
     yield from environment.home(config.home_path)
     yield from ingested.files(config)

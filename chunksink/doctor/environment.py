@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from chunksink.doctor.check import Check
-from settings.config import CONFIG_FILE, MEILI_URL, PREFIX, Config
+from settings.config import MEILI_URL, PREFIX, Config
 
 OLDEST_PYTHON = (3, 11)
 LEAST_FREE_BYTES = 10**9
@@ -33,9 +33,8 @@ def fts5() -> Check:
     return Check("sqlite", "ok", f"{sqlite3.sqlite_version} with FTS5")
 
 
-def configuration(config: Config) -> Check:
+def configuration(config: Config, file: Path) -> Check:
     """Where settings come from. Of variables the names alone: a value may be a key."""
-    file = Path(CONFIG_FILE)
     named = sorted(name for name in os.environ if name.startswith(PREFIX) or name == MEILI_URL)
     said = f"{file} can be read" if file.exists() else f"no {file}"
     if named:

@@ -49,7 +49,9 @@ class Tokens:
         return bool(self._callers)
 
     def caller(self, token: str) -> Caller | None:
-        """How long it takes does not tell how much of a token was right."""
+        """How long it takes does not tell how much of a token was right. Nobody's token is empty."""
+        if not token.strip():
+            return None
         given = sha256(token.strip().encode("utf-8", "replace")).hexdigest()
         found = None
         for hashed, caller in self._callers.items():

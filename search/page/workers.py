@@ -18,7 +18,7 @@ class Overloaded(Exception):
 
 
 class Workers:
-    """Readers keep a connection for each thread that ever asked: so the threads stay."""
+    """A few threads answer, and the same ones all the time: more of them would only share the processors."""
 
     def __init__(self, threads: int = THREADS, most_waiting: int = MOST_WAITING, seconds: float = SECONDS) -> None:
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="answers")

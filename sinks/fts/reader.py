@@ -27,12 +27,12 @@ def read_marker(connection: sqlite3.Connection) -> Marker | None:
 
 
 class FtsReader:
-    """Each thread reads through a connection of its own, and each answer is taken from one state of the index."""
+    """Each answer is taken from one state of the index, through a connection that nobody else uses meanwhile."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._local = threading.local()
-        self._opened: list[sqlite3.Connection] = []
+        self._idle: list[sqlite3.Connection] = []
+        self._closed = False
         self._lock = threading.Lock()
         with self._snapshot():
             pass  # so that a missing or damaged build is said now
@@ -85,29 +85,41 @@ class FtsReader:
         """Nothing to do: every answer is taken from the newest state."""
 
     def close(self) -> None:
+        """What is being asked meanwhile is answered, and closes after it."""
         with self._lock:
-            for connection in self._opened:
-                connection.close()
-            self._opened.clear()
-            self._local = threading.local()
+            idle, self._idle, self._closed = self._idle, [], True
+        for connection in idle:
+            connection.close()
 
     @contextmanager
     def _snapshot(self) -> Iterator[sqlite3.Connection]:
-        connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
-        if connection is None:
-            connection = schema.connect(self._path)
+        connection = self._taken()
+        try:
             with schema.translated(self._path):
-                connection.execute("PRAGMA query_only = ON")
-                short.prepare(connection)
-            self._local.connection = connection
-            with self._lock:
-                self._opened.append(connection)
+                connection.execute("BEGIN")
+                try:
+                    yield connection
+                finally:
+                    connection.execute("COMMIT")
+        finally:
+            self._give_back(connection)
+
+    def _taken(self) -> sqlite3.Connection:
+        with self._lock:
+            if self._idle:
+                return self._idle.pop()  # the last one has most at hand
+        connection = schema.connect(self._path)
         with schema.translated(self._path):
-            connection.execute("BEGIN")
-            try:
-                yield connection
-            finally:
-                connection.execute("COMMIT")
+            connection.execute("PRAGMA query_only = ON")
+            short.prepare(connection)
+        return connection
+
+    def _give_back(self, connection: sqlite3.Connection) -> None:
+        with self._lock:
+            if not self._closed and not connection.in_transaction:
+                self._idle.append(connection)
+                return
+        connection.close()
 
 
 def _rows(connection: sqlite3.Connection, columns: str, ids: Sequence[str]) -> Iterator[sqlite3.Row]:

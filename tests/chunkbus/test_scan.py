@@ -46,11 +46,13 @@ def test_more_rows_than_fit_in_memory_keep_equal_ones_together() -> None:
     chance = np.random.default_rng(4)
     values = chance.integers(-(2**63), 2**63 - 1, size=200_000)
     values[150_000:] = values[:50_000]  # each of these occurs twice, far apart
+    files = _open_files()
     rows = SpilledRows(columns=3)
     for start in range(0, len(values), 7_000):
         part = values[start : start + 7_000]
         places = np.arange(start, start + len(part))
         rows.add(np.column_stack((part, places, places * 2)))
+    assert _open_files() == files + 1  # several are used at once, and a process may open 256 on some systems
     buckets = list(rows.sorted_buckets())
     rows.close()
     assert len(buckets) > 1
@@ -266,3 +268,7 @@ def test_a_partition_that_goes_while_it_is_validated_is_no_crash(tmp_path: Path)
         validate.Validation(root, on_finding=take).run()
         assert codes(found) == [findings.JSON_PARSE]
         put(root, "a", lines_of([chunk(0)]))
+
+
+def _open_files() -> int:
+    return len(list(Path("/dev/fd").iterdir()))

@@ -13,7 +13,7 @@ def load(tmp_path: Path, toml: str | bytes | None = None, env: dict[str, str] | 
     file = tmp_path / "chunksink.toml"
     if toml is not None:
         file.write_bytes(toml if isinstance(toml, bytes) else toml.encode())
-    return load_config(flags, env or {}, file)
+    return load_config(flags, env or {}, file.parent)
 
 
 def test_the_defaults_need_nothing(tmp_path: Path) -> None:

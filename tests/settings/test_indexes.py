@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from settings.config import Config, ConfigError, load_config, open_config, variable
+from settings.config import Config, ConfigError, load_config, variable
 
 SHARED = """\
 model = "shared"
@@ -28,7 +28,7 @@ patience = 9.0
 def load(tmp_path: Path, toml: str = "", env: dict[str, str] | None = None, **flags: object) -> Config:
     file = tmp_path / "chunksink.toml"
     file.write_text(toml)
-    return load_config(flags, env or {}, file)
+    return load_config(flags, env or {}, file.parent)
 
 
 def test_its_table_stands_above_what_all_share(tmp_path: Path) -> None:
@@ -89,7 +89,7 @@ def test_what_an_index_says_of_itself_is_taken_as_it_is(tmp_path: Path) -> None:
     toml = '[index.books]\nhome = "own"\n[index.books.sink]\nmeilisearch = {index = "books"}\nfts = {folder = "f"}\n'
     books = load(tmp_path, toml, index="books")
     assert books.home_path == tmp_path / "own"
-    assert (books.sink["meilisearch"], books.sink["fts"]) == ({"index": "books"}, {"folder": "f"})
+    assert (books.sink["meilisearch"], books.sink["fts"]) == ({"index": "books"}, {"folder": str(tmp_path / "f")})
     given = load(tmp_path, toml, {"CHUNKSINK_SINK_MEILISEARCH_INDEX": "x"}, index="books")
     assert given.sink["meilisearch"] == {"index": "x"}
 
@@ -223,6 +223,6 @@ def reads(config: Config, name: str) -> Any:
 def test_a_place_that_is_named_must_be_there(tmp_path: Path) -> None:
     (tmp_path / "chunksink.toml").write_text('home = "own"')
     for place in (tmp_path, str(tmp_path), tmp_path / "chunksink.toml"):
-        assert open_config(place, {}).home_path == tmp_path / "own"
+        assert load_config({}, place=place).home_path == tmp_path / "own"
     with pytest.raises(ConfigError, match="there is no configuration at"):
-        open_config(tmp_path / "other.toml", {})
+        load_config({}, place=tmp_path / "other.toml")

@@ -36,9 +36,9 @@ def test_a_misspelt_table_is_refused_with_the_known_ones(
 def test_one_that_is_like_no_other_is_refused_too(tmp_path: Path) -> None:
     (tmp_path / "chunksink.toml").write_text("[sink.zzz]\n")
     with pytest.raises(ConfigError, match=r"\[sink\.zzz\] is of no sink; there are: chroma"):
-        load_config({}, {}, tmp_path / "chunksink.toml")
+        load_config({}, {}, tmp_path)
     with pytest.raises(ConfigError, match=r"\[sink\.ftz\] is of no sink, fts is the nearest"):
-        load_config({"sink": {"ftz": {"folder": "x"}}}, {}, tmp_path / "nothing.toml")
+        load_config({"sink": {"ftz": {"folder": "x"}}}, {}, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -51,11 +51,11 @@ def test_one_that_is_like_no_other_is_refused_too(tmp_path: Path) -> None:
 )
 def test_what_is_installed_or_asked_for_may_have_options(toml: str, tmp_path: Path) -> None:
     (tmp_path / "chunksink.toml").write_text(toml)
-    load_config({}, {}, tmp_path / "chunksink.toml")
+    load_config({}, {}, tmp_path)
 
 
 def test_a_sink_of_another_program_in_the_environment_is_left_alone(tmp_path: Path) -> None:
-    load_config({}, {"CHUNKSINK_SINK_OTHER_PROGRAM": "x"}, tmp_path / "chunksink.toml")
+    load_config({}, {"CHUNKSINK_SINK_OTHER_PROGRAM": "x"}, tmp_path)
 
 
 def test_what_another_package_brings_is_known(tmp_path: Path) -> None:

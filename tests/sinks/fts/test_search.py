@@ -273,6 +273,25 @@ def test_there_is_a_snippet_only_of_what_holds_a_word(build: FtsBuild, reader: F
     assert reader.snippets("", ids) == reader.snippets("?!", ids) == reader.snippets("run", []) == {}
 
 
+def test_threads_that_come_and_go_leave_no_file_open(reader: FtsReader, texts: dict[str, str]) -> None:
+    assert texts
+
+    def descriptors() -> int:
+        return len(list(Path("/dev/fd").iterdir()))
+
+    reader.search("foxes")
+    before = descriptors()
+    for _ in range(20):
+        thread = threading.Thread(target=reader.search, args=("foxes",))
+        thread.start()
+        thread.join()
+    assert descriptors() == before
+    reader.close()
+    assert descriptors() < before
+    assert reader.search("foxes")  # who still has it is answered, and leaves nothing either
+    assert descriptors() < before
+
+
 def test_a_reader_serves_many_threads(reader: FtsReader, texts: dict[str, str]) -> None:
     answers: list[list[str]] = []
 

@@ -1,0 +1,63 @@
+"""A child that was forked from a process that has searched is told, and does not wait for ever."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import chunksink
+from chunksink import forks
+from chunksink.exits import Exit
+from tests.chunksink.shell import Shell
+from tests.rebuild.support import source
+
+
+@pytest.fixture(autouse=True)
+def nobody_searched(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(forks, "_searched_in", None)
+
+
+def in_child(work: Callable[[], object]) -> bool:
+    """Whether it was refused there."""
+    child = os.fork()
+    if child == 0:
+        try:
+            work()
+        except RuntimeError as error:
+            os._exit(9 if "forked from one that had searched" in str(error) else 1)
+        except BaseException:
+            traceback.print_exc(file=sys.__stderr__)
+            os._exit(1)
+        os._exit(0)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    assert code in (0, 9)
+    return code == 9
+
+
+def test_after_a_search_by_meaning_no_child_searches(shell: Shell) -> None:
+    shell.commit("p1", source("a.md", "a cat"))
+    assert shell("sync").code == Exit.OK
+    with chunksink.open() as index:
+        assert index.search("cat").hits
+        assert in_child(lambda: index.search("cat"))
+        assert in_child(lambda: chunksink.open().search("cat"))
+        assert index.search("cat").hits
+
+
+def test_after_a_search_by_words_alone_a_child_may(quick_shell: Shell) -> None:
+    quick_shell.commit("p1", source("a.md", "a cat"))
+    assert quick_shell("sync").code == Exit.OK
+    with chunksink.open() as index:
+        assert index.search("cat").hits
+        assert not in_child(lambda: chunksink.open().search("cat"))
+
+
+def test_children_may_where_the_parent_has_not(quick_shell: Shell, tmp_path: Path) -> None:
+    quick_shell.commit("p1", source("a.md", "a cat"))
+    assert quick_shell("sync").code == Exit.OK
+    assert not in_child(lambda: chunksink.open(tmp_path).search("cat"))

@@ -1,0 +1,82 @@
+"""Processes that share the work: whoever asks for them needs no precaution, and however it ends none is left."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from chunksink.workers import worker_processes
+
+SCRIPT = """
+import os
+from time import sleep
+from chunksink.workers import worker_processes
+
+print("begun", flush=True)
+with worker_processes(0, 2) as workers:
+    print(*{workers.submit(os.getpid).result() for _ in range(20)}, flush=True)
+    if wait:
+        workers.submit(sleep, 60).result()
+"""
+
+
+def started(folder: Path, *, wait: bool) -> subprocess.Popen[str]:
+    """A script as people write it, without a guard around what it does."""
+    script = folder / "script.py"
+    script.write_text(f"wait = {wait}\n{SCRIPT}")
+    return subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, text=True)
+
+
+def is_running(process: int) -> bool:
+    try:
+        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"
+
+
+def test_a_script_is_run_once(tmp_path: Path) -> None:
+    process = started(tmp_path, wait=False)
+    out, _ = process.communicate(timeout=60)
+    assert process.returncode == 0
+    begun, workers = out.splitlines()
+    assert begun == "begun"
+    assert str(process.pid) not in workers.split()
+
+
+def test_a_killed_process_leaves_no_worker(tmp_path: Path) -> None:
+    process = started(tmp_path, wait=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "begun\n"
+    workers = [int(number) for number in process.stdout.readline().split()]
+    assert all(map(is_running, workers))
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    process.stdout.close()
+    until = time.monotonic() + 30
+    while any(map(is_running, workers)) and time.monotonic() < until:
+        time.sleep(0.1)
+    assert not any(map(is_running, workers))
+
+
+def test_where_the_work_fails_its_workers_end_at_once() -> None:
+    began = time.monotonic()
+    with pytest.raises(ZeroDivisionError), worker_processes(0, 2) as workers:
+        assert workers is not None
+        number = workers.submit(os.getpid).result()
+        workers.submit(time.sleep, 60)
+        raise ZeroDivisionError
+    assert time.monotonic() - began < 30
+    assert not is_running(number)
+
+
+@pytest.mark.parametrize(("size", "jobs"), [(0, None), (2**40, 1)])
+def test_where_one_is_enough_none_is_started(size: int, jobs: int | None) -> None:
+    with worker_processes(size, jobs) as workers:
+        assert workers is None
