@@ -21,7 +21,7 @@ _MEANINGS = {
     (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR): (errno.EIO, f"cannot be written ({{}}), {_ROOM}"),
     (sqlite3.SQLITE_CANTOPEN,): (errno.EIO, f"cannot be opened ({{}}), look at its permissions, or {_ROOM}"),
     (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM): (errno.EROFS, "may not be written ({}), correct its permissions"),
-    (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED): (errno.EBUSY, "is held by another process ({}), wait for it"),
+    (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED): (errno.EBUSY, "another process holds it ({}), wait for that"),
 }
 
 

@@ -78,7 +78,8 @@ def explained() -> Iterator[None]:
         if error.filename is None and not is_full and error.errno != errno.EROFS:
             raise
         told = f"{error.strerror or error}: {error.filename or 'while writing'}"
-        raise Refusal(told, Exit.ENGINE if is_full else Exit.USAGE) from error
+        otherwise = Exit.LOCKED if error.errno == errno.EBUSY else Exit.USAGE
+        raise Refusal(told, Exit.ENGINE if is_full else otherwise) from error
     except Exception as error:
         code = _exit_code(error)
         if code is None:

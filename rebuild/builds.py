@@ -33,7 +33,7 @@ def opened(
             if name not in generation.builds:
                 continue
             try:
-                build, made = _open(work, sink, generation, make=make, heal=heal)
+                build, made = _open(work, sink, generation, make=make, heal=heal, adopt=adopt)
                 stack.callback(build.close)
                 require_our_build(work, sink, build, adopt=adopt)
             except SinkError as error:
@@ -44,7 +44,7 @@ def opened(
         yield targets
 
 
-def _open(work: Work, sink: Sink, generation: Generation, *, make: bool, heal: bool) -> tuple[Build, bool]:
+def _open(work: Work, sink: Sink, generation: Generation, *, make: bool, heal: bool, adopt: bool) -> tuple[Build, bool]:
     """The build, and whether it had to be made."""
     build_id = generation.builds[sink.name]
     receipts = Receipts(work.state.db, build_id)
@@ -63,6 +63,7 @@ def _open(work: Work, sink: Sink, generation: Generation, *, make: bool, heal: b
         if not heal:
             raise
         sink.drop(build_id)
+    require_ours(work, [sink.name], adopt=adopt)  # else another one would be left, and the records of this one lost
     receipts.forget_all()
     vectors = sink.wants_vectors and generation.holds_vectors
     return sink.create(work.marker(build_id), generation.model.dimension if vectors else None), True

@@ -248,11 +248,13 @@ class Catalog:
         rows_of, values = "current_chunk", []
         if keys is not None:
             rows_of, values = f"family_chunk where family in ({', '.join('?' * len(keys))})", list(keys)
-        rows = self._db.execute(
+        rows: Iterable[Any] = self._db.execute(
             f"select family, partition, offset, length, text_hash, taken from {rows_of} "
             f"order by partition, first_offset, family, offset",
             values,
         )
+        if keys is not None:  # an open look would keep this connection from writing once another one has written
+            rows = list(rows)
         for (family, partition, taken), members in groupby(rows, key=lambda row: (row[0], row[1], row[5])):
             places = tuple((Place(offset, length), hashed) for _, _, offset, length, hashed, _ in members)
             yield CurrentFamily(family, partition, taken, places)

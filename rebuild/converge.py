@@ -105,6 +105,8 @@ class Convergence:
                     executor.run(plan, bar.advance)
                 finally:
                     self._add(executor.done)
+            # Not where the run was broken off: what happens here would take the place of why.
+            self._work.state.note_pace(executor.done.pace)
             before = len(self.outcome.scanned)
             self.look()
             if len(self.outcome.scanned) == before:
@@ -163,5 +165,3 @@ class Convergence:
         total = self.outcome.done
         total.include(done)
         total.failed |= done.failed
-        total.pace |= done.pace
-        self._work.state.note_pace(done.pace)

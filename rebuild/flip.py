@@ -11,10 +11,11 @@ from itertools import islice
 
 from rebuild.errors import OtherHome
 from rebuild.lease import removing
+from rebuild.receipts import Receipts
 from rebuild.state import Generation
 from rebuild.work import Work
 from sinks.errors import BuildBroken, BuildMissing, Refused, SinkError
-from sinks.sink import Marker, Sink, Stored
+from sinks.sink import Build, Marker, Sink, Stored
 
 _SAMPLE = 1000
 """Documents, by which a build without its marker is known."""
@@ -71,9 +72,20 @@ def roll_back(work: Work) -> Generation:
     previous = work.state.previous()
     require_ours(work, previous.builds, adopt=False, sign=True)
     for name, build_id in previous.builds.items():
-        work.sink(name).open(build_id).close()  # a build that is gone or broken is no way back
+        with closing(work.sink(name).open(build_id)) as build:  # one that is gone or broken is no way back
+            _require_whole(Receipts(work.state.db, build_id), name, build)
     flip(work, previous)
     return previous
+
+
+def _require_whole(receipts: Receipts, name: str, build: Build) -> None:
+    """By its count; what a run has left open is for the sync that follows."""
+    held, confirmed = build.count(), receipts.documents()
+    if held != confirmed and not receipts.has_intents():
+        raise BuildBroken(
+            f"the build before in {name} holds {held:,} documents, and {confirmed:,} were confirmed: it is not shown, "
+            "and nothing was changed. `chunksink rebuild` makes a new generation"
+        )
 
 
 def live_generation(work: Work, *, adopt: bool = False) -> Generation | None:

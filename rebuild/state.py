@@ -27,6 +27,8 @@ NO_MODEL = ModelInfo(
     long_texts="windows",
 )
 """That of a generation whose builds hold no vectors."""
+_MUCH_LESS = 10
+"""A run of so many times less than the one before does not tell how long work takes."""
 _GENERATION = "select id, created_at, encoder, model from generation"
 
 
@@ -172,10 +174,12 @@ class State(Store):
         return found - {NO_MODEL.fingerprint}
 
     def note_pace(self, pace: Mapping[str, tuple[int, float]]) -> None:
-        """How long work took the last time, for whoever plans more of it."""
+        """How long work took the last time, for whoever plans more of it; not a little of it, which begins slowly."""
         with write_transaction(self.db):
             self.db.conn.executemany(
-                "insert or replace into pace values (?, ?, ?)", [(what, *took) for what, took in pace.items()]
+                "insert into pace values (?, ?, ?) on conflict (what) do update set amount = excluded.amount, "
+                f"seconds = excluded.seconds where excluded.amount * {_MUCH_LESS} > pace.amount",
+                [(what, *took) for what, took in pace.items()],
             )
 
     def pace(self) -> dict[str, float]:

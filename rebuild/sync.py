@@ -16,7 +16,7 @@ from rebuild.converge import Convergence, Outcome
 from rebuild.embed import DocumentEmbedder
 from rebuild.errors import InvalidBus, OtherPlan
 from rebuild.execute import Target
-from rebuild.flip import show
+from rebuild.flip import require_ours, show
 from rebuild.plan import Plan
 from rebuild.state import Generation
 from rebuild.work import Work
@@ -99,6 +99,8 @@ def planned(
     """Nothing is done but to look. What cannot be looked at holds nothing; an engine out of reach is an error."""
     work.refresh()
     failed: dict[str, SinkError] = {}
+    if live is None:
+        require_ours(work, work.sinks, adopt=adopt)  # a first sync would refuse, too
     with ExitStack() as stack:
         targets = [] if live is None else stack.enter_context(opened(work, live, failed, make=False, adopt=adopt))
         convergence = Convergence(work, targets, embedder)
@@ -112,7 +114,7 @@ def planned(
         empty = {name: _why_empty(failed.get(name)) for name in work.sinks if name in failed or name not in known}
         plan = convergence.plan([builds[name] for name in empty])
         written = [builds[name] for name in known if name in builds and not isinstance(failed.get(name), BuildBroken)]
-        settings = {} if live is None else _settings_due(work, live, targets)
+        settings = {} if live is None else settings_due(work, live, targets)
         yield Planned(plan, builds, empty, None if live is None else plan.digest(written, settings), settings)
 
 
@@ -126,7 +128,8 @@ def _names(given: str, digest: str) -> bool:
     return len(given) >= _LEAST_DIGITS and digest.startswith(given)
 
 
-def _settings_due(work: Work, live: Generation, targets: Sequence[Target]) -> dict[str, list[str]]:
+def settings_due(work: Work, live: Generation, targets: Sequence[Target]) -> dict[str, list[str]]:
+    """By sink, index settings that are not as configured: a sync would set them."""
     due: dict[str, list[str]] = {}
     for target in targets:
         asked: Callable[..., list[str]] | None = getattr(work.sinks[target.sink], "settings_due", None)
@@ -195,7 +198,7 @@ def _sync(work: Work, live: Generation, embedder: DocumentEmbedder, options: Syn
         convergence.look(scan=options.scan, deep=options.deep)
         plan = convergence.plan()
         if options.only_plan is not None:
-            digest = plan.digest([target.build_id for target in targets], _settings_due(work, live, targets))
+            digest = plan.digest([target.build_id for target in targets], settings_due(work, live, targets))
             if not _names(options.only_plan, digest):
                 raise OtherPlan(
                     f"a sync would now carry out the plan {digest:.12}, not {options.only_plan:.12}; nothing was "

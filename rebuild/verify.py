@@ -4,7 +4,7 @@ Repair is the sync that follows: the scan's receipts on one side, the catalog on
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from rebuild.builds import opened, require_our_build
@@ -13,6 +13,7 @@ from rebuild.errors import OtherHome
 from rebuild.receipts import Receipts
 from rebuild.scan import CHANGED, EXTRA, MISSING, Scan
 from rebuild.state import Generation
+from rebuild.sync import settings_due
 from rebuild.work import Work
 from sinks.errors import BuildBroken, BuildMissing, SinkError
 from sinks.sink import Marker, Sink, Stored
@@ -31,10 +32,12 @@ class SinkVerified:
     digest: str
     shown: bool
     """Whether other programs find it under the sink's public name, where that has one."""
+    settings: tuple[str, ...]
+    """Settings of the index that are not as configured: what it holds is not found as it should be."""
 
     @property
     def ok(self) -> bool:
-        return self.shown and not (self.missing or self.extra or self.changed)
+        return self.shown and not (self.missing or self.extra or self.changed or self.settings)
 
 
 @dataclass(frozen=True)
@@ -69,6 +72,7 @@ class Verified:
                 "missing": len(sink.missing),
                 "extra": len(sink.extra),
                 "changed": len(sink.changed),
+                "settings": list(sink.settings),
                 "digest": sink.digest,
             }
             for name, sink in self.sinks.items()
@@ -77,7 +81,7 @@ class Verified:
 
 def _as_json(sink: SinkVerified | None, error: Exception | None) -> dict[str, Any]:
     told: dict[str, Any] = dict.fromkeys(("families", "chunks", "digest", "shown"))
-    told |= dict.fromkeys(("missing", "extra", "changed", "refused"), ())
+    told |= dict.fromkeys(("missing", "extra", "changed", "refused", "settings"), ())
     if sink is not None:
         told = asdict(sink)
     ok = error is None and sink is not None and sink.ok
@@ -100,8 +104,11 @@ def verify_live(
             try:
                 if name in lost:
                     raise lost[name]
-                build, vectors = there[name].build, cached if there[name].holds_vectors else None
+                target, vectors = there[name], cached if there[name].holds_vectors else None
+                build = target.build
                 found[name], damage = _compared(work, live, name, build, vectors)
+                due = settings_due(work, live, [target]).get(name, ())
+                found[name] = replace(found[name], settings=tuple(due))
                 if damage:
                     failed[name] = BuildBroken(damage)
                 require_our_build(work, work.sinks[name], build, adopt=False)
@@ -146,6 +153,7 @@ def _compared(
         tuple(letter.id for letter in receipts.dead_letters()),
         held.digest,
         _is_shown(work, work.sinks[name], build_id),
+        settings=(),
     )
     return verified, scan.damage
 

@@ -89,6 +89,8 @@ def _print(found: "Verified", why_these_sinks: str | None) -> None:
         _print_drift(sink)
         if not sink.shown:
             click.echo("  other programs do not find it: its public name shows nothing, or another build", err=True)
+        if sink.settings:
+            click.echo(f"  its settings are not as configured: {', '.join(sink.settings)}", err=True)
         click.echo(f"  digest {sink.digest}")
     for name, error in found.failed.items():
         click.echo(f"{name}: {error}", err=True)

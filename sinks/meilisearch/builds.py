@@ -78,7 +78,7 @@ class Indexes:
     def find(self, build_id: str, *, unmarked: bool = False) -> Index:
         """The index of a build; also one that was made for it and never signed. With `unmarked` also what the public
         name shows, where that may be a build that has lost its marker: whoever asks knows that it was this one."""
-        indexes = self._all()
+        indexes = sorted(self._all(), key=lambda index: index.name != self.public)  # of two, the one that is shown
         for index in indexes:
             if index.marker is not None and index.marker.build_id == build_id and self._is_ours(index):
                 return index
@@ -169,7 +169,8 @@ class Indexes:
         # Where the public name is free, the index is renamed to it.
         pair: dict[str, list[str] | bool] = {"indexes": [found.name, self.public], "rename": live is None}
         swap = partial(self.connection.control.swap_indexes, [pair])
-        self._orders.carry_out(f"swap {found.name} of build {new}", swap)
+        with suppress(NotConfirmed):  # a key for some indexes alone is shown no swaps: what stands there counts
+            self._orders.carry_out(f"swap {found.name} of build {new}", swap)
         self._dimensions.clear()
         now = self.look_at(self.public).marker
         if now is None or now.build_id != new:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from rebuild.state import State
 from rebuild.tokens import SAMPLE
 from tests.chunksink.shell import Shell
 from tests.rebuild.support import source
@@ -65,3 +66,10 @@ def test_a_cost_shows_at_least_two_digits(price: str, told: str, shell: Shell, m
     monkeypatch.setenv("CHUNKSINK_TOKEN_PRICE", price)
     shell.commit("p1", source("a.md", "a cat"))
     assert f"about 2 tokens to embed, which costs {told}\n" in shell("plan").out
+
+
+def test_a_little_work_does_not_tell_how_long_much_of_it_takes(shell: Shell) -> None:
+    with State(shell.home) as state:
+        state.note_pace({"fts": (10_000, 10.0), "encoder": (50, 5.0)})
+        state.note_pace({"fts": (20, 2.0), "encoder": (20, 1.0)})
+        assert state.pace() == {"fts": 0.001, "encoder": 0.05}

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import shutil
+from contextlib import closing
 
 import pytest
 
 from chunksink.exits import Exit
+from sinks.registry import open_sink
 from tests.chunksink.shell import Shell
-from tests.rebuild.support import FEBRUARY, source
+from tests.rebuild.support import FEBRUARY, parent_of, source
 
 A, B = source("a.md", "a cat", "a mat"), source("b.md", "a boat")
 
@@ -71,6 +73,24 @@ def test_a_previous_build_that_is_gone_is_no_way_back(twice: Shell) -> None:
     assert "Error: " in ended.err
     assert twice.live() == after
     assert twice.texts() == ["a boat", "a cheetah"]
+
+
+def test_a_previous_build_that_somebody_emptied_is_no_way_back(quick_shell: Shell) -> None:
+    shell = quick_shell
+    shell.commit("p1", A, B)
+    assert shell("sync").code == Exit.OK
+    before = shell.live()
+    assert shell("rebuild").code == Exit.OK
+    after = shell.live()
+    with (
+        closing(open_sink("fts", shell.home, {})) as sink,
+        closing(sink.open(before.builds["fts"])) as build,
+    ):
+        build.delete([parent_of("b.md")])
+    ended = shell("rollback")
+    assert (ended.code, ended.out) == (Exit.ENGINE, "")
+    assert "holds 2 documents, and 3 were confirmed: it is not shown, and nothing was changed" in ended.err
+    assert shell.live() == after
 
 
 def test_the_chunks_are_not_asked(quick_shell: Shell) -> None:

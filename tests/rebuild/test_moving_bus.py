@@ -6,12 +6,15 @@ from typing import Any
 
 import pytest
 
+from chunkbus.errors import PartitionChanged
 from chunkbus.layout import BusRoot
+from chunkbus.reader import PartitionReader
 from rebuild import execute
 from rebuild.errors import NotVerified
 from rebuild.records import Records
+from rebuild.state import State
 from sinks.document import Document
-from tests.rebuild.support import FEBRUARY, Home, commit, projected, source
+from tests.rebuild.support import FEBRUARY, Home, commit, parent_of, projected, source
 from tests.rebuild.test_failures import answers, edit, goes_through_after_all
 from tests.rebuild.wrapping import Act, Moment, watching
 
@@ -84,6 +87,40 @@ def test_a_bus_that_moves_whenever_it_is_read_stops_the_run(
     assert (edited.live(), edited.contents()) == (before, contents)
     edit(root)
     goes_through_after_all(edited)
+
+
+def test_who_meets_other_chunks_can_say_so_though_another_thread_has_written(
+    root: BusRoot, home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A look into the catalog that is still open would keep its connection from writing."""
+    names = [f"docs/{number}.md" for number in range(9)]
+    commit(root, "p1", [record for name in names for record in source(name, f"about {name}")])
+    home.rebuild()
+    commit(root, "p1", [record for name in reversed(names) for record in source(name, f"about {name}")])
+    record = PartitionReader.record
+
+    def beside(reader: PartitionReader, *arguments: Any) -> Any:
+        with State(home.folder) as other:
+            other.note_pace({"encoder": (1, 1.0)})
+        return record(reader, *arguments)
+
+    monkeypatch.setattr(PartitionReader, "record", beside)
+    with home.work() as work, pytest.raises(PartitionChanged, match="p1 was rewritten meanwhile"):
+        work.records.project([parent_of(name) for name in names])
+
+
+def test_what_breaks_a_run_off_is_what_it_ends_with(root: BusRoot, home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    commit(root, "p1", source("docs/a.md", "a cat"))
+
+    writer = State(home.folder)
+
+    def broken_off(*_arguments: Any) -> None:
+        writer.db.conn.execute("begin immediate")  # another run, that does not end meanwhile
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(execute.Executor, "run", broken_off)
+    with writer, pytest.raises(KeyboardInterrupt):
+        home.rebuild()
 
 
 class Always(Moment):

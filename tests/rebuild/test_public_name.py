@@ -147,14 +147,74 @@ def test_another_home_does_not_take_the_name_unasked(home_in: Make) -> None:
 
 
 def looked_at(home: Home) -> None:
-    with home.work() as work, home.embedder() as embedder, planned(work, work.state.live(), embedder):
+    with home.work() as work, home.embedder() as embedder, planned(work, work.state.live_or_none(), embedder):
         pass
+
+
+def test_a_plan_of_a_new_home_is_refused_as_its_sync_would_be(home_in: Make) -> None:
+    first, second = home_in("one"), home_in("two")
+    commit(first.root, "p1", CATS)
+    first.rebuild()
+    with pytest.raises(OtherHome, match="--adopt"):
+        looked_at(second)
+
+
+def test_a_sync_that_is_refused_leaves_no_index_behind(home_in: Make) -> None:
+    """Two homes' indexes were swapped: neither has its build under its name, and neither makes another one."""
+    one, other = home_in("one"), home_in("two", index=f"q{uuid.uuid4().hex[:10]}")
+    commit(one.root, "p1", CATS)
+    one.rebuild()
+    other.rebuild()
+    names = [public_index(home) for home in (one, other)]
+
+    def swap() -> None:
+        sink = one.makers[1](one.folder)
+        assert isinstance(sink, MeilisearchSink)
+        order = partial(sink._connection.control.swap_indexes, [{"indexes": names}])
+        sink._indexes._orders.carry_out("swap", order)
+        sink.close()
+
+    swap()
+    with pytest.raises(OtherHome):
+        one.sync()
+    swap()
+    with_one = one.sync()
+    assert (with_one.scanned, with_one.made_again) == ([], []), "nothing was lost of what it knew"
+    one.rebuild()
+    with writing(one.folder), one.work() as work:
+        roll_back(work)
+    assert public_texts(one) == texts(CATS)
+    assert len(one.builds()["meilisearch"]) == 2
+
+
+def public_index(home: Home) -> str:
+    sink = home.makers[1](home.folder)
+    assert isinstance(sink, MeilisearchSink)
+    sink.close()
+    return sink._indexes.public
+
+
+def test_settings_that_somebody_else_changed_are_seen_and_mended(home_in: Make) -> None:
+    home = home_in()
+    commit(home.root, "p1", CATS)
+    home.rebuild()
+    sink = home.makers[1](home.folder)
+    assert isinstance(sink, MeilisearchSink)
+    sink._indexes.change_settings(sink._indexes.public, {"searchableAttributes": ["title"], "stopWords": ["a"]})
+    sink.close()
+    verified = home.verify()
+    assert not verified.ok
+    assert verified.sinks["meilisearch"].settings == ("searchableAttributes", "stopWords")
+    assert verified.sinks["fts"].ok
+    assert home.sync().done.written == {}
+    assert home.verify().ok
 
 
 def test_settings_that_changed_are_applied_by_the_next_sync(home_in: Make) -> None:
     commit(home_in().root, "p1", CATS)
     home_in().rebuild()
     stops = home_in(settings={**SETTINGS, "stopWords": ["the", "a"]})
+    assert stops.verify().sinks["meilisearch"].settings == ("stopWords",)
     assert stops.sync().settings == {"meilisearch": ["stopWords"]}
     assert stops.sync().settings == {}
     sink = stops.makers[1](stops.folder)

@@ -17,7 +17,7 @@ import requests
 
 from settings.config import ConfigError
 from sinks.conformance.samples import DIMENSIONS, family, held, marker, vector, wanted
-from sinks.errors import BuildMissing, Refused, Unreachable, WrongKey, WrongShape
+from sinks.errors import BuildMissing, NotConfirmed, Refused, Unreachable, WrongKey, WrongShape
 from sinks.meilisearch import MeilisearchSink
 from sinks.meilisearch.errors import translated
 from sinks.meilisearch.keys import make_search_key, tenant_token
@@ -88,6 +88,32 @@ def test_a_swap_that_was_still_in_the_queue_is_waited_for(server: Server, sink: 
     live = sink._indexes.look_at(server.index).marker  # type: ignore[attr-defined]
     assert live is not None
     assert live.build_id == second.build_id
+
+
+def test_a_swap_that_its_key_is_not_shown_counts_by_what_stands_there(
+    server: Server, sink: MeilisearchSink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To a key for some indexes alone a swap is no task that it may see."""
+    first, second = marker(), marker()
+    for signed in (first, second):
+        sink.create(signed, DIMENSIONS)
+    sink.flip(None, first.build_id)
+    orders = sink._indexes._orders  # type: ignore[attr-defined]
+    carry_out = orders.carry_out
+
+    def unseen(what: str, send: Any) -> None:
+        carry_out(what, send)
+        raise NotConfirmed(f"{what}: lost")
+
+    monkeypatch.setattr(orders, "carry_out", unseen)
+    sink.flip(first.build_id, second.build_id)
+    monkeypatch.setattr(orders, "carry_out", lambda what, _send: lost(what))
+    with pytest.raises(NotConfirmed, match="does not hold build"):
+        sink.flip(second.build_id, first.build_id)
+
+
+def lost(what: str) -> None:
+    raise NotConfirmed(f"{what}: lost")
 
 
 def test_a_build_that_was_never_signed_is_signed(server: Server, sink: MeilisearchSink) -> None:
