@@ -59,7 +59,7 @@ def unreadable(what: str, error: Exception) -> SourceFailed:
 
 def _read(data: bytes) -> tuple[list[str], dict[str, str]]:
     from pypdf import PdfReader
-    from pypdf.errors import DependencyError
+    from pypdf.errors import DependencyError, FileNotDecryptedError
 
     logging.getLogger("pypdf").addHandler(logging.NullHandler())  # else Python prints what it says
     try:
@@ -70,6 +70,9 @@ def _read(data: bytes) -> tuple[list[str], dict[str, str]]:
     except DependencyError as error:
         remedy = "pip install 'chunksink[pdf]' brings what encrypted files need"
         raise SourceFailed(CONVERTER_MISSING, f"{error}; {remedy}") from error
+    except FileNotDecryptedError as error:
+        remedy = "write a copy without one (qpdf --decrypt --password=PASSWORD IN.pdf OUT.pdf) and ingest that"
+        raise SourceFailed(CHUNKING_FAILED, f"the PDF is encrypted and asks for a password; {remedy}") from error
     except Exception as error:
         raise unreadable("PDF", error) from error
     return pages, {name: str(value) for name, value in about.items() if value}

@@ -8,6 +8,8 @@ from sinks.document import Document
 
 Locator = dict[str, str | int | float]
 
+_MARKDOWN = "text/markdown"
+_MARKDOWN_FILES = ("md", "markdown")
 _LINKED = ("http", "https", "file")
 _NO_SLUG = re.compile(r"[^\w\- ]")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
@@ -95,7 +97,7 @@ def _fragment(document: Document, own: str) -> str:
         return "&".join([own, *(f"{name}={value}" for name, value in places if name not in named)])
     if document.anchor:
         return quote(document.anchor)
-    if document.headings and all(name == "offset" for name, _ in places):
+    if _is_markdown(document) and document.headings and all(name == "offset" for name, _ in places):
         return quote(_slug(document.headings[-1]))
     return "&".join(f"{name}={value}" for name, value in places)
 
@@ -109,6 +111,11 @@ def _places(document: Document) -> Iterator[tuple[str, str]]:
         yield "t", f"{document.timestamp_start:g}"
     if document.start_offset is not None:
         yield "offset", quote(document.start_offset)
+
+
+def _is_markdown(document: Document) -> bool:
+    """What else has headings has no anchors that follow from their words."""
+    return document.mime_type == _MARKDOWN or (document.file_type or "").lower() in _MARKDOWN_FILES
 
 
 def _slug(heading: str) -> str:

@@ -344,7 +344,7 @@ PROJECTION: tuple[FieldRule, ...] = (
     ),
     FieldRule(
         "anchor",
-        "id of the element in the source (TEI, HTML)",
+        "id of the element in the source: TEI, HTML, the `{#id}` of a heading in Markdown",
         ("span.tei", "span.anchor", "locator.anchor", "metadata.anchor"),
         values.anchor,
     ),

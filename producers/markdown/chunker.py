@@ -2,7 +2,12 @@
 
 from dataclasses import dataclass, field
 
+import orjson
+
+from chunkbus import findings
 from chunkbus.chunk import Record
+from chunkbus.errors import NotCanonical
+from chunkbus.examine import MAX_LINE_BYTES, examine_line
 from producers.errors import CHUNKING_FAILED, SourceFailed
 from producers.markdown.checklist import find_problems
 from producers.markdown.document import Document
@@ -42,18 +47,30 @@ class MarkdownChunker:
         self, document: Document, source: SourceVersion, form: Form, *, created_at: str, producer: Record
     ) -> list[Record]:
         """The same for what another reader has made of a source."""
-        records = build_records(
-            document,
-            list(cut(document, self.policy, self.tokenizer)),
-            source,
-            policy_id=self.policy_id,
-            tokenizer_version=self.tokenizer.version,
-            created_at=created_at,
-            producer=producer,
-            form=form,
-        )
+        try:
+            records = build_records(
+                document,
+                list(cut(document, self.policy, self.tokenizer)),
+                source,
+                policy_id=self.policy_id,
+                tokenizer_version=self.tokenizer.version,
+                created_at=created_at,
+                producer=producer,
+                form=form,
+            )
+        except NotCanonical as error:
+            raise SourceFailed(findings.JSON_PARSE, str(error)) from error
         problems = find_problems(records, self.policy, self.tokenizer)
         if problems:
             more = f" and {len(problems) - 1} more" if len(problems) > 1 else ""
             raise SourceFailed(CHUNKING_FAILED, f"the chunks break the chunking checklist: {problems[0]}{more}")
+        for number, record in enumerate(records):
+            _refuse_long(orjson.dumps(record), number)
         return records
+
+
+def _refuse_long(line: bytes, number: int) -> None:
+    """What no partition takes: it would end the whole run. All else that is asked of a line holds of these."""
+    if len(line) > MAX_LINE_BYTES:
+        _, (problem,) = examine_line(line)
+        raise SourceFailed(problem.code, f"chunk {number} {problem.detail}")

@@ -1,6 +1,7 @@
 """What a Markdown text is made of, as data: the result of `structure.parse`, the input of `passages.cut`."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -52,7 +53,8 @@ class Link:
 class Document:
     """A normalised Markdown text with its structure. Blocks come in order and cover every character but white space.
 
-    `sections[n]` is the heading stack of section n; section 0 lies before the first heading.
+    `sections[n]` is the heading stack of section n; section 0 lies before the first heading. `anchors[n]` is the id of
+    its heading, where the source gives it one.
     """
 
     text: str
@@ -60,3 +62,4 @@ class Document:
     sections: tuple[tuple[str, ...], ...]
     links: tuple[Link, ...]
     metadata: dict[str, str]
+    anchors: Mapping[int, str] = field(default_factory=dict)

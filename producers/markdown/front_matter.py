@@ -12,9 +12,9 @@ from typing import Any
 import orjson
 
 from chunkbus.canonical import canonical_text
+from producers.markdown.headings import MAX_CARRIED
 
 _KNOWN = {"title": "title", "author": "author", "language": "language", "lang": "language", "date": "date"}
-_LONGEST = 1000  # every chunk carries it
 
 # A plain key has at most four words: what a sentence has before a colon is mostly longer.
 _KEY = r"""(?:"[^"\n]*"|'[^'\n]*'|[^\W\d]\S*?(?:[ \t]\w\S*?){0,3})[ \t]*:"""
@@ -101,6 +101,6 @@ def _known(said: dict[str, Any]) -> dict[str, str]:
     for name, value in said.items():
         field = _KNOWN.get(name.lower())
         line = " ".join(canonical_text(str(value)).split()) if isinstance(value, str | date) else ""
-        if field and 0 < len(line) <= _LONGEST:
+        if field and 0 < len(line) <= MAX_CARRIED:
             found.setdefault(field, line)
     return found

@@ -22,8 +22,9 @@ class LinkKind(StrEnum):
     EXTERNAL = "external"
 
 
-_BARE = re.compile(r"https?://[^\s<>\"'`|\\^{}\[\]]+[^\s<>\"'`|\\^{}\[\].,;:!?)*_。，；：！？）]")
-_PATTERN = re.compile(r"(!?)\[[^\[\]\n]{0,999}\]\(\s{0,99}<?([^\s<>()]{1,4096})")
+_BARE = re.compile(r"https?://[^\s<>\"'`|\\^{}\[\]]+")
+_ENDS_NO_ADDRESS = ".,;:!?*_。，；：！？）"
+_PATTERN = re.compile(r"(!?)\[[^\[\]\n]{0,999}\]\(\s{0,99}<?((?:[^\s<>()]|\([^\s<>()]{0,999}\)){1,4096})")
 _HTML_ADDRESS = re.compile(r"""<(a|img)\s[^<>]{0,999}?(?:href|src)\s{0,9}=\s{0,9}["']([^"'\s]{1,4096})["']""", re.I)
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _CONFLUENCE = re.compile(
@@ -71,7 +72,7 @@ def _plain_links(content: str) -> list[tuple[str, LinkKind]] | None:
         if _NOT_PLAIN.search(text):
             return None
         if "://" in text:
-            found += ((match[0], classify(match[0])) for match in _BARE.finditer(text))
+            found += _bare_links(text)
         if url is not None:
             found.append((url, classify(url)))
     return found
@@ -80,7 +81,14 @@ def _plain_links(content: str) -> list[tuple[str, LinkKind]] | None:
 def links_of(tokens: Iterable[Token]) -> Iterator[tuple[str, LinkKind]]:
     """The links among inline tokens, and the bare addresses in their text."""
     inside = 0
+    text = ""  # what an escape or an entity has parted into several tokens
     for token in tokens:
+        if token.type in ("text", "text_special"):
+            if not inside:
+                text += token.content
+            continue
+        yield from _bare_links(text)
+        text = ""
         if token.type == "link_open":
             inside += 1
             url = str(token.attrs["href"])
@@ -91,9 +99,20 @@ def links_of(tokens: Iterable[Token]) -> Iterator[tuple[str, LinkKind]]:
             yield str(token.attrs["src"]), LinkKind.IMAGE
         elif token.type == "html_inline":
             yield from find_html_links(token.content)
-        elif token.type == "text" and not inside and "://" in token.content:
-            for match in _BARE.finditer(token.content):
-                yield match[0], classify(match[0])
+    yield from _bare_links(text)
+
+
+def _bare_links(text: str) -> Iterator[tuple[str, LinkKind]]:
+    """Addresses that stand in the text as they are. What ends a sentence ends none, nor does a parenthesis that none
+    of their own has opened."""
+    if "://" not in text:
+        return
+    for match in _BARE.finditer(text):
+        url = match[0].rstrip(_ENDS_NO_ADDRESS)
+        while url.endswith(")") and url.count(")") > url.count("("):
+            url = url[:-1].rstrip(_ENDS_NO_ADDRESS)
+        if not url.endswith("://"):
+            yield url, classify(url)
 
 
 def find_html_links(html: str) -> Iterator[tuple[str, LinkKind]]:

@@ -13,6 +13,14 @@ MAX_NESTING = 100
 # Inline parsing of hostile text is quadratic; beyond this length links are found by pattern.
 MAX_INLINE_CHARACTERS = 20_000
 
+
+def link_definition(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    """`[name]: address`; but what follows `[^1]:` are the words of a footnote."""
+    if state.src.startswith("[^", state.bMarks[start] + state.tShift[start]):
+        return False
+    return reference(state, start, end, silent)
+
+
 # The only rules that can find a block in a line with this character at its head; but what makes a table is its second
 # line, and what makes code its indentation.
 _RULES = {
@@ -25,7 +33,7 @@ _RULES = {
     "`": (fence,),
     "~": (fence,),
     "<": (html_block,),
-    "[": (reference,),
+    "[": (link_definition,),
     **dict.fromkeys("0123456789", (list_block,)),
 }
 # What may end the paragraph that stands before it or turn it into a heading or a table. It may say so of a line that
@@ -101,6 +109,7 @@ def _push_paragraph(state: StateBlock, start: int, end: int) -> None:
 def _make() -> _Parser:
     parser = _Parser("commonmark", {"maxNesting": MAX_NESTING})
     parser.enable("table")
+    parser.block.ruler.at("reference", link_definition)
     parser.block.ruler.before("table", "by_first_character", _by_first_character)
     return parser
 

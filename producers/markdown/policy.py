@@ -9,8 +9,8 @@ import markdown_it
 PARSER_NAME = "markdown-it-py"
 PARSER_VERSION = markdown_it.__version__
 CANONICALIZER_NAME = "chunksink-markdown"
-# Raise it with any change of normalisation, structure, sentences or packing that moves a boundary.
-RULES_VERSION = "2"
+# Raise it with any change of normalisation, structure, sentences, packing or records that the chunks show.
+RULES_VERSION = "3"
 
 
 @dataclass(frozen=True)

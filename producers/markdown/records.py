@@ -10,9 +10,12 @@ from chunkbus.canonical import sha256_hex
 from chunkbus.chunk import Record, new_chunk
 from chunkbus.identity import derive_document_id
 from producers.markdown.document import Document, Kind, Link
+from producers.markdown.embedded import is_embedded
+from producers.markdown.headings import carried
 from producers.markdown.links import LinkKind, target_uri
 from producers.markdown.passages import Passage
 from producers.markdown.policy import CANONICALIZER_NAME, PARSER_NAME, PARSER_VERSION
+from producers.markdown.shown import shown_of
 
 DEFAULT_TENANT = "default"
 _IS_LITERAL = {kind.value: kind.is_literal for kind in Kind}  # an enum is slow to call
@@ -45,7 +48,7 @@ class SourceVersion:
 
     @property
     def document_id(self) -> str:
-        return derive_document_id(self.uri, self.checksum)
+        return derive_document_id(self.uri, self.checksum, tenant=self.tenant)
 
 
 def stable_chunk_id(
@@ -107,10 +110,7 @@ def build_records(
     records = []
     for ordinal, passage in enumerate(passages):
         headings = list(document.sections[passage.section])
-        raw = document.text[passage.start : passage.end]
-        text = raw.strip()
-        start = passage.start + len(raw) - len(raw.lstrip())
-        overlap_chars = max(0, passage.own_start - start) if passage.own_start > passage.start else 0
+        shown = shown_of(document.text, passage)
         metadata: dict[str, Any] = {
             **about,
             "chunk_path": chunk_path(headings, passage.element),
@@ -118,8 +118,10 @@ def build_records(
             "ordinal": ordinal,
             "token_count": passage.tokens,
             "kind": passage.kind.value,
-            "overlap_chars": overlap_chars,
+            "overlap_chars": shown.overlap_chars,
         }
+        if passage.section in document.anchors:
+            metadata["anchor"] = document.anchors[passage.section]
         if passage.kind is Kind.CODE and passage.detail:
             metadata["code_language"] = passage.detail
         if passage.kind is Kind.TABLE and passage.part:
@@ -130,7 +132,7 @@ def build_records(
             "chunk_index": ordinal,
             "chunk_count": len(passages),
             "source": {"source_uri": source.uri, "source_type": form.source_type},
-            "span": {"char_range": {"char_start": start, "char_end": start + len(text)}, "section": headings},
+            "span": {"char_range": {"char_start": shown.start, "char_end": shown.end}, "section": headings},
             "metadata": metadata,
             "canonicalization": {"chunking_policy_id": policy_id},
             "tokens": {"count": passage.tokens, "tokenizer": tokenizer_version},
@@ -138,11 +140,11 @@ def build_records(
         }
         if source.tenant is not None:
             fields["tenant_id"] = source.tenant
-        canonical = canonical_chunk_text(text, passage.kind.value, overlap_chars)
+        canonical = canonical_chunk_text(shown.text, passage.kind.value, shown.overlap_chars)
         records.append(
             new_chunk(
                 document_id=document_id,
-                text=text,
+                text=shown.text,
                 provenance=provenance,
                 span_key=ordinal,
                 created_at=created_at,
@@ -156,7 +158,7 @@ def build_records(
 def _about(document: Document, source: SourceVersion, form: Form) -> dict[str, Any]:
     """What the document says about itself, and what its file does."""
     about: dict[str, Any] = {}
-    said = document.metadata
+    said = {name: carried(value) for name, value in document.metadata.items()}
     for field in ("title", "language", "date"):
         if field in said:
             about[field] = said[field]
@@ -175,7 +177,7 @@ def _links_by_passage(links: Sequence[Link], passages: Sequence[Passage]) -> lis
     for link in sorted(links, key=lambda link: link.at):
         while number + 1 < len(passages) and passages[number + 1].own_start <= link.at:
             number += 1
-        if passages:
+        if passages and not is_embedded(link.url):
             found[number].append(link)
     return found
 

@@ -13,7 +13,9 @@ from typing import Any
 from markdown_it.token import Token
 
 from producers.markdown.document import Block, Document, Kind, Link
+from producers.markdown.embedded import drop_embedded
 from producers.markdown.front_matter import find_front_matter
+from producers.markdown.headings import carried, split_heading
 from producers.markdown.links import LinkKind, find_html_links, find_links
 from producers.markdown.normalise import clean, collapse_line
 from producers.markdown.parser import parse_blocks, plain_text
@@ -44,6 +46,7 @@ def parse(text: str) -> Document:
     lines = text.split("\n")
     head_lines = text.count("\n", 0, head) + (1 if head and not text.endswith("\n", 0, head) else 0)
     tokens, definitions = parse_blocks("\n" * head_lines + "\n".join(lines[head_lines:]))
+    drop_embedded(lines, tokens, definitions)
     _collapse_prose(lines, tokens)
     reader = _Reader("\n".join(lines), lines, _offsets(lines), definitions)
     if head_lines:
@@ -84,6 +87,7 @@ class _Reader:
     sections: list[tuple[str, ...]] = field(default_factory=lambda: [()])
     found_links: list[tuple[int, int, str, LinkKind]] = field(default_factory=list)
     metadata: dict[str, str] = field(default_factory=dict)
+    anchors: dict[int, str] = field(default_factory=dict)
     _end: int = 0  # the line after the last block
     _headings: list[tuple[int, str]] = field(default_factory=list)
     _elements: dict[str, int] = field(default_factory=dict)
@@ -135,10 +139,10 @@ class _Reader:
         detail = ""
         if kind is Kind.CODE:
             element = "/".join(filter(None, (element, self._next_element("code"))))
-            detail = token.info.split()[0] if token.info.split() else ""
+            detail = carried(next(iter(token.info.split(maxsplit=1)), ""))
         elif kind is Kind.TABLE:
             element = "/".join(filter(None, (element, self._next_element("table"))))
-            detail = self.lines[start].strip()
+            detail = carried(self.lines[start].strip())
         elif token.type == "html_block":
             for url, link in find_html_links(token.content):
                 self.found_links.append((start, end, url, link))
@@ -171,11 +175,14 @@ class _Reader:
 
     def _open_section(self, token: Token, inline: Token) -> None:
         level = int(token.tag[1])
-        title = plain_text(inline.content, self.definitions)
+        words, anchor = split_heading(inline.content)
+        title = carried(plain_text(words, self.definitions))
         while self._headings and self._headings[-1][0] >= level:
             self._headings.pop()
         self._headings.append((level, title))
         self.sections.append(tuple(text for _, text in self._headings))
+        if anchor:
+            self.anchors[len(self.sections) - 1] = anchor
         self._elements.clear()
         if title and "heading" not in self.metadata:
             self.metadata["heading"] = title
@@ -195,7 +202,8 @@ class _Reader:
         heading = metadata.pop("heading", "")
         if heading:
             metadata.setdefault("title", heading)
-        return Document(self.text, tuple(self.blocks), tuple(self.sections), self._place_links(), metadata)
+        links = self._place_links()
+        return Document(self.text, tuple(self.blocks), tuple(self.sections), links, metadata, self.anchors)
 
     def _place_links(self) -> tuple[Link, ...]:
         """Where each link stands: the parser tells only the lines of its paragraph."""

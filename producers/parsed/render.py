@@ -11,6 +11,7 @@ from typing import Any
 
 from chunkbus.chunk import Record
 from producers.markdown.document import Block, Document, Kind
+from producers.markdown.headings import carried
 from producers.markdown.policy import Policy
 from producers.markdown.tokens import Tokenizer
 from producers.parsed.document import Item
@@ -119,7 +120,7 @@ class _Renderer:
     def _open_section(self, item: Item) -> None:
         while self._headings and self._headings[-1][0] >= item.level:
             self._headings.pop()
-        self._headings.append((item.level, item.text))
+        self._headings.append((item.level, carried(item.text)))
         self._sections.append(tuple(text for _, text in self._headings))
         self._elements.clear()
 

@@ -1,7 +1,6 @@
 """Text, HTML, PDF and DOCX become the same kind of chunks as Markdown."""
 
 import struct
-import zipfile
 import zlib
 from importlib import util
 from io import BytesIO
@@ -9,8 +8,7 @@ from io import BytesIO
 import pytest
 
 from chunkbus.chunk import Record
-from producers.docx import DocxChunker
-from producers.errors import CONVERTER_MISSING, SourceFailed
+from producers.errors import CHUNKING_FAILED, CONVERTER_MISSING, SourceFailed
 from producers.html import HtmlChunker
 from producers.kinds import Chunker
 from producers.markdown import SourceVersion
@@ -18,6 +16,7 @@ from producers.pdf import PdfChunker
 from producers.text import TextChunker
 from tests.producers.bench import LATER, Bench
 from tests.producers.support import CREATED_AT, PRODUCER, without_space
+from tests.producers.test_docx import docx
 
 PAGE = """<!DOCTYPE html><html lang="en"><head><title>The  page</title><style>p {}</style></head><body>
 <nav>Menu</nav><h1>Title</h1><p>Some <b>bold</b> text in snake_case.</p><h2>List</h2><ul><li>one<li>two</ul>
@@ -63,21 +62,6 @@ def test_html_keeps_its_structure_and_loses_what_nobody_reads() -> None:
     ]
     assert records[0]["source"]["source_type"] == "html"
     assert records[0]["provenance"]["parser"]["parser_name"] == "html-to-markdown"
-
-
-def test_html_is_read_in_the_encoding_that_it_names() -> None:
-    page = '<html><head><meta charset="iso-8859-1"></head><body>caf\xe9</body></html>'
-    assert texts(HtmlChunker(), page.encode("latin-1")) == ["caf\xe9"]
-    with pytest.raises(SourceFailed, match="its head says that it is utf-8, and it is not"):
-        chunks(HtmlChunker(), page.replace("iso-8859-1", "utf-8").encode("latin-1"))
-    with pytest.raises(SourceFailed, match="not UTF-8"):
-        chunks(HtmlChunker(), "<p>caf\xe9".encode("latin-1"))
-
-
-@pytest.mark.parametrize("charset", ["undefined", "idna", "rot13", "no-such"])
-def test_a_charset_that_is_none_of_text_is_the_failure_of_its_file(charset: str) -> None:
-    with pytest.raises(SourceFailed, match=f"its head says that it is {charset}, and it is not"):
-        chunks(HtmlChunker(), f'<meta charset="{charset}">caf\xe9'.encode("latin-1"))
 
 
 def test_html_that_cannot_be_read_whole_is_refused() -> None:
@@ -127,13 +111,13 @@ def test_pdf_gives_the_text_of_its_pages_with_their_numbers(capfd: pytest.Captur
     assert capfd.readouterr() == ("", "")
 
 
-def encrypted(data: bytes) -> bytes:
-    """With AES and an empty password, as those files have that everybody may read and nobody may change."""
+def encrypted(data: bytes, password: str = "") -> bytes:
+    """With AES; an empty password have those files that everybody may read and nobody may change."""
     from pypdf import PdfReader, PdfWriter
 
     out = BytesIO()
     writer = PdfWriter(PdfReader(BytesIO(data)))
-    writer.encrypt("", "owner", algorithm="AES-256")
+    writer.encrypt(password, "owner", algorithm="AES-256")
     writer.write(out)
     return out.getvalue()
 
@@ -148,6 +132,13 @@ def test_an_encrypted_pdf_without_a_password_is_read_or_names_what_it_needs(monk
     with pytest.raises(SourceFailed, match=r"cryptography.* is required .*pip install 'chunksink\[pdf\]'") as refused:
         chunks(PdfChunker(), secret)
     assert refused.value.code == CONVERTER_MISSING
+
+
+def test_a_pdf_that_asks_for_a_password_says_so_and_what_to_do() -> None:
+    pytest.importorskip("pypdf")
+    with pytest.raises(SourceFailed, match="asks for a password; write a copy without one") as refused:
+        chunks(PdfChunker(), encrypted(pdf("Secret."), "user"))
+    assert refused.value.code == CHUNKING_FAILED
 
 
 @pytest.mark.parametrize("error", [NotImplementedError, MemoryError, zlib.error, struct.error])
@@ -169,91 +160,6 @@ def test_whatever_a_parser_stumbles_over_ends_one_source_and_not_the_run(
         ("CHUNKING_FAILED", f"cannot be read as {form}: {error.__name__}") for form in ("PDF", "DOCX", "HTML")
     ]
     assert bench.texts("c.md") == ["# C"]
-
-
-_DRAWING = (
-    'xmlns:wp="http://schemas.openxmlformats.org/drawingml/2006/wordprocessingDrawing" '
-    'xmlns:a="http://schemas.openxmlformats.org/drawingml/2006/main" '
-    'xmlns:pic="http://schemas.openxmlformats.org/drawingml/2006/picture" '
-    'xmlns:r="http://schemas.openxmlformats.org/officeDocument/2006/relationships"'
-)
-
-
-def docx(body: str, parts: dict[str, str] | None = None) -> bytes:
-    word = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
-    types = "http://schemas.openxmlformats.org/package/2006/content-types"
-    relations = "http://schemas.openxmlformats.org/package/2006/relationships"
-    office = "http://schemas.openxmlformats.org/officeDocument/2006/relationships/officeDocument"
-    main = "application/vnd.openxmlformats-officedocument.wordprocessingml.document.main+xml"
-    out = BytesIO()
-    with zipfile.ZipFile(out, "w") as archive:
-        part = f'<Override PartName="/word/document.xml" ContentType="{main}"/>'
-        archive.writestr("[Content_Types].xml", f'<Types xmlns="{types}">{part}</Types>')
-        link = f'<Relationship Id="r1" Type="{office}" Target="word/document.xml"/>'
-        archive.writestr("_rels/.rels", f'<Relationships xmlns="{relations}">{link}</Relationships>')
-        archive.writestr("word/document.xml", f"<w:document {word} {_DRAWING}><w:body>{body}</w:body></w:document>")
-        for name, content in (parts or {}).items():
-            archive.writestr(name, content)
-    return out.getvalue()
-
-
-def test_docx_keeps_its_headings() -> None:
-    pytest.importorskip("mammoth")
-    heading = '<w:p><w:pPr><w:pStyle w:val="Heading1"/></w:pPr><w:r><w:t>Title</w:t></w:r></w:p>'
-    records = chunks(DocxChunker(), docx(heading + "<w:p><w:r><w:t>Some text.</w:t></w:r></w:p>"))
-    assert "Some text." in records[-1]["text"]
-    assert records[-1]["source"]["source_type"] == "docx"
-    for bad in (b"no docx", docx("<w:p>")):
-        with pytest.raises(SourceFailed, match="cannot be read as DOCX"):
-            chunks(DocxChunker(), bad)
-
-
-def properties(title: str) -> str:
-    names = 'xmlns:cp="http://schemas.openxmlformats.org/package/2006/metadata/core-properties"'
-    names += ' xmlns:dc="http://purl.org/dc/elements/1.1/"'
-    return f"<cp:coreProperties {names}><dc:title>{title}</dc:title></cp:coreProperties>"
-
-
-def paragraph(text: str, style: str = "Normal") -> str:
-    return f'<w:p><w:pPr><w:pStyle w:val="{style}"/></w:pPr><w:r><w:t>{text}</w:t></w:r></w:p>'
-
-
-@pytest.mark.parametrize(
-    ("said", "title"),
-    [
-        (properties("Said &amp; done"), "Said & done"),
-        (properties("  "), "On the <page>"),
-        ("", "On the <page>"),
-        ("<broken", "On the <page>"),
-        ('<!DOCTYPE d [<!ENTITY e SYSTEM "file:///etc/hostname">]>' + properties("&e;"), "On the <page>"),
-    ],
-)
-def test_docx_has_the_title_that_it_says_else_the_one_on_its_first_page(said: str, title: str) -> None:
-    pytest.importorskip("mammoth")
-    body = paragraph("On the &lt;page&gt;", "Title") + paragraph("Introduction", "Heading1") + paragraph("Text.")
-    records = chunks(DocxChunker(), docx(body, {"docProps/core.xml": said} if said else {}))
-    assert {record["metadata"]["title"] for record in records} == {title}
-    assert records[0]["text"] == "On the <page>"
-    assert records[-1]["metadata"]["headings_path"] == ["Introduction"]
-
-
-def test_docx_without_a_title_is_called_by_its_first_heading() -> None:
-    pytest.importorskip("mammoth")
-    body = paragraph("First", "Heading1") + paragraph("Appendix", "Title")
-    assert chunks(DocxChunker(), docx(body))[0]["metadata"]["title"] == "First"
-
-
-def test_docx_leaves_of_an_image_what_is_said_of_it() -> None:
-    pytest.importorskip("mammoth")
-    picture = '<a:graphicData><pic:pic><pic:blipFill><a:blip r:embed="r9"/></pic:blipFill></pic:pic></a:graphicData>'
-    image = f'<wp:inline><wp:docPr id="1" name="x" descr="A red barn"/><a:graphic>{picture}</a:graphic></wp:inline>'
-    body = f"<w:p><w:r><w:t>before</w:t><w:drawing>{image}</w:drawing><w:t>after</w:t></w:r></w:p>"
-    link = '<Relationship Id="r9" Type="image" Target="media/barn.png"/>'
-    relations = (
-        f'<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships">{link}</Relationships>'
-    )
-    parts = {"word/media/barn.png": "pixels", "word/_rels/document.xml.rels": relations}
-    assert texts(DocxChunker(), docx(body, parts)) == ["before A red barn after"]
 
 
 def test_an_extra_that_is_not_installed_is_named_and_the_rest_goes_on(

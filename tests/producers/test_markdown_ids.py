@@ -4,8 +4,13 @@ import hashlib
 import subprocess
 import sys
 
+import orjson
+
+from chunkbus.canonical import json_hash
+from producers.links import links_file
 from producers.markdown import WordTokenizer
 from producers.markdown.records import canonical_chunk_text
+from tests.producers.bench import Bench
 from tests.producers.support import chunks_of
 
 TEXT = "# Tea\n\nGreen  tea steeps at 80 °C.\n\n```sh\nboil   --to 80\n```\n\n茶。\n"
@@ -40,11 +45,38 @@ def test_golden_ids() -> None:
 
 
 def test_an_absent_tenant_is_default_in_the_formula_and_nowhere_else() -> None:
-    without, named = chunks_of(TEXT), chunks_of(TEXT, tenant="default")
-    assert [record["chunk_id"] for record in without] == [record["chunk_id"] for record in named]
-    assert "tenant_id" not in without[0]
-    assert named[0]["tenant_id"] == "default"
-    assert chunks_of(TEXT, tenant="acme")[0]["chunk_id"] != without[0]["chunk_id"]
+    (record,) = chunks_of("Tea")
+    version = hashlib.sha256(b"Tea").hexdigest()
+    assert record["chunk_id"] == hashlib.sha256(f"default|{record['document_id']}|{version}|0|Tea".encode()).hexdigest()
+    assert "tenant_id" not in record
+
+
+def test_the_documents_of_two_tenants_have_ids_of_their_own() -> None:
+    version = hashlib.sha256(TEXT.encode()).hexdigest()
+    for tenant in (None, "acme", "other"):
+        expected = ["guide.md", version] if tenant is None else ["guide.md", version, tenant]
+        assert {record["document_id"] for record in chunks_of(TEXT, tenant=tenant)} == {json_hash(expected)}
+
+
+def test_links_lead_to_the_documents_of_their_own_tenant_also_when_they_are_read_again(bench: Bench) -> None:
+    bench.write("a.md", "[b](b.md)")
+    bench.write("b.md", "B")
+    tenants = (None, "acme", "other")
+    for text in ("B", "B is another"):
+        bench.write("b.md", text)
+        for tenant in tenants:
+            assert bench.ingest(tenant=tenant).failures == ()
+        documents = {
+            (record.get("tenant_id"), record["provenance"]["source_uri"]): record["document_id"]
+            for record in bench.records()
+        }
+        assert len(set(documents.values())) == len(bench.records()) == 2 * len(tenants)
+        links = [orjson.loads(line) for line in links_file(bench.root, "markdown").read_bytes().splitlines()]
+        assert [(link["tenant_id"], link["target_document_id"]) for link in links] == [
+            (link["tenant_id"], documents[link["tenant_id"], "b.md"]) for link in links
+        ]
+        assert {link["tenant_id"] for link in links} == set(tenants)
+    bench.assert_valid()
 
 
 def test_another_process_with_another_hash_seed_finds_the_same_bytes() -> None:

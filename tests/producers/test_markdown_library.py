@@ -12,7 +12,7 @@ from markdown_it.token import Token
 
 from producers.markdown import normalise
 from producers.markdown.links import find_links, links_of
-from producers.markdown.parser import MAX_NESTING, parse_blocks
+from producers.markdown.parser import MAX_NESTING, link_definition, parse_blocks
 from tests.conftest import examples
 from tests.producers.support import commonmark_examples, corpus
 from tests.producers.test_markdown_properties import documents
@@ -23,7 +23,20 @@ _LINES = [
     *("000000001. a", "1234567890. a", "___", "__", "***", "_ _ _", "* * *", "*_*", "- - -", "--", "---", "-- a"),
     *("=", "===", "= =", "==a", "**b** c", "_e_ f", "*e*", "```", "``` a`b", "``", "`c` d", "~~~", "~~", "# h", "#h"),
     *("#", "####### h", ">q", ">", "> q", "<div>", "<b>", "<b> c", "<!-- c", "-->", "</p>", "<a@b>", "<script>"),
-    *("[r]: /u", "[r]:", "/u", "'t'", r"[a\]b]: /u", "[a", "b]: /u 't'", "[a][b]", "[x](y): z", "[ ]: /u", r"[a]\: /u"),
+    *(
+        "[r]: /u",
+        "[^1]: /u",
+        "[r]:",
+        "/u",
+        "'t'",
+        r"[a\]b]: /u",
+        "[a",
+        "b]: /u 't'",
+        "[a][b]",
+        "[x](y): z",
+        "[ ]: /u",
+        r"[a]\: /u",
+    ),
     *(
         "a | b",
         "# a | b",
@@ -82,6 +95,7 @@ _LINKS = [
         "_",
         "]",
     ),
+    *("https://a.example/b_(c)", "https://a.example/b&amp;c", "\\_", "[^1]"),
     *("\\", "\\\n", "\n", "  \n  ", " ", "a", "é", "&amp;", "&", "!", "<", ">", "(", ")", "](", "'t'", ":", "#", "~"),
 ]
 
@@ -119,6 +133,7 @@ def test_every_commonmark_example_and_document(shared_data: Path) -> None:
 
 def _library() -> MarkdownIt:
     library = MarkdownIt("commonmark", {"maxNesting": MAX_NESTING}).enable("table")
+    library.block.ruler.at("reference", link_definition)
     library.normalizeLink = str  # type: ignore[method-assign]
     library.validateLink = lambda url: True  # type: ignore[method-assign]
     return library

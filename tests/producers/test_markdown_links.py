@@ -22,6 +22,15 @@ def links_of(text: str) -> list[tuple[str, str]]:
         ("[r]\n\n[r]: ../x.md", [("../x.md", "document")]),
         ("<https://a.example/b>", [("https://a.example/b", "external")]),
         ("see https://a.example/b.", [("https://a.example/b", "external")]),
+        ("see https://a.example/b_(c).", [("https://a.example/b_(c)", "external")]),
+        ("(see https://a.example/b_(c)).", [("https://a.example/b_(c)", "external")]),
+        ("(https://a.example/b!)", [("https://a.example/b", "external")]),
+        ("https://a.example/b?c=d&amp;e=f.", [("https://a.example/b?c=d&e=f", "external")]),
+        (r"https://a.example/b\_c", [("https://a.example/b_c", "external")]),
+        ("https://. and https://)", []),
+        ("a[^1]\n\n[^1]: TODO", []),
+        ("a[^1]\n\n[^1]: https://a.example/b", [("https://a.example/b", "external")]),
+        ("[^1]: [b](b.md)\n[^2]: c.md", [("b.md", "document")]),
         ("![alt](p.png)", [("p.png", "image")]),
         ("[![alt](p.png)](b.md)", [("b.md", "document"), ("p.png", "image")]),
         ('<a href="b.md">b</a>', [("b.md", "document")]),
@@ -84,7 +93,7 @@ def test_a_link_stands_with_the_chunk_that_holds_it_once() -> None:
 
 
 def test_links_of_a_text_too_long_to_parse_inline_are_found_by_pattern() -> None:
-    text = "word [a](b.md) ![i](p.png) " * (MAX_INLINE_CHARACTERS // 20)
+    text = "word [a](b_(c).md) ![i](p.png) " * (MAX_INLINE_CHARACTERS // 20)
     links = links_of(text)
     assert len(links) == 2 * (MAX_INLINE_CHARACTERS // 20)
-    assert set(links) == {("b.md", "document"), ("p.png", "image")}
+    assert set(links) == {("b_(c).md", "document"), ("p.png", "image")}

@@ -104,7 +104,7 @@ def test_code_and_tables_carry_what_a_part_of_them_would_lose() -> None:
         ("intro:\n\n- a\n- b\n\nafter", ["intro:\n\n- a\n- b", "after"]),
         ("- a\n\n1. b\n", ["- a", "1. b"]),
         ("- a\n  1. b\n- c", ["- a\n  1. b\n- c"]),
-        ("- a\n\n  ```\n  x\n  ```\n- b", ["- a", "```\n  x\n  ```", "- b"]),
+        ("- a\n\n  ```\n  x\n  ```\n- b", ["- a", "```\nx\n```", "- b"]),
         ("> quote\n\ntext", ["> quote\n\ntext"]),
         ("```\nunclosed\n\n# no heading", ["```\nunclosed\n\n# no heading"]),
     ],

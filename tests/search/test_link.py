@@ -29,8 +29,18 @@ def document(**fields: Any) -> Document:
         ({"source_uri": "https://x.org/a.pdf", "page_start": 3}, "https://x.org/a.pdf#page=3"),
         ({"source_uri": "slides.pptx", "slide_number": 7}, "slides.pptx#slide=7"),
         ({"source_uri": "talk.mp3", "timestamp_start": 12.5}, "talk.mp3#t=12.5"),
-        ({"source_uri": "guide.md", "headings": ("Guide", "How it's done, here")}, "guide.md#how-its-done-here"),
-        ({"source_uri": "guide.md", "headings": ("安装",)}, "guide.md#%E5%AE%89%E8%A3%85"),
+        (
+            {"source_uri": "guide.md", "file_type": "md", "headings": ("Guide", "How it's done, here")},
+            "guide.md#how-its-done-here",
+        ),
+        (
+            {"source_uri": "https://x.org/guide", "mime_type": "text/markdown", "headings": ("安装",)},
+            "https://x.org/guide#%E5%AE%89%E8%A3%85",
+        ),
+        ({"source_uri": "a.html", "file_type": "html", "headings": ("Guide",)}, "a.html"),
+        ({"source_uri": "a.html", "file_type": "html", "headings": ("Guide",), "anchor": "top"}, "a.html#top"),
+        ({"source_uri": "a.docx", "file_type": "docx", "headings": ("Einleitung",)}, "a.docx"),
+        ({"source_uri": "a.pdf", "file_type": "pdf", "headings": ("Guide",), "page_start": 3}, "a.pdf#page=3"),
         ({"source_uri": "book.xml", "anchor": "ch 1", "page_start": 3}, "book.xml#ch%201"),
         ({"source_uri": "file:///docs/a.md"}, "file:///docs/a.md"),
         ({"source_uri": "https://x.org/a#own", "page_start": 3}, "https://x.org/a#own"),
@@ -41,7 +51,10 @@ def document(**fields: Any) -> Document:
         ),
         ({"source_uri": "https://x.org/a.pdf#page=2&zoom=50", "page_start": 3}, "https://x.org/a.pdf#page=2&zoom=50"),
         ({"source_uri": "book.xml#ch1", "page_start": 3}, "book.xml#ch1"),
-        ({"source_uri": "guide.md", "headings": ("A b",), "start_offset": "0/1/2"}, "guide.md#a-b"),
+        (
+            {"source_uri": "guide.md", "file_type": "md", "headings": ("A b",), "start_offset": "0/1/2"},
+            "guide.md#a-b",
+        ),
     ],
 )
 def test_the_fragment_says_where(fields: dict[str, Any], link: str) -> None:
@@ -67,7 +80,7 @@ def test_the_fragment_says_where(fields: dict[str, Any], link: str) -> None:
 )
 def test_ordinary_names_are_quoted(source: str, link: str) -> None:
     """A source without a scheme is a name on a disk, an address is quoted already but for spaces."""
-    assert link_of(document(source_uri=source, headings=("Q",))) == link
+    assert link_of(document(source_uri=source, file_type="md", headings=("Q",))) == link
 
 
 @pytest.mark.parametrize(

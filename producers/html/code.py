@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from lxml import etree  # type: ignore[import-untyped]
 
-from producers.html_tags import Element
+from producers.html.tags import Element
 from producers.markdown.document import Document, Kind, Link
 from producers.markdown.links import classify
 

@@ -16,7 +16,7 @@ BLOCKS = (
 )
 TABLE_PARTS = ("thead", "tbody", "tfoot", "tr", "td", "th", "colgroup", "col", "caption")
 # Whatever else has a block in it is inline, and may be written between marks that have to close in the same paragraph.
-HOLDERS = frozenset((*BLOCKS, *TABLE_PARTS, "html", "head", "body", "a", "summary", "figcaption", "legend")) - {"dt"}
+HOLDERS = frozenset((*BLOCKS, *TABLE_PARTS, "html", "head", "body", "a", "summary", "figcaption", "legend"))
 STRUCK = ("del", "s", "strike")
 CODE = ("code", "kbd", "samp", "tt")
 CAPTIONS = ("summary", "figcaption", "legend", "caption")

@@ -3,26 +3,29 @@
 import re
 import zipfile
 import zlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from html import escape
 from io import BytesIO
 
 from chunkbus.chunk import Record
+from producers.docx.body import readable
+from producers.errors import CHUNKING_FAILED, SourceFailed
 from producers.html import document_of, html_version
 from producers.markdown.chunker import MarkdownChunker
 from producers.markdown.records import Form, SourceVersion
 from producers.pdf import require, unreadable
 
 _MIME_TYPE = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
-# Raise it with any change here that the chunks show.
-_RULES_VERSION = "1"
+# Raise it with any change in this package that the chunks show.
+_RULES_VERSION = "2"
 # By its name, which is the same in every language, else by its id. Not a heading: nothing would stand under it.
 _STYLES = "p[style-name='Title'] => p.title:fresh\np.Title => p.title:fresh"
 _TITLE = re.compile(r'<p class="title">(.+?)</p>')
 _TAG = re.compile(r"<[^<>]*>")
 _PROPERTIES = "docProps/core.xml"
 _MOST_PROPERTIES = 1 << 20
-_PROPERTY = "{http://purl.org/dc/elements/1.1/}title"
+_NAMES = "{http://purl.org/dc/elements/1.1/}"
+_IGNORED = re.compile(r"An unrecognised element was ignored: (.+)")
 
 
 @dataclass(frozen=True)
@@ -48,7 +51,11 @@ class DocxChunker:
         """The document's chunks, none where it has no text. Raises SourceFailed."""
         form = Form(self.parser, "docx", _MIME_TYPE)
         body = _html(data)
-        document = document_of(f"<html><head>{_title(data, body)}</head><body>{body}</body></html>")
+        title, author = _properties(data)
+        title = escape(title) or _title_in(body)
+        head = f'<title>{title}</title><meta name="author" content="{escape(author)}">'
+        page = document_of(f"<html><head>{head}</head><body>{body}</body></html>")
+        document = replace(page, anchors={})  # no link into the file leads to its bookmarks
         return self.markdown.cut(document, source, form, created_at=created_at, producer=producer)
 
 
@@ -57,29 +64,33 @@ def _html(data: bytes) -> str:
 
     described = mammoth.images.img_element(lambda _image: {"src": "data:,"})  # of which the text alone is taken
     try:
-        result = mammoth.convert_to_html(BytesIO(data), convert_image=described, style_map=_STYLES)
+        whole, holders = readable(data)
+        result = mammoth.convert_to_html(BytesIO(whole), convert_image=described, style_map=_STYLES)
     except Exception as error:
         raise unreadable("DOCX", error) from error
+    found = (_IGNORED.fullmatch(message.message) for message in result.messages)
+    lost = sorted({name[1] for name in found if name} & holders)
+    if lost:
+        raise SourceFailed(CHUNKING_FAILED, f"cannot be read whole: {', '.join(lost)} holds text and is not known")
     html: str = result.value
     return html
 
 
-def _title(data: bytes, body: str) -> str:
-    """What the file's properties say, else its paragraph of the style Title; without both the first heading will do."""
-    said = escape(_property(data).strip())
-    if not said:
-        found = _TITLE.search(body.partition("<h1")[0])
-        said = _TAG.sub("", found[1]) if found else ""
-    return f"<title>{said}</title>" if said else ""
+def _title_in(body: str) -> str:
+    """Its paragraph of the style Title; without it the first heading will do."""
+    found = _TITLE.search(body.partition("<h1")[0])
+    return _TAG.sub("", found[1]) if found else ""
 
 
-def _property(data: bytes) -> str:
-    """The title among the properties, where there are any: files live without them, and some with broken ones."""
+def _properties(data: bytes) -> tuple[str, str]:
+    """Title and author, where the file has properties: files live without them, and some with broken ones."""
     from lxml import etree  # type: ignore[import-untyped]
 
     try:
         with zipfile.ZipFile(BytesIO(data)) as archive, archive.open(_PROPERTIES) as file:
             parser = etree.XMLParser(resolve_entities=False, no_network=True)
-            return etree.fromstring(file.read(_MOST_PROPERTIES), parser).findtext(_PROPERTY) or ""
+            said = etree.fromstring(file.read(_MOST_PROPERTIES), parser)
     except (KeyError, OSError, ValueError, RuntimeError, zipfile.BadZipFile, zlib.error, etree.LxmlError):
-        return ""
+        return "", ""
+    title, author = ((said.findtext(f"{_NAMES}{name}") or "").strip() for name in ("title", "creator"))
+    return title, author

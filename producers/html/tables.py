@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from lxml import etree  # type: ignore[import-untyped]
 
-from producers.html_tags import HEADINGS, LISTS, TABLE_PARTS, Element, text_of
+from producers.html.tags import HEADINGS, LISTS, TABLE_PARTS, Element, text_of
 
 _SECTIONS = ("thead", "tbody", "tfoot")
 _CELLS = ("td", "th")

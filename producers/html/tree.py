@@ -1,8 +1,8 @@
 """The tree of an HTML page, tidied so that as Markdown it keeps its headings, code and links.
 
 HTML may nest anything in anything, and lays it out by styles; Markdown says what a thing is at the beginning of a
-line. Three things make the two agree: tables that only place things are taken apart (`html_tables`), a block never
-stands inside of what is written between marks (`html_nesting`), and headings say their words only (`html_headings`).
+line. Three things make the two agree: tables that only place things are taken apart (`tables`), a block never
+stands inside of what is written between marks (`nesting`), and headings say their words only (`headings`).
 No text goes, except of what `_UNREAD` names.
 """
 
@@ -11,11 +11,13 @@ from dataclasses import dataclass
 
 from lxml import etree  # type: ignore[import-untyped]
 
-from producers.html_code import take_links
-from producers.html_headings import drop_permalinks, mark_signs
-from producers.html_nesting import part_blocks
-from producers.html_tables import take_apart
-from producers.html_tags import CODE, ESCAPE, HEADINGS, INLINE, VOID, Element, inside_of, put_after
+from producers.html.anchors import anchors_of, listed
+from producers.html.code import take_links
+from producers.html.headings import drop_edit_links, drop_permalinks, mark_signs
+from producers.html.nesting import part_blocks
+from producers.html.raised import mark_raised
+from producers.html.tables import take_apart
+from producers.html.tags import CODE, ESCAPE, HEADINGS, INLINE, VOID, Element, inside_of, put_after
 
 # The wheels of lxml bring their own libxml2; a system's own may be another.
 PARSER_VERSIONS = f"lxml-{etree.__version__}+libxml2-{'.'.join(map(str, etree.LIBXML_VERSION))}"
@@ -59,10 +61,12 @@ class _CutShort(Exception):
 
 @dataclass(frozen=True)
 class Tidied:
-    """A page as XHTML, with `ESCAPE` before signs that are text; and the links of its code, each with its line."""
+    """A page as XHTML, with `ESCAPE` before signs that are text; the links of its code, each with its line; and its
+    headings, each with its id."""
 
     html: str
     code_links: tuple[tuple[str, str], ...] = ()
+    headings: tuple[tuple[str, str], ...] = ()
 
 
 def tidy(page: str) -> Tidied | None:
@@ -76,14 +80,18 @@ def tidy(page: str) -> Tidied | None:
     etree.strip_elements(root, *_UNREAD, with_tail=False)
     _empty_heads(root)
     _read_raw(root)
+    _read_ruby(root)
+    anchors = anchors_of(root)
+    drop_edit_links(root)
     drop_permalinks(root)
     take_apart(root)
     part_blocks(root)
+    mark_raised(root)
     code_links = take_links(root)
     mark_signs(root)
     _join_lines(root)
     _make_writable(root)
-    return Tidied(str(etree.tostring(root, method="xml", encoding="unicode")), code_links)
+    return Tidied(str(etree.tostring(root, method="xml", encoding="unicode")), code_links, listed(root, anchors))
 
 
 def _parse(page: str) -> Element | None:
@@ -135,6 +143,14 @@ def _read_fallback(shown: Element) -> list[Element]:
         deeper.tag = "div"
     shown.text = None
     return list(inner)
+
+
+def _read_ruby(root: Element) -> None:
+    """The converter puts a reading in brackets, and so do the page's own, of which it loses what lies in them."""
+    for bracket in root.iter("rp"):
+        if not any(map(str.isalnum, bracket.text or "")):
+            bracket.text = None
+    etree.strip_tags(root, "rp")
 
 
 def _join_lines(root: Element) -> None:

@@ -1,19 +1,20 @@
 """HTML becomes Markdown and is cut as such: headings, lists, tables, code and links keep their meaning."""
 
-import codecs
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from chunkbus.chunk import Record
 from producers.errors import CHUNKING_FAILED, SourceFailed
-from producers.html_code import place_links
-from producers.html_tags import ESCAPE
+from producers.html.anchors import place_anchors
+from producers.html.charset import decode
+from producers.html.code import place_links
+from producers.html.tags import ESCAPE
+from producers.html.tree import PARSER_VERSIONS, Tidied, tidy
 from producers.markdown.chunker import MarkdownChunker
 from producers.markdown.document import Document
-from producers.markdown.normalise import decode
 from producers.markdown.policy import PARSER_NAME, PARSER_VERSION
 from producers.markdown.records import Form, SourceVersion
 from producers.markdown.structure import parse
@@ -23,10 +24,8 @@ if TYPE_CHECKING:
     from html_to_markdown import ConversionOptions, ConversionResult
 
 _CONVERTER = "html-to-markdown"
-# Raise it with any change of the tree (`html_tree` and those below it) that the chunks show.
-_RULES_VERSION = "1"
-_CHARSET = re.compile(rb"""<meta[^>]{1,999}?charset\s*=\s*["']?\s*([A-Za-z0-9_.:-]+)""", re.IGNORECASE)
-_HEAD_BYTES = 4096
+# Raise it with any change in this package that the chunks show.
+_RULES_VERSION = "2"
 # What the converter says of the page, before the page.
 _ABOUT = re.compile(r"---[ \t]*\n(?=[A-Za-z_][\w-]*[ \t]*:)(?:.*\n){1,400}?---[ \t]*(?:\n|\Z)")
 
@@ -48,38 +47,35 @@ class HtmlChunker:
     def chunks(self, data: bytes, source: SourceVersion, *, created_at: str, producer: Record) -> list[Record]:
         """The page's chunks, none where it has no text. Raises SourceFailed."""
         form = Form(self.parser, "html", "text/html")
-        document = document_of(_decode(data))
+        document = document_of(decode(data))
         return self.markdown.cut(document, source, form, created_at=created_at, producer=producer)
 
 
 @cache
 def html_version() -> str:
     """Whatever can change the chunks by a change of its own."""
-    from producers.html_tree import PARSER_VERSIONS
-
     return f"{version(_CONVERTER)}+tree-{_RULES_VERSION}+{PARSER_VERSIONS}+{PARSER_NAME}-{PARSER_VERSION}"
 
 
 def document_of(html: str) -> Document:
     """The page as Markdown, with what its head says of it. Raises SourceFailed where text would be lost."""
-    result, code_links = _convert(html)
+    result, tidied = _convert(html)
     content = (result.content or "").replace(ESCAPE, "\\")
     content = _ABOUT.sub("", content, count=1) if content.startswith("---") else content
     # A page has no front matter: where it begins with a rule, a line before that says so.
     document = parse(f"\n{content}" if content.startswith(("---", "+++")) else content)
-    links = (*document.links, *place_links(code_links, document))
+    links = (*document.links, *place_links(tidied.code_links, document))
     said = result.metadata.document
     about = {"title": said.title, "author": said.author, "language": said.language}
     found = {name: " ".join(value.split()) for name, value in about.items() if value and value.strip()}
     metadata = document.metadata | found
-    return Document(document.text, document.blocks, document.sections, links, metadata)
+    anchors = place_anchors(tidied.headings, document)
+    return replace(document, links=links, metadata=metadata, anchors=anchors)
 
 
-def _convert(html: str) -> tuple["ConversionResult", tuple[tuple[str, str], ...]]:
+def _convert(html: str) -> tuple["ConversionResult", Tidied]:
     """Tidied first. Tags that are never closed can make that tree too deep: then the page is converted as it stands."""
     from html_to_markdown import convert
-
-    from producers.html_tree import Tidied, tidy
 
     try:
         tidied = tidy(html) or Tidied(html)
@@ -91,7 +87,7 @@ def _convert(html: str) -> tuple["ConversionResult", tuple[tuple[str, str], ...]
         raise unreadable("HTML", error) from error
     if result.warnings:  # it went on without a part of the page
         raise SourceFailed(CHUNKING_FAILED, f"cannot be read whole: {result.warnings[0].message}")
-    return result, tidied.code_links
+    return result, tidied
 
 
 @cache
@@ -104,15 +100,3 @@ def _options() -> "ConversionOptions":
         hidden_content="all",  # it is text, of a tab or a page without programs
         inline_data_media="alt_text_only",
     )
-
-
-def _decode(data: bytes) -> str:
-    """UTF-8, or what the page says that it is."""
-    said = _CHARSET.search(data[:_HEAD_BYTES])
-    if said is None or data.startswith(codecs.BOM_UTF8):
-        return decode(data)
-    name = said[1].decode()
-    try:
-        return data.decode(codecs.lookup(name).name)
-    except (LookupError, UnicodeError) as error:
-        raise SourceFailed(CHUNKING_FAILED, f"its head says that it is {name}, and it is not: {error}") from error

@@ -2,7 +2,7 @@
 
 import re
 
-from producers.html_tags import CODE, ESCAPE, HEADINGS, Element, drop, text_of
+from producers.html.tags import CODE, ESCAPE, HEADINGS, Element, drop, text_of
 
 _SIGNS = frozenset(("", "¶", "#", "§", "🔗", "⚓", "∞", "🔖", "[#]", "(#)", "[¶]", "[link]"))
 _WORDS = re.compile(
@@ -14,17 +14,27 @@ _CLASSES = re.compile(
     r"(?:^|[\s_-])(?:headerlink|permalink|header-?anchor|heading-?anchor|anchor-?link|hash-?link|self-?link|doc-anchor|"
     r"anchor|mark)(?:$|[\s_-])"
 )
+_EDIT = "mw-editsection"
 # Icon fonts have theirs among the private characters; the others have no width.
 _NOT_SEEN = re.compile(r"[\s\u200b-\u200d\u2060\ufeff\ufe0e\ufe0f\ue000-\uf8ff]+")
-# What would be read as marks: code, emphasis, a link, a tag, a character by its name.
-_MARKS = re.compile(r"`|\*(?=\S)|(?<=\S)\*|(?<![^\W_])_|_(?![^\W_])|\](?=[(\[])|<(?=[A-Za-z/!?])|&(?=#?\w+;)")
+# What would be read as marks: code, emphasis, a link, a tag, a character by its name, attributes.
+_MARKS = re.compile(
+    r"`|\*(?=\S)|(?<=\S)\*|(?<![^\W_])_|_(?![^\W_])|\](?=[(\[])|<(?=[A-Za-z/!?])|&(?=#?\w+;)|\{(?=:?[ \t]*[#.])"
+)
+
+
+def drop_edit_links(root: Element) -> None:
+    """What wikis put into or beside a heading for those who write it: `[edit]`, in any language."""
+    for part in list(root.iter("span", "div")):
+        if _EDIT in part.get("class", "").split():
+            _drop(part)
 
 
 def drop_permalinks(root: Element) -> None:
     """A heading's link to itself goes where it shows a sign or says that it is one; a heading's only text stays."""
     words_of: dict[Element, str] = {}
     for link in list(root.iter("a")):
-        sign = _sign_of(link)
+        sign = sign_of(link)
         if sign is None:
             continue
         heading = next(link.iterancestors(*HEADINGS), None)
@@ -41,17 +51,7 @@ def drop_permalinks(root: Element) -> None:
         words_of[heading] = words.strip()
 
 
-def _drop(link: Element) -> None:
-    """What it stood between may be two words."""
-    link.tail = f" {link.tail or ''}"
-    drop(link)
-
-
-def _shown(text: str) -> str:
-    return _NOT_SEEN.sub(" ", text).strip()
-
-
-def _sign_of(link: Element) -> str | None:
+def sign_of(link: Element) -> str | None:
     """What a link into its own page shows, where that is a sign or says so; None where it is another link."""
     if "#" not in link.get("href", ""):
         return None
@@ -62,6 +62,16 @@ def _sign_of(link: Element) -> str | None:
     if shown not in _SIGNS and not _WORDS.fullmatch(shown):
         return None
     return shown if shown or link.find(".//img") is None else None
+
+
+def _drop(link: Element) -> None:
+    """What it stood between may be two words."""
+    link.tail = f" {link.tail or ''}"
+    drop(link)
+
+
+def _shown(text: str) -> str:
+    return _NOT_SEEN.sub(" ", text).strip()
 
 
 def mark_signs(root: Element) -> None:

@@ -1,6 +1,6 @@
 """Blocks come out of what is written between marks: `<b><h2>` is a heading, not bold text with number signs in it."""
 
-from producers.html_tags import (
+from producers.html.tags import (
     BLOCKS,
     CAPTIONS,
     HEADINGS,
@@ -30,6 +30,8 @@ def part_blocks(root: Element) -> None:
             element.tag = "span"
     for label in list(root.iter("label")):  # the converter takes the spaces off its ends, which part words
         label.tag = "span"
+    for term in list(root.iter("dt")):  # the converter begins no line for a term, which the end of a tag may part
+        term.tag = "dd"
     structured = holders_of(root, STRUCTURE, literal)
     for link in list(root.iter("a")):
         if link in structured:

@@ -1,0 +1,8 @@
+"""DOCX becomes HTML and is read as such. `DocxChunker` is the way in.
+
+body (formulas) -> chunker
+"""
+
+from producers.docx.chunker import DocxChunker
+
+__all__ = ["DocxChunker"]

@@ -1,0 +1,8 @@
+"""HTML becomes Markdown and is cut as such. `HtmlChunker` is the way in.
+
+charset -> tree (anchors, headings, tables, nesting, raised, code) -> chunker; `tags` says which elements do what
+"""
+
+from producers.html.chunker import HtmlChunker, document_of, html_version
+
+__all__ = ["HtmlChunker", "document_of", "html_version"]

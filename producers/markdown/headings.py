@@ -1,0 +1,32 @@
+"""A heading as the chunks below it carry it: its words without attributes, not too many, and its anchor."""
+
+import re
+
+MAX_CARRIED = 1000
+"""Characters of a title, heading or language: every chunk carries it."""
+
+_ITEM = r"""(?:[#.][\w:.-]+|[\w:-]+=(?:"[^"{}]*"|'[^'{}]*'|[^\s{}"']+))"""
+# As Pandoc, Docusaurus, Hugo and kramdown write them: `{#usage .wide key="value"}`, `{: #usage}`.
+_ATTRIBUTES = re.compile(rf"(?<!\\)\{{:?[ \t]*(?=[#.])({_ITEM}(?:[ \t]+{_ITEM})*+)[ \t]*\}}\s*\Z")
+_ANCHOR = re.compile(r"(?:^|(?<=[ \t]))#([\w:.-]{1,200})(?=[ \t]|$)")
+
+
+def split_heading(content: str) -> tuple[str, str]:
+    """The inline Markdown of a heading without the attributes at its end, and the anchor among these, if any."""
+    found = _ATTRIBUTES.search(content)
+    if found is None:
+        return content, ""
+    anchor = _ANCHOR.search(found[1])
+    words = content[: found.start()].rstrip()
+    open_words = words.rstrip("#")  # `## Usage ## {#usage}`, but not `## C# {#c-sharp}`
+    if not open_words or open_words[-1] in " \t":
+        words = open_words.rstrip()
+    return words, anchor[1] if anchor else ""
+
+
+def carried(text: str) -> str:
+    """The text, or as many of its words as every chunk can carry; all of it stands where it was written."""
+    if len(text) <= MAX_CARRIED:
+        return text
+    head = text[: MAX_CARRIED - 1]
+    return (head.rpartition(" ")[0] or head) + "…"

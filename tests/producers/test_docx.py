@@ -1,0 +1,225 @@
+"""DOCX keeps its text, whatever it is written with, and what its file says of it."""
+
+import zipfile
+from io import BytesIO
+
+import pytest
+
+from chunkbus.chunk import Record
+from producers.docx import DocxChunker
+from producers.errors import SourceFailed
+from producers.markdown import SourceVersion
+from tests.producers.support import CREATED_AT, PRODUCER
+
+pytest.importorskip("mammoth")
+
+_NAMES = (
+    'xmlns:wp="http://schemas.openxmlformats.org/drawingml/2006/wordprocessingDrawing" '
+    'xmlns:a="http://schemas.openxmlformats.org/drawingml/2006/main" '
+    'xmlns:pic="http://schemas.openxmlformats.org/drawingml/2006/picture" '
+    'xmlns:r="http://schemas.openxmlformats.org/officeDocument/2006/relationships" '
+    'xmlns:m="http://schemas.openxmlformats.org/officeDocument/2006/math" '
+    'xmlns:mc="http://schemas.openxmlformats.org/markup-compatibility/2006" '
+    'xmlns:wps="http://schemas.microsoft.com/office/word/2010/wordprocessingShape" '
+    'xmlns:v="urn:schemas-microsoft-com:vml"'
+)
+
+
+def docx(body: str, parts: dict[str, str] | None = None) -> bytes:
+    word = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
+    types = "http://schemas.openxmlformats.org/package/2006/content-types"
+    relations = "http://schemas.openxmlformats.org/package/2006/relationships"
+    office = "http://schemas.openxmlformats.org/officeDocument/2006/relationships/officeDocument"
+    main = "application/vnd.openxmlformats-officedocument.wordprocessingml.document.main+xml"
+    out = BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        part = f'<Override PartName="/word/document.xml" ContentType="{main}"/>'
+        archive.writestr("[Content_Types].xml", f'<Types xmlns="{types}">{part}</Types>')
+        link = f'<Relationship Id="r1" Type="{office}" Target="word/document.xml"/>'
+        archive.writestr("_rels/.rels", f'<Relationships xmlns="{relations}">{link}</Relationships>')
+        archive.writestr("word/document.xml", f"<w:document {word} {_NAMES}><w:body>{body}</w:body></w:document>")
+        for name, content in (parts or {}).items():
+            archive.writestr(name, content)
+    return out.getvalue()
+
+
+def read(data: bytes) -> list[Record]:
+    return DocxChunker().chunks(data, SourceVersion.of("a", data), created_at=CREATED_AT, producer=PRODUCER)
+
+
+def chunks(body: str, parts: dict[str, str] | None = None) -> list[Record]:
+    return read(docx(body, parts))
+
+
+def text(body: str, parts: dict[str, str] | None = None) -> str:
+    return "\n\n".join(record["text"] for record in chunks(body, parts))
+
+
+def test_docx_keeps_its_headings() -> None:
+    heading = '<w:p><w:pPr><w:pStyle w:val="Heading1"/></w:pPr><w:r><w:t>Title</w:t></w:r></w:p>'
+    records = chunks(heading + "<w:p><w:r><w:t>Some text.</w:t></w:r></w:p>")
+    assert "Some text." in records[-1]["text"]
+    assert records[-1]["source"]["source_type"] == "docx"
+    for bad in (b"no docx", docx("<w:p>")):
+        with pytest.raises(SourceFailed, match="cannot be read as DOCX"):
+            read(bad)
+
+
+def properties(title: str, author: str = "") -> str:
+    names = 'xmlns:cp="http://schemas.openxmlformats.org/package/2006/metadata/core-properties"'
+    names += ' xmlns:dc="http://purl.org/dc/elements/1.1/"'
+    said = f"<dc:title>{title}</dc:title><dc:creator>{author}</dc:creator>"
+    return f"<cp:coreProperties {names}>{said}</cp:coreProperties>"
+
+
+def paragraph(text: str, style: str = "Normal") -> str:
+    return f'<w:p><w:pPr><w:pStyle w:val="{style}"/></w:pPr><w:r><w:t>{text}</w:t></w:r></w:p>'
+
+
+@pytest.mark.parametrize(
+    ("said", "title"),
+    [
+        (properties("Said &amp; done"), "Said & done"),
+        (properties("  "), "On the <page>"),
+        ("", "On the <page>"),
+        ("<broken", "On the <page>"),
+        ('<!DOCTYPE d [<!ENTITY e SYSTEM "file:///etc/hostname">]>' + properties("&e;"), "On the <page>"),
+    ],
+)
+def test_docx_has_the_title_that_it_says_else_the_one_on_its_first_page(said: str, title: str) -> None:
+    body = paragraph("On the &lt;page&gt;", "Title") + paragraph("Introduction", "Heading1") + paragraph("Text.")
+    records = chunks(body, {"docProps/core.xml": said} if said else {})
+    assert {record["metadata"]["title"] for record in records} == {title}
+    assert records[0]["text"] == "On the <page>"
+    assert records[-1]["metadata"]["headings_path"] == ["Introduction"]
+
+
+def test_docx_without_a_title_is_called_by_its_first_heading() -> None:
+    body = paragraph("First", "Heading1") + paragraph("Appendix", "Title")
+    assert chunks(body)[0]["metadata"]["title"] == "First"
+
+
+def test_docx_leaves_of_an_image_what_is_said_of_it() -> None:
+    picture = '<a:graphicData><pic:pic><pic:blipFill><a:blip r:embed="r9"/></pic:blipFill></pic:pic></a:graphicData>'
+    image = f'<wp:inline><wp:docPr id="1" name="x" descr="A red barn"/><a:graphic>{picture}</a:graphic></wp:inline>'
+    body = f"<w:p><w:r><w:t>before</w:t><w:drawing>{image}</w:drawing><w:t>after</w:t></w:r></w:p>"
+    link = '<Relationship Id="r9" Type="image" Target="media/barn.png"/>'
+    relations = (
+        f'<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships">{link}</Relationships>'
+    )
+    parts = {"word/media/barn.png": "pixels", "word/_rels/document.xml.rels": relations}
+    assert text(body, parts) == "before A red barn after"
+
+
+def run(text: str, properties: str = "") -> str:
+    return f"<w:r><w:rPr>{properties}</w:rPr><w:t xml:space='preserve'>{text}</w:t></w:r>"
+
+
+def letter(text: str) -> str:
+    return f"<m:r><m:t>{text}</m:t></m:r>"
+
+
+_HALF = f"<m:f><m:num>{letter('a+b')}</m:num><m:den>{letter('2')}</m:den></m:f>"
+_SQUARE = f"<m:sSup><m:e>{letter('x')}</m:e><m:sup>{letter('2')}</m:sup></m:sSup>"
+_BOX = f"<w:txbxContent><w:p>{run('in a box')}</w:p></w:txbxContent>"
+_SHAPE = f"<a:graphic><a:graphicData><wps:wsp><wps:txbx>{_BOX}</wps:txbx></wps:wsp></a:graphicData></a:graphic>"
+_DRAWN = f"<w:drawing><wp:anchor>{_SHAPE}</wp:anchor></w:drawing>"
+
+
+@pytest.mark.parametrize(
+    ("inner", "shown"),
+    [
+        (f"<w:bdo w:val='rtl'>{run('אב')}</w:bdo>", "before אב after"),
+        (f"<w:dir w:val='rtl'>{run('אב')}</w:dir>", "before אב after"),
+        (f"<w:fldSimple w:instr='SEQ Figure'>{run('Figure 17')}</w:fldSimple>", "before Figure 17 after"),
+        (
+            f"<w:hyperlink w:anchor='x'><w:dir w:val='ltr'>{run('there')}</w:dir></w:hyperlink>",
+            "before [there](#x) after",
+        ),
+        (
+            f"<w:r><w:ruby><w:rt>{run('とうきょう')}</w:rt><w:rubyBase>{run('東京')}</w:rubyBase></w:ruby></w:r>",
+            "before 東京(とうきょう) after",
+        ),
+        (f"<m:oMath>{_HALF}{letter('=')}{_SQUARE}</m:oMath>", "before (a+b)/2=x^2 after"),
+        (f"<m:oMathPara><m:oMath>{_SQUARE}</m:oMath></m:oMathPara>", "before x^2 after"),
+        (run("10") + run("24", "<w:vertAlign w:val='superscript'/>"), "before 10^24 after"),
+        (f"{run('one')}<w:r><w:br w:type='page'/></w:r>{run('two')}<w:r><w:cr/></w:r>", "before one two after"),
+        (f"<w:r>{_DRAWN}</w:r>", "before  after\n\nin a box"),
+        (
+            f"<w:r><mc:AlternateContent><mc:Choice>{_DRAWN}</mc:Choice><mc:Fallback/></mc:AlternateContent></w:r>",
+            "before  after\n\nin a box",
+        ),
+        (
+            f"<w:r><mc:AlternateContent><mc:Choice>{_DRAWN}</mc:Choice>"
+            f"<mc:Fallback><w:t>instead</w:t></mc:Fallback></mc:AlternateContent></w:r>",
+            "before instead after",
+        ),
+        (f"<w:r><w:pict><v:oval><v:textbox>{_BOX}</v:textbox></v:oval></w:pict></w:r>", "before  after\n\nin a box"),
+        (f"<w:del>{run('gone')}</w:del><w:ins>{run('come')}</w:ins>", "before come after"),
+    ],
+)
+def test_text_stays_whatever_it_is_written_with(inner: str, shown: str) -> None:
+    assert text(f"<w:p>{run('before ')}{inner}{run(' after')}</w:p>") == shown.replace("  ", " ")
+
+
+def test_the_notes_are_read_in_the_same_way() -> None:
+    reference = "<w:r><w:footnoteReference w:id='2'/></w:r>"
+    word = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
+    note = f"<w:footnote w:id='2'><w:p><w:fldSimple w:instr='x'>{run('In a note.')}</w:fldSimple></w:p></w:footnote>"
+    parts = {"word/footnotes.xml": f"<w:footnotes {word}>{note}</w:footnotes>"}
+    assert text(f"<w:p>{run('word')}{reference}</w:p>", parts).startswith("word[[1]](#footnote-2)\n\n1. In a note.")
+
+
+def formula(inner: str) -> str:
+    return text(f"<w:p><m:oMath>{inner}</m:oMath></w:p>")
+
+
+@pytest.mark.parametrize(
+    ("inner", "shown"),
+    [
+        (f"<m:sSub><m:e>{letter('x')}</m:e><m:sub>{letter('n+1')}</m:sub></m:sSub>", "x_(n+1)"),
+        (
+            f"<m:sSubSup><m:e>{letter('x')}</m:e><m:sub>{letter('1')}</m:sub><m:sup>{letter('2')}</m:sup></m:sSubSup>",
+            "x_1^2",
+        ),
+        (f"<m:rad><m:deg/><m:e>{letter('y')}</m:e></m:rad>", "√(y)"),
+        (f"<m:rad><m:deg>{letter('3')}</m:deg><m:e>{_HALF}</m:e></m:rad>", "√(3&(a+b)/2)"),
+        (f"<m:d><m:dPr><m:begChr m:val='['/><m:endChr m:val=']'/></m:dPr><m:e>{letter('x')}</m:e></m:d>", "[x]"),
+        (f"<m:d><m:e>{letter('x')}</m:e><m:e>{letter('y')}</m:e></m:d>", "(x|y)"),
+        (
+            f"<m:nary><m:naryPr><m:chr m:val='∑'/></m:naryPr><m:sub>{letter('i=1')}</m:sub><m:sup>{letter('n')}</m:sup>"
+            f"<m:e>{letter('i')}</m:e></m:nary>",
+            "∑_(i=1)^n i",
+        ),
+        (
+            f"<m:func><m:fName><m:limLow><m:e>{letter('lim')}</m:e><m:lim>{letter('x→0')}</m:lim></m:limLow></m:fName>"
+            f"<m:e>{letter('x')}</m:e></m:func>",
+            "lim_(x→0) x",
+        ),
+        (
+            f"<m:m><m:mr><m:e>{letter('1')}</m:e><m:e>{letter('2')}</m:e></m:mr><m:mr><m:e>{letter('3')}</m:e></m:mr></m:m>",
+            "1 2; 3",
+        ),
+        (f"<m:bar><m:e>{letter('x')}</m:e></m:bar><w:del>{letter('y')}</w:del>", "x"),
+    ],
+)
+def test_a_formula_keeps_its_meaning_on_one_line(inner: str, shown: str) -> None:
+    assert formula(inner) == shown
+
+
+def test_a_document_of_which_text_would_be_lost_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("producers.docx.body._is_known", lambda *_: True)
+    with pytest.raises(SourceFailed, match="cannot be read whole: w:dir holds text"):
+        chunks(f"<w:p><w:dir>{run('lost')}</w:dir></w:p>")
+
+
+def test_docx_has_the_author_that_it_says() -> None:
+    (record,) = chunks(paragraph("Text."), {"docProps/core.xml": properties("Title", 'A. "B" &lt;C&gt;')})
+    assert record["metadata"]["authors"] == ['A. "B" <C>']
+    assert "authors" not in chunks(paragraph("Text."))[0]["metadata"]
+
+
+def test_a_bookmark_is_no_place_that_a_link_could_lead_to() -> None:
+    mark = "<w:bookmarkStart w:id='1' w:name='_Toc1'/><w:bookmarkEnd w:id='1'/>"
+    heading = f"<w:p><w:pPr><w:pStyle w:val='Heading1'/></w:pPr>{mark}{run('Title')}</w:p>"
+    assert "anchor" not in chunks(heading + paragraph("Text."))[0]["metadata"]

@@ -1,0 +1,92 @@
+"""What chunks carry of the headings above them: words without attributes, not too many, and an anchor."""
+
+import time
+
+import orjson
+import pytest
+
+from producers.markdown import MarkdownChunker, SourceVersion, parse
+from producers.markdown.headings import MAX_CARRIED
+from producers.markdown.records import Form
+from producers.text import paragraphs
+from sinks.projection import project_family
+from tests.producers.support import CREATED_AT, PRODUCER, chunks_of, own_parts, without_space
+
+
+@pytest.mark.parametrize(
+    ("heading", "words", "anchor"),
+    [
+        ("## Usage {#usage-en}", "Usage", "usage-en"),
+        ("## Usage {: #usage-en}", "Usage", "usage-en"),
+        ("## Usage {.wide #usage-en key='a b' x=1}", "Usage", "usage-en"),
+        ("## Usage ## {#usage}", "Usage", "usage"),
+        ("## C# {#c-sharp} ##", "C#", "c-sharp"),
+        ("Usage {#usage}\n---", "Usage", "usage"),
+        ("## *Ü* `a`{#ü}", "Ü a", "ü"),
+        ("## Notes {.unnumbered}", "Notes", None),
+        ("## {#only}", "", "only"),
+        ("## Usage \\{#usage}", "Usage {#usage}", None),
+        ("## Usage `{#usage}`", "Usage {#usage}", None),
+        ("## The set {a, b}", "The set {a, b}", None),
+        ("## if {x=1}", "if {x=1}", None),
+        ("## {#a} first", "{#a} first", None),
+    ],
+)
+def test_attributes_are_no_words(heading: str, words: str, anchor: str | None) -> None:
+    (record,) = chunks_of(f"{heading}\n\nText.")
+    assert record["metadata"]["headings_path"] == record["span"]["section"] == [words]
+    assert record["metadata"].get("anchor") == anchor
+    assert record["text"].startswith(heading.split("\n")[0]), "the text stays as it is written"
+
+
+def test_an_anchor_is_that_of_its_section_and_of_no_other() -> None:
+    records = chunks_of("before\n\n# A {#a}\n\ntext\n\n## B\n\ntext\n\n# C {#c}\n\ntext")
+    assert [record["metadata"].get("anchor") for record in records] == [None, "a", None, "c"]
+    assert [document.anchor for document in project_family(records)] == [None, "a", None, "c"]
+    assert parse("# A\n\n# B {#b}").anchors == {2: "b"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["# " + "long heading " * 50_000, "long heading " * 20_000 + "\n---\n", "# " + "茶" * 300_000],
+    ids=["atx", "setext", "chinese"],
+)
+def test_a_heading_without_end_is_carried_in_part_and_stands_whole_in_the_text(text: str) -> None:
+    start = time.process_time()
+    records = chunks_of(f"{text}\n\nBelow it.")
+    assert time.process_time() - start < 10
+    assert without_space("".join(own_parts(records))) == without_space(f"{text}Below it.")
+    (carried,) = records[-1]["metadata"]["headings_path"]
+    assert MAX_CARRIED // 2 < len(carried) <= MAX_CARRIED and carried.endswith("…")
+    assert carried[:-1] in text and records[-1]["metadata"]["title"] == carried
+    assert max(len(orjson.dumps(record)) for record in records) < 20_000
+
+
+@pytest.mark.parametrize(
+    "text", ["```" + "x" * 500_000 + "\ncode\n```", "|" + "x" * 300_000 + "|\n|---|\n" + "| cell |\n" * 900]
+)
+def test_neither_is_a_language_nor_the_head_of_a_table(text: str) -> None:
+    records = chunks_of(text)
+    assert max(len(orjson.dumps(record)) for record in records) < 20_000
+    assert without_space("".join(own_parts(records))) == without_space(text)
+
+
+def test_nor_is_a_title_that_another_reader_found() -> None:
+    form = Form(("x", "1"), "x", "x")
+    document = paragraphs("Text", {"title": "long title " * 500, "author": "x" * 5000})
+    version = SourceVersion.of("a", b"")
+    (record,) = MarkdownChunker().cut(document, version, form, created_at=CREATED_AT, producer=PRODUCER)
+    assert len(record["metadata"]["title"]) <= MAX_CARRIED
+    assert [len(author) for author in record["metadata"]["authors"]] == [MAX_CARRIED]
+
+
+def test_attributes_are_found_in_time_in_proportion() -> None:
+    start = time.process_time()
+    for heading in (
+        "# " + "{#a " * 100_000,
+        "# " + "{#a" + " .b" * 100_000,
+        "# {#a" + " b=" * 100_000,
+        "# a" + " " * 200_000 + "{",
+    ):
+        chunks_of(heading)
+    assert time.process_time() - start < 10
