@@ -32,6 +32,7 @@ demo: $(VENV)/.demo ## chunk the handbook in examples/, index it, and search it
 	$(CHUNKSINK) rebuild --chunks demo/chunks --home demo/home
 	$(CHUNKSINK) search "may I bring my puppy to the office" --limit 3 --home demo/home
 	@echo; echo 'Ask it something else: $(CHUNKSINK) search "my laptop was stolen on the train" --home demo/home'
+	@echo 'The same as a page:    $(CHUNKSINK) serve --chunks demo/chunks --home demo/home'
 
 test: $(VENV)/.test engines ## run all tests against real engines
 	$(BIN)/python -m pytest -n auto --dist loadfile $(PYTEST_ARGS)

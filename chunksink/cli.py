@@ -103,9 +103,14 @@ def rebuild_index() -> None:
     main("rebuild")
 
 
+def _color() -> bool | None:
+    """False where the environment wants none (no-color.org); None leaves it to whether there is a terminal."""
+    return False if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb" else None
+
+
 def run(arguments: list[str]) -> int:
     try:
-        result = cli.main(arguments, prog_name="chunksink", standalone_mode=False)
+        result = cli.main(arguments, prog_name="chunksink", standalone_mode=False, color=_color())
     except click.ClickException as error:
         code = error.code if isinstance(error, Refusal) else error.exit_code
         error.show()

@@ -4,6 +4,9 @@ from typing import Any
 
 import click
 
+# Soft hyphen, zero width space, non-joiner and joiner, word joiner: nobody sees them, and scripts and emoji need them.
+_HARMLESS = frozenset("\u00ad\u200b\u200c\u200d\u2060")
+
 
 def print_json(document: Any) -> None:
     import orjson
@@ -25,5 +28,15 @@ def sized(size: float) -> str:
 
 
 def printable(text: str) -> str:
-    """A name from somewhere else on one line of a terminal: what would move the cursor is spelt out."""
-    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
+    """A name from somewhere else on one line of a terminal: what would move the cursor, or turn the direction of what
+    follows, is spelt out."""
+    return "".join(char if char.isprintable() or char in _HARMLESS else repr(char)[1:-1] for char in text)
+
+
+def shortened(text: str, most: int) -> str:
+    """Up to so many characters; whole words, where the last one is no giant."""
+    if len(text) <= most:
+        return text
+    start = text[:most]
+    words = start.rpartition(" ")[0]
+    return f"{words} …" if len(words) > most // 2 else f"{start}…"

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rebuild.status import Status
     from search.page.report import Figure, Report, Row, Section, Tone
 
+_SUMMARIES = {True: "Up to date", False: "Not up to date", None: "Not known if up to date"}
 _LETTERS = 20
 _RUNS_LOOKED_AT = 200
 
@@ -39,7 +40,7 @@ def report(config: Config) -> "Report":
     cache = _cache(config)
     return Report(
         current=found.is_current,
-        summary="Up to date" if found.is_current else "Not up to date",
+        summary=_SUMMARIES[found.is_current],
         troubles=tuple(troubles(found, 3)),
         figures=tuple(_figures(found, refused, cache)),
         sections=(

@@ -117,8 +117,11 @@ class Status:
     last_run: Run | None
 
     @property
-    def is_current(self) -> bool:
-        """Whether a sync would find nothing to do, as far as it can be told without asking anybody."""
+    def is_current(self) -> bool | None:
+        """Whether a sync would find nothing to do, as far as it can be told without asking anybody; None where the
+        chunks are not to be seen."""
+        if not self.bus.found:
+            return None
         behind = any(sink.open_intents or sink.to_write or sink.to_remove for sink in self.sinks.values())
         return not (behind or self.unbuilt or self.bus.pending or self.bus.broken or self.held or self.begun_flip)
 

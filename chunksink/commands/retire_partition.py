@@ -14,7 +14,8 @@ def command(key: str, chunks: str | None, home: str | None) -> None:
     """Give up the partition KEY, whose chunks file and manifest are gone for good.
 
     A partition that is missing is no deletion: its sources stay in the index until it is given up here. The next sync
-    removes those that no other partition holds, and stops at the brake if they are many.
+    (with --watch, that after the next commit) removes those that no other partition holds, and stops at the brake if
+    they are many.
 
     \b
     Example:

@@ -2,21 +2,32 @@
 
 import re
 import shlex
-from contextlib import closing
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING
 
 import click
 
+from chunksink.errors import Refusal
 from chunksink.exits import Exit
 from chunksink.options import chunks_option, config_from, home_option, json_option
-from chunksink.output import print_json, printable
+from chunksink.output import print_json, printable, shortened
 
 if TYPE_CHECKING:
     from search.answer import Answer, SearchHit
+    from search.question import Mode
+    from settings.config import Config
+    from sinks.reader import Piece
 
 _MODES = ("hybrid", "keyword", "semantic", "engine")
 _FUSIONS = ("scores", "ranks")
-_SHOWN_CHARACTERS = 240
+_TITLE_CHARACTERS = 120
+_TEXT_CHARACTERS = 240
+_SNIPPET_CHARACTERS = 600
+"""Of an excerpt around what was found: more than engines give, but for words without an end."""
+_BEFORE_CHARACTERS = 240
+_FRAGMENT_CHARACTERS = 300
+"""Of a link. A heading of some length, each letter quoted."""
 _SPACE = re.compile(r"\s+")
 
 
@@ -41,7 +52,11 @@ class SearchCommand(click.Command):
 
 @click.command(cls=SearchCommand)
 @click.argument("query")
-@click.option("--mode", type=click.Choice(_MODES), default="hybrid", show_default=True, help="Which indexes to ask.")
+@click.option(
+    "--mode",
+    type=click.Choice(_MODES),
+    help="Which indexes to ask. [default: hybrid; keyword where no sink is to hold vectors]",
+)
 @click.option("--limit", type=click.IntRange(1, 1000), default=5, show_default=True, help="At most so many sources.")
 @click.option("--offset", type=click.IntRange(0), default=0, metavar="N", help="Leave out the first N.")
 @click.option(
@@ -64,7 +79,7 @@ class SearchCommand(click.Command):
 @json_option
 def command(
     query: str,
-    mode: str,
+    mode: str | None,
     limit: int,
     offset: int,
     filters: tuple[str, ...],
@@ -100,9 +115,12 @@ def command(
     from search.question import FUSIONS, MODES, Question
 
     config = config_from(chunks=chunks, home=home)
+    access = Access(tenant, required=config.tenants == "required")
+    if access.denied:
+        raise Refusal("this index serves each tenant its own documents: say --tenant NAME", Exit.USAGE)
     question = Question(
         query,
-        mode=next(known for known in MODES if known == mode),
+        mode=next(known for known in MODES if known == mode) if mode else usual_mode(config),
         limit=limit,
         offset=offset,
         filters=parse_filters(filters),
@@ -112,7 +130,7 @@ def command(
         fusion=next(known for known in FUSIONS if known == fusion),
     )
     with closing(LiveSearch(config)) as live:
-        answer = live.search(question, Access(tenant, required=config.tenants == "required"))
+        answer = live.search(question, access)
         why = [explained_lines(config, live.generation(), answer, hit) for hit in answer.hits] if explain else []
     if as_json:
         told = answer.as_json(explain=explain)
@@ -124,6 +142,20 @@ def command(
     return Exit.ENGINE if answer.unavailable else Exit.OK
 
 
+def usual_mode(config: "Config") -> "Mode":
+    """How a question is asked that names no mode: by words, where no sink is to hold vectors."""
+    from chunksink.wiring import open_one_sink
+    from settings.config import ConfigError
+    from sinks.errors import SinkError
+
+    with ExitStack() as stack:
+        try:
+            by_meaning = any(open_one_sink(config, stack, name).wants_vectors for name in config.sinks)
+        except (ConfigError, SinkError):  # what it holds is not known; the search says what is wrong with it
+            by_meaning = True
+    return "hybrid" if by_meaning else "keyword"
+
+
 def _print(answer: "Answer", why: list[list[str]], offset: int) -> None:
     how = "without {} search" if answer.answered else "no answer of {} search"
     for leg, reason in answer.unavailable.items():
@@ -131,7 +163,7 @@ def _print(answer: "Answer", why: list[list[str]], offset: int) -> None:
     if answer.notice:
         click.secho(answer.notice, fg="yellow", err=True)
     if answer.answered and not answer.hits:
-        click.echo("nothing found")
+        click.echo("nothing more found" if offset else "nothing found")
     for place, hit in enumerate(answer.hits):
         _print_hit(offset + place + 1, hit)
         for line in why[place] if why else ():
@@ -145,27 +177,42 @@ def _print_hit(number: int, hit: "SearchHit") -> None:
     ranks = ", ".join(f"{leg} {rank}" for leg, rank in hit.ranks.items())
     place = hit.locator.get("section")
     title = hit.title or hit.source_uri or hit.chunk_id
-    click.secho(f"{number}. {printable(title)}", bold=True, nl=False)
-    click.echo(f"  {printable(str(place))}" if place and place != title else "")
+    click.secho(f"{number}. {_line(title, _TITLE_CHARACTERS)}", bold=True, nl=False)
+    click.echo(f"  {_line(str(place), _TITLE_CHARACTERS)}" if place and place != title else "")
     for document in hit.before:
-        click.secho(f"   | {_shortened(document.text)}", dim=True)
+        click.secho(f"   | {_line(document.text)}", dim=True)
     click.echo(f"   {_excerpt(hit)}")
     for document in hit.after:
-        click.secho(f"   | {_shortened(document.text)}", dim=True)
-    click.secho(f"   {printable(hit.link or hit.source_uri or '')}  ({ranks})", dim=True)
+        click.secho(f"   | {_line(document.text)}", dim=True)
+    click.secho(f"   {_address(hit.link or hit.source_uri or '')}  ({ranks})", dim=True)
+
+
+def _address(link: str) -> str:
+    """A fragment that is too long to be read is left out: the rest still opens the source."""
+    source, _, fragment = link.partition("#")
+    return printable(f"{source}#…" if len(fragment) > _FRAGMENT_CHARACTERS else link)
 
 
 def _excerpt(hit: "SearchHit") -> str:
     if not hit.snippet:
-        return _shortened(hit.text)
-    pieces = ((_one_line(piece.text), piece.match) for piece in hit.snippet)
+        return _line(hit.text)
+    pieces = [(printable(text), match) for text, match in _near(hit.snippet)]
     return "".join(click.style(text, bold=True) if match else text for text, match in pieces).strip()
 
 
-def _shortened(text: str) -> str:
-    line = _one_line(text).strip()
-    return line if len(line) <= _SHOWN_CHARACTERS else line[:_SHOWN_CHARACTERS].rsplit(" ", 1)[0] + " …"
+def _near(snippet: "Sequence[Piece]") -> Iterator[tuple[str, bool]]:
+    """From a little before the first word that was found, or it might not be seen; and not without an end."""
+    left = _SNIPPET_CHARACTERS
+    first = next((number for number, piece in enumerate(snippet) if piece.match), 0)
+    for number, piece in enumerate(snippet):
+        text = _SPACE.sub(" ", piece.text)
+        if number < first and len(text) > _BEFORE_CHARACTERS:
+            text = f"… {text[-_BEFORE_CHARACTERS:].lstrip()}"
+        yield shortened(text, left), piece.match
+        left -= len(text)
+        if left <= 0:
+            return
 
 
-def _one_line(text: str) -> str:
-    return printable(_SPACE.sub(" ", text))
+def _line(text: str, most: int = _TEXT_CHARACTERS) -> str:
+    return printable(shortened(_SPACE.sub(" ", text).strip(), most))

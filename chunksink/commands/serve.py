@@ -84,6 +84,7 @@ def command(
 
 
 def _app(config: "Config", live: "LiveSearch", host: str, names: tuple[str, ...], source_url: str | None) -> "ASGIApp":
+    from chunksink.commands.search import usual_mode
     from chunksink.site_report import report
     from search.page.app import make_app
     from search.page.callers import Tokens
@@ -97,6 +98,7 @@ def _app(config: "Config", live: "LiveSearch", host: str, names: tuple[str, ...]
         hosts=Hosts(host, names),
         unready=of_searches(),
         tenants_required=config.tenants == "required",
+        usual_mode=usual_mode(config),
         source_url=source_url,
         version=__version__,
     )

@@ -9,7 +9,7 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from search.access import Access
-from search.page.asked import read
+from search.page.asked import once, read
 from search.page.callers import Caller
 from search.page.health import Health
 from search.page.openapi import described
@@ -49,7 +49,7 @@ class Api:
     async def search(self, request: Request) -> Response:
         caller = caller_of(request)
         try:
-            asked = read(request.query_params.multi_items(), strict=True)
+            asked = read(request.query_params.multi_items(), strict=True, usual_mode=self._site.usual_mode)
             access = caller.access(asked.tenant, required=self._site.tenants_required)
             answer = await self._workers.do(self._site.answers.search, asked.question(), access)
         except Exception as error:
@@ -66,6 +66,7 @@ class Api:
         given = request.query_params.multi_items()
         chunk_id = request.query_params.get("id", "")
         try:
+            once("id", request.query_params.getlist("id"))
             asked = read([pair for pair in given if pair[0] != "id"], strict=True)
             access: Access = caller.access(asked.tenant, required=self._site.tenants_required)
             found = await self._workers.do(self._site.answers.get, chunk_id, access, asked.context)

@@ -1,6 +1,6 @@
 """What is asked, as an address says it: the page and the API read the same parameters, and links repeat them."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
 from urllib.parse import urlencode
@@ -26,7 +26,11 @@ class Parameter:
 # The names are those of the fields below.
 PARAMETERS = (
     Parameter("q", "text", "a question, or words; words in quotes are a phrase"),
-    Parameter("mode", "text", "keyword finds words, semantic finds meaning, hybrid (the default) fuses both"),
+    Parameter(
+        "mode",
+        "text",
+        "keyword finds words, semantic finds meaning, hybrid fuses both: the default where a sink is to hold vectors",
+    ),
     Parameter("limit", "number", "at most so many hits", 1, MOST_LIMIT),
     Parameter("offset", "number", "leave out the first hits"),
     Parameter("filter", "list", "field=value, year>=2020 and the like: all must hold, values of one field are either"),
@@ -90,11 +94,11 @@ class Asked:
 _NOTHING = Asked()
 
 
-def read(pairs: Iterable[tuple[str, str]], *, strict: bool) -> Asked:
+def read(pairs: Iterable[tuple[str, str]], *, strict: bool, usual_mode: Mode = "hybrid") -> Asked:
     """From the parameters of an address. What a form leaves empty was not asked.
 
-    `strict` is for programs: it refuses unknown names, and keeps a tenant that is empty, which nobody is. One that has
-    lost the name on the way must not see what belongs to all.
+    `strict` is for programs: it refuses unknown names and second values, and keeps a tenant that is empty, which nobody
+    is. One that has lost the name on the way must not see what belongs to all.
     """
     given: dict[str, list[str]] = {}
     for name, value in pairs:
@@ -104,7 +108,17 @@ def read(pairs: Iterable[tuple[str, str]], *, strict: bool) -> Asked:
             continue
         if value.strip() or name == "q" or (strict and name == "tenant"):
             given.setdefault(name, []).append(value)
-    return Asked(**{name: _READ[_BY_NAME[name].kind](_BY_NAME[name], values) for name, values in given.items()})
+    for name, values in given.items() if strict else ():
+        if _BY_NAME[name].kind != "list":
+            once(name, values)
+    told = {name: _READ[_BY_NAME[name].kind](_BY_NAME[name], values) for name, values in given.items()}
+    return Asked(**{"mode": usual_mode, **told})
+
+
+def once(name: str, values: Sequence[str]) -> None:
+    """Refuses a second value: nobody knows which one was meant."""
+    if len(values) > 1:
+        raise InvalidQuestion(f"{name} is given {len(values)} times: give it once")
 
 
 def _text(_: Parameter, values: list[str]) -> str:

@@ -64,11 +64,11 @@ class Pages:
 
     async def search(self, request: Request) -> Response:
         caller = caller_of(request)
-        asked = Asked(q=request.query_params.get("q", ""))
+        asked = Asked(q=request.query_params.get("q", ""), mode=self._site.usual_mode)
         shown: Shown | None = None
         problem: Problem | None = None
         try:
-            asked = read(request.query_params.multi_items(), strict=False)
+            asked = read(request.query_params.multi_items(), strict=False, usual_mode=self._site.usual_mode)
             shown = await self._workers.do(self._search, caller, asked)
             problem = self._site.unanswered(shown.answer, caller)
         except Exception as error:
@@ -92,7 +92,7 @@ class Pages:
         return {
             "asked": asked,
             "answer": answer,
-            "modes": views.modes(asked),
+            "modes": views.modes(asked) if self._site.usual_mode == "hybrid" else [],
             "hits": self._hits(asked, answer) if answer is not None else [],
             "outcome": views.outcome(answer, asked) if answer is not None and asked.q.strip() else "",
             "made": views.ago(shown.made_at) if shown else "",

@@ -33,7 +33,8 @@ class Section:
 
 @dataclass(frozen=True)
 class Report:
-    current: bool
+    current: bool | None
+    """None where it cannot be told."""
     summary: str
     figures: tuple[Figure, ...]
     sections: tuple[Section, ...]

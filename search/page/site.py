@@ -12,7 +12,7 @@ from search.page.report import Report
 from search.page.security import Hosts
 from search.page.workers import Overloaded
 from search.passage import Surrounded
-from search.question import LEGS_OF, Question
+from search.question import LEGS_OF, Mode, Question
 from sinks.errors import InvalidFilter
 
 HIDDEN = "cannot be asked now"
@@ -43,7 +43,7 @@ class Answers(Protocol):
 class Site:
     """`unready` are errors that say that something is not there yet, or not now; any other one is a bug.
 
-    With `source_url` before them, relative sources become links.
+    With `source_url` before them, relative sources become links. `usual_mode` is that of a question which names none.
     """
 
     answers: Answers
@@ -52,6 +52,7 @@ class Site:
     hosts: Hosts
     unready: tuple[type[Exception], ...]
     tenants_required: bool = False
+    usual_mode: Mode = "hybrid"
     source_url: str | None = None
     version: str = ""
 

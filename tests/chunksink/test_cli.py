@@ -117,6 +117,20 @@ def test_it_runs_as_a_module() -> None:
     assert (done.returncode, done.stdout) == (0, f"chunksink, version {__version__}\n")
 
 
+def test_a_shell_completes_names_as_the_documentation_says() -> None:
+    def completed(**variables: str) -> str:
+        environment = os.environ | variables
+        done = subprocess.run(
+            [sys.executable, "-m", "chunksink"], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+        )
+        return done.stdout
+
+    assert "_CHUNKSINK_COMPLETE=bash_source chunksink" in (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+    assert "complete -o nosort -F" in completed(_CHUNKSINK_COMPLETE="bash_source")
+    names = completed(_CHUNKSINK_COMPLETE="bash_complete", COMP_WORDS="chunksink se", COMP_CWORD="1")
+    assert names.split() == ["plain,search", "plain,serve", "plain,settings"]
+
+
 def test_a_reader_that_left_is_no_error_by_any_name() -> None:
     """As `rebuild-index --help | head -0`; Python itself complains while it ends, where output is buffered."""
     reading, writing = os.pipe()

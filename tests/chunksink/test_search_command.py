@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import os
+import pty
+import subprocess
+from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from chunksink.exits import Exit
+from chunksink.output import printable, shortened
 from rebuild.state import State
 from tests.chunksink.shell import Shell
+from tests.journey.support import command_line, environment
 from tests.rebuild.support import source
 
 GUIDE = source("guide.md", "the cat sleeps", "a cat and a dog", "nothing else", source_type="md", year=2021)
@@ -87,10 +94,14 @@ def test_context_and_explanation(built: Shell) -> None:
 
 
 def test_an_index_without_vectors_answers_by_words(built: Shell) -> None:
-    """Nothing is missing: no sink was meant to hold any. Only who asks for meaning alone is told."""
+    """Nothing is missing: no sink was meant to hold any. Only who asks for meaning is told."""
     ended = built("search", "cat", "--json")
-    assert (ended.code, ended.json["unavailable"]) == (Exit.OK, {})
-    assert ended.json["notice"].startswith("by words only: no build of this index is searched by meaning; ")
+    assert (ended.code, ended.json["mode"], ended.json["unavailable"]) == (Exit.OK, "keyword", {})
+    assert ended.json["notice"] is None
+    assert built("search", "cat").err == ""
+    both = built("search", "cat", "--mode", "hybrid")
+    assert both.err.startswith("by words only: no build of this index is searched by meaning; ")
+    assert built("search", "cat", "--mode", "hybrid", "--json").json["mode"] == "hybrid"
     semantic = built("search", "cat", "--mode", "semantic")
     assert semantic.code == Exit.USAGE
     assert "no build of this index answers semantic searches; ask with the mode hybrid or keyword" in semantic.err
@@ -124,9 +135,12 @@ def test_a_required_tenant(built: Shell, monkeypatch: pytest.MonkeyPatch) -> Non
     built.commit("p2", source("own.md", "a cat of acme", tenant_id="acme"))
     assert built("sync").code == Exit.OK
     monkeypatch.setenv("CHUNKSINK_TENANTS", "required")
+    told = "this index serves each tenant its own documents: say --tenant NAME"
     nobody = built("search", "cat")
-    assert (nobody.code, nobody.out) == (Exit.OK, "nothing found\n")
-    assert "say which tenant asks" in nobody.err
+    assert (nobody.code, nobody.out, nobody.err) == (Exit.USAGE, "", f"Error: {told}\n")
+    for_machines = built("search", "cat", "--json")
+    assert for_machines.code == Exit.USAGE
+    assert for_machines.json == {"error": {"exit_code": Exit.USAGE, "message": told}}
     assert sources(built, "cat", "--tenant", "acme") == ["own.md"]
 
 
@@ -137,6 +151,7 @@ def test_a_sink_that_is_not_configured_any_more_is_not_asked(shell: Shell, monke
     monkeypatch.setenv("CHUNKSINK_SINKS", "fts")
     hits = shell("search", "cat", "--json").json["hits"]
     assert [list(hit["ranks"]) for hit in hits] == [["keyword"]]
+    assert shell("search", "cat").err == "", "it was left out on purpose"
 
 
 def test_a_sink_that_cannot_be_used_as_it_is_configured_leaves_the_search_to_the_other(
@@ -159,6 +174,80 @@ def test_nothing_that_is_shown_moves_the_cursor(built: Shell, query: str) -> Non
     assert "\x1b[2J" not in ended.out
     assert "\x1b[31m" not in ended.out
     assert "\u202e" not in ended.out
+
+
+@pytest.mark.parametrize(
+    "text", ["می\u200cخواهم", "Donau\u00addampf", "👩\u200d💻", "क्\u200dष", "❤\ufe0f", "ភាសា\u200bខ្មែរ", "a\u2060b"]
+)
+def test_what_is_not_seen_and_harms_nobody_is_left_as_it_is(built: Shell, text: str) -> None:
+    assert printable(text) == text
+    built.commit("p2", source("own.md", f"cat {text}", title=text))
+    assert built("sync").code == Exit.OK
+    out = built("search", "cat").out
+    assert f". {text}\n" in out
+    assert f"cat {text}\n" in out
+
+
+@pytest.mark.parametrize(
+    "char",
+    [
+        chr(code)
+        for code in (*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200E, 0x200F, 0x61C, 0x9B, 0x2028, 0xFFF9)
+    ],
+    ids=ascii,
+)
+def test_what_turns_the_direction_or_moves_the_cursor_is_spelt_out(char: str) -> None:
+    assert printable(f"a{char}b") == f"a{ascii(char)[1:-1]}b"
+
+
+@pytest.mark.parametrize("word", ["x" * 5000, "long words " * 500, "語" * 5000])
+def test_what_has_no_end_is_shortened(built: Shell, word: str) -> None:
+    giant = source("own.md", f"{word} cat {word}", word, source_type="long", title=word, headings=[word])
+    built.commit("p2", giant)
+    assert built("sync").code == Exit.OK
+    out = built("search", "cat", "--filter", "source_type=long", "--context", "1").out
+    assert max(map(len, out.splitlines())) < 900
+    assert "own.md#…  (keyword 1)" in out
+    assert " cat " in out
+
+
+def test_what_fits_is_not_shortened() -> None:
+    assert shortened("one two", 7) == "one two"
+    assert shortened("one two three", 9) == "one two …"
+    assert shortened("x" * 10, 7) == "xxxxxxx…"
+    assert shortened("a " + "x" * 10, 7) == "a xxxxx…"
+
+
+def on_a_terminal(folder: Path, *arguments: str, **variables: str) -> str:
+    """What a command writes there, to both of its outputs."""
+    master, slave = pty.openpty()
+    inherited = {name: value for name, value in environment().items() if name != "NO_COLOR"}
+    with subprocess.Popen(
+        command_line(*arguments), cwd=folder, env=inherited | variables, stdin=slave, stdout=slave, stderr=slave
+    ):
+        os.close(slave)
+        written = b""
+        with suppress(OSError):  # which is how a terminal says that nobody is there any more
+            while part := os.read(master, 65536):
+                written += part
+    os.close(master)
+    return written.decode()
+
+
+@pytest.mark.parametrize(
+    ("variables", "coloured"),
+    [
+        ({"TERM": "xterm"}, True),
+        ({"TERM": "xterm", "NO_COLOR": ""}, True),
+        ({"TERM": "xterm", "NO_COLOR": "1"}, False),
+        ({"TERM": "dumb"}, False),
+    ],
+)
+def test_who_wants_no_colours_gets_none(built: Shell, variables: dict[str, str], coloured: bool) -> None:
+    asked = ("search", "cat", "--mode", "hybrid")  # which warns, in this index
+    written = on_a_terminal(built.folder, *asked, CHUNKSINK_SINKS="fts", **variables)
+    assert "a cat in the notes" in written.replace("\x1b[1m", "").replace("\x1b[0m", "")
+    assert ("\x1b" in written) is coloured
 
 
 @pytest.mark.parametrize("mode", ["keyword", "engine", "hybrid"])
@@ -205,6 +294,8 @@ def test_hits_of_a_later_page_have_the_numbers_of_their_places(built: Shell) -> 
     assert built("sync").code == Exit.OK
     out = built("search", "cat", "--offset", "5", "--limit", "2", "--explain").out
     assert [line.partition(".")[0] for line in out.splitlines() if line[:1].isdigit()] == ["6", "7"]
+    assert built("search", "cat", "--offset", "50").out == "nothing more found\n"
+    assert built("search", "zyzzyva").out == "nothing found\n"
 
 
 def test_a_query_that_begins_with_a_hyphen(built: Shell) -> None:

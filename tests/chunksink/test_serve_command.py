@@ -129,6 +129,25 @@ def test_it_says_where_it_serves_and_ends_when_told(tmp_path: Path, bus: BusRoot
     assert server.complained == [], "no log of what was asked, no complaint"
 
 
+def test_where_the_chunks_cannot_be_seen_it_is_not_known_whether_it_is_up_to_date(tmp_path: Path, bus: BusRoot) -> None:
+    for chunks, summary in (
+        ("chunks", '<p class="summary good">Up to date</p>'),
+        ("elsewhere", '<p class="summary bad">Not known if up to date</p>'),
+    ):
+        with running(tmp_path, "--chunks", chunks, **WORDS) as server:
+            status, page = server.get("/status")
+        assert (status, summary in page) == (200, True)
+        assert ("no chunks at" in page) == (chunks == "elsewhere")
+
+
+def test_without_vectors_on_purpose_nothing_is_said_to_be_missing(tmp_path: Path, bus: BusRoot) -> None:
+    with running(tmp_path, **WORDS) as server:
+        told = json.loads(server.get("/api/search?q=cat")[1])
+        assert (told["mode"], told["notice"], len(told["hits"])) == ("keyword", None, 1)
+        assert "by words only" in json.loads(server.get("/api/search?q=cat&mode=hybrid")[1])["notice"]
+        assert "by words only" not in server.get("/?q=cat")[1]
+
+
 @pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM])
 def test_it_can_be_ended_before_it_has_quite_begun(tmp_path: Path, bus: BusRoot, sign: int) -> None:
     with running(tmp_path, **WORDS) as server:

@@ -65,7 +65,7 @@ function show(fresh, wholeForm) {
   document.querySelector("#outcome").replaceChildren(...fresh.querySelector("#outcome").childNodes);
   if (wholeForm) {
     field.value = fresh.querySelector("#q").value;
-    for (const radio of form.elements.mode) {
+    for (const radio of modes()) {
       // A mode that is not usually offered is on the page that was asked for it only.
       radio.checked = fresh.querySelector(`input[name=mode][value=${radio.value}]`)?.checked ?? false;
     }
@@ -139,9 +139,14 @@ document.addEventListener("click", (event) => {
   }
 });
 
+// None where there is one way to search only.
+function modes() {
+  return form.querySelectorAll("input[name=mode]");
+}
+
 // A link may have changed what the form says.
 function mendForm(url) {
-  for (const radio of form.elements.mode) radio.checked = radio.value === (url.searchParams.get("mode") ?? "hybrid");
+  for (const radio of modes()) radio.checked = radio.value === (url.searchParams.get("mode") ?? "hybrid");
 }
 
 async function context(link) {

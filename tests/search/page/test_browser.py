@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,7 +13,7 @@ from search.legs import EngineLeg, Legs
 from search.page.app import make_app
 from sinks.reader import Hit
 from tests.search.page.support import Held, served, site_over
-from tests.search.support import meaning
+from tests.search.support import family, legs_over, meaning
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -294,6 +295,42 @@ def test_on_a_phone_nothing_sticks_out(open_page: Any, path: str, script: bool) 
     for element in page.locator("body *:visible").all()[:250]:
         box = element.bounding_box()
         assert box is None or box["x"] + box["width"] <= PHONE["width"] + 1, element.evaluate("e => e.outerHTML")[:200]
+
+
+@pytest.mark.parametrize("width", [360, 1100])
+@pytest.mark.parametrize("words", ["x" * 3000, "a title in many words " * 150])
+def test_a_title_without_end_takes_two_lines(browser: Browser, tmp_path: Path, words: str, width: int) -> None:
+    giant = family("a.md", f"a cat {words}", metadata={"title": words, "headings": [words, f"more {words}"]})
+    with legs_over(tmp_path, [giant]) as legs, served(make_app(site_over(Held(legs)))) as address:
+        page = browser.new_page(viewport={"width": width, "height": 740})
+        page.goto(f"{address}/?q=cat")
+        title = page.locator(".hit .title")
+        assert title.bounding_box()["height"] < 60  # type: ignore[index]
+        assert title.get_attribute("title") == words.strip()
+        assert page.locator(".hit").bounding_box()["height"] < 320  # type: ignore[index]
+        title.click()
+        page.wait_for_url("**/chunk?*")
+        assert page.locator("h1").bounding_box()["height"] > 200  # type: ignore[index]
+        page.close()
+
+
+def test_one_way_to_search_needs_no_choice(browser: Browser, legs: Legs) -> None:
+    words = replace(legs, semantic=None)
+    with served(make_app(site_over(Held(words), usual_mode="keyword"))) as address:
+        page = browser.new_page()
+        complaints = Complaints()
+        complaints.listen(page)
+        page.goto(f"{address}/?q=cat")
+        assert page.locator("input[name=mode]").count() == 0
+        page.locator(".next").click()
+        page.wait_for_selector("ol.hits[start='11']")
+        page.go_back()
+        page.wait_for_selector("ol.hits[start='1']")
+        page.locator("#q").fill("sleeps")
+        settle(page, "/?q=sleeps")
+        assert titles(page) == ["Cats"]
+        assert (page.locator(".notice").count(), complaints) == (0, [])
+        page.close()
 
 
 def test_on_a_phone_the_filters_are_folded_and_stay_as_they_are(open_page: Any) -> None:

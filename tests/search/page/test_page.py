@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from html import unescape
+from pathlib import Path
 from typing import Any
 
 import pytest
+from markupsafe import escape
 from starlette.testclient import TestClient
 
 from search.answer import Answer, hit_of
@@ -17,7 +20,8 @@ from search.page.app import make_app
 from search.page.asked import PARAMETERS, Asked, read
 from search.page.drawer import drawers
 from sinks.document import Document
-from tests.search.page.support import Held, client_of, site_over
+from tests.search.page.support import Held, asked, client_of, site_over
+from tests.search.support import family
 
 
 def document(**fields: Any) -> Document:
@@ -143,9 +147,37 @@ def test_what_was_not_found_comes_with_ways_on(client: TestClient) -> None:
     page = client.get("/?q=zyzzyva&mode=keyword&filter=language%3Den").text
     assert "Nothing found" in page
     assert {"/?q=zyzzyva&mode=keyword", "/?q=zyzzyva&filter=language%3Den"} <= set(links(page))
-    beyond = client.get("/?q=sleeps&mode=keyword&offset=90").text
+
+
+def test_behind_the_last_page_nothing_is_said_not_to_be_found(client: TestClient) -> None:
+    beyond = client.get("/?q=sleeps&mode=keyword&offset=9990").text
     assert "No more sources" in beyond
-    assert "/?q=sleeps&mode=keyword" in links(beyond)
+    assert "has the number 9,991: their list is not that long" in beyond
+    assert "Nothing found" not in beyond
+    assert "No document answers" not in beyond
+    assert "/?q=sleeps&mode=keyword" in links(beyond), "the first page"
+
+
+def test_where_words_are_the_only_way_no_other_is_offered(legs: Legs) -> None:
+    words = replace(legs, semantic=None)
+    with client_of(make_app(site_over(Held(words), usual_mode="keyword"))) as client:
+        page = client.get("/?q=cat").text
+        assert ('class="hit"' in page, 'name="mode"' in page, "by words only" in page) == (True, False, False)
+        assert not [link for link in links(client.get("/?q=zyzzyva").text) if "mode=hybrid" in link]
+        assert "Search by meaning too" not in client.get("/?q=zyzzyva").text
+        assert "by words only" in client.get("/?q=cat&mode=hybrid").text, "asked for by name"
+        told = client.get("/api/search?q=cat").json()
+        assert (told["mode"], told["notice"]) == ("keyword", None)
+
+
+def test_what_a_style_may_cut_off_is_whole_where_the_pointer_rests(tmp_path: Path) -> None:
+    title, heading = "x" * 300, 'the "longest" of headings ' * 20
+    giant = family("a.md", "a cat", metadata={"title": title, "headings": [title, heading.strip()]})
+    with asked(tmp_path, [giant]) as client:
+        page = client.get("/?q=cat").text
+    assert f' title="{title}">{title}</a>' in page
+    assert f' title="{escape(heading.strip())}">' in page
+    assert 'title="a.md"' not in page, "it fits"
 
 
 def test_the_first_page_says_how_to_ask(client: TestClient) -> None:
