@@ -3,6 +3,7 @@
 The first line has `event: started`; a run that ended has `event: finished` as its last line, a killed one has not.
 """
 
+import os
 import secrets
 from collections.abc import Iterator
 from contextlib import suppress
@@ -15,6 +16,9 @@ from typing import Any, BinaryIO
 import orjson
 
 from chunkbus.findings import Finding
+
+KEPT = 1000
+"""Runs on record; older records go as new ones come."""
 
 
 def utc_now() -> str:
@@ -40,6 +44,7 @@ class RunLog:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self._file = self.path.open("xb", buffering=0)
         self.write("started", command=self._command)
+        _remove_oldest(self.path.parent)
         return self
 
     def __exit__(
@@ -68,6 +73,13 @@ class RunLog:
     def finish(self, status: str, **facts: Any) -> None:
         self.write("finished", status=status, **facts)
         self._finished = True
+
+
+def _remove_oldest(folder: Path) -> None:
+    """Ids begin with the time. A run that still goes on has its record until it ends, under no name."""
+    names = sorted(name for name in os.listdir(folder) if name.endswith(".jsonl"))
+    for name in names[:-KEPT]:
+        (folder / name).unlink(missing_ok=True)  # another run may be at it
 
 
 def _write_whole(file: BinaryIO, line: bytes) -> None:

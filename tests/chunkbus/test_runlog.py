@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from chunkbus import runlog
 from chunkbus.findings import Finding, Severity
 from chunkbus.runlog import RunLog, new_run_id, read_run
 
@@ -122,3 +123,17 @@ def test_lines_are_plain_json(tmp_path: Path) -> None:
     lines = log.path.read_text(encoding="utf-8").split("\n")
     assert [json.loads(line)["event"] for line in lines[:-1]] == ["started", "note"]
     assert lines[-1] == ""
+
+
+def test_old_records_make_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runlog, "KEPT", 3)
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / "notes.txt").touch()
+    ids = []
+    with RunLog(tmp_path, "long") as long:
+        for _ in range(5):
+            with RunLog(tmp_path, "validate") as log:
+                ids.append(log.run_id)
+        long.write("note", text="its record has no name any more")
+    left = sorted(file.name for file in (tmp_path / "runs").iterdir())
+    assert left == [*(f"{id}.jsonl" for id in ids[-3:]), "notes.txt"]
