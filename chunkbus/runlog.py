@@ -3,7 +3,6 @@
 The first line has `event: started`; a run that ended has `event: finished` as its last line, a killed one has not.
 """
 
-import os
 import secrets
 from collections.abc import Iterator
 from contextlib import suppress
@@ -77,9 +76,8 @@ class RunLog:
 
 def _remove_oldest(folder: Path) -> None:
     """Ids begin with the time. A run that still goes on has its record until it ends, under no name."""
-    names = sorted(name for name in os.listdir(folder) if name.endswith(".jsonl"))
-    for name in names[:-KEPT]:
-        (folder / name).unlink(missing_ok=True)  # another run may be at it
+    for file in sorted(folder.glob("*.jsonl"))[:-KEPT]:
+        file.unlink(missing_ok=True)  # another run may be at it
 
 
 def _write_whole(file: BinaryIO, line: bytes) -> None:

@@ -3,7 +3,8 @@
     with chunksink.open("chunksink.toml") as index:
         report = index.sync()
 
-Each call is one run with its own record below `<home>/runs/`; it takes the writer's lock while it writes.
+Each call is one run with its own record below `<home>/runs/`. Who writes holds the writer's lock, a rebuild for one batch
+at a time; so does who compares the engines with the chunks, `plan` and `verify`, for as long as that takes.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -139,7 +140,7 @@ class Index:
             return found
 
     def plan(self, *, adopt: bool = False) -> "Forecast":
-        """What a sync would do and cost, the first one as well; nothing is written but our own catalog.
+        """What a sync would do and cost, the first one as well; nothing is written but our own records.
 
         What the cache has for a model that made no index yet is not known before it is loaded: it counts as missing.
         """

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _BLOCK_TEXTS = 512
 _BLOCK_CHARS = 1_000_000
 _FEW_TOKENS = 64
-"""So few took one core 8 to 15 ms, and both cores of a busy machine 20 to 41 ms: the others are left to others."""
+"""So few are encoded on one core: that took 8 to 15 ms, and 20 to 41 ms on both cores of a busy machine."""
 
 
 class TransformerEncoder(InfoEncoder):

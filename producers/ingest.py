@@ -24,6 +24,7 @@ from producers.account import Account
 from producers.batches import read_all
 from producers.commits import Commits
 from producers.errors import IngestRefused
+from producers.exclusions import Exclusions
 from producers.kinds import AUTO, KINDS, Kind
 from producers.links import links_file, write_links
 from producers.markdown.records import DEFAULT_TENANT
@@ -63,6 +64,8 @@ class Options:
     to: str = "documents"
     base: Path | None = None
     tenant: str | None = None
+    exclude: tuple[str, ...] = ()
+    """Patterns of what is passed over below the folders named, as in a `.gitignore` file."""
     prune: bool = False
     every_file: bool = False
     """Read every file and every partition, whatever their times say."""
@@ -92,7 +95,8 @@ def ingest(
     with tables_of_a_run() as tables, scratch() as folder, FamilyReader(root) as reader:
         former = former_kinds(ledger, placement.name, kinds)
         outputs = Outputs.of(root, homes)
-        wanted = find_wanted(paths, options.kind, kinds, options.base, former, tables, outputs)
+        excluded = Exclusions(options.exclude)
+        wanted = find_wanted(paths, options.kind, kinds, options.base, former, tables, outputs, excluded)
         places = Places(wanted, memory, placement, options.tenant)
         if options.prune:
             refuse_empty(wanted)
@@ -112,7 +116,8 @@ def ingest(
         noted_ns = clock()
         settling = Settling(account, shelves, reader, tables, placement, making)
         _read(wanted, skipping, settling, making, folder, workers, on_progress)
-        changes = settling.changes(prune=Vanished(wanted.scopes, wanted.outputs) if options.prune else None)
+        vanished = Vanished(wanted.scopes, wanted.outputs, excluded)
+        changes = settling.changes(prune=vanished if options.prune else None)
         carried_over, pruned = settling.counts(changes)
         commits = Commits(root, shelves, memory, tables, reader, producer, created_at, clock, account.fail_late)
         places.note()

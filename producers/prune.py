@@ -2,8 +2,10 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from pathlib import Path
 
 from producers.errors import IngestRefused
+from producers.exclusions import NONE, Exclusions
 from producers.sources import Scope
 from producers.wanted import Wanted
 
@@ -26,16 +28,21 @@ def refuse_empty(wanted: Wanted) -> None:
 
 @dataclass(frozen=True)
 class Vanished:
-    """What is no source any more in the folders that were named.
+    """What is no source any more in the folders that were named: it is not there, or is `excluded` now.
 
     `outputs` begin the names of what was left out since the run writes it: it may have been read before.
     """
 
     scopes: Collection[Scope]
     outputs: tuple[str, ...] = ()
+    excluded: Exclusions = NONE
 
     def holds(self, origin: str) -> bool:
-        paths = [path for scope in self.scopes if (path := scope.path_of(origin)) is not None]
+        paths = [(path, scope.folder) for scope in self.scopes if (path := scope.path_of(origin)) is not None]
         if not paths:
             return False
-        return origin.startswith(self.outputs) or not any(path.exists() or path.is_symlink() for path in paths)
+        return origin.startswith(self.outputs) or not any(self._is_source(*path) for path in paths)
+
+    def _is_source(self, path: Path, folder: Path) -> bool:
+        is_there = path.exists() or path.is_symlink()
+        return is_there and not self.excluded.cover(str(path), str(folder), is_folder=False)

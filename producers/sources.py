@@ -17,6 +17,7 @@ from producers.errors import (
     IngestRefused,
     SourceFailed,
 )
+from producers.exclusions import NONE, Exclusions
 from producers.names import folder_uri, is_same_file, is_unicode, printable, uri_of
 from producers.outputs import BUS, NOWHERE, OWN, Outputs, looks_like_bus
 from producers.tally import Tally
@@ -82,15 +83,16 @@ def find_sources(
     suffixes: tuple[str, ...],
     base: Path | None = None,
     outputs: Outputs = NOWHERE,
+    excluded: Exclusions = NONE,
 ) -> Found:
     """Files with these suffixes in the folders named, and the files named whatever their suffix.
 
     A `uri` is relative to `base`, else begins with the name of the folder named, or is the name of the file named.
     What several of the paths reach is one source, called as the first of them says. Hidden files and folders are passed
     over; links to folders are not followed, so that no cycle has no end, but where they are named. Nor is a bus of
-    chunks read that lies among the sources.
+    chunks read that lies among the sources, nor what is `excluded` below a folder.
     """
-    finding = _Finding(suffixes, paths, tables, outputs)
+    finding = _Finding(suffixes, paths, tables, outputs, excluded)
     for path in paths:
         if not path.exists():
             raise IngestRefused(f"{path} does not exist; name a folder or a file")
@@ -101,8 +103,15 @@ def find_sources(
 class _Finding:
     """What was found so far."""
 
-    def __init__(self, suffixes: tuple[str, ...], paths: Sequence[Path], tables: Connection, outputs: Outputs) -> None:
-        self._suffixes, self._tables, self._outputs = suffixes, tables, outputs
+    def __init__(
+        self,
+        suffixes: tuple[str, ...],
+        paths: Sequence[Path],
+        tables: Connection,
+        outputs: Outputs,
+        excluded: Exclusions,
+    ) -> None:
+        self._suffixes, self._tables, self._outputs, self._excluded = suffixes, tables, outputs, excluded
         self._real_folder = lru_cache(_FOLDERS_AT_HAND)(os.path.realpath)
         self._named = {self._real(path) for path in paths}
         self._may_meet = len(paths) > 1
@@ -168,7 +177,10 @@ class _Finding:
                     for entry in entries:
                         if entry.name.startswith("."):
                             continue
-                        if not _leads_to_folder(entry):
+                        leads_to_folder = _leads_to_folder(entry)
+                        if self._excluded.cover(entry.path, str(folder), is_folder=leads_to_folder):
+                            continue
+                        if not leads_to_folder:
                             if entry.name.lower().endswith(self._suffixes):
                                 yield entry.path
                             elif is_new:

@@ -18,8 +18,8 @@ from rebuild.intake import MISSING, VALID, Intake, OnBytes, drop_partition, touc
 from rebuild.state import State
 from sinks.projection import PROJECTION_VERSION
 
-# In the partitions that changed; how a family stood in others is known. The index keeps SQLite from going through a
-# whole partition for each family of it: the family is the rarer one.
+# In the partitions that changed; how a family stood in others is known. The index is named, or SQLite goes through the
+# whole partition for each family: a partition has many chunks, a family few.
 _CHANGED = "undecided cross join chunk indexed by chunk_family using (family, partition)"
 _DECIDE_EDITIONS = f"""
 insert into edition select distinct family, partition, document_id, source_checksum, version from {_CHANGED}

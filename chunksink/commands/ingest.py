@@ -60,6 +60,12 @@ class _SourcePath(click.Path):
     help="Name sources by their path below this.",
 )
 @click.option("--tenant", metavar="NAME", help="Whose documents they are; searches can be bound to a tenant.")
+@click.option(
+    "--exclude",
+    multiple=True,
+    metavar="PATTERN",
+    help="Pass over what fits, below each folder, as in a .gitignore file; repeatable.",
+)
 @click.option("--prune", is_flag=True, help="Withdraw what came from these folders and is not there any more.")
 @click.option("--checksum", "every_file", is_flag=True, help="Read every file, whatever size and times say.")
 @click.option("--sync", is_flag=True, help="Bring the engines up to date afterwards, as `chunksink sync` does.")
@@ -80,14 +86,15 @@ def command(
     Sources that did not change are left as they are, a source that fails keeps its last good chunks, and what the
     partition held from other sources stays. A second run does nothing and says so. Exits with 3 when a source or a
     record failed; the others are in. What a source does not say any more goes. Sources that vanished, and
-    records that vanished from a file, keep their chunks, unless --prune is given. A bus of chunks that lies among
-    the sources is passed over.
+    records that vanished from a file, keep their chunks, unless --prune is given; what --exclude passes over counts
+    as vanished. Hidden files and a bus of chunks that lies among the sources are passed over.
 
     \b
     Examples:
       chunksink ingest ~/notes
       chunksink ingest docs README.md --to /data/chunks --partition docs --sync
       chunksink ingest sessions --as recorder --partition by-date
+      chunksink ingest . --exclude node_modules/ --exclude "*.min.html" --prune
     """
     if options["tenant"] is not None:
         _check_tenant(options["tenant"])

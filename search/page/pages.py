@@ -85,7 +85,7 @@ class Pages:
         return Shown(answer, self._site.answers.generation().created_at)
 
     def _values(self, asked: Asked, shown: Shown | None) -> dict[str, Any]:
-        answer = shown.answer if shown else None  # one without hits is as good as empty: not to be asked for its truth
+        answer = shown.answer if shown else None  # `if shown.answer` would be false for one without hits
         facets = views.facet_views(answer, asked) if answer is not None else []
         listed = {choice.condition for facet in facets for choice in facet.choices}
         further = asked.offset + asked.limit

@@ -163,7 +163,8 @@ class ChromaBuild:
             self._keep.pop(parent_id, None)  # should this fail, flush must not remove what it wrote over
         for part in rows.slices(documents, width or 0, min(self._handle.most, PAGE), REQUEST_BYTES):
             self._upsert(documents[part], np.stack(vectors[part]))
-        # All of them, of whom the build may have held nothing: to look costs less than a hundredth of the writing.
+        # Also families that the build did not hold: flush then looks for old chunks that are not there, which costs
+        # less than a hundredth of the writing.
         self._keep.update((parent_id, family.family_hash) for parent_id, family in last.items())
 
     def delete(self, parent_ids: Sequence[str]) -> None:
