@@ -3,8 +3,8 @@
     with chunksink.open("chunksink.toml") as index:
         report = index.sync()
 
-Each call is one run with its own record below `<home>/runs/`. Who writes holds the writer's lock, a rebuild for one batch
-at a time; so does who compares the engines with the chunks, `plan` and `verify`, for as long as that takes.
+Each call is one run with its own record below `<home>/runs/`. Who writes holds the writer's lock, a rebuild for one
+batch at a time; so does who compares the engines with the chunks, `plan` and `verify`, for as long as that takes.
 """
 
 from collections.abc import Callable, Iterator, Sequence

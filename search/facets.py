@@ -1,8 +1,8 @@
 """Counting the values of fields among all that answers.
 
-The keyword index counts all that it finds. A search by meaning alone finds everything, so everything is counted; a
-hybrid one, ours or an engine's own, shows beside the words the nearest by meaning, and these are counted with them,
-each source once.
+The keyword index counts all that it finds. A search by meaning alone finds everything that holds what stands in quotes,
+so all of that is counted; a hybrid one, ours or an engine's own, shows beside the words the nearest by meaning, and
+these are counted with them, each source once.
 """
 
 from collections.abc import Sequence
@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from search.access import Access
 from search.legs import Asking, Legs
 from search.order import Look
+from search.phrases import for_words, phrases_of
 from search.question import KEYWORD, Question
 from sinks.errors import InvalidFilter, SinkError
 from sinks.reader import FacetValue, Filter, KeywordReader, Value
@@ -24,8 +25,10 @@ def count(legs: Legs, question: Question, access: Access, asking: Asking, looked
     try:
         for fields, own in _by_filters(question):
             filters = (*own, *access.filters())
-            counted |= reader.facets("" if question.mode == "semantic" else question.text, fields, filters)
-            if question.mode in ("hybrid", "engine") and (near := _only_near(reader, question.text, filters, looked)):
+            counted |= reader.facets(_words(question), fields, filters)
+            if question.mode in ("hybrid", "engine") and (
+                near := _only_near(reader, _words(question), filters, looked)
+            ):
                 among = (*filters, Filter("parent_id", any_of=near))
                 added = reader.facets("", fields, among)
                 counted |= {field: _summed(counted[field], added[field]) for field in fields}
@@ -35,6 +38,11 @@ def count(legs: Legs, question: Question, access: Access, asking: Asking, looked
         asking.failed[KEYWORD] = str(error)
         return {}
     return {field: counted[field] for field in question.facets}
+
+
+def _words(question: Question) -> str:
+    """Those that must stand in what is counted."""
+    return phrases_of(question.text).query if question.mode == "semantic" else for_words(question.text)
 
 
 def _by_filters(question: Question) -> list[tuple[list[str], tuple[Filter, ...]]]:

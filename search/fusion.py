@@ -122,9 +122,10 @@ def _scaled(leg: str, ranking: Ranking, weight: float) -> Iterator[tuple[str, Sh
 
 
 def _added(shares: Iterator[tuple[str, Share]]) -> list[Fused]:
-    """Best first; where scores are equal by the best rank, then by key, so that the order never changes by itself."""
+    """Best first; where scores are equal by the best rank, then what the first leg has found: words before meaning, for
+    of what is nearest to a rare word nothing need be near. So the order never changes by itself."""
     found: dict[str, list[Share]] = {}
     for key, share in shares:
         found.setdefault(key, []).append(share)
     fused = [Fused(key, sum(share.points for share in of_key), tuple(of_key)) for key, of_key in found.items()]
-    return sorted(fused, key=lambda one: (-one.score, one.best_rank, one.key))
+    return sorted(fused, key=lambda one: (-one.score, one.best_rank))  # stable: else as they came, leg by leg

@@ -1,11 +1,12 @@
 """The two ways into one generation: by words and by meaning. A leg that fails is named, and the other one answers."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
 
 from embeddings.errors import EmbeddingsError
 from search.errors import InvalidQuestion
+from search.phrases import for_words, phrases_of
 from search.question import ENGINE, KEYWORD, LEGS_OF, MODES, SEMANTIC, Question
 from sinks.document import Document, Vectors
 from sinks.errors import InvalidFilter, SinkError
@@ -14,11 +15,20 @@ from sinks.reader import FamiliesOf, Filter, Hit, HybridReader, KeywordReader, R
 REMEDY = "where a sink for that is configured, `chunksink sync` builds it"
 """Whether one is missing in the configuration, or configured and not built yet, is not known here."""
 
+Held = Sequence[Hit] | None
+"""What holds all that stands in quotes; None where nothing does stand so, or it could not be asked for."""
+
+_DEEPER = 4
+
 FromChunks = Callable[[Mapping[str, str]], list[Document]]
 """From ids of documents, each with its source, to those that the chunks have."""
 
 
 def _nothing(_wanted: Mapping[str, str]) -> list[Document]:
+    return []
+
+
+def _no_hits(_depth: int) -> list[Hit]:
     return []
 
 
@@ -46,14 +56,16 @@ class KeywordLeg:
     sink: str
     build_id: str
 
-    def begin(self, question: Question, filters: Sequence[Filter]) -> Ask:
+    def begin(self, question: Question, filters: Sequence[Filter], held: Held = None) -> Ask:
+        del held  # what stands in quotes it looks for itself
         # Where chunks are fused each one counts; alone an engine may put families together itself, and finds more.
         every = not question.collapse or question.mode == "hybrid"
+        words = for_words(question.text)
 
         def ask(depth: int) -> list[Hit]:
-            return self.reader.search(question.text, depth, filters, every=every)
+            return self.reader.search(words, depth, filters, every=every)
 
-        return Ask(ask, most_score=partial(self.reader.most_score, question.text))
+        return Ask(ask, most_score=partial(self.reader.most_score, words))
 
 
 @dataclass(frozen=True)
@@ -67,11 +79,21 @@ class SemanticLeg:
     build_id: str
     families: FamiliesOf = nobodys
 
-    def begin(self, question: Question, filters: Sequence[Filter]) -> Ask:
+    def begin(self, question: Question, filters: Sequence[Filter], held: Held = None) -> Ask:
+        if held == ():
+            return Ask(_no_hits)
         vector = self.encode(question.text)
 
         def ask(depth: int) -> list[Hit]:
-            return self.reader.query(vector, depth, filters, self._families)
+            if held is None:
+                return self.reader.query(vector, depth, filters, self._families)
+            return compared()[:depth]
+
+        @cache
+        def compared() -> list[Hit]:
+            similar = self.reader.similarities(vector, [hit.id for hit in held or ()])
+            hits = [replace(hit, score=similar[hit.id]) for hit in held or () if hit.id in similar]
+            return sorted(hits, key=lambda hit: (-hit.score, hit.id))
 
         return Ask(ask, partial(self.reader.similarities, vector))
 
@@ -91,12 +113,25 @@ class EngineLeg:
     sink: str
     build_id: str
 
-    def begin(self, question: Question, filters: Sequence[Filter]) -> Ask:
+    def begin(self, question: Question, filters: Sequence[Filter], held: Held = None) -> Ask:
+        if held == ():
+            return Ask(_no_hits)
         vector = self.encode(question.text)
+        # Of a source another document may hold what stands in quotes.
+        every = not question.collapse or held is not None
 
         def ask(depth: int) -> list[Hit]:
-            return self.reader.hybrid(question.text, vector, depth, filters, every=not question.collapse)
+            asked = depth
+            while True:
+                found = self.reader.hybrid(for_words(question.text), vector, asked, filters, every=every)
+                if held is None:
+                    return found
+                hits = [hit for hit in found if hit.id in ids]
+                if len(hits) >= min(depth, len(ids)) or len(found) < asked:
+                    return hits[:depth]
+                asked *= _DEEPER
 
+        ids = {hit.id for hit in held or ()}
         return Ask(ask)
 
 
@@ -125,7 +160,7 @@ class Legs:
             ways = [f"ask with the mode {' or '.join(others)}"] if others else []
             raise InvalidQuestion("; ".join([told, *ways, REMEDY]))
         asking = Asking(legs, failed)
-        asking.begin(question, filters)
+        asking.begin(question, filters, self.keyword)
         return asking
 
     def readers(self) -> list[Reader]:
@@ -141,13 +176,37 @@ class Asking:
         self._asks: dict[str, Ask] = {}
         self.failed = failed
         self.moved = False
+        self.phrases_held = True
+        """Whether every hit holds what stands in quotes."""
 
-    def begin(self, question: Question, filters: Sequence[Filter]) -> None:
+    def begin(self, question: Question, filters: Sequence[Filter], words: KeywordLeg | None) -> None:
+        """`words` tells what holds the phrases, also where it is not asked for anything else."""
+        held = self._held(question, filters, words) if self._legs.keys() - {KEYWORD} else None
         for name, leg in list(self._legs.items()):
             try:
-                self._asks[name] = leg.begin(question, filters)
+                self._asks[name] = leg.begin(question, filters, held)
             except EmbeddingsError as error:  # an endpoint that is out of reach
                 self.failed[name] = str(error)
+
+    def _held(self, question: Question, filters: Sequence[Filter], words: KeywordLeg | None) -> Held:
+        phrases = phrases_of(question.text)
+        if not phrases:
+            return None
+        self.phrases_held = False
+        if words is None:
+            return None
+        try:
+            held = phrases.held(words.reader, filters)
+            marker = words.reader.marker()
+        except InvalidFilter:
+            raise
+        except SinkError:  # where it is asked for more it says what is wrong with it
+            return None
+        if marker is None or marker.build_id != words.build_id:
+            self.moved = True
+            return None
+        self.phrases_held = True
+        return tuple(held)
 
     def ask(self, depth: int) -> dict[str, list[Hit]]:
         """The hits of each leg that answers, and shows the build that it was asked for."""

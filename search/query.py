@@ -12,6 +12,7 @@ from search.context import fetch, neighbours
 from search.facets import count
 from search.legs import REMEDY, Asking, Legs
 from search.order import Order, Placed
+from search.phrases import phrases_of
 from search.question import KEYWORD, Question
 from sinks.document import Document
 from sinks.errors import SinkError
@@ -48,7 +49,7 @@ def search(legs: Legs, question: Question, access: Access = EVERYTHING) -> Answe
         facets=facets,
         took_ms=(perf_counter() - started) * 1000,
         unavailable=asking.failed,
-        notice=_notice(legs, question),
+        notice="; ".join(_notices(legs, question, asking, order)) or None,
         answered=asking.answered,
         moved=asking.moved,
     )
@@ -95,13 +96,19 @@ def _with_context(hit: SearchHit, before: tuple[Document, ...], after: tuple[Doc
     return replace(hit, before=before, after=after)
 
 
-def _notice(legs: Legs, question: Question) -> str | None:
+def _notices(legs: Legs, question: Question, asking: Asking, order: Order) -> Iterator[str]:
     """A leg that this index was never meant to have is no failure, but changes what hybrid means."""
-    if question.mode != "hybrid" or legs.unavailable:
-        return None
-    if legs.semantic is None:
-        return f"by words only: no build of this index is searched by meaning; {REMEDY}"
-    return f"by meaning only: no build of this index is searched by words; {REMEDY}" if legs.keyword is None else None
+    if question.mode == "hybrid" and not legs.unavailable:
+        if legs.semantic is None:
+            yield f"by words only: no build of this index is searched by meaning; {REMEDY}"
+        if legs.keyword is None:
+            yield f"by meaning only: no build of this index is searched by words; {REMEDY}"
+    phrases = phrases_of(question.text)
+    if phrases and not asking.phrases_held:
+        yield f"{phrases} need not stand in the hits: only keyword search finds what stands in quotes, and is not there"
+    elif phrases and asking.answered and not order.placed:
+        among = " of what the filters let through" if question.filters else ""
+        yield f"nothing{among} holds {phrases}; without quotes the words are looked for one by one"
 
 
 def _nothing(question: Question, started: float, notice: str | None) -> Answer:

@@ -118,7 +118,7 @@ class Reader(Protocol):
 
 class KeywordReader(Reader, Protocol):
     def search(self, query: str, limit: int = 10, filters: Sequence[Filter] = (), *, every: bool = False) -> list[Hit]:
-        """The best documents for words as a person types them, best first; `"words in quotes"` are a phrase.
+        """The best documents for words as a person types them, best first; `"words in quotes"` must stand so in each.
 
         Without `every` an engine may answer with the best document of each family only.
 

@@ -9,13 +9,16 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain, pairwise, zip_longest
 
 from sinks.document import LISTS
 from sinks.fts.schema import BOOLEANS, COLUMN_TYPES
 from sinks.reader import Filter
 
-MOST_TERMS = 48  # a pasted page is a query too; what comes after these says little
-MOST_CHARACTERS = 4000
+# A pasted page is a query too: of its words the rarest are looked for, of its runs those that come first.
+MOST_TERMS = 48
+MOST_PAIRS = 400
+MOST_CHARACTERS = 10_000
 
 # Scripts whose words stand side by side (Thai, Lao, Tibetan, Myanmar, Khmer, Kana, Han), and Hangul, whose words carry
 # their particles with them.
@@ -25,12 +28,21 @@ _SPACELESS = (
     "\U0001b000-\U0001b16f\U00020000-\U000323af"
 )
 _RUN = re.compile(f"[{_SPACELESS}]+")
+_SPACED = rf"[^\W_{_SPACELESS}]"  # a letter or digit of all other scripts: what a word consists of
+_TOKEN = re.compile(f"{_SPACED}+|[{_SPACELESS}]+")
 _TYPED = re.compile(r'"([^"]*)"|([^\s"]+)')
 _NOWHERE = re.compile("[\x00\ud800-\udfff]")  # what nothing that is searched holds
+BREAK = "\udfff"
+"""A sign that no text holds."""
 _JOINT = re.compile("[!-/:-@\\[-`{-~\u2010-\u2015]+")
 _POSSESSIVE = re.compile("['\u2019]s$", re.IGNORECASE)
 _NAMED = re.compile(r"[\d_]")
 _LONG_PART = 3  # of a name like E-417; shorter parts say nothing
+
+_SOFT_HYPHEN = "\u00ad"
+_LIGATURES = (("fi", "\ufb01"), ("fl", "\ufb02"), ("ff", "\ufb00"), ("ffi", "\ufb03"), ("ffl", "\ufb04"))
+_COMMON = 2  # of them that texts have also where they do not have the others
+_JOINED = (*((joined, letters) for letters, joined in _LIGATURES), ("\ufb05", "st"), ("\ufb06", "st"), ("ß", "ss"))
 
 # Lucene's for English, and what questions are made of; they say nothing of what is looked for.
 _STOP_WORDS_TOLD = """
@@ -50,35 +62,42 @@ def is_spaceless(text: str) -> bool:
 @dataclass(frozen=True)
 class Query:
     """The words (a phrase is one of them) and the runs; `begun` is the last word where it may still be being typed.
-    `symbols` (emoji and the like) only where there is nothing else: no index has them."""
+    `symbols` (emoji and the like) only where there is nothing else: no index has them. `phrases` must all stand in what
+    is found, as they were typed in quotes."""
 
     words: tuple[str, ...]
     runs: tuple[str, ...]
     begun: str = ""
     symbols: tuple[str, ...] = ()
+    phrases: tuple[str, ...] = ()
 
 
 def parse(typed: str) -> Query:
     """Stop words are left out where other words are left."""
     words: dict[str, None] = {}
     runs: dict[str, None] = {}
+    phrases: dict[str, None] = {}
+    meant: set[str] = set()  # words in quotes
     last = ""
     for match in _TYPED.finditer(_NOWHERE.sub(" ", typed[:MOST_CHARACTERS])):
         phrase, plain = match.groups()
         part = phrase if phrase is not None else plain
         runs.update(dict.fromkeys(_RUN.findall(part)))
+        if phrase is not None and any(map(str.isalnum, phrase)):
+            phrases[phrase] = None
         for rest in (rest.strip() for rest in _RUN.split(part) if any(map(str.isalnum, rest))):
             terms = [rest] if phrase is not None else _terms(rest)
             words.update(dict.fromkeys(terms))
+            meant.update(terms if phrase is not None else ())
             last = terms[-1] if phrase is None else ""
     if not words and not runs:
         symbols = dict.fromkeys(sign for sign in typed[:MOST_CHARACTERS] if unicodedata.category(sign) == "So")
         return Query((), (), symbols=tuple(symbols)[:MOST_TERMS])
-    said = tuple(word for word in words if word.lower() not in _STOP_WORDS) or tuple(words)
-    said = said[:MOST_TERMS]
+    said = tuple(word for word in words if word in meant or word.lower() not in _STOP_WORDS) or tuple(words)
     least = 2 if len(said) < 2 else 3  # two letters begin too much to say anything beside other words
     ended = not typed.endswith(last) or len(last) < least or not last[-1].isalnum()
-    return Query(said, tuple(runs)[:MOST_TERMS], "" if ended or last not in said else last)
+    begun = "" if ended or last not in said else last
+    return Query(said, tuple(runs)[:MOST_PAIRS], begun, phrases=tuple(phrases))
 
 
 def _terms(word: str) -> list[str]:
@@ -98,38 +117,104 @@ def any_of(terms: Sequence[str]) -> str:
     return " OR ".join(map(quoted, terms))
 
 
+def spellings(term: str) -> list[str]:
+    """How it may be written in a text, itself first: FTS5 holds ß and ligatures for signs of their own, and a soft
+    hyphen for the end of a word."""
+    plain = term.lower().replace(_SOFT_HYPHEN, "")
+    for joined, letters in _JOINED:
+        plain = plain.replace(joined, letters)
+    found = [plain, plain.replace("ss", "ß")]
+    for ligatures in (_LIGATURES, _LIGATURES[:_COMMON]):
+        told = plain
+        for letters, joined in ligatures[::-1]:
+            told = told.replace(letters, joined)
+        found.append(told)
+    return [term, *(one for one in dict.fromkeys(found) if one != term.lower())]
+
+
+def word(term: str, *, begun: bool = False) -> str:
+    """A word or phrase; with `begun` whatever begins so."""
+    told = [quoted(spelling) + " *" * begun for spelling in spellings(term)]
+    return told[0] if len(told) == 1 else f"({' OR '.join(told)})"
+
+
+def words(query: Query) -> str:
+    """Any of the words."""
+    return " OR ".join(map(word, query.words))
+
+
 def any_word(query: Query) -> str:
     """Any of the words, the last one also as the beginning of a longer one; empty where there is none."""
-    return " OR ".join([any_of(query.words), *([beginning(query)] if query.begun else [])])
+    return " OR ".join([words(query), *([beginning(query)] if query.begun else [])])
 
 
 def every_word(query: Query) -> str:
     """All of the words, the last one also as the beginning of a longer one."""
-    return " AND ".join(beginning(query) if word == query.begun else quoted(word) for word in query.words)
+    return " AND ".join(word(one, begun=one == query.begun) for one in query.words)
 
 
 def beginning(query: Query) -> str:
     """Words that the last one is the beginning of, itself among them."""
-    return f"{quoted(query.begun)} *"
+    return word(query.begun, begun=True)
 
 
 def longer(query: Query) -> str:
     """The same without itself, which counts as a word."""
-    return f"{beginning(query)} NOT {quoted(query.begun)}"
+    return f"{beginning(query)} NOT {word(query.begun)}"
 
 
 def shorts(query: Query) -> list[str]:
     """The runs that are no trigram; of a longer one every two neighbours, for where the whole of it is nowhere."""
     found = [pair for run in query.runs for pair in _pairs(run)]
-    return list(dict.fromkeys(found))[:MOST_TERMS]
+    return list(dict.fromkeys(found))[:MOST_PAIRS]
 
 
 def attached(query: Query) -> list[str]:
     """The words that may be found among trigrams.
 
-    A Latin word beside Han characters has no space around it and is no word of its own for FTS5: 手机iPhone.
+    A Latin word beside Han characters has no space around it and is no word of its own for FTS5: 手机iPhone. Trigrams
+    have it within longer words too (Spring for ring): what they find counts where its `pattern` is.
     """
     return [word for word in query.words if len(word) > 2]
+
+
+def pattern(term: str, *, begun: bool = False) -> str:
+    """For a text in small letters: where the term stands in it, and not within a longer word, whatever signs are
+    between its words. The last one may be only `begun`."""
+    tokens = _TOKEN.findall(term.lower())
+    told = [re.escape(token) for token in tokens]
+    if not tokens:
+        return re.escape(term.lower())
+    if not is_spaceless(tokens[0]):  # looked back at from behind it: a pattern that begins with letters is quicker
+        told[0] += f"(?<!{_SPACED}{told[0]})"
+    if not is_spaceless(tokens[-1]) and not begun:
+        told[-1] += f"(?!{_SPACED})"
+    between = [rf"[\W_]{'*' if is_spaceless(one + other) else '+'}" for one, other in pairwise(tokens)]
+    return "".join(chain(*zip_longest(told, between, fillvalue="")))
+
+
+def patterns(query: Query) -> list[str]:
+    """Of the words that may be found among trigrams."""
+    return [pattern(word, begun=word == query.begun) for word in attached(query)]
+
+
+def apart(text: str, query: Query) -> str:
+    """The text with `BREAK` in whatever looks like an attached word and is only a part of a longer one."""
+    for word in attached(query):
+        told = re.escape(word)
+        after = "" if word == query.begun else f"|{told}(?={_SPACED})"
+        text = re.sub(f"(?<={_SPACED}){told}{after}", _broken, text, flags=re.IGNORECASE)
+    return text
+
+
+def _broken(found: re.Match[str]) -> str:
+    return found[0][0] + BREAK + found[0][1:]
+
+
+def first_run(term: str) -> str:
+    """The beginning of the first run, which is enough to look for it by; empty where there is none."""
+    found = _RUN.search(term)
+    return found[0][:2] if found else ""
 
 
 def _pairs(run: str) -> list[str]:

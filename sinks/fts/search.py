@@ -1,8 +1,10 @@
 """One question to one state of a keyword build: what matches, how well, and what to show of it."""
 
 import json
+import math
 import sqlite3
 from collections.abc import Sequence
+from dataclasses import replace
 
 from sinks.document import LISTS
 from sinks.fts import query as query_
@@ -46,38 +48,67 @@ class Search:
         return [Hit(row["id"], row["parent_id"], 0.0) for row in rows]
 
     def best(self, query: Query, limit: int) -> list[Hit]:
-        """By BM25 of the words and of the runs of scripts without spaces, added up."""
-        return self._hits(self._ranked(_sources(query), limit))
+        """By BM25 of the words and of the runs of scripts without spaces, added up; only what holds all phrases."""
+        query = self._rarest(query)
+        return self._hits(self._ranked(_sources(query), query.phrases, limit))
 
     def most(self, query: Query) -> float | None:
-        """What BM25 comes to for a document that is full of all the words; not known for runs, which overlap."""
-        if query.runs or not query.words:
+        """What BM25 comes to for a document that is full of all the words; not known for runs, which overlap. Where one
+        holds all of them, however often, there is nothing better to wait for."""
+        query = self._rarest(query)
+        if query.runs or not query.words or self._holds_all(query):
             return None
         # Rows are numbered upwards: about how many there are, without counting them.
         rows = self._connection.execute("SELECT max(row) FROM documents").fetchone()[0] or 0
         return sum((K1 + 1) * self._idf(query, word, rows) for word in query.words)
 
+    def _holds_all(self, query: Query) -> bool:
+        held = "SELECT EXISTS(SELECT 1 FROM documents_fts WHERE documents_fts MATCH ?)"
+        if self._connection.execute(held, [query_.every_word(query)]).fetchone()[0]:
+            return True
+        if len(query.words) > _FEW:
+            return False
+        rows, values = short.holding(query.words, query.begun)  # beside scripts without spaces
+        return bool(self._connection.execute(f"SELECT EXISTS({rows})", values).fetchone()[0])
+
+    def _rarest(self, query: Query) -> Query:
+        """Of many words those that say most; what is nowhere says nothing."""
+        if len(query.words) <= query_.MOST_TERMS:
+            return query
+        held = {word: self._count(query, word) for word in query.words}
+        kept = frozenset(sorted(query.words, key=lambda word: held[word] or math.inf)[: query_.MOST_TERMS])
+        words = tuple(word for word in query.words if word in kept)
+        return replace(query, words=words, begun=query.begun if query.begun in words else "")
+
     def _idf(self, query: Query, word: str, rows: int) -> float:
-        term = query_.beginning(query) if word == query.begun else query_.quoted(word)
+        return idf(rows, self._count(query, word))
+
+    def _count(self, query: Query, word: str) -> int:
+        term = query_.word(word, begun=word == query.begun)
         count = "SELECT count(*) FROM documents_fts WHERE documents_fts MATCH ?"
-        return idf(rows, self._connection.execute(count, [term]).fetchone()[0])
+        return int(self._connection.execute(count, [term]).fetchone()[0])
 
     def found(self, query: Query) -> tuple[str, list[str]]:
         """A condition on `documents` as d for all that `best` can come to, and its values."""
+        query = self._rarest(query)
         parts, values = [], []
         if query.words:
             parts.append("SELECT rowid FROM documents_fts WHERE documents_fts MATCH ?")
             values.append(query_.any_word(query))
-        if expression := query_.any_of(query_.attached(query)):
-            parts.append("SELECT rowid FROM documents_trigrams WHERE documents_trigrams MATCH ?")
-            values.append(expression)
+        if beside := _beside(query):
+            parts.append(f"SELECT row FROM ({beside[0]})")
+            values += beside[1]
         if runs := query_.shorts(query):
             parts.append(short.ROWS)
             values.append(json.dumps(runs))
         if query.symbols:
             parts.append(f"SELECT row FROM ({_SYMBOLS})")
             values.append(json.dumps(query.symbols))
-        return (f"d.row IN ({' UNION '.join(parts)})" if parts else "0"), values
+        condition = f"d.row IN ({' UNION '.join(parts)})" if parts else "0"
+        if query.phrases:
+            rows, held = short.holding(query.phrases)
+            condition, values = f"{condition} AND d.row IN ({rows})", [*values, *held]
+        return condition, values
 
     def facets(self, fields: Sequence[str], found: tuple[str, list[str]], limit: int) -> dict[str, list[FacetValue]]:
         """All fields of a row are counted when it is read: where it stands costs more than what it holds."""
@@ -96,8 +127,8 @@ class Search:
             counted[field].append(FacetValue(bool(value) if field in schema.BOOLEANS else value, families))
         return counted
 
-    def _ranked(self, sources: Sources, limit: int) -> list[tuple[int, float]]:
-        """The best rows of any of the sources; their scores there are added up."""
+    def _ranked(self, sources: Sources, phrases: Sequence[str], limit: int) -> list[tuple[int, float]]:
+        """The best rows of any of the sources, their scores there added up, that hold the phrases."""
         asked = [(kind, *source) for kind, of_kind in sources.items() for source in of_kind]
         if not asked:
             return []
@@ -106,10 +137,11 @@ class Search:
             whole = f"iif(count(DISTINCT kind) = {len(sources)}, 1, {_HALF_OF_IT})"
             found = f"SELECT row, sum(score) * {whole} AS score FROM ({found}) GROUP BY row"
         join = "JOIN documents d ON d.row = found.row" if self._filtered else ""
+        holding, held = short.holding(phrases)
         rows = self._connection.execute(
             f"SELECT found.row, found.score FROM ({found}) found {join} WHERE {self._where} "
-            "ORDER BY found.score DESC, found.row LIMIT ?",
-            [*(value for _, _, values in asked for value in values), *self._values, limit],
+            f"{f'AND found.row IN ({holding})' if phrases else ''} ORDER BY found.score DESC, found.row LIMIT ?",
+            [*(value for _, _, values in asked for value in values), *self._values, *(held if phrases else ()), limit],
         )
         return [(row["row"], row["score"]) for row in rows]
 
@@ -123,15 +155,15 @@ class Search:
 
     def snippets(self, query: Query, ids: Sequence[str]) -> dict[str, tuple[Piece, ...]]:
         """FTS5 knows which inflected forms of words it found; runs of scripts without spaces are looked for here."""
-        needles = [*query.runs, *query.symbols, *query_.shorts(query), *query_.attached(query)]
+        query = self._rarest(query)
         shown: dict[str, tuple[Piece, ...]] = {}
         for start in range(0, len(ids), _KEYS):
             some = list(ids[start : start + _KEYS])
-            statement = f"SELECT row, id, text FROM documents WHERE id IN ({_marks(some)})"
+            statement = f"SELECT row, id, spaceless, text FROM documents WHERE id IN ({_marks(some)})"
             rows = self._connection.execute(statement, some).fetchall()
             by_words = self._snippets(query, [row["row"] for row in rows])
             for row in rows:
-                pieces = by_words.get(row["row"]) or snippets.around(row["text"], needles)
+                pieces = by_words.get(row["row"]) or _around(row, query)
                 if any(piece.match for piece in pieces):
                     shown[row["id"]] = pieces
         return shown
@@ -165,16 +197,13 @@ def _sources(query: Query) -> Sources:
         sources["words"] = [_words(query)]
         if query.begun:
             sources["words"].append(_match("documents_fts", query_.longer(query), _BEGUN))
-        if attached := query_.any_of(query_.attached(query)):
-            statement, values = _match("documents_trigrams", attached)
-            apart = "AND rowid NOT IN (SELECT rowid FROM documents_fts WHERE documents_fts MATCH ?)"
-            # Or a word would count twice.
-            sources["words"].append((f"{statement} {apart}", [*values, query_.any_word(query)]))
+        if beside := _beside(query):
+            sources["words"].append(beside)
     if query.runs:
         runs = query_.shorts(query)
         wanted = len(runs) if len(runs) <= _FEW else 1
         sources["runs"] = [(short.scores(wanted=wanted, lacking=_LACKING), [json.dumps(runs)])]
-        if whole := query_.any_of([run for run in query.runs if len(run) > 2]):
+        if whole := query_.any_of([run for run in query.runs if len(run) > 2][: query_.MOST_TERMS]):
             sources["runs"].append(_match("documents_trigrams", whole))
     if query.symbols:
         sources["symbols"] = [(_SYMBOLS, [json.dumps(query.symbols)])]
@@ -182,12 +211,35 @@ def _sources(query: Query) -> Sources:
 
 
 def _words(query: Query) -> Source:
-    statement, values = _match("documents_fts", query_.any_of(query.words))
+    statement, values = _match("documents_fts", query_.words(query))
     if query.runs or not 1 < len(query.words) <= _FEW:
         return statement, values
     all_held = "row IN (SELECT rowid FROM documents_fts WHERE documents_fts MATCH ?)"
     counted = f"SELECT row, score * iif({all_held}, 1, {_LACKING}) AS score FROM ({statement})"
     return counted, [query_.every_word(query), *values]
+
+
+def _beside(query: Query) -> Source | None:
+    """Words beside scripts without spaces, of rows in which none is a word of its own: it would count twice."""
+    attached = query_.any_of(query_.attached(query))
+    if not attached:
+        return None
+    statement, values = _match("documents_trigrams", attached)
+    apart = "rowid NOT IN (SELECT rowid FROM documents_fts WHERE documents_fts MATCH ?)"
+    return (
+        f"SELECT held.row AS row, beside.score AS score FROM ({statement} AND {apart}) beside "
+        f"JOIN documents held ON held.row = beside.row WHERE {short.stands('held')}",
+        [*values, query_.any_word(query), json.dumps(query_.patterns(query))],
+    )
+
+
+def _around(row: sqlite3.Row, query: Query) -> tuple[Piece, ...]:
+    """Words are looked for beside scripts without spaces only; of what stands within longer ones nothing is marked."""
+    needles = [*query.runs, *query.symbols, *query_.shorts(query)]
+    if not row["spaceless"]:
+        return snippets.around(row["text"], needles)
+    pieces = snippets.around(query_.apart(row["text"], query), [*needles, *query_.attached(query)])
+    return tuple(replace(piece, text=piece.text.replace(query_.BREAK, "")) for piece in pieces)
 
 
 def _match(table: str, expression: str, weight: float = 1.0) -> Source:

@@ -1,15 +1,24 @@
-"""Runs of one or two characters, which are no trigram: every place of the trigrams that begin with them is counted.
+"""What no index has as it is looked for.
 
-To ask for all these trigrams by MATCH takes time with the square of their number, and to ask for the most frequent ones
-loses what is rare.
+Runs of one or two characters are no trigram: every place of the trigrams that begin with them is counted. To ask for
+all these trigrams by MATCH takes time with the square of their number, and to ask for the most frequent ones loses what
+is rare.
+
+Words beside a script without spaces, and phrases with one: trigrams give the rows that may hold them, whose texts are
+looked at.
 """
 
+import json
 import math
+import re
 import sqlite3
+from collections.abc import Sequence
+from functools import lru_cache
 
-from sinks.fts.schema import WEIGHTS
+from sinks.fts import query as query_
+from sinks.fts.schema import SEARCHED, WEIGHTS
 
-_IDF = "chunksink_idf"
+_IDF, _STANDS = "chunksink_idf", "chunksink_stands"
 K1 = 1.2  # that of FTS5's bm25(); the lengths of the columns are not to be had here, so they do not count
 
 _WEIGHT = " ".join(f"WHEN '{name}' THEN {weight}" for name, weight in WEIGHTS.items())
@@ -20,6 +29,24 @@ _PLACES = (
 
 ROWS = f"SELECT place.doc FROM {_PLACES}"
 """The rows that hold any of the runs, which come as a JSON list."""
+
+# Of each part its number, what an index is asked for, and where that is not enough a pattern.
+_NUMBER, _ASKED, _PATTERNS = (f"json_extract(part.value, '$[{place}]')" for place in range(3))
+_STANDING = f"{_STANDS}({_PATTERNS}, {', '.join(f'held.{name}' for name in SEARCHED)})"
+_OF_WORDS = (
+    f"SELECT {_NUMBER} AS part, documents_fts.rowid AS row FROM json_each(?) part "
+    f"CROSS JOIN documents_fts WHERE documents_fts MATCH {_ASKED}"
+)
+_OF_TRIGRAMS = (
+    f"SELECT {_NUMBER}, held.row FROM json_each(?) part CROSS JOIN documents_trigrams "
+    "CROSS JOIN documents held ON held.row = documents_trigrams.rowid "
+    f"WHERE documents_trigrams MATCH {_ASKED} AND {_STANDING}"
+)
+_OF_SHORTS = (
+    f"SELECT {_NUMBER}, held.row FROM json_each(?) part CROSS JOIN documents_places place "
+    f"ON place.term >= {_ASKED} AND place.term <= {_ASKED} || char(1114111, 1114111) "
+    f"CROSS JOIN documents held ON held.row = place.doc WHERE {_STANDING}"
+)
 
 _SCORES = (
     "WITH held AS (SELECT part.key AS part, place.doc AS row, "
@@ -38,9 +65,41 @@ def scores(*, wanted: int = 1, lacking: float = 1.0) -> str:
     )
 
 
+def stands(row: str) -> str:
+    """A condition on a row of `documents`: whether any of some patterns (a JSON list) is in what is searched of it."""
+    return f"{_STANDS}(?, {', '.join(f'{row}.{name}' for name in SEARCHED)})"
+
+
+def holding(terms: Sequence[str], begun: str = "") -> tuple[str, list[str]]:
+    """A statement that gives the rows in which all of these words and phrases stand, and its values."""
+    words, among, shorts = [], [], []
+    for number, term in enumerate(terms):
+        patterns = json.dumps([query_.pattern(term, begun=term == begun)])
+        if not query_.is_spaceless(term):
+            words.append((number, query_.word(term, begun=term == begun)))
+        if parts := [query_.quoted(part) for part in term.split() if len(part) > 2]:
+            among.append((number, " AND ".join(parts), patterns))
+        elif run := query_.first_run(term):
+            shorts.append((number, run, patterns))
+    found = " UNION ".join((_OF_WORDS, _OF_TRIGRAMS, _OF_SHORTS))
+    rows = f"SELECT row FROM ({found}) GROUP BY row HAVING count(*) = {len(terms)}"
+    return rows, [json.dumps(words), json.dumps(among), json.dumps(shorts)]
+
+
 def prepare(connection: sqlite3.Connection) -> None:
-    """Teaches the connection what `scores` needs: not every SQLite has a logarithm."""
+    """Teaches the connection what statements from here need: not every SQLite has a logarithm."""
     connection.create_function(_IDF, 2, idf, deterministic=True)
+    connection.create_function(_STANDS, 1 + len(SEARCHED), _stands, deterministic=True)
+
+
+def _stands(patterns: str, *columns: str | None) -> bool:
+    looked_for = _compiled(patterns)
+    return any(one.search(text) for column in columns if column and (text := column.lower()) for one in looked_for)
+
+
+@lru_cache(maxsize=64)
+def _compiled(patterns: str) -> tuple[re.Pattern[str], ...]:
+    return tuple(map(re.compile, json.loads(patterns)))
 
 
 def idf(rows: int, holding: int) -> float:

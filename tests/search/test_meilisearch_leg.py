@@ -14,7 +14,7 @@ from search.access import Access
 from search.errors import InvalidQuestion
 from search.legs import EngineLeg, KeywordLeg, Legs
 from search.query import search
-from search.question import Question
+from search.question import Mode, Question
 from sinks.meilisearch import MeilisearchSink
 from sinks.reader import Filter
 from sinks.sink import Marker
@@ -94,6 +94,37 @@ def test_its_own_hybrid_search(meilisearch_server: MeilisearchServer, legs: Legs
         InvalidQuestion, match="no build of this index answers engine searches; ask with the mode hybrid"
     ):
         search(legs, Question("cat", mode="engine"))
+
+
+@pytest.mark.parametrize("mode", ["hybrid", "keyword", "semantic", "engine"])
+def test_what_stands_in_quotes_stands_in_every_hit(
+    meilisearch_server: MeilisearchServer, legs: Legs, mode: Mode
+) -> None:
+    with ExitStack() as stack:
+        sink = MeilisearchSink(meilisearch_server.url, meilisearch_server.key, index="quotes", settings=SETTINGS)
+        stack.callback(sink.close)
+        build = sink.create(Marker("home", "both", 1), DIMENSIONS)
+        build.replace(FAMILIES)
+        build.flush()
+        reader = sink.reader("both")
+        both = replace(
+            legs,
+            keyword=KeywordLeg(reader, "meilisearch", "both"),
+            engine=EngineLeg(reader, meaning, "meilisearch", "both"),
+        )
+        for more in ("", " cat feline", " vessel"):
+            answer = search(both, Question(f'"called number"{more}', mode=mode, limit=5, collapse=False))
+            assert len(answer) == 5
+            assert answer.more
+            assert all("called number" in hit.text for hit in answer)
+            [hit] = search(both, Question(f'"boat with a"{more}', mode=mode))
+            assert hit.text == "a boat with a cat"
+        [hit] = search(both, Question(f'{"cat called number 1 " * 4} "boat with a"', mode=mode))
+        assert hit.text == "a boat with a cat", "also where the engine does not read so far"
+        for typed in ('"number called"', '"boat with a" "called number"'):
+            answer = search(both, Question(f"{typed} cat", mode=mode))
+            assert len(answer) == 0
+            assert "nothing holds" in (answer.notice or "")
 
 
 def test_filters_facets_and_tenants(legs: Legs) -> None:

@@ -1,0 +1,48 @@
+"""What stands in quotes must stand in every hit, however it is found.
+
+Keyword search keeps to that by itself, with every engine. So it is asked for what holds the phrases, and nothing else
+is looked at by meaning.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sinks.reader import Filter, Hit, KeywordReader
+
+_QUOTED = re.compile(r'"([^"]*)"')
+MOST_HOLDING = 2_000
+"""Of what holds the phrases so many are compared by meaning, the best by words. Each vector must be read."""
+
+
+@dataclass(frozen=True)
+class Phrases:
+    """Those of a query, as they were typed."""
+
+    told: tuple[str, ...]
+
+    def __bool__(self) -> bool:
+        return bool(self.told)
+
+    def __str__(self) -> str:
+        return " and ".join(f'"{phrase}"' for phrase in self.told)
+
+    @property
+    def query(self) -> str:
+        """These alone."""
+        return " ".join(f'"{phrase}"' for phrase in self.told)
+
+    def held(self, reader: KeywordReader, filters: Sequence[Filter]) -> list[Hit]:
+        return reader.search(self.query, MOST_HOLDING, filters, every=True)
+
+
+def phrases_of(text: str) -> Phrases:
+    """Quotes around signs alone, and a quote without its other one, are none."""
+    quoted = (match[1] for match in _QUOTED.finditer(text))
+    return Phrases(tuple(dict.fromkeys(one for one in quoted if any(map(str.isalnum, one)))))
+
+
+def for_words(text: str) -> str:
+    """A query as keyword search is asked: what stands in quotes first, for Meilisearch reads no more than ten words."""
+    phrases = phrases_of(text)
+    return f"{phrases.query} {_QUOTED.sub(' ', text)}" if phrases else text

@@ -1,0 +1,148 @@
+"""What stands in quotes stands in every hit, found by words or by meaning; and a rare word is not buried by meaning."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import NoReturn
+
+import pytest
+
+from search import phrases as phrases_
+from search.access import Access
+from search.legs import Legs
+from search.phrases import for_words, phrases_of
+from search.query import search
+from search.question import FUSIONS, FusionName, Mode, Question
+from sinks.errors import Transient
+from sinks.reader import FacetValue, Filter
+from tests.rebuild.support import parent_of
+from tests.search.support import family, legs_over
+
+MODES: tuple[Mode, ...] = ("hybrid", "keyword", "semantic")
+
+CROWD = [f"a cat and a feline, kitten {number}" for number in range(150)]
+FAMILIES = [
+    family("crowd.md", *CROWD, ids="crowd"),
+    family(
+        "sea.md",
+        "The vessel left the harbour",
+        "A boat left a vessel",
+        "the harbour left",
+        tenant_id="acme",
+        metadata={"tags": ["sea"]},
+    ),
+    family("law.md", "when the ship left\nthe harbour nobody paid a levy", metadata={"tags": ["law"]}),
+    family("zebra.md", f"a zebra, of which nothing else is said{' among very many other words' * 12}"),
+]
+LEFT = {"The vessel left the harbour", "when the ship left\nthe harbour nobody paid a levy"}
+
+
+@pytest.fixture(scope="module")
+def legs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Legs]:
+    with legs_over(tmp_path_factory.mktemp("index"), FAMILIES) as legs:
+        yield legs
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("fusion", FUSIONS)
+def test_every_hit_holds_what_stands_in_quotes(legs: Legs, mode: Mode, fusion: FusionName) -> None:
+    for words in ("", " cat", " feline kitten boat"):
+        question = Question(f'"left the harbour"{words}', mode=mode, fusion=fusion, collapse=False)
+        answer = search(legs, question)
+        assert {hit.text for hit in answer} == LEFT
+        assert (answer.more, answer.notice) == (False, None)
+        pages = [search(legs, replace(question, limit=1, offset=offset)) for offset in range(3)]
+        assert [hit.chunk_id for page in pages for hit in page] == [hit.chunk_id for hit in answer]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_filters_and_tenants_hold_too(legs: Legs, mode: Mode) -> None:
+    question = Question('"left the harbour" cat', mode=mode)
+    assert [hit.source_uri for hit in search(legs, question, Access("acme"))] == ["sea.md"]
+    only_law = replace(question, filters=(Filter("tags", any_of=("law",)),))
+    assert [hit.source_uri for hit in search(legs, only_law)] == ["law.md"]
+
+
+def test_what_holds_it_is_ordered_by_meaning(legs: Legs) -> None:
+    (best, *_) = search(legs, Question('"left" boat', mode="semantic", collapse=False))
+    assert best.text == "A boat left a vessel"
+    assert best.shares[0].rank == 1
+
+
+def test_what_holds_it_is_counted(legs: Legs) -> None:
+    answer = search(legs, Question('"nobody paid" cat', mode="semantic", facets=("tags",)))
+    assert answer.facets["tags"] == [FacetValue("law", 1)]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_where_nothing_holds_it_that_is_said(legs: Legs, mode: Mode) -> None:
+    answer = search(legs, Question('"no such phrase" "left the harbour" cat', mode=mode))
+    assert (len(answer), answer.more) == (0, False)
+    assert answer.notice == (
+        'nothing holds "no such phrase" and "left the harbour"; without quotes the words are looked for one by one'
+    )
+    filtered = Question('"kitten 7"', mode=mode, filters=(Filter("tags", any_of=("law",)),))
+    assert "nothing of what the filters let through holds" in (search(legs, filtered).notice or "")
+
+
+@pytest.mark.parametrize("mode", ["hybrid", "semantic"])
+def test_where_words_cannot_be_asked_that_is_said(legs: Legs, mode: Mode) -> None:
+    told = '"left the harbour" need not stand in the hits'
+    alone = replace(legs, keyword=None)
+    answer = search(alone, Question('"left the harbour" cat', mode=mode))
+    assert len(answer) == 4
+    assert told in (answer.notice or "")
+    assert legs.keyword is not None
+
+    class Down:
+        def __getattr__(self, _name: str) -> Callable[..., NoReturn]:
+            def fails(*_asked: object, **_more: object) -> NoReturn:
+                raise Transient("it is out of reach")
+
+            return fails
+
+    down = replace(legs, keyword=replace(legs.keyword, reader=Down()))
+    answer = search(down, Question('"left the harbour" cat', mode=mode))
+    assert len(answer) > 0
+    assert told in (answer.notice or "")
+    assert answer.unavailable.keys() == ({"keyword"} if mode == "hybrid" else set())
+
+
+def test_another_build_of_words_is_not_believed(legs: Legs) -> None:
+    assert legs.keyword is not None
+    moved = replace(legs, keyword=replace(legs.keyword, build_id="newer"))
+    answer = search(moved, Question('"left the harbour"', mode="semantic"))
+    assert answer.moved
+    assert answer.notice is not None
+
+
+def test_of_very_many_the_best_by_words_are_compared(legs: Legs, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(phrases_, "MOST_HOLDING", 20)
+    assert len(search(legs, Question('"kitten"', mode="semantic", collapse=False, limit=100))) == 20
+    assert len(search(legs, Question('"kitten"', mode="hybrid", collapse=False, limit=200))) == 150
+
+
+@pytest.mark.parametrize("typed", ['cat "', '""', '"?!"', '" " cat', "cat"])
+def test_these_are_no_phrases(legs: Legs, typed: str) -> None:
+    assert not phrases_of(typed)
+    assert search(legs, Question(typed)).notice is None
+
+
+def test_phrases_come_as_they_were_typed() -> None:
+    assert phrases_of('say "one  two" or"three" "one  two" "').told == ("one  two", "three")
+
+
+def test_keyword_search_is_asked_for_phrases_first() -> None:
+    assert for_words('a "b c" d "e') == '"b c" a   d "e'
+    assert for_words('cat "b c"').endswith("cat  "), "cat is not the last word, which may still be being typed"
+    assert for_words("cat ") == "cat "
+
+
+@pytest.mark.parametrize("fusion", FUSIONS)
+def test_the_only_passage_with_a_word_comes_first(legs: Legs, fusion: FusionName) -> None:
+    """Once in a long text it has a third of what BM25 gives at most; and nothing that is near to the word has it."""
+    answer = search(legs, Question("zebra ", fusion=fusion))
+    assert answer.hits[0].parent_id == parent_of("zebra.md")
+    if fusion == "scores":
+        assert answer.hits[0].shares[0].value == 1

@@ -1,0 +1,37 @@
+"""A pasted page is a query too: of its words those are looked for that say most."""
+
+from sinks.conformance.samples import family
+from sinks.fts import FtsBuild, FtsReader
+from sinks.fts.query import MOST_TERMS
+
+FILLER = [f"filler{chr(97 + number // 26)}{chr(97 + number % 26)}" for number in range(MOST_TERMS + 30)]
+
+
+def test_a_rare_word_after_many_others_is_found(build: FtsBuild, reader: FtsReader) -> None:
+    rare = family("rare", ["how to make a screenshot"], metadata={"tags": ["rare"]})
+    common = [family(f"d{number}", [" ".join(FILLER)], metadata={"tags": ["common"]}) for number in range(3)]
+    build.replace([rare, *common])
+    for before in (FILLER, [f"nowhere{number}x" for number in range(500)], [f"{word}, {word * 200}" for word in "ab"]):
+        typed = " ".join(before) + " screenshot "
+        assert rare.parent_id in [hit.parent_id for hit in reader.search(typed)]
+        assert "rare" in [value.value for value in reader.facets(typed, ["tags"])["tags"]]
+        id = rare.documents[0].id
+        assert [piece.text for piece in reader.snippets(typed, [id])[id] if piece.match] == ["screenshot"]
+        most = reader.most_score(typed)
+        assert most is None or most > 0
+
+
+def test_a_word_of_the_last_page_is_found(build: FtsBuild, reader: FtsReader) -> None:
+    rare = family("rare", ["how to make a screenshot"])
+    build.replace([rare, *(family(f"d{number}", ["something else"]) for number in range(5))])
+    typed = "something " * 990 + "screenshot"
+    assert 9_900 < len(typed) < 10_000
+    assert reader.search(typed, 1)[0].parent_id == rare.parent_id
+
+
+def test_a_rare_run_after_many_others_is_found(build: FtsBuild, reader: FtsReader) -> None:
+    rare = family("rare", ["東京都庁の展望台"])
+    build.replace([rare, family("other", ["something else"])])
+    for between in ("", " ", "。"):
+        before = between.join(chr(0x5000 + number) for number in range(300))
+        assert [hit.parent_id for hit in reader.search(f"{before} 展望台")] == [rare.parent_id]
