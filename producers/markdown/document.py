@@ -63,3 +63,5 @@ class Document:
     links: tuple[Link, ...]
     metadata: dict[str, str]
     anchors: Mapping[int, str] = field(default_factory=dict)
+    lists: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Of what it names several: tags and authors."""

@@ -1,7 +1,7 @@
 """Front matter at the head of a text: YAML between `---` and `---` or `...`, TOML between `+++` and `+++`.
 
 CommonMark would read it as a rule and a heading. What tells it from a rule above prose are its lines: all of them are
-such as a YAML mapping has, and one at least has a key; TOML has to parse. Of YAML only scalars at the top are read.
+such as a YAML mapping has, and one at least has a key; TOML has to parse. Of YAML what stands at the top is read.
 """
 
 import re
@@ -12,6 +12,7 @@ from typing import Any
 import orjson
 
 from chunkbus.canonical import canonical_text
+from producers.markdown.front_lists import Lists, lists_in, lists_in_yaml
 from producers.markdown.headings import MAX_CARRIED
 
 _KNOWN = {"title": "title", "author": "author", "language": "language", "lang": "language", "date": "date"}
@@ -40,14 +41,18 @@ _QUOTED = re.compile(r"""("(?:[^"\\]|\\.)*")|'((?:[^']|'')*)'""", re.DOTALL)
 _TOML = re.compile(r"\+\+\+[ \t]*\n([\s\S]{0,16000}?)^\+\+\+[ \t]*(?:\n|\Z)", re.MULTILINE)
 
 
-def find_front_matter(text: str) -> tuple[int, dict[str, str]]:
+def find_front_matter(text: str) -> tuple[int, dict[str, str], Lists]:
     """The characters that it takes at the head of a text, and what a search can use of what it says."""
     length = _yaml_length(text)
     if length:
-        return length, _known(_read_yaml(text[:length]))
+        block = text[:length]
+        return length, _known(_read_yaml(block)), lists_in_yaml(block)
     match = _TOML.match(text)
     table = _parse_toml(match[1]) if match else {}
-    return (match.end(), _known(table)) if match and table else (0, {})
+    if match is None or not table:
+        return 0, {}, {}
+    taxonomies = table.get("taxonomies")
+    return match.end(), _known(table), lists_in(table | (taxonomies if isinstance(taxonomies, dict) else {}))
 
 
 def _yaml_length(text: str) -> int:

@@ -164,6 +164,7 @@ def _about(document: Document, source: SourceVersion, form: Form) -> dict[str, A
             about[field] = said[field]
     if "author" in said:
         about["authors"] = [said["author"]]
+    about |= {name: list(items) for name, items in document.lists.items()}
     year = re.match(r"\d{4}(?!\d)", said.get("date", ""))
     if year:
         about["year"] = int(year[0])

@@ -14,6 +14,7 @@ from markdown_it.token import Token
 
 from producers.markdown.document import Block, Document, Kind, Link
 from producers.markdown.embedded import drop_embedded
+from producers.markdown.front_lists import Lists
 from producers.markdown.front_matter import find_front_matter
 from producers.markdown.headings import carried, split_heading
 from producers.markdown.links import LinkKind, find_html_links, find_links
@@ -42,7 +43,7 @@ def normalise(text: str) -> str:
 def parse(text: str) -> Document:
     """The structure of a Markdown text, which is normalised on the way."""
     text = clean(text)
-    head, said = find_front_matter(text)
+    head, said, lists = find_front_matter(text)
     lines = text.split("\n")
     head_lines = text.count("\n", 0, head) + (1 if head and not text.endswith("\n", 0, head) else 0)
     tokens, definitions = parse_blocks("\n" * head_lines + "\n".join(lines[head_lines:]))
@@ -50,7 +51,7 @@ def parse(text: str) -> Document:
     _collapse_prose(lines, tokens)
     reader = _Reader("\n".join(lines), lines, _offsets(lines), definitions)
     if head_lines:
-        reader.add_front_matter(head_lines, said)
+        reader.add_front_matter(head_lines, said, lists)
     reader.read(tokens)
     return reader.document()
 
@@ -87,6 +88,7 @@ class _Reader:
     sections: list[tuple[str, ...]] = field(default_factory=lambda: [()])
     found_links: list[tuple[int, int, str, LinkKind]] = field(default_factory=list)
     metadata: dict[str, str] = field(default_factory=dict)
+    lists: Lists = field(default_factory=dict)
     anchors: dict[int, str] = field(default_factory=dict)
     _end: int = 0  # the line after the last block
     _headings: list[tuple[int, str]] = field(default_factory=list)
@@ -94,8 +96,9 @@ class _Reader:
     _lists: int = 0
     _list: tuple[int, str, int] | None = None  # number, element, last line of the outermost list that is open
 
-    def add_front_matter(self, line_count: int, said: dict[str, str]) -> None:
+    def add_front_matter(self, line_count: int, said: dict[str, str], lists: Lists) -> None:
         self.metadata.update(said)
+        self.lists = lists
         self._append(Kind.FRONT_MATTER, 0, line_count, element="front_matter")
 
     def read(self, tokens: list[Token]) -> None:
@@ -203,7 +206,7 @@ class _Reader:
         if heading:
             metadata.setdefault("title", heading)
         links = self._place_links()
-        return Document(self.text, tuple(self.blocks), tuple(self.sections), links, metadata, self.anchors)
+        return Document(self.text, tuple(self.blocks), tuple(self.sections), links, metadata, self.anchors, self.lists)
 
     def _place_links(self) -> tuple[Link, ...]:
         """Where each link stands: the parser tells only the lines of its paragraph."""

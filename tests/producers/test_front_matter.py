@@ -62,6 +62,34 @@ def test_front_matter_of_every_kind(head: str, said: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize(
+    ("head", "tags", "authors"),
+    [
+        ("---\ntags: [a, 'b c', \"d\"]\nauthor: [Ada, Bob]\n---\n", ["a", "b c", "d"], ["Ada", "Bob"]),
+        (
+            "---\ntags:  # many\n- a\n\n- '#b'\nauthors:\n  - name: Ada\n    url: x\n  - Bob\n---\n",
+            ["a", "b"],
+            ["Ada", "Bob"],
+        ),
+        ("---\ntags:\n  - on\n  - 2024-05-01\n  - 08\n---\n", ["on", "2024-05-01", "08"], None),
+        ("---\nTags: a, b ,a\nkeywords: [c,\n  d]\nauthor: Ada\n---\n", ["a", "b", "c", "d"], ["Ada"]),
+        ("---\ntags: [a, {b: c}, [d], '', e]\n---\n", ["a", "e"], None),
+        ("---\ntags: &t [a, *t]\n---\n", None, None),
+        ("---\ntags: {{ site.tags }}\n---\n", None, None),
+        ("---\ntags: [a\ntitle: x\n---\n", None, None),
+        ("---\ntags:\nauthor: ~\n---\n", None, None),
+        ("---\ntags: " + "[" * 3000 + "\n---\n", None, None),
+        ("---\ntags: [" + "x, " * 9000 + "]\n---\n", None, None),
+        ("---\nnested:\n  tags: [a]\n---\n", None, None),
+        ("+++\ntags = ['a', 1, 'b']\nauthors = ['Ada']\n[taxonomies]\ncategories = ['c']\n+++\n", ["a", "b"], ["Ada"]),
+        ("+++\ntitle = 'x'\n[taxonomies]\ntags = ['a']\n+++\n", ["a"], None),
+    ],
+)
+def test_tags_and_authors_may_be_several(head: str, tags: list[str] | None, authors: list[str] | None) -> None:
+    metadata = chunks_of(f"{head}\nBelow it.\n")[-1]["metadata"]
+    assert (metadata.get("tags"), metadata.get("authors")) == (tags, authors)
+
+
+@pytest.mark.parametrize(
     "head",
     [
         "---\nplain words\n\nmore\n\n---\n",
