@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, replace
 from functools import partial
+from pathlib import Path
 from threading import Lock
 from time import monotonic
 from types import TracebackType
@@ -24,10 +25,12 @@ from settings.config import Config
 if TYPE_CHECKING:
     from chunksink.live import LiveSearch
     from embeddings.encoder import Vectors
+    from producers.report import IngestReport
     from rebuild.forecast import Forecast
     from rebuild.forget import Forgotten
     from rebuild.report import RunReport
     from rebuild.state import Generation
+    from rebuild.status import Status
     from rebuild.sync import SyncOptions
     from rebuild.verify import Verified
     from rebuild.work import Stage
@@ -71,6 +74,33 @@ class Index:
             live, self._live = self._live, None
         if live is not None:
             live.close()
+
+    def ingest(
+        self,
+        *sources: Path | str,
+        kind: str = "auto",
+        partition: str = "documents",
+        base: Path | str | None = None,
+        tenant: str | None = None,
+        exclude: Sequence[str] = (),
+        prune: bool = False,
+        checksum: bool = False,
+        jobs: int | None = None,
+    ) -> "IngestReport":
+        """Makes canonical chunks of folders and files, as `chunksink ingest` does. What fails is in the report."""
+        from chunksink.ingesting import ingest
+        from producers.ingest import Options
+
+        options = Options(
+            kind=kind,
+            to=partition,
+            base=None if base is None else Path(base),
+            tenant=tenant,
+            exclude=tuple(exclude),
+            prune=prune,
+            every_file=checksum,
+        )
+        return ingest(self.config, [Path(source) for source in sources], options, jobs=jobs)
 
     def sync(
         self,
@@ -138,6 +168,12 @@ class Index:
                 found = verify_live(run.work, live, cached, out_of_reach=run.failed)
             run.log.finish("ok" if found.ok else "drift", sinks=found.numbers())
             return found
+
+    def status(self) -> "Status":
+        """What is live, held, due or under way, by our own records; no engine is asked."""
+        from chunksink.wiring import status_of
+
+        return status_of(self.config)
 
     def plan(self, *, adopt: bool = False) -> "Forecast":
         """What a sync would do and cost, the first one as well; nothing is written but our own records.

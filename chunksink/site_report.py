@@ -1,13 +1,11 @@
 """What the status page tells of a home: from its own records, without asking any engine."""
 
 from collections.abc import Iterator
-from functools import partial
 from typing import TYPE_CHECKING
 
-from chunkbus.layout import BusRoot
 from chunksink.commands.status import troubles
 from chunksink.output import counted, sized
-from chunksink.wiring import cache_file, rebuild_due
+from chunksink.wiring import cache_file, status_of
 from settings.config import Config
 
 if TYPE_CHECKING:
@@ -24,15 +22,11 @@ _RUNS_LOOKED_AT = 200
 def report(config: Config) -> "Report":
     """Raises NoGeneration where nothing was built yet."""
     from rebuild import dead_letters, runs
-    from rebuild.intake import Intake
     from rebuild.state import State
-    from rebuild.status import status
     from search.page.report import Report, Section
 
-    root = BusRoot(config.chunks_path)
+    found = status_of(config, named=3)
     with State.existing(config.home_path) as state:
-        intake = Intake(root, state, require_source_checksum=config.require_source_checksum)
-        found = status(state, root, intake, partial(rebuild_due, config), config.sinks, named=3)
         letters = dead_letters.letters(state, limit=_LETTERS)
         refused = dead_letters.count(state)
     done = list(runs.runs(config.home_path, _RUNS_LOOKED_AT))

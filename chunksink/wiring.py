@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from rebuild.embed import DocumentEmbedder
     from rebuild.forecast import Lengths
     from rebuild.state import Generation
+    from rebuild.status import Status
     from rebuild.work import Stage, Work
     from sinks.errors import SinkError
     from sinks.patient import Fault
@@ -233,6 +234,19 @@ def rebuild_due(config: Config, live: "Generation") -> str | None:
     if wanted.model != live.encoder.model:
         return f"the live index was made with {live.encoder.model}, configured is {wanted.model}"
     return f"the live index was made with other settings of {wanted.model} than are configured"
+
+
+def status_of(config: Config, named: int = -1) -> "Status":
+    """What the home says of itself, with so many names of what is held; NoGeneration where nothing was built yet."""
+    from chunkbus.layout import BusRoot
+    from rebuild.intake import Intake
+    from rebuild.state import State
+    from rebuild.status import status
+
+    root = BusRoot(config.chunks_path)
+    with State.existing(config.home_path) as state:
+        intake = Intake(root, state, require_source_checksum=config.require_source_checksum)
+        return status(state, root, intake, partial(rebuild_due, config), config.sinks, named=named)
 
 
 @contextmanager

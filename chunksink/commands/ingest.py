@@ -1,30 +1,23 @@
 """`chunksink ingest`: documents become canonical chunks."""
 
 from collections.abc import Mapping
-from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from chunkbus.layout import BusRoot
-from chunkbus.runlog import RunLog
 from chunksink.errors import Refusal
 from chunksink.exits import Exit
 from chunksink.options import config_from, home_option, json_option
 from chunksink.output import counted, print_json, printable
 from chunksink.progress import progress
-from chunksink.wiring import ledger_file, memory_file
-from chunksink.workers import worker_processes
 
 if TYPE_CHECKING:
     from producers.report import IngestReport
     from settings.config import Config
 
 _SHOWN_FAILURES = 20
-# Reading a document takes so many times as long as checking as many bytes of chunks.
-_EFFORT = 16
 _SHOWN_SUFFIXES = 4
 _OTHERS = "others"
 _KINDS = ("auto", "markdown", "text", "html", "pdf", "docx", "parsed", "recorder", "ir", "chunks")
@@ -96,10 +89,15 @@ def command(
       chunksink ingest sessions --as recorder --partition by-date
       chunksink ingest . --exclude node_modules/ --exclude "*.min.html" --prune
     """
+    from chunksink.ingesting import ingest
+    from producers.ingest import Options
+
     if options["tenant"] is not None:
         _check_tenant(options["tenant"])
     config = config_from(chunks=chunks, home=home)
-    report = _ingest(config, sources, jobs, options)
+    wanted = Options(**options)
+    with progress("ingest", None, "sources") as bar:
+        report = ingest(config, sources, wanted, jobs=jobs, on_source=lambda: bar.advance(1))
     code = Exit.INVALID_INPUT if report.failures else Exit.OK
     if not sync:
         if as_json:
@@ -120,35 +118,6 @@ def _check_tenant(name: str) -> None:
         refuse_tenant(name)
     except IngestRefused as refused:
         raise Refusal(str(refused), Exit.USAGE) from refused
-
-
-def _ingest(config: "Config", sources: tuple[Path, ...], jobs: int | None, options: dict[str, Any]) -> "IngestReport":
-    with ExitStack() as stack:
-        from chunkbus.ledger import Ledger
-        from producers.ingest import Options, ingest
-        from producers.memory import Memory
-
-        root = BusRoot(config.chunks_path)
-        wanted = Options(**options)
-        run_log = stack.enter_context(RunLog(config.home_path, "ingest"))
-        ledger = stack.enter_context(Ledger(ledger_file(config.home_path)))
-        memory = stack.enter_context(Memory(memory_file(config.home_path), root))
-        bar = stack.enter_context(progress("ingest", None, "sources"))
-        report = ingest(
-            sources,
-            root,
-            ledger,
-            memory,
-            wanted,
-            workers=lambda size: worker_processes(size * _EFFORT, jobs),
-            run_id=run_log.run_id,
-            on_progress=lambda _done: bar.advance(1),
-            homes=[config.home_path],
-        )
-        for failure in report.failures:
-            run_log.write("failure", **asdict(failure))
-        run_log.finish("failures" if report.failures else "ok", report=asdict(report))
-    return report
 
 
 def _sync(config: "Config", report: "IngestReport", as_json: bool) -> Exit:

@@ -1,16 +1,14 @@
 """`chunksink status`: what is live, held, due or under way, without asking any engine."""
 
 from dataclasses import asdict
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from chunkbus.layout import BusRoot
 from chunksink.options import chunks_option, config_from, home_option, json_option
 from chunksink.output import counted, print_json, printable
 from chunksink.summary import unbuilt_lines, unconfigured_lines
-from chunksink.wiring import rebuild_due
+from chunksink.wiring import status_of
 
 if TYPE_CHECKING:
     from rebuild.status import BuildStatus, Status
@@ -35,16 +33,8 @@ def command(chunks: str | None, home: str | None, everything: bool, as_json: boo
       chunksink status --json | jq '.sinks.fts.to_write'
       chunksink status --json | jq -e '.current and .rebuild_due == null' && echo "nothing to do"
     """
-    from rebuild.intake import Intake
-    from rebuild.state import State
-    from rebuild.status import status
-
     config = config_from(chunks=chunks, home=home)
-    root = BusRoot(config.chunks_path)
-    named = -1 if as_json or everything else _SHOWN
-    with State.existing(config.home_path) as state:
-        intake = Intake(root, state, require_source_checksum=config.require_source_checksum)
-        found = status(state, root, intake, partial(rebuild_due, config), config.sinks, named=named)
+    found = status_of(config, -1 if as_json or everything else _SHOWN)
     if as_json:
         print_json(_report(found))
     else:

@@ -33,14 +33,17 @@ OTHER = source("other.md", TEXTS[0], ids="other", tenant_id="other", metadata=ME
 def test_the_snippets_of_the_page(quick_shell: Shell, capsys: pytest.CaptureFixture[str]) -> None:
     Path("chunksink.toml").touch()
     quick_shell.commit("p1", ACME, OTHER)
+    for name in ("a.md", "drafts/b.md"):
+        (quick_shell.folder / "notes" / name).parent.mkdir(parents=True, exist_ok=True)
+        (quick_shell.folder / "notes" / name).write_text("before noon")
     told: dict[str, Any] = {}
     printed = []
     for snippet in SNIPPETS:
         if snippet not in OF_MEILISEARCH + OF_CHROMA:
             exec(snippet, told)
             printed.append(capsys.readouterr().out)
-    synced, searched, chunks, refused, langchain, llamaindex = printed
-    assert synced == "ok 0 4\n"
+    synced, ingested, searched, chunks, refused, langchain, llamaindex = printed
+    assert (synced, ingested) == ("ok 0 4\n", "1 0 []\n")
     assert {hit.source_uri for hit in told["answer"]} == {"tools.md", "other.md"}
     assert "nobody could be asked" not in searched
     assert str(list(TEXTS)) in chunks

@@ -205,3 +205,20 @@ def test_a_process_for_vectors_is_started_where_there_is_much_to_write(
         assert index.rebuild().status == "ok"
         assert len(started) == 2 * processes
         assert index.verify().ok
+
+
+def test_documents_are_ingested_and_synced_from_python(quick_shell: Shell) -> None:
+    notes = quick_shell.folder / "notes"
+    notes.mkdir()
+    (notes / "a.md").write_text("# A\n\nabout boats")
+    with chunksink.open() as index:
+        assert index.ingest(notes).processed == 1
+        assert index.ingest(str(notes), checksum=True).unchanged == 1
+        assert index.sync().families.added == 1
+        assert index.status().is_current
+        (notes / "a.md").unlink()
+        (notes / "b.md").write_text("# B\n\nabout ships")
+        assert index.ingest("notes", prune=True, jobs=1).pruned == 1
+        assert not index.status().is_current
+        assert "1 source added" in quick_shell("sync").out
+        assert [hit.source_uri for hit in index.search("ships boats", mode="keyword")] == ["notes/b.md"]
