@@ -10,7 +10,7 @@ batch at a time; so does who compares the engines with the chunks, `plan` and `v
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from threading import Lock
 from time import monotonic
@@ -241,7 +241,7 @@ class Index:
         self,
         query: str,
         limit: int = 10,
-        mode: "Mode" = "hybrid",
+        mode: "Mode | None" = None,
         filters: "Given" = None,
         tenant: str | None = None,
         collapse: bool = True,
@@ -253,16 +253,17 @@ class Index:
     ) -> "Answer":
         """The best sources for a query: a sequence of hits, and what is to be said of them.
 
-        `filters` are written as on the command line (`["year>=2020"]`), or map fields to a value or several. With
-        `collapse` each source answers once; `context` brings so many chunks before and after each hit. What another
-        process writes meanwhile is seen by the next search.
+        Without a `mode` it is hybrid, or by words where no sink holds vectors. `filters` are written as on the command
+        line (`["year>=2020"]`), or map fields to a value or several. With `collapse` each source answers once;
+        `context` brings so many chunks before and after each hit. What another process writes meanwhile is seen by the
+        next search.
         """
         from search.filters import as_filters
         from search.question import Question
 
         question = Question(
             query,
-            mode=mode,
+            mode=self._usual_mode if mode is None else mode,
             limit=limit,
             offset=offset,
             filters=as_filters(filters),
@@ -291,6 +292,12 @@ class Index:
         from search.access import Access
 
         return Access(tenant, required=self.config.tenants == "required")
+
+    @cached_property
+    def _usual_mode(self) -> "Mode":
+        from chunksink.wiring import usual_mode
+
+        return usual_mode(self.config)
 
     def _live_search(self) -> "LiveSearch":
         from chunksink.live import LiveSearch

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from rebuild.state import Generation
     from rebuild.status import Status
     from rebuild.work import Stage, Work
+    from search.question import Mode
     from sinks.errors import SinkError
     from sinks.patient import Fault
     from sinks.sink import Sink
@@ -109,6 +110,19 @@ def open_one_sink(config: Config, stack: ExitStack, name: str) -> "Sink":
     from sinks.registry import open_sink
 
     return stack.enter_context(closing(open_sink(name, config.home_path, config.sink.get(name, {}))))
+
+
+def usual_mode(config: Config) -> "Mode":
+    """How a question is asked that names no mode: by words, where no sink is to hold vectors."""
+    from settings.config import ConfigError
+    from sinks.errors import SinkError
+
+    with ExitStack() as stack:
+        try:
+            by_meaning = any(open_one_sink(config, stack, name).wants_vectors for name in config.sinks)
+        except (ConfigError, SinkError):  # what it holds is not known; the search says what is wrong with it
+            by_meaning = True
+    return "hybrid" if by_meaning else "keyword"
 
 
 def _open_former_sink(config: Config, stack: ExitStack, name: str) -> "Sink":

@@ -33,7 +33,7 @@ def digest_source(path: Path) -> tuple[str, Signature]:
             return file_digest(opened, "sha256").hexdigest(), signature
     whole = sha256()
     with closing(open_tables()) as tables:
-        for file in find_sources([path], tables, suffixes=(".json",), base=path).files:
+        for file in find_sources([path], tables, suffixes=(".json",), root=lambda path: path).files:
             whole.update(f"{digest_source(file.path)[0]} {file.uri}\n".encode())
     return whole.hexdigest(), Signature.of(path.stat())
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from itertools import count
 from pathlib import Path
@@ -29,6 +30,7 @@ from producers.kinds import AUTO, KINDS, Kind
 from producers.links import links_file, write_links
 from producers.markdown.records import DEFAULT_TENANT
 from producers.memory import Memory
+from producers.naming import root_of
 from producers.outputs import Outputs
 from producers.partition import FamilyReader, next_created_at
 from producers.placement import PRODUCER_NAME, Placement
@@ -56,8 +58,9 @@ def _no_workers(_bytes: int) -> AbstractContextManager[None]:
 class Options:
     """How a run reads. `kind` is a name of `kinds`, or `auto`; `to` a partition, or a rule of `placement`.
 
-    A source is called by its path below `base`; else by the name of the folder named and its path below it, so that
-    the name is the same from wherever the folder is reached; a file named by itself by its file name.
+    A source is called by its path below `base`; else as it was when its folder was read before; else by the name of
+    the folder named and its path below it, so that the name is the same from wherever the folder is reached; a file
+    named by itself by its file name.
     """
 
     kind: str = AUTO
@@ -96,7 +99,9 @@ def ingest(
         former = former_kinds(ledger, placement.name, kinds)
         outputs = Outputs.of(root, homes)
         excluded = Exclusions(options.exclude)
-        wanted = find_wanted(paths, options.kind, kinds, options.base, former, tables, outputs, excluded)
+        known = [place for _, place in memory.places(options.tenant)]
+        root_of_path = partial(root_of, base=options.base, known=known)
+        wanted = find_wanted(paths, options.kind, kinds, root_of_path, former, tables, outputs, excluded)
         places = Places(wanted, memory, placement, options.tenant)
         if options.prune:
             refuse_empty(wanted)

@@ -2,7 +2,7 @@
 
 import os
 import stat
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from io import BufferedReader
@@ -81,13 +81,13 @@ def find_sources(
     tables: Connection,
     *,
     suffixes: tuple[str, ...],
-    base: Path | None = None,
+    root: Callable[[Path], Path] = lambda path: Path(os.path.abspath(path)).parent,  # noqa: PTH100
     outputs: Outputs = NOWHERE,
     excluded: Exclusions = NONE,
 ) -> Found:
     """Files with these suffixes in the folders named, and the files named whatever their suffix.
 
-    A `uri` is relative to `base`, else begins with the name of the folder named, or is the name of the file named.
+    A `uri` is the path below the `root` of what was named: that begins with the name of a folder, or is that of a file.
     What several of the paths reach is one source, called as the first of them says. Hidden files and folders are passed
     over; links to folders are not followed, so that no cycle has no end, but where they are named. Nor is a bus of
     chunks read that lies among the sources, nor what is `excluded` below a folder.
@@ -96,7 +96,7 @@ def find_sources(
     for path in paths:
         if not path.exists():
             raise IngestRefused(f"{path} does not exist; name a folder or a file")
-        finding.look_into(path, base or Path(os.path.abspath(path)).parent)  # noqa: PTH100 (a link has its own name)
+        finding.look_into(path, root(path))
     return finding.found()
 
 

@@ -116,7 +116,7 @@ def find_wanted(
     paths: Sequence[Path],
     kind: str,
     kinds: Mapping[str, Kind],
-    base: Path | None,
+    root: Callable[[Path], Path],
     former: Former,
     tables: Connection,
     outputs: Outputs,
@@ -130,7 +130,7 @@ def find_wanted(
     if kind != AUTO and kind not in kinds:
         raise IngestRefused(f"{kind!r} is no kind of source; it is one of {', '.join([*kinds, AUTO])}")
     found = find_sources(
-        paths, tables, suffixes=suffixes_of(kind, kinds), base=base, outputs=outputs, excluded=excluded
+        paths, tables, suffixes=suffixes_of(kind, kinds), root=root, outputs=outputs, excluded=excluded
     )
     see = _seen_as(kinds[kind]) if kind != AUTO else _guess(guessed(kinds))
     named = {os.path.abspath(path) for path in paths}  # noqa: PTH100 (a link has its own name)

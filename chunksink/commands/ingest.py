@@ -50,7 +50,7 @@ class _SourcePath(click.Path):
     "--base",
     type=click.Path(path_type=Path, exists=True, file_okay=False),
     metavar="DIR",
-    help="Name sources by their path below this.",
+    help="Name sources by their path below this.  [default: as they were named before, else the folder's parent]",
 )
 @click.option("--tenant", metavar="NAME", help="Whose documents they are; searches can be bound to a tenant.")
 @click.option(
@@ -80,7 +80,8 @@ def command(
     partition held from other sources stays. A second run does nothing and says so. Exits with 3 when a source or a
     record failed; the others are in. What a source does not say any more goes. Sources that vanished, and
     records that vanished from a file, keep their chunks, unless --prune is given; what --exclude passes over counts
-    as vanished. Hidden files and a bus of chunks that lies among the sources are passed over.
+    as vanished. Hidden files and a bus of chunks that lies among the sources are passed over. What lies in a folder
+    that was read before keeps the names that it got there: after an edit, one file can be ingested alone.
 
     \b
     Examples:

@@ -3,7 +3,7 @@
 import re
 import shlex
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, closing
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import click
@@ -15,8 +15,6 @@ from chunksink.output import print_json, printable, shortened
 
 if TYPE_CHECKING:
     from search.answer import Answer, SearchHit
-    from search.question import Mode
-    from settings.config import Config
     from sinks.reader import Piece
 
 _MODES = ("hybrid", "keyword", "semantic", "engine")
@@ -110,6 +108,7 @@ def command(
     """
     from chunksink.explain import explained_lines
     from chunksink.live import LiveSearch
+    from chunksink.wiring import usual_mode
     from search.access import Access
     from search.filters import parse_filters
     from search.question import FUSIONS, MODES, Question
@@ -140,20 +139,6 @@ def command(
     else:
         _print(answer, why, offset)
     return Exit.ENGINE if answer.unavailable else Exit.OK
-
-
-def usual_mode(config: "Config") -> "Mode":
-    """How a question is asked that names no mode: by words, where no sink is to hold vectors."""
-    from chunksink.wiring import open_one_sink
-    from settings.config import ConfigError
-    from sinks.errors import SinkError
-
-    with ExitStack() as stack:
-        try:
-            by_meaning = any(open_one_sink(config, stack, name).wants_vectors for name in config.sinks)
-        except (ConfigError, SinkError):  # what it holds is not known; the search says what is wrong with it
-            by_meaning = True
-    return "hybrid" if by_meaning else "keyword"
 
 
 def _print(answer: "Answer", why: list[list[str]], offset: int) -> None:

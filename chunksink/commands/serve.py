@@ -84,8 +84,8 @@ def command(
 
 
 def _app(config: "Config", live: "LiveSearch", host: str, names: tuple[str, ...], source_url: str | None) -> "ASGIApp":
-    from chunksink.commands.search import usual_mode
     from chunksink.site_report import report
+    from chunksink.wiring import usual_mode
     from search.page.app import make_app
     from search.page.callers import Tokens
     from search.page.security import Hosts

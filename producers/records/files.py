@@ -77,7 +77,7 @@ class RecordFile:
 
     def _files(self) -> Iterator[tuple[Place, bytes]]:
         with closing(open_tables()) as tables:
-            found = find_sources([self._path], tables, suffixes=(".json",), base=self._path)
+            found = find_sources([self._path], tables, suffixes=(".json",), root=lambda path: path)
             self.failures = list(found.failures)
             for number, source in enumerate(found.files, start=1):
                 place = Place(number, 0, self.limit + 1, source.uri)
