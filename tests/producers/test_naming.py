@@ -1,4 +1,4 @@
-"""A part of what was read before keeps its names, so that it replaces what stands there and does not stand beside it."""
+"""A part of what was read before keeps its names: it replaces what stands there and does not stand beside it."""
 
 from __future__ import annotations
 
