@@ -112,7 +112,7 @@ _JSON = (".jsonl", ".ndjson", ".json")
 KINDS: Mapping[str, Kind] = {
     kind.name: kind
     for kind in (
-        Kind("markdown", (".md", ".markdown"), chunker=_markdown),
+        Kind("markdown", (".md", ".markdown", ".mdx"), chunker=_markdown),
         Kind("text", (".txt", ".text"), chunker=_text),
         Kind("html", (".html", ".htm", ".xhtml"), chunker=_html),
         Kind("pdf", (".pdf",), chunker=_pdf),

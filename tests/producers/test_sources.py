@@ -148,3 +148,12 @@ def test_a_source_that_is_written_to_meanwhile_is_left_for_the_next_run(
     with pytest.raises(SourceFailed, match="was written to while it was read") as caught:
         read_source(path)
     assert caught.value.code == "SOURCE_CHANGED"
+
+
+def test_markdown_by_every_suffix(bench: Bench) -> None:
+    for name in ("a.md", "b.MARKDOWN", "c.mdx", "d.txt.md"):
+        bench.write(name, f"# {name}")
+    bench.write("e.mdown", "# no")
+    report = bench.ingest(kind="auto")
+    assert (report.processed, report.other_kinds) == (4, {".mdown": 1})
+    assert bench.texts("c.mdx") == ["# c.mdx"]
