@@ -82,7 +82,7 @@ class Index:
         partition: str = "documents",
         base: Path | str | None = None,
         tenant: str | None = None,
-        exclude: Sequence[str] = (),
+        exclude: "str | Sequence[str]" = (),
         prune: bool = False,
         checksum: bool = False,
         jobs: int | None = None,
@@ -96,7 +96,7 @@ class Index:
             to=partition,
             base=None if base is None else Path(base),
             tenant=tenant,
-            exclude=tuple(exclude),
+            exclude=(exclude,) if isinstance(exclude, str) else tuple(exclude),
             prune=prune,
             every_file=checksum,
         )

@@ -10,7 +10,10 @@ def require_ours() -> None:
     """ImportError where another module is found under the name of a package of ours."""
     root = Path(__file__).resolve().parents[1]
     for name in NAMES:
-        spec = find_spec(name)
+        try:
+            spec = find_spec(name)
+        except ValueError:  # what stands under that name was made without an import
+            spec = None
         found = spec.origin if spec is not None else None
         if found is None or Path(found).resolve() != root / name / "__init__.py":
             raise ImportError(

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Sequence
+from pathlib import Path
 
 from pathspec import GitIgnoreSpec
 
@@ -24,6 +25,13 @@ class Exclusions:
             return False
         below = os.path.relpath(path, folder)
         return self._spec.match_file(f"{below}/" if is_folder else below)
+
+    def cover_or_above(self, file: Path, folder: Path) -> bool:
+        """Whether a walk of the folder would pass over the file, or over a folder in which it lies."""
+        above = [parent for parent in file.parents if parent.is_relative_to(folder) and parent != folder]
+        return self.cover(str(file), str(folder), is_folder=False) or any(
+            self.cover(str(parent), str(folder), is_folder=True) for parent in above
+        )
 
 
 NONE = Exclusions()

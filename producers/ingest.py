@@ -99,7 +99,7 @@ def ingest(
         former = former_kinds(ledger, placement.name, kinds)
         outputs = Outputs.of(root, homes)
         excluded = Exclusions(options.exclude)
-        known = [place for _, place in memory.places(options.tenant)]
+        known = [place for where, place in memory.places(options.tenant) if placement.shares(where)]
         root_of_path = partial(root_of, base=options.base, known=known)
         wanted = find_wanted(paths, options.kind, kinds, root_of_path, former, tables, outputs, excluded)
         places = Places(wanted, memory, placement, options.tenant)

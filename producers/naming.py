@@ -15,15 +15,16 @@ def root_of(path: Path, base: Path | None, known: Iterable[Scope]) -> Path:
     if base is not None:
         return base
     named = Path(os.path.abspath(path))  # noqa: PTH100 (a link has its own name)
-    for place in sorted(known, key=lambda place: len(place.folder.parts), reverse=True):
-        root = _root(place)
-        if root is not None and named.is_relative_to(place.folder):
-            return root
+    lies_at = named.parent.resolve() / named.name
+    # The nearest folder; of several names for it the one that it has by default.
+    for place in sorted(known, key=lambda place: (-len(place.folder.parts), not _is_usual(place))):
+        if lies_at.is_relative_to(place.folder):
+            called = (*PurePosixPath(place.prefix).parts, *lies_at.relative_to(place.folder).parts)
+            kept = len(named.parts) - len(called)
+            if named.parts[kept:] == called:
+                return Path(*named.parts[:kept])
     return named.parent
 
 
-def _root(place: Scope) -> Path | None:
-    """None where its sources are not called by where it lies, for it was reached by a link."""
-    called = PurePosixPath(place.prefix).parts
-    kept = len(place.folder.parts) - len(called)
-    return Path(*place.folder.parts[:kept]) if place.folder.parts[kept:] == called else None
+def _is_usual(place: Scope) -> bool:
+    return place.prefix.rstrip("/") == place.folder.name

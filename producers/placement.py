@@ -50,6 +50,10 @@ class Placement:
     def rule(self) -> Rule | None:
         return Rule(self.name) if self.name in list(Rule) else None
 
+    def shares(self, other: str) -> bool:
+        """Whether it may write to partitions of this other name or rule."""
+        return self.rule is not None or other == self.name or Placement(other).rule is not None
+
     def key_of(self, about: About) -> str:
         if self.rule is Rule.BY_DATE:
             return "undated" if about.moment_ns is None else _date_of(about.moment_ns)

@@ -35,7 +35,7 @@ class Places:
     def _others(self) -> Iterator[tuple[str, Scope]]:
         """With the partition or rule by which they were read, where that shares partitions with this run's."""
         for partition, place in self._memory.places(self._tenant):
-            if self._placement.rule or partition == self._placement.name or Placement(partition).rule:
+            if self._placement.shares(partition):
                 overlapping = [own for own in self._folders if _holds(own, place) or _holds(place, own)]
                 if overlapping and not any(_is_same(own, place) for own in overlapping):
                     yield partition, place

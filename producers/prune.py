@@ -45,4 +45,4 @@ class Vanished:
 
     def _is_source(self, path: Path, folder: Path) -> bool:
         is_there = path.exists() or path.is_symlink()
-        return is_there and not self.excluded.cover(str(path), str(folder), is_folder=False)
+        return is_there and not self.excluded.cover_or_above(path, folder)

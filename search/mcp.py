@@ -29,8 +29,14 @@ class Answers(Protocol):
     def get(self, chunk_id: str, access: Access, context: int = 0) -> Surrounded | None: ...
 
 
-def mcp_server(answers: Answers, access: Access, known_errors: tuple[type[Exception], ...], version: str) -> MCPServer:
-    """`known_errors` have messages for whoever asks; any other one is a bug."""
+def mcp_server(
+    answers: Answers,
+    access: Access,
+    known_errors: tuple[type[Exception], ...],
+    version: str,
+    usual_mode: Mode = "hybrid",
+) -> MCPServer:
+    """`known_errors` have messages for whoever asks; any other one is a bug. `usual_mode` is that of who names none."""
 
     def told(ask: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         try:
@@ -42,15 +48,17 @@ def mcp_server(answers: Answers, access: Access, known_errors: tuple[type[Except
         query: Annotated[str, Field(description="A question, or words; words in quotes are a phrase.")],
         limit: Annotated[int, Field(ge=1, le=100, description="At most so many sources.")] = 10,
         mode: Annotated[
-            Mode, Field(description="keyword finds words, semantic finds meaning, hybrid both.")
-        ] = "hybrid",
+            Mode | None, Field(description="keyword finds words, semantic finds meaning, hybrid both.")
+        ] = None,
         filters: Annotated[
             list[str] | None, Field(description='Conditions such as "source_type=md" or "year>=2020"; all must hold.')
         ] = None,
         context: Annotated[int, Field(ge=0, le=5, description="So many passages before and after each hit.")] = 0,
     ) -> dict[str, Any]:
         def ask() -> dict[str, Any]:
-            question = Question(query, mode=mode, limit=limit, filters=parse_filters(filters or ()), context=context)
+            question = Question(
+                query, mode=mode or usual_mode, limit=limit, filters=parse_filters(filters or ()), context=context
+            )
             answer = answers.search(question, access)
             if not answer.answered:
                 reasons = "; ".join(f"no {leg} search: {why}" for leg, why in answer.unavailable.items())

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 from sinks.reader import Filter, Hit, KeywordReader
 
-_QUOTED = re.compile(r'"([^"]*)"')
+# One that follows a number is an inch mark.
+_QUOTED = re.compile(r'(?<![0-9])"([^"]*)"')
 MOST_HOLDING = 2_000
 """Of what holds the phrases so many are compared by meaning, the best by words. Each vector must be read."""
 
@@ -45,4 +46,5 @@ def phrases_of(text: str) -> Phrases:
 def for_words(text: str) -> str:
     """A query as keyword search is asked: what stands in quotes first, for Meilisearch reads no more than ten words."""
     phrases = phrases_of(text)
-    return f"{phrases.query} {_QUOTED.sub(' ', text)}" if phrases else text
+    rest = _QUOTED.sub(" ", text).replace('"', " ")
+    return f"{phrases.query} {rest}" if phrases else rest if '"' in text else text

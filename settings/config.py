@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from settings.file_paths import from_folder, index_settings_in
+from settings.file_paths import from_folder, index_settings_of
 from settings.sink_tables import tables_of, unknown_sink, with_environment
 
 CONFIG_FILE = "chunksink.toml"
@@ -172,9 +172,9 @@ def load_config(
 
 
 def _wrong_token(tokens: Mapping[str, str]) -> str | None:
-    for hashed in tokens:
-        if not _SHA256.fullmatch(hashed):
-            return f"`tokens` has {hashed!r:.80}, and not the sha256 of a token, which is 64 digits from 0 to f"
+    for hashed, tenant in tokens.items():
+        if not _SHA256.fullmatch(hashed):  # it may be the token itself: it is not shown
+            return f"`tokens` has for {tenant!r} not the sha256 of a token, which is 64 digits from 0 to f"
         if hashed == _OF_NOTHING:
             return "`tokens` has the sha256 of nothing, which everybody knows: the token was not there when it was made"
     return None
@@ -182,7 +182,7 @@ def _wrong_token(tokens: Mapping[str, str]) -> str | None:
 
 def _with_settings_file(config: Config, folder: Path) -> Config:
     table = config.sink.get("meilisearch", {})
-    file = index_settings_in(folder)
+    file = index_settings_of(folder)
     if file is None or "settings_file" in table or "meilisearch" not in config.sinks:
         return config
     return msgspec.structs.replace(config, sink={**config.sink, "meilisearch": {**table, "settings_file": file}})

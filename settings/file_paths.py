@@ -20,10 +20,21 @@ def from_folder(values: Mapping[str, Any], folder: Path, defaults: Mapping[str, 
     return placed
 
 
-def index_settings_in(folder: Path) -> str | None:
-    """The file of index settings beside a configuration that was named; that of the current folder is found anyway."""
+def index_settings_of(folder: Path) -> str | None:
+    """The file of index settings for a configuration that was named: beside it, else ours; not that of whatever folder
+    a command runs in. None where the usual one is meant."""
+    if folder == Path():
+        return None
     file = folder / SETTINGS_FILE
-    return str(file) if folder != Path() and file.is_file() else None
+    if file.is_file():
+        return str(file)
+    return str(shipped_settings_file()) if Path(SETTINGS_FILE).exists() else None
+
+
+def shipped_settings_file() -> Path:
+    """The one that came with chunksink."""
+    beside = Path(__file__).with_name(SETTINGS_FILE)  # in an installed package
+    return beside if beside.exists() else Path(__file__).parents[1] / SETTINGS_FILE
 
 
 def _placed(values: Any, folder: Path) -> Any:

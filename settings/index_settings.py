@@ -12,7 +12,7 @@ from typing import Any
 
 from settings.config import ConfigError
 from settings.engine_settings import DEFAULTS, EMBEDDERS, WHOLE, completed, normal
-from settings.file_paths import SETTINGS_FILE
+from settings.file_paths import SETTINGS_FILE, shipped_settings_file
 from settings.needed_settings import DISTINCT, with_needed
 
 
@@ -35,12 +35,6 @@ def find_settings_file(named: str | None) -> Path:
         return Path(named)
     here = Path(SETTINGS_FILE)
     return here if here.exists() else shipped_settings_file()
-
-
-def shipped_settings_file() -> Path:
-    """The one that came with chunksink."""
-    beside = Path(__file__).with_name(SETTINGS_FILE)  # in an installed package
-    return beside if beside.exists() else Path(__file__).parents[1] / SETTINGS_FILE
 
 
 def load_index_settings(file: Path) -> dict[str, Any]:

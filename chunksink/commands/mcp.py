@@ -33,6 +33,7 @@ def command(tenant: str | None, chunks: str | None, home: str | None) -> int:
             raise
         raise Refusal("the extra is not installed: pip install 'chunksink[mcp]'", Exit.USAGE) from error
     from chunksink.live import LiveSearch
+    from chunksink.wiring import usual_mode
     from search.access import Access
     from search.errors import SearchError
 
@@ -41,5 +42,5 @@ def command(tenant: str | None, chunks: str | None, home: str | None) -> int:
     if access.denied:
         raise Refusal("this index serves each tenant its own documents: say --tenant NAME", Exit.USAGE)
     with closing(LiveSearch(config, every_seconds=0.5)) as live:
-        mcp_server(live, access, (SearchError, *of_searches()), __version__).run("stdio")
+        mcp_server(live, access, (SearchError, *of_searches()), __version__, usual_mode(config)).run("stdio")
     return Exit.OK

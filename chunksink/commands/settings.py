@@ -13,7 +13,8 @@ from chunksink.errors import Refusal
 from chunksink.exits import Exit
 from chunksink.options import config_from, home_option, json_option
 from chunksink.output import counted, print_json
-from settings.index_settings import Difference, as_file, differences, patch_of, shipped_settings_file
+from settings.file_paths import shipped_settings_file
+from settings.index_settings import Difference, as_file, differences, patch_of
 
 if TYPE_CHECKING:
     from settings.config import Config

@@ -4,7 +4,7 @@ import re
 
 from producers.html.tags import Element
 
-_ONE = re.compile(r"[\w.]+|.|\(.*\)")
+_ONE = re.compile(r"[\w.]+|.|\([^()]*\)")
 _DELETED = ("del", "moveFrom")
 
 
@@ -21,7 +21,8 @@ def on_one_line(formula: Element) -> str:
         opening, closing, between = (_said(formula, sign) for sign in ("begChr", "endChr", "sepChr"))
         inner = (between or "|").join(on_one_line(part) for part in formula if _local(part) == "e")
         return f"{'(' if opening is None else opening}{inner}{')' if closing is None else closing}"
-    parts = {_local(part): on_one_line(part) for part in formula}
+    said = [(_local(part), on_one_line(part)) for part in formula]  # once each: a formula may be deep
+    parts = dict(said)
     if name == "f":
         return f"{_one(parts.get('num', ''))}/{_one(parts.get('den', ''))}"
     if name == "rad":
@@ -33,7 +34,7 @@ def on_one_line(formula: Element) -> str:
         return f"{_one(parts.get('e', ''))}{_raised(parts, 'limUpp' if name == 'limUpp' else '')}"
     if name == "func":
         return f"{parts.get('fName', '')} {parts.get('e', '')}"
-    return "".join(map(on_one_line, formula))
+    return "".join(text for _, text in said)
 
 
 def _raised(parts: dict[str, str], kind: str = "") -> str:

@@ -62,7 +62,7 @@ def _take_definitions(lines: list[str], definitions: dict[str, Any]) -> Iterator
 
 
 def _may_hold(content: str) -> bool:
-    return len(content) > MAX_ADDRESS or "data:" in content or "DATA:" in content
+    return len(content) > MAX_ADDRESS or "data:" in content.lower()
 
 
 def _without(text: str, names: set[str]) -> str:

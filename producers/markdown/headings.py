@@ -18,6 +18,8 @@ def split_heading(content: str) -> tuple[str, str]:
         return content, ""
     anchor = _ANCHOR.search(found[1])
     words = content[: found.start()].rstrip()
+    if not words:  # they are its words, as those of a template's `{#if}`
+        return content, ""
     open_words = words.rstrip("#")  # `## Usage ## {#usage}`, but not `## C# {#c-sharp}`
     if not open_words or open_words[-1] in " \t":
         words = open_words.rstrip()

@@ -32,7 +32,7 @@ class ChunksinkRetriever(BaseRetriever):
     index: Any
     """An open index: `chunksink.open()`."""
     k: int = 10
-    mode: Mode = "hybrid"
+    mode: Mode | None = None
     filters: Any = None
     tenant: str | None = None
     collapse: bool = True

@@ -22,7 +22,7 @@ class ChunksinkRetriever(BaseRetriever):
         index: SearchIndex,
         *,
         similarity_top_k: int = 10,
-        mode: Mode = "hybrid",
+        mode: Mode | None = None,
         filters: Given = None,
         tenant: str | None = None,
         collapse: bool = True,
@@ -31,7 +31,7 @@ class ChunksinkRetriever(BaseRetriever):
         super().__init__()
         self._index = index
         self._limit = similarity_top_k
-        self._mode: Mode = mode
+        self._mode = mode
         self._filters = filters
         self._tenant = tenant
         self._collapse = collapse

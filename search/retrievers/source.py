@@ -13,7 +13,7 @@ class SearchIndex(Protocol):
         query: str,
         *,
         limit: int = ...,
-        mode: Mode = ...,
+        mode: Mode | None = ...,
         filters: Given = ...,
         tenant: str | None = ...,
         collapse: bool = ...,

@@ -30,7 +30,7 @@ _SPACELESS = (
 _RUN = re.compile(f"[{_SPACELESS}]+")
 _SPACED = rf"[^\W_{_SPACELESS}]"  # a letter or digit of all other scripts: what a word consists of
 _TOKEN = re.compile(f"{_SPACED}+|[{_SPACELESS}]+")
-_TYPED = re.compile(r'"([^"]*)"|([^\s"]+)')
+_TYPED = re.compile(r'(?<![0-9])"([^"]*)"|([^\s"]+)')  # else it is an inch mark
 _NOWHERE = re.compile("[\x00\ud800-\udfff]")  # what nothing that is searched holds
 BREAK = "\udfff"
 """A sign that no text holds."""
@@ -209,6 +209,11 @@ def apart(text: str, query: Query) -> str:
 
 def _broken(found: re.Match[str]) -> str:
     return found[0][0] + BREAK + found[0][1:]
+
+
+def long_parts(term: str) -> list[str]:
+    """Its parts that trigrams can be asked for."""
+    return [token for token in _TOKEN.findall(term) if len(token) > 2]
 
 
 def first_run(term: str) -> str:

@@ -77,7 +77,7 @@ def holding(terms: Sequence[str], begun: str = "") -> tuple[str, list[str]]:
         patterns = json.dumps([query_.pattern(term, begun=term == begun)])
         if not query_.is_spaceless(term):
             words.append((number, query_.word(term, begun=term == begun)))
-        if parts := [query_.quoted(part) for part in term.split() if len(part) > 2]:
+        if parts := [query_.quoted(part) for part in query_.long_parts(term)]:
             among.append((number, " AND ".join(parts), patterns))
         elif run := query_.first_run(term):
             shorts.append((number, run, patterns))

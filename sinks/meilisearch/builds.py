@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from time import monotonic, sleep
 from typing import Any
 
 from settings.engine_settings import EMBEDDERS
@@ -28,6 +29,8 @@ MARKER = "chunksinkmarker"
 PRIMARY_KEY = "id"
 EMBEDDER = "default"
 _SAMPLE = 20
+SWAP_SECONDS = 30.0
+_LOOK_SECONDS = 0.1
 
 
 def marker_in(synonyms: Mapping[str, Any]) -> Marker | None:
@@ -169,12 +172,30 @@ class Indexes:
         # Where the public name is free, the index is renamed to it.
         pair: dict[str, list[str] | bool] = {"indexes": [found.name, self.public], "rename": live is None}
         swap = partial(self.connection.control.swap_indexes, [pair])
-        with suppress(NotConfirmed):  # a key for some indexes alone is shown no swaps: what stands there counts
+        try:
             self._orders.carry_out(f"swap {found.name} of build {new}", swap)
+        except NotConfirmed:
+            self._await_swap(new)
         self._dimensions.clear()
-        now = self.look_at(self.public).marker
-        if now is None or now.build_id != new:
+        if not self._shows(new):
             raise NotConfirmed(f"after the swap, index {self.public} does not hold build {new}: look at /tasks")
+
+    def _await_swap(self, new: str) -> None:
+        """A key for some indexes alone is shown no swaps: what stands there tells. To ask again might swap back, so
+        nobody does before somebody has looked."""
+        until = monotonic() + SWAP_SECONDS
+        while not self._shows(new):
+            if monotonic() > until:
+                raise Refused(
+                    f"Meilisearch at {self.connection.where} was asked to show build {new} as index {self.public}, and "
+                    f"after {SWAP_SECONDS:.0f} s does not: its key is not shown that task, or somebody cancelled it. "
+                    "Look at /tasks, and run it again"
+                )
+            sleep(_LOOK_SECONDS)
+
+    def _shows(self, build_id: str) -> bool:
+        marker = self.look_at(self.public).marker
+        return marker is not None and marker.build_id == build_id
 
     def drop(self, build_id: str) -> None:
         while True:

@@ -218,7 +218,8 @@ def test_documents_are_ingested_and_synced_from_python(quick_shell: Shell) -> No
         assert index.status().is_current
         (notes / "a.md").unlink()
         (notes / "b.md").write_text("# B\n\nabout ships")
-        assert index.ingest("notes", prune=True, jobs=1).pruned == 1
+        (notes / "draft.md").write_text("# Draft")
+        assert index.ingest("notes", prune=True, jobs=1, exclude="draft.md").pruned == 1
         assert not index.status().is_current
         assert "1 source added" in quick_shell("sync").out
         assert [hit.source_uri for hit in index.search("ships boats", mode="keyword")] == ["notes/b.md"]

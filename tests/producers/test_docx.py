@@ -207,6 +207,14 @@ def test_a_formula_keeps_its_meaning_on_one_line(inner: str, shown: str) -> None
     assert formula(inner) == shown
 
 
+def test_a_deep_formula_is_read_once() -> None:
+    """Each level twice would be more than anybody waits for."""
+    deep = "<m:r><m:t>x</m:t></m:r>"
+    for _ in range(40):
+        deep = f"<m:box><m:e>{deep}</m:e></m:box>"
+    assert formula(deep) == "x"
+
+
 def test_a_document_of_which_text_would_be_lost_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("producers.docx.body._is_known", lambda *_: True)
     with pytest.raises(SourceFailed, match="cannot be read whole: w:dir holds text"):

@@ -46,6 +46,13 @@ def test_a_run_that_prunes_withdraws_it(project: Bench) -> None:
     assert (pruned.pruned, pruned.documents) == (1, 5)
 
 
+def test_what_a_folder_hides_is_withdrawn_though_a_pattern_would_have_it(project: Bench) -> None:
+    """As git has it: below a folder that is passed over nothing is taken back."""
+    assert project.ingest().documents == 6
+    pruned = project.ingest(exclude=("docs", "!docs/b.md"), prune=True)
+    assert (pruned.pruned, pruned.documents) == (2, 4)
+
+
 def test_what_is_no_pattern_is_refused() -> None:
     with pytest.raises(IngestRefused, match="--exclude takes patterns"):
         Exclusions(["!"])

@@ -24,7 +24,6 @@ from tests.producers.support import CREATED_AT, PRODUCER, chunks_of, own_parts, 
         ("Usage {#usage}\n---", "Usage", "usage"),
         ("## *Ü* `a`{#ü}", "Ü a", "ü"),
         ("## Notes {.unnumbered}", "Notes", None),
-        ("## {#only}", "", "only"),
         ("## Usage \\{#usage}", "Usage {#usage}", None),
         ("## Usage `{#usage}`", "Usage {#usage}", None),
         ("## The set {a, b}", "The set {a, b}", None),
@@ -90,3 +89,10 @@ def test_attributes_are_found_in_time_in_proportion() -> None:
     ):
         chunks_of(heading)
     assert time.process_time() - start < 10
+
+
+@pytest.mark.parametrize("heading", ["{#if}", "{#each items}", "{#a .b}"])
+def test_braces_alone_are_the_words_of_a_heading(heading: str) -> None:
+    (chunk,) = chunks_of(f"# Docs\n\n## {heading}\n\nwords\n")[-1:]
+    assert chunk["metadata"]["headings_path"][-1] == heading
+    assert "anchor" not in chunk["metadata"]

@@ -64,6 +64,26 @@ def test_a_file_that_was_read_alone_keeps_its_name(bench: Bench) -> None:
     assert (bench.texts("a.md"), bench.texts("notes/a.md")) == (["# edited"], ["# A"])
 
 
+def test_other_partitions_name_for_themselves(bench: Bench) -> None:
+    """And what is read again by the same words has the same names."""
+    bench.write("x/notes/a.md", "# A")
+    folder = bench.docs / "x" / "notes"
+    assert bench.ingest(paths=[folder], base=None, to="zeta").processed == 1
+    assert bench.ingest(paths=[folder], base=bench.docs, to="alpha").processed == 1
+    assert bench.ingest(paths=[folder], base=None, to="zeta").unchanged == 1
+    assert bench.texts("notes/a.md", "zeta") == ["# A"]
+    assert bench.texts("x/notes/a.md", "zeta") == []
+
+
+def test_below_a_link_names_are_kept_too(bench: Bench) -> None:
+    bench.write("real/notes/a.md", "# A")
+    link = bench.docs / "link"
+    link.symlink_to(bench.docs / "real")
+    assert bench.ingest(paths=[link / "notes"], base=None).processed == 1
+    assert bench.ingest(paths=[link / "notes" / "a.md"], base=None).unchanged == 1
+    assert bench.ingest(paths=[bench.docs / "real" / "notes" / "a.md"], base=None).documents == 1
+
+
 @pytest.mark.parametrize(
     ("path", "places", "root"),
     [
@@ -72,6 +92,8 @@ def test_a_file_that_was_read_alone_keeps_its_name(bench: Bench) -> None:
         ("/d/n", [("n/", "/d/n")], "/d"),
         ("/d/n/s/a.md", [("n/", "/d/n"), ("s/", "/d/n/s")], "/d/n"),
         ("/d/n/a.md", [("", "/d/n")], "/d/n"),
+        ("/d/n", [("", "/d/n")], "/d/n"),
+        ("/d/n", [("d/n/", "/d/n"), ("n/", "/d/n")], "/d"),
         ("/d/n/a.md", [("x/", "/d/n")], "/d/n"),  # reached by a link of that name
         ("/d/nn/a.md", [("n/", "/d/n")], "/d/nn"),
         ("/d/n/a.md", [("d/n/", "/d/n")], "/"),

@@ -15,6 +15,7 @@ from search.phrases import for_words, phrases_of
 from search.query import search
 from search.question import FUSIONS, FusionName, Mode, Question
 from sinks.errors import Transient
+from sinks.fts.query import parse
 from sinks.reader import FacetValue, Filter
 from tests.rebuild.support import parent_of
 from tests.search.support import family, legs_over
@@ -134,7 +135,7 @@ def test_phrases_come_as_they_were_typed() -> None:
 
 
 def test_keyword_search_is_asked_for_phrases_first() -> None:
-    assert for_words('a "b c" d "e') == '"b c" a   d "e'
+    assert for_words('a "b c" d "e') == '"b c" a   d  e', "a quote that is left open is none"
     assert for_words('cat "b c"').endswith("cat  "), "cat is not the last word, which may still be being typed"
     assert for_words("cat ") == "cat "
 
@@ -146,3 +147,19 @@ def test_the_only_passage_with_a_word_comes_first(legs: Legs, fusion: FusionName
     assert answer.hits[0].parent_id == parent_of("zebra.md")
     if fusion == "scores":
         assert answer.hits[0].shares[0].value == 1
+
+
+@pytest.mark.parametrize(
+    ("typed", "phrases"),
+    [
+        ('24" vs 27" monitor', ()),
+        ('a 5" disk "in words"', ("in words",)),
+        ('("first one") "second one"', ("first one", "second one")),
+        ('手机"苹果 手机"', ("苹果 手机",)),
+        ('"left open', ()),
+    ],
+)
+def test_an_inch_mark_opens_no_phrase(typed: str, phrases: tuple[str, ...]) -> None:
+    assert phrases_of(typed).told == phrases
+    assert parse(typed).phrases == phrases
+    assert for_words(typed).count('"') == 2 * len(phrases)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from settings.config import ConfigError, load_config
+from settings.file_paths import shipped_settings_file
 
 FILE = """
 chunks = "bus"
@@ -58,7 +59,9 @@ def test_a_model_that_is_no_folder_there_keeps_its_name(elsewhere: Path) -> None
 def test_the_index_settings_beside_a_file_are_those_of_its_meilisearch(elsewhere: Path) -> None:
     (elsewhere / "chunksink.toml").write_text('sinks = ["meilisearch"]')
     beside = elsewhere / "meilisearch-settings.json"
-    assert load_config({}, {}, elsewhere).sink == {}
+    Path("meilisearch-settings.json").write_text("{}")  # of the current folder, which is not asked
+    shipped = {"meilisearch": {"settings_file": str(shipped_settings_file())}}
+    assert load_config({}, {}, elsewhere).sink == shipped
     beside.write_text("{}")
     assert load_config({}, {}, elsewhere).sink == {"meilisearch": {"settings_file": str(beside)}}
     assert load_config({"sinks": ["fts"]}, {}, elsewhere).sink == {}
@@ -94,10 +97,13 @@ def test_a_variable_reaches_a_sink_of_several_words(elsewhere: Path) -> None:
     assert load_config({}, variables, elsewhere).sink["my_sink"] == {"batch_size": "5"}
 
 
-@pytest.mark.parametrize(("hashed", "told"), [(sha256(b"").hexdigest(), "of nothing"), ("9F86", "'9F86'")])
+@pytest.mark.parametrize(
+    ("hashed", "told"), [(sha256(b"").hexdigest(), "of nothing"), ("my-own-token", "for 'acme' not the sha256")]
+)
 def test_what_is_not_the_hash_of_a_token_is_refused(hashed: str, told: str, elsewhere: Path) -> None:
     (elsewhere / "chunksink.toml").write_text(f'[tokens]\n"{hashed}" = "acme"\n')
     with pytest.raises(ConfigError, match=rf"chunksink\.toml: `tokens` has .*{told}"):
         load_config({}, {}, elsewhere)
-    with pytest.raises(ConfigError, match=told):
+    with pytest.raises(ConfigError, match=told) as caught:
         load_config({}, {"CHUNKSINK_TOKENS": f"{hashed}=acme"})
+    assert hashed not in str(caught.value)

@@ -25,6 +25,12 @@ patience = 9.0
 """
 
 
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The root of the project has index settings, which are those of whoever stands there."""
+    monkeypatch.chdir(tmp_path_factory.mktemp("elsewhere"))
+
+
 def load(tmp_path: Path, toml: str = "", env: dict[str, str] | None = None, **flags: object) -> Config:
     file = tmp_path / "chunksink.toml"
     file.write_text(toml)

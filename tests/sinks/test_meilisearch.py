@@ -7,6 +7,7 @@ import threading
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ import requests
 from settings.config import ConfigError
 from sinks.conformance.samples import DIMENSIONS, family, held, marker, vector, wanted
 from sinks.errors import BuildMissing, NotConfirmed, Refused, Unreachable, WrongKey, WrongShape
-from sinks.meilisearch import MeilisearchSink
+from sinks.meilisearch import MeilisearchSink, builds
 from sinks.meilisearch.errors import translated
 from sinks.meilisearch.keys import make_search_key, tenant_token
 from sinks.reader import Filter
@@ -107,9 +108,19 @@ def test_a_swap_that_its_key_is_not_shown_counts_by_what_stands_there(
 
     monkeypatch.setattr(orders, "carry_out", unseen)
     sink.flip(first.build_id, second.build_id)
+
+    def later(what: str, send: Any) -> None:
+        """The swap comes after nobody was told of it."""
+        threading.Timer(0.5, partial(carry_out, what, send)).start()
+        raise NotConfirmed(f"{what}: lost")
+
+    monkeypatch.setattr(orders, "carry_out", later)
+    sink.flip(second.build_id, first.build_id)
+    assert sink._indexes.look_at(server.index).marker == first  # type: ignore[attr-defined]
     monkeypatch.setattr(orders, "carry_out", lambda what, _send: lost(what))
-    with pytest.raises(NotConfirmed, match="does not hold build"):
-        sink.flip(second.build_id, first.build_id)
+    monkeypatch.setattr(builds, "SWAP_SECONDS", 0.3)
+    with pytest.raises(Refused, match="its key is not shown that task"):
+        sink.flip(first.build_id, second.build_id)
 
 
 def lost(what: str) -> None:

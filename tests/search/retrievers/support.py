@@ -20,7 +20,7 @@ class LegsIndex:
         query: str,
         *,
         limit: int = 10,
-        mode: Mode = "hybrid",
+        mode: Mode | None = None,
         filters: Given = None,
         tenant: str | None = None,
         collapse: bool = True,
@@ -28,6 +28,6 @@ class LegsIndex:
     ) -> Answer:
         self.tenants.append(tenant)
         question = Question(
-            query, mode=mode, limit=limit, filters=as_filters(filters), collapse=collapse, context=context
+            query, mode=mode or "hybrid", limit=limit, filters=as_filters(filters), collapse=collapse, context=context
         )
         return search(self._legs, question, Access(tenant))
