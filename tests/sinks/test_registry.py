@@ -61,7 +61,8 @@ def test_a_key_that_is_none_is_told_without_it(key: str, tmp_path: Path, monkeyp
     assert "canary" not in str(caught.value)
 
 
-def test_options_come_from_the_file_and_from_the_environment(tmp_path: Path) -> None:
+def test_options_come_from_the_file_and_from_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # the root of the project has index settings, which would be told apart
     file = tmp_path / "chunksink.toml"
     file.write_text('sinks = ["meilisearch"]\n[sink.meilisearch]\nurl = "http://a:1"\nvectors = true\n')
     environment = {
