@@ -48,9 +48,9 @@ def with_environment(
         tables["meilisearch"]["url"] = meilisearch_url
     said = values.get("sinks") or ()
     asked_for = {name.strip() for name in said.split(",")} if isinstance(said, str) else _texts(said, list | tuple)
-    for variable in environment:
+    for variable in (variable for variable in environment if variable.startswith(prefix)):
         sink, option = _named(variable.removeprefix(prefix), {*tables, *asked_for})
-        if variable.startswith(prefix) and option and isinstance(tables.setdefault(sink, {}), dict):
+        if option and isinstance(tables.setdefault(sink, {}), dict):
             tables[sink][option] = environment[variable]
     return tables
 

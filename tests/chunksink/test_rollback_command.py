@@ -75,6 +75,7 @@ def test_a_previous_build_that_is_gone_is_no_way_back(twice: Shell) -> None:
     assert twice.texts() == ["a boat", "a cheetah"]
 
 
+@pytest.mark.promise(5)
 def test_a_previous_build_that_somebody_emptied_is_no_way_back(quick_shell: Shell) -> None:
     shell = quick_shell
     shell.commit("p1", A, B)

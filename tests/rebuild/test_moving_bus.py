@@ -89,6 +89,7 @@ def test_a_bus_that_moves_whenever_it_is_read_stops_the_run(
     goes_through_after_all(edited)
 
 
+@pytest.mark.promise(2)
 def test_who_meets_other_chunks_can_say_so_though_another_thread_has_written(
     root: BusRoot, home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:

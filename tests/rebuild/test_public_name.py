@@ -178,8 +178,8 @@ def test_a_sync_that_is_refused_leaves_no_index_behind(home_in: Make) -> None:
     with pytest.raises(OtherHome):
         one.sync()
     swap()
-    with_one = one.sync()
-    assert (with_one.scanned, with_one.made_again) == ([], []), "nothing was lost of what it knew"
+    synced = one.sync()
+    assert (synced.scanned, synced.made_again) == ([], []), "nothing was lost of what it knew"
     one.rebuild()
     with writing(one.folder), one.work() as work:
         roll_back(work)

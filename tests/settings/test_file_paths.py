@@ -97,6 +97,7 @@ def test_a_variable_reaches_a_sink_of_several_words(elsewhere: Path) -> None:
     assert load_config({}, variables, elsewhere).sink["my_sink"] == {"batch_size": "5"}
 
 
+@pytest.mark.promise(12)
 @pytest.mark.parametrize(
     ("hashed", "told"), [(sha256(b"").hexdigest(), "of nothing"), ("my-own-token", "for 'acme' not the sha256")]
 )
