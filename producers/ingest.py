@@ -140,10 +140,10 @@ def ingest(
 
 
 def refuse_tenant(tenant: str | None) -> None:
-    """The ids of chunks would be those that sources of no tenant get."""
+    """The specification has this name in the ids of chunks that are of no tenant."""
     if tenant in ("", DEFAULT_TENANT):
         raise IngestRefused(
-            f"--tenant {tenant!r} names nobody: the ids of its chunks would be those of chunks without a tenant; "
+            f"--tenant {tenant!r} names nobody: it stands for what is of no tenant; "
             "leave --tenant out, or give it another name"
         )
 

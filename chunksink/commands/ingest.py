@@ -93,8 +93,7 @@ def command(
     from chunksink.ingesting import ingest
     from producers.ingest import Options
 
-    if options["tenant"] is not None:
-        _check_tenant(options["tenant"])
+    _check(options)
     config = config_from(chunks=chunks, home=home)
     wanted = Options(**options)
     with progress("ingest", None, "sources") as bar:
@@ -111,12 +110,15 @@ def command(
     return _sync(config, report, as_json) or code
 
 
-def _check_tenant(name: str) -> None:
+def _check(options: dict[str, Any]) -> None:
+    """What is wrong with the command itself is told as that."""
     from producers.errors import IngestRefused
+    from producers.exclusions import Exclusions
     from producers.ingest import refuse_tenant
 
     try:
-        refuse_tenant(name)
+        refuse_tenant(options["tenant"])
+        Exclusions(options["exclude"])
     except IngestRefused as refused:
         raise Refusal(str(refused), Exit.USAGE) from refused
 

@@ -120,6 +120,14 @@ def test_prune_refuses_another_folder_of_the_same_name(shell: Shell) -> None:
     assert shell("ingest", "y/docs", "x/docs", "--prune", "--json").json["documents"] == 2
 
 
+def test_what_is_no_pattern_is_refused_before_anything_is_read(shell: Shell) -> None:
+    write(shell, "docs/a.md", "# A")
+    refused = shell("ingest", "docs", "--exclude", "!")
+    assert (refused.code, refused.out) == (Exit.USAGE, "")
+    assert refused.err.startswith("Error: --exclude takes patterns as in a .gitignore file")
+    assert not shell.root.path.exists()
+
+
 @pytest.mark.parametrize("tenant", ["", "default"])
 def test_a_tenant_that_names_nobody_is_refused(shell: Shell, tenant: str) -> None:
     write(shell, "docs/a.md", "# A")
