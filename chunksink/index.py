@@ -4,7 +4,7 @@
         report = index.sync()
 
 Each call is one run with its own record below `<home>/runs/`. Who writes holds the writer's lock, a rebuild for one
-batch at a time; so does who compares the engines with the chunks, `plan` and `verify`, for as long as that takes.
+batch at a time; so does `plan`. `verify` holds it while it looks at the chunks, not while it reads the engines.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from chunksink.live import LiveSearch
     from embeddings.encoder import Vectors
     from producers.report import IngestReport
+    from rebuild.deep import Lookup
     from rebuild.forecast import Forecast
     from rebuild.forget import Forgotten
     from rebuild.report import RunReport
@@ -154,18 +155,14 @@ class Index:
 
     def verify(self, *, deep: bool = False) -> "Verified":
         """What the live builds really hold, compared with what the chunks say now."""
-        from chunksink.wiring import live_embedder
-        from rebuild.lock import WAIT_SECONDS
-        from rebuild.verify import verify_live
+        from rebuild.verify import verify
 
         with self._run("verify", tolerant=True) as run:
-            with run.lock(WAIT_SECONDS):
-                live = run.live()
-                run.work.refresh()
-                cached = None
-                if deep:
-                    cached = run.stack.enter_context(live_embedder(self.config, live)).cached
-                found = verify_live(run.work, live, cached, out_of_reach=run.failed)
+
+            def cached_of(live: "Generation") -> "Lookup | None":
+                return run.embedder(self.config, live).cached if deep else None
+
+            found = verify(run.work, run.lock, cached_of, out_of_reach=run.failed)
             run.log.finish("ok" if found.ok else "drift", sinks=found.numbers())
             return found
 

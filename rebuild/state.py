@@ -74,6 +74,11 @@ class State(Store):
     def home(self) -> Path:
         return self.path.parent
 
+    def version(self) -> int:
+        """Another one as soon as anybody else has written here."""
+        (version,) = self.db.execute("pragma data_version").fetchone()
+        return int(version)
+
     def add_generation(self, generation: Generation) -> None:
         with write_transaction(self.db):
             row = {

@@ -1,15 +1,20 @@
 """Verify: every live build is read through its own interface and compared with what the bus says now.
 
-Repair is the sync that follows: the scan's receipts on one side, the catalog on the other.
+Syncs go on while it reads. Repair is the sync that follows: the scan's receipts on one side, the catalog on the other.
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from chunkbus.errors import PartitionChanged
 from rebuild.builds import opened, require_our_build
 from rebuild.deep import Lookup, Scanned
 from rebuild.errors import OtherHome
+from rebuild.flip import end_begun_flip
+from rebuild.lease import reading_live
+from rebuild.lock import WAIT_SECONDS, WriterLock
 from rebuild.receipts import Receipts
 from rebuild.scan import CHANGED, EXTRA, MISSING, Scan
 from rebuild.state import Generation
@@ -17,6 +22,11 @@ from rebuild.sync import settings_due
 from rebuild.work import Work
 from sinks.errors import BuildBroken, BuildMissing, SinkError
 from sinks.sink import Marker, Sink, Stored
+
+CachedOf = Callable[[Generation], Lookup | None]
+"""Where the vectors of a generation are looked up; None where they are not to be compared."""
+_TRIES = 5
+"""While the chunks are rewritten."""
 
 
 @dataclass(frozen=True)
@@ -88,15 +98,47 @@ def _as_json(sink: SinkVerified | None, error: Exception | None) -> dict[str, An
     return {"ok": ok, **told, "error": str(error) if error else None}
 
 
-def verify_live(
-    work: Work, live: Generation, cached: Lookup | None = None, *, out_of_reach: Mapping[str, SinkError] | None = None
+def verify(
+    work: Work, lock: WriterLock, cached_of: CachedOf, *, out_of_reach: Mapping[str, SinkError] | None = None
 ) -> Verified:
-    """The caller holds the writer's lock and has refreshed the catalog. With `cached` vectors are compared too.
+    """`out_of_reach` are configured sinks that did not answer at all; the others are verified.
 
-    `out_of_reach` are configured sinks that did not answer at all; the others are verified.
+    Nobody waits for the reading: what seems wrong after it, and may only have been written meanwhile, is read once more
+    in the lock.
     """
+    found: Verified | None = None
+    with ExitStack() as stack, suppress(PartitionChanged):
+        with lock(WAIT_SECONDS):
+            _refresh(work)
+            live = stack.enter_context(reading_live(work.state))
+            seen = work.state.version()
+        found = _verified(work, live, cached_of(live), out_of_reach or {})
+        if found.ok and work.state.live() == live:
+            return found
+    with lock():
+        if found is not None and work.state.version() == seen:
+            return found
+        for _ in range(_TRIES - 1):
+            with suppress(PartitionChanged):
+                return _verified_now(work, cached_of, out_of_reach or {})
+        return _verified_now(work, cached_of, out_of_reach or {})
+
+
+def _verified_now(work: Work, cached_of: CachedOf, out_of_reach: Mapping[str, SinkError]) -> Verified:
+    _refresh(work)
+    live = work.state.live()
+    return _verified(work, live, cached_of(live), out_of_reach)
+
+
+def _refresh(work: Work) -> None:
+    end_begun_flip(work)
+    work.state.live()  # where nothing was built yet, the chunks are not read
+    work.refresh()
+
+
+def _verified(work: Work, live: Generation, cached: Lookup | None, out_of_reach: Mapping[str, SinkError]) -> Verified:
     lost: dict[str, SinkError] = {}
-    failed: dict[str, SinkError | OtherHome] = dict(out_of_reach or {})
+    failed: dict[str, SinkError | OtherHome] = dict(out_of_reach)
     found: dict[str, SinkVerified] = {}
     with opened(work, live, lost, make=False, adopt=True) as targets:
         there = {target.sink: target for target in targets}
@@ -120,7 +162,7 @@ def verify_live(
     return Verified(
         found,
         failed,
-        unconfigured=tuple(name for name in live.builds if name not in {*work.sinks, *(out_of_reach or ())}),
+        unconfigured=tuple(name for name in live.builds if name not in {*work.sinks, *out_of_reach}),
         unbuilt=tuple(name for name in work.sinks if name not in live.builds),
     )
 

@@ -25,12 +25,12 @@ from rebuild.converge import Outcome
 from rebuild.embed import DocumentEmbedder
 from rebuild.flip import NotRemoved, live_generation
 from rebuild.intake import Intake
-from rebuild.lock import writing
+from rebuild.lock import WriterLock, writing
 from rebuild.rebuild import Rebuild, RebuildOptions
 from rebuild.records import Records
 from rebuild.state import Generation, State
 from rebuild.sync import SyncOptions, sync_live
-from rebuild.verify import Verified, verify_live
+from rebuild.verify import Verified, verify
 from rebuild.work import Stage, Work, silent
 from sinks.document import Document
 from sinks.projection import project_family
@@ -198,11 +198,9 @@ class Home:
         with writing(self.folder), self.work(wrap, stage) as work, self.embedder() as embedder:
             return sync_live(work, live_generation(work) or work.state.live(), embedder, SyncOptions(**options))
 
-    def verify(self, *, deep: bool = False) -> Verified:
-        with writing(self.folder), self.work() as work, self.embedder() as embedder:
-            work.refresh()
-            live = live_generation(work) or work.state.live()
-            return verify_live(work, live, embedder.cached if deep else None)
+    def verify(self, *, deep: bool = False, wrap: Wrap = lambda sink: sink) -> Verified:
+        with self.work(wrap) as work, self.embedder() as embedder:
+            return verify(work, WriterLock(self.folder), lambda _live: embedder.cached if deep else None)
 
     def open_sink(self, name: str) -> Sink:
         """Sinks that this home does not write any more."""

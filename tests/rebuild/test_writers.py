@@ -5,15 +5,20 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from chunkbus.layout import BusRoot
+from rebuild.converge import Outcome
 from rebuild.lock import WriterLock, rebuilding
 from tests.conftest import HEAVY, ROOT
+from tests.embeddings.helpers import HashEncoder
 from tests.rebuild.engines import chroma, fts
 from tests.rebuild.support import FEBRUARY, Home, commit, projected, source
+from tests.rebuild.tampering import altered, put
 from tests.rebuild.wrapping import Moment, watching
 
 pytestmark = pytest.mark.promise(9)
@@ -96,6 +101,107 @@ def test_what_another_run_takes_in_beside_a_rebuild_costs_it_a_round(run: str, c
     home.rebuild(wrap=watching("fts", Moment("scan", 1, beside)))
     assert home.contents() == {"fts": projected(*now)}
     assert home.verify().ok
+
+
+@pytest.mark.parametrize("run", ["sync", "rebuild", "two rebuilds"])
+@pytest.mark.parametrize("before", [True, False])
+def test_who_verifies_keeps_nobody_waiting(run: str, before: bool, tmp_path: Path) -> None:
+    """Another run writes before or after the build is read. What then seems wrong is not."""
+    home = Home(tmp_path / "home", BusRoot(tmp_path / "chunks"), fts, chroma)
+    lost, stays = source("docs/a.md", "lost"), source("docs/b.md", "stays")
+    commit(home.root, "p1", [*lost, *stays])
+    home.rebuild()
+    edited = source("docs/b.md", "edited", version="2", at=FEBRUARY)
+
+    def beside() -> None:
+        commit(home.root, "p1", [*lost, *edited], at=FEBRUARY)
+        other = Home(home.folder, home.root, fts, chroma)
+        if run == "sync":
+            other.sync()
+        else:
+            for _ in range(2 if run == "two rebuilds" else 1):
+                other.rebuild()
+
+    found = home.verify(deep=True, wrap=watching("fts", Moment("scan", 1, beside, after=not before)))
+    assert found.ok
+    assert {sink.chunks for sink in found.sinks.values()} == {2}
+    assert home.contents() == {"fts": projected(lost, edited), "chroma": projected(lost, edited)}
+
+
+def test_what_is_wrong_is_told_all_the_same(tmp_path: Path) -> None:
+    home = Home(tmp_path / "home", BusRoot(tmp_path / "chunks"), fts, chroma)
+    spoilt, stays = source("docs/a.md", "spoilt"), source("docs/b.md", "stays")
+    commit(home.root, "p1", [*spoilt, *stays])
+    home.rebuild()
+    (wrong,) = projected(spoilt)
+    put(home, "chroma", [altered(wrong, title="Another title")])
+
+    def beside() -> None:
+        commit(home.root, "p1", [*spoilt, *stays, *source("docs/c.md", "new")], at=FEBRUARY)
+        Home(home.folder, home.root, fts, chroma).sync()
+
+    found = home.verify(wrap=watching("fts", Moment("scan", 1, beside)))
+    assert {name: (sink.changed, sink.missing) for name, sink in found.sinks.items()} == {
+        "fts": ((), ()),
+        "chroma": ((wrong.id,), ()),
+    }
+
+
+def test_chunks_that_are_rewritten_again_and_again_do_not_end_it(tmp_path: Path) -> None:
+    home = Home(tmp_path / "home", BusRoot(tmp_path / "chunks"), fts)
+    spoilt = source("docs/a.md", "spoilt")
+    commit(home.root, "p1", spoilt)
+    home.rebuild()
+    (wrong,) = projected(spoilt)
+    put(home, "fts", [altered(wrong, title="Another title")])
+    versions = iter("234")
+
+    def rewrite() -> None:
+        version = next(versions)
+        more = source("docs/0.md", *("more" for _ in range(int(version))), version=version, at=FEBRUARY)
+        commit(home.root, "p1", [*more, *spoilt], at=FEBRUARY)
+
+    once, again = (watching("fts", Moment("open", number, rewrite)) for number in (1, 2))
+    assert home.verify(wrap=lambda sink: again(once(sink))).sinks["fts"].changed == (wrong.id,)
+    assert next(versions) == "4"
+
+
+def test_what_is_half_written_is_read_when_it_is_whole(tmp_path: Path) -> None:
+    home = Home(tmp_path / "home", BusRoot(tmp_path / "chunks"), fts)
+    commit(home.root, "p1", [*source("docs/a.md", "before"), *source("docs/b.md", "before")])
+    home.rebuild()
+    commit(home.root, "p1", source("docs/a.md", "after", version="2", at=FEBRUARY), at=FEBRUARY)
+    written, goes_on = threading.Event(), threading.Event()
+
+    def wait() -> None:
+        written.set()
+        assert goes_on.wait(60)
+
+    with ThreadPoolExecutor(1) as threads:
+        syncs: list[Future[Outcome]] = []
+
+        def begin() -> None:
+            other = Home(home.folder, home.root, fts)
+            halfway = watching("fts", Moment("replace", 1, wait, after=True))
+            syncs.append(threads.submit(other.sync, wrap=halfway, allow_deletions=1))
+            assert written.wait(60)
+            threading.Timer(0.5, goes_on.set).start()
+
+        found = home.verify(wrap=watching("fts", Moment("scan", 1, begin)))
+        syncs[0].result()
+    assert found.ok
+    assert found.sinks["fts"].families == 1
+
+
+def test_the_verdict_is_of_what_is_live(tmp_path: Path) -> None:
+    home = Home(tmp_path / "home", BusRoot(tmp_path / "chunks"), fts, chroma)
+    commit(home.root, "p1", source("docs/a.md", "a"))
+    home.rebuild()
+    before = home.verify().sinks["chroma"].digest
+    home.encoder = HashEncoder(dimension=16)
+    found = home.verify(wrap=watching("fts", Moment("scan", 1, home.rebuild)))
+    assert found == home.verify()
+    assert found.sinks["chroma"].digest != before
 
 
 def test_a_run_takes_its_own_lock_again_for_nothing(tmp_path: Path) -> None:
