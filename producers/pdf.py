@@ -14,6 +14,8 @@ from producers.markdown.records import Form, SourceVersion
 from producers.text import paragraphs
 
 _PAGE_BREAK = "\n\n"
+_HYPHENATED = "\u00ad\n"
+"""A word that goes on in the next line."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,7 @@ class PdfChunker:
     def chunks(self, data: bytes, source: SourceVersion, *, created_at: str, producer: Record) -> list[Record]:
         """The document's chunks, none where it has no text. Raises SourceFailed."""
         pages, metadata = _read(data)
-        texts = [paragraphs(page).text.strip() for page in pages]
+        texts = [paragraphs(page.replace(_HYPHENATED, "")).text.strip() for page in pages]
         starts = list(accumulate((len(text) + len(_PAGE_BREAK) for text in texts), initial=0))
         document = paragraphs(_PAGE_BREAK.join(texts), metadata)
         form = Form(self.parser, "pdf", "application/pdf")

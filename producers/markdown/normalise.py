@@ -11,6 +11,7 @@ from producers.errors import CHUNKING_FAILED, SourceFailed
 
 # What may stand before the text of a line and gives it its place: quote marks, list markers, heading marks.
 _PREFIX = re.compile(r"[ \t]*(?:(?:>|[-*+](?=[ \t])|\d{1,9}[.)](?=[ \t])|#{1,6}(?=[ \t]))[ \t]*)*")
+_UNSEEN = re.compile("[\ufeff\u00ad\u2060]")
 # Looking for the end of code spans that have none is quadratic.
 MAX_LINE_CHARACTERS = 20_000
 # A code span on the line, left as it is, or a run of spaces between two words.
@@ -33,10 +34,10 @@ def clean(text: str) -> str:
     """The contract's line breaks, without the control characters it forbids; the ends are not stripped.
 
     A text that begins with four spaces begins with code, so the contract's strip has to wait until it is cut.
-    Byte order marks go wherever they stand: joined files have them inside, where they would hide a heading.
+    Byte order marks go wherever they stand: joined files have them inside, where they would hide a heading. So do soft
+    hyphens and word joiners: nobody sees or types them, and no word with one within is found.
     """
-    text = text.replace("\ufeff", "")
-    return canonical_text(f"|{text}|")[1:-1]
+    return canonical_text(f"|{_UNSEEN.sub('', text)}|")[1:-1]
 
 
 def collapse_line(line: str) -> str:

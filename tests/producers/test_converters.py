@@ -77,7 +77,7 @@ def pdf(*pages: str) -> bytes:
     objects = [
         "<< /Type /Catalog /Pages 2 0 R >>",
         f"<< /Type /Pages /Kids [{kids}] /Count {len(pages)} >>",
-        "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
+        "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>",
     ]
     for number, text in enumerate(pages):
         stream = f"BT /F1 12 Tf 72 720 Td ({text}) Tj ET"
@@ -109,6 +109,12 @@ def test_pdf_gives_the_text_of_its_pages_with_their_numbers(capfd: pytest.Captur
         with pytest.raises(SourceFailed, match="cannot be read as PDF"):
             chunks(PdfChunker(), bad)
     assert capfd.readouterr() == ("", "")
+
+
+def test_a_word_that_a_soft_hyphen_parts_is_one() -> None:
+    pytest.importorskip("pypdf")
+    assert texts(PdfChunker(), pdf(r"The data\255) Tj 0 -14 Td (base of all.")) == ["The database of all."]
+    assert texts(HtmlChunker(), b"<p>The data&shy;base, word&#x2060;joined.</p>") == ["The database, wordjoined."]
 
 
 def encrypted(data: bytes, password: str = "") -> bytes:

@@ -31,8 +31,9 @@ def test_bytes_that_are_not_utf8_fail_with_their_place() -> None:
     assert failure.value.code == CHUNKING_FAILED
 
 
-def test_line_ends_become_line_feeds_and_control_characters_go() -> None:
+def test_line_ends_become_line_feeds_and_what_nobody_sees_goes() -> None:
     assert normalise("a\r\nb\rc\x00d\x0b") == "a\nb\ncd\n"
+    assert normalise("data\u00adbase word\u2060joined \ufeffend\n") == "database wordjoined end\n"
 
 
 @pytest.mark.parametrize(
