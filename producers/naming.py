@@ -10,7 +10,8 @@ from producers.sources import Scope
 def root_of(path: Path, base: Path | None, known: Iterable[Scope]) -> Path:
     """The folder below which a path that was named has its name; `known` folders and files were read before.
 
-    So one file of a folder, and a part of it, replace what the whole of it gave, and do not stand beside it.
+    So one file of a folder, and a part of it, replace what the whole of it gave, and do not stand beside it. A file has
+    the name that it would have with its folder.
     """
     if base is not None:
         return base
@@ -23,7 +24,7 @@ def root_of(path: Path, base: Path | None, known: Iterable[Scope]) -> Path:
             kept = len(named.parts) - len(called)
             if named.parts[kept:] == called:
                 return Path(*named.parts[:kept])
-    return named.parent
+    return named.parent if named.is_dir() else named.parent.parent
 
 
 def _is_usual(place: Scope) -> bool:

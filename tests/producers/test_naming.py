@@ -52,16 +52,28 @@ def test_a_base_need_be_said_once(bench: Bench) -> None:
 
 def test_other_tenants_and_other_buses_name_for_themselves(bench: Bench, notes: Path) -> None:
     report = bench.ingest(paths=[notes / "a.md"], base=None, tenant="acme")
-    assert (report.processed, bench.texts("a.md")) == (1, ["# a.md"])
+    assert (report.processed, report.documents, bench.texts("notes/a.md")) == (1, 4, ["# a.md", "# a.md"])
 
 
-def test_a_file_that_was_read_alone_keeps_its_name(bench: Bench) -> None:
+def test_a_file_that_was_read_alone_is_that_of_its_folder(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     path = bench.write("notes/a.md", "# A")
-    assert bench.ingest(paths=[path], base=None).processed == 1
-    assert bench.ingest(paths=[path.parent], base=None, now=LATER).documents == 2
+    monkeypatch.chdir(path.parent)
+    assert bench.ingest(paths=[Path("a.md")], base=None).processed == 1
+    assert bench.texts("notes/a.md") == ["# A"]
+    assert bench.ingest(paths=[path.parent], base=None).unchanged == 1
+
+
+def test_files_of_one_name_in_two_folders_are_two(bench: Bench) -> None:
+    paths = [bench.write(f"{folder}/README.md", f"# {folder}") for folder in ("a", "b")]
+    assert bench.ingest(paths=paths, base=None).documents == 2
+
+
+def test_a_file_keeps_the_name_that_it_has(bench: Bench) -> None:
+    path = bench.write("notes/a.md", "# A")
+    assert bench.ingest(paths=[path], base=path.parent).processed == 1
     bench.write("notes/a.md", "# edited")
-    assert bench.ingest(paths=[path], base=None, now=LATER).processed == 1
-    assert (bench.texts("a.md"), bench.texts("notes/a.md")) == (["# edited"], ["# A"])
+    assert bench.ingest(paths=[path], base=None, now=LATER).documents == 1
+    assert bench.texts("a.md") == ["# edited"]
 
 
 def test_other_partitions_name_for_themselves(bench: Bench) -> None:
@@ -87,17 +99,18 @@ def test_below_a_link_names_are_kept_too(bench: Bench) -> None:
 @pytest.mark.parametrize(
     ("path", "places", "root"),
     [
-        ("/d/n/a.md", [], "/d/n"),
+        ("/d/n/a.md", [], "/d"),
+        ("/a.md", [], "/"),
         ("/d/n/a.md", [("n/", "/d/n")], "/d"),
         ("/d/n", [("n/", "/d/n")], "/d"),
         ("/d/n/s/a.md", [("n/", "/d/n"), ("s/", "/d/n/s")], "/d/n"),
         ("/d/n/a.md", [("", "/d/n")], "/d/n"),
         ("/d/n", [("", "/d/n")], "/d/n"),
         ("/d/n", [("d/n/", "/d/n"), ("n/", "/d/n")], "/d"),
-        ("/d/n/a.md", [("x/", "/d/n")], "/d/n"),  # reached by a link of that name
-        ("/d/nn/a.md", [("n/", "/d/n")], "/d/nn"),
+        ("/d/n/a.md", [("x/", "/d/n")], "/d"),  # reached by a link of that name
+        ("/d/nn/a.md", [("n/", "/d/n")], "/d"),
         ("/d/n/a.md", [("d/n/", "/d/n")], "/"),
-        ("/d/n/a.md", [("very/long/d/n/", "/d/n")], "/d/n"),
+        ("/d/n/a.md", [("very/long/d/n/", "/d/n")], "/d"),
     ],
 )
 def test_the_nearest_folder_decides(path: str, places: list[tuple[str, str]], root: str) -> None:
