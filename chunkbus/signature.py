@@ -18,9 +18,17 @@ class Signature:
     def of(cls, status: os.stat_result) -> "Signature":
         return cls(status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
 
+    def numbers(self) -> tuple[int, int, int, int]:
+        """To keep and compare, as databases can hold them: there are file systems with times and inodes beyond."""
+        return self.size, _as_int64(self.mtime_ns), _as_int64(self.ctime_ns), _as_int64(self.inode)
+
     def is_settled(self, noted_ns: int) -> bool:
         """False where a change after `noted_ns` could still have left the same times: then it proves nothing."""
         return all(stamp + _tick(stamp) < noted_ns for stamp in (self.mtime_ns, self.ctime_ns))
+
+
+def _as_int64(number: int) -> int:
+    return (number + 2**63) % 2**64 - 2**63
 
 
 def wait_a_tick() -> None:

@@ -93,8 +93,7 @@ class Account:
 
     def sign(self, location: str, signature: Signature, checksum: str) -> None:
         """What stands for the checksum of a file that was read, from now on."""
-        stamps = (signature.size, signature.mtime_ns, signature.ctime_ns, signature.inode)
-        row = (os.fsencode(location), orjson.dumps(stamps), checksum)
+        row = (os.fsencode(location), orjson.dumps(signature.numbers()), checksum)
         self._tables.execute("insert into signatures values (?, ?, ?)", row)
 
     def note(self, noted_ns: int) -> None:

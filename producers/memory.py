@@ -108,7 +108,7 @@ class Memory(Store):
         with write_transaction(self.db):
             self.db.conn.executemany(
                 "insert or replace into checksums values (?, ?, ?, ?, ?, ?, ?)",
-                ((_name(path), *_columns(signature), noted, checksum) for path, signature, noted, checksum in rows),
+                ((_name(path), *signature.numbers(), noted, checksum) for path, signature, noted, checksum in rows),
             )
 
     def families(self, key: str, manifest: bytes, signature: Signature) -> Iterator[Row] | None:
@@ -142,7 +142,7 @@ class Memory(Store):
             cursor = db.execute(
                 "insert into partitions (bus, partition_key, manifest, size, mtime_ns, ctime_ns, inode, noted_ns)"
                 " values (?, ?, ?, ?, ?, ?, ?, ?)",
-                [self._bus, key, manifest, *_columns(signature), noted_ns],
+                [self._bus, key, manifest, *signature.numbers(), noted_ns],
             )
             db.conn.executemany(
                 f"insert into families (partition, {COLUMNS}) values (?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -206,9 +206,5 @@ def _name(path: str) -> bytes:
     return os.path.abspath(os.fsencode(path))  # noqa: PTH100 (a link has its own name)
 
 
-def _columns(signature: Signature) -> tuple[int, int, int, int]:
-    return signature.size, signature.mtime_ns, signature.ctime_ns, signature.inode
-
-
 def _proves(row: tuple[int, ...], signature: Signature) -> bool:
-    return tuple(row[:4]) == _columns(signature) and signature.is_settled(row[4])
+    return tuple(row[:4]) == signature.numbers() and signature.is_settled(row[4])

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from chunkbus.signature import Signature
 from producers import reading, skip
 from tests.producers.bench import LATER, Bench
 from tests.producers.lines import kinds, line
@@ -82,6 +83,18 @@ def test_an_edit_that_keeps_size_and_modification_time_is_seen(bench: Bench) -> 
     other.replace(path)
     assert bench.ingest(now=LATER).processed == 1, "so does the inode"
     assert bench.texts("a.md") == ["# C"]
+
+
+@pytest.mark.parametrize("nanoseconds", [2**63, 2**64 - 1, 2**65, -(2**62)])
+def test_times_and_inodes_beyond_a_database_are_kept_all_the_same(bench: Bench, nanoseconds: int) -> None:
+    """Of the year 2300, say: what broke the whole run after it had written the chunks."""
+    path = bench.write("a.md", "# A")
+    bench.write("b.md", "# B")
+    os.utime(path, ns=(0, nanoseconds))
+    assert bench.ingest(to="by-date").processed == 2
+    assert not bench.ingest(to="by-date", now=LATER).written
+    far = Signature(1, nanoseconds, nanoseconds, 2**63 + 5)
+    bench.memory.note_checksums([("x", far, 2**62, "0" * 64)])
 
 
 def test_a_touched_file_is_read_and_left_as_it_is(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
