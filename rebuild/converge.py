@@ -13,6 +13,7 @@ from rebuild.execute import Done, Executor, Lock, Target
 from rebuild.plan import FamilyCounts, Plan, unhashed
 from rebuild.receipts import Receipts
 from rebuild.scan import Scan
+from rebuild.stamps import Stamps
 from rebuild.work import Work
 from sinks.errors import SinkError
 
@@ -70,7 +71,7 @@ class Convergence:
         self.outcome = Outcome()
 
     def look(self, *, scan: bool = False, deep: bool = False, sign: bool = True) -> None:
-        """Compares marker and count of each build with its receipts; where they differ the engine is scanned.
+        """Compares marker and count of each build with its records; where they differ the engine is scanned.
 
         A build without our marker is signed again, unless this is only to look.
         """
@@ -107,6 +108,7 @@ class Convergence:
                     self._add(executor.done)
             # Not where the run was broken off: what happens here would take the place of why.
             self._work.state.note_pace(executor.done.pace)
+            self._stamp(plan)
             before = len(self.outcome.scanned)
             self.look()
             if len(self.outcome.scanned) == before:
@@ -121,8 +123,8 @@ class Convergence:
 
     def _look_at(self, target: Target, *, scan: bool, deep: bool, sign: bool) -> None:
         receipts = Receipts(self._work.state.db, target.build_id)
-        ours = self._work.marker(target.build_id)
-        signed = target.build.marker() == ours
+        stamps = Stamps(self._work.state.db, target.build_id)
+        signed = target.build.marker() in {self._work.marker(target.build_id, stamp) for stamp in stamps.known()}
         if not scan:
             if signed and self._is_as_confirmed(target, receipts):
                 return
@@ -138,7 +140,22 @@ class Convergence:
         self._wrong[target.sink] = f"{target.sink} holds something else than it was sent: {found.examples()}"
         found.make_receipts(receipts)
         if sign and not signed:
-            target.build.sign(ours)
+            self._sign(target)
+
+    def _stamp(self, plan: Plan) -> None:
+        """What was written to is known from now on from what it was before."""
+        for target in self._going():
+            if plan.touches(target.build_id):
+                try:
+                    self._sign(target)
+                except SinkError as error:
+                    self.outcome.done.failed[target.sink] = error
+
+    def _sign(self, target: Target) -> None:
+        def sign(stamp: str) -> None:
+            target.build.sign(self._work.marker(target.build_id, stamp))
+
+        Stamps(self._work.state.db, target.build_id).renew(sign)
 
     def _is_as_confirmed(self, target: Target, receipts: Receipts) -> bool:
         """By its count. An open intent leaves that open until the run has closed it; one that it will not close would

@@ -93,6 +93,9 @@ class Plan:
     def is_empty(self) -> bool:
         return self._db.execute("select 1 from planned limit 1").fetchone() is None
 
+    def touches(self, build: str) -> bool:
+        return self._db.execute("select 1 from planned where build = ? limit 1", [build]).fetchone() is not None
+
     def families_to_write(self) -> Iterator[list[str]]:
         """In pages, in the order in which they lie on disk."""
         last = 0

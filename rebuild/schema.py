@@ -12,7 +12,7 @@ from sqlite_utils import Database, Migrations
 
 migrations = Migrations("chunksink.state")
 
-RECORDS_OF_BUILD = ("compared", "moved", "receipt", "intent", "dead_letter")
+RECORDS_OF_BUILD = ("compared", "moved", "receipt", "intent", "dead_letter", "stamp")
 """Tables that name a build; in this order, of one that was not compared no moves are noted."""
 
 
@@ -168,6 +168,12 @@ def create_tenants_of_tombstones(db: Database) -> None:
     db.execute("alter table tombstone add column tenant_id text")
     # What they say of tenants was not read: it is now.
     db.execute("update partition set signature = null, manifest = null where key in (select partition from tombstone)")
+
+
+@migrations()
+def create_stamps(db: Database) -> None:
+    # What the build's marker may say; of a build that never was stamped, nothing stands here.
+    db.execute("create table stamp (build text, stamp text, primary key (build, stamp)) without rowid")
 
 
 def home_id(home: Path) -> str:

@@ -50,8 +50,8 @@ class Work:
     def sink(self, name: str) -> Sink:
         return self.sinks.get(name) or self.open_sink(name)
 
-    def marker(self, build_id: str) -> Marker:
-        return Marker(self.state.home_id, build_id, PROJECTION_VERSION)
+    def marker(self, build_id: str, stamp: str = "") -> Marker:
+        return Marker(self.state.home_id, build_id, PROJECTION_VERSION, stamp)
 
     def refresh(self, *, reread: bool = False) -> None:
         """The catalog says what the bus says now."""

@@ -32,6 +32,8 @@ class Marker:
     home_id: str
     build_id: str
     projection_version: int
+    stamp: str = ""
+    """Another one after each run that wrote to it, so that an older copy of it is known for one."""
 
 
 @dataclass(frozen=True)

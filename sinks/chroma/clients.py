@@ -98,6 +98,7 @@ def metadata_of(marker: Marker, dimensions: int | None) -> dict[str, Any]:
         "home_id": marker.home_id,
         "build_id": marker.build_id,
         "projection_version": marker.projection_version,
+        "stamp": marker.stamp,
     }
     return held if dimensions is None else {**held, "dimensions": dimensions}
 

@@ -28,7 +28,7 @@ _NO_TEXT = text_hash("")
 def marker_of(held: Mapping[str, Any]) -> Marker | None:
     home, build, version = held.get("home_id"), held.get("build_id"), held.get("projection_version")
     if isinstance(home, str) and isinstance(build, str) and isinstance(version, int):
-        return Marker(home, build, version)
+        return Marker(home, build, version, str(held.get("stamp") or ""))
     return None
 
 

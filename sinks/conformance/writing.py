@@ -81,7 +81,7 @@ class SinkConformance:
         again.close()
 
     def test_the_marker_is_stored_and_can_be_changed(self, connect: Connect, build: Build, signed: Marker) -> None:
-        adopted = Marker("home-b", signed.build_id, 7)
+        adopted = Marker("home-b", signed.build_id, 7, "later")
         build.sign(adopted)
         assert build.marker() == adopted
         fill(build, [family("a", ALPHA)])

@@ -22,8 +22,8 @@ _MOST_HITS = 2**31  # more than a build holds
 
 
 def read_marker(connection: sqlite3.Connection) -> Marker | None:
-    row = connection.execute("SELECT home_id, build_id, projection_version FROM marker").fetchone()
-    return None if row is None else Marker(*row)
+    row = connection.execute("SELECT * FROM marker").fetchone()
+    return None if row is None else Marker(**row)
 
 
 class FtsReader:

@@ -94,7 +94,7 @@ def lay_out(path: Path) -> None:
         connection.execute("CREATE VIRTUAL TABLE documents_places USING fts5vocab(documents_trigrams, instance)")
         for statement in _triggers():
             connection.execute(statement)
-        database.table("marker").create({"home_id": str, "build_id": str, "projection_version": int})
+        database.table("marker").create({"home_id": str, "build_id": str, "projection_version": int, "stamp": str})
         connection.execute(f"PRAGMA user_version = {LAYOUT}")
     finally:
         connection.close()

@@ -111,9 +111,11 @@ class FtsBuild:
     def sign(self, marker: Marker) -> None:
         with self._transaction() as connection:
             connection.execute("DELETE FROM marker")
+            if not connection.execute("SELECT 1 FROM pragma_table_info('marker') WHERE name = 'stamp'").fetchone():
+                connection.execute("ALTER TABLE marker ADD COLUMN stamp TEXT")  # a file from before there were stamps
             connection.execute(
-                "INSERT INTO marker (home_id, build_id, projection_version) VALUES (?, ?, ?)",
-                [marker.home_id, marker.build_id, marker.projection_version],
+                "INSERT INTO marker (home_id, build_id, projection_version, stamp) VALUES (?, ?, ?, ?)",
+                [marker.home_id, marker.build_id, marker.projection_version, marker.stamp],
             )
 
     def count(self) -> int:

@@ -35,13 +35,14 @@ _LOOK_SECONDS = 0.1
 
 def marker_in(synonyms: Mapping[str, Any]) -> Marker | None:
     match synonyms.get(MARKER):
-        case [str(home), str(build), str(version), str()] if version.isdigit():
-            return Marker(home, build, int(version))
+        case [str(home), str(build), str(version), str(), *stamp] if version.isdigit():
+            return Marker(home, build, int(version), *map(str, stamp[:1]))
     return None
 
 
 def with_marker(synonyms: Mapping[str, Any] | None, marker: Marker, public: str) -> dict[str, Any]:
-    return {**(synonyms or {}), MARKER: [marker.home_id, marker.build_id, str(marker.projection_version), public]}
+    said = [marker.home_id, marker.build_id, str(marker.projection_version), public]
+    return {**(synonyms or {}), MARKER: [*said, marker.stamp] if marker.stamp else said}
 
 
 def without_marker(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -76,7 +77,7 @@ class Indexes:
     def look_at(self, name: str, primary_key: str | None = PRIMARY_KEY) -> Index:
         synonyms = self.connection.get(f"/indexes/{name}/settings/synonyms")
         marker = marker_in(synonyms)
-        return Index(name, marker, synonyms[MARKER][-1] if marker else None, primary_key)
+        return Index(name, marker, synonyms[MARKER][3] if marker else None, primary_key)
 
     def find(self, build_id: str, *, unmarked: bool = False) -> Index:
         """The index of a build; also one that was made for it and never signed. With `unmarked` also what the public

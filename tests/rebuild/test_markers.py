@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -18,7 +19,7 @@ from sinks.memory import MemorySink
 from sinks.sink import Marker
 from tests.rebuild.support import FEBRUARY, Home, commit, parent_of, projected, source
 from tests.rebuild.tampering import digests, live_build, lose, put, require_sound, sink_of
-from tests.rebuild.wrapping import Calls
+from tests.rebuild.wrapping import Calls, Moment, watching
 
 pytestmark = pytest.mark.promise(4)
 
@@ -42,9 +43,12 @@ def marker(home: Home, engine: str) -> Marker | None:
 def sign(home: Home, engine: str, **fields: object) -> None:
     ours = marker(home, engine)
     assert ours is not None
-    values = {"home_id": ours.home_id, "build_id": ours.build_id, "projection_version": ours.projection_version}
     with live_build(home, engine) as build:
-        build.sign(Marker(**values | fields))  # type: ignore[arg-type]
+        build.sign(replace(ours, **fields))  # type: ignore[arg-type]
+
+
+def whose(marker: Marker | None) -> Marker | None:
+    return None if marker is None else replace(marker, stamp="")
 
 
 def mended(home: Home, engine: str) -> Calls:
@@ -91,7 +95,7 @@ def test_an_adopted_build_is_scanned_signed_and_brought_up_to_date(
 
 
 @ENGINES
-@pytest.mark.parametrize("fields", [{"build_id": "another"}, {"projection_version": 0}])
+@pytest.mark.parametrize("fields", [{"build_id": "another"}, {"projection_version": 0}, {"stamp": "earlier"}])
 def test_a_build_with_another_marker_is_scanned_and_signed(
     engine: str, fields: dict[str, object], indexed: Home, tmp_path: Path
 ) -> None:
@@ -101,9 +105,34 @@ def test_a_build_with_another_marker_is_scanned_and_signed(
     before = marker(indexed, engine)
     sign(indexed, engine, **fields)
     calls = mended(indexed, engine)
-    assert marker(indexed, engine) == before
+    assert whose(marker(indexed, engine)) == whose(before)
     assert calls.sent(engine) == [B], "what is as it should be is not written again"
     require_sound(indexed, tmp_path)
+
+
+@pytest.mark.parametrize("after", [False, True])
+def test_a_run_that_ends_while_it_stamps_costs_no_scan(after: bool, indexed: Home, root: BusRoot) -> None:
+    def end() -> None:
+        raise KeyboardInterrupt
+
+    commit(root, "p2", source("docs/new.md", "new"))
+    with pytest.raises(KeyboardInterrupt):
+        indexed.sync(wrap=watching("fts", Moment("sign", 1, end, after=after)))
+    assert indexed.sync().scanned == []
+    assert indexed.verify().ok
+
+
+def test_a_build_that_stands_in_two_places_is_known_for_the_older_one(indexed: Home, root: BusRoot) -> None:
+    """The folder was changed in the configuration and, after a sync there, changed back."""
+    here, aside = indexed.folder / "fts", indexed.folder / "aside"
+    here.rename(aside)
+    assert indexed.sync().made_again == ["fts"]
+    commit(root, "p1", [record for name in "abc" for record in source(f"docs/{name}.md", "other", version="2")])
+    indexed.sync()
+    shutil.rmtree(here)
+    aside.rename(here)
+    assert indexed.sync().scanned == ["fts"]
+    assert indexed.verify().ok
 
 
 def test_a_marker_that_was_lost_is_made_again(indexed: Home, tmp_path: Path) -> None:
@@ -113,7 +142,7 @@ def test_a_marker_that_was_lost_is_made_again(indexed: Home, tmp_path: Path) -> 
     sink._shelf(indexed.live().builds["memory"]).marker = None
     calls = mended(indexed, "memory")
     assert [call for _, call, _ in calls] == ["scan", "sign"], "nothing was wrong with its documents"
-    assert marker(indexed, "memory") == before
+    assert whose(marker(indexed, "memory")) == whose(before)
     require_sound(indexed, tmp_path)
 
 
@@ -202,7 +231,7 @@ def test_receipts_that_were_lost_are_made_again_from_what_is_there(indexed: Home
             Receipts(state.db, build).forget_all()
     calls = Calls()
     assert sorted(indexed.sync(wrap=calls).scanned) == ["fts", "memory"]
-    assert {call for _, call, _ in calls} == {"scan"}
+    assert {call for _, call, _ in calls} == {"scan", "sign"}
     calls.clear()
     indexed.sync(wrap=calls)
     assert calls == []

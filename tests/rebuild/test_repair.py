@@ -146,13 +146,13 @@ def test_all_at_once_in_one_family(home: Home, engine: str, tmp_path: Path) -> N
 
 
 def test_an_old_copy_is_restored(home: Home, engine: str, tmp_path: Path) -> None:
-    """By whoever restores backups. It bears our marker; even its count may be right."""
+    """By whoever restores backups. It bears our marker, and its count is right: only its stamp is an earlier one."""
     build_id = home.live().builds[engine]
     folder, backup = home.folder / engine / build_id, tmp_path / "backup"
     sink = sink_of(home, engine)
     if isinstance(sink, MemorySink):
         shelf = sink._shelf(build_id)
-        old = copy.copy(shelf.documents), copy.copy(shelf.vectors)
+        old = copy.copy(shelf.documents), copy.copy(shelf.vectors), shelf.marker
     else:
         shutil.copytree(folder, backup)
     sink.close()
@@ -161,7 +161,7 @@ def test_an_old_copy_is_restored(home: Home, engine: str, tmp_path: Path) -> Non
     commit(home.root, "p1", [*edited, *new, *(record for records in SOURCES[2:] for record in records)])
     home.sync()
     if isinstance(sink, MemorySink):
-        shelf.documents, shelf.vectors = old
+        shelf.documents, shelf.vectors, shelf.marker = old
     else:
         shutil.rmtree(folder)
         shutil.copytree(backup, folder)
@@ -169,7 +169,9 @@ def test_an_old_copy_is_restored(home: Home, engine: str, tmp_path: Path) -> Non
     assert found.missing == ids(*projected(edited, new))
     assert found.extra == ids(*projected(SOURCES[0], SOURCES[1]))
     assert found.changed == ()
-    repaired(home, engine, tmp_path)
+    assert home.sync().scanned == [engine]
+    require_sound(home, tmp_path)
+    assert home.sync().scanned == []
 
 
 def test_a_digest_depends_on_the_content_alone(home: Home, engine: str, tmp_path: Path) -> None:

@@ -40,6 +40,7 @@ def test_a_family_is_a_file_of_canonical_lines_in_order(build: JsonlBuild, folde
         "home_id": "home",
         "build_id": "b1",
         "projection_version": 1,
+        "stamp": "",
     }
     mask = os.umask(0)
     os.umask(mask)
