@@ -325,13 +325,13 @@ PROJECTION: tuple[FieldRule, ...] = (
     FieldRule("sheet_name", "sheet", ("locator.sheet_name", "span.sheet_name", "metadata.sheet_name"), values.line),
     FieldRule(
         "timestamp_start",
-        "seconds from the beginning of a recording",
+        "seconds from the beginning of a recording, to the millisecond",
         ("locator.timestamp_start", "span.timestamp_start", "metadata.timestamp_start"),
         values.seconds,
     ),
     FieldRule(
         "timestamp_end",
-        "seconds from the beginning of a recording",
+        "seconds from the beginning of a recording, to the millisecond",
         ("locator.timestamp_end", "span.timestamp_end", "metadata.timestamp_end"),
         values.seconds,
     ),

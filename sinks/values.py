@@ -96,10 +96,10 @@ def last_count(value: Any) -> int | None:
 
 
 def seconds(value: Any) -> float | None:
-    """A finite number from 0, as a float."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or abs(value) > _LARGEST_EXACT_INTEGER:
+    """A finite number from 0, to the millisecond: of more digits, engines change the last one."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or abs(value) > _LARGEST_EXACT_INTEGER // 1000:
         return None
-    return float(value) if math.isfinite(value) and value >= 0 else None
+    return round(float(value), 3) if math.isfinite(value) and value >= 0 else None
 
 
 def boolean(value: Any) -> bool | None:

@@ -102,7 +102,7 @@ RICH: dict[str, Any] = {
     },
     "source": {"path": "/data/folder/a.pdf", "mime_type": "application/pdf", "size_bytes": 2**40, "source_type": "pdf"},
     "locator": {
-        "timestamp_start": 1.5,
+        "timestamp_start": 1093.1000000000001,
         "timestamp_end": 2,
         "speaker": "S",
         "slide_number": 0,

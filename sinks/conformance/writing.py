@@ -171,6 +171,13 @@ class SinkConformance:
             assert texts[one.documents[0].id] == one.documents[0].text
         assert held(build) == wanted(families + raw)
 
+    def test_times_within_recordings_come_back_to_the_last_digit(self, build: Build) -> None:
+        """As projected: of numbers with more digits engines change the last one, and all would seem changed for ever."""
+        times = [number * step for step in (0.1, 1 / 44_100, 86_399.97) for number in range(1, 200)]
+        spoken = [family(f"at {time!r}", ["x"], metadata={"timestamp_start": time}) for time in times]
+        fill(build, spoken)
+        assert held(build, content=True) == wanted(spoken)
+
     def test_what_vanished_from_a_document_vanishes(self, build: Build) -> None:
         rich, bare = family("a", ALPHA, metadata=RICH["metadata"]), family("a", ALPHA)
         assert [d.id for d in rich.documents] == [d.id for d in bare.documents]

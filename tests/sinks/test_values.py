@@ -43,6 +43,8 @@ READERS = [
         (values.last_count, [3, 5], 5),
         (values.first_count, [], None),
         (values.seconds, 2, 2.0),
+        (values.seconds, 1093.1000000000001, 1093.1),
+        (values.seconds, 1e13, None),
         (values.seconds, float("nan"), None),
         (values.seconds, float("inf"), None),
         (values.boolean, 1, None),
