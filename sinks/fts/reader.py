@@ -31,6 +31,7 @@ class FtsReader:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._file = _number_of(path)
         self._idle: list[sqlite3.Connection] = []
         self._closed = False
         self._lock = threading.Lock()
@@ -82,7 +83,13 @@ class FtsReader:
             return {row["id"]: row["parent_id"] for row in rows if row["text_hash"] not in (None, _NO_TEXT)}
 
     def refresh(self) -> None:
-        """Nothing to do: every answer is taken from the newest state."""
+        """Every answer is taken from the newest state of the file; from now on of that which stands in its place."""
+        file = _number_of(self._path)
+        if file is not None and file != self._file:
+            with self._lock:
+                idle, self._idle, self._file = self._idle, [], file
+            for connection in idle:
+                connection.close()
 
     def close(self) -> None:
         """What is being asked meanwhile is answered, and closes after it."""
@@ -93,7 +100,7 @@ class FtsReader:
 
     @contextmanager
     def _snapshot(self) -> Iterator[sqlite3.Connection]:
-        connection = self._taken()
+        connection, file = self._taken()
         try:
             with schema.translated(self._path):
                 connection.execute("BEGIN")
@@ -102,24 +109,33 @@ class FtsReader:
                 finally:
                     connection.execute("COMMIT")
         finally:
-            self._give_back(connection)
+            self._give_back(connection, file)
 
-    def _taken(self) -> sqlite3.Connection:
+    def _taken(self) -> tuple[sqlite3.Connection, int | None]:
+        """And the number of the file when it was taken."""
         with self._lock:
+            file = self._file
             if self._idle:
-                return self._idle.pop()  # the last one has most at hand
+                return self._idle.pop(), file  # the last one has most at hand
         connection = schema.connect(self._path)
         with schema.translated(self._path):
             connection.execute("PRAGMA query_only = ON")
             short.prepare(connection)
-        return connection
+        return connection, file
 
-    def _give_back(self, connection: sqlite3.Connection) -> None:
+    def _give_back(self, connection: sqlite3.Connection, file: int | None) -> None:
         with self._lock:
-            if not self._closed and not connection.in_transaction:
+            if file == self._file and not self._closed and not connection.in_transaction:
                 self._idle.append(connection)
                 return
         connection.close()
+
+
+def _number_of(path: Path) -> int | None:
+    try:
+        return path.stat().st_ino
+    except OSError:  # who opens it says what is wrong
+        return None
 
 
 def _rows(connection: sqlite3.Connection, columns: str, ids: Sequence[str]) -> Iterator[sqlite3.Row]:

@@ -1,6 +1,7 @@
 """The file of the embedded keyword sink: who may use it at once, and what its errors say."""
 
 import random
+import shutil
 import sqlite3
 import threading
 from contextlib import closing
@@ -16,7 +17,7 @@ from sinks.errors import BuildBroken, BuildMissing, Transient, WrongShape
 from sinks.fts import FtsBuild, FtsReader, FtsSink
 from sinks.projection import project_family
 from sinks.reader import Filter, KeywordReader
-from sinks.sink import NO_PARENT, Build, Sink
+from sinks.sink import NO_PARENT, Build, Marker, Sink
 
 # --- the file -------------------------------------------------------------------------------------------------
 
@@ -191,3 +192,16 @@ def test_it_is_a_sink(sink: FtsSink, reader: FtsReader) -> None:
     as_sink: Sink = sink
     as_reader: KeywordReader = reader
     assert (as_sink.name, as_reader.search("", 1, [Filter("year", at_least=1)])) == ("fts", [])
+
+
+def test_a_reader_sees_a_build_that_was_made_again(sink: FtsSink, build: FtsBuild, reader: FtsReader) -> None:
+    build.replace([family("a", ["river"])])
+    assert len(reader.search("river")) == 1
+    build_id = build.marker().build_id  # type: ignore[union-attr]
+    shutil.rmtree(sink._root / build_id)
+    reader.refresh()
+    assert len(reader.search("river")) == 1, "as long as there is no other one"
+    with sink.create(Marker("home", build_id, 1)) as again:
+        again.replace([family("a", ["river"]), family("b", ["another river"])])
+        reader.refresh()
+        assert len(reader.search("river")) == 2
