@@ -87,6 +87,7 @@ def apply_command(home: str | None, as_json: bool) -> None:
     """Change the live index to what the file says: only what differs is sent.
 
     Meilisearch then indexes again what the change touches, while it goes on answering. A second time nothing is sent.
+    What another home has made is left alone.
 
     \b
     Example:
@@ -95,11 +96,23 @@ def apply_command(home: str | None, as_json: bool) -> None:
     from rebuild.lock import writing
 
     with writing(config_from(home=home).home_path), _live(home) as (sink, wanted):
+        _require_ours(config_from(home=home).home_path, sink)
         found = differences(wanted, sink.live_settings())
         sink.change_live_settings(patch_of(found))
     _print(found, as_json)
     if not as_json:
         click.echo(f"{counted(len(found), 'setting')} changed" if found else "nothing to do")
+
+
+def _require_ours(home: Path, sink: "MeilisearchSink") -> None:
+    from rebuild.errors import OtherHome
+
+    marker, file = sink.shown(), home / "home.id"
+    if marker is not None and not (file.exists() and file.read_text(encoding="ascii") == marker.home_id):
+        raise OtherHome(
+            f"the live index was made by another home ({marker.home_id:.12}...), not by {home}; nothing was changed. "
+            "Name that home with --home; or, if this one shall have it, run `chunksink sync --adopt`"
+        )
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """Each engine: whether it answers, whether the live build is there and this home's, whether its settings fit."""
 
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +35,7 @@ def sink(config: Config, name: str, live: Live | None) -> Iterator[Check]:
         yield Check(label, "ok", f"answers{version}; builds {len(builds):,}")
         if live is not None:
             yield _live(name, sink, live)
-        if hasattr(sink, "live_settings"):
+        if hasattr(sink, "live_settings") and not _is_anothers(sink, live):
             yield _settings(config, name, sink)
 
 
@@ -86,6 +86,16 @@ def _marker(sink: Any, build_id: str) -> Any:
     opened = sink.reader(build_id) if hasattr(sink, "reader") else sink.open(build_id)
     with closing(opened) as build:
         return build.marker()
+
+
+def _is_anothers(sink: Any, live: Live | None) -> bool:
+    """Whether what the sink shows was made by another home, whose settings are its own."""
+    from sinks.errors import SinkError
+
+    with suppress(SinkError):
+        marker = sink.shown()
+        return marker is not None and (live is None or marker.home_id != live.home_id)
+    return False
 
 
 def _settings(config: Config, name: str, sink: Any) -> Check:

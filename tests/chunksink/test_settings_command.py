@@ -41,6 +41,9 @@ def live(
     monkeypatch.setenv("MEILI_MASTER_KEY", server.key)
     sink = MeilisearchSink(server.url, server.key, settings=FILE, index=index)
     signed = marker()
+    home = tmp_path / ".chunksink"
+    home.mkdir()
+    (home / "home.id").write_text(signed.home_id, encoding="ascii")
     sink.create(signed, 8)
     sink.flip(None, signed.build_id)
     yield sink
@@ -56,6 +59,15 @@ def own_file(**changes: Any) -> None:
 def test_a_new_index_has_no_difference(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["settings", "diff"]) == Exit.OK
     assert capsys.readouterr().out == "the live index has the settings of the file\n"
+
+
+def test_another_homes_index_is_left_alone(live: MeilisearchSink, capsys: pytest.CaptureFixture[str]) -> None:
+    own_file(stopWords=["river"])
+    assert run(["settings", "apply", "--home", "elsewhere"]) == Exit.USAGE
+    assert "made by another home" in capsys.readouterr().err
+    assert live.live_settings()["stopWords"] == []
+    assert run(["settings", "apply"]) == Exit.OK
+    assert live.live_settings()["stopWords"] == ["river"]
 
 
 @pytest.mark.usefixtures("live")
@@ -86,7 +98,7 @@ def test_what_is_shown_is_written_to_a_file(capsys: pytest.CaptureFixture[str]) 
     assert file.read_text() == "{}"
     assert run([*command, "--force"]) == Exit.OK
     assert load_index_settings(file) == FILE
-    assert list(Path.cwd().iterdir()) == [file.absolute()], "nothing is left beside it"
+    assert sorted(path.name for path in Path.cwd().iterdir()) == [".chunksink", file.name], "nothing is left beside it"
 
 
 @pytest.mark.usefixtures("live")
@@ -267,9 +279,7 @@ def test_an_embedder_that_is_gone_is_a_difference(live: MeilisearchSink, capsys:
     """By what the home knows of its live build."""
     (build_id,) = live.builds()
     model = replace(NO_MODEL, name="hash", fingerprint="of a model", dimension=8)
-    home = Path(".chunksink")
-    home.mkdir()
-    with State(home) as state:
+    with State(Path(".chunksink")) as state:
         generation = Generation(
             id="g", created_at=utc_now(), encoder=EncoderSettings("hash"), model=model, builds={"meilisearch": build_id}
         )
