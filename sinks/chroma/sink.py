@@ -10,16 +10,18 @@ import numpy as np
 from sinks.chroma import rows
 from sinks.chroma.clients import Folder, Handle, Server, metadata_of
 from sinks.chroma.distant import DistantBuild, Worker
-from sinks.chroma.errors import RefusedData
+from sinks.chroma.errors import Address, RefusedData, StaleIndex
 from sinks.chroma.reader import ChromaReader, marker_of
 from sinks.document import Document, Family, Vectors
-from sinks.errors import BuildMissing, WrongShape
+from sinks.errors import BuildBroken, BuildMissing, WrongShape
 from sinks.sink import NO_PARENT, Build, Marker, RefusedDocument, Stored
 from sinks.vectors import sound_rows
 
 PAGE = 5000  # above 32,766 rows Chroma cannot answer
 REQUEST_BYTES = 32 * 2**20  # a server takes 40 MiB
 _KEYS = 500  # families in one condition
+_LOOKS = 20
+"""For vectors, spread over a build."""
 
 
 class ChromaSink:
@@ -125,6 +127,7 @@ class ChromaBuild:
         self._handle = handle
         self._collection = handle.collection
         self._store_text = store_text
+        self._is_served = isinstance(handle.where, Address)
         self._dimensions = _dimensions(self._collection.metadata)
         self._keep: dict[str, str] = {}  # families replaced since the last flush, and the hash they keep
         self._refused: dict[str, RefusedDocument] = {}
@@ -187,9 +190,17 @@ class ChromaBuild:
         while True:
             page = self.page(offset, PAGE, content, vectors)
             yield from rows.documents_in(page, content)
+            offset += len(page["ids"])
             if len(page["ids"]) < PAGE:
-                return
-            offset += PAGE
+                break
+        if content and self._is_served:
+            self._require_vectors(offset)
+
+    def _require_vectors(self, documents: int) -> None:
+        """Documents and vectors lie apart, and a server that has lost its vectors goes on with the documents. In a
+        folder of our own the seal tells."""
+        for offset in range(0, documents, documents // _LOOKS + 1):
+            self.page(offset, 1, content=False, vectors=True)
 
     def page(self, offset: int, limit: int, content: bool, vectors: bool) -> rows.Page:
         """Some of what a scan reads, as Chroma gives it."""
@@ -198,8 +209,16 @@ class ChromaBuild:
             include.append("documents")
         if vectors:
             include.append("embeddings")
-        with self._handle.asking():
-            found: Any = self._collection.get(limit=limit, offset=offset, include=include)  # type: ignore[arg-type]
+        try:
+            with self._handle.asking():
+                found: Any = self._collection.get(limit=limit, offset=offset, include=include)  # type: ignore[arg-type]
+        except StaleIndex as error:
+            if not self._is_served:
+                raise
+            raise BuildBroken(
+                f"Chroma at {self._handle.where} holds documents without their vectors: `chunksink verify --repair` "
+                "writes them again, nothing is computed again"
+            ) from error
         return {name: found[name] for name in ("ids", "metadatas", "documents", "embeddings")}
 
     def close(self) -> None:

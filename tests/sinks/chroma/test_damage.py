@@ -2,14 +2,17 @@
 
 import shutil
 import struct
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from sinks.chroma import ChromaSink
 from sinks.chroma.probe import flaw
+from sinks.conformance.samples import DIMENSIONS, family, marker, wanted
 from sinks.errors import BuildBroken
 from sinks.sink import Marker
+from tests.engines.servers import run_chroma
 
 
 @pytest.mark.parametrize("how", ["cut", "empty", "noise", "gone", "gone after a kill"])
@@ -27,6 +30,30 @@ def test_a_broken_vector_file_says_rebuild(sink: ChromaSink, signed_large: Marke
         (sink.reader if how == "empty" else sink.open)(signed_large.build_id)
     sink.drop(signed_large.build_id)
     assert sink.builds() == []
+
+
+def test_a_server_that_lost_its_vectors_says_so(tmp_path: Path) -> None:
+    """It goes on with the documents, counts them, and finds hardly any."""
+    signed, families = marker(), [family(str(number), ["one", "two"]) for number in range(700)]
+    with (
+        run_chroma(data=tmp_path / "data") as server,
+        closing(ChromaSink.server(server.url)) as sink,
+        closing(sink.create(signed, DIMENSIONS)) as build,
+    ):
+        build.replace(families)
+        assert build.flush() == []
+        assert len(list(build.scan(content=True))) == len(wanted(families))
+    [vectors] = [path.parent for path in (tmp_path / "data").glob("*/header.bin")]
+    shutil.rmtree(vectors)
+    with (
+        run_chroma(data=tmp_path / "data") as server,
+        closing(ChromaSink.server(server.url)) as sink,
+        closing(sink.open(signed.build_id)) as build,
+    ):
+        assert build.count() == len(wanted(families))
+        for asked in ({"content": True}, {"vectors": True}):
+            with pytest.raises(BuildBroken, match=r"without their vectors: .*verify --repair"):
+                list(build.scan(**asked))
 
 
 def test_a_copy_that_differs_in_time_only_is_opened(
