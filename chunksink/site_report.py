@@ -30,7 +30,8 @@ def report(config: Config) -> "Report":
         letters = dead_letters.letters(state, limit=_LETTERS)
         refused = dead_letters.count(state)
     done = list(runs.runs(config.home_path, _RUNS_LOOKED_AT))
-    verify = next((run for run in done if run.command in ("verify", "repair")), None)
+    # One that found the home locked, say, has looked at nothing.
+    verify = next((run for run in done if run.command in ("verify", "repair") and run.facts.get("sinks")), None)
     cache = _cache(config)
     return Report(
         current=found.is_current,
@@ -53,7 +54,7 @@ def _figures(found: "Status", refused: int, cache: "list[Row]") -> "Iterator[Fig
 
     yield Figure("Sources", f"{found.bus.families:,}")
     yield Figure("Chunks", f"{found.bus.chunks:,}")
-    waiting = sum(sink.to_write + sink.to_remove + sink.open_intents for sink in found.sinks.values())
+    waiting = max((sink.to_write + sink.to_remove + sink.open_intents for sink in found.sinks.values()), default=0)
     yield Figure("To be synced", f"{waiting:,}")
     yield Figure("Held", f"{found.held:,}", tone="bad" if found.held else "")
     yield Figure("Dead letters", f"{refused:,}", tone="bad" if refused else "")

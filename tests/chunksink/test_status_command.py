@@ -6,7 +6,6 @@ import json
 import re
 import subprocess
 import sys
-import time
 from pathlib import Path
 from shutil import which
 from typing import Any
@@ -212,18 +211,12 @@ def test_another_folder_than_that_of_the_chunks_is_told(
     assert "no chunks at" in capsys.readouterr().out
 
 
-def test_it_is_quick_and_asks_no_engine(home: Home) -> None:
+def test_it_asks_no_engine_and_loads_nothing_heavy(home: Home) -> None:
     program = (
         "import sys; from chunksink.cli import run; assert run(sys.argv[1:]) == 0; "
         "print(sorted({'torch', 'chromadb', 'starlette', 'meilisearch', 'httpx', 'sinks.fts'} & set(sys.modules)))"
     )
     arguments = ["status", "--home", str(home.folder), "--chunks", str(home.root.path)]
-    took = []
-    for _ in range(3):
-        started = time.monotonic()
-        done = subprocess.run(
-            [sys.executable, "-c", program, *arguments], cwd=ROOT, env=environment(), capture_output=True, check=True
-        )
-        took.append(time.monotonic() - started)
+    command = [sys.executable, "-c", program, *arguments]
+    done = subprocess.run(command, cwd=ROOT, env=environment(), capture_output=True, check=True)
     assert done.stdout.decode().splitlines()[-1] == "[]"
-    assert min(took) < 1.5, took  # 0.6 s on a machine that does nothing else
