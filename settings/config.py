@@ -16,6 +16,7 @@ import msgspec
 
 from settings.file_paths import from_folder, index_settings_of
 from settings.sink_tables import tables_of, unknown_sink, with_environment
+from settings.wrong_values import told
 
 CONFIG_FILE = "chunksink.toml"
 PREFIX = "CHUNKSINK_"
@@ -165,7 +166,7 @@ def load_config(
         # Not strict: the environment can only say "true" or "8".
         config = msgspec.convert(values, kind, strict=False)
     except msgspec.ValidationError as error:
-        raise ConfigError(f"{error}. Settings come from {file}, {PREFIX}* and flags") from error
+        raise ConfigError(f"{told(error, Config)}. Settings come from {file}, {PREFIX}* and flags") from error
     if wrong := unknown_sink(tables - {*config.sinks}) or _wrong_token(config.tokens):
         raise ConfigError(f"{file}: {wrong}")
     return _with_settings_file(config, file.parent)

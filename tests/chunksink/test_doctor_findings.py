@@ -10,7 +10,9 @@ import meilisearch
 import pytest
 
 from chunkbus.layout import BusRoot
+from chunksink.doctor.environment import configuration
 from chunksink.exits import Exit
+from settings.config import Config
 from settings.index_settings import find_settings_file
 from sinks.registry import open_sink
 from tests.chunksink.shell import Shell
@@ -260,3 +262,9 @@ def test_partitions_of_an_empty_bus_are_whole(shell: Shell) -> None:
     shell.commit("none")
     assert root.chunks_file("none").stat().st_size == 0
     assert checks(shell, Exit.OK)["chunks"]["verdict"] == "ok"
+
+
+def test_a_variable_that_is_no_setting_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CHUNKSINK_MODLE", "x")
+    found = configuration(Config(), tmp_path / "chunksink.toml")
+    assert (found.verdict, "no setting is called CHUNKSINK_MODLE" in found.found) == ("warn", True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -82,3 +83,20 @@ def test_without_arguments_it_reads_where_it_runs(tmp_path: Path, monkeypatch: p
 
 def test_a_setting_and_its_variable_share_a_name() -> None:
     assert variable("require_source_checksum") == "CHUNKSINK_REQUIRE_SOURCE_CHECKSUM"
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        ({"precision": "float16"}, "`precision` is one of auto, float32, bfloat16, not 'float16'. Settings come from"),
+        ({"sink": "fts"}, "`sink` holds tables, as [sink.fts]; which sinks are written is said by `sinks`"),
+        ({"colour": "red"}, "there is no setting colour; there are chunks, home,"),
+        ({"patience": 0}, "`patience`: Expected `float` > 0.0"),
+        ({"tokens": {"a": 1}}, "`tokens[...]`: Expected `str`, got `int`"),
+    ],
+)
+def test_what_is_wrong_with_a_value_is_said_with_what_would_fit(
+    flags: dict[str, object], said: str, tmp_path: Path
+) -> None:
+    with pytest.raises(ConfigError, match=f"^{re.escape(said)}"):
+        load_config(flags, {}, tmp_path)

@@ -123,8 +123,8 @@ def test_a_home_that_is_said_for_all_is_kept_apart(tmp_path: Path) -> None:
         ("sink = 'fts'\n[index.books]", "books", r"`sink` holds tables, as \[sink.NAME\]"),
         ("[sink]\nfts = 3\n[index.books]", "books", "`sink` holds tables"),
         ("[index.books]\nsink = 3", "books", "`sink` holds tables"),
-        ("home = 3\n[index.books]", "books", r"\$.home"),
-        ("[index.books]\nmodel = 3", "books", r"\$.model"),
+        ("home = 3\n[index.books]", "books", r"`home`"),
+        ("[index.books]\nmodel = 3", "books", r"`model`"),
         ("[index.a]\nhome = 'h'\n[index.b]\nhome = 'h'", "a", r"\[index.a\] and \[index.b\] have one home"),
     ],
 )
