@@ -57,7 +57,10 @@ class BusRoot:
         """This root, if it looks like one; the message says what to do where it does not."""
         if not self.canonical.is_dir() and not self.manifests.is_dir():
             why = "neither canonical/ nor manifest/ is in it" if self.path.is_dir() else "there is no such folder"
-            raise NotABusRoot(f"no chunks at {self.path}: {why}. Name the folder of your chunks with --chunks DIR")
+            raise NotABusRoot(
+                f"no chunks at {self.path}: {why}. Name the folder of your chunks with --chunks DIR, or make chunks of "
+                "your documents with `chunksink ingest FOLDER`"
+            )
         return self
 
     def partition_keys(self) -> list[str]:
