@@ -1,11 +1,16 @@
-"""PDF: the text of its pages, each chunk with the pages that it comes from. A scan without text is empty."""
+"""PDF: the text of its pages, each chunk with the pages that it comes from. A scan without text is empty.
+
+What people fill into a form, or write onto a page, is no text of the page for the parser: it follows that text.
+"""
 
 import logging
 from bisect import bisect_right
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from io import BytesIO
 from itertools import accumulate
+from typing import TYPE_CHECKING, Any
 
 from chunkbus.chunk import Record
 from producers.errors import CHUNKING_FAILED, CONVERTER_MISSING, SourceFailed
@@ -13,9 +18,22 @@ from producers.markdown.chunker import MarkdownChunker
 from producers.markdown.records import Form, SourceVersion
 from producers.text import paragraphs
 
+if TYPE_CHECKING:
+    from pypdf import PageObject
+
+# Raise it with any change here that the chunks show.
+_RULES_VERSION = "2"
 _PAGE_BREAK = "\n\n"
 _HYPHENATED = "\u00ad\n"
 """A word that goes on in the next line."""
+# Bits of what a field and a mark on the page are.
+_HIDDEN = 1 << 1
+_PASSWORD = 1 << 13
+_RADIO = 1 << 15
+_BUTTON = 1 << 16
+_OFF = "/Off"
+_BOXES = ("☒", "☐")
+_MOST_FIELDS = 32  # in one another
 
 
 @dataclass(frozen=True)
@@ -31,7 +49,7 @@ class PdfChunker:
     def parser(self) -> tuple[str, str]:
         from pypdf import __version__
 
-        return ("pypdf", __version__)
+        return ("pypdf", f"{__version__}+pdf-{_RULES_VERSION}")
 
     @property
     def canonicalizer(self) -> tuple[str, str]:
@@ -66,7 +84,7 @@ def _read(data: bytes) -> tuple[list[str], dict[str, str]]:
     logging.getLogger("pypdf").addHandler(logging.NullHandler())  # else Python prints what it says
     try:
         reader = PdfReader(BytesIO(data))
-        pages = [page.extract_text() for page in reader.pages]
+        pages = [_PAGE_BREAK.join((page.extract_text(), "\n".join(_filled_in(page)))) for page in reader.pages]
         said = reader.metadata
         about = {"title": said.title, "author": said.author} if said else {}
     except DependencyError as error:
@@ -78,6 +96,67 @@ def _read(data: bytes) -> tuple[list[str], dict[str, str]]:
     except Exception as error:
         raise unreadable("PDF", error) from error
     return pages, {name: str(value) for name, value in about.items() if value}
+
+
+def _filled_in(page: "PageObject") -> Iterator[str]:
+    """What was written onto the page, and the values of its fields with their names."""
+    for note in _items(_own(page, "/Annots")):
+        if not isinstance(note, dict) or _number(_own(note, "/F")) & _HIDDEN:
+            continue
+        kind = _own(note, "/Subtype")
+        value = _text(_own(note, "/Contents")) if kind == "/FreeText" else _value(note) if kind == "/Widget" else ""
+        label = _text(_inherited(note, "/TU")) or _text(_inherited(note, "/T")) if kind == "/Widget" else ""
+        if value:
+            yield f"{label}: {value}" if label else value
+
+
+def _value(field: dict[Any, Any]) -> str:
+    """As the page shows it; no password, and of what can be chosen only what is."""
+    kind, flags, value = _inherited(field, "/FT"), _number(_inherited(field, "/Ff")), _inherited(field, "/V")
+    if kind == "/Tx":
+        return "" if flags & _PASSWORD else _text(value)
+    if kind == "/Ch":
+        options = [_items(option) for option in _items(_inherited(field, "/Opt")) if isinstance(option, list)]
+        shown = {_text(option[0]): _text(option[-1]) for option in options if option}
+        chosen = filter(None, map(_text, _items(value) if isinstance(value, list) else [value]))
+        return ", ".join(shown.get(said, said) for said in chosen)
+    if kind != "/Btn" or flags & _BUTTON:
+        return ""
+    state = _own(field, "/AS")
+    if flags & _RADIO:
+        return "" if state in (None, _OFF) else _text(state).removeprefix("/")
+    return _BOXES[(value if state is None else state) in (None, _OFF)]
+
+
+def _inherited(field: dict[Any, Any], name: str) -> Any:
+    """What a field says itself, else what one of those around it says."""
+    holder: Any = field
+    for _ in range(_MOST_FIELDS):
+        if not isinstance(holder, dict) or name in holder:
+            break
+        holder = _own(holder, "/Parent")
+    return _own(holder, name) if isinstance(holder, dict) else None
+
+
+def _own(holder: dict[Any, Any], name: str) -> Any:
+    """What stands there, be it somewhere else in the file."""
+    found = holder.get(name)
+    return None if found is None else found.get_object()
+
+
+def _items(value: Any) -> list[Any]:
+    return [item.get_object() for item in value] if isinstance(value, list) else []
+
+
+def _text(value: Any) -> str:
+    from pypdf.generic import StreamObject
+
+    text = value.get_data().decode("utf-8", "replace") if isinstance(value, StreamObject) else value
+    return text.strip() if isinstance(text, str) else ""
+
+
+def _number(value: Any) -> int:
+    return value if isinstance(value, int) else 0
 
 
 def _with_pages(record: Record, starts: list[int]) -> Record:

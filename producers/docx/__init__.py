@@ -1,6 +1,6 @@
 """DOCX becomes HTML and is read as such. `DocxChunker` is the way in.
 
-body (formulas) -> chunker
+body (numbers, imported, fields, formulas) -> chunker
 """
 
 from producers.docx.chunker import DocxChunker

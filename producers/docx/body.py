@@ -4,12 +4,18 @@ It passes over elements that it does not know, and over the text in them: formul
 readings of Japanese, drawn text boxes. Here those become what it knows.
 """
 
+import posixpath
 import zipfile
+from collections.abc import Callable
+from dataclasses import dataclass
 from io import BytesIO
 
 from lxml import etree  # type: ignore[import-untyped]
 
+from producers.docx.fields import write_fields
 from producers.docx.formulas import on_one_line
+from producers.docx.imported import Imported, mark_imports
+from producers.docx.numbers import Numbers
 from producers.html.tags import Element, holders_of
 
 _WORD = (
@@ -30,18 +36,35 @@ _KNOWN = frozenset(
 _KNOWN_IN_VML = frozenset(("group", "rect", "roundrect", "shape", "textbox"))
 
 
-def readable(data: bytes) -> tuple[bytes, frozenset[str]]:
-    """The same file without its pictures, and the names of all elements in it that hold text, as mammoth has them."""
-    out, holders = BytesIO(), set[str]()
+@dataclass(frozen=True)
+class Readable:
+    """A file without its pictures, the names of all elements in it that hold text, as mammoth has them, and the files
+    that it brings in, by the numbers that stand in their places."""
+
+    data: bytes
+    holders: frozenset[str]
+    imported: list[Imported]
+
+
+def readable(data: bytes) -> Readable:
+    """Raises SourceFailed where a file that it brings in is missing."""
+    out, holders, imported = BytesIO(), set[str](), list[Imported]()
     with zipfile.ZipFile(BytesIO(data)) as archive, zipfile.ZipFile(out, "w") as made:
-        for name in dict.fromkeys(archive.namelist()):
+        names = dict.fromkeys(archive.namelist())
+
+        def read(name: str) -> bytes | None:
+            return archive.read(name) if name in names else None
+
+        for name in names:
             if name.endswith((".xml", ".rels")):
                 part = archive.read(name)
-                made.writestr(name, _tidied(part, holders) if name.endswith(".xml") else part)
-    return out.getvalue(), frozenset(holders)
+                made.writestr(name, _tidied(part, name, read, holders, imported) if name.endswith(".xml") else part)
+    return Readable(out.getvalue(), frozenset(holders), imported)
 
 
-def _tidied(part: bytes, holders: set[str]) -> bytes:
+def _tidied(
+    part: bytes, path: str, read: Callable[[str], bytes | None], holders: set[str], imported: list[Imported]
+) -> bytes:
     parser = etree.XMLParser(resolve_entities=False, no_network=True, huge_tree=True, remove_comments=True)
     try:
         root = etree.fromstring(part, parser)
@@ -52,6 +75,10 @@ def _tidied(part: bytes, holders: set[str]) -> bytes:
         return part
     word = f"{{{name.namespace}}}"
     _choose(root, word)
+    if name.localname == "document":
+        Numbers(read(posixpath.join(posixpath.dirname(path), "numbering.xml"))).mark(root, word)
+        imported += mark_imports(root, word, path, read)
+    write_fields(root, word)
     _write_formulas(root, word)
     _write_readings(root, word)
     _bring_out_boxes(root, word)

@@ -8,6 +8,7 @@ from html import escape
 from io import BytesIO
 
 from chunkbus.chunk import Record
+from producers.docx import imported, numbers
 from producers.docx.body import readable
 from producers.errors import CHUNKING_FAILED, SourceFailed
 from producers.html import document_of, html_version
@@ -17,11 +18,13 @@ from producers.pdf import require, unreadable
 
 _MIME_TYPE = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
 # Raise it with any change in this package that the chunks show.
-_RULES_VERSION = "2"
+_RULES_VERSION = "3"
 # By its name, which is the same in every language, else by its id. Not a heading: nothing would stand under it.
 _STYLES = "p[style-name='Title'] => p.title:fresh\np.Title => p.title:fresh"
 _TITLE = re.compile(r'<p class="title">(.+?)</p>')
 _TAG = re.compile(r"<[^<>]*>")
+_LINE_BREAK = re.compile(r"<br\s*/?>")
+_MOST_IMPORTS = 8  # files in one another
 _PROPERTIES = "docProps/core.xml"
 _MOST_PROPERTIES = 1 << 20
 _NAMES = "{http://purl.org/dc/elements/1.1/}"
@@ -59,27 +62,34 @@ class DocxChunker:
         return self.markdown.cut(document, source, form, created_at=created_at, producer=producer)
 
 
-def _html(data: bytes) -> str:
-    import mammoth  # type: ignore[import-untyped]
-
-    described = mammoth.images.img_element(lambda _image: {"src": "data:,"})  # of which the text alone is taken
+def _html(data: bytes, depth: int = 1) -> str:
     try:
-        whole, holders = readable(data)
-        result = mammoth.convert_to_html(BytesIO(whole), convert_image=described, style_map=_STYLES)
+        return _converted(data, depth)
+    except SourceFailed:
+        raise
     except Exception as error:
         raise unreadable("DOCX", error) from error
+
+
+def _converted(data: bytes, depth: int) -> str:
+    import mammoth  # type: ignore[import-untyped]
+
+    whole = readable(data)
+    if whole.imported and depth > _MOST_IMPORTS:
+        raise SourceFailed(CHUNKING_FAILED, f"cannot be read whole: over {_MOST_IMPORTS} files bring in one another")
+    described = mammoth.images.img_element(lambda _image: {"src": "data:,"})  # of which the text alone is taken
+    result = mammoth.convert_to_html(BytesIO(whole.data), convert_image=described, style_map=_STYLES)
     found = (_IGNORED.fullmatch(message.message) for message in result.messages)
-    lost = sorted({name[1] for name in found if name} & holders)
+    lost = sorted({name[1] for name in found if name} & whole.holders)
     if lost:
         raise SourceFailed(CHUNKING_FAILED, f"cannot be read whole: {', '.join(lost)} holds text and is not known")
-    html: str = result.value
-    return html
+    return imported.put_back(numbers.put_back(result.value), whole.imported, lambda data: _html(data, depth + 1))
 
 
 def _title_in(body: str) -> str:
     """Its paragraph of the style Title; without it the first heading will do."""
     found = _TITLE.search(body.partition("<h1")[0])
-    return _TAG.sub("", found[1]) if found else ""
+    return _TAG.sub("", _LINE_BREAK.sub(" ", found[1])) if found else ""
 
 
 def _properties(data: bytes) -> tuple[str, str]:

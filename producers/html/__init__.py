@@ -1,6 +1,7 @@
 """HTML becomes Markdown and is cut as such. `HtmlChunker` is the way in.
 
-charset -> tree (anchors, headings, tables, nesting, raised, code) -> chunker; `tags` says which elements do what
+charset -> page -> tree (confluence, anchors, headings, tables, columns, nesting, raised, code, addresses, numbers) ->
+chunker; `tags` says which elements do what
 """
 
 from producers.html.chunker import HtmlChunker, document_of, html_version

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from lxml import etree  # type: ignore[import-untyped]
 
+from producers.html.columns import narrow
 from producers.html.tags import HEADINGS, LISTS, TABLE_PARTS, Element, text_of
 
 _SECTIONS = ("thead", "tbody", "tfoot")
@@ -51,6 +52,8 @@ def take_apart(root: Element) -> None:
             for part in table.parts:
                 part.tag = "div"
                 part.attrib.clear()
+        else:
+            narrow(table.parts)
 
 
 def _read(root: Element) -> tuple[list[_Table], list[Element]]:

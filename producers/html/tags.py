@@ -26,6 +26,8 @@ INLINE = frozenset(
         *(*STRUCK, *CODE, "a", "abbr", "acronym", "b", "bdi", "bdo", "big", "cite", "data", "dfn", "em", "font", "i"),
         *("img", "ins", "label", "mark", "nobr", "q", "rb", "rp", "rt", "ruby", "small", "span", "strong", "sub"),
         *("sup", "time", "u", "var", "wbr"),
+        *("math", "mfrac", "mi", "mn", "mo", "mover", "mrow", "ms", "mspace", "msqrt", "mstyle", "msub", "msubsup"),
+        *("msup", "mtext", "munder", "munderover", "semantics"),
     )
 )
 # Written without an end.
@@ -51,6 +53,11 @@ def holders_of(root: Element, tags: Iterable[str], outside: Collection[Element] 
 def inside_of(root: Element, *tags: str) -> set[Element]:
     """Every element that is one of these, or lies in one."""
     return {element for outer in root.iter(*tags) for element in outer.iter()}
+
+
+def is_inline(tag: str) -> bool:
+    """Begins no line of its own, like the elements that programs and other formats name (`my-icon`, `o:p`)."""
+    return tag in INLINE or "-" in tag or ":" in tag
 
 
 def text_of(element: Element) -> str:

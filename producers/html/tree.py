@@ -11,13 +11,16 @@ from dataclasses import dataclass
 
 from lxml import etree  # type: ignore[import-untyped]
 
+from producers.html.addresses import CodeLinks, link_what_is_shown, take_addresses
 from producers.html.anchors import anchors_of, listed
 from producers.html.code import take_links
+from producers.html.confluence import read_storage
 from producers.html.headings import drop_edit_links, drop_permalinks, mark_signs
 from producers.html.nesting import part_blocks
+from producers.html.numbers import number_items
 from producers.html.raised import mark_raised
 from producers.html.tables import take_apart
-from producers.html.tags import CODE, ESCAPE, HEADINGS, INLINE, VOID, Element, inside_of, put_after
+from producers.html.tags import CODE, ESCAPE, HEADINGS, VOID, Element, drop, inside_of, is_inline, put_after
 
 # The wheels of lxml bring their own libxml2; a system's own may be another.
 PARSER_VERSIONS = f"lxml-{etree.__version__}+libxml2-{'.'.join(map(str, etree.LIBXML_VERSION))}"
@@ -36,11 +39,6 @@ _HEADING = re.compile(r"<h([1-6])\b[^<>]*>[^<]*(?:<(?!/?h[1-6]\b)[^<]*){1,99}</h
 # The parser does not know that these have no end.
 _VOID = re.compile(r"<(wbr|source|track|embed|keygen|bgsound)\b([^<>]*?)/?>", re.IGNORECASE)
 _PARAGRAPH = re.compile(r"</?p\b[^<>]*>", re.IGNORECASE)
-# lxml takes them in no text, and the contract of chunks knows none of them.
-_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufdd0\ufffe\uffff]")
-_CONTROL_BY_NUMBER = re.compile(
-    r"&#(?:0*(?:[1-8]|1[124-9]|2\d|3[01]|6553[45])(?!\d)|x0*(?:[1-8bcef]|1[\da-f]|fff[ef])(?![\da-f]));?", re.IGNORECASE
-)
 # What they hold comes after a mark of their own.
 _BEGUN = frozenset((*HEADINGS, "td", "th"))
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_:.-]*")
@@ -61,16 +59,17 @@ class _CutShort(Exception):
 
 @dataclass(frozen=True)
 class Tidied:
-    """A page as XHTML, with `ESCAPE` before signs that are text; the links of its code, each with its line; and its
-    headings, each with its id."""
+    """A page as XHTML, with `ESCAPE` before signs that are text; the links of its code, each with its line; its
+    headings, each with its id; and the addresses of all its links, None where they are not known."""
 
     html: str
-    code_links: tuple[tuple[str, str], ...] = ()
+    code_links: CodeLinks = ()
     headings: tuple[tuple[str, str], ...] = ()
+    addresses: frozenset[str] | None = None
 
 
 def tidy(page: str) -> Tidied | None:
-    """The same page, but None where it is nested too deeply."""
+    """The same page, but None where it is nested too deeply. It is one that `page.cleaned` has made."""
     try:
         root = _parse(page)
     except _CutShort:
@@ -78,28 +77,32 @@ def tidy(page: str) -> Tidied | None:
     if root is None:
         return Tidied("")
     etree.strip_elements(root, *_UNREAD, with_tail=False)
+    _read_formulas(root)
     _empty_heads(root)
     _read_raw(root)
     _read_ruby(root)
+    read_storage(root)
+    link_what_is_shown(root)
     anchors = anchors_of(root)
     drop_edit_links(root)
     drop_permalinks(root)
     take_apart(root)
     part_blocks(root)
     mark_raised(root)
-    code_links = take_links(root)
+    addresses, code_links = take_addresses(root, take_links(root))
     mark_signs(root)
     _join_lines(root)
+    number_items(root)
     _make_writable(root)
-    return Tidied(str(etree.tostring(root, method="xml", encoding="unicode")), code_links, listed(root, anchors))
+    html = str(etree.tostring(root, method="xml", encoding="unicode"))
+    return Tidied(html, code_links, listed(root, anchors), addresses)
 
 
 def _parse(page: str) -> Element | None:
     """The page's tree, None where it is empty."""
-    text = _END_OF_PAGE.sub("", page.replace("\r\n", "\n").replace("\r", "\n"))
+    text = _END_OF_PAGE.sub("", page)
     text = _HEADING.sub(lambda heading: _PARAGRAPH.sub(" ", heading[0]), text)
     text = _VOID.sub(r"<\1\2 />", text)
-    text = _CONTROL_BY_NUMBER.sub("", _CONTROL.sub("", text))
     parser = etree.HTMLParser(
         encoding="utf-8", huge_tree=True, remove_comments=True, remove_pis=True, collect_ids=False
     )
@@ -107,6 +110,15 @@ def _parse(page: str) -> Element | None:
     if parser.error_log.filter_from_fatals():
         raise _CutShort
     return root
+
+
+def _read_formulas(root: Element) -> None:
+    """They say for programs once more what they say."""
+    for note in list(root.iter("annotation", "annotation-xml")):
+        if note.getparent().tag == "semantics" and note.getprevious() is not None:
+            drop(note)
+    for formula in root.iter("math"):  # of which the converter would take the white space, and join words
+        formula.tag = "span"
 
 
 def _empty_heads(root: Element) -> None:
@@ -139,7 +151,7 @@ def _read_fallback(shown: Element) -> list[Element]:
     if inner is None:
         return []
     etree.strip_elements(inner, *_UNREAD, with_tail=False)
-    for deeper in list(inner.iter(*_RAW)):
+    for deeper in list(inner.iter(*_RAW, *_MEDIA)):
         deeper.tag = "div"
     shown.text = None
     return list(inner)
@@ -160,7 +172,7 @@ def _join_lines(root: Element) -> None:
     begins = True
     for event, element in etree.iterwalk(root, events=("start", "end")):
         tag = element.tag
-        begins = begins or tag not in INLINE
+        begins = begins or not is_inline(tag)
         if event == "start":
             begins = begins and tag not in _BEGUN
             text, holder = element.text, element

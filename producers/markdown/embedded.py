@@ -17,6 +17,9 @@ MAX_ADDRESS = 4096
 # Looking for the end of code spans that have none is bounded, and so is what a bracket holds.
 _CODE = r"(?<![\\`])(?P<ticks>`+)(?!`)[\s\S]{0,20000}?(?<!`)(?P=ticks)(?!`)"
 _BRACKETS = r"(?<!\\)!?\[(?P<words>[^\[\]]{0,999})(?<!\\)\]"
+# `Promise<data:Foo>` holds none, and stands in the text.
+_DATA = r"data:(?:[\w.+-]{1,99}/[\w.+-]{1,99})?(?:;[\w.+-]{1,99}(?:=[^\s;,<>]{0,999})?){0,9},"
+_DATA_ADDRESS = re.compile(_DATA, re.IGNORECASE)
 _ADDRESS = (
     rf"(?:<(?:data:[^<>\n]*|[^<>\n]{{{MAX_ADDRESS + 1},}})>"
     rf"|(?:data:|[^\s<>()]{{{MAX_ADDRESS + 1}}})(?:[^\s<>()]++|\([^\s<>()]*+\))*+)"
@@ -25,7 +28,7 @@ _EMBEDDED = re.compile(
     rf"{_CODE}"
     rf"|{_BRACKETS}\(\s*{_ADDRESS}\s*\)"
     rf"|(?P<before>(?<!\\)\]\(\s*){_ADDRESS}"  # of a link with a title, or with brackets in its words
-    r"|(?<!\\)<data:[^<>\s]*>"
+    rf"|(?<!\\)<{_DATA}[^<>\s]*>"
     r"|(?P<tag><[a-z][^<>]{0,999}?[\s:])(?:srcset|src|href)\s{0,9}=\s{0,9}(?:\"data:[^\"]*\"|'data:[^']*'|data:[^\s\"'<>]*)",
     re.IGNORECASE,
 )
@@ -54,11 +57,16 @@ def drop_embedded(lines: list[str], tokens: list[Token], definitions: dict[str, 
 def _take_definitions(lines: list[str], definitions: dict[str, Any]) -> Iterator[str]:
     """The names that mean such an address. Of their lines only titles stay."""
     named = definitions.get("references", {})
-    yield from (name for name, definition in named.items() if is_embedded(definition["href"]))
+    yield from (name for name, definition in named.items() if _holds_data(definition["href"]))
     for definition in chain(named.values(), definitions.get("duplicate_refs", ())):
-        if is_embedded(definition["href"]):
+        if _holds_data(definition["href"]):
             start, end = definition["map"]
             lines[start:end] = [" ".join(definition["title"].split()), *[""] * (end - start - 1)]
+
+
+def _holds_data(url: str) -> bool:
+    """What is longer or says what it is. `[note]: data:loss` is a line that people read."""
+    return len(url) > MAX_ADDRESS or _DATA_ADDRESS.match(url) is not None
 
 
 def _may_hold(content: str) -> bool:

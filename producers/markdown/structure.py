@@ -6,6 +6,7 @@ stack; one inside a quote or a list belongs to what is quoted. A list counts as 
 switch its context, while code and tables stand apart at any depth, because white space means something in them.
 """
 
+import re
 from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any
@@ -18,7 +19,7 @@ from producers.markdown.front_lists import Lists
 from producers.markdown.front_matter import find_front_matter
 from producers.markdown.headings import carried, split_heading
 from producers.markdown.links import LinkKind, find_html_links, find_links
-from producers.markdown.normalise import clean, collapse_line
+from producers.markdown.normalise import clean_markdown, collapse_line
 from producers.markdown.parser import parse_blocks, plain_text
 
 _LEAVES = {
@@ -33,6 +34,8 @@ _LEAVES = {
 _LISTS = {"bullet_list_open": "ul", "ordered_list_open": "ol"}
 _LIST_ENDS = ("bullet_list_close", "ordered_list_close")
 _NOT_BLANK_BUT_EMPTY = " \t>"
+# As the first heading of a README is written to be centred; nothing in a comment.
+_H1 = re.compile(r"(?!\s*<!--).*?<h1(?:\s[^<>]{0,999})?>((?:[^<]|<(?!/?h1\b)){0,4000})</h1\s*>", re.I | re.S)
 
 
 def normalise(text: str) -> str:
@@ -42,7 +45,7 @@ def normalise(text: str) -> str:
 
 def parse(text: str) -> Document:
     """The structure of a Markdown text, which is normalised on the way."""
-    text = clean(text)
+    text = clean_markdown(text)
     head, said, lists = find_front_matter(text)
     lines = text.split("\n")
     head_lines = text.count("\n", 0, head) + (1 if head and not text.endswith("\n", 0, head) else 0)
@@ -93,6 +96,8 @@ class _Reader:
     _end: int = 0  # the line after the last block
     _headings: list[tuple[int, str]] = field(default_factory=list)
     _elements: dict[str, int] = field(default_factory=dict)
+    _title: str = ""
+    _has_top: bool = False
     _lists: int = 0
     _list: tuple[int, str, int] | None = None  # number, element, last line of the outermost list that is open
 
@@ -114,6 +119,8 @@ class _Reader:
                     self._close_gap(start)
                     if name == "heading_open" and depth == 0:
                         self._open_section(token, tokens[number + 1])
+                    elif name == "html_block" and depth == 0 and (top := _H1.match(token.content)):
+                        self._note_title(carried(plain_text(top[1], {})), is_top=True)
                     self._add(_LEAVES[name], start, end, token)
             elif name in _LISTS:
                 if lists == 0 and token.map:
@@ -187,8 +194,12 @@ class _Reader:
         if anchor:
             self.anchors[len(self.sections) - 1] = anchor
         self._elements.clear()
-        if title and "heading" not in self.metadata:
-            self.metadata["heading"] = title
+        self._note_title(title, is_top=level == 1)
+
+    def _note_title(self, title: str, *, is_top: bool) -> None:
+        """The first heading of the top level, else the first of all."""
+        if title and (not self._title or (is_top and not self._has_top)):
+            self._title, self._has_top = title, is_top
 
     def _next_element(self, name: str) -> str:
         self._elements[name] = self._elements.get(name, 0) + 1
@@ -202,9 +213,8 @@ class _Reader:
 
     def document(self) -> Document:
         metadata = dict(self.metadata)
-        heading = metadata.pop("heading", "")
-        if heading:
-            metadata.setdefault("title", heading)
+        if self._title:
+            metadata.setdefault("title", self._title)
         links = self._place_links()
         return Document(self.text, tuple(self.blocks), tuple(self.sections), links, metadata, self.anchors, self.lists)
 

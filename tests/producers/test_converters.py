@@ -4,6 +4,7 @@ import struct
 import zlib
 from importlib import util
 from io import BytesIO
+from typing import Any
 
 import pytest
 
@@ -117,6 +118,49 @@ def test_a_word_that_a_soft_hyphen_parts_is_one() -> None:
     assert texts(HtmlChunker(), b"<p>The data&shy;base, word&#x2060;joined.</p>") == ["The database, wordjoined."]
 
 
+def test_what_is_filled_into_a_pdf_follows_the_text_of_its_page() -> None:
+    generic = pytest.importorskip("pypdf.generic")
+    from pypdf import PdfReader, PdfWriter
+
+    def note(kind: str, **said: Any) -> Any:
+        values = {generic.NameObject(f"/{name}"): value for name, value in said.items()}
+        return generic.DictionaryObject({generic.NameObject("/Subtype"): generic.NameObject(kind), **values})
+
+    def field(kind: str, name: str, **said: Any) -> Any:
+        return note("/Widget", FT=generic.NameObject(kind), T=generic.TextStringObject(name), **said)
+
+    words, sign, number, many = (
+        generic.TextStringObject,
+        generic.NameObject,
+        generic.NumberObject,
+        generic.ArrayObject,
+    )
+    group = field("/Btn", "Answer", Ff=number(1 << 15), V=sign("/yes"))
+    notes = [
+        field("/Tx", "n1", TU=words("Full name"), V=words("Maria Mustermann")),
+        field("/Tx", "Nothing"),
+        field("/Tx", "Password", V=words("secret"), Ff=number(1 << 13)),
+        field("/Tx", "Hidden", V=words("unseen"), F=number(2)),
+        field("/Ch", "Country", V=words("DE"), Opt=many([many([words("DE"), words("Germany")]), words("AT")])),
+        field("/Ch", "Colours", V=many([words("red"), words("blue")])),
+        field("/Btn", "Consent", AS=sign("/Yes")),
+        field("/Btn", "News", AS=sign("/Off"), V=sign("/Yes")),
+        field("/Btn", "Old", V=sign("/Yes")),
+        note("/Widget", Parent=group, AS=sign("/yes")),
+        note("/Widget", Parent=group, AS=sign("/Off")),
+        field("/Btn", "Send", Ff=number(1 << 16)),
+        note("/FreeText", Contents=words("Seen by me")),
+        note("/Text", Contents=words("a comment")),
+        generic.NullObject(),
+    ]
+    writer = PdfWriter(PdfReader(BytesIO(pdf("Please fill in.", "Page two."))))
+    writer.pages[0][sign("/Annots")] = writer._add_object(many(writer._add_object(entry) for entry in notes))
+    out = BytesIO()
+    writer.write(out)
+    said = "Full name: Maria Mustermann\nCountry: Germany\nColours: red, blue\nConsent: ☒\nNews: ☐\nOld: ☒\nAnswer: yes"
+    assert texts(PdfChunker(), out.getvalue()) == [f"Please fill in.\n\n{said}\nSeen by me\n\nPage two."]
+
+
 def encrypted(data: bytes, password: str = "") -> bytes:
     """With AES; an empty password have those files that everybody may read and nobody may change."""
     from pypdf import PdfReader, PdfWriter
@@ -192,3 +236,7 @@ def test_a_folder_of_all_kinds(bench: Bench) -> None:
     assert report.failures == ()
     assert bench.root.partition_keys() == ["html", "md", "pdf", "txt"]
     assert not bench.ingest(kind="auto", to="by-type", now=LATER).written
+
+
+def test_pages_and_lines_of_plain_text_end_where_their_separators_stand() -> None:
+    assert texts(TextChunker(), "one\x0ctwo\u2028three".encode()) == ["one\ntwo\nthree"]

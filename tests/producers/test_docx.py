@@ -231,3 +231,168 @@ def test_a_bookmark_is_no_place_that_a_link_could_lead_to() -> None:
     mark = "<w:bookmarkStart w:id='1' w:name='_Toc1'/><w:bookmarkEnd w:id='1'/>"
     heading = f"<w:p><w:pPr><w:pStyle w:val='Heading1'/></w:pPr>{mark}{run('Title')}</w:p>"
     assert "anchor" not in chunks(heading + paragraph("Text."))[0]["metadata"]
+
+
+def mark(kind: str, inner: str = "") -> str:
+    return f"<w:r><w:fldChar w:fldCharType='{kind}'>{inner}</w:fldChar></w:r>"
+
+
+def instruction(text: str) -> str:
+    return f"<w:r><w:instrText xml:space='preserve'>{text}</w:instrText></w:r>"
+
+
+@pytest.mark.parametrize(
+    ("said", "url"),
+    [
+        (r'HYPERLINK "http://ex.com/p"', "http://ex.com/p"),
+        (r'HYPERLINK "http://ex.com/p" \o "Tip text"', "http://ex.com/p"),
+        (r' HYPERLINK "http://ex.com/p" \t "_blank" ', "http://ex.com/p"),
+        (r'HYPERLINK \o "Tip" "http://ex.com/p" \l "frag"', "http://ex.com/p#frag"),
+        (r'HYPERLINK \l "frag" \o "Tip"', "#frag"),
+        (r"HYPERLINK http://ex.com/p \h", "http://ex.com/p"),
+        (r'HYPERLINK "docs\\a.docx"', r"docs\a.docx"),
+    ],
+)
+def test_a_link_in_a_field_leads_where_it_says(said: str, url: str) -> None:
+    parted = instruction(said[:8]) + instruction(said[8:])
+    for field in (
+        f"{mark('begin')}{parted}{mark('separate')}{run('there')}{mark('end')}",
+        f"<w:fldSimple w:instr='{said}'>{run('there')}</w:fldSimple>",
+    ):
+        (record,) = chunks(f"<w:p>{field}{run(' after')}</w:p>")
+        assert record["text"] == f"[there]({url}) after"
+        assert [link["url"] for link in record["metadata"]["links"]] == [url]
+
+
+_CHOICES = "<w:listEntry w:val='red'/><w:listEntry w:val='blue'/>"
+
+
+@pytest.mark.parametrize(
+    ("form", "shown"),
+    [
+        ("<w:checkBox><w:default w:val='0'/><w:checked/></w:checkBox>", "☒"),
+        ("<w:checkBox><w:default w:val='1'/></w:checkBox>", "☒"),
+        ("<w:checkBox><w:default w:val='1'/><w:checked w:val='0'/></w:checkBox>", "☐"),
+        ("<w:checkBox/>", "☐"),
+        (f"<w:ddList><w:result w:val='1'/>{_CHOICES}</w:ddList>", "blue"),
+        (f"<w:ddList>{_CHOICES}</w:ddList>", "red"),
+        (f"<w:ddList><w:result w:val='7'/>{_CHOICES}</w:ddList>", ""),
+    ],
+)
+def test_a_form_says_what_is_chosen(form: str, shown: str) -> None:
+    name = "FORMCHECKBOX" if "checkBox" in form else "FORMDROPDOWN"
+    begin = mark("begin", f"<w:ffData>{form}</w:ffData>") + instruction(f" {name} ")
+    assert text(f"<w:p>{begin}{mark('separate')}{mark('end')}{run(' I consent')}</w:p>") == f"{shown} I consent".strip()
+    if name == "FORMDROPDOWN":
+        said = f"<w:p>{begin}{mark('separate')}{run('green')}{mark('end')}{run(' I consent')}</w:p>"
+        assert text(said) == "green I consent"
+
+
+def test_a_box_that_is_ticked_or_not_stays() -> None:
+    names = 'xmlns:w14="http://schemas.microsoft.com/office/word/2010/wordml"'
+    box = f"<w:sdt {names}><w:sdtPr><w14:checkbox/></w:sdtPr><w:sdtContent>{{}}</w:sdtContent></w:sdt>"
+    boxes = [f"<w:p>{box.format(run(sign))}{run(words)}</w:p>" for sign, words in (("☐", " I consent"), ("☒", " I do"))]
+    assert text("".join(boxes)) == "☐ I consent\n\n☒ I do"
+
+
+def test_the_words_of_a_title_on_two_lines_are_parted() -> None:
+    title = "<w:r><w:t>Doc</w:t><w:br/><w:t>Title</w:t></w:r>"
+    body = f"<w:p><w:pPr><w:pStyle w:val='Title'/></w:pPr>{title}</w:p>{paragraph('Text.')}"
+    assert chunks(body)[0]["metadata"]["title"] == "Doc Title"
+
+
+def relation(kind: str, target: str, more: str = "") -> dict[str, str]:
+    names = "http://schemas.openxmlformats.org/package/2006/relationships"
+    of = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+    link = f'<Relationship Id="r9" Type="{of}/{kind}" Target="{target}" {more}/>'
+    return {"word/_rels/document.xml.rels": f'<Relationships xmlns="{names}">{link}</Relationships>'}
+
+
+def numbering(levels: str) -> dict[str, str]:
+    word = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
+    own = "<w:lvlOverride w:ilvl='0'><w:startOverride w:val='1'/></w:lvlOverride>"
+    numbers = "".join(
+        f"<w:num w:numId='{number}'><w:abstractNumId w:val='0'/>{change}</w:num>"
+        for number, change in ((1, ""), (2, own), (3, ""))
+    )
+    lists = f"<w:abstractNum w:abstractNumId='0'>{levels}</w:abstractNum>{numbers}"
+    return relation("numbering", "numbering.xml") | {"word/numbering.xml": f"<w:numbering {word}>{lists}</w:numbering>"}
+
+
+def level(depth: int, start: int, form: str = "decimal") -> str:
+    return f"<w:lvl w:ilvl='{depth}'><w:start w:val='{start}'/><w:numFmt w:val='{form}'/></w:lvl>"
+
+
+def item(words: str, number: int = 1, depth: int = 0) -> str:
+    place = f"<w:numPr><w:ilvl w:val='{depth}'/><w:numId w:val='{number}'/></w:numPr>"
+    return f"<w:p><w:pPr>{place}</w:pPr>{run(words)}</w:p>"
+
+
+def test_items_have_the_numbers_that_word_shows() -> None:
+    parts = numbering(level(0, 5) + level(1, 1))
+    between = paragraph("Between.")
+    assert text(item("a") + item("b") + between + item("c"), parts) == "5. a\n6. b\n\nBetween.\n\n7. c"
+    assert text(item("a") + item("b", 1, 1) + item("c") + item("d", 1, 1), parts) == "5. a\n   1. b\n6. c\n   1. d"
+    assert text(item("a") + item("b", 2) + item("c", 2) + item("d", 3), parts) == "5. a\n\n1. b\n2. c\n3. d"
+    assert text(item("a") + item("b"), numbering(level(0, 5, "bullet"))) == "- a\n- b"
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "shown"),
+    [
+        (
+            "a.html",
+            "<html><head><title>t</title></head><body><h2>One</h2><p>Two &amp; ü</body></html>",
+            "## One\n\nTwo & ü",
+        ),
+        ("a.txt", "one <a>\r\ntwo", "one <a>\n\ntwo"),
+        (
+            "a.mht",
+            "MIME-Version: 1.0\nContent-Type: text/html; charset=iso-8859-1\n"
+            "Content-Transfer-Encoding: quoted-printable\n\n<p>=FCber</p>",
+            "über",
+        ),
+    ],
+)
+def test_a_file_that_is_brought_in_is_text_where_it_stands(name: str, data: str, shown: str) -> None:
+    body = paragraph("Before.") + "<w:altChunk r:id='r9'/>" + paragraph("After.")
+    for target in (f"/word/{name}", name):
+        parts = relation("aFChunk", target) | {f"word/{name}": data}
+        assert text(body, parts) == f"Before.\n\n{shown}\n\nAfter."
+
+
+def with_import(data: bytes) -> bytes:
+    out = BytesIO(docx("<w:altChunk r:id='r9'/>", relation("aFChunk", "a.docx")))
+    with zipfile.ZipFile(out, "a") as archive:
+        archive.writestr("word/a.docx", data)
+    return out.getvalue()
+
+
+def test_a_document_may_bring_in_others() -> None:
+    document = docx(paragraph("Inside."))
+    assert [record["text"] for record in read(with_import(document))] == ["Inside."]
+    for _ in range(9):
+        document = with_import(document)
+    with pytest.raises(SourceFailed, match="over 8 files bring in one another"):
+        read(document)
+
+
+@pytest.mark.parametrize(
+    ("parts", "reason"),
+    [
+        ({}, "brings in a file that it lacks"),
+        (relation("aFChunk", "http://ex.com/a.html", 'TargetMode="External"'), "brings in a file that it lacks"),
+        (relation("aFChunk", "a.html"), "brings in word/a.html that it lacks"),
+        (
+            relation("aFChunk", "a.rtf") | {"word/a.rtf": "{\\rtf1 x}"},
+            "word/a.rtf, which is neither HTML, text nor DOCX",
+        ),
+        (
+            relation("aFChunk", "a.mht") | {"word/a.mht": "MIME-Version: 1.0\n\nx"},
+            "neither HTML, text nor DOCX; open it",
+        ),
+    ],
+)
+def test_a_document_that_brings_in_what_cannot_be_read_is_refused(parts: dict[str, str], reason: str) -> None:
+    with pytest.raises(SourceFailed, match=reason):
+        chunks("<w:altChunk r:id='r9'/>", parts)

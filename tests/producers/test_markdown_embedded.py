@@ -54,6 +54,20 @@ def test_they_are_no_links_and_hide_none() -> None:
     assert record["text"] == "a [b](b.md) c <https://a.example/d> e"
 
 
+@pytest.mark.parametrize(
+    "text", ["Returns Promise<data:Foo> value and <data:Bar>", "[note]: data:loss", "Set <data:text/plain>."]
+)
+def test_what_only_begins_like_data_is_text(text: str) -> None:
+    (record,) = chunks_of(text)
+    assert record["text"] == text
+    assert "links" not in record["metadata"]
+
+
+@pytest.mark.parametrize("data", ["data:,Hi", "data:text/plain;charset=utf-8;base64,AAAA", "DATA:;base64,AAAA"])
+def test_data_is_what_says_that_it_is(data: str) -> None:
+    assert texts_of(f"One <{data}> two.") == ["One two."]
+
+
 def test_a_long_address_that_is_the_text_stays_and_is_no_link() -> None:
     records = chunks_of(f"<{LONG}> and {LONG} and ![a [b] c][i]\n\n[i]: {DATA}")
     assert "".join(own_parts(records)).count("x" * 5000) == 2

@@ -32,7 +32,7 @@ def test_bytes_that_are_not_utf8_fail_with_their_place() -> None:
 
 
 def test_line_ends_become_line_feeds_and_what_nobody_sees_goes() -> None:
-    assert normalise("a\r\nb\rc\x00d\x0b") == "a\nb\ncd\n"
+    assert normalise("a\r\nb\rc\x00d\x0b") == "a\nb\ncd"
     assert normalise("data\u00adbase word\u2060joined \ufeffend\n") == "database wordjoined end\n"
 
 

@@ -53,3 +53,23 @@ def test_a_table_of_data_stays_one(table: str, row: str) -> None:
 def test_a_cell_with_the_whole_page_in_it_is_no_datum() -> None:
     page = f"<table><tr><th>Site</th></tr><tr><td><p>{'word ' * 150}</p><p>{'word ' * 150}</p></td></tr></table>"
     assert {record["metadata"]["kind"] for record in chunks(page)} == {"prose"}
+
+
+@pytest.mark.parametrize(
+    ("rows", "shown"),
+    [
+        (
+            "<th>Name<th>Qty<tr><td colspan=1000>Group one<tr><td>Bolt<td>3",
+            ["| Name | Qty |", "| Group one | |", "| Bolt | 3 |"],
+        ),
+        ("<th>A<th colspan=100>B<tr><td>1<td>2<td>3", ["| A | B | |", "| 1 | 2 | 3 |"]),
+        ("<th colspan=2>A<th colspan=2>B<tr><td>1<td>2<td>3<td>4", ["| A | | B | |", "| 1 | 2 | 3 | 4 |"]),
+        ("<th rowspan=2>A<th colspan=9>B<tr><td>1<td>2", ["| A | B | |", "| | 1 | 2 |"]),
+        ("<th colspan=9>A<tr><td colspan=9>1", ["| A |", "| 1 |"]),
+    ],
+)
+def test_a_table_is_as_wide_as_its_rows_need(rows: str, shown: list[str]) -> None:
+    (record,) = chunks(f"<table><tr>{rows}</table>")
+    head, rule, *body = (re.sub(" +", " ", line) for line in record["text"].split("\n"))
+    assert [head, *body] == shown
+    assert rule.count("|") == shown[0].count("|")

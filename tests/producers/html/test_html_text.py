@@ -160,3 +160,21 @@ def test_what_is_raised_is_read_as_part_of_nothing_else(page: str, shown: str) -
 
 def test_a_note_in_a_heading_is_no_digit_of_its_words() -> None:
     assert paths("<h2>Windows<sup><a href='#n'>1</a></sup></h2>x") == [["Windows[1]"]]
+
+
+@pytest.mark.parametrize(
+    ("page", "shown"),
+    [
+        ("a <my-icon></my-icon>- b <o:p>+ c</o:p>", "a - b + c"),
+        ("<my-icon># a</my-icon>", "\\# a"),
+        (
+            "a <math><semantics><mrow><mi>x</mi></mrow><annotation encoding='application/x-tex'>\\x</annotation>"
+            "<annotation-xml>X</annotation-xml></semantics></math> b",
+            "a x b",
+        ),
+        ("<math><semantics><annotation>y</annotation></semantics></math>", "y"),
+        ("<math><mi>x</mi> <mo>+</mo> <mi>y</mi></math>", "x + y"),
+    ],
+)
+def test_elements_of_others_begin_no_line(page: str, shown: str) -> None:
+    assert text(f"<p>{page}</p>") == shown
