@@ -15,6 +15,7 @@ from producers.errors import SOURCE_EMPTY
 from producers.given import Given
 from producers.memory import Memory
 from producers.produced import Making
+from producers.prune import Missing
 from producers.report import IngestReport, Outcome
 from producers.shelves import Shelves
 from producers.skip import NOTHING, Reading, read_as
@@ -146,6 +147,7 @@ class Account:
         carried_over: int,
         pruned: int,
         other_kinds: Mapping[str, int],
+        missing: Missing,
     ) -> IngestReport:
         counted = self._tables.execute("select outcome, count(*), sum(failures) from done group by outcome").fetchall()
         outcomes = Counter({outcome: sources for outcome, sources, _ in counted})
@@ -171,6 +173,8 @@ class Account:
             failed=sum(failures for _, _, failures in counted),
             failures=tuple(self.failures),
             other_kinds=other_kinds,
+            missing=missing.sources,
+            missing_from=missing.first,
         )
 
 

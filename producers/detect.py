@@ -10,6 +10,7 @@ import orjson
 from chunkbus.chunk import Record
 from producers.bridges.detect import detect
 from producers.errors import SOURCE_UNREADABLE, RecordRefused, SourceFailed
+from producers.recorder.log import EVENT_KINDS
 from producers.sources import open_source
 
 _HEAD_BYTES = 2**18
@@ -81,7 +82,13 @@ def form_of(value: Any) -> str | None:
         return "chunks"
     if "event_type" not in value and "pane_id" not in value and _is_document(value, "text", "tables", "images"):
         return "parsed"
-    return "recorder" if any(isinstance(value.get(field), str) for field in ("event_type", "direction")) else None
+    return "recorder" if _is_event(value) else None
+
+
+def _is_event(record: Record) -> bool:
+    """Other logs and other JSON have fields of these names too: what they say counts, or the pane beside them."""
+    said = [record[field] for field in ("event_type", "direction") if isinstance(record.get(field), str)]
+    return bool(said) and ("pane_id" in record or any(name in EVENT_KINDS for name in said))
 
 
 def _is_document(record: Record, *fields: str) -> bool:

@@ -50,6 +50,7 @@ EVENT_OUT_OF_ORDER = "EVENT_OUT_OF_ORDER"
 EVENT_WITHOUT_TEXT = "EVENT_WITHOUT_TEXT"
 RECORDING_MALFORMED = "RECORDING_MALFORMED"
 RECORD_FORM_UNKNOWN = "RECORD_FORM_UNKNOWN"
+BLOCK_WITHOUT_TEXT = "BLOCK_WITHOUT_TEXT"
 RECORD_SUPERSEDED = "RECORD_SUPERSEDED"
 FAMILY_INCOMPLETE = "FAMILY_INCOMPLETE"
 IDENTITY_MISMATCH = "IDENTITY_MISMATCH"
@@ -84,6 +85,11 @@ MEANINGS: dict[str, tuple[str, str]] = {
     RECORD_FORM_UNKNOWN: (
         "the record is of no form that is read here; a file that merely lies in a folder is then no failure",
         "name the reader that it is for (`--as`), or give it the fields of its form (docs/seams.md)",
+    ),
+    BLOCK_WITHOUT_TEXT: (
+        "a parsed document has blocks or tables that say nothing in the fields that are read, but something in others; "
+        "told once of each document, and no failure",
+        "give their text one of the names in docs/seams.md",
     ),
     RECORD_SUPERSEDED: (
         "a later record of the file stands for the same chunk, or for a later version of its source; not a failure",

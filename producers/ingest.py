@@ -3,7 +3,7 @@
 A file is left as it is while what it gave stands in a valid partition with the same checksum, parser and
 canonicaliser; policy, options and tenant are part of the latter. The ledger records every attempt, and gets the row
 that a kill after the commit has cost it. Order, and so every byte but times and run ids, follows from the sources
-alone. Sources that vanished keep their chunks, unless they are pruned.
+alone. Sources that vanished keep their chunks, which is told, unless they are pruned.
 """
 
 import time
@@ -36,7 +36,7 @@ from producers.partition import FamilyReader, next_created_at
 from producers.placement import PRODUCER_NAME, Placement
 from producers.places import Places
 from producers.produced import Making
-from producers.prune import Vanished, refuse_empty
+from producers.prune import Missing, Vanished, is_sure, refuse_unsure
 from producers.report import IngestReport, Progress
 from producers.scratch import scratch
 from producers.settle import Settling
@@ -94,6 +94,8 @@ def ingest(
     Where chunksink keeps its own records, which are no sources, is told by `homes`.
     """
     refuse_tenant(options.tenant)
+    if not paths:
+        raise IngestRefused("no source is named; name folders or files")
     placement = Placement(options.to)
     with tables_of_a_run() as tables, scratch() as folder, FamilyReader(root) as reader:
         former = former_kinds(ledger, placement.name, kinds)
@@ -104,8 +106,7 @@ def ingest(
         wanted = find_wanted(paths, options.kind, kinds, root_of_path, former, tables, outputs, excluded)
         places = Places(wanted, memory, placement, options.tenant)
         if options.prune:
-            refuse_empty(wanted)
-            places.refuse_others()
+            refuse_unsure(wanted, places)
         trust_memory = not options.every_file
         shelves = Shelves(root, placement, memory, tables, trust_memory=trust_memory, clock=clock)
         refuse_takeovers(wanted, root, memory, shelves, options.tenant)
@@ -123,6 +124,7 @@ def ingest(
         _read(wanted, skipping, settling, making, folder, workers, on_progress)
         vanished = Vanished(wanted.scopes, wanted.outputs, excluded)
         changes = settling.changes(prune=vanished if options.prune else None)
+        missing = Missing() if options.prune or not is_sure(wanted, places) else settling.missing(vanished)
         carried_over, pruned = settling.counts(changes)
         commits = Commits(root, shelves, memory, tables, reader, producer, created_at, clock, account.fail_late)
         places.note()
@@ -136,6 +138,7 @@ def ingest(
             carried_over=carried_over,
             pruned=pruned,
             other_kinds=wanted.other_kinds,
+            missing=missing,
         )
 
 

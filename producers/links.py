@@ -1,18 +1,25 @@
 """The link artifact of a partition: `links/<key>.jsonl` below the bus root, one link a line.
 
 Made from the partition's chunks alone, so it can be made again at any time, and carried-over families keep their
-links. A target is resolved where the partition holds a document of that name.
+links. A target is resolved where the partition holds a document of that name, or of one that the address stands for.
 """
 
 import os
+import posixpath
 import secrets
+from collections.abc import Iterator
 from pathlib import Path
 from sqlite3 import Connection
 
 import orjson
 
+from chunkbus.chunk import Record
 from chunkbus.layout import BusRoot, check_partition_key
 from chunkbus.reader import read_partition
+from producers.markdown.links import LinkKind, targets
+
+_OF_A_FOLDER = ("index.html", "index.md", "README.md")
+_HIDDEN = (".md", ".mdx", ".markdown", ".html")
 
 
 def links_file(root: BusRoot, key: str) -> Path:
@@ -29,18 +36,17 @@ def write_links(root: BusRoot, key: str, tables: Connection) -> int:
     try:
         with new.open("xb") as file:
             for _, record in read_partition(root, key):
-                for link in (record.get("metadata") or {}).get("links") or ():
-                    target = link.get("target_uri")
-                    tenant = record.get("tenant_id")
+                for link in _links(record):
+                    target, document = _resolve(tables, record, link)
                     line = {
                         "source_document_id": record["document_id"],
                         "source_uri": record["provenance"].get("source_uri"),
                         "chunk_id": record["chunk_id"],
-                        "tenant_id": tenant,
+                        "tenant_id": record.get("tenant_id"),
                         "url": link["url"],
                         "link_type": link["link_type"],
                         "target_uri": target,
-                        "target_document_id": _document(tables, tenant, target) if target else None,
+                        "target_document_id": document,
                     }
                     file.write(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))
                     count += 1
@@ -50,6 +56,43 @@ def write_links(root: BusRoot, key: str, tables: Connection) -> int:
     finally:
         new.unlink(missing_ok=True)
     return count
+
+
+def _links(record: Record) -> Iterator[Record]:
+    """Those of our own form: chunks of others may have anything there."""
+    links = (record.get("metadata") or {}).get("links")
+    for link in links if isinstance(links, list) else ():
+        if isinstance(link, dict) and all(isinstance(link.get(name), str) for name in ("url", "link_type")):
+            yield link
+
+
+def _resolve(tables: Connection, record: Record, link: Record) -> tuple[str | None, str | None]:
+    """Name and document of what it leads to; without the latter where the partition has none."""
+    stated = link.get("target_uri") if isinstance(link.get("target_uri"), str) else None
+    names = [stated] if stated else []
+    if link["link_type"] == LinkKind.DOCUMENT:
+        names += targets(link["url"], record["provenance"].get("source_uri") or "")
+    for name in dict.fromkeys(names):
+        for possible in _stands_for(name):
+            if (document := _document(tables, record.get("tenant_id"), possible)) is not None:
+                return possible, document
+    return stated, None
+
+
+def _stands_for(name: str) -> Iterator[str]:
+    """What an address of that name may lead to, itself first: sites show a page for its folder and hide suffixes, and
+    sources in Markdown link to the pages that are made of them."""
+    yield name
+    stem, suffix = posixpath.splitext(name)
+    folder, last = posixpath.split(stem)
+    if suffix.lower() in (".html", ".htm"):
+        yield from (f"{stem}{other}" for other in _HIDDEN[:-1])
+        if last == "index":
+            yield posixpath.join(folder, "README.md")
+        return
+    yield from (posixpath.join(name, page) for page in _OF_A_FOLDER)
+    if name:
+        yield from (f"{name}{hidden}" for hidden in _HIDDEN)
 
 
 def _note_documents(root: BusRoot, key: str, tables: Connection) -> None:

@@ -1,17 +1,20 @@
 """Which families' sources have vanished. Asked for by name, since a folder that is not mounted looks just like that."""
 
+import os
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 from producers.errors import IngestRefused
 from producers.exclusions import NONE, Exclusions
+from producers.places import Places
 from producers.sources import Scope
 from producers.wanted import Wanted
 
 
-def refuse_empty(wanted: Wanted) -> None:
-    """Every folder named must hold a source and be readable to its last folder."""
+def refuse_unsure(wanted: Wanted, places: Places) -> None:
+    """Every folder named must hold a source, be readable to its last folder, and be the one that was read before."""
     for failure in wanted.failures:
         if failure.source_uri.endswith("/"):
             raise IngestRefused(
@@ -24,6 +27,26 @@ def refuse_empty(wanted: Wanted) -> None:
                 f"{scope.folder} holds no source, and --prune would withdraw all that came from it; nothing was "
                 "written. Is it mounted? Leave --prune out, or see `chunksink retire-partition`"
             )
+    places.refuse_others()
+
+
+def is_sure(wanted: Wanted, places: Places) -> bool:
+    """Whether what is not found in the folders named has vanished."""
+    try:
+        refuse_unsure(wanted, places)
+    except IngestRefused:
+        return False
+    return True
+
+
+@dataclass(frozen=True)
+class Missing:
+    """How many sources are not found any more and keep their chunks, and the files that the first came from."""
+
+    NAMED: ClassVar[int] = 5
+
+    sources: int = 0
+    first: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -41,8 +64,16 @@ class Vanished:
         paths = [(path, scope.folder) for scope in self.scopes if (path := scope.path_of(origin)) is not None]
         if not paths:
             return False
-        return origin.startswith(self.outputs) or not any(self._is_source(*path) for path in paths)
+        is_folder = origin.endswith("/")  # of records
+        return origin.startswith(self.outputs) or not any(self._is_source(*path, is_folder) for path in paths)
 
-    def _is_source(self, path: Path, folder: Path) -> bool:
-        is_there = path.exists() or path.is_symlink()
-        return is_there and not self.excluded.cover_or_above(path, folder)
+    def _is_source(self, path: Path, folder: Path, is_folder: bool) -> bool:
+        if not os.path.lexists(path) or path.is_dir() != is_folder:
+            return False
+        lies_in = path if is_folder else path.parent
+        return not _is_linked(lies_in, folder) and not self.excluded.cover_or_above(path, folder)
+
+
+def _is_linked(inner: Path, folder: Path) -> bool:
+    """Links to folders are not followed, but where they are named."""
+    return any(place.is_symlink() for place in (inner, *inner.parents) if place != folder and folder in place.parents)

@@ -37,7 +37,8 @@ class IngestReport:
     partitions that were looked at; `links` counts those written to link artifacts, 0 where they stayed as they were.
     `left_out` counts by code all that did not become chunks; `failures` names what is to be mended, of one file at
     most a thousand. `other_kinds` counts by suffix, the most frequent first, files of the folders that were passed
-    over, since nothing here reads them.
+    over, since nothing here reads them. `missing` sources, of the files whose names follow, are not found any more in
+    what was named and keep their chunks: `prune` withdraws them.
     """
 
     partition_key: str
@@ -57,3 +58,5 @@ class IngestReport:
     failed: int
     failures: tuple[Failure, ...]
     other_kinds: Mapping[str, int]
+    missing: int
+    missing_from: tuple[str, ...]

@@ -5,7 +5,7 @@ stands unchanged, or failed and keeps what it gave last. A family of records tha
 its rank does not change and nothing is indexed again.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import partial
 from sqlite3 import Connection
 
@@ -18,7 +18,7 @@ from producers.gone import Gone
 from producers.partition import FamilyReader
 from producers.placement import About, Placement
 from producers.produced import Making
-from producers.prune import Vanished
+from producers.prune import Missing, Vanished
 from producers.reading import Read, without_times
 from producers.report import Outcome
 from producers.shelves import Shelves
@@ -197,8 +197,8 @@ class Settling:
         for family_key, standing in self._claims.leaving():
             if standing is not None:
                 changes.drop(family_key, standing)
-        if prune is not None:
-            self._withdraw(changes, prune)
+        for key, family_key, _, reason in self._not_found(prune) if prune is not None else ():
+            changes.withdraw(family_key, key, reason, self._making.created_at)
         for done in self._account.done():
             if FOLDER_IS_OUTPUT in done.codes:
                 continue  # the first run does not find its own bus yet: else the second would write all anew
@@ -208,13 +208,24 @@ class Settling:
             told.unchanged += done.outcome is Outcome.UNCHANGED
         return changes
 
-    def _withdraw(self, changes: Changes, vanished: Vanished) -> None:
+    def missing(self, vanished: Vanished) -> Missing:
+        """What would be withdrawn, if that were asked for."""
+        count = 0
+        first: list[str] = []
+        for _, _, origin, _ in self._not_found(vanished):
+            count += 1
+            if origin not in first:
+                first = sorted([*first, origin])[: Missing.NAMED]
+        return Missing(count, tuple(first))
+
+    def _not_found(self, vanished: Vanished) -> Iterator[tuple[str, str, str, str]]:
+        """Partition, key and file of each family, and in which way it is not there any more."""
         self._account.index()
         for key, family_key, origin in self._claims.unspoken(self._making.tenant):
             if self._account.was_whole(origin):
-                changes.withdraw(family_key, key, "its file does not hold it any more", self._making.created_at)
+                yield key, family_key, origin, "its file does not hold it any more"
             elif vanished.holds(origin):
-                changes.withdraw(family_key, key, "its source vanished", self._making.created_at)
+                yield key, family_key, origin, "its source vanished"
 
     def _home(self, done: Done) -> str:
         """The partition whose manifest tells of a source: where its first family is, else where it would go to."""

@@ -1,6 +1,7 @@
 """Files to read: found in a fixed order, named by their path below a root. Never writes there."""
 
 import os
+import re
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ from producers.outputs import BUS, NOWHERE, OWN, Outputs, looks_like_bus
 from producers.tally import Tally
 
 _FOLDERS_AT_HAND = 1024
+_ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+:)/+(.*)", re.S)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,9 +97,16 @@ def find_sources(
     finding = _Finding(suffixes, paths, tables, outputs, excluded)
     for path in paths:
         if not path.exists():
-            raise IngestRefused(f"{path} does not exist; name a folder or a file")
+            raise IngestRefused(_absent(path))
         finding.look_into(path, root(path))
     return finding.found()
+
+
+def _absent(path: Path) -> str:
+    if address := _ADDRESS.match(str(path)):  # of two slashes a path keeps one
+        name = "//".join(address.groups())
+        return f"{name} is an address, and addresses are not fetched; save its pages, and name their folder"
+    return f"{path} does not exist; name a folder or a file"
 
 
 class _Finding:

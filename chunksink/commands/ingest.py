@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from settings.config import Config
 
 _SHOWN_FAILURES = 20
-_SHOWN_SUFFIXES = 4
+_SHOWN_SUFFIXES = 12
+_SHOWN_NAMES = 3
 _OTHERS = "others"
 _KINDS = ("auto", "markdown", "text", "html", "pdf", "docx", "parsed", "recorder", "ir", "chunks")
 
@@ -140,18 +141,22 @@ def _sync(config: "Config", report: "IngestReport", as_json: bool) -> Exit:
 def _print(report: "IngestReport", root: Path) -> None:
     held = f"{counted(report.chunks, 'chunk')} of {counted(report.documents, 'source')}"
     if not report.written:
-        click.echo(f"nothing to do: {root} holds {held}, {counted(report.unchanged, 'source')} unchanged")
+        click.echo(f"nothing to do: {root} holds {held}, {counted(report.unchanged, 'file')} unchanged")
     else:
         names = ", ".join(report.partitions[:3]) + (" and others" if len(report.partitions) > 3 else "")
+        others = f", {report.carried_over:,} of them not from these files" if report.carried_over else ""
         click.echo(
-            f"wrote {counted(len(report.partitions), 'partition')} of {root} ({names}), now {held}: "
-            f"{report.processed:,} new or changed, {report.unchanged:,} unchanged, {report.carried_over:,} others"
-            + (f", {report.pruned:,} withdrawn" if report.pruned else "")
+            f"wrote {counted(len(report.partitions), 'partition')} of {root} ({names}): "
+            f"{counted(report.processed, 'file')} new or changed, {report.unchanged:,} unchanged"
+            + (f", {counted(report.pruned, 'source')} withdrawn" if report.pruned else "")
+            + f"; now {held}{others}"
         )
     if report.sources == 0:
         click.echo("nothing that can be read was found there", err=True)
     if report.other_kinds:
         click.echo(_passed_over(report.other_kinds), err=True)
+    if report.missing:
+        click.echo(_not_found(report), err=True)
     for code, number in report.left_out.items():
         click.echo(f"left out: {code} {number:,}", err=True)
     for failure in report.failures[:_SHOWN_FAILURES]:
@@ -160,6 +165,16 @@ def _print(report: "IngestReport", root: Path) -> None:
     if report.failed > min(len(report.failures), _SHOWN_FAILURES):
         more = report.failed - min(len(report.failures), _SHOWN_FAILURES)
         click.echo(f"and {more:,} more; see chunksink ledger --status failed, chunksink runs", err=True)
+
+
+def _not_found(report: "IngestReport") -> str:
+    named = ", ".join(map(printable, report.missing_from[:_SHOWN_NAMES]))
+    more = ", ..." if report.missing > _SHOWN_NAMES else ""
+    was, keep, them = ("was", "keeps its", "it") if report.missing == 1 else ("were", "keep their", "them")
+    return (
+        f"{counted(report.missing, 'source')} {was} not found there any more and {keep} chunks; "
+        f"--prune withdraws {them}: {named}{more}"
+    )
 
 
 def _passed_over(kinds: Mapping[str, int]) -> str:

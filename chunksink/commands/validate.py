@@ -1,7 +1,7 @@
 """`chunksink validate`: the smoke test of the chunk bus."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import click
 
 from chunkbus.findings import MEANINGS, Finding, Severity
-from chunkbus.layout import BusRoot
+from chunkbus.layout import BusRoot, check_partition_key
 from chunkbus.runlog import RunLog
+from chunksink.errors import Refusal
 from chunksink.exits import Exit
 from chunksink.options import chunks_option, config_from, home_option, json_option
 from chunksink.output import counted, print_json
@@ -19,6 +20,8 @@ from chunksink.workers import worker_processes
 
 if TYPE_CHECKING:
     from chunkbus.validate import Summary
+
+_SHOWN_PARTITIONS = 5
 
 
 @click.command()
@@ -59,7 +62,7 @@ def command(
     with ExitStack() as stack:
         config = config_from(chunks=chunks, home=home, require_source_checksum=require_source_checksum)
         root = BusRoot(config.chunks_path).require()
-        keys = list(partitions) or root.partition_keys()
+        keys = _chosen(root, partitions)
         total = sum(root.size_of(key) for key in keys)
         run_log = stack.enter_context(RunLog(config.home_path, "validate"))
         workers = stack.enter_context(worker_processes(total, jobs))
@@ -93,6 +96,15 @@ def command(
     else:
         _print_summary(summary, codes, root, str(run_log.path))
     return Exit.OK if summary.clean else Exit.INVALID_INPUT
+
+
+def _chosen(root: BusRoot, partitions: Sequence[str]) -> list[str]:
+    """A name that nothing there has is one that was not meant: nothing is missing from the bus."""
+    there = root.partition_keys()
+    if absent := [key for key in map(check_partition_key, partitions) if key not in there]:
+        named = ", ".join(there[:_SHOWN_PARTITIONS]) + (", ..." if len(there) > _SHOWN_PARTITIONS else "")
+        raise Refusal(f"no partition {', '.join(absent)} in {root.path}; there are {named or 'none'}", Exit.USAGE)
+    return list(partitions) or there
 
 
 def _check_chunking(root: BusRoot, keys: list[str], take: Callable[[Finding], None]) -> int:

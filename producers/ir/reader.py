@@ -130,4 +130,12 @@ def _excuse(ir: IrRecord, text: str) -> tuple[str, str, bool] | None:
 
 
 def _said(diagnostics: list[Any] | None) -> str:
-    return "; ".join(f"{diagnostic!s:.200}" for diagnostic in (diagnostics or [])[:3])
+    return "; ".join(f"{_words(diagnostic):.200}" for diagnostic in (diagnostics or [])[:3])
+
+
+def _words(diagnostic: Any) -> str:
+    """Of an object what it calls so, else its fields; in the order in which they stand."""
+    if not isinstance(diagnostic, dict):
+        return str(diagnostic)
+    said = [str(diagnostic[name]) for name in ("code", "message") if diagnostic.get(name)]
+    return ": ".join(said) or ", ".join(f"{name} {value}" for name, value in diagnostic.items())

@@ -10,6 +10,7 @@ from urllib.parse import unquote
 
 from markdown_it.token import Token
 
+from producers.markdown.confluence import is_confluence
 from producers.markdown.parser import MAX_INLINE_CHARACTERS, parse_links
 
 
@@ -25,14 +26,10 @@ class LinkKind(StrEnum):
 _BARE = re.compile(r"https?://[^\s<>\"'`|\\^{}\[\]]+")
 _ENDS_NO_ADDRESS = ".,;:!?*_。，；：！？）"
 _PATTERN = re.compile(r"(!?)\[[^\[\]\n]{0,999}\]\(\s{0,99}<?((?:[^\s<>()]|\([^\s<>()]{0,999}\)){1,4096})")
-_HTML_ADDRESS = re.compile(r"""<(a|img)\s[^<>]{0,999}?(?:href|src)\s{0,9}=\s{0,9}["']([^"'\s]{1,4096})["']""", re.I)
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
-_CONFLUENCE = re.compile(
-    r"(?:https?://[^/]+)?/(?:[\w-]+/)?"
-    r"(?:wiki/|display/[^/]+/|spaces/[^/]+/|pages/(?:viewpage|releaseview)\.action|x/[\w-]+$|plugins/servlet/mobile)",
-    re.I,
+_HTML_ADDRESS = re.compile(
+    r"""<(a|img)\s[^<>]{0,999}?(?:href|src)\s{0,9}=\s{0,9}["']\s{0,99}([^"'\s]{1,4096})\s{0,99}["']""", re.I
 )
-_CONFLUENCE_HOST = re.compile(r"https?://(?:[\w-]+\.atlassian\.net/wiki|[^/]*\bconfluence\b[^/]*)(?:/|$)", re.I)
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 
 
 # Nearly all links are written like this; code spans hide what looks like one.
@@ -121,11 +118,10 @@ def find_html_links(html: str) -> Iterator[tuple[str, LinkKind]]:
 
 
 def classify(url: str) -> LinkKind:
+    url = url.strip()
     if url.startswith("#"):
         return LinkKind.ANCHOR
-    if _CONFLUENCE_HOST.match(url):
-        return LinkKind.CONFLUENCE
-    if _CONFLUENCE.match(url) and ("/wiki/" not in url or "/wiki/spaces/" in url or "/wiki/display/" in url):
+    if is_confluence(url):
         return LinkKind.CONFLUENCE
     if url.lower().startswith("mailto:"):
         return LinkKind.EMAIL
@@ -138,13 +134,21 @@ def target_uri(url: str, kind: LinkKind, source_uri: str) -> str | None:
     """The `source_uri` that a link to another document of the same root would have; None where it leads elsewhere."""
     if kind is LinkKind.ANCHOR:
         return source_uri
-    if kind is not LinkKind.DOCUMENT:
-        return None
-    path = unquote(re.split("[?#]", url, maxsplit=1)[0])
+    return next(filter(None, targets(url, source_uri)), None) if kind is LinkKind.DOCUMENT else None
+
+
+def targets(url: str, source_uri: str) -> Iterator[str]:
+    """Names of what a link to a document of the same root leads to, the likeliest first; empty is the root.
+
+    An address that begins with a slash counts from the top of its site: the folder that its source is called by, or
+    what lies above it.
+    """
+    path = unquote(re.split("[?#]", url.strip(), maxsplit=1)[0])
+    folder = posixpath.dirname(source_uri)
     if not path:
-        return source_uri
-    if path.startswith("/"):
-        target = posixpath.normpath(path.lstrip("/"))
-    else:
-        target = posixpath.normpath(posixpath.join(posixpath.dirname(source_uri), path))
-    return None if target.startswith("..") or target == "." else target
+        yield source_uri
+        return
+    for above in dict.fromkeys((folder.partition("/")[0], "")) if path.startswith("/") else (folder,):
+        name = posixpath.normpath(posixpath.join(above, path.lstrip("/")))
+        if name != ".." and not name.startswith("../"):
+            yield "" if name == "." else name

@@ -4,17 +4,19 @@ The order is known when all documents are, so a first reading keeps their places
 one takes them in order. So neither the order of the lines nor who wrote them in parallel changes a byte.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from posixpath import dirname
 
 from chunkbus.chunk import Record
 from chunkbus.identity import family_key, normalise_source
-from producers.errors import RECORD_SUPERSEDED, SOURCE_EMPTY, RecordRefused, SourceFailed
+from producers.errors import BLOCK_WITHOUT_TEXT, RECORD_SUPERSEDED, SOURCE_EMPTY, RecordRefused, SourceFailed
+from producers.html import html_version
 from producers.markdown.passages import cut
 from producers.markdown.policy import Policy
 from producers.markdown.tokens import Tokenizer, WordTokenizer
+from producers.parsed.blocks import Item as Unit
 from producers.parsed.document import ParsedDocument, items_in_order, read_document
 from producers.parsed.records import PARSER, Frame, build_chunks, parent_of, stable_id
 from producers.parsed.render import render
@@ -43,7 +45,8 @@ class ParsedReader:
 
     @property
     def canonicalizer(self) -> tuple[str, str]:
-        return ("chunksink-parsed", f"structural.{_RULES_VERSION}+{self.policy.policy_id(self.tokenizer.version)}")
+        policy = self.policy.policy_id(self.tokenizer.version)
+        return ("chunksink-parsed", f"structural.{_RULES_VERSION}+html-{html_version()}+{policy}")
 
     def read(self, path: Path, uri: str, making: Making) -> Iterator[Item]:
         """Documents in the order of the traversal. What is refused at once comes first, in the file's order."""
@@ -74,14 +77,18 @@ class ParsedReader:
                     reason = f"{document.source.path}: line {place.line} is a later version of it"
                     yield left_out(frame.uri, other, RECORD_SUPERSEDED, reason, is_failure=False)
                 doc_id = document.doc_id or ids.next(documents + 1)
-                records = self._chunks(record, document, frame, doc_id, chunks + 1)
+                units = items_in_order(document)
+                records = self._chunks(record, document, units, frame, doc_id, chunks + 1)
             except RecordRefused as refusal:
                 yield left_out(frame.uri, place, refusal.code, refusal.reason)
                 continue
+            if unread := [unit.unread for unit in units if unit.unread]:
+                yield left_out(frame.uri, place, BLOCK_WITHOUT_TEXT, _told(document, unread), is_failure=False)
             if not records:
                 reason = f"{document.source.path}: has no text"
                 yield left_out(frame.uri, place, SOURCE_EMPTY, reason, is_failure=False)
-                yield Emptied(family_key(parent_of(document), frame.tenant_of(record)))
+                if not unread:
+                    yield Emptied(family_key(parent_of(document), frame.tenant_of(record)))
                 continue
             ids.use(doc_id)
             documents += 1
@@ -89,11 +96,22 @@ class ParsedReader:
             yield Produced(document.source.path, frame.tenant_of(record), records)
 
     def _chunks(
-        self, record: Record, document: ParsedDocument, frame: Frame, doc_id: str, first_number: int
+        self,
+        record: Record,
+        document: ParsedDocument,
+        units: Sequence[Unit],
+        frame: Frame,
+        doc_id: str,
+        first_number: int,
     ) -> list[Record]:
-        rendered = render(items_in_order(document), self.policy, self.tokenizer)
+        rendered = render(units, self.policy, self.tokenizer)
         passages = list(cut(rendered.document, self.policy, self.tokenizer))
         return list(build_chunks(record, document, rendered, passages, frame, doc_id=doc_id, first_number=first_number))
+
+
+def _told(document: ParsedDocument, unread: Sequence[str]) -> str:
+    more = f"; and {len(unread) - 1:,} more" if len(unread) > 1 else ""
+    return f"{document.source.path}: says nothing in a field that is read, but in {unread[0]}{more}"
 
 
 class _DocumentIds:

@@ -14,7 +14,7 @@ from producers.markdown.document import Block, Document, Kind
 from producers.markdown.headings import carried
 from producers.markdown.policy import Policy
 from producers.markdown.tokens import Tokenizer
-from producers.parsed.document import Item
+from producers.parsed.blocks import Item
 from producers.parsed.tables import cut_table
 
 _MARKER = re.compile(r"(?:[-*+•]|\d{1,9}[.)])[ \t]")

@@ -1,5 +1,6 @@
 """Tables as text: one line a row, parted between rows only, and under their header in every part."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -8,10 +9,15 @@ import orjson
 
 from chunkbus import findings
 from chunkbus.chunk import Record
-from producers.errors import RecordRefused
+from producers.errors import RecordRefused, SourceFailed
+from producers.html import document_of
 from producers.markdown.normalise import clean
 from producers.markdown.policy import Policy
 from producers.markdown.tokens import Tokenizer
+
+_LINES = ("markdown", "text", "content")
+_BETWEEN_CELLS = re.compile(r"(?<!\\)\|")
+_BELOW_HEADER = re.compile(r"\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?")
 
 
 @dataclass(frozen=True)
@@ -22,6 +28,51 @@ class TablePart:
     text: str
     first_row: int
     end_row: int
+
+
+def find_rows(unit: Record) -> Record:
+    """The unit with its `rows`, and its `header` where that is found with them, in place of the field that has them.
+
+    `rows`, `cells` as a list of lists, lines of text or Markdown, `html`: the first of these that holds something.
+    """
+    if unit.get("rows"):
+        return unit
+    cells = unit.get("cells")
+    if isinstance(cells, list) and cells and all(isinstance(row, list) for row in cells):
+        return {**_without(unit, "cells"), "rows": cells}
+    for name in _LINES:
+        if isinstance(lines := unit.get(name), str) and lines.strip():
+            return {**_without(unit, name), **_rows_of_lines(lines)}
+    if isinstance(html := unit.get("html"), str) and html.strip():
+        return {**_without(unit, "html"), **_rows_of_lines(_markdown_of(html))}
+    return unit
+
+
+def _without(unit: Record, name: str) -> Record:
+    return {key: value for key, value in unit.items() if key != name}
+
+
+def _rows_of_lines(text: str) -> Record:
+    """A row a line. Lines of Markdown are parted into cells, and the first is the header where the second says so."""
+    lines = [line.strip() for line in clean(text).splitlines() if line.strip()]
+    rows = [_cells_of(line) for line in lines]
+    if len(lines) > 1 and "|" in lines[0] and _BELOW_HEADER.fullmatch(lines[1]):
+        return {"header": rows[0], "rows": rows[2:]}
+    return {"rows": rows}
+
+
+def _cells_of(line: str) -> list[str]:
+    if not line.startswith("|"):
+        return [line]
+    cells = [cell.strip().replace("\\|", "|") for cell in _BETWEEN_CELLS.split(line[1:])]
+    return cells if cells[-1] else cells[:-1]
+
+
+def _markdown_of(html: str) -> str:
+    try:
+        return document_of(html).text
+    except SourceFailed as failed:
+        raise RecordRefused(failed.code, f"the html of a table {failed.reason}") from failed
 
 
 def cut_table(fields: Record, caption: str, policy: Policy, tokenizer: Tokenizer) -> Iterator[TablePart]:

@@ -24,7 +24,7 @@ from producers.recorder.lines import MAX_LINE_BYTES, Line
 from producers.recorder.policy import EVENT_VERSION
 from producers.recorder.terminal import readable
 
-_KINDS: dict[str, Direction | Marker] = {
+EVENT_KINDS: dict[str, Direction | Marker] = {
     "ingress_text": Direction.INGRESS,
     "ingress": Direction.INGRESS,
     "egress_output": Direction.EGRESS,
@@ -158,9 +158,9 @@ def _kind(said: dict[str, Any]) -> tuple[Direction | None, Marker | None]:
     direction: Direction | None = None
     marker: Marker | None = None
     for field, name in names:
-        kind = _KINDS.get(name) if isinstance(name, str) else None
+        kind = EVENT_KINDS.get(name) if isinstance(name, str) else None
         if kind is None:
-            raise RecordRefused(EVENT_KIND_UNKNOWN, f"{field} is {_short(name)}; known are {', '.join(_KINDS)}")
+            raise RecordRefused(EVENT_KIND_UNKNOWN, f"{field} is {_short(name)}; known are {', '.join(EVENT_KINDS)}")
         if isinstance(kind, Marker):
             marker = kind
         elif direction in (None, kind):

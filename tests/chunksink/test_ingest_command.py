@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
+import chunksink
 from chunkbus.runlog import read_run
 from chunksink.exits import Exit
+from producers.errors import IngestRefused
 from tests.chunksink.shell import Shell
 from tests.journey.support import document
 from tests.producers.ir.samples import ir_record
@@ -43,10 +45,12 @@ def test_a_second_run_does_nothing_and_says_so(shell: Shell) -> None:
     write(shell, "docs/a.md", "# A")
     first = shell("ingest", "docs")
     assert first.code == Exit.OK
-    assert "wrote 1 partition of chunks (documents), now 1 chunk of 1 source: 1 new or changed" in first.out
+    assert first.out == (
+        "wrote 1 partition of chunks (documents): 1 file new or changed, 0 unchanged; now 1 chunk of 1 source\n"
+    )
     second = shell("ingest", "docs")
     assert (second.code, second.err) == (Exit.OK, "")
-    assert second.out == "nothing to do: chunks holds 1 chunk of 1 source, 1 source unchanged\n"
+    assert second.out == "nothing to do: chunks holds 1 chunk of 1 source, 1 file unchanged\n"
     assert shell("validate").code == Exit.OK
 
 
@@ -100,11 +104,46 @@ def test_prune_withdraws_and_refuses_an_empty_folder(shell: Shell) -> None:
     shell("ingest", "docs")
     path.unlink()
     ended = shell("ingest", "docs", "--prune")
-    assert (ended.code, ended.out.rstrip().endswith(", 1 withdrawn")) == (Exit.OK, True)
+    assert (ended.code, ", 1 source withdrawn; now 1 chunk of 1 source\n" in ended.out) == (Exit.OK, True)
     (shell.folder / "docs" / "a.md").unlink()
     refused = shell("ingest", "docs", "--prune")
     assert refused.code == Exit.INVALID_INPUT
     assert "docs holds no source, and --prune would withdraw all that came from it; nothing was written" in refused.err
+
+
+def test_what_is_not_found_any_more_is_told(shell: Shell) -> None:
+    for name in "abcdef":
+        write(shell, f"docs/{name}.md", f"# {name}")
+    shell("ingest", "docs")
+    (shell.folder / "docs" / "b.md").rename(shell.folder / "docs" / "z.md")
+    ended = shell("ingest", "docs")
+    assert (ended.code, ended.err) == (
+        Exit.OK,
+        "1 source was not found there any more and keeps its chunks; --prune withdraws it: docs/b.md\n",
+    )
+    assert "1 file new or changed, 5 unchanged; now 7 chunks of 7 sources, 1 of them not from these files" in ended.out
+    for name in "acd":
+        (shell.folder / "docs" / f"{name}.md").unlink()
+    ended = shell("ingest", "docs")
+    assert ended.err == (
+        "4 sources were not found there any more and keep their chunks; --prune withdraws them: "
+        "docs/a.md, docs/b.md, docs/c.md, ...\n"
+    )
+    told = shell("ingest", "docs", "--json").json
+    assert (told["missing"], told["missing_from"]) == (4, [f"docs/{name}.md" for name in "abcd"])
+    assert shell("ingest", "docs", "--prune").err == ""
+
+
+def test_addresses_are_not_fetched(shell: Shell) -> None:
+    for address in ("https://example.com/a", "s3://bucket/x"):
+        refused = shell("ingest", address)
+        assert (refused.code, refused.out) == (Exit.INVALID_INPUT, "")
+        assert f"Error: {address} is an address, and addresses are not fetched; save its pages" in refused.err
+
+
+def test_an_ingest_of_nothing_is_refused(shell: Shell) -> None:
+    with pytest.raises(IngestRefused, match="no source is named"):
+        chunksink.open().ingest()
 
 
 def test_prune_refuses_another_folder_of_the_same_name(shell: Shell) -> None:
@@ -144,7 +183,7 @@ def test_what_a_recording_does_not_hold_any_more_leaves_the_index(quick_shell: S
     assert len(quick_shell.texts()) == 2
     write(quick_shell, "docs/events.jsonl", "")
     ended = quick_shell("ingest", "docs", "--sync")
-    assert (ended.code, ", 1 withdrawn" in ended.out, quick_shell.texts()) == (Exit.OK, True, ["Kept."])
+    assert (ended.code, ", 1 source withdrawn" in ended.out, quick_shell.texts()) == (Exit.OK, True, ["Kept."])
 
 
 def test_sync_afterwards_brings_the_index_up_to_date(quick_shell: Shell) -> None:

@@ -102,7 +102,9 @@ def test_only_the_partitions_that_are_named(root: BusRoot, call: Validate) -> No
     put(root, "fine", b"")
     assert call("--partition", "good", "--partition", "fine")[:2] == (0, "clean: 2 partitions, 1 chunk in chunks\n")
     assert call("--partition", "bad")[0] == Exit.INVALID_INPUT
-    assert call("--partition", "absent")[0] == Exit.INVALID_INPUT
+    code, out, err = call("--partition", "absent", "--partition", "good")
+    assert (code, out) == (Exit.USAGE, "")
+    assert "no partition absent in chunks; there are bad, fine, good" in err
 
 
 @pytest.mark.parametrize(

@@ -54,6 +54,7 @@ CASES: dict[str, list[dict[str, Any]]] = {
         said("x", 0, source=SOURCE),
         {"direction": "egress", "pane_id": 1, "text": "x", "source": SOURCE},
         {"event_type": "gap"},
+        {"event_type": "of another release", "pane_id": 1},
     ],
 }
 RECORDS = [(kind, record) for kind, records in CASES.items() for record in records]
@@ -90,6 +91,21 @@ def test_json_that_is_no_record_is_one_value_of_no_kind(tmp_path: Path, data: by
     path = tmp_path / "r.json"
     path.write_bytes(data)
     assert (look_at(path).kind, look_at(path).is_value) == (None, True)
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        {"direction": "rtl", "name": "Arabic"},
+        {"event_type": "click", "user": 7},
+        {"direction": "in", "text": "Hello"},
+        {"event_type": ["gap"], "pane_id": 1},
+        {"pane_id": 1, "text": "x"},
+    ],
+)
+def test_fields_that_other_json_has_too_make_no_recorder_log(tmp_path: Path, record: dict[str, Any]) -> None:
+    lines = write_lines(tmp_path / "r.jsonl", [record, record])
+    assert look_at(lines).kind is None
 
 
 @pytest.mark.parametrize("data", [b'{"name": ', b"\xff\xfe{\x00}\x00", b"// said\n{}x"])

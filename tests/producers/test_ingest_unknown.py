@@ -101,6 +101,15 @@ def test_what_is_no_record_is_counted_and_no_failure(bench: Bench) -> None:
     assert [row["status"] for row in bench.attempts(source="package")] == ["processed", "failed", "processed"]
 
 
+def test_json_with_fields_of_an_event_does_not_make_the_whole_folder_fail(bench: Bench) -> None:
+    bench.write("a.md", "# A")
+    bench.write("i18n/ar.json", '{"direction": "rtl", "name": "Arabic"}')
+    bench.write("clicks.jsonl", '{"event_type": "click", "at": 1}\n{"event_type": "view", "at": 2}\n')
+    bench.write("chat.jsonl", '{"direction": "in", "text": "Hello"}\n')
+    report = bench.ingest(kind="auto")
+    assert (report.processed, report.failed, report.left_out) == (1, 0, {"RECORD_FORM_UNKNOWN": 3})
+
+
 def test_an_empty_file_that_is_named_is_no_failure(bench: Bench) -> None:
     report = bench.ingest([bench.write("empty.jsonl", "")], kind="auto")
     assert (report.failures, report.left_out) == ((), {"SOURCE_EMPTY": 1})

@@ -70,6 +70,35 @@ def test_neither_is_a_language_nor_the_head_of_a_table(text: str) -> None:
     assert without_space("".join(own_parts(records))) == without_space(text)
 
 
+@pytest.mark.parametrize(
+    ("text", "title"),
+    [
+        ('<h1 align="center">Rocket</h1>\n\n## Table of contents', "Rocket"),
+        (
+            '<div align="center">\n<h1>\n  <img src="r.png">\n  Rocket &amp;\n  <b>Co</b>\n</h1>\n</div>\n\n## T',
+            "Rocket & Co",
+        ),
+        ("## Contents\n\n# Rocket\n\n# Other", "Rocket"),
+        ("## Contents\n\n<h1>Rocket</h1>\n\n# Other", "Rocket"),
+        ("# Rocket\n\n<h1>Other</h1>", "Rocket"),
+        ("## Contents\n\n### Deeper", "Contents"),
+        ('<h1><img src="r.png"></h1>\n\n## Contents', "Contents"),
+        ("<!-- <h1>Old</h1> -->\n\n## Contents", "Contents"),
+        ("> <h1>Quoted</h1>\n\n- # Listed\n\n## Contents", "Contents"),
+        ("<h1>Open\n\n## Contents", "Contents"),
+        ("---\ntitle: Said\n---\n<h1>Rocket</h1>", "Said"),
+        ("Words.", None),
+    ],
+)
+def test_the_title_is_the_first_heading_of_the_top_level(text: str, title: str | None) -> None:
+    assert {record["metadata"].get("title") for record in chunks_of(text)} == {title}
+
+
+def test_hostile_headings_cost_no_time() -> None:
+    for text in ("<h1>" * 100_000, "<div>\n" + "<h1 " * 100_000, "<div>\n" + "<h1>x<" * 100_000):
+        assert "title" not in parse(text).metadata
+
+
 def test_nor_is_a_title_that_another_reader_found() -> None:
     form = Form(("x", "1"), "x", "x")
     document = paragraphs("Text", {"title": "long title " * 500, "author": "x" * 5000})

@@ -35,6 +35,7 @@ def links_of(text: str) -> list[tuple[str, str]]:
         ("[![alt](p.png)](b.md)", [("b.md", "document"), ("p.png", "image")]),
         ('<a href="b.md">b</a>', [("b.md", "document")]),
         ('<div>\n<img alt="" src="p.png">\n</div>', [("p.png", "image")]),
+        ('<a href=" b.md\n">b</a>', [("b.md", "document")]),
         ("<a@b.example>", [("mailto:a@b.example", "email")]),
         ("| h |\n|---|\n| [a](b.md) |", [("b.md", "document")]),
         ("[a](javascript:alert(1))", [("javascript:alert(1)", "external")]),
@@ -51,10 +52,30 @@ def test_links_are_found_as_commonmark_sees_them(text: str, expected: list[tuple
     "url",
     [
         "https://acme.atlassian.net/wiki/spaces/ENG/pages/123/Title",
+        "https://acme.atlassian.net/l/cp/AbC",
+        "https://acme.atlassian.net",
+        "//acme.atlassian.net/wiki/x/AbC",
         "https://confluence.acme.example/display/ENG/Title",
+        "https://confluence.acme.example:8443",
+        "http://confluence-prod.acme.example/dashboard.action",
         "https://wiki.acme.example/pages/viewpage.action?pageId=42",
+        "https://wiki.corp.com/display/DOC",
+        "https://wiki.corp.com/download/attachments/12/f.pdf",
+        "https://wiki.corp.com/label/DOC/howto",
+        "https://team.wiki.corp.com/wiki/spaces/ENG/overview",
+        "https://docs.acme.example/display/ENG/Title",
+        "https://docs.acme.example/display/ENG",
+        "https://docs.acme.example/display/~jane/Home",
+        "https://docs.acme.example/confluence/display/ENG2/Title",
+        "https://docs.acme.example/pages/releaseview.action?pageId=42",
+        "https://docs.acme.example/spaces/ENG/pages/123/Title",
+        "https://docs.acme.example/spaces/ENG/overview",
+        "https://docs.acme.example/x/AbCdEg",
+        "https://docs.acme.example/download/attachments/12/f.pdf?version=1",
+        " https://docs.acme.example/x/AbCdEg ",
         "/pages/viewpage.action?pageId=42",
         "/wiki/spaces/ENG/overview",
+        "/spaces/ENG/pages/123/Title",
     ],
 )
 def test_confluence_links_are_told_apart(url: str) -> None:
@@ -62,10 +83,42 @@ def test_confluence_links_are_told_apart(url: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "url", ["https://en.wikipedia.org/wiki/Tea", "https://a.example/x", "//a.example/x", "ftp://a"]
+    "url",
+    [
+        "https://en.wikipedia.org/wiki/Tea",
+        "https://wiki.archlinux.org/title/Pacman",
+        "https://wiki.acme.example/index.php?title=Tea",
+        "https://wiki.acme.example/wiki/Tea",
+        "https://huggingface.co/spaces/stabilityai/sd",
+        "https://golang.org/x/net",
+        "https://pkg.go.dev/golang.org/x/net",
+        "https://docs.acme.example/display/settings/monitor.md",
+        "https://docs.acme.example/display/DOCs",
+        "https://acme.atlassian.net/browse/ENG-12",
+        "https://acme.example/?from=wiki.corp.com",
+        "https://a.example/x",
+        "//a.example/x",
+        " https://a.example",
+        "ftp://a",
+    ],
 )
 def test_other_addresses_are_external(url: str) -> None:
     assert classify(url) is LinkKind.EXTERNAL
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "/display/settings/monitor.md",
+        "/display/DOC/a.md",
+        "spaces/ENG/pages/1/a.md",
+        "/x/AbC",
+        "wiki.corp.com/a",
+        "b.md",
+    ],
+)
+def test_local_addresses_are_documents(url: str) -> None:
+    assert classify(url) is LinkKind.DOCUMENT
 
 
 @pytest.mark.parametrize(
@@ -74,7 +127,11 @@ def test_other_addresses_are_external(url: str) -> None:
         ("b.md", "docs/b.md"),
         ("../b.md#part", "b.md"),
         ("./sub/../b%20c.md?x", "docs/b c.md"),
-        ("/top.md", "top.md"),
+        ("/top.md", "docs/top.md"),
+        ("/", "docs"),
+        (" b.md\n", "docs/b.md"),
+        ("..", None),
+        ("..b/c.md", "docs/..b/c.md"),
         ("#part", "docs/a.md"),
         ("../../outside.md", None),
         ("https://a.example", None),

@@ -1,5 +1,6 @@
 """Sources that vanished are withdrawn where that is asked for, and only where it is sure that they did."""
 
+import json
 import os
 import shutil
 from pathlib import Path
@@ -10,6 +11,7 @@ from producers.errors import IngestRefused
 from producers.families import key_of_source
 from tests.producers.bench import LATER, Bench
 from tests.producers.lines import kinds, line
+from tests.producers.parsed.samples import parsed
 
 
 def names(bench: Bench, key: str = "markdown") -> list[str]:
@@ -247,3 +249,71 @@ def test_a_file_that_was_named_by_itself_has_its_place_too(bench: Bench) -> None
     with pytest.raises(IngestRefused, match=r"a\.md was read from .*a\.md too"):
         bench.ingest([sub], base=sub, prune=True, now=LATER)
     assert names(bench) == ["docs/a.md", "sub/b.md"]
+
+
+@pytest.mark.parametrize("linked", [False, True])
+def test_a_folder_in_place_of_a_file_is_not_that_file(bench: Bench, linked: bool) -> None:
+    bench.write("a.md", "# A")
+    path = bench.write("c.md", "# C")
+    bench.ingest()
+    path.unlink()
+    if linked:
+        path.symlink_to(bench.docs.parent, target_is_directory=True)
+    else:
+        bench.write("c.md/d.md", "# D")
+    assert bench.ingest(prune=True, now=LATER).pruned == 1
+    assert names(bench) == (["a.md"] if linked else ["a.md", "c.md/d.md"])
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_a_folder_in_place_of_which_a_link_stands_is_there_if_it_is_named(bench: Bench, named: bool) -> None:
+    bench.write("a.md", "# A")
+    bench.write("sub/deep/b.md", "# B")
+    bench.ingest()
+    shutil.move(bench.docs / "sub", bench.docs.parent / "elsewhere")
+    (bench.docs / "sub").symlink_to(bench.docs.parent / "elsewhere", target_is_directory=True)
+    paths = [bench.docs, bench.docs / "sub"] if named else [bench.docs]
+    assert bench.ingest(paths, prune=True, now=LATER).pruned == (not named)
+    assert names(bench) == (["a.md", "sub/deep/b.md"] if named else ["a.md"])
+
+
+def test_a_folder_of_records_is_there_while_it_is_a_folder(bench: Bench) -> None:
+    bench.write("a.md", "# A")
+    for name in ("x", "y"):
+        bench.write(f"records/{name}.json", json.dumps(parsed(f"{name}.pdf")))
+    bench.ingest(kind="auto")
+    assert bench.ingest(prune=True, now=LATER).pruned == 0
+    shutil.rmtree(bench.docs / "records")
+    bench.write("records", "now a file of no kind")
+    assert bench.ingest(prune=True, now=LATER).pruned == 2
+
+
+def test_what_is_not_found_any_more_is_told(bench: Bench) -> None:
+    bench.write("a.md", "# A")
+    for name in ("b.md", "sub/c.md", "x.jsonl"):
+        bench.write(name, line("x", "X") + line("y", "Y") if name == "x.jsonl" else "# T")
+    assert bench.ingest(kind="auto", kinds=kinds()).missing == 0
+    (bench.docs / "b.md").rename(bench.docs / "renamed.md")
+    (bench.docs / "x.jsonl").write_text(line("x", "X"))
+    report = bench.ingest(kind="auto", kinds=kinds(), now=LATER)
+    assert (report.missing, report.missing_from, report.pruned) == (2, ("b.md", "x.jsonl"), 0)
+    (bench.docs / "x.jsonl").unlink()
+    report = bench.ingest(kind="auto", kinds=kinds(), now=LATER)
+    assert (report.missing, report.missing_from) == (3, ("b.md", "x.jsonl"))
+    assert not report.written
+    pruned = bench.ingest(kind="auto", kinds=kinds(), prune=True, now=LATER)
+    assert (pruned.missing, pruned.pruned) == (0, 3)
+    assert bench.ingest(kind="auto", kinds=kinds(), now=LATER).missing == 0
+
+
+def test_nothing_is_said_to_be_missing_where_nobody_knows_or_asked(bench: Bench) -> None:
+    x, y = folders(bench)
+    bench.ingest([x], base=None)
+    assert bench.ingest([y], base=None, now=LATER).missing == 0, "another folder of that name"
+    (x / "only.md").unlink()
+    assert bench.ingest([x / "a.md"], base=None, now=LATER).missing == 0, "only a file was named"
+    assert bench.ingest([x, y], base=None, now=LATER).missing_from == ("docs/only.md",)
+    bench.write("z/gone.md", "# Z")
+    bench.ingest([bench.docs / "z"], base=None)
+    (bench.docs / "z" / "gone.md").unlink()
+    assert bench.ingest([bench.docs / "z"], base=None, now=LATER).missing == 0, "perhaps it is not mounted"

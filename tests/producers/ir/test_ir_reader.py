@@ -242,3 +242,17 @@ def test_a_file_that_is_not_there_is_left_out_and_says_so(tmp_path: Path) -> Non
     produced, left = read_all(READER, tmp_path / "absent.jsonl")
     assert produced == []
     assert left[0].code == errors.SOURCE_UNREADABLE
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ([{"code": "OCR_FAILED", "message": "no text layer", "at": 3}], "OCR_FAILED: no text layer"),
+        ([{"message": "no text layer"}, "torn page"], "no text layer; torn page"),
+        ([{"stage": "ocr", "exit": 2}], "stage ocr, exit 2"),
+        ([], "its extraction failed"),
+    ],
+)
+def test_what_an_extractor_says_is_told_in_words(tmp_path: Path, said: list[Any], words: str) -> None:
+    _, left = read_records(READER, tmp_path, [ir_record("/a.pdf", status="failed", errors=said)])
+    assert left[0].reason == f"/a.pdf: {words}"

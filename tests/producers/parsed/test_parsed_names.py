@@ -1,0 +1,108 @@
+"""Parsers call the same things by several names: all of them are read, and what is under none is told."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from producers import errors
+from producers.parsed import ParsedReader
+from tests.producers.bench import LATER, Bench
+from tests.producers.parsed.samples import heading, item, paragraph, parsed
+from tests.producers.reading import read_records, write_lines
+
+READER = ParsedReader()
+
+
+def text_of(tmp_path: Path, *blocks: Any, **about: Any) -> str:
+    produced, left = read_records(READER, tmp_path, [parsed("a.x", *blocks, **about)])
+    assert left == []
+    return "\n\n".join(chunk["text"] for family in produced for chunk in family.records)
+
+
+@pytest.mark.parametrize(
+    ("block", "text"),
+    [
+        ({"type": "paragraph", "content": "The yield was 42 percent."}, "The yield was 42 percent."),
+        ({"type": "paragraph", "text": " ", "content": "Words."}, "Words."),
+        ({"type": "heading", "level": 2, "content": "Results"}, "## Results"),
+        ({"type": "list", "items": ["first", {"text": "second"}, {"content": "third"}]}, "- first\n- second\n- third"),
+        ({"type": "list", "ordered": True, "items": ["one", "two"]}, "1. one\n2. two"),
+        ({"type": "list", "text": "Take:", "items": ["salt"]}, "Take:\n\n- salt"),
+        ({"type": "bullet_list", "items": [{"text": "a", "items": ["b"]}, "c"]}, "- a\n  - b\n- c"),
+        ({"type": "image", "content": "A mast"}, "A mast"),
+    ],
+)
+def test_texts_and_lists(tmp_path: Path, block: dict[str, Any], text: str) -> None:
+    assert text_of(tmp_path, block) == text
+
+
+LINES = "| h | i |\n|---|:--|\n| a\\|b | c |"
+TABLES = [
+    ({"cells": [["beta", "gamma"]]}, "| beta | gamma |"),
+    ({"header": ["h"], "cells": [["v"]]}, "| h |\n| --- |\n| v |"),
+    ({"markdown": "|delta|"}, "| delta |"),
+    ({"markdown": LINES}, "| h | i |\n| --- | --- |\n| a\\|b | c |"),
+    ({"text": "one line\n\nand another"}, "| one line |\n| and another |"),
+    ({"content": LINES, "rows": []}, "| h | i |\n| --- | --- |\n| a\\|b | c |"),
+    (
+        {"html": "<table><tr><th>h</th><th>i</th></tr><tr><td>alpha</td><td>1 * 2</td></tr></table>"},
+        "| h | i |\n| --- | --- |\n| alpha | 1 * 2 |",
+    ),
+    ({"rows": [["r"]], "html": "<table><tr><td>other</td></tr></table>"}, "| r |"),
+]
+
+
+@pytest.mark.parametrize(("table", "text"), TABLES)
+def test_tables(tmp_path: Path, table: dict[str, Any], text: str) -> None:
+    assert text_of(tmp_path, paragraph("P."), tables=[table]) == f"P.\n\n{text}"
+    assert text_of(tmp_path, {"type": "table", **table}) == text
+
+
+def test_what_was_read_does_not_stand_beside_the_text_too(tmp_path: Path) -> None:
+    tables = [{"markdown": LINES, "id": "t1"}, {"cells": [["a"]], "html": "<b>"}]
+    produced, _ = read_records(READER, tmp_path, [parsed("a.x", tables=tables)])
+    about = [chunk["metadata"]["table"] for chunk in produced[0].records if chunk["kind"] == "table"]
+    assert [{name: one.get(name) for name in ("id", "html", "markdown", "cells")} for one in about] == [
+        {"id": "t1", "html": None, "markdown": None, "cells": None},
+        {"id": None, "html": "<b>", "markdown": None, "cells": None},
+    ]
+
+
+def test_blocks_that_say_nothing_in_a_known_field_are_told_once_of_a_document(tmp_path: Path) -> None:
+    blocks = [
+        heading("Results"),
+        {"type": "paragraph", "words": ["The", "yield"], "lang": "en", "page": 2},
+        {"type": "list", "items": [{"spans": ["x"]}, "known"]},
+    ]
+    document = parsed("a.x", *blocks, tables=[{"grid": [["a"]], "caption": "Kept"}])
+    produced, left = read_records(READER, tmp_path, [parsed("b.x"), document])
+    assert [(one.line, one.code, one.is_failure) for one in left] == [(2, errors.BLOCK_WITHOUT_TEXT, False)]
+    assert left[0].reason == "a.x: says nothing in a field that is read, but in blocks[1]: words, lang; and 2 more"
+    assert [chunk["text"] for chunk in produced[0].records] == ["# Results\n\n- known", "Kept"]
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        {"type": "page_break"},
+        {"type": "page_break", "page": 3, "id": "b7", "bbox": [1, 2, 3, 4], "confidence": 0.9},
+        {"type": "paragraph", "text": " "},
+        {"type": "paragraph", "text": None, "spans": []},
+        {"type": "list", "items": []},
+        {"type": "table", "rows": []},
+        {"type": "image", "file": "mute.png"},
+    ],
+)
+def test_what_has_nothing_to_say_is_silent(tmp_path: Path, block: dict[str, Any]) -> None:
+    assert text_of(tmp_path, item("one"), block) == "- one"
+
+
+def test_a_document_whose_fields_are_not_known_any_more_keeps_its_chunks(bench: Bench) -> None:
+    write_lines(bench.docs / "p.jsonl", [parsed("a.x", paragraph("Words."))])
+    bench.ingest(kind="parsed")
+    write_lines(bench.docs / "p.jsonl", [parsed("a.x", {"type": "paragraph", "utterance": "Words."})])
+    report = bench.ingest(kind="parsed", now=LATER)
+    assert report.left_out == {errors.BLOCK_WITHOUT_TEXT: 1, errors.SOURCE_EMPTY: 1}
+    assert (report.failed, report.documents) == (0, 1)
+    assert bench.manifest().errors == report.left_out
