@@ -42,7 +42,7 @@ def test_the_current_folder_can_be_ingested_though_its_bus_is_in_it(
     (quick_shell.folder / "gone.md").unlink()
     ended = quick_shell("ingest", ".", "--prune")
     assert (ended.code, ended.err) == (Exit.OK, "left out: FOLDER_IS_OUTPUT 2\n")
-    assert "2 new or changed, 0 unchanged, 0 others, 1 withdrawn" in ended.out
+    assert "2 files new or changed, 0 unchanged, 1 source withdrawn; now 2 chunks of 2 sources\n" in ended.out
     assert quick_shell("ingest", ".").out.startswith("nothing to do: ")
     assert quick_shell("validate").code == Exit.OK
 
@@ -72,7 +72,7 @@ def test_files_of_other_kinds_are_counted_by_their_suffix(shell: Shell) -> None:
     write(shell, "docs/a.md", "# A")
     ended = shell("ingest", "docs", "docs/1")
     assert ended.code == Exit.OK
-    assert ended.err == "passed over: 17 files of other kinds (.rst 9, .csv 3, no suffix 2, .7 1, others 2)\n"
+    assert ended.err == "passed over: 17 files of other kinds (.rst 9, .csv 3, no suffix 2, .7 1, .c 1, .py 1)\n"
     told = shell("ingest", "docs", "--json").json["other_kinds"]
     assert told == {".rst": 9, ".csv": 3, "no suffix": 2, ".7": 1, ".c": 1, ".py": 1}
     assert list(told)[:3] == [".rst", ".csv", "no suffix"]
