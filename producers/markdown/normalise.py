@@ -12,7 +12,8 @@ from producers.errors import CHUNKING_FAILED, SourceFailed
 # What may stand before the text of a line and gives it its place: quote marks, list markers, heading marks.
 _PREFIX = re.compile(r"[ \t]*(?:(?:>|[-*+](?=[ \t])|\d{1,9}[.)](?=[ \t])|#{1,6}(?=[ \t]))[ \t]*)*")
 # They end a line for the contract and none for Markdown, where they may stand in a heading or in a row of a table.
-_SEPARATORS = "[\x0b\x0c\x85\u2028\u2029]"
+_SIGNS = "\x0b\x0c\x85\u2028\u2029"
+_SEPARATORS = f"[{_SIGNS}]"
 _SEPARATOR = re.compile(rf"(?P<edge>^{_SEPARATORS}+|{_SEPARATORS}+$)|{_SEPARATORS}", re.MULTILINE)
 _UNSEEN = re.compile("[\ufeff\u00ad\u2060]")
 # Looking for the end of code spans that have none is quadratic.
@@ -46,7 +47,9 @@ def clean(text: str) -> str:
 def clean_markdown(text: str) -> str:
     """The same of Markdown, where separators of lines and pages part words, but no lines: where lines begin and end
     decides what they are."""
-    return clean(_SEPARATOR.sub(lambda sign: "" if sign["edge"] else " ", text))
+    if any(sign in text for sign in _SIGNS):
+        text = _SEPARATOR.sub(lambda sign: "" if sign["edge"] else " ", text)
+    return clean(text)
 
 
 def collapse_line(line: str) -> str:
