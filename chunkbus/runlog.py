@@ -3,11 +3,12 @@
 The first line has `event: started`; a run that ended has `event: finished` as its last line, a killed one has not.
 """
 
+import re
 import secrets
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO
@@ -18,23 +19,36 @@ from chunkbus.findings import Finding
 
 KEPT = 1000
 """Runs on record; older records go as new ones come."""
+_TIME = "%Y%m%dT%H%M%S%fZ"
+_ID = re.compile(r"[0-9]{8}T[0-9]{12}Z-[0-9a-f]{6}")
 
 
 def utc_now() -> str:
     return datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
-def new_run_id() -> str:
+def new_run_id(at: datetime | None = None) -> str:
     """Sorts by time; unique across processes that start at the same moment."""
-    return f"{datetime.now(UTC):%Y%m%dT%H%M%S%fZ}-{secrets.token_hex(3)}"
+    return f"{at or datetime.now(UTC):{_TIME}}-{secrets.token_hex(3)}"
+
+
+def _next_id(folder: Path) -> str:
+    """Sorts after all that are there, also where a clock that had run ahead was put right since."""
+    found = new_run_id()
+    newest = max((file.stem for file in folder.glob("*.jsonl") if _ID.fullmatch(file.stem)), default="")
+    if newest > found:
+        with suppress(ValueError, OverflowError):  # the name of no run of ours
+            return new_run_id(datetime.strptime(newest[:22], _TIME) + timedelta(microseconds=1))
+    return found
 
 
 class RunLog:
     """The record of one run below `<home>/runs/`. Each event is on its way to the disk when the call returns."""
 
     def __init__(self, home: Path, command: str) -> None:
-        self.run_id = new_run_id()
-        self.path = home / "runs" / f"{self.run_id}.jsonl"
+        folder = home / "runs"
+        self.run_id = _next_id(folder)
+        self.path = folder / f"{self.run_id}.jsonl"
         self._command = command
         self._file: BinaryIO | None = None
         self._finished = False
@@ -43,7 +57,7 @@ class RunLog:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self._file = self.path.open("xb", buffering=0)
         self.write("started", command=self._command)
-        _remove_oldest(self.path.parent)
+        _remove_oldest(self.path)
         return self
 
     def __exit__(
@@ -74,10 +88,11 @@ class RunLog:
         self._finished = True
 
 
-def _remove_oldest(folder: Path) -> None:
-    """Ids begin with the time. A run that still goes on has its record until it ends, under no name."""
-    for file in sorted(folder.glob("*.jsonl"))[:-KEPT]:
-        file.unlink(missing_ok=True)  # another run may be at it
+def _remove_oldest(opened: Path) -> None:
+    """Ids begin with the time. Another run that still goes on has its record until it ends, under no name."""
+    for file in sorted(opened.parent.glob("*.jsonl"))[:-KEPT]:
+        if file != opened:
+            file.unlink(missing_ok=True)  # another run may be at it
 
 
 def _write_whole(file: BinaryIO, line: bytes) -> None:

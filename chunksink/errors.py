@@ -20,6 +20,7 @@ _KNOWN = (
     ("chunkbus.errors", "PartitionLocked", Exit.LOCKED),
     ("chunkbus.errors", "StoreUnreadable", Exit.DRIFT),
     ("chunkbus.errors", "NewerStore", Exit.USAGE),
+    ("chunkbus.errors", "PartitionChanged", Exit.LOCKED),
     ("chunkbus.errors", "ChunkBusError", Exit.INVALID_INPUT),
     ("producers.errors", "ProducerError", Exit.INVALID_INPUT),
     ("rebuild.errors", "InvalidBus", Exit.INVALID_INPUT),

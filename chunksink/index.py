@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from chunkbus.layout import BusRoot
 from chunkbus.runlog import RunLog
 from chunksink.run import Run
-from settings.config import Config
+from settings.config import Config, ConfigError
 
 if TYPE_CHECKING:
     from chunksink.live import LiveSearch
@@ -143,6 +143,7 @@ class Index:
         from chunksink.wiring import open_embedder
         from rebuild.rebuild import RebuildOptions
 
+        _require_configured(self.config, only)
         keep = frozenset(self.config.sinks if only else ())
         options = RebuildOptions(
             deep=deep, keep=keep, adopt=adopt, allow_deletions=allow_deletions, fresh_cache=fresh_cache
@@ -160,7 +161,7 @@ class Index:
         with self._run("verify", tolerant=True) as run:
 
             def cached_of(live: "Generation") -> "Lookup | None":
-                return run.embedder(self.config, live).cached if deep else None
+                return run.embedder(self.config, live).expected if deep else None
 
             found = verify(run.work, run.lock, cached_of, out_of_reach=run.failed)
             run.log.finish("ok" if found.ok else "drift", sinks=found.numbers())
@@ -178,6 +179,7 @@ class Index:
         What the cache has for a model that made no index yet is not known before it is loaded: it counts as missing.
         """
         from chunksink.wiring import live_embedder, open_embedder, rebuild_due, token_lengths
+        from rebuild.again import again
         from rebuild.flip import live_generation
         from rebuild.forecast import forecast
         from rebuild.lock import WAIT_SECONDS
@@ -189,8 +191,12 @@ class Index:
             made_with = open_embedder(self.config, wanted=False) if live is None else live_embedder(self.config, live)
             embedder = run.stack.enter_context(made_with)
             lengths = run.stack.enter_context(token_lengths(self.config, embedder.info.fingerprint))
-            with planned(run.work, live, embedder, adopt=adopt) as plan:
-                told = forecast(run.work, plan, lengths, price=self.config.token_price, rebuild_due=due)
+
+            def look() -> "Forecast":
+                with planned(run.work, live, embedder, adopt=adopt) as plan:
+                    return forecast(run.work, plan, lengths, price=self.config.token_price, rebuild_due=due)
+
+            told = again(look)
             run.log.finish("ok", hash=told.hash)
             return told
 
@@ -378,3 +384,16 @@ def replace_sinks(config: Config, only: tuple[str, ...]) -> Config:
     import msgspec
 
     return msgspec.structs.replace(config, sinks=tuple(dict.fromkeys(only))) if only else config
+
+
+def _require_configured(config: Config, only: tuple[str, ...]) -> None:
+    """Nobody would search or sync what is built in another sink."""
+    from settings.sink_tables import sink_names
+
+    for name in only:
+        if name not in config.sinks and name in sink_names():
+            sinks = ", ".join(f'"{each}"' for each in (*config.sinks, name))
+            raise ConfigError(
+                f"{name} is not configured; nothing was built. Configure it first, with `sinks = [{sinks}]` in "
+                "chunksink.toml or in CHUNKSINK_SINKS; the next `chunksink sync` builds it"
+            )

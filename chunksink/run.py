@@ -11,6 +11,7 @@ from chunkbus.runlog import RunLog
 if TYPE_CHECKING:
     from rebuild.converge import Outcome
     from rebuild.embed import DocumentEmbedder
+    from rebuild.errors import RebuildError
     from rebuild.flip import NotRemoved
     from rebuild.lock import WriterLock
     from rebuild.overlap import ModelChange
@@ -49,7 +50,7 @@ class Run:
         self.stack = stack
         self.failed = failed
         self.configured = configured
-        self._waiting: set[str] = set()
+        self._unbuilt: dict[str, RebuildError] = {}
         self._not_removed: tuple[NotRemoved, ...] = ()
         self._built: list[Outcome] = []
         self._embedder: DocumentEmbedder | None = None
@@ -63,7 +64,7 @@ class Run:
 
     def sink_without_build(self, live: "Generation") -> "Sink | None":
         """A configured sink that this generation has no build in yet, and that was not tried in this run."""
-        tried = {*live.builds, *self.failed, *self._waiting}
+        tried = {*live.builds, *self.failed, *self._unbuilt}
         return next((sink for name, sink in self.work.sinks.items() if name not in tried), None)
 
     def wants_vectors(self) -> bool:
@@ -126,7 +127,7 @@ class Run:
 
         Where that cannot be now, the others are synced all the same, and the next sync tries again.
         """
-        from rebuild.errors import InvalidBus
+        from rebuild.errors import HomeLocked, InvalidBus, NotVerified
         from rebuild.rebuild import Rebuild
         from sinks.errors import SinkError
 
@@ -138,8 +139,8 @@ class Run:
             self._built.append(made.outcome)
         except SinkError as error:
             self.failed[sink.name] = error
-        except InvalidBus as error:  # the sync tells what is held
-            self._waiting.add(sink.name)
+        except (HomeLocked, InvalidBus, NotVerified) as error:
+            self._unbuilt[sink.name] = error
             self.log.write("waiting", sink=sink.name, reason=str(error))
 
     def report(
@@ -152,6 +153,7 @@ class Run:
         model_change: "ModelChange | None" = None,
         repeated: bool = False,
     ) -> "RunReport":
+        from rebuild.errors import InvalidBus
         from rebuild.report import report_of
 
         for built in self._built:
@@ -169,7 +171,12 @@ class Run:
             not_removed=self._not_removed,
             repeated=repeated,
         )
-        unbuilt = {name: _unbuilt(error) for name, error in self.failed.items() if name not in generation.builds}
+        reasons: dict[str, SinkError | RebuildError] = {**self.failed, **self._unbuilt}
+        unbuilt = {
+            name: _unbuilt(error)
+            for name, error in reasons.items()
+            if name not in generation.builds and not isinstance(error, InvalidBus)  # the sync tells what is held
+        }
         report = replace(report, sinks=report.sinks | unbuilt)
         facts = report.as_json()
         del facts["run_id"], facts["status"]
@@ -177,7 +184,7 @@ class Run:
         return report
 
 
-def _unbuilt(error: "SinkError") -> "SinkReport":
+def _unbuilt(error: "SinkError | RebuildError") -> "SinkReport":
     """Of a sink that is new, and could not be built yet."""
     from rebuild.plan import FamilyCounts
     from rebuild.report import SinkReport

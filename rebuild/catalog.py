@@ -95,21 +95,34 @@ select family, 'duplicate id', detail from (
 ) join current on family in (one, other)
 """
 
-# Rows of one version in two partitions without a common id are parts of it; with one they are a copy.
+# Rows of one version in two partitions without a common id are parts of it; with one they are a copy. Nearly always an
+# id stands in all of them: only where none does, they are compared two by two.
 _HOLD_SPLITS = """
-with stood as materialized (
-    select distinct family, version, partition from edition
-    where source_checksum is not null and family in (select family from undecided))
+with several as materialized (
+    select family, version, min(partition) as one, count(distinct partition) as partitions from edition
+    where source_checksum is not null and family in (select family from undecided)
+    group by family, version having count(distinct partition) > 1),
+apart as materialized (
+    select family, version from several where not exists (
+        select 1 from chunk x indexed by chunk_family
+        where x.family = several.family and x.partition = one and x.version = several.version and partitions = (
+            select count(distinct y.partition) from chunk y indexed by chunk_id
+            where y.chunk_id = x.chunk_id and y.family = x.family and y.version = x.version))),
+pair as (
+    select family, (
+        select a.partition || ' and ' || b.partition
+        from edition a indexed by edition_family join edition b indexed by edition_family
+        on b.family = a.family and b.version = a.version and b.partition > a.partition
+        where a.family = apart.family and a.version = apart.version and not exists (
+            select 1 from chunk x indexed by chunk_family join chunk y indexed by chunk_id
+            on y.chunk_id = x.chunk_id and y.family = x.family and y.version = x.version
+            where x.family = a.family and x.version = a.version and x.partition = a.partition
+            and y.partition = b.partition)
+        limit 1) as partitions
+    from apart)
 insert or ignore into held
-select family, 'family split', 'other chunks of the same version stand in partitions ' || min(one, other) || ' and '
-    || max(one, other)
-from (
-    select a.family as family, a.version as version, a.partition as one, b.partition as other
-    from stood a join stood b on b.family = a.family and b.version = a.version and b.partition > a.partition) as pair
-where not exists (
-    select 1 from chunk x indexed by chunk_family
-    join chunk y on y.family = x.family and y.chunk_id = x.chunk_id and y.version = x.version
-    where x.family = pair.family and x.version = pair.version and x.partition = one and y.partition = other)
+select family, 'family split', 'other chunks of the same version stand in partitions ' || partitions
+from pair where partitions is not null
 """
 
 # The chunks of the least and of the greatest family stand for all; family keys are 64 digits long.

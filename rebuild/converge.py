@@ -135,7 +135,7 @@ class Convergence:
             found.run(
                 bar.advance,
                 removals=self._work.catalog.is_whole(),
-                cached=self._embedder.cached if deep and target.holds_vectors else None,
+                cached=self._embedder.expected if deep and target.holds_vectors else None,
             )
         self._wrong[target.sink] = f"{target.sink} holds something else than it was sent: {found.examples()}"
         found.make_receipts(receipts)
@@ -170,7 +170,7 @@ class Convergence:
         outcome = self.outcome
         if outcome.by_sink:
             return
-        outcome.families = plan.counts()
+        outcome.families = plan.counts() if self._going() else FamilyCounts()  # else nothing is known
         for target in self._going():
             removed, replaced = plan.leaving(target.build_id)
             outcome.by_sink[target.sink] = plan.counts(target.build_id)

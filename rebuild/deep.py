@@ -11,10 +11,12 @@ from sinks.sink import Stored
 
 LEAST_COSINE = 0.99999
 """Engines normalise, and another batch changes the last bits."""
+LEAST_COSINE_OF_TWO_PRECISIONS = 0.999
+"""Of one text's vectors in float32 and in bfloat16."""
 _PAGE = 1000
 
-Lookup = Callable[[Sequence[str]], Mapping[str, Vectors]]
-"""From text hashes to the cached vectors of those that are cached."""
+Lookup = Callable[[Sequence[str]], Mapping[str, tuple[Vectors, float]]]
+"""From text hashes to those cached vectors that are there, and the least cosine to each of one that is right."""
 
 
 class Scanned(Protocol):
@@ -30,13 +32,13 @@ def wrong_vectors(build: Scanned, cached: Lookup) -> Iterator[str]:
     while page := list(islice(stored, _PAGE)):
         known = cached([found.text_hash for found in page if found.text_hash])
         for found in page:
-            if found.vector is None or (found.text_hash in known and not _same(found.vector, known[found.text_hash])):
+            if found.vector is None or (found.text_hash in known and not _same(found.vector, *known[found.text_hash])):
                 yield found.id
 
 
-def _same(one: Vectors, other: Vectors) -> bool:
+def _same(one: Vectors, other: Vectors, least_cosine: float) -> bool:
     if one.shape != other.shape:
         return False
     wide, other_wide = one.astype(np.float64), other.astype(np.float64)
     length = float(np.linalg.norm(wide) * np.linalg.norm(other_wide))
-    return bool(length) and float(wide @ other_wide) / length >= LEAST_COSINE
+    return bool(length) and float(wide @ other_wide) / length >= least_cosine

@@ -5,11 +5,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from embeddings.cache import VectorCache
-from embeddings.encoder import Encoder, ModelInfo, Vectors, info_of
+from embeddings.encoder import Encoder, ModelInfo, PrecisionRequest, Vectors, info_of
 from embeddings.maintenance import drop, rows_of
 from embeddings.references import raw_hash
 from embeddings.settings import EncoderSettings, settled
 from embeddings.vectors import EmbedReport, vectors_for
+from rebuild.deep import LEAST_COSINE, LEAST_COSINE_OF_TWO_PRECISIONS
 from sinks.document import Document
 
 
@@ -23,13 +24,26 @@ class DocumentEmbedder:
         self._encoder = encoder
         self._cache = cache
 
-    def cached(self, text_hashes: Sequence[str], model: ModelInfo | None = None) -> dict[str, Vectors]:
+    def cached(
+        self, text_hashes: Sequence[str], model: ModelInfo | None = None, request: PrecisionRequest = "auto"
+    ) -> dict[str, Vectors]:
         """The cached vectors of these texts, of this encoder's model or of another."""
         info = model or self.info
         asked = {raw_hash(text_hash): text_hash for text_hash in text_hashes}
         hashes = list(asked)
-        found = self._cache.lookup(info.fingerprint, hashes, dimension=info.dimension)
+        found = self._cache.lookup(info.fingerprint, hashes, dimension=info.dimension, request=request)
         return {asked[hashes[place]]: row for place, row in zip(found.positions, found.vectors, strict=True)}
+
+    def expected(self, text_hashes: Sequence[str]) -> dict[str, tuple[Vectors, float]]:
+        """The cached vectors, and how near to each of them a stored one must be: since it was stored, the cached one
+        may have been computed anew in another precision."""
+        wide = self.cached(text_hashes, request="float32")
+        narrow = self.cached([text_hash for text_hash in text_hashes if text_hash not in wide])
+        bounds = LEAST_COSINE, LEAST_COSINE_OF_TWO_PRECISIONS
+        of_wide, of_narrow = bounds if self.info.precision == "float32" else reversed(bounds)
+        return {text_hash: (vector, of_wide) for text_hash, vector in wide.items()} | {
+            text_hash: (vector, of_narrow) for text_hash, vector in narrow.items()
+        }
 
     def problem_of(self, text_hash: str) -> str | None:
         """Why a text was given no vector in this run."""

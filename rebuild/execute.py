@@ -23,7 +23,8 @@ from sinks.errors import SinkError
 from sinks.sink import Build, RefusedDocument
 
 EMBEDDED_AT_ONCE = 512
-"""Documents; a few seconds of work for a model on a processor, so that progress can be told."""
+"""Documents, of which a long text counts as several; a few seconds of work for a model on a processor, so that progress
+can be told."""
 READ_AT_ONCE = 50
 """Families; fewer than are planned together, so that the first are soon on their way."""
 WRITTEN_AT_ONCE = 5000
@@ -112,7 +113,7 @@ class Executor:
 
     def _batches(self, plan: Plan, on_progress: Progress) -> Iterator[_Batch]:
         embedded = self._embedded(plan, on_progress)
-        for some in _by_size(embedded, WRITTEN_AT_ONCE, lambda pair: len(pair[0].documents), first=EMBEDDED_AT_ONCE):
+        for some in _by_size(embedded, WRITTEN_AT_ONCE, lambda pair: pair[0].size, first=EMBEDDED_AT_ONCE):
             keys = [projected.family for projected, _ in some]
             wanted, purged = plan.builds_of(keys), {}
             for build, families in wanted.items():
@@ -128,7 +129,7 @@ class Executor:
             for start in range(0, len(page), READ_AT_ONCE)
             for each in self._records.project(page[start : start + READ_AT_ONCE])
         )
-        for some in _by_size(found, EMBEDDED_AT_ONCE, lambda projected: len(projected.documents)):
+        for some in _by_size(found, EMBEDDED_AT_ONCE, lambda projected: projected.size):
             vectors = self._embed(some) if wants else [None] * len(some)
             on_progress(sum(len(projected.documents) for projected in some))
             yield from zip(some, vectors, strict=True)

@@ -4,14 +4,14 @@ The bus is not ours to change. While it holds the source, the next sync brings i
 """
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 
 from chunkbus.store import rewrite, write_transaction
 from rebuild.blank import blank, is_named
 from rebuild.errors import SeveralSources, UnknownSource
-from rebuild.meant import Meant, sources_named
+from rebuild.meant import Meant, names_of, sources_named
 from rebuild.runs import FOLDER
 from rebuild.work import Work
 from sinks.errors import BuildBroken, BuildMissing, SinkError
@@ -49,8 +49,8 @@ class Forgotten:
 def forget(
     work: Work, name: str, drop_vectors: DropVectors, *, tenant: str | None = None, every: bool = False
 ) -> Forgotten:
-    """`name` is the family's key, its parent_id, a document_id, or the source as its reader names it; of `tenant`, or
-    of whatever one. Where it names several sources, SeveralSources, unless `every` one is meant.
+    """`name` is the family's key, its parent_id, a document_id, or the source as its reader names it or a search shows
+    it; of `tenant`, or of whatever one. Where it names several sources, SeveralSources, unless `every` one is meant.
 
     The caller holds the writer's lock. Repeated after a kill it ends the same: what tells of the source goes last.
     """
@@ -59,11 +59,9 @@ def forget(
         raise _unknown(name, tenant)
     with ExitStack() as stack:
         builds, not_asked = _open_builds(work, stack)
-        meant = sources_named(work.state.db, name, builds.values(), tenant)
+        name, meant = _found(work, name, builds.values(), tenant)
         if len(meant) > 1 and not every:
             raise _several(name, meant)
-        if not meant and not is_named(records, name):
-            raise _unknown(name, tenant)
         families = {each.family for each in meant}
         ids, texts = _known(work, families)
         documents = {}
@@ -90,6 +88,15 @@ def forget(
         dict(work.left_behind()),
         not_asked,
     )
+
+
+def _found(work: Work, given: str, builds: Collection[Build], tenant: str | None) -> tuple[str, Sequence[Meant]]:
+    """The name that means something, and what; nothing where only records of runs name it."""
+    for name in names_of(given):
+        meant = sources_named(work.state.db, name, builds, tenant)
+        if meant or (name not in work.catalog.known_partitions() and is_named(work.state.home / FOLDER, name)):
+            return name, meant
+    raise _unknown(given, tenant)
 
 
 def _unknown(name: str, tenant: str | None) -> UnknownSource:
@@ -193,8 +200,10 @@ def _erase_records(work: Work, families: Iterable[str]) -> tuple[str, ...]:
             absent = "select key from partition where state <> 'valid'"
             db.execute(f"delete from chunk where family = ? and partition in ({absent})", [family])
         # One that is not valid now is read anew when it is: it still says what was erased here.
+        told = "delete from finding where partition in (select key from partition where state <> 'valid' and key = ?)"
         unread = "update partition set signature = null, manifest = null where state <> 'valid' and key = ?"
-        db.conn.executemany(unread, [(key,) for key in stood_in])
+        for statement in (told, unread):
+            db.conn.executemany(statement, [(key,) for key in stood_in])
     work.catalog.decide()
     rewrite(db)  # or freed pages would still say it
     return tuple(sorted(stood_in.difference(work.catalog.missing_partitions())))

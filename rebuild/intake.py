@@ -130,7 +130,7 @@ class Intake:
 
     def _require_same(self, key: str, signature: str) -> None:
         if self._signature(key) != signature:
-            raise PartitionChanged(f"partition {key} was rewritten while it was read")
+            raise PartitionChanged(f"partition {key} was rewritten while it was read; run again")
 
     def _validate(self, key: str, on_bytes: OnBytes, workers: Executor | None) -> list[Finding]:
         findings: list[Finding] = []
@@ -272,7 +272,7 @@ def _chunk_row(key: str, place: Place, chunk: Chunk) -> dict[str, Any]:
 
 
 def _own(chunk: Chunk, field: str) -> str | None:
-    return getattr(chunk, field) or own_field(chunk.metadata or {}, field)
+    return getattr(chunk, field) or own_field({"metadata": chunk.metadata}, field)
 
 
 @lru_cache(maxsize=256)  # neighbours mostly share it

@@ -4,6 +4,7 @@ known to nothing else."""
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import unquote
 
 from chunkbus.identity import family_key, resolve_parent_id
 from sinks.document import Document
@@ -31,6 +32,15 @@ class Meant:
     def __str__(self) -> str:
         told = [self.source and repr(self.source)[:200], self.tenant and f"of tenant {self.tenant!r:.200}"]
         return " ".join([self.family, *filter(None, told)])
+
+
+def names_of(given: str) -> list[str]:
+    """As it is; then, as in the address that a search shows, without the places in it that follow the `#`, and with
+    what is quoted there read."""
+    address, _, place = given.partition("#")
+    places = place.split("&")
+    without = [f"{address}#{'&'.join(places[:left])}" for left in reversed(range(1, len(places)))] + [address]
+    return list(dict.fromkeys(form for name in (given, *without) for form in (name, unquote(name)) if form))
 
 
 def sources_named(db: Any, name: str, builds: Iterable[Build], tenant: str | None) -> list[Meant]:

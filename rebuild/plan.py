@@ -18,6 +18,8 @@ from chunkbus.store import write_transaction
 from rebuild.receipts import STRANGERS
 
 _PAGE = 500
+_UNHASHED = 100
+"""Families that are read together: memory holds their texts."""
 
 _TABLES = """
 create temp table if not exists planned (
@@ -239,11 +241,11 @@ def unhashed(db: Database, builds: Sequence[str] | None = None) -> Iterator[list
     select = (
         "select partition, first_offset, family from current where family_hash is null "
         f"and (partition, first_offset) > (?, ?) and family not in (select family from held) {known} "
-        f"order by partition, first_offset limit {_PAGE}"
+        f"order by partition, first_offset limit {_UNHASHED}"
     )
     last = ("", -1)
     while rows := db.execute(select, [*last, *(builds or ())]).fetchall():
         yield [family for _, _, family in rows]
-        if len(rows) < _PAGE:  # to ask once more is to look at every family once more
+        if len(rows) < _UNHASHED:  # to ask once more is to look at every family once more
             return
         last = rows[-1][:2]

@@ -129,7 +129,8 @@ class Rebuild:
         shared = self._shared()
         encoder, model = self._model(shared)
         found = self._state.unfinished()
-        if found is not None and self._would_make(found, shared, encoder, model):
+        # What it has was filled from the cache that is to be dropped.
+        if found is not None and not self._options.fresh_cache and self._would_make(found, shared, encoder, model):
             return found
         run = new_run_id()
         generation = Generation(
@@ -146,10 +147,11 @@ class Rebuild:
     def _would_make(
         self, found: Generation, shared: dict[str, str], encoder: EncoderSettings, model: ModelInfo
     ) -> bool:
-        own = {name for name in found.builds if name not in shared}
+        """What it shares with others readers see: a build that this run may write is nobody else's."""
+        theirs = {name: build for name, build in found.builds.items() if self._state.is_shared(build, found)}
         return (
-            own == set(self._work.sinks)
-            and shared.items() <= found.builds.items()
+            theirs == shared
+            and found.builds.keys() - theirs.keys() == self._work.sinks.keys()
             and (found.encoder, found.model_fingerprint) == (encoder, model.fingerprint)
         )
 
@@ -198,7 +200,10 @@ class Rebuild:
                         return convergence.outcome, change
                 if left:
                     verified = self._round(convergence, targets)
-        raise NotVerified("the new generation did not come to rest; the live one is untouched")
+        raise NotVerified(
+            "the chunks were rewritten all the while, so that the new generation did not come to rest; the live one is "
+            "untouched. Run it again"
+        )
 
     def _remove_surplus(self, keep: str | None = None) -> None:
         """What cannot be removed now is asked for once; a later run tries again."""
@@ -235,7 +240,7 @@ class Rebuild:
 
     def _look_over(self, target: Target, on_chunks: Progress, removals: bool) -> None:
         """In a thread of its own, with its own connection."""
-        cached = self._embedder.cached if self._options.deep and target.holds_vectors else None
+        cached = self._embedder.expected if self._options.deep and target.holds_vectors else None
         with State(self._state.home) as state:
             scan = Scan(state.db, target.build, target.build_id, self._work.records.beside(state))
             scan.run(on_chunks, removals=removals, cached=cached)

@@ -7,7 +7,9 @@ from functools import cached_property
 from itertools import groupby
 
 from chunkbus.canonical import json_hash
+from chunkbus.chunk import Record
 from chunkbus.errors import PartitionChanged
+from chunkbus.identity import family_key, parent_id, tenant_id
 from chunkbus.layout import BusRoot
 from chunkbus.reader import PartitionReader, Place
 from rebuild.catalog import Catalog, CurrentFamily
@@ -17,6 +19,8 @@ from sinks.document import Document
 from sinks.projection import project_family
 
 KEPT_DOCUMENTS = 5000
+LONG_TEXT = 8192
+"""Characters; a text of several times as many counts as so many documents, for memory holds texts."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +41,11 @@ class Projected:
         return label_of(self.documents[0])
 
     @cached_property
+    def size(self) -> int:
+        """In documents."""
+        return sum(1 + len(document.text) // LONG_TEXT for document in self.documents)
+
+    @cached_property
     def digest(self) -> str:
         return family_digest(document_digest(document, document.text_hash) for document in self.documents)
 
@@ -44,6 +53,14 @@ class Projected:
     def texts(self) -> str:
         """One hash for its texts: what stays the same when only what is said about them changes."""
         return json_hash([document.text_hash for document in self.documents])
+
+
+def _record(reader: PartitionReader, family: CurrentFamily, place: Place, hashed: str) -> Record:
+    """Of the family, too: another one's chunks may say the same in the same place."""
+    record = reader.record(place, hashed)
+    if family_key(parent_id(record), tenant_id(record)) != family.family:
+        raise PartitionChanged(f"{family.partition} at byte {place.offset}: a chunk of another source stands there now")
+    return record
 
 
 def label_of(document: Document) -> str:
@@ -84,7 +101,7 @@ class Records:
                     if reader is None or reader.key != family.partition:
                         stack.close()
                         reader = stack.enter_context(PartitionReader(self._root, family.partition))
-                    records = [reader.record(place, hashed) for place, hashed in family.chunks]
+                    records = [_record(reader, family, place, hashed) for place, hashed in family.chunks]
                 projected = Projected(family.family, family.taken, project_family(records))
                 self._keep(projected)
                 yield projected
@@ -103,11 +120,11 @@ class Records:
             yield
         except (PartitionChanged, FileNotFoundError) as error:
             self._catalog.read_again(partition)
-            raise PartitionChanged(f"partition {partition} was rewritten meanwhile: {error}") from error
+            raise PartitionChanged(f"partition {partition} was rewritten meanwhile, run again: {error}") from error
 
     def _keep(self, projected: Projected) -> None:
         if self._kept_documents >= KEPT_DOCUMENTS:
             self._kept.clear()
             self._kept_documents = 0
         self._kept[projected.family, projected.taken] = projected
-        self._kept_documents += len(projected.documents)
+        self._kept_documents += projected.size

@@ -8,6 +8,7 @@ from chunkbus.findings import Finding
 from rebuild.catalog import CatalogCounts, RepeatedTexts
 from rebuild.converge import Outcome
 from rebuild.embed import DocumentEmbedder
+from rebuild.errors import RebuildError
 from rebuild.flip import NotRemoved
 from rebuild.held import held_by_reason
 from rebuild.overlap import ModelChange
@@ -41,7 +42,7 @@ class SinkReport:
     """Whether it had no live build before, so that all of it was written."""
     settings: tuple[str, ...]
     """Index settings that were changed."""
-    error: SinkError | None
+    error: SinkError | RebuildError | None
 
 
 @dataclass(frozen=True)

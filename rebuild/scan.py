@@ -22,14 +22,15 @@ Progress = Callable[[int], object]
 
 MISSING, EXTRA, CHANGED = "missing", "extra", "changed"
 _PAGE = 5000
-_FAMILIES = 200
+_FAMILIES = 50
+"""Read together: memory holds their texts."""
 
 _TABLES = """
 drop table if exists temp.found;
 drop table if exists temp.found_family;
 drop table if exists temp.drift;
 create temp table found (family text, id text, family_hash text, digest text, label text);
-create index temp.found_family_of on found (family);
+create index temp.found_family_of on found (family, id);
 create temp table found_family (family text primary key, digest text, documents int, label text) without rowid;
 create temp table drift (kind text, id text, family text);
 create index temp.drift_id on drift (id);
@@ -41,16 +42,15 @@ where family not in (select family from held)
 and (f.digest is not current.digest or family in (select family from dead_letter where build = ?))
 """
 _NOBODYS = "family not in (select family from current) and family not in (select family from held)"
-# A document that was refused is no missing one, as long as its family was not sent in another version since.
+# A document that was refused is no missing one, as long as its family is the one that was sent; also while it waits to
+# be sent again.
 _EXCUSED = """
 select d.id from dead_letter d join receipt r using (build, family) join current c using (family)
 where d.build = ? and r.family_hash is c.family_hash
-and not exists (select 1 from intent i where i.build = d.build and i.family = d.family)
 """
 _UNMOVED = """
 select family from receipt r join current c using (family)
 where r.build = :build and r.family_hash is c.family_hash
-and family not in (select family from intent where build = :build)
 """
 _FORGET = (
     "delete from dead_letter where build = :build and (family in (select family from drift) "
@@ -58,7 +58,9 @@ _FORGET = (
     # Families of which nothing was taken: a scan cannot find them.
     f"delete from receipt where build = :build and not (documents = 0 and family in ({_UNMOVED}) "
     "and family not in (select family from found_family) and family not in (select family from drift))",
-    "delete from intent where build = :build",
+    # What was refused and is to be sent again still is. Of what is held no run would close it.
+    "delete from intent where build = :build and (family in (select family from held) "
+    "or family not in (select family from dead_letter where build = :build))",
 )
 # Replacing removes what bears another hash. A document too many that bears the right one must be purged.
 # Held families were not judged: they are known only where they are exactly what counts.

@@ -9,6 +9,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from chunkbus.errors import PartitionChanged
+from rebuild.again import TRIES
 from rebuild.brake import LEAST_REMOVALS, brake
 from rebuild.builds import opened
 from rebuild.catalog import Catalog
@@ -23,7 +24,6 @@ from rebuild.work import Work
 from settings.engine_settings import EMBEDDERS
 from sinks.errors import BuildBroken, BuildMissing, SinkError
 
-_TRIES = 5
 _LEAST_DIGITS = 12
 """Of a plan's hash, that name it."""
 
@@ -54,7 +54,7 @@ def sync_live(
     The caller has held the writer's lock since it asked for the live generation.
     """
     earlier: Outcome | None = None
-    for left in reversed(range(_TRIES)):
+    for left in reversed(range(TRIES)):
         try:
             outcome = _sync(work, live, embedder, options)
         except PartitionChanged:  # a plan that was named cannot be the one of another try
@@ -188,7 +188,7 @@ def _sync(work: Work, live: Generation, embedder: DocumentEmbedder, options: Syn
     work.refresh()
     if options.strict:
         require_valid(work.catalog)
-    if options.scan:  # before what is broken is made anew
+    if options.scan and work.catalog.is_whole():  # before what is broken is made anew
         brake(work.state.db, [live.builds[name] for name in work.sinks if name in live.builds], options.allow_deletions)
     failed: dict[str, SinkError] = {}
     with opened(work, live, failed, adopt=options.adopt, heal=options.scan) as targets:

@@ -6,9 +6,11 @@ Syncs go on while it reads. Repair is the sync that follows: the scan's receipts
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any
 
 from chunkbus.errors import PartitionChanged
+from rebuild.again import again
 from rebuild.builds import opened, require_our_build
 from rebuild.deep import Lookup, Scanned
 from rebuild.errors import OtherHome
@@ -25,8 +27,6 @@ from sinks.sink import Marker, Sink, Stored
 
 CachedOf = Callable[[Generation], Lookup | None]
 """Where the vectors of a generation are looked up; None where they are not to be compared."""
-_TRIES = 5
-"""While the chunks are rewritten."""
 
 
 @dataclass(frozen=True)
@@ -118,10 +118,7 @@ def verify(
     with lock():
         if found is not None and work.state.version() == seen:
             return found
-        for _ in range(_TRIES - 1):
-            with suppress(PartitionChanged):
-                return _verified_now(work, cached_of, out_of_reach or {})
-        return _verified_now(work, cached_of, out_of_reach or {})
+        return again(partial(_verified_now, work, cached_of, out_of_reach or {}))
 
 
 def _verified_now(work: Work, cached_of: CachedOf, out_of_reach: Mapping[str, SinkError]) -> Verified:

@@ -172,7 +172,7 @@ class SinkConformance:
         assert held(build) == wanted(families + raw)
 
     def test_times_within_recordings_come_back_to_the_last_digit(self, build: Build) -> None:
-        """As projected: of numbers with more digits engines change the last one, and all would seem changed for ever."""
+        """As projected: of longer numbers engines change the last digit, and all would seem changed for ever."""
         times = [number * step for step in (0.1, 1 / 44_100, 86_399.97) for number in range(1, 200)]
         spoken = [family(f"at {time!r}", ["x"], metadata={"timestamp_start": time}) for time in times]
         fill(build, spoken)

@@ -43,6 +43,21 @@ def test_a_run_that_ends_with_an_error_says_so(error: type[BaseException], statu
     assert (finished["event"], finished["status"], finished["error"]) == ("finished", status, error.__name__)
 
 
+@pytest.mark.parametrize("ahead", ["20360101T000000000000Z-ffffff", "20361231T235959999999Z-ffffff"])
+def test_the_newest_sorts_last_whatever_clocks_said(ahead: str, tmp_path: Path) -> None:
+    """As after a start with a clock that ran ahead: else its record would go at once, and be the last run for good."""
+    (tmp_path / "runs").mkdir()
+    for name in (*(f"20350101T{number:012}Z-aaaaaa" for number in range(runlog.KEPT)), ahead):
+        (tmp_path / "runs" / f"{name}.jsonl").touch()
+    for _ in range(3):
+        with RunLog(tmp_path, "sync") as log:
+            assert max((tmp_path / "runs").iterdir()) == log.path
+    assert len(list((tmp_path / "runs").iterdir())) == runlog.KEPT
+    (tmp_path / "runs" / "99999999T999999999999Z-ffffff.jsonl").touch()
+    with RunLog(tmp_path, "sync") as log:
+        assert log.path.exists()
+
+
 def test_an_error_after_the_end_does_not_end_it_twice(tmp_path: Path) -> None:
     with pytest.raises(ZeroDivisionError), RunLog(tmp_path, "validate") as log:
         log.finish("ok")

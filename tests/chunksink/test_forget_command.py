@@ -124,6 +124,18 @@ def test_a_partition_that_was_missing_meanwhile_brings_it_back(twice: Shell) -> 
     assert twice("verify").code == Exit.OK
 
 
+def test_what_was_found_in_a_partition_that_is_gone_does_not_name_it(quick_shell: Shell) -> None:
+    """Two versions in one partition are a finding, with the names of both."""
+    quick_shell.commit("p1", SECRET, source("secret.md", "of cheese", version="2"))
+    quick_shell.commit("p2", OTHER)
+    assert quick_shell("sync").code == Exit.OK
+    quick_shell.remove("p1")
+    assert quick_shell("sync").code == Exit.INVALID_INPUT
+    assert "state.db" in traces(quick_shell, "secret.md")
+    assert quick_shell("forget", "secret.md").code == Exit.OK
+    assert traces(quick_shell, "secret.md") == set()
+
+
 def test_a_text_that_another_source_shares_keeps_its_vector(twice: Shell) -> None:
     assert twice("forget", "secret.md").code == Exit.INVALID_INPUT
     texts = ["the moon is made of cheese", "shared by both", "nothing to hide"]
@@ -144,12 +156,54 @@ def test_it_is_known_by_its_address_its_parent_and_its_document(name: str, twice
     assert twice.texts() == ["nothing to hide", "shared by both"]
 
 
-@pytest.mark.parametrize("name", ["nobody.md", "", "secret", "%", "\udcff.md"])
+@pytest.mark.parametrize(
+    ("name", "address"),
+    [
+        ("my notes/costs (1).md", "my%20notes/costs%20%281%29.md#costs"),
+        ("my notes/costs.md", "my notes/costs.md#costs"),
+        ("screen 1.rec#pane=0&part=1", "screen%201.rec#pane=0&part=1&t=12.5"),
+        ("https://example.org/a%20b", "https://example.org/a%20b#part"),
+        ("100%25.md#1", "100%25.md#1"),
+    ],
+)
+def test_it_is_known_by_the_address_that_search_shows(name: str, address: str, quick_shell: Shell) -> None:
+    quick_shell.commit("p1", source(name, "some words"), source("100%.md", "other words"))
+    assert quick_shell("sync").code == Exit.OK
+    assert quick_shell("forget", address).code == Exit.INVALID_INPUT
+    assert quick_shell.texts() == ["other words"]
+
+
+@pytest.mark.parametrize("name", ["nobody.md", "", "secret", "%", "no%20body.md#x", "#costs", "\udcff.md"])
 def test_one_that_nobody_knows(name: str, twice: Shell) -> None:
     ended = twice("forget", name)
     assert (ended.code, ended.out) == (Exit.USAGE, "")
     assert f"no source {name!r} is known here" in ended.err
     assert len(twice.texts()) == 4
+
+
+@pytest.mark.parametrize("word", ["sync", "ok", "p1", "fts", "engine", "written", "partition", "Unreachable"])
+def test_a_word_of_a_record_is_no_source(word: str, twice: Shell) -> None:
+    twice.remove("p1")
+    assert "partition p1 is missing" in twice("sync").err
+    with RunLog(twice.home, "sync") as log:
+        log.write("fault", sink="fts", error="the engine did not answer")
+        log.finish("failed", error="Unreachable")
+    before = {file: file.read_bytes() for file in (twice.home / "runs").iterdir()}
+    assert twice("forget", word).code == Exit.USAGE
+    assert {file: file.read_bytes() for file in before} == before
+    assert {run["status"] for run in twice("runs", "--json").json} == {"ok", "held", "failed"}
+
+
+@pytest.mark.parametrize("name", ["sync", "ok", "p1"])
+def test_a_source_that_is_called_like_a_word_of_a_record(name: str, quick_shell: Shell) -> None:
+    quick_shell.commit("p1", source(name, "some words"), OTHER)
+    assert quick_shell("sync").code == Exit.OK
+    assert quick_shell("forget", name).code == Exit.INVALID_INPUT
+    assert [(run["command"], run["status"]) for run in quick_shell("runs", "--json").json] == [
+        ("forget", "ok"),
+        ("sync", "ok"),
+    ]
+    assert "written" in quick_shell("runs").out
 
 
 def test_forgotten_twice(twice: Shell) -> None:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from chunksink.exits import Exit
+from rebuild import rebuild
+from rebuild.lock import rebuilding
+from sinks.jsonl import JsonlBuild
 from tests.chunksink.shell import Models, Shell
 from tests.rebuild.support import source
 
@@ -43,3 +48,38 @@ def test_a_new_sink_is_told_with_what_it_took(shell: Shell, monkeypatch: pytest.
     assert ended.code == Exit.OK
     assert "1 source unchanged (2 chunks written)" in ended.out
     assert "jsonl is new: 2 chunks written\n" in ended.out
+
+
+@pytest.fixture
+def added(quick_shell: Shell, monkeypatch: pytest.MonkeyPatch) -> Shell:
+    """fts is live, jsonl is new; a source came since."""
+    quick_shell.commit("p1", A)
+    assert quick_shell("sync").code == Exit.OK
+    quick_shell.commit("p2", B)
+    monkeypatch.setenv("CHUNKSINK_SINKS", "fts,jsonl")
+    return quick_shell
+
+
+def test_a_new_sink_waits_for_a_rebuild_under_way_and_the_others_sync(
+    added: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched, rebuilding(added.home):
+        patched.setattr(rebuild, "rebuilding", partial(rebuilding, wait_seconds=0.1))
+        ended = added("sync")
+    assert (ended.code, added.texts()) == (Exit.ENGINE, ["a boat", "a cat", "a mat"])
+    assert "synced fts: 1 source added" in ended.out
+    assert "jsonl is not up to date: another rebuild of " in ended.err
+    assert added("sync").code == Exit.OK
+    assert added.texts("jsonl") == ["a boat", "a cat", "a mat"]
+
+
+def test_a_new_sink_that_does_not_hold_what_it_was_sent_is_told_and_the_others_sync(
+    added: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(JsonlBuild, "scan", lambda _build, **_asked: iter(()))
+        ended = added("sync", "--json")
+    assert (ended.code, ended.json["status"], ended.json["families"]["added"]) == (Exit.ENGINE, "failed", 1)
+    assert ended.json["sinks"]["jsonl"]["error"].startswith("jsonl holds something else than it was sent: missing ")
+    assert added.texts() == ["a boat", "a cat", "a mat"]
+    assert added("sync").code == Exit.OK

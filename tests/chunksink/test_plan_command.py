@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 from chunkbus.chunk import Record
 from chunksink.exits import Exit
+from rebuild.catalog import Catalog, CurrentFamily
 from rebuild.receipts import Receipts
 from rebuild.state import State
 from tests.chunksink.shell import Models, Shell
@@ -249,3 +250,30 @@ def test_exactly_the_plan_that_was_named_with_a_new_source(quick_shell: Shell) -
     plan = shell("plan", "--json").json
     assert shell("plan", "--json").json["hash"] == plan["hash"]
     assert shell("sync", "--plan", plan["hash"]).code == Exit.OK
+
+
+@pytest.mark.parametrize(("times", "code"), [(1, Exit.OK), (4, Exit.OK), (99, Exit.INVALID_INPUT)])
+def test_chunks_that_are_rewritten_while_it_looks_are_looked_at_again(
+    times: int, code: Exit, quick_shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    quick_shell.commit("p1", A)
+    quick_shell("sync")
+    rewritten, families = [0], Catalog.families
+
+    def rewrite() -> None:
+        text = "x" * rewritten[0]
+        quick_shell.commit("p1", source("a.md", f"{text} of a cat", version=text, at=FEBRUARY))
+        rewritten[0] += 1
+
+    def found_and_rewritten(catalog: Catalog, keys: Sequence[str] | None = None) -> Iterator[CurrentFamily]:
+        places = list(families(catalog, keys))
+        if rewritten[0] <= times:
+            rewrite()
+        return iter(places)
+
+    rewrite()
+    monkeypatch.setattr(Catalog, "families", found_and_rewritten)
+    ended = quick_shell("plan")
+    assert ended.code == code
+    assert ("1 source to change" in ended.out) == (code == Exit.OK)
+    assert ("was rewritten meanwhile, run again" in ended.err) == (code != Exit.OK)

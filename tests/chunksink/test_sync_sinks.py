@@ -70,6 +70,20 @@ def test_one_engine_is_out_of_reach_and_the_others_are_synced(
 
 
 @pytest.mark.usefixtures("meilisearch")
+def test_where_no_engine_is_in_reach_no_source_is_called_unchanged(
+    meilisearch: str, nobody: str, shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CHUNKSINK_SINKS", "meilisearch")
+    shell.commit("p1", A, B)
+    assert shell("sync").code == Exit.OK
+    shell.commit("p1", source("a.md", "a rug", version="2"), B, at=FEBRUARY)
+    monkeypatch.setenv("MEILI_URL", nobody)
+    ended = shell("sync", "--json")
+    assert (ended.code, ended.json["status"]) == (Exit.ENGINE, "failed")
+    assert set(ended.json["families"].values()) == {0}
+    assert "no sources" in shell("sync").out
+
+
 def test_the_first_index_is_made_in_every_engine_or_not_at_all(
     nobody: str, shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -274,6 +288,15 @@ def test_a_rebuild_leaves_out_what_is_not_configured(
     ended = shell(*arguments)
     assert (ended.code, ended.err) == (Exit.OK, "")
     assert list(shell.live().builds) == ["fts"]
+
+
+def test_a_sink_that_is_not_configured_is_not_built_alone(quick_shell: Shell) -> None:
+    quick_shell.commit("p1", A)
+    ended = quick_shell("rebuild", "--only", "fts", "--only", "jsonl")
+    assert (ended.code, ended.out) == (Exit.USAGE, "")
+    assert 'jsonl is not configured; nothing was built. Configure it first, with `sinks = ["fts", "js' in ended.err
+    assert not quick_shell.home.exists()
+    assert "there is no sink 'jsnol'" in quick_shell("rebuild", "--only", "jsnol").err
 
 
 def test_an_engine_that_left_and_is_gone_stops_nothing(

@@ -96,6 +96,20 @@ def projected(*families: list[Record]) -> list[Document]:
     return sorted((d for records in families for d in project_family(records)), key=lambda d: d.id)
 
 
+@contextmanager
+def counted_steps(db: Any) -> Iterator[list[int]]:
+    """How much the database had to do, in thousands of its steps: the same on every machine."""
+    steps = [0]
+
+    def count() -> int:
+        steps[0] += 1
+        return 0
+
+    db.conn.set_progress_handler(count, 1000)
+    yield steps
+    db.conn.set_progress_handler(None, 0)
+
+
 def held(build: Build) -> list[Document]:
     """What a build holds, read back through its own interface."""
     documents = [found.document for found in build.scan(content=True) if found.document is not None]
@@ -200,7 +214,7 @@ class Home:
 
     def verify(self, *, deep: bool = False, wrap: Wrap = lambda sink: sink) -> Verified:
         with self.work(wrap) as work, self.embedder() as embedder:
-            return verify(work, WriterLock(self.folder), lambda _live: embedder.cached if deep else None)
+            return verify(work, WriterLock(self.folder), lambda _live: embedder.expected if deep else None)
 
     def open_sink(self, name: str) -> Sink:
         """Sinks that this home does not write any more."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import uuid
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -10,9 +12,12 @@ from chunkbus.layout import BusRoot
 from chunkbus.manifest import Tombstone
 from rebuild.errors import Brake
 from rebuild.state import State
+from sinks.meilisearch import MeilisearchSink
+from tests.conformance.test_meilisearch import SETTINGS
+from tests.engines.servers import MeilisearchServer
 from tests.rebuild.engines import fts
 from tests.rebuild.support import FEBRUARY, Home, commit, parent_of, source
-from tests.rebuild.tampering import require_sound
+from tests.rebuild.tampering import lose, require_sound
 from tests.rebuild.wrapping import Calls, Moment, watching
 
 pytestmark = pytest.mark.promise(6)
@@ -194,3 +199,35 @@ def test_it_is_asked_of_what_the_engines_hold_where_the_records_were_lost(home: 
     with pytest.raises(Brake, match="12 of the 20"):
         home.sync()
     assert texts(home) == 40
+
+
+def test_a_repair_goes_on_where_nothing_may_go_for_a_partition_is_gone(home: Home) -> None:
+    of(home, 20)
+    commit(home.root, "p2", source("docs/missing.md", "a", "b"))
+    home.sync()
+    commit(home.root, "p1", sources(*range(5)))
+    for path in (home.root.chunks_file("p2"), home.root.manifest_file("p2")):
+        path.unlink()
+    lose(home, "fts", [document for document in home.contents()["fts"] if document.text == "text 0"])
+    home.sync(scan=True)
+    assert texts(home) == 42
+
+
+def test_no_setting_of_an_index_is_changed_before_it(tmp_path: Path, meilisearch_server: MeilisearchServer) -> None:
+    server, index, settings = meilisearch_server, f"b{uuid.uuid4().hex[:10]}", dict(SETTINGS)
+
+    def meilisearch(_home: Path) -> MeilisearchSink:
+        return MeilisearchSink(server.url, server.key, settings=settings, index=index)
+
+    home = Home(tmp_path / "home", BusRoot(tmp_path / "chunks"), meilisearch)
+    of(home, 20)
+    settings["stopWords"] = ["zzz"]
+    commit(home.root, "p1", sources(0))
+    with pytest.raises(Brake):
+        home.sync()
+    with closing(meilisearch(home.folder)) as sink:
+        (build,) = sink.builds()
+        assert sink.settings_due(build) == ["stopWords"]
+        home.sync(allow_deletions=19)
+        assert sink.settings_due(build) == []
+        sink.drop(build)

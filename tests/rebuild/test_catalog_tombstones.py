@@ -51,6 +51,16 @@ def test_only_what_ranks_below_the_tombstone_is_retired(
     assert probe.refresh().current() == left
 
 
+@pytest.mark.parametrize("tombstone", [BY_PARENT, BY_DOCUMENT], ids=["parent", "document"])
+@pytest.mark.parametrize(("key", "left"), [("p0", {A: "p1"}), ("p2", {})])
+def test_of_one_instant_the_greater_partition_ranks_higher(
+    root: BusRoot, probe: CatalogProbe, tombstone: Tombstone, key: str, left: dict[str, str]
+) -> None:
+    commit(root, "p1", source("docs/a.md", "a"))
+    commit(root, key, [], at=JANUARY, tombstones=[tombstone])
+    assert probe.refresh().current() == left
+
+
 @pytest.mark.parametrize(("at", "left"), [(APRIL, {}), (JANUARY, {A: "p1"})])
 def test_its_own_time_counts_before_that_of_its_manifest(
     root: BusRoot, probe: CatalogProbe, at: str, left: dict[str, str]

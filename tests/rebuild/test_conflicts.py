@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from itertools import combinations, product
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -10,7 +12,7 @@ from chunkbus.layout import BusRoot
 from rebuild.catalog import Catalog
 from rebuild.errors import InvalidBus
 from rebuild.state import State
-from tests.rebuild.support import FEBRUARY, Home, commit, parent_of, projected, source
+from tests.rebuild.support import FEBRUARY, CatalogProbe, Home, commit, parent_of, projected, source
 from tests.rebuild.tampering import require_sound
 from tests.rebuild.wrapping import Calls
 
@@ -129,3 +131,36 @@ def test_a_whole_copy_in_another_partition_is_no_split(root: BusRoot, indexed: H
     indexed.sync(wrap=calls)
     assert (calls, held(indexed)) == ([], {})
     require_sound(indexed, tmp_path)
+
+
+def test_a_version_is_split_where_two_of_its_partitions_have_no_id_in_common(
+    root: BusRoot, probe: CatalogProbe
+) -> None:
+    """In however many others it stands: compared with the rule itself, for many sources at random."""
+    chance = Random(5)
+    stands: dict[tuple[str, str], dict[str, set[str]]] = {}
+    for key in ("p1", "p2", "p3", "p4"):
+        records = []
+        for name, version in product(map(str, range(80)), "12"):
+            ids = {f"{name} {version} {number}" for number in range(3) if chance.random() < 0.6}
+            if chance.random() < 0.7 and ids:
+                stands.setdefault((name, version), {})[key] = ids
+                some = source(name, *ids, version=version)
+                for record, chunk_id in zip(some, ids, strict=True):
+                    record["chunk_id"] = chunk_id
+                    del record["hashes"]["chunk_object_hash"]
+                records += some
+        commit(root, key, records)
+    split = {
+        parent_of(name)
+        for (name, _), of in stands.items()
+        if any(one.isdisjoint(other) for one, other in combinations(of.values(), 2))
+    }
+    assert 10 < len(split) < 70
+    found = {each.family: each.detail for each in probe.refresh().catalog.held()}
+    assert found.keys() == split
+    for (name, _), of in stands.items():
+        for one, other in combinations(of, 2):
+            if found.get(parent_of(name), "").endswith(f"{one} and {other}") and of[one].isdisjoint(of[other]):
+                del found[parent_of(name)]
+    assert found == {}

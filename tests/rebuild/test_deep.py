@@ -10,14 +10,18 @@ import numpy as np
 import pytest
 
 from chunkbus.layout import BusRoot
+from embeddings.encoder import Vectors
 from rebuild.errors import NotVerified
+from rebuild.flip import roll_back
 from sinks.document import Document, Family
 from sinks.meilisearch import MeilisearchSink
 from sinks.sink import Sink, Stored
 from tests.conformance.test_meilisearch import SETTINGS
+from tests.embeddings.helpers import HashEncoder
 from tests.engines.servers import MeilisearchServer
 from tests.rebuild.engines import chroma, fts, memory
 from tests.rebuild.support import Home, commit, projected, source
+from tests.rebuild.tampering import live_build
 
 
 @pytest.fixture(params=["chroma", "memory", "meilisearch"])
@@ -119,3 +123,34 @@ def test_a_vector_that_is_missing_is_named(home: Home) -> None:
         home.rebuild(wrap=lambda sink: Losing(sink, lambda v: v), deep=True)  # type: ignore[arg-type, return-value]
     documents = projected(source("docs/a.md", "a cat", "a mat"), source("docs/b.md", "a boat"))
     assert all(said(document) in str(found.value) for document in documents)
+
+
+class Rounding(HashEncoder):
+    """Its vectors are as near to those in float32 as bfloat16 leaves them."""
+
+    def __init__(self) -> None:
+        super().__init__(dimension=8, precision="bfloat16")
+
+    def vector(self, text: str) -> Vectors:
+        vector = super().vector(text)
+        return vector + np.float32(0.01) * np.roll(vector, 1)
+
+
+def test_a_vector_that_was_computed_in_another_precision_since_is_no_difference(tmp_path: Path) -> None:
+    """As by a rebuild in the other one that was rolled back. A vector of another text still is one."""
+    home = Home(tmp_path / "home", BusRoot(tmp_path / "chunks"), memory())
+    records = source("docs/a.md", "a cat")
+    commit(home.root, "p1", records)
+    home.encoder = Rounding()
+    home.rebuild(deep=True)
+    home.encoder = HashEncoder(dimension=8)
+    home.rebuild(deep=True)
+    with home.work() as work:
+        roll_back(work)
+    assert not home.verify(deep=True).ok, "the live vectors are none of float32"
+    home.encoder = Rounding()
+    assert home.verify(deep=True).ok
+    with live_build(home, "memory") as build:
+        build.replace([Family(projected(records), np.stack([home.encoder.vector("a mat")]))])
+        build.flush()
+    assert len(home.verify(deep=True).sinks["memory"].changed) == 1

@@ -76,6 +76,18 @@ def test_without_a_reader_only_two_generations_stay(home: Home) -> None:
     assert {file.stem for file in (home.folder / FOLDER).glob("*")} <= {home.live().id}
 
 
+def test_who_read_the_pointer_too_early_gets_what_is_live_now(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two rebuilds ended, and removed what was live, between that and the lease."""
+    answers = [home.live()]
+    for _ in range(2):
+        home.rebuild()
+    answers.append(home.live())
+    monkeypatch.setattr(State, "live", lambda _state: answers.pop(0))
+    with State.existing(home.folder) as state, reading_live(state) as generation:
+        assert generation.builds["fts"] in home.builds()["fts"]
+    assert answers == []
+
+
 def test_several_readers_and_a_remover_beside_them(home: Home) -> None:
     with State.existing(home.folder) as state, reading_live(state) as one, reading_live(state) as other:
         assert one == other

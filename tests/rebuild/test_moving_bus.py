@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from chunkbus.chunk import Record
 from chunkbus.errors import PartitionChanged
 from chunkbus.layout import BusRoot
 from chunkbus.reader import PartitionReader
@@ -87,6 +88,25 @@ def test_a_bus_that_moves_whenever_it_is_read_stops_the_run(
     assert (edited.live(), edited.contents()) == (before, contents)
     edit(root)
     goes_through_after_all(edited)
+
+
+def test_a_chunk_that_went_to_another_tenant_between_look_and_read_is_read_again(root: BusRoot, home: Home) -> None:
+    """Text and place are the same: only whose it is tells."""
+
+    def of(*tenants: str) -> list[Record]:
+        return [
+            record
+            for index, tenant in enumerate(tenants)
+            for record in source("docs/t.md", f"text {index}", ids=f"{index} ", tenant_id=tenant)
+        ]
+
+    commit(root, "p1", of("aaa", "aaa"))
+    home.rebuild()
+    commit(root, "p1", of("bbb", "bbb"))
+    moved = of("bbb", "ccc")
+    outcome = home.sync(wrap=watching("fts", Moment("marker", 1, lambda: commit(root, "p1", moved))))
+    assert outcome.families.added == 2
+    assert home.contents()["fts"] == projected(moved[:1], moved[1:])
 
 
 @pytest.mark.promise(2)

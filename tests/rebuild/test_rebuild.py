@@ -16,6 +16,11 @@ from sinks.conformance.samples import RICH
 from tests.embeddings.helpers import HashEncoder
 from tests.rebuild.engines import memory
 from tests.rebuild.support import FEBRUARY, MARCH, Home, PoisonedEncoder, commit, parent_of, projected, source
+from tests.rebuild.wrapping import Moment, watching
+
+
+class Dies(BaseException):
+    """In place of a kill."""
 
 
 @pytest.fixture(autouse=True)
@@ -93,6 +98,30 @@ def test_readers_have_the_new_generation_and_the_previous_one_is_kept(root: BusR
         assert [document.text for document in home.contents()["memory"]] == [f"text {number}"]
         kept = [*kept, report.generation.lower()][-2:]
         assert home.builds() == {name: [f"{name}-{id_}" for id_ in kept] for name in ("fts", "memory")}
+
+
+def test_catalog_and_projection_agree_whose_a_chunk_is(root: BusRoot, home: Home) -> None:
+    """Metadata within metadata says nothing of it."""
+    nested = source("docs/b.md", "b", metadata={"metadata": {"tenant_id": "x", "parent_id": "y"}})
+    plain = source("docs/c.md", "c", metadata={"tenant_id": "x", "parent_id": "y"})
+    commit(root, "p1", [*nested, *plain])
+    home.rebuild()
+    assert home.contents()["fts"] == projected(nested, plain)
+    assert home.verify().ok
+
+
+def test_vectors_of_a_run_that_was_broken_off_are_computed_anew_where_that_is_asked(root: BusRoot, home: Home) -> None:
+    """What it had filled already came from the cache that is dropped."""
+    commit(root, "p1", source("docs/a.md", "a", "b", "c"))
+
+    def die() -> None:
+        raise Dies
+
+    with pytest.raises(Dies):
+        home.rebuild(wrap=watching("memory", Moment("scan", 1, die)))
+    home.rebuild(fresh_cache=True)
+    assert home.embedded.encoded == 3
+    assert [len(builds) for builds in home.builds().values()] == [1, 1]
 
 
 def test_a_sink_with_a_public_name_is_flipped_from_what_was_live(root: BusRoot, home: Home) -> None:

@@ -11,7 +11,7 @@ import pytest
 from chunkbus.layout import BusRoot
 from rebuild.errors import OtherModel
 from rebuild.state import NO_MODEL, State
-from sinks.errors import Unreachable
+from sinks.errors import Refused, Unreachable
 from sinks.jsonl import JsonlSink
 from sinks.meilisearch import MeilisearchSink
 from sinks.sink import Sink
@@ -20,6 +20,7 @@ from tests.embeddings.helpers import HashEncoder
 from tests.engines.servers import MeilisearchServer
 from tests.rebuild.engines import ENGINES, chroma, fts
 from tests.rebuild.support import Home, commit, projected, source
+from tests.rebuild.wrapping import Moment, watching
 
 ALL = frozenset({"meilisearch", "fts", "chroma", "jsonl"})
 CATS, DOGS = source("docs/a.md", "a cat"), source("docs/a.md", "a dog", version="2")
@@ -164,15 +165,79 @@ def test_an_engine_that_is_gone_for_good_stops_no_rebuild(
     assert len(home.builds()["fts"]) == 2
 
 
+class Dies(BaseException):
+    """In place of a kill."""
+
+
+def jsonl(home: Path) -> Sink:
+    return JsonlSink(home / "jsonl")
+
+
+def begun(home: Home, sink: str) -> dict[str, str]:
+    """A rebuild that died when this sink had been sent its documents; the builds that it would have shown."""
+
+    def die() -> None:
+        raise Dies
+
+    with pytest.raises(Dies):
+        home.rebuild(keep=ALL, wrap=watching(sink, Moment("flush", 1, die, after=True)))
+    with State.existing(home.folder) as state:
+        unfinished = state.unfinished()
+        assert unfinished is not None
+        return unfinished.builds
+
+
+SOME = ((fts,), (jsonl,), (fts, jsonl))
+
+
+@pytest.mark.parametrize("live", [(fts,), (fts, jsonl)])
+@pytest.mark.parametrize("first", SOME)
+@pytest.mark.parametrize("second", SOME)
+def test_what_a_rebuild_of_some_sinks_left_is_taken_over_by_one_of_the_same_alone(
+    live: tuple[Callable[[Path], Sink], ...],
+    first: tuple[Callable[[Path], Sink], ...],
+    second: tuple[Callable[[Path], Sink], ...],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Any other would write into builds that readers see."""
+    monkeypatch.setitem(ENGINES, "jsonl", jsonl)
+    home = home_in(tmp_path, *live)
+    home.rebuild()
+    before, contents = home.live().builds, home.contents()
+    left = begun(only(home, *first), first[-1].__name__)
+    commit(home.root, "p1", DOGS)
+
+    def refuse() -> None:
+        assert home.contents() == contents
+        raise Refused("not now")
+
+    refused = watching(second[-1].__name__, Moment("flush", 1, refuse, after=True))
+    with pytest.raises(Refused):
+        only(home, *second).rebuild(keep=ALL, wrap=refused)
+    assert (home.live().builds, home.contents()) == (before, contents)
+    only(home, *second).rebuild(keep=ALL)
+    after, written = home.live().builds, {maker.__name__ for maker in second}
+    assert {name for name in after if after[name] != before.get(name)} == written
+    assert {name for name in written if after[name] == left.get(name)} == (written if first == second else set())
+
+
+def test_what_shares_a_build_of_a_sink_that_left_is_not_taken_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(ENGINES, "jsonl", jsonl)
+    home = home_in(tmp_path, fts, jsonl)
+    home.rebuild()
+    begun(only(home, jsonl), "jsonl")
+    only(home, jsonl).rebuild()
+    assert list(home.live().builds) == ["jsonl"]
+
+
 def test_nothing_is_embedded_for_sinks_that_want_no_vectors(tmp_path: Path) -> None:
     home = home_in(tmp_path, fts)
     home.rebuild()
     assert home.encoder.asked == []
     assert home.contents() == {"fts": projected(CATS)}
-
-
-class Dies(BaseException):
-    """In place of a kill."""
 
 
 def test_a_run_that_died_between_the_swap_and_the_pointer_is_ended_by_the_next(

@@ -14,6 +14,8 @@ import pytest
 from chunkbus.layout import BusRoot
 from rebuild.converge import Outcome
 from rebuild.lock import WriterLock, rebuilding
+from rebuild.status import held_locks
+from sinks.sink import Sink
 from tests.conftest import HEAVY, ROOT
 from tests.embeddings.helpers import HashEncoder
 from tests.rebuild.engines import chroma, fts
@@ -210,3 +212,30 @@ def test_a_run_takes_its_own_lock_again_for_nothing(tmp_path: Path) -> None:
         pass
     with WriterLock(tmp_path)(0):
         pass
+
+
+def test_a_rebuild_holds_the_home_while_it_writes(tmp_path: Path) -> None:
+    """Every batch, and what it removes since the chunks have moved: a sync beside it notes its own receipts."""
+    home = Home(tmp_path / "home", BusRoot(tmp_path / "chunks"), fts)
+    commit(home.root, "p1", [*source("docs/a.md", "a"), *source("docs/b.md", "b")])
+    seen = []
+
+    def look() -> None:
+        seen.append(held_locks(home.folder))
+
+    def lose_one() -> None:
+        commit(home.root, "p1", source("docs/a.md", "a"))
+
+    moments = [
+        Moment("replace", 1, look),
+        Moment("scan", 1, lambda: (lose_one(), look()), after=True),
+        Moment("delete", 1, look),
+    ]
+
+    def watched(sink: Sink) -> Sink:
+        for moment in moments:
+            sink = watching("fts", moment)(sink)
+        return sink
+
+    home.rebuild(wrap=watched)
+    assert seen == [("writer", "rebuild"), ("rebuild",), ("writer", "rebuild")]

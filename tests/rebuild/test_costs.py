@@ -1,0 +1,84 @@
+"""What the database has to do grows with the chunks, not with their square, and what memory holds does not grow."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from pathlib import Path
+
+import pytest
+
+from chunkbus.layout import BusRoot
+from rebuild.execute import EMBEDDED_AT_ONCE, WRITTEN_AT_ONCE
+from rebuild.receipts import Receipts
+from rebuild.records import KEPT_DOCUMENTS, LONG_TEXT
+from rebuild.scan import Scan
+from rebuild.work import Silent
+from tests.rebuild.engines import memory
+from tests.rebuild.support import CatalogProbe, Home, commit, counted_steps, projected, source
+from tests.rebuild.tampering import altered, live_build, put
+from tests.rebuild.wrapping import Calls
+
+FEW, MANY = 200, 1600
+
+
+def steps_to_repair(tmp_path: Path, chunks: int) -> int:
+    """Receipts made from what a scan found of one long source, of which every chunk is another one."""
+    home = Home(tmp_path / f"home of {chunks}", BusRoot(tmp_path / f"chunks of {chunks}"), memory())
+    long = source("log.txt", *(f"line {number}" for number in range(chunks)))
+    commit(home.root, "p1", long)
+    home.rebuild()
+    put(home, "memory", [altered(document, id=f"{document.id}-copy") for document in projected(long)])
+    with home.work() as work, live_build(home, "memory") as build:
+        build_id = home.live().builds["memory"]
+        scan = Scan(work.state.db, build, build_id, work.records)
+        scan.run(lambda _documents: None, removals=True)
+        assert len(scan.drift("extra")) == chunks
+        with counted_steps(work.state.db) as steps:
+            scan.make_receipts(Receipts(work.state.db, build_id))
+    return steps[0]
+
+
+def test_repairing_one_long_source(tmp_path: Path) -> None:
+    assert steps_to_repair(tmp_path, MANY) < 2 * (MANY // FEW) * (steps_to_repair(tmp_path, FEW) + 1)
+
+
+def steps_to_take_in(tmp_path: Path, partitions: int, *, copies: bool) -> int:
+    """One more partition of a source that stands, whole or in parts, in so many."""
+    root = BusRoot(tmp_path / f"chunks of {partitions}")
+    probe = CatalogProbe(tmp_path / f"home of {partitions}", root)
+    for number in range(partitions + 1):
+        with counted_steps(probe.state.db) as steps:
+            name = "" if copies else f"{number} "
+            commit(root, f"p{number}", [r for n in range(20) for r in source(f"{n}.md", "a", "b", ids=name)])
+            probe.refresh()
+    assert len(probe.catalog.held()) == (0 if copies else 20)
+    return steps[0]
+
+
+@pytest.mark.parametrize("copies", [True, False])
+def test_a_source_that_stands_in_many_partitions(copies: bool, tmp_path: Path) -> None:
+    few, many = (steps_to_take_in(tmp_path, partitions, copies=copies) for partitions in (10, 80))
+    assert many < 2 * 8 * few
+
+
+class _Amounts(list[int]):
+    def advance(self, amount: int) -> None:
+        self.append(amount)
+
+
+def test_what_is_sent_together_is_bounded_by_its_texts(tmp_path: Path) -> None:
+    """As well as by its documents: memory holds a batch that is written, and the next one."""
+    home = Home(tmp_path / "home", BusRoot(tmp_path / "chunks"), memory())
+    long = 20 * LONG_TEXT
+    commit(home.root, "p1", [r for number in range(400) for r in source(f"{number}.md", f"{number}" + "x" * long)])
+    calls, read = Calls(), _Amounts()
+    home.rebuild(wrap=calls, stage=lambda name, _total, _unit: nullcontext(read if name == "index" else Silent()))
+    assert max(read) * 20 <= EMBEDDED_AT_ONCE + 20
+    batches = [len(families) for _, call, families in calls if call == "replace"]
+    assert sum(batches) == 400
+    assert batches[0] * 20 <= EMBEDDED_AT_ONCE + 20
+    assert max(batches) * 20 <= WRITTEN_AT_ONCE + EMBEDDED_AT_ONCE
+    with home.work() as work:
+        assert len(list(work.records.read(work.catalog.families()))) == 400
+        kept = sum(len(each.documents[0].text) for each in work.records._kept.values())
+    assert long < kept <= (KEPT_DOCUMENTS + 20) * LONG_TEXT

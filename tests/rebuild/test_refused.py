@@ -1,0 +1,76 @@
+"""Documents that an engine refused, as verify and repair see them: refused is not missing, nor the other way round."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from chunkbus.layout import BusRoot
+from rebuild.dead_letters import letters, retry
+from rebuild.state import State
+from tests.embeddings.helpers import HashEncoder
+from tests.rebuild.engines import memory
+from tests.rebuild.support import FEBRUARY, Home, PoisonedEncoder, commit, document_id, projected, source
+from tests.rebuild.tampering import lose
+
+OLD = source("docs/a.md", "poison", "fine")
+
+
+@pytest.fixture
+def home(tmp_path: Path, root: BusRoot) -> Home:
+    home = Home(tmp_path / "home", root, memory())
+    home.encoder = PoisonedEncoder(dimension=8)
+    commit(root, "p1", [*OLD, *source("docs/b.md", "poison too")])
+    home.rebuild()
+    return home
+
+
+def wrong(home: Home) -> tuple[int, int, int]:
+    """Documents that are missing, changed and refused."""
+    found = home.verify().sinks["memory"]
+    return len(found.missing), len(found.changed), len(found.refused)
+
+
+def try_again(home: Home) -> None:
+    with State.existing(home.folder) as state:
+        assert retry(state) == {"memory": 2}
+
+
+def test_what_waits_to_be_sent_again_is_still_refused(home: Home) -> None:
+    assert wrong(home) == (0, 0, 2)
+    try_again(home)
+    assert wrong(home) == (0, 0, 2)
+    assert home.verify().ok
+    lose(home, "memory", [document for document in projected(OLD) if document.text == "fine"])
+    assert wrong(home) == (1, 0, 2)
+
+
+def test_a_repair_sends_what_waits_for_it(home: Home) -> None:
+    try_again(home)
+    home.encoder = HashEncoder(dimension=8)
+    home.sync(scan=True)
+    assert len(home.contents()["memory"]) == 3
+    with State.existing(home.folder) as state:
+        assert letters(state) == []
+
+
+def test_a_refused_document_that_came_in_another_version_is_missing(home: Home) -> None:
+    """An old letter about the same id excuses nothing."""
+    new = source("docs/a.md", "good", "fine", version="2", at=FEBRUARY)
+    for was, now in zip(OLD, new, strict=True):
+        now["chunk_id"] = was["chunk_id"]
+        del now["hashes"]["chunk_object_hash"]
+    assert new[0]["document_id"] == document_id("docs/a.md", "2")
+    commit(home.root, "p1", [*new, *source("docs/b.md", "poison too")], at=FEBRUARY)
+    assert wrong(home) == (1, 1, 2)
+
+
+def test_of_a_source_that_is_held_nothing_waits_for_good(home: Home) -> None:
+    """Else every run would read the engine whole."""
+    try_again(home)
+    home.root.chunks_file("p1").unlink()
+    home.root.manifest_file("p1").unlink()
+    assert home.sync().scanned == ["memory"]
+    assert home.sync().scanned == []
+    assert len(home.verify().sinks["memory"].refused) == 2
