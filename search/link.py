@@ -11,6 +11,8 @@ Locator = dict[str, str | int | float]
 _MARKDOWN = "text/markdown"
 _MARKDOWN_FILES = ("md", "markdown")
 _LINKED = ("http", "https", "file")
+_TOP = "/"
+"""The path of what stands before the first heading: nothing to be shown."""
 _NO_SLUG = re.compile(r"[^\w\- ]")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(?!\s)")  # `note: plan.md` is a name
@@ -30,7 +32,7 @@ def locator_of(document: Document) -> Locator:
         "timestamp_end": document.timestamp_end,
         "speaker": document.speaker,
         "anchor": document.anchor,
-        "section": " > ".join(document.headings) or document.section,
+        "section": " > ".join(document.headings) or (None if document.section == _TOP else document.section),
         "char_start": document.char_start,
         "char_end": document.char_end,
         "start_offset": document.start_offset,

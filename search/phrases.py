@@ -1,7 +1,7 @@
 """What stands in quotes must stand in every hit, however it is found.
 
 Keyword search keeps to that by itself, with every engine. So it is asked for what holds the phrases, and nothing else
-is looked at by meaning.
+is looked at by meaning. Which signs are quotes is decided here: engines are told of straight ones only.
 """
 
 import re
@@ -10,8 +10,18 @@ from dataclasses import dataclass
 
 from sinks.reader import Filter, Hit, KeywordReader
 
-# One that follows a number is an inch mark.
-_QUOTED = re.compile(r'(?<![0-9])"([^"]*)"')
+# Keyboards, phones and word processors write any of these; one that follows a number is an inch mark.
+_DOUBLE = '"\u201c\u201d\u201e\u201f\uff02'
+_PAIRS = (("\u00ab", "\u00bb"), ("\u00bb", "\u00ab"), ("\u300c", "\u300d"), ("\u300e", "\u300f"))
+_QUOTED = re.compile(
+    "|".join(
+        [
+            f"(?<![0-9])[{_DOUBLE}]([^{_DOUBLE}]*)[{_DOUBLE}]",
+            *(f"{one}([^{one}{other}]*){other}" for one, other in _PAIRS),
+        ]
+    )
+)
+_SIGNS = re.compile(f"[{_DOUBLE}{''.join(one for one, _ in _PAIRS)}\u300d\u300f]")
 MOST_HOLDING = 2_000
 """Of what holds the phrases so many are compared by meaning, the best by words. Each vector must be read."""
 
@@ -39,12 +49,12 @@ class Phrases:
 
 def phrases_of(text: str) -> Phrases:
     """Quotes around signs alone, and a quote without its other one, are none."""
-    quoted = (match[1] for match in _QUOTED.finditer(text))
+    quoted = (_SIGNS.sub(" ", match[match.lastindex or 0]) for match in _QUOTED.finditer(text))
     return Phrases(tuple(dict.fromkeys(one for one in quoted if any(map(str.isalnum, one)))))
 
 
 def for_words(text: str) -> str:
     """A query as keyword search is asked: what stands in quotes first, for Meilisearch reads no more than ten words."""
     phrases = phrases_of(text)
-    rest = _QUOTED.sub(" ", text).replace('"', " ")
-    return f"{phrases.query} {rest}" if phrases else rest if '"' in text else text
+    rest = _SIGNS.sub(" ", _QUOTED.sub(" ", text))
+    return f"{phrases.query} {rest}" if phrases else rest if _SIGNS.search(text) else text

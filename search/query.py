@@ -8,11 +8,13 @@ from time import perf_counter
 from chunkbus.canonical import canonical_text
 from search.access import EVERYTHING, Access
 from search.answer import Answer, SearchHit, hit_of
+from search.bare import shown_by
 from search.context import fetch, neighbours
 from search.facets import count
-from search.legs import REMEDY, Asking, Legs
+from search.legs import Asking, Legs
+from search.notices import notices
 from search.order import Order, Placed
-from search.phrases import phrases_of
+from search.phrases import for_words
 from search.question import KEYWORD, Question
 from sinks.document import Document
 from sinks.errors import SinkError
@@ -49,7 +51,7 @@ def search(legs: Legs, question: Question, access: Access = EVERYTHING) -> Answe
         facets=facets,
         took_ms=(perf_counter() - started) * 1000,
         unavailable=asking.failed,
-        notice="; ".join(_notices(legs, question, asking, order)) or None,
+        notice="; ".join(notices(legs, question, access, asking, found=bool(order.placed))) or None,
         answered=asking.answered,
         moved=asking.moved,
     )
@@ -59,25 +61,35 @@ def _page(legs: Legs, access: Access, order: Order, question: Question) -> tuple
     """The hits that were asked for, whether more follow, and whether the document of one is gone everywhere: such a
     one gives its place to the next."""
     order.reach(question.last)
-    gone: list[Hit] = []
-    described = _described(legs, access, order.placed, question, gone)
-    hits = list(islice(described, question.limit))
-    more = next(described, None) is not None or not order.complete
-    return hits, more, bool(gone)
+    while True:
+        gone: list[Hit] = []
+        described = list(islice(_described(legs, access, order.placed, question, gone), question.limit + 1))
+        if len(described) > question.limit or order.complete:
+            return described[: question.limit], len(described) > question.limit, bool(gone)
+        order.reach(len(order.placed))  # some of them have become one
 
 
 def _described(
     legs: Legs, access: Access, placed: Sequence[Placed], question: Question, gone: list[Hit]
 ) -> Iterator[SearchHit]:
-    for start in range(question.offset, len(placed), question.limit + 1):
-        page = placed[start : start + question.limit + 1]
+    """The hits from the offset on. Where every chunk is asked for, two of one source may be shown by the same one; they
+    are one hit, at the better place, and whatever stands before the offset has to be known."""
+    first = question.offset if question.collapse else 0
+    left_out = question.offset - first
+    told: set[str] = set()
+    block = question.last - first + 1
+    for start in range(first, len(placed), block):
+        page = placed[start : start + block]
         documents = fetch(legs, access, {one.hit.id: one.hit.parent_id for one in page})
+        shown = shown_by(legs, access, question, list(documents.values()))
         for one in page:
-            document = documents.get(one.hit.id)
+            document = shown.get(one.hit.id)
             if document is None:
                 gone.append(one.hit)
-            else:
-                yield hit_of(document, one.fused.score, one.fused.shares)
+            elif document.id not in told:
+                told.add(document.id)
+                if len(told) > left_out:
+                    yield hit_of(document, one.fused.score, one.fused.shares)
 
 
 def _with_snippets(legs: Legs, question: Question, asking: Asking, hits: list[SearchHit]) -> list[SearchHit]:
@@ -85,7 +97,7 @@ def _with_snippets(legs: Legs, question: Question, asking: Asking, hits: list[Se
     if legs.keyword is None or KEYWORD in asking.failed or question.mode == "semantic":
         return hits
     try:
-        shown = legs.keyword.reader.snippets(question.text, [hit.document.id for hit in hits])
+        shown = legs.keyword.reader.snippets(for_words(question.text), [hit.document.id for hit in hits])
     except SinkError as error:
         asking.failed[KEYWORD] = str(error)
         return hits
@@ -94,21 +106,6 @@ def _with_snippets(legs: Legs, question: Question, asking: Asking, hits: list[Se
 
 def _with_context(hit: SearchHit, before: tuple[Document, ...], after: tuple[Document, ...]) -> SearchHit:
     return replace(hit, before=before, after=after)
-
-
-def _notices(legs: Legs, question: Question, asking: Asking, order: Order) -> Iterator[str]:
-    """A leg that this index was never meant to have is no failure, but changes what hybrid means."""
-    if question.mode == "hybrid" and not legs.unavailable:
-        if legs.semantic is None:
-            yield f"by words only: no build of this index is searched by meaning; {REMEDY}"
-        if legs.keyword is None:
-            yield f"by meaning only: no build of this index is searched by words; {REMEDY}"
-    phrases = phrases_of(question.text)
-    if phrases and not asking.phrases_held:
-        yield f"{phrases} need not stand in the hits: only keyword search finds what stands in quotes, and is not there"
-    elif phrases and asking.answered and not order.placed:
-        among = " of what the filters let through" if question.filters else ""
-        yield f"nothing{among} holds {phrases}; without quotes the words are looked for one by one"
 
 
 def _nothing(question: Question, started: float, notice: str | None) -> Answer:

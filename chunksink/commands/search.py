@@ -49,7 +49,7 @@ class SearchCommand(click.Command):
 
 
 @click.command(cls=SearchCommand)
-@click.argument("query")
+@click.argument("query", nargs=-1, required=True)
 @click.option(
     "--mode",
     type=click.Choice(_MODES),
@@ -76,7 +76,7 @@ class SearchCommand(click.Command):
 @home_option
 @json_option
 def command(
-    query: str,
+    query: tuple[str, ...],
     mode: str | None,
     limit: int,
     offset: int,
@@ -91,7 +91,10 @@ def command(
     home: str | None,
     as_json: bool,
 ) -> int:
-    """Search the index that `chunksink rebuild` made, best sources first.
+    """Search the live index, as `chunksink sync` or `chunksink rebuild` left it, best sources first.
+
+    Several words are one query. Quotes within it are for phrases: '"left the harbour" boat' finds what has these words
+    side by side.
 
     Keyword search finds the words, semantic search finds what means the same, hybrid (the default) fuses both; engine
     is Meilisearch's own hybrid search. Each source is shown once, by its best chunk. Exits with 5 when one of the
@@ -101,7 +104,7 @@ def command(
     Examples:
       chunksink search "how do I return a borrowed tool"
       chunksink search "Ausleihe" --mode keyword --limit 3
-      chunksink search "battery safety" --filter source_type=md --filter "year>=2020" --facet language
+      chunksink search "battery safety" --filter source_type=md --filter "size_bytes>=1000" --facet language
       chunksink search "battery safety" --context 1 --explain
       chunksink search "battery safety" --json | jq '.hits[].source_uri'
       chunksink search --limit 3 -- -zebra
@@ -118,7 +121,7 @@ def command(
     if access.denied:
         raise Refusal("this index serves each tenant its own documents: say --tenant NAME", Exit.USAGE)
     question = Question(
-        query,
+        " ".join(query),
         mode=next(known for known in MODES if known == mode) if mode else usual_mode(config),
         limit=limit,
         offset=offset,

@@ -9,7 +9,8 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from search.access import Access
-from search.page.asked import once, read
+from search.errors import InvalidQuestion
+from search.page.asked import Asked, once, read
 from search.page.callers import Caller
 from search.page.health import Health
 from search.page.openapi import described
@@ -50,6 +51,7 @@ class Api:
         caller = caller_of(request)
         try:
             asked = read(request.query_params.multi_items(), strict=True, usual_mode=self._site.usual_mode)
+            _require_query(asked)
             access = caller.access(asked.tenant, required=self._site.tenants_required)
             answer = await self._workers.do(self._site.answers.search, asked.question(), access)
         except Exception as error:
@@ -82,6 +84,11 @@ class Api:
     async def health(self, _request: Request) -> Response:
         found = await self._health.now()
         return json_response({"status": found.status, "unavailable": found.unavailable}, found.code)
+
+
+def _require_query(asked: Asked) -> None:
+    if not asked.q:
+        raise InvalidQuestion("there is nothing to search for: give a question or words as q")
 
 
 def refused(_caller: Caller | None = None) -> Response:

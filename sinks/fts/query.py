@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import chain, pairwise, zip_longest
 
 from sinks.document import LISTS
+from sinks.fts.begun import begun as begun_
 from sinks.fts.schema import BOOLEANS, COLUMN_TYPES
 from sinks.reader import Filter
 
@@ -19,6 +20,7 @@ from sinks.reader import Filter
 MOST_TERMS = 48
 MOST_PAIRS = 400
 MOST_CHARACTERS = 10_000
+MOST_SIGNED = 4
 
 # Scripts whose words stand side by side (Thai, Lao, Tibetan, Myanmar, Khmer, Kana, Han), and Hangul, whose words carry
 # their particles with them.
@@ -28,20 +30,24 @@ _SPACELESS = (
     "\U0001b000-\U0001b16f\U00020000-\U000323af"
 )
 _RUN = re.compile(f"[{_SPACELESS}]+")
-_SPACED = rf"[^\W_{_SPACELESS}]"  # a letter or digit of all other scripts: what a word consists of
-_TOKEN = re.compile(f"{_SPACED}+|[{_SPACELESS}]+")
+SPACED = rf"[^\W_{_SPACELESS}]"  # a letter or digit of all other scripts: what a word consists of
+_TOKEN = re.compile(f"{SPACED}+|[{_SPACELESS}]+")
 _TYPED = re.compile(r'(?<![0-9])"([^"]*)"|([^\s"]+)')  # else it is an inch mark
 _NOWHERE = re.compile("[\x00\ud800-\udfff]")  # what nothing that is searched holds
 BREAK = "\udfff"
 """A sign that no text holds."""
 _JOINT = re.compile("[!-/:-@\\[-`{-~\u2010-\u2015]+")
 _POSSESSIVE = re.compile("['\u2019]s$", re.IGNORECASE)
+# C++, C#, .NET: a word is another one with such a sign. What stands before or after these signs has others.
+_SIGNED = re.compile(rf"(?<![\w.])(?:\.(?!\d)({SPACED}+)|({SPACED}+)[+#]+)(?!{SPACED})")
 _NAMED = re.compile(r"[\d_]")
 _LONG_PART = 3  # of a name like E-417; shorter parts say nothing
 
 _SOFT_HYPHEN = "\u00ad"
+_WIDE = {code + 0xFEE0: code for code in range(0x21, 0x7F)}
 _LIGATURES = (("fi", "\ufb01"), ("fl", "\ufb02"), ("ff", "\ufb00"), ("ffi", "\ufb03"), ("ffl", "\ufb04"))
 _COMMON = 2  # of them that texts have also where they do not have the others
+_VERSION = re.compile(r"\W*(v?)(\d+(?:\.\d+)+)\W*", re.IGNORECASE)
 _JOINED = (*((joined, letters) for letters, joined in _LIGATURES), ("\ufb05", "st"), ("\ufb06", "st"), ("ß", "ss"))
 
 # Lucene's for English, and what questions are made of; they say nothing of what is looked for.
@@ -63,13 +69,14 @@ def is_spaceless(text: str) -> bool:
 class Query:
     """The words (a phrase is one of them) and the runs; `begun` is the last word where it may still be being typed.
     `symbols` (emoji and the like) only where there is nothing else: no index has them. `phrases` must all stand in what
-    is found, as they were typed in quotes."""
+    is found, as they were typed in quotes. `signed` are words that were typed with a sign (C++, .NET), each with it."""
 
     words: tuple[str, ...]
     runs: tuple[str, ...]
     begun: str = ""
     symbols: tuple[str, ...] = ()
     phrases: tuple[str, ...] = ()
+    signed: tuple[tuple[str, str], ...] = ()
 
 
 def parse(typed: str) -> Query:
@@ -77,6 +84,7 @@ def parse(typed: str) -> Query:
     words: dict[str, None] = {}
     runs: dict[str, None] = {}
     phrases: dict[str, None] = {}
+    signed: dict[tuple[str, str], None] = {}
     meant: set[str] = set()  # words in quotes
     last = ""
     for match in _TYPED.finditer(_NOWHERE.sub(" ", typed[:MOST_CHARACTERS])):
@@ -85,6 +93,8 @@ def parse(typed: str) -> Query:
         runs.update(dict.fromkeys(_RUN.findall(part)))
         if phrase is not None and any(map(str.isalnum, phrase)):
             phrases[phrase] = None
+        elif phrase is None:
+            signed.update(dict.fromkeys(_signed(plain)))
         for rest in (rest.strip() for rest in _RUN.split(part) if any(map(str.isalnum, rest))):
             terms = [rest] if phrase is not None else _terms(rest)
             words.update(dict.fromkeys(terms))
@@ -97,7 +107,12 @@ def parse(typed: str) -> Query:
     least = 2 if len(said) < 2 else 3  # two letters begin too much to say anything beside other words
     ended = not typed.endswith(last) or len(last) < least or not last[-1].isalnum()
     begun = "" if ended or last not in said else last
-    return Query(said, tuple(runs)[:MOST_PAIRS], begun, phrases=tuple(phrases))
+    with_signs = tuple(one for one in signed if one[0] in said)[:MOST_SIGNED]
+    return Query(said, tuple(runs)[:MOST_PAIRS], begun, phrases=tuple(phrases), signed=with_signs)
+
+
+def _signed(part: str) -> list[tuple[str, str]]:
+    return [(match[1] or match[2], match[0]) for match in _SIGNED.finditer(part)]
 
 
 def _terms(word: str) -> list[str]:
@@ -119,8 +134,8 @@ def any_of(terms: Sequence[str]) -> str:
 
 def spellings(term: str) -> list[str]:
     """How it may be written in a text, itself first: FTS5 holds ß and ligatures for signs of their own, and a soft
-    hyphen for the end of a word."""
-    plain = term.lower().replace(_SOFT_HYPHEN, "")
+    hyphen for the end of a word. A version may stand with a v or without; wide letters are typed beside Chinese."""
+    plain = term.translate(_WIDE).lower().replace(_SOFT_HYPHEN, "")
     for joined, letters in _JOINED:
         plain = plain.replace(joined, letters)
     found = [plain, plain.replace("ss", "ß")]
@@ -129,13 +144,21 @@ def spellings(term: str) -> list[str]:
         for letters, joined in ligatures[::-1]:
             told = told.replace(letters, joined)
         found.append(told)
+    if version := _VERSION.fullmatch(term):
+        found.append(version[2] if version[1] else f"v{version[2]}")
     return [term, *(one for one in dict.fromkeys(found) if one != term.lower())]
 
 
 def word(term: str, *, begun: bool = False) -> str:
-    """A word or phrase; with `begun` whatever begins so."""
-    told = [quoted(spelling) + " *" * begun for spelling in spellings(term)]
+    """A word or phrase; with `begun` also whatever begins so."""
+    told = [quoted(spelling) for spelling in spellings(term)]
+    if begun:
+        told += [*_exactly_begun(term), *map(quoted, begun_(term).guessed)]
     return told[0] if len(told) == 1 else f"({' OR '.join(told)})"
+
+
+def _exactly_begun(term: str) -> list[str]:
+    return [f"{quoted(begun_(spelling).exact)} *" for spelling in spellings(term)]
 
 
 def words(query: Query) -> str:
@@ -163,6 +186,13 @@ def longer(query: Query) -> str:
     return f"{beginning(query)} NOT {word(query.begun)}"
 
 
+def guessed(query: Query) -> str:
+    """Of these what begins so only in another form, if at all; empty where there is none."""
+    if not (guesses := begun_(query.begun).guessed):
+        return ""
+    return f"({any_of(guesses)}) NOT ({' OR '.join([word(query.begun), *_exactly_begun(query.begun)])})"
+
+
 def shorts(query: Query) -> list[str]:
     """The runs that are no trigram; of a longer one every two neighbours, for where the whole of it is nowhere."""
     found = [pair for run in query.runs for pair in _pairs(run)]
@@ -186,9 +216,9 @@ def pattern(term: str, *, begun: bool = False) -> str:
     if not tokens:
         return re.escape(term.lower())
     if not is_spaceless(tokens[0]):  # looked back at from behind it: a pattern that begins with letters is quicker
-        told[0] += f"(?<!{_SPACED}{told[0]})"
+        told[0] += f"(?<!{SPACED}{told[0]})"
     if not is_spaceless(tokens[-1]) and not begun:
-        told[-1] += f"(?!{_SPACED})"
+        told[-1] += f"(?!{SPACED})"
     between = [rf"[\W_]{'*' if is_spaceless(one + other) else '+'}" for one, other in pairwise(tokens)]
     return "".join(chain(*zip_longest(told, between, fillvalue="")))
 
@@ -202,8 +232,8 @@ def apart(text: str, query: Query) -> str:
     """The text with `BREAK` in whatever looks like an attached word and is only a part of a longer one."""
     for word in attached(query):
         told = re.escape(word)
-        after = "" if word == query.begun else f"|{told}(?={_SPACED})"
-        text = re.sub(f"(?<={_SPACED}){told}{after}", _broken, text, flags=re.IGNORECASE)
+        after = "" if word == query.begun else f"|{told}(?={SPACED})"
+        text = re.sub(f"(?<={SPACED}){told}{after}", _broken, text, flags=re.IGNORECASE)
     return text
 
 

@@ -46,6 +46,8 @@ WEIGHTS = {
 }
 SEARCHED = tuple(WEIGHTS)
 INDEXES = ("documents_fts", "documents_trigrams")
+TOKENIZER = "porter unicode61 remove_diacritics 2"
+"""Of the words."""
 TEXT_COLUMN = SEARCHED.index("text")
 AFTER = "\n\n"
 """What follows every column in the trigrams: so each character of it begins one, and short words can be found."""
@@ -81,7 +83,7 @@ def lay_out(path: Path) -> None:
         documents.create({"row": int, **COLUMN_TYPES}, pk="row", not_null={"id", "parent_id", "family_hash"})
         documents.create_index(["id"], unique=True)
         documents.create_index(["parent_id", "family_hash"])
-        documents.enable_fts(SEARCHED, tokenize="porter unicode61 remove_diacritics 2")
+        documents.enable_fts(SEARCHED, tokenize=TOKENIZER)
         weights = ", ".join(map(str, WEIGHTS.values()))
         connection.execute("INSERT INTO documents_fts(documents_fts, rank) VALUES ('rank', ?)", [f"bm25({weights})"])
         columns = ", ".join(SEARCHED)

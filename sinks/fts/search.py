@@ -3,18 +3,20 @@
 import json
 import math
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from sinks.document import LISTS
+from sinks.fts import literal, schema, short, snippets
 from sinks.fts import query as query_
-from sinks.fts import schema, short, snippets
+from sinks.fts.literal import Claim
 from sinks.fts.query import Query
 from sinks.fts.short import K1, idf
 from sinks.reader import FacetValue, Filter, Hit, Piece
 
 _KEYS = 500  # rows in one statement
-_BEGUN = 0.5  # a word that the last one is only the beginning of is a guess
+_LOOKED_AT = 500  # texts of the best, where the index cannot tell whether they have what was typed
+_NOT_AS_TYPED = 0.1
 _FEW = 3  # of so few words or runs all are meant: what lacks one counts a little less than BM25 says
 _LACKING = 0.85
 _HALF_OF_IT = 0.5  # words and runs have BM25 of different indexes, so that one of them must not win alone
@@ -50,7 +52,9 @@ class Search:
     def best(self, query: Query, limit: int) -> list[Hit]:
         """By BM25 of the words and of the runs of scripts without spaces, added up; only what holds all phrases."""
         query = self._rarest(query)
-        return self._hits(self._ranked(_sources(query), query.phrases, limit))
+        claims = tuple(literal.claims(query))
+        ranked = self._ranked(_sources(query), query.phrases, max(limit, _LOOKED_AT) if claims else limit)
+        return self._hits(self._proved(ranked, claims)[:limit])
 
     def most(self, query: Query) -> float | None:
         """What BM25 comes to for a document that is full of all the words; not known for runs, which overlap. Where one
@@ -106,7 +110,7 @@ class Search:
             values.append(json.dumps(query.symbols))
         condition = f"d.row IN ({' UNION '.join(parts)})" if parts else "0"
         if query.phrases:
-            rows, held = short.holding(query.phrases)
+            rows, held = short.holding(query.phrases, literally=True)
             condition, values = f"{condition} AND d.row IN ({rows})", [*values, *held]
         return condition, values
 
@@ -137,13 +141,32 @@ class Search:
             whole = f"iif(count(DISTINCT kind) = {len(sources)}, 1, {_HALF_OF_IT})"
             found = f"SELECT row, sum(score) * {whole} AS score FROM ({found}) GROUP BY row"
         join = "JOIN documents d ON d.row = found.row" if self._filtered else ""
-        holding, held = short.holding(phrases)
+        holding, held = short.holding(phrases, literally=True)
         rows = self._connection.execute(
             f"SELECT found.row, found.score FROM ({found}) found {join} WHERE {self._where} "
             f"{f'AND found.row IN ({holding})' if phrases else ''} ORDER BY found.score DESC, found.row LIMIT ?",
             [*(value for _, _, values in asked for value in values), *self._values, *(held if phrases else ()), limit],
         )
         return [(row["row"], row["score"]) for row in rows]
+
+    def _proved(self, ranked: list[tuple[int, float]], claims: Sequence[Claim]) -> list[tuple[int, float]]:
+        """Ranked again: what has a word otherwise than it was typed gets little for it, where anything has it so."""
+        scores = dict(ranked)
+        rows = json.dumps([row for row, _ in ranked])
+        best = {row for row, _ in ranked[:_LOOKED_AT]}
+        for claim in claims:
+            statement, values = _match("documents_fts", claim.expression, claim.weight)
+            among = "AND +rowid IN (SELECT value FROM json_each(?))"  # else each of them is looked for by itself
+            given = dict(self._connection.execute(f"{statement} {among}", [*values, rows]).fetchall())
+            standing = self._standing(best, claim.pattern)
+            for row in given.keys() - standing if standing else ():
+                scores[row] = max(_NOT_AS_TYPED * scores[row], scores[row] - (1 - _NOT_AS_TYPED) * given[row])
+        return sorted(scores.items(), key=lambda one: (-one[1], one[0]))
+
+    def _standing(self, rows: Collection[int], pattern: str) -> set[int]:
+        among = "held.row IN (SELECT value FROM json_each(?))"
+        held = f"SELECT held.row FROM documents held WHERE {among} AND {short.stands('held')}"
+        return {row for (row,) in self._connection.execute(held, [json.dumps(list(rows)), json.dumps([pattern])])}
 
     def _hits(self, ranked: list[tuple[int, float]]) -> list[Hit]:
         rows: dict[int, sqlite3.Row] = {}
@@ -196,7 +219,7 @@ def _sources(query: Query) -> Sources:
     if query.words:
         sources["words"] = [_words(query)]
         if query.begun:
-            sources["words"].append(_match("documents_fts", query_.longer(query), _BEGUN))
+            sources["words"].append(_match("documents_fts", query_.longer(query), literal.BEGUN_WEIGHT))
         if beside := _beside(query):
             sources["words"].append(beside)
     if query.runs:

@@ -15,6 +15,7 @@ import sqlite3
 from collections.abc import Sequence
 from functools import lru_cache
 
+from sinks.fts import literal
 from sinks.fts import query as query_
 from sinks.fts.schema import SEARCHED, WEIGHTS
 
@@ -36,6 +37,11 @@ _STANDING = f"{_STANDS}({_PATTERNS}, {', '.join(f'held.{name}' for name in SEARC
 _OF_WORDS = (
     f"SELECT {_NUMBER} AS part, documents_fts.rowid AS row FROM json_each(?) part "
     f"CROSS JOIN documents_fts WHERE documents_fts MATCH {_ASKED}"
+)
+_OF_SIGNS = (
+    f"SELECT {_NUMBER}, held.row FROM json_each(?) part CROSS JOIN documents_fts "
+    "CROSS JOIN documents held ON held.row = documents_fts.rowid "
+    f"WHERE documents_fts MATCH {_ASKED} AND {_STANDING}"
 )
 _OF_TRIGRAMS = (
     f"SELECT {_NUMBER}, held.row FROM json_each(?) part CROSS JOIN documents_trigrams "
@@ -70,20 +76,27 @@ def stands(row: str) -> str:
     return f"{_STANDS}(?, {', '.join(f'{row}.{name}' for name in SEARCHED)})"
 
 
-def holding(terms: Sequence[str], begun: str = "") -> tuple[str, list[str]]:
-    """A statement that gives the rows in which all of these words and phrases stand, and its values."""
-    words, among, shorts = [], [], []
+def holding(terms: Sequence[str], begun: str = "", *, literally: bool = False) -> tuple[str, list[str]]:
+    """A statement that gives the rows in which all of these words and phrases stand, and its values; with `literally`
+    those with signs just so."""
+    words, signs, among, shorts = [], [], [], []
     for number, term in enumerate(terms):
-        patterns = json.dumps([query_.pattern(term, begun=term == begun)])
+        exact = literally and literal.has_signs(term)
+        patterns = json.dumps([literal.pattern(term) if exact else query_.pattern(term, begun=term == begun)])
         if not query_.is_spaceless(term):
-            words.append((number, query_.word(term, begun=term == begun)))
-        if parts := [query_.quoted(part) for part in query_.long_parts(term)]:
-            among.append((number, " AND ".join(parts), patterns))
+            told = query_.word(term, begun=term == begun)
+            if exact:
+                signs.append((number, told, patterns))
+            else:
+                words.append((number, told))
+        parts = [part for part in literal.words(term) if len(part) > 2] if exact else query_.long_parts(term)
+        if parts:
+            among.append((number, " AND ".join(map(query_.quoted, parts)), patterns))
         elif run := query_.first_run(term):
             shorts.append((number, run, patterns))
-    found = " UNION ".join((_OF_WORDS, _OF_TRIGRAMS, _OF_SHORTS))
+    found = " UNION ".join((_OF_WORDS, _OF_SIGNS, _OF_TRIGRAMS, _OF_SHORTS))
     rows = f"SELECT row FROM ({found}) GROUP BY row HAVING count(*) = {len(terms)}"
-    return rows, [json.dumps(words), json.dumps(among), json.dumps(shorts)]
+    return rows, [json.dumps(one) for one in (words, signs, among, shorts)]
 
 
 def prepare(connection: sqlite3.Connection) -> None:

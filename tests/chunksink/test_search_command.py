@@ -319,3 +319,23 @@ def test_a_misspelt_option_is_no_query(misspelt: list[str], built: Shell) -> Non
     assert "--limt" in ended.err
     assert "--limit" in ended.err
     assert "chunksink search -- " not in ended.err
+
+
+def test_several_words_are_one_query(built: Shell) -> None:
+    told = built("search", "cat", "the", "notes", "--limit", "1", "--json").json
+    assert (told["query"], told["hits"][0]["source_uri"]) == ("cat the notes", "notes.txt")
+    assert built("search").code == Exit.USAGE
+    assert sources(built, '"the', 'notes"') == ["notes.txt"]
+
+
+def test_where_filters_keep_all_out_that_is_said(built: Shell) -> None:
+    ended = built("search", "sleeps", "--filter", "source_type=txt", "--filter", "language=en")
+    assert (ended.code, ended.out) == (Exit.OK, "nothing found\n")
+    told = "nothing that answers passes the filter of source_type and language; without it something is found"
+    assert ended.err == f"{told}; no document has a language\n"
+
+
+def test_a_place_before_the_first_heading_is_not_shown(built: Shell) -> None:
+    built.commit("p2", source("plain.txt", "a zebra", title="Plain", metadata={"chunk_path": "/"}))
+    assert built("sync").code == Exit.OK
+    assert built("search", "zebra").out.splitlines()[0] == "1. Plain"

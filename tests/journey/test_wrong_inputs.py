@@ -77,7 +77,7 @@ def test_a_model_that_is_nowhere(tmp_path: Path) -> None:
         (["rebuild", "--fast"], "No such option '--fast'"),
         (["search", "x", "--mode", "magic"], "'magic' is not one of 'hybrid', 'keyword', 'semantic'"),
         (["search", "x", "--limit", "0"], "0 is not in the range 1<=x<=1000"),
-        (["search"], "Missing argument 'QUERY'"),
+        (["search"], "Missing argument 'QUERY"),
         (["serach", "x"], "No such command 'serach'"),
     ],
 )

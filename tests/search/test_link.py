@@ -128,3 +128,8 @@ def test_no_link_where_a_page_must_not_carry_it(uri: str | None) -> None:
 def test_the_locator_names_what_is_known() -> None:
     found = locator_of(document(page_start=3, page_end=4, headings=("A", "B"), start_offset="1/2/3", char_start=0))
     assert found == {"page_start": 3, "page_end": 4, "section": "A > B", "start_offset": "1/2/3", "char_start": 0}
+
+
+def test_before_the_first_heading_there_is_no_section() -> None:
+    assert "section" not in locator_of(document(section="/"))
+    assert locator_of(document(section="/code[1]"))["section"] == "/code[1]"

@@ -163,3 +163,45 @@ def test_an_inch_mark_opens_no_phrase(typed: str, phrases: tuple[str, ...]) -> N
     assert phrases_of(typed).told == phrases
     assert parse(typed).phrases == phrases
     assert for_words(typed).count('"') == 2 * len(phrases)
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        "“%s”",
+        "„%s“",
+        "”%s”",
+        "«%s»",
+        "»%s«",
+        "「%s」",
+        "『%s』",
+        "＂%s＂",
+        '"%s"',
+        '“%s"',
+        "(„%s“) cat",
+        "cat «%s»",
+    ],
+)
+@pytest.mark.parametrize("mode", MODES)
+def test_whatever_quotes_a_keyboard_writes(legs: Legs, typed: str, mode: Mode) -> None:
+    answer = search(legs, Question(typed % "left the harbour", mode=mode, collapse=False))
+    assert {hit.text for hit in answer} == LEFT
+    assert all(hit.highlights for hit in answer) is (mode != "semantic")
+
+
+@pytest.mark.parametrize(
+    ("typed", "phrases"),
+    [
+        ("„one“ and «two three» 「四つ」", ("one", "two three", "四つ")),
+        ("「彼は『はい』と言った」", ("彼は はい と言った",)),
+        ("«one “two” three»", ("one  two  three",)),
+        ("the dog’s ‘bone’ and 'tail'", ()),
+        ("a “left open", ()),
+        ("24” and 27” wide", ()),
+        ("»?!«", ()),
+    ],
+)
+def test_which_signs_are_quotes(typed: str, phrases: tuple[str, ...]) -> None:
+    assert phrases_of(typed).told == phrases
+    assert parse(for_words(typed)).phrases == phrases
+    assert not set("“”„«»「」『』") & set(for_words(typed))

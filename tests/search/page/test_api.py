@@ -293,3 +293,11 @@ def test_an_answer_that_takes_too_long_is_given_up(legs: Legs, monkeypatch: pyte
         assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
         assert "no answer within" in answer.json()["error"]
         go_on.set()
+
+
+@pytest.mark.parametrize("asked", ["", "q=", "filter=language%3Den"])
+def test_a_search_for_nothing_is_refused(client: TestClient, asked: str) -> None:
+    answer = client.get(f"/api/search?{asked}")
+    assert answer.status_code == 400
+    assert answer.json() == {"error": "there is nothing to search for: give a question or words as q"}
+    by_description(client, "/api/search", "400", answer.json())

@@ -391,3 +391,9 @@ def test_signing_in_leads_to_what_was_asked(browser: Browser, legs: Legs) -> Non
         page.get_by_role("button", name="Sign out").click()
         page.wait_for_selector("#token")
         context.close()
+
+
+def test_on_the_narrowest_screen_the_name_stays_in_one_line(open_page: Any) -> None:
+    page = open_page("/?q=cat", viewport={"width": 320, "height": 600})
+    assert page.locator(".brand span").bounding_box()["height"] < 30
+    assert page.evaluate("document.documentElement.scrollWidth") <= 320

@@ -250,3 +250,16 @@ def test_addresses_say_all_that_was_asked() -> None:
     assert read(parse_qsl(query), strict=True) == asked
     assert [parameter.name for parameter in PARAMETERS] == list(Asked.__dataclass_fields__)
     assert Asked().url() == "/"
+
+
+@pytest.mark.parametrize("asked", ["", "?q=cat", "?q=zyzzyva&mode=keyword", "?q=cat&offset=900", "?q=cat&filter=x"])
+def test_every_search_has_one_first_heading_and_a_named_filter_region(client: TestClient, asked: str) -> None:
+    page = client.get(f"/{asked}").text
+    assert page.count("<h1") == 1
+    assert page.count('id="facets" aria-label="Filters"') == 1
+
+
+def test_what_filters_keep_out_is_said_with_a_way_on(client: TestClient) -> None:
+    page = client.get("/", params={"q": "cat", "mode": "keyword", "filter": "year>=3000"}).text
+    assert "nothing that answers passes the filter of year" in page
+    assert "Search without filters" in page

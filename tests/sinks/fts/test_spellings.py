@@ -28,6 +28,8 @@ TEXTS = {
         ("STRASSE ", {"eszett", "double"}),
         ("Straße ", {"eszett", "double"}),
         ("fi\u00adnance", {"ligature", "letters"}),
+        ("\uff26\uff29\uff2e\uff21\uff2e\uff23\uff25 ", {"ligature", "letters"}),
+        ("\uff26\uff29\uff2e\uff21", {"ligature", "letters"}),
         ('"lange strasse"', {"eszett", "double"}),
     ],
 )

@@ -1,0 +1,67 @@
+"""A chunk that says nothing but headings is shown by the one that follows it: that is where its answer stands.
+
+Chunkers make such ones where a heading is followed by a deeper one, by code or by a table. They are found first of all,
+for all of their few words fit. So are chunks of comments and of empty anchors, which nobody sees in their source.
+"""
+
+import re
+from collections.abc import Sequence
+from functools import partial
+
+from search.access import Access
+from search.context import fetch
+from search.legs import Legs
+from search.phrases import phrases_of
+from search.question import Question
+from sinks.document import Document
+from sinks.memory import passes
+
+_UNSEEN = re.compile(r"<!--.*?-->|<a\b[^>]*(?:/>|>\s*</a\s*>)", re.DOTALL | re.IGNORECASE)
+_HEADING = re.compile(r" {0,3}#{1,6}(?:\s.*)?|\s*[=*_-]{2,}\s*")
+_MOST_STEPS = 10
+"""So many bare ones in a row are walked past; each step asks an engine."""
+
+
+def is_bare(document: Document, *, unseen: bool = True) -> bool:
+    """Whether there is nothing to read in it but headings and, where they count, what nobody sees in the source."""
+    text = _UNSEEN.sub("", document.text) if unseen else document.text
+    lines = [line for line in text.splitlines() if line.strip()]
+    if not document.headings:  # without a place in an outline `# x` may be a comment of some code
+        return bool(document.text) and not lines
+    return bool(document.text) and all(_HEADING.fullmatch(line) or line.strip() in document.headings for line in lines)
+
+
+def shown_by(legs: Legs, access: Access, question: Question, documents: Sequence[Document]) -> dict[str, Document]:
+    """By the id of each of these documents the one that it is shown by, mostly itself: of a bare one that after it, or
+    where its section ends with it, as with a comment, that before it."""
+    # What stands in a heading stands in the headings of what follows too, also in quotes; what nobody sees does not.
+    bare = partial(is_bare, unseen=not phrases_of(question.text))
+    shown = {document.id: document for document in documents}
+    for way in (_next_id, _previous_id):
+        walking = {id: one for id, one in shown.items() if bare(one)}
+        known = dict(shown)
+        for _ in range(_MOST_STEPS if walking else 0):  # one step for all of them at a time
+            wanted = {id: one.parent_id for one in walking.values() if (id := way(one)) and id not in known}
+            known |= fetch(legs, access, wanted) if wanted else {}
+            reached = {id: known.get(way(one) or "") for id, one in walking.items()}
+            fitting = {id: one for id, one in reached.items() if one and _may_stand_for(shown[id], one, question)}
+            shown |= {id: one for id, one in fitting.items() if not bare(one)}
+            walking = {id: one for id, one in fitting.items() if bare(one)}
+    return shown
+
+
+def _next_id(document: Document) -> str | None:
+    return document.next_id
+
+
+def _previous_id(document: Document) -> str | None:
+    return document.previous_id
+
+
+def _may_stand_for(bare: Document, other: Document, question: Question) -> bool:
+    """What stands in the same section or below it, and passes what was asked for."""
+    return (
+        other.parent_id == bare.parent_id
+        and other.headings[: len(bare.headings)] == bare.headings
+        and all(passes(other, condition) for condition in question.filters)
+    )

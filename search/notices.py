@@ -1,0 +1,70 @@
+"""What is to be said of an answer beside its hits: what was not asked, and why there is nothing."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from search.access import Access
+from search.legs import REMEDY, Asking, Legs
+from search.phrases import phrases_of
+from search.question import Question
+from sinks.document import LISTS
+from sinks.errors import SinkError
+from sinks.reader import Filter
+
+
+def notices(legs: Legs, question: Question, access: Access, asking: Asking, *, found: bool) -> Iterator[str]:
+    """A leg that this index was never meant to have is no failure, but changes what hybrid means."""
+    if question.mode == "hybrid" and not legs.unavailable:
+        if legs.semantic is None:
+            yield f"by words only: no build of this index is searched by meaning; {REMEDY}"
+        if legs.keyword is None:
+            yield f"by meaning only: no build of this index is searched by words; {REMEDY}"
+    phrases = phrases_of(question.text)
+    nothing = asking.answered and not found
+    if phrases and not asking.phrases_held:
+        yield f"{phrases} need not stand in the hits: only keyword search finds what stands in quotes, and is not there"
+    elif phrases and nothing:
+        among = " of what the filters let through" if question.filters else ""
+        yield f"nothing{among} holds {phrases}; without quotes the words are looked for one by one"
+    if nothing and not asking.failed:
+        yield from _kept_out(legs, question, access)
+
+
+def _kept_out(legs: Legs, question: Question, access: Access) -> Iterator[str]:
+    """Where there is nothing because of a filter, or because the tenant sees nothing at all. Whatever is looked at for
+    this is what the tenant may see."""
+    if access.tenant is not None and _sees_nothing(legs, access):
+        yield f"nothing is visible to the tenant {access.tenant!r:.100}"
+    elif question.filters and _answers(legs, replace(question, filters=()), access.filters()):
+        fields = list(dict.fromkeys(one.field for one in question.filters))
+        yield f"nothing that answers passes the filter of {' and '.join(fields)}; without it something is found"
+        missing = [field for field in fields if _bears_nothing(legs, field, access)]
+        if missing:
+            yield f"no document has {' or '.join(map(_some, missing))}"
+
+
+def _some(field: str) -> str:
+    return field if field in LISTS else f"a{'n' if field[0] in 'aeiou' else ''} {field}"
+
+
+def _sees_nothing(legs: Legs, access: Access) -> bool:
+    """Where no words can be asked it is not known."""
+    if legs.keyword is None:
+        return False
+    try:
+        return not legs.keyword.reader.search("", 1, access.filters())
+    except SinkError:
+        return False
+
+
+def _answers(legs: Legs, question: Question, filters: Sequence[Filter]) -> bool:
+    return any(legs.begin(question, filters).ask(1).values())
+
+
+def _bears_nothing(legs: Legs, field: str, access: Access) -> bool:
+    if legs.keyword is None:
+        return False
+    try:
+        return not legs.keyword.reader.facets("", [field], access.filters(), limit=1)[field]
+    except SinkError:
+        return False

@@ -1,0 +1,64 @@
+"""What the index cannot tell, since it drops signs and endings: whether the text has it as it was typed.
+
+In quotes that is a condition, where words are typed with signs: `"C++"` stands in no text about C#. Without quotes,
+what has only the bare word is found too, and so is what has another form of a word that was begun; it counts for
+little.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain, pairwise, zip_longest
+
+from sinks.fts import query as query_
+from sinks.fts.query import Query
+
+BEGUN_WEIGHT = 0.5
+"""A word that the last one is only the beginning of is a guess."""
+
+_HYPHENS = "-\u2010-\u2015"
+# Signs within a word and some at its ends are a part of it; a full stop after it is not.
+_WORD = re.compile(rf"[{_HYPHENS}.#$@]*\w+(?:[{_HYPHENS}+#.$@&/:=~\\]+\w+)*[+#]*")
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What holds the `expression` has `weight` times its score for it, and should have it as the `pattern` says."""
+
+    expression: str
+    weight: float
+    pattern: str
+
+
+def claims(query: Query) -> Iterator[Claim]:
+    """Of a query that comes to no more than the index tells there are none."""
+    for bare, typed in query.signed:
+        begun = bare == query.begun
+        yield Claim(query_.word(bare), 1.0, pattern(typed, begun=begun))
+        if begun:
+            yield Claim(query_.longer(query), BEGUN_WEIGHT, pattern(typed, begun=True))
+    if query.begun and (guessed := query_.guessed(query)):
+        yield Claim(guessed, BEGUN_WEIGHT, query_.pattern(query.begun, begun=True))
+
+
+def has_signs(phrase: str) -> bool:
+    return any(not word.isalnum() for word in words(phrase))
+
+
+def words(phrase: str) -> list[str]:
+    """With the signs that are a part of them."""
+    return _WORD.findall(phrase)
+
+
+def pattern(phrase: str, *, begun: bool = False) -> str:
+    """For a text in small letters: the words with their signs, whatever is between them, and not within longer ones.
+    The last one may be only `begun`."""
+    parts = words(phrase.lower())
+    told = [re.sub(rf"\\-|[{_HYPHENS}]", f"[{_HYPHENS}]", re.escape(part)) for part in parts]
+    between = [rf"[\W_]{'*' if query_.is_spaceless(one[-1] + other[0]) else '+'}" for one, other in pairwise(parts)]
+    joined = "".join(chain(*zip_longest(told, between, fillvalue="")))
+    first, last = parts[0][0], parts[-1][-1]
+    before = f"(?<!{query_.SPACED})" if first.isalnum() and not query_.is_spaceless(first) else ""
+    if begun or query_.is_spaceless(last):
+        return before + joined
+    return f"{before}{joined}(?!{query_.SPACED if last.isalnum() else '[+#]'})"

@@ -1,0 +1,145 @@
+"""A hit of nothing but headings, comments or anchors is shown by the chunk that follows it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from search.access import Access
+from search.context import get
+from search.legs import Legs
+from search.query import search
+from search.question import Mode, Question
+from sinks.document import Family
+from sinks.projection import project_family
+from sinks.reader import Filter
+from tests.rebuild.support import source
+from tests.search.support import family, legs_over, meaning
+
+MODES: tuple[Mode, ...] = ("hybrid", "keyword", "semantic")
+
+BACKUPS = ["Backups"]
+HOURLY = "They are made every six hours, and kept for a year on another machine"
+RESTORE = "## Restore\n\nbackups backups: restore one with the tool"
+GUIDE: list[tuple[str, list[str]]] = [
+    ("Welcome", []),
+    ("# Backups", BACKUPS),
+    ("## When", [*BACKUPS, "When"]),
+    (HOURLY, [*BACKUPS, "When"]),
+    ("## Restoring\n\n### By hand\n\n<!-- nowhere -->", [*BACKUPS, "Restoring", "By hand"]),
+    (RESTORE, [*BACKUPS, "Restoring", "By hand", "Now"]),
+    ('<a id="zebra"></a>\n<!-- zebra [[[end]]] -->', [*BACKUPS, "Restoring"]),
+    ("# Colours", ["Colours"]),
+    ("# a comment of some code, no heading", []),
+    ("nothing of it", []),
+]
+
+
+def outlined(name: str, chunks: list[tuple[str, list[str]]], **fields: Any) -> Family:
+    records = source(name, *(text for text, _ in chunks), **fields)
+    for number, (record, (_, headings)) in enumerate(zip(records, chunks, strict=True), start=1):
+        record |= {"headings": headings, "page_start": number}
+    documents = project_family(records)
+    return Family(documents, np.stack([meaning(document.text) for document in documents]))
+
+
+FAMILIES = [
+    outlined("guide.md", GUIDE, tenant_id="acme"),
+    outlined("notes.md", [("## Backups of others", ["Notes", "Backups of others"])]),
+    *(family(f"{number}.md", f"other text {number}") for number in range(20)),
+]
+
+
+@pytest.fixture(scope="module")
+def legs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Legs]:
+    with legs_over(tmp_path_factory.mktemp("index"), FAMILIES) as legs:
+        yield legs
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_what_follows_a_bare_heading_is_shown_at_its_place(legs: Legs, mode: Mode) -> None:
+    (best, *_) = search(legs, Question("# Backups", mode=mode, context=1))
+    assert best.text == HOURLY, "the one between says nothing either"
+    assert [one.text for one in (*best.before, *best.after)] == [GUIDE[2][0], GUIDE[4][0]]
+    (hit,) = search(legs, Question("six hours", mode="keyword"))
+    assert [piece.text for piece in hit.snippet if piece.match] == ["six", "hours"]
+    assert search(legs, Question("backups six", mode="keyword")).hits[0].highlights == ["six"]
+
+
+def test_two_that_are_shown_by_one_are_one_hit_at_the_better_place(legs: Legs) -> None:
+    question = Question("backups when", mode="keyword", collapse=False, limit=100)
+    answer = search(legs, question)
+    texts = [hit.text for hit in answer]
+    assert len(texts) == len(set(texts)) == 3
+    assert (texts[0], answer.hits[0].ranks) == (HOURLY, {"keyword": 1})
+    assert texts.count(RESTORE) == 1
+    for limit in (1, 2, 3):
+        pages = [search(legs, replace(question, limit=limit, offset=start)) for start in range(0, 6, limit)]
+        assert [hit.text for page in pages for hit in page] == texts
+        assert [page.more for page in pages] == [start + limit < 3 for start in range(0, 6, limit)]
+
+
+def test_where_nothing_follows_in_the_section_what_stands_before_is_shown(legs: Legs) -> None:
+    """What comes then speaks of something else; a heading with nothing below it stays."""
+    (hit,) = search(legs, Question("zebra", mode="keyword"))
+    assert hit.text == RESTORE
+    (hit,) = search(legs, Question("colours", mode="keyword"))
+    assert hit.text == "# Colours"
+    assert "## Backups of others" in [hit.text for hit in search(legs, Question("backups", mode="keyword"))]
+
+
+def test_a_comment_of_code_is_no_heading(legs: Legs) -> None:
+    (hit,) = search(legs, Question("comment code", mode="keyword"))
+    assert hit.text.startswith("# a comment")
+
+
+def test_in_quotes_what_nobody_sees_is_shown_as_it_is(legs: Legs) -> None:
+    """What follows need not hold it."""
+    (hit,) = search(legs, Question('"nowhere"', mode="keyword"))
+    assert hit.text.startswith("## Restoring")
+    assert [hit.text for hit in search(legs, Question('"when"', mode="keyword"))] == [HOURLY]
+
+
+def test_what_follows_passes_the_filters_and_may_be_seen(legs: Legs) -> None:
+    (hit,) = search(legs, Question("when", mode="keyword"), Access("acme"))
+    assert hit.text == HOURLY
+    assert not search(legs, Question("when", mode="keyword"), Access("other")).hits
+    on_its_page = Question("when", mode="keyword", filters=(Filter("page_start", at_most=3),))
+    assert [hit.text for hit in search(legs, on_its_page)] == ["## When"]
+
+
+def test_the_bare_one_is_still_there_by_its_id(legs: Legs) -> None:
+    (hit,) = search(legs, Question("when", mode="keyword"))
+    assert hit.document.previous_id is not None
+    found = get(legs, Access("acme"), hit.document.previous_id)
+    assert found is not None
+    assert found.document.text == "## When"
+
+
+def test_the_engine_is_asked_once_more_for_all_of_a_page(tmp_path: Path) -> None:
+    held = [outlined(f"{number}.md", [("# Moon", ["Moon"]), (f"text {number}", ["Moon"])]) for number in range(9)]
+    asked: list[int] = []
+
+    class Watched:
+        def __init__(self, reader: Any) -> None:
+            self._reader = reader
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(self._reader, name)
+
+        def get(self, ids: list[str]) -> object:
+            asked.append(len(ids))
+            return self._reader.get(ids)
+
+    with legs_over(tmp_path, held, vectors_too=False) as legs:
+        assert legs.keyword is not None
+        watched = replace(legs, keyword=replace(legs.keyword, reader=Watched(legs.keyword.reader)))
+        answer = search(watched, Question("moon", mode="keyword", limit=8))
+    assert len(answer) == 8
+    assert all(hit.text.startswith("text") for hit in answer)
+    assert asked == [9, 9]

@@ -1,0 +1,78 @@
+"""Why there is nothing: a filter, a field that nothing bears, or a tenant that sees nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from search.access import Access
+from search.legs import Legs
+from search.query import search
+from search.question import Mode, Question
+from sinks.reader import Filter
+from tests.search.support import family, legs_over
+
+MODES: tuple[Mode, ...] = ("hybrid", "keyword", "semantic")
+MD = Filter("source_type", any_of=("md",))
+TXT = Filter("source_type", any_of=("txt",))
+RECENT = Filter("year", at_least=2020)
+
+FAMILIES = [
+    family("pets.md", "the cat sleeps", source_type="md", tenant_id="acme"),
+    family("sea.txt", "a boat", source_type="txt", tenant_id="acme"),
+    family("law.md", "a cat in law", source_type="md", year=2021, tenant_id="other"),
+]
+
+
+@pytest.fixture(scope="module")
+def legs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Legs]:
+    with legs_over(tmp_path_factory.mktemp("index"), FAMILIES) as legs:
+        yield legs
+
+
+def told(legs: Legs, access: Access, text: str, *filters: Filter, mode: Mode = "keyword") -> str | None:
+    answer = search(legs, Question(text, mode=mode, filters=filters), access)
+    assert not answer.hits
+    return answer.notice
+
+
+NO_YEAR = "nothing that answers passes the filter of source_type and year; without it something is found"
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("required", [False, True])
+def test_a_filter_that_keeps_all_out_is_named(legs: Legs, mode: Mode, required: bool) -> None:
+    """Also a field that only another tenant's documents have is one that no document has."""
+    acme = Access("acme", required=required)
+    assert told(legs, acme, "cat", MD, RECENT, mode=mode) == f"{NO_YEAR}; no document has a year"
+    other = Access("other", required=required)
+    told_other = told(legs, other, "cat", TXT, mode=mode)
+    assert told_other == "nothing that answers passes the filter of source_type; without it something is found"
+    tags = Filter("tags", any_of=("x",))
+    assert (told(legs, acme, "cat", tags, RECENT, mode=mode) or "").endswith("no document has tags or a year")
+
+
+def test_where_filters_are_not_why_nothing_is_said(legs: Legs) -> None:
+    acme = Access("acme")
+    assert told(legs, acme, "zebra", MD, RECENT) is None
+    assert told(legs, acme, "zebra") is None
+    assert told(legs, acme, "law", MD) is None, "only another tenant has it"
+    first = Question("cat", mode="keyword", filters=(MD,))
+    assert search(legs, first).notice is None
+    assert search(legs, replace(first, offset=10)).notice is None, "there are hits, on an earlier page"
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("required", [False, True])
+def test_a_tenant_that_sees_nothing_is_told_only_that(legs: Legs, mode: Mode, required: bool) -> None:
+    nobody = Access("nobody", required=required)
+    assert told(legs, nobody, "cat", mode=mode) == "nothing is visible to the tenant 'nobody'"
+    assert told(legs, nobody, "cat", MD, RECENT, mode=mode) == "nothing is visible to the tenant 'nobody'"
+
+
+def test_by_meaning_alone_filters_are_named_too(legs: Legs) -> None:
+    alone = replace(legs, keyword=None)
+    notice = told(alone, Access("acme"), "cat", RECENT, mode="semantic")
+    assert notice == "nothing that answers passes the filter of year; without it something is found"

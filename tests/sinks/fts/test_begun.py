@@ -1,0 +1,124 @@
+"""Searching while the last word is being typed, in an index of stems."""
+
+import unicodedata
+
+import pytest
+
+from sinks.conformance.samples import family
+from sinks.fts import FtsBuild, FtsReader
+from sinks.fts.begun import begun
+from sinks.fts.search import Search
+
+_WORDS_TOLD = """
+    installation installs installer concurrency expressions iterator iteration generic generally generations operation
+    operator PaymentGatewayClient SharingService KeyError gateways capability capabilities sensibility happiness happily
+    beautifully relational conditionally rational conformably hopefulness electricities electrical triplicate formative
+    formalize feudalism decisiveness callousness running stopped controlling controller falling agreed hoping hopping
+    sized families flies dying skies analyses universe universities conclusions processes accesses resource inference
+    internals service useful usage usually onerous argument replacement adjustments adoption homologous activate
+    bowdlerize Königsberg naïvely résumé Größe ownership borrowed threads lifetimes vectors yes yesterday eye any anyone
+    day daylight way waypoint dependencies dependent dependable dependably authorization authorizations authorizers
+    idempotency initializing initializers serializable serialization tautologies logical theology
+"""
+WORDS = tuple(_WORDS_TOLD.split())
+
+
+def folded(word: str) -> str:
+    return "".join(sign for sign in unicodedata.normalize("NFD", word.lower()) if not unicodedata.combining(sign))
+
+
+@pytest.fixture
+def words(build: FtsBuild) -> dict[str, str]:
+    """An index with a document for each word; the word of each by its parent."""
+    families = {word: family(f"words/{number}", [f"x {word} x"]) for number, word in enumerate(WORDS)}
+    build.replace(list(families.values()))
+    return {one.parent_id: word for word, one in families.items()}
+
+
+def test_every_beginning_finds_its_word_above_others(reader: FtsReader, words: dict[str, str]) -> None:
+    for typed in sorted({word[:length].lower() for word in WORDS for length in range(3, len(word) + 1)}):
+        found = [words[hit.parent_id] for hit in reader.search(typed, 1000)]
+        begin_so = {word for word in WORDS if folded(word).startswith(folded(typed))}
+        assert begin_so <= set(found), typed
+        # Other forms of a whole word are as good as it is; those of a word that is only begun are not.
+        forms = {words[hit.parent_id] for hit in reader.search(f"{typed} ", 1000)}
+        others = [word for word in found if word not in begin_so | forms]
+        assert found[len(found) - len(others) :] == others, (typed, found)
+
+
+def test_what_only_looks_as_if_it_began_so_is_not_found(reader: FtsReader, words: dict[str, str]) -> None:
+    def found(typed: str) -> set[str]:
+        return {words[hit.parent_id] for hit in reader.search(typed, 1000)}
+
+    assert found("res") == {"resource"} | {word for word in WORDS if word.startswith("rés")}
+    assert found("use") == {"useful"}
+    assert found("inte") == {"internals"}
+    assert found("any") == {"any", "anyone"}
+    assert found("paymentgateway") == {"PaymentGatewayClient"}
+
+
+def test_another_form_counts_for_little_where_something_begins_so(build: FtsBuild, reader: FtsReader) -> None:
+    often, once = (
+        family("often", ["install, install and install"]),
+        family("once", ["one installation of " + "it " * 50]),
+    )
+    build.replace([often, once, *(family(f"d{number}", ["something else"]) for number in range(20))])
+    assert [hit.parent_id for hit in reader.search("installa")] == [once.parent_id, often.parent_id]
+    build.replace([family("once", ["nothing of it"])])
+    assert [hit.parent_id for hit in reader.search("installa")] == [often.parent_id], "nothing has it"
+
+
+def test_what_is_found_is_counted_and_marked(build: FtsBuild, reader: FtsReader) -> None:
+    one = family("one", ["how the installation goes on"], metadata={"tags": ["x"]})
+    build.replace([one, *(family(f"d{number}", ["something else"]) for number in range(20))])
+    id = one.documents[0].id
+    assert [piece.text for piece in reader.snippets("installa", [id])[id] if piece.match] == ["installation"]
+    assert [value.families for value in reader.facets("installa", ["tags"])["tags"]] == [1]
+    (hit,) = reader.search("goes installatio")
+    (whole,) = reader.search("goes installation ")
+    assert hit.score > 0.5 * whole.score
+
+
+@pytest.mark.parametrize("typed", ["gateway", "inference", "resources", "running", "harbour"])
+def test_a_whole_word_is_its_own_beginning(build: FtsBuild, reader: FtsReader, typed: str) -> None:
+    """Where one document holds all the words, nothing better is to be waited for; and of a few all are meant."""
+    one, other = family("one", [f"the {typed} and a boat"]), family("other", ["a boat"])
+    build.replace([one, other, *(family(f"d{number}", ["something else"]) for number in range(20))])
+    assert reader.most_score(typed) is None
+    assert reader.most_score(f"boat {typed}") is None
+    both = reader.search(f"boat {typed}")
+    assert both == reader.search(f"boat {typed} ")
+    assert [hit.parent_id for hit in both] == [one.parent_id, other.parent_id]
+
+
+def test_only_the_best_are_looked_at(build: FtsBuild, reader: FtsReader, monkeypatch: pytest.MonkeyPatch) -> None:
+    build.replace([family(f"d{number}", [f"operate {number}"]) for number in range(9)])
+    looked: list[int] = []
+    standing = Search._standing
+
+    def watched(search: Search, rows: set[int], pattern: str) -> set[int]:
+        looked.append(len(rows))
+        return standing(search, rows, pattern)
+
+    monkeypatch.setattr(Search, "_standing", watched)
+    monkeypatch.setattr("sinks.fts.search._LOOKED_AT", 4)
+    assert len(reader.search("operatio", 20)) == 9
+    assert len(reader.search("operatio", 2)) == 2
+    assert looked == [4, 4]
+
+
+@pytest.mark.parametrize(
+    ("typed", "exact", "guessed"),
+    [
+        ("harb", "harb", ()),
+        ("gateway", "gatewayness", ()),
+        ("inte", "intee", ()),
+        ("controll", "controlll", ()),
+        ("installa", "installa", ("installability",)),
+        ("ab", "ab", ()),
+        ("err_4", "err_4", ()),
+    ],
+)
+def test_what_a_beginning_is_asked_for_as(typed: str, exact: str, guessed: tuple[str, ...]) -> None:
+    found = begun(typed)
+    assert (found.exact, found.guessed) == (exact, guessed)
