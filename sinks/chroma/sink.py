@@ -186,15 +186,15 @@ class ChromaBuild:
         return refused
 
     def scan(self, *, content: bool = False, vectors: bool = False) -> Iterator[Stored]:
+        if content and self._is_served:
+            self._require_vectors(self.count())  # before the first document, for until then all of it is tried again
         offset = 0
         while True:
             page = self.page(offset, PAGE, content, vectors)
             yield from rows.documents_in(page, content)
-            offset += len(page["ids"])
             if len(page["ids"]) < PAGE:
-                break
-        if content and self._is_served:
-            self._require_vectors(offset)
+                return
+            offset += PAGE
 
     def _require_vectors(self, documents: int) -> None:
         """Documents and vectors lie apart, and a server that has lost its vectors goes on with the documents. In a

@@ -252,7 +252,7 @@ def test_exactly_the_plan_that_was_named_with_a_new_source(quick_shell: Shell) -
     assert shell("sync", "--plan", plan["hash"]).code == Exit.OK
 
 
-@pytest.mark.parametrize(("times", "code"), [(1, Exit.OK), (4, Exit.OK), (99, Exit.INVALID_INPUT)])
+@pytest.mark.parametrize(("times", "code"), [(1, Exit.OK), (4, Exit.OK), (99, Exit.LOCKED)])
 def test_chunks_that_are_rewritten_while_it_looks_are_looked_at_again(
     times: int, code: Exit, quick_shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:

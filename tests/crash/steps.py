@@ -45,6 +45,8 @@ OURS = (
     Step("rebuild.receipts", "Receipts", "recall", "recalled"),
     Step("rebuild.receipts", "Receipts", "retry_dead_letters", "retry"),
     Step("rebuild.scan", "Scan", "make_receipts", "repair"),
+    Step("rebuild.stamps", "Stamps", "renew", "sync"),
+    Step("sinks.fts.sink", "FtsBuild", "sign", "sync"),
     Step("rebuild.state", "State", "add_generation", "rebuild"),
     Step("rebuild.state", "State", "begin_flip", "rebuild"),
     Step("rebuild.state", "State", "flip", "rebuild"),
