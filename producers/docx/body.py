@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from io import BytesIO
 
-from lxml import etree  # type: ignore[import-untyped]
+from lxml import etree
 
 from producers.docx.fields import write_fields
 from producers.docx.formulas import on_one_line

@@ -72,7 +72,7 @@ def _html(data: bytes, depth: int = 1) -> str:
 
 
 def _converted(data: bytes, depth: int) -> str:
-    import mammoth  # type: ignore[import-untyped]
+    import mammoth
 
     whole = readable(data)
     if whole.imported and depth > _MOST_IMPORTS:
@@ -94,7 +94,7 @@ def _title_in(body: str) -> str:
 
 def _properties(data: bytes) -> tuple[str, str]:
     """Title and author, where the file has properties: files live without them, and some with broken ones."""
-    from lxml import etree  # type: ignore[import-untyped]
+    from lxml import etree
 
     try:
         with zipfile.ZipFile(BytesIO(data)) as archive, archive.open(_PROPERTIES) as file:

@@ -6,7 +6,7 @@ and passes over links that are written in one element, and over boxes and lists 
 
 import re
 
-from lxml import etree  # type: ignore[import-untyped]
+from lxml import etree
 
 from producers.html.tags import Element
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from email import message_from_bytes, policy
 from html import escape
 
-from lxml import etree  # type: ignore[import-untyped]
+from lxml import etree
 
 from producers.errors import CHUNKING_FAILED, SourceFailed
 from producers.html.charset import decode

@@ -6,7 +6,7 @@ So every numbered paragraph begins with its number between two marks, and in the
 import re
 from dataclasses import dataclass, field
 
-from lxml import etree  # type: ignore[import-untyped]
+from lxml import etree
 
 from producers.html.tags import Element
 

@@ -3,7 +3,7 @@
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 
-from lxml import etree  # type: ignore[import-untyped]
+from lxml import etree
 
 from producers.html.tags import Element
 from producers.markdown.document import Document, Kind, Link

@@ -6,7 +6,7 @@ The signs are those that people type: `10^24`, `x^(n+1)`, `1010_2`. What is read
 import re
 from itertools import islice
 
-from lxml import etree  # type: ignore[import-untyped]
+from lxml import etree
 
 from producers.html.tags import INLINE, Element, text_of
 

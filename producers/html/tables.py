@@ -5,7 +5,7 @@ A cell of a Markdown table is one line. Code, headings and lists in it would los
 
 from dataclasses import dataclass, field
 
-from lxml import etree  # type: ignore[import-untyped]
+from lxml import etree
 
 from producers.html.columns import narrow
 from producers.html.tags import HEADINGS, LISTS, TABLE_PARTS, Element, text_of

@@ -9,7 +9,7 @@ No text goes, except of what `_UNREAD` names.
 import re
 from dataclasses import dataclass
 
-from lxml import etree  # type: ignore[import-untyped]
+from lxml import etree
 
 from producers.html.addresses import CodeLinks, link_what_is_shown, take_addresses
 from producers.html.anchors import anchors_of, listed

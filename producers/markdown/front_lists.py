@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-import yaml  # type: ignore[import-untyped]
+import yaml
 
 from chunkbus.canonical import canonical_text
 

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from chunksink.exits import Exit
 from embeddings import load
+from tests.chunksink.forgetting import OTHER, SECRET
 from tests.chunksink.shell import Models, Shell
 
 
@@ -31,4 +33,14 @@ def shell(tmp_path: Path, models: Models, monkeypatch: pytest.MonkeyPatch, capsy
 def quick_shell(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> Shell:
     """One sink, that wants no vectors."""
     monkeypatch.setenv("CHUNKSINK_SINKS", "fts")
+    return shell
+
+
+@pytest.fixture
+def twice(shell: Shell) -> Shell:
+    """Two generations, both with the secret."""
+    shell.commit("p1", SECRET)
+    shell.commit("p2", OTHER)
+    for _ in range(2):
+        assert shell("rebuild").code == Exit.OK
     return shell

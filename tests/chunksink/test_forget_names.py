@@ -1,0 +1,112 @@
+"""Which source a name means to `chunksink forget`, and which words are none."""
+
+from __future__ import annotations
+
+import pytest
+
+from chunkbus.runlog import RunLog
+from chunksink.exits import Exit
+from tests.chunksink.forgetting import GONE, OTHER, builds, traces
+from tests.chunksink.shell import Shell
+from tests.rebuild.support import FEBRUARY, parent_of, source
+
+
+@pytest.mark.parametrize("name", ["secret.md", parent_of("secret.md"), "secret.md@1"])
+def test_it_is_known_by_its_address_its_parent_and_its_document(name: str, twice: Shell) -> None:
+    twice.commit("p3", at=FEBRUARY, tombstones=GONE)
+    ended = twice("forget", name)
+    assert ended.code == Exit.INVALID_INPUT  # withdrawn, but the chunks are still there
+    assert "in p1: " in ended.err
+    assert twice.texts() == ["nothing to hide", "shared by both"]
+    twice("sync")
+    assert twice.texts() == ["nothing to hide", "shared by both"]
+
+
+@pytest.mark.parametrize(
+    ("name", "address"),
+    [
+        ("my notes/costs (1).md", "my%20notes/costs%20%281%29.md#costs"),
+        ("my notes/costs.md", "my notes/costs.md#costs"),
+        ("screen 1.rec#pane=0&part=1", "screen%201.rec#pane=0&part=1&t=12.5"),
+        ("https://example.org/a%20b", "https://example.org/a%20b#part"),
+        ("100%25.md#1", "100%25.md#1"),
+    ],
+)
+def test_it_is_known_by_the_address_that_search_shows(name: str, address: str, quick_shell: Shell) -> None:
+    quick_shell.commit("p1", source(name, "some words"), source("100%.md", "other words"))
+    assert quick_shell("sync").code == Exit.OK
+    assert quick_shell("forget", address).code == Exit.INVALID_INPUT
+    assert quick_shell.texts() == ["other words"]
+
+
+@pytest.mark.parametrize("name", ["nobody.md", "", "secret", "%", "no%20body.md#x", "#costs", "\udcff.md"])
+def test_one_that_nobody_knows(name: str, twice: Shell) -> None:
+    ended = twice("forget", name)
+    assert (ended.code, ended.out) == (Exit.USAGE, "")
+    assert f"no source {name!r} is known here" in ended.err
+    assert len(twice.texts()) == 4
+
+
+@pytest.mark.parametrize("word", ["sync", "ok", "p1", "fts", "engine", "written", "partition", "Unreachable"])
+def test_a_word_of_a_record_is_no_source(word: str, twice: Shell) -> None:
+    twice.remove("p1")
+    assert "partition p1 is missing" in twice("sync").err
+    with RunLog(twice.home, "sync") as log:
+        log.write("fault", sink="fts", error="the engine did not answer")
+        log.finish("failed", error="Unreachable")
+    before = {file: file.read_bytes() for file in (twice.home / "runs").iterdir()}
+    assert twice("forget", word).code == Exit.USAGE
+    assert {file: file.read_bytes() for file in before} == before
+    assert {run["status"] for run in twice("runs", "--json").json} == {"ok", "held", "failed"}
+
+
+@pytest.mark.parametrize("name", ["sync", "ok", "p1"])
+def test_a_source_that_is_called_like_a_word_of_a_record(name: str, quick_shell: Shell) -> None:
+    quick_shell.commit("p1", source(name, "some words"), OTHER)
+    assert quick_shell("sync").code == Exit.OK
+    assert quick_shell("forget", name).code == Exit.INVALID_INPUT
+    assert [(run["command"], run["status"]) for run in quick_shell("runs", "--json").json] == [
+        ("forget", "ok"),
+        ("sync", "ok"),
+    ]
+    assert "written" in quick_shell("runs").out
+
+
+@pytest.fixture
+def of_two(shell: Shell) -> Shell:
+    """The same file of two tenants."""
+    shell.commit("north", source("same.md", "what north says", tenant_id="north", ids="n"))
+    shell.commit("south", source("same.md", "what south says", tenant_id="south", ids="s"))
+    assert shell("sync").code == Exit.OK
+    return shell
+
+
+@pytest.mark.parametrize("withdrawn", [False, True])
+def test_one_of_several_tenants_is_erased_alone(of_two: Shell, withdrawn: bool) -> None:
+    if withdrawn:  # then only the builds know whose it was
+        of_two("rebuild")
+        for key in ("north", "south"):
+            of_two.commit(key, at=FEBRUARY)
+        assert of_two("sync", "--allow-deletions", "2").code == Exit.OK
+    held = of_two.texts(*builds(of_two)[0])
+    ended = of_two("forget", "same.md")
+    assert (ended.code, ended.out) == (Exit.USAGE, "")
+    assert "'same.md' names 2 sources; nothing was erased" in ended.err
+    assert "of tenant 'north'" in ended.err and "of tenant 'south'" in ended.err
+    assert of_two.texts(*builds(of_two)[0]) == held == ["what north says", "what south says"]
+    ended = of_two("forget", "same.md", "--tenant", "south")
+    assert ended.code == (Exit.OK if withdrawn else Exit.INVALID_INPUT)
+    assert of_two.texts(*builds(of_two)[0]) == ["what north says"]
+    assert traces(of_two, "what south says", beside="chroma") == set()
+
+
+def test_every_tenants_source_is_erased_where_that_is_said(of_two: Shell) -> None:
+    assert of_two("forget", "same.md", "--every").code == Exit.INVALID_INPUT
+    assert of_two.texts() == []
+
+
+def test_of_a_tenant_who_has_none_nothing_is_known(of_two: Shell) -> None:
+    ended = of_two("forget", "same.md", "--tenant", "west")
+    assert ended.code == Exit.USAGE
+    assert "no source 'same.md' of tenant 'west' is known here" in ended.err
+    assert of_two.texts() == ["what north says", "what south says"]
