@@ -158,7 +158,7 @@ class Index:
         """What the live builds really hold, compared with what the chunks say now."""
         from rebuild.verify import verify
 
-        with self._run("verify", tolerant=True) as run:
+        with self._run("verify", tolerant=True, makes_home=False) as run:
 
             def cached_of(live: "Generation") -> "Lookup | None":
                 return run.embedder(self.config, live).expected if deep else None
@@ -204,11 +204,8 @@ class Index:
         """Readers see the generation before again."""
         from rebuild.flip import roll_back
         from rebuild.lock import WAIT_SECONDS
-        from rebuild.state import State
 
-        with State.existing(self.config.home_path):
-            pass  # or a home would be made where there is none
-        with self._run("rollback", reads_chunks=False) as run:
+        with self._run("rollback", reads_chunks=False, makes_home=False) as run:
             with run.lock(WAIT_SECONDS):
                 generation = roll_back(run.work)
             run.log.finish("ok", generation=generation.id)
@@ -347,19 +344,30 @@ class Index:
 
     @contextmanager
     def _run(
-        self, command: str, *, tolerant: bool = False, reads_chunks: bool = True, only: tuple[str, ...] = ()
+        self,
+        command: str,
+        *,
+        tolerant: bool = False,
+        reads_chunks: bool = True,
+        makes_home: bool = True,
+        only: tuple[str, ...] = (),
     ) -> Iterator[Run]:
         """One run: its record, its lock, the home and the engines, or `only` these.
 
-        With `tolerant` an engine may be out of reach.
+        With `tolerant` an engine may be out of reach. Without `makes_home` there must be one: a name that was misspelt
+        is no new home.
         """
         from chunksink.wiring import open_work
         from rebuild.lock import WriterLock
+        from rebuild.state import State
 
         with ExitStack() as stack:
             root = BusRoot(self.config.chunks_path)
             if reads_chunks:
                 root.require()
+            if not makes_home:
+                with State.existing(self.config.home_path):
+                    pass
             log = stack.enter_context(RunLog(self.config.home_path, command))
             failed: dict[str, SinkError] = {}
             work = stack.enter_context(

@@ -56,8 +56,9 @@ def open_work(
     from rebuild.work import Work, silent
 
     with ExitStack() as stack:
-        state = stack.enter_context(State(config.home_path))
+        # Before any record of a home is made: a sink that there is not was never meant.
         sinks = stack.enter_context(open_sinks(config, on_fault, failed))
+        state = stack.enter_context(State(config.home_path))
         catalog = Catalog(state)
         intake = Intake(
             root,

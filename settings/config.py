@@ -133,10 +133,13 @@ def load_config(
     """The configuration in force; `config_file` says of which file. A flag that is None was not given."""
     environment = os.environ if environment is None else environment
     file = config_file(place, environment)
-    values = from_folder(_read_file(file), file.parent, _FOLDERS)
+    read = _read_file(file)
+    values = from_folder(read, file.parent, _FOLDERS)
     tables = tables_of(values, flags)
     chosen = flags.get("index") or environment.get(variable("index"))
     values = _of_index(values, chosen, file)
+    if not chosen and read.keys() == {"index"} and (names := ", ".join(read["index"])):
+        raise ConfigError(f"{file} sets nothing but indexes ({names}): name one, with --index or {variable('index')}")
     above = {name: environment[variable(name)] for name in _names() if variable(name) in environment}
     values["sink"] = with_environment(
         values | {"sinks": above.get("sinks", values.get("sinks"))},

@@ -158,8 +158,22 @@ def test_no_chunks(command: str, quick_shell: Shell) -> None:
     assert list(quick_shell.folder.iterdir()) == []
 
 
-def test_nothing_was_built_yet(quick_shell: Shell) -> None:
+@pytest.mark.parametrize("command", ["verify", "prove report.json"])
+def test_nothing_was_built_yet(quick_shell: Shell, command: str) -> None:
+    """And nothing is made: the name of the home may be misspelt."""
     quick_shell.commit("p1", A)
-    ended = quick_shell("verify")
+    ended = quick_shell(*command.split())
     assert (ended.code, ended.out) == (Exit.USAGE, "")
     assert "no index in .chunksink yet; build one with `chunksink rebuild`" in ended.err
+    assert not (quick_shell.folder / ".chunksink").exists()
+
+
+def test_a_sink_that_there_is_not(quick_shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing was begun that a rebuild would have to end."""
+    quick_shell.commit("p1", A)
+    monkeypatch.setenv("CHUNKSINK_SINKS", "fts,nosuch")
+    ended = quick_shell("sync")
+    assert ended.code == Exit.USAGE
+    assert "there is no sink 'nosuch'; installed are: chroma, fts" in ended.err
+    monkeypatch.setenv("CHUNKSINK_SINKS", "fts")
+    assert "a rebuild was begun" not in quick_shell("doctor").out

@@ -232,3 +232,13 @@ def test_a_place_that_is_named_must_be_there(tmp_path: Path) -> None:
         assert load_config({}, place=place).home_path == tmp_path / "own"
     with pytest.raises(ConfigError, match="there is no configuration at"):
         load_config({}, place=tmp_path / "other.toml")
+
+
+def test_a_file_of_named_indexes_alone_means_none_without_a_name(tmp_path: Path) -> None:
+    """A third one, of defaults, would be made beside them; with a setting that all share it may be meant."""
+    named = '[index.books]\nchunks = "books"\n[index.notes]\n'
+    with pytest.raises(ConfigError, match=r"sets nothing but indexes \(books, notes\): name one, with --index"):
+        load(tmp_path, named)
+    assert load(tmp_path, named, index="notes").home.endswith(".chunksink/notes")
+    assert load(tmp_path, f'model = "shared"\n{named}').model == "shared"
+    assert load(tmp_path, "[index]\n").home.endswith(".chunksink")

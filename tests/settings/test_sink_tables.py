@@ -46,7 +46,7 @@ def test_one_that_is_like_no_other_is_refused_too(tmp_path: Path) -> None:
     [
         "sinks = ['fts']\n[sink.chroma]\nfolder = 'x'\n",  # known, and not in use now
         "sinks = ['paper']\n[sink.paper]\nfolder = 'x'\n",  # told when it is opened: only then it is needed
-        "[index.a]\nsinks = ['paper']\n[index.a.sink.paper]\nfolder = 'x'\n",
+        "model = 'm'\n[index.a]\nsinks = ['paper']\n[index.a.sink.paper]\nfolder = 'x'\n",
     ],
 )
 def test_what_is_installed_or_asked_for_may_have_options(toml: str, tmp_path: Path) -> None:
