@@ -1,12 +1,13 @@
 """What is to be said of an answer beside its hits: what was not asked, and why there is nothing."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from search.access import Access
-from search.legs import REMEDY, Asking, Legs
-from search.phrases import phrases_of
-from search.question import Question
+from search.legs import REMEDY, Asking, KeywordLeg, Legs
+from search.phrases import for_words, phrases_of
+from search.question import KEYWORD, LEGS_OF, Question
 from sinks.document import LISTS
 from sinks.errors import SinkError
 from sinks.reader import Filter
@@ -28,6 +29,15 @@ def notices(legs: Legs, question: Question, access: Access, asking: Asking, *, f
         yield f"nothing{among} holds {phrases}; without quotes the words are looked for one by one"
     if nothing and not asking.failed:
         yield from _kept_out(legs, question, access)
+    if legs.keyword is not None and KEYWORD in LEGS_OF[question.mode]:
+        yield from _misspelt(legs.keyword, question, access)
+
+
+def _misspelt(keyword: KeywordLeg, question: Question, access: Access) -> Iterator[str]:
+    """Only words that whoever asks may see somewhere are said."""
+    with suppress(SinkError):  # its leg says what is wrong with it
+        for word, near in keyword.reader.meant(for_words(question.text), access.filters()).items():
+            yield f"nothing holds {word!r:.100}; is {near!r:.100} meant?"
 
 
 def _kept_out(legs: Legs, question: Question, access: Access) -> Iterator[str]:

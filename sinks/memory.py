@@ -198,6 +198,10 @@ class MemoryReader:
     def most_score(self, query: str) -> float | None:
         return float(len(set(query.split())))
 
+    def meant(self, query: str, filters: Sequence[Filter] = ()) -> dict[str, str]:
+        del query, filters
+        return {}
+
     def facets(
         self, query: str, fields: Sequence[str], filters: Sequence[Filter] = (), limit: int = 100
     ) -> dict[str, list[FacetValue]]:

@@ -6,16 +6,14 @@ beginning of a stem, in a disguise that the stemmer takes off again, and as the 
 stems that comes to, FTS5 itself says.
 """
 
-import sqlite3
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from sinks.fts.schema import TOKENIZER
+from sinks.fts.stems import DISGUISES, stems_of
 
 _SHORTEST = 3
-_DISGUISES = ("", "ness", "e", "l")
 _ENDINGS_TOLD = """
     ability able ably al alism alistic ality alization alize ally ance ances ancy ant ants ate ated ates ating ation
     ational ations ative ator ators ed eed eer ement ements ence ences ency ent ently ents er ers es est fully fulness
@@ -44,9 +42,9 @@ def begun(typed: str) -> Begun:
     if len(typed) < _SHORTEST or not typed.isalpha():
         return Begun(typed)
     plain = typed.lower()
-    disguised = [plain + disguise for disguise in _DISGUISES]
+    disguised = [plain + disguise for disguise in DISGUISES]
     completed = list(dict.fromkeys(_completed(plain)))
-    stem_of = _stems([*disguised, *completed])
+    stem_of = stems_of([*disguised, *completed])
     folded = "".join(sign for sign in unicodedata.normalize("NFD", plain) if not unicodedata.combining(sign))
     fitting = [one for one in disguised if folded.startswith(stem_of[one])]
     exact = max(fitting, key=lambda one: len(stem_of[one]), default=plain)
@@ -65,17 +63,3 @@ def _completed(typed: str) -> Iterator[str]:
         for length in range(1, min(len(ending), len(typed) - 1)):
             if typed.endswith(ending[:length]):
                 yield typed + ending[length:]
-
-
-def _stems(words: Sequence[str]) -> dict[str, str]:
-    """As FTS5 has them, of an index in memory that holds nothing else."""
-    connection = sqlite3.connect(":memory:", isolation_level=None)
-    try:
-        connection.execute(f"CREATE VIRTUAL TABLE words USING fts5(word, content='', tokenize='{TOKENIZER}')")
-        connection.execute("CREATE VIRTUAL TABLE stems USING fts5vocab(words, instance)")
-        connection.execute("BEGIN")
-        connection.executemany("INSERT INTO words(rowid, word) VALUES (?, ?)", enumerate(words))
-        held = dict(connection.execute("SELECT doc, term FROM stems").fetchall())
-        return {word: held.get(row, "") for row, word in enumerate(words)}
-    finally:
-        connection.close()

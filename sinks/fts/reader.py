@@ -10,8 +10,8 @@ from chunkbus.canonical import text_hash
 from sinks.document import Document
 from sinks.errors import InvalidFilter
 from sinks.fields import FILTERS
+from sinks.fts import meant, schema, short
 from sinks.fts import query as query_
-from sinks.fts import schema, short
 from sinks.fts.search import Search
 from sinks.reader import FacetValue, Filter, Hit, Piece
 from sinks.sink import Marker
@@ -59,6 +59,10 @@ class FtsReader:
     def most_score(self, query: str) -> float | None:
         with self._snapshot() as connection:
             return Search(connection, ()).most(query_.parse(query))
+
+    def meant(self, query: str, filters: Sequence[Filter] = ()) -> dict[str, str]:
+        with self._snapshot() as connection:
+            return meant.meant(connection, query_.parse(query), filters)
 
     def facets(
         self, query: str, fields: Sequence[str], filters: Sequence[Filter] = (), limit: int = 100
@@ -119,6 +123,7 @@ class FtsReader:
                 return self._idle.pop(), file  # the last one has most at hand
         connection = schema.connect(self._path)
         with schema.translated(self._path):
+            meant.prepare(connection)
             connection.execute("PRAGMA query_only = ON")
             short.prepare(connection)
         return connection, file

@@ -111,6 +111,10 @@ class MeilisearchReader:
         del query
         return 1.0
 
+    def meant(self, query: str, filters: Sequence[Filter] = ()) -> dict[str, str]:
+        del query, filters  # typos are found anyway
+        return {}
+
     def facets(
         self, query: str, fields: Sequence[str], filters: Sequence[Filter] = (), limit: int = _MOST_FACETS
     ) -> dict[str, list[FacetValue]]:

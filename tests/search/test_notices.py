@@ -1,4 +1,4 @@
-"""Why there is nothing: a filter, a field that nothing bears, or a tenant that sees nothing."""
+"""Why there is nothing: a filter, a field that nothing bears, a tenant that sees nothing, a word that was misspelt."""
 
 from __future__ import annotations
 
@@ -76,3 +76,16 @@ def test_by_meaning_alone_filters_are_named_too(legs: Legs) -> None:
     alone = replace(legs, keyword=None)
     notice = told(alone, Access("acme"), "cat", RECENT, mode="semantic")
     assert notice == "nothing that answers passes the filter of year; without it something is found"
+
+
+@pytest.mark.parametrize("mode", ["hybrid", "keyword"])
+def test_a_misspelt_word_is_told(legs: Legs, mode: Mode) -> None:
+    """Also where another word, or the meaning, has found something; what another tenant writes is not said."""
+    meant = "nothing holds 'sleepps'; is 'sleeps' meant?"
+    assert search(legs, Question("sleepps cat", mode=mode), Access("acme")).notice == meant
+    assert search(legs, Question("sleepps cat", mode=mode), Access("other")).notice is None
+    assert search(legs, Question("sleeps cat", mode=mode), Access("acme")).notice is None
+
+
+def test_by_meaning_no_word_is_misspelt(legs: Legs) -> None:
+    assert search(legs, Question("sleepps", mode="semantic"), Access("acme")).notice is None

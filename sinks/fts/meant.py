@@ -1,0 +1,68 @@
+"""What may be meant by a word that nothing holds: one that is written nearly so, where the asker may look."""
+
+import sqlite3
+from collections.abc import Sequence
+from difflib import SequenceMatcher, get_close_matches
+
+from sinks.fts import query as query_
+from sinks.fts import snippets
+from sinks.fts.query import Query
+from sinks.fts.stems import words_of
+from sinks.reader import Filter
+
+_SHORTEST = 5
+"""A shorter word is near to too many."""
+_MOST_WORDS = 8
+_NEAR = 0.8
+"""As difflib reckons: one wrong letter in five, or two that changed places."""
+_NEAR_STEM = 0.7
+_TRIES = 10
+_FORMS = 20
+"""So many documents are asked how they write it."""
+# Few write the first letter of a word wrongly, and the words of one letter are soon gone through.
+_VOCABULARY = "SELECT term FROM documents_vocabulary WHERE term >= ? AND term < ? AND length(term) BETWEEN 3 AND ?"
+
+
+def prepare(connection: sqlite3.Connection) -> None:
+    connection.execute("CREATE VIRTUAL TABLE temp.documents_vocabulary USING fts5vocab(main, documents_fts, row)")
+
+
+def meant(connection: sqlite3.Connection, query: Query, filters: Sequence[Filter]) -> dict[str, str]:
+    """By the words of the query that nothing holds which the filters let through; of some there may be none."""
+    words = [word for word in query.words[:_MOST_WORDS] if len(word) >= _SHORTEST and word.isalpha()]
+    nowhere = [word for word in words if not _forms(connection, query_.word(word, begun=word == query.begun), filters)]
+    found = {word: _nearest(connection, word, filters) for word in nowhere}
+    return {word: near for word, near in found.items() if near}
+
+
+def _nearest(connection: sqlite3.Connection, word: str, filters: Sequence[Filter]) -> str:
+    typed = word.lower()
+    forms: set[str] = set()
+    for one in words_of(_near_stems(connection, typed)):
+        forms.update(form.lower() for form in _forms(connection, query_.quoted(one), filters))
+    return next(iter(get_close_matches(typed, forms - {typed}, n=1, cutoff=_NEAR)), "")
+
+
+def _near_stems(connection: sqlite3.Connection, typed: str) -> list[str]:
+    """Each is held against as much of the word: nobody knows which of its endings was written wrongly."""
+    head = typed[0]
+    of_length: dict[int, list[str]] = {}
+    for (term,) in connection.execute(_VOCABULARY, [head, chr(ord(head) + 1), len(typed) + 1]):
+        of_length.setdefault(len(term), []).append(term)
+    near = [
+        (SequenceMatcher(None, typed[:length], term).ratio(), term)
+        for length, terms in of_length.items()
+        for term in get_close_matches(typed[:length], terms, n=_TRIES, cutoff=_NEAR_STEM)
+    ]
+    return [term for _, term in sorted(near, reverse=True)[:_TRIES]]
+
+
+def _forms(connection: sqlite3.Connection, expression: str, filters: Sequence[Filter]) -> list[str]:
+    """How documents that pass the filters write what is asked for; none where no document has it."""
+    where, values = query_.where(filters)
+    rows = connection.execute(
+        "SELECT snippet(documents_fts, -1, char(2), char(3), '', 1) FROM documents_fts "
+        f"JOIN documents d ON d.row = documents_fts.rowid WHERE documents_fts MATCH ? AND {where} LIMIT {_FORMS}",
+        [expression, *values],
+    )
+    return [piece.text for (told,) in rows for piece in snippets.pieces(told) if piece.match]
