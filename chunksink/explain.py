@@ -80,7 +80,9 @@ def _cached(config: Config, generation: "Generation", text_hash: str) -> str:
     from embeddings.references import EmbeddingRef
     from embeddings.stats import show
 
-    if not generation.model_fingerprint or not cache_file(config.home_path).exists():
+    if not generation.holds_vectors:
+        return "none, as no sink of the live index holds vectors"
+    if not cache_file(config.home_path).exists():
         return "not cached"
     ref = EmbeddingRef(generation.model_fingerprint, text_hash.removeprefix("sha256:"))
     try:

@@ -72,6 +72,7 @@ class Why:
     held: str | None
     generation: str
     model_fingerprint: str
+    """That of no model, where no sink of the live index holds vectors."""
     sinks: dict[str, SinkCopy]
 
     @property

@@ -70,6 +70,8 @@ def _cached(config: Config, found: "Why") -> dict[str, Any] | None:
 
 
 def _print(found: "Why", cached: dict[str, Any] | None) -> None:
+    from rebuild.state import NO_MODEL
+
     standing = found.current or found.standings[-1]
     click.echo(f"chunk       {printable(found.chunk_id)}")
     if found.document != found.chunk_id:
@@ -84,6 +86,8 @@ def _print(found: "Why", cached: dict[str, Any] | None) -> None:
     if cached:
         told = f"{cached['dimension']:,} dimensions, {cached['precision']}; `chunksink cache show {cached['ref']}`"
         click.echo(f"vector      cached, {told}")
+    elif found.model_fingerprint == NO_MODEL.fingerprint:
+        click.echo("vector      none: no sink of the live index holds vectors")
     else:
         click.echo(f"vector      not cached for the live model ({found.model_fingerprint:.12})")
     click.echo(f"generation  {found.generation}")

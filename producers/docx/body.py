@@ -16,6 +16,8 @@ from producers.docx.fields import write_fields
 from producers.docx.formulas import on_one_line
 from producers.docx.imported import Imported, mark_imports
 from producers.docx.numbers import Numbers
+from producers.docx.xml import read_xml
+from producers.html.marks import without_marks
 from producers.html.tags import Element, holders_of
 
 _WORD = (
@@ -65,9 +67,8 @@ def readable(data: bytes) -> Readable:
 def _tidied(
     part: bytes, path: str, read: Callable[[str], bytes | None], holders: set[str], imported: list[Imported]
 ) -> bytes:
-    parser = etree.XMLParser(resolve_entities=False, no_network=True, huge_tree=True, remove_comments=True)
     try:
-        root = etree.fromstring(part, parser)
+        root = read_xml(part)
     except etree.XMLSyntaxError:
         return part
     name = etree.QName(root)
@@ -75,6 +76,9 @@ def _tidied(
         return part
     word = f"{{{name.namespace}}}"
     _choose(root, word)
+    for text in root.iter(f"{word}t"):
+        if text.text:
+            text.text = without_marks(text.text)
     if name.localname == "document":
         Numbers(read(posixpath.join(posixpath.dirname(path), "numbering.xml"))).mark(root, word)
         imported += mark_imports(root, word, path, read)

@@ -7,9 +7,12 @@ from dataclasses import dataclass, field, replace
 from html import escape
 from io import BytesIO
 
+from lxml import etree
+
 from chunkbus.chunk import Record
 from producers.docx import imported, numbers
 from producers.docx.body import readable
+from producers.docx.xml import read_xml
 from producers.errors import CHUNKING_FAILED, SourceFailed
 from producers.html import document_of, html_version
 from producers.markdown.chunker import MarkdownChunker
@@ -18,7 +21,7 @@ from producers.pdf import require, unreadable
 
 _MIME_TYPE = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
 # Raise it with any change in this package that the chunks show.
-_RULES_VERSION = "3"
+_RULES_VERSION = "4"
 # By its name, which is the same in every language, else by its id. Not a heading: nothing would stand under it.
 _STYLES = "p[style-name='Title'] => p.title:fresh\np.Title => p.title:fresh"
 _TITLE = re.compile(r'<p class="title">(.+?)</p>')
@@ -94,12 +97,9 @@ def _title_in(body: str) -> str:
 
 def _properties(data: bytes) -> tuple[str, str]:
     """Title and author, where the file has properties: files live without them, and some with broken ones."""
-    from lxml import etree
-
     try:
         with zipfile.ZipFile(BytesIO(data)) as archive, archive.open(_PROPERTIES) as file:
-            parser = etree.XMLParser(resolve_entities=False, no_network=True)
-            said = etree.fromstring(file.read(_MOST_PROPERTIES), parser)
+            said = read_xml(file.read(_MOST_PROPERTIES))
     except (KeyError, OSError, ValueError, RuntimeError, zipfile.BadZipFile, zlib.error, etree.LxmlError):
         return "", ""
     title, author = ((said.findtext(f"{_NAMES}{name}") or "").strip() for name in ("title", "creator"))

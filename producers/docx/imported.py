@@ -9,12 +9,13 @@ from html import escape
 
 from lxml import etree
 
+from producers.docx.xml import read_xml
 from producers.errors import CHUNKING_FAILED, SourceFailed
 from producers.html.charset import decode
+from producers.html.marks import FILE, FILE_END
 from producers.html.tags import Element
 
-_BEGIN, _END = "\ufdd3", "\ufdd4"
-_PLACE = re.compile(rf"<p>{_BEGIN}(\d+){_END}</p>")
+_PLACE = re.compile(rf"<p>{FILE}(\d+){FILE_END}</p>")
 _ID = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
 _STRICT_ID = "{http://purl.oclc.org/ooxml/officeDocument/relationships}id"
 _HEAD = re.compile(r"<head\b.*?</head\s*>", re.IGNORECASE | re.DOTALL)
@@ -39,7 +40,7 @@ def mark_imports(root: Element, word: str, part: str, read: Callable[[str], byte
         if data is None:
             raise SourceFailed(CHUNKING_FAILED, f"cannot be read whole: it brings in {name or 'a file'} that it lacks")
         run = etree.SubElement(place, f"{word}r")
-        etree.SubElement(run, f"{word}t").text = f"{_BEGIN}{number}{_END}"
+        etree.SubElement(run, f"{word}t").text = f"{FILE}{number}{FILE_END}"
         place[:] = [run]
         place.tag = f"{word}p"
         yield Imported(name, data)
@@ -51,10 +52,9 @@ def _targets(part: str, read: Callable[[str], bytes | None]) -> dict[str, str]:
     found = read(f"{folder}/_rels/{name}.rels".lstrip("/"))
     if found is None:
         return {}
-    relations = etree.fromstring(found, etree.XMLParser(resolve_entities=False, no_network=True))
     return {
         relation.get("Id", ""): posixpath.normpath(posixpath.join("/", folder, relation.get("Target", ""))).lstrip("/")
-        for relation in relations
+        for relation in read_xml(found)
         if relation.get("TargetMode") != "External"
     }
 

@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 
 from lxml import etree
 
+from producers.docx.xml import read_xml
+from producers.html.marks import NUMBER, NUMBER_END
 from producers.html.tags import Element
 
-_BEGIN, _END = "\ufdd1", "\ufdd2"
-_OF_ITEM = re.compile(rf"<li>((?:<[^<>]*>)*){_BEGIN}(\d+){_END}")
-_MARK = re.compile(rf"{_BEGIN}\d+{_END}")
+_OF_ITEM = re.compile(rf"<li>((?:<[^<>]*>)*){NUMBER}(\d+){NUMBER_END}")
+_MARK = re.compile(rf"{NUMBER}\d+{NUMBER_END}")
 
 
 def put_back(html: str) -> str:
@@ -45,7 +46,7 @@ class Numbers:
             self._read(part)
 
     def _read(self, part: bytes) -> None:
-        root = etree.fromstring(part, etree.XMLParser(resolve_entities=False, no_network=True))
+        root = read_xml(part)
         word = root.tag.removesuffix("numbering")
         for definition in root.iter(f"{word}abstractNum"):
             name = definition.get(f"{word}abstractNumId", "")
@@ -70,7 +71,7 @@ class Numbers:
             number = self._next(paragraph, word)
             if number is not None and next(paragraph.iter(f"{word}t"), None) is not None:
                 run = paragraph.makeelement(f"{word}r")
-                etree.SubElement(run, f"{word}t").text = f"{_BEGIN}{number}{_END}"
+                etree.SubElement(run, f"{word}t").text = f"{NUMBER}{number}{NUMBER_END}"
                 properties = paragraph.find(f"{word}pPr")
                 properties.addnext(run)
 

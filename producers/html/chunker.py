@@ -12,9 +12,9 @@ from producers.html.addresses import of_the_page, put_back
 from producers.html.anchors import place_anchors
 from producers.html.charset import decode
 from producers.html.code import place_links
+from producers.html.marks import BACKSLASH
 from producers.html.numbers import write_alike
 from producers.html.page import cleaned
-from producers.html.tags import ESCAPE
 from producers.html.tree import PARSER_VERSIONS, Tidied, tidy
 from producers.markdown.chunker import MarkdownChunker
 from producers.markdown.document import Document
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _CONVERTER = "html-to-markdown"
 # Raise it with any change in this package that the chunks show.
-_RULES_VERSION = "3"
+_RULES_VERSION = "4"
 # What the converter says of the page, before the page.
 _ABOUT = re.compile(r"---[ \t]*\n(?=[A-Za-z_][\w-]*[ \t]*:)(?:.*\n){1,400}?---[ \t]*(?:\n|\Z)")
 
@@ -63,7 +63,7 @@ def html_version() -> str:
 def document_of(html: str) -> Document:
     """The page as Markdown, with what its head says of it. Raises SourceFailed where text would be lost."""
     result, tidied = _convert(cleaned(html))
-    content = put_back(write_alike((result.content or "").replace(ESCAPE, "\\")))
+    content = put_back(write_alike((result.content or "").replace(BACKSLASH, "\\")))
     content = _ABOUT.sub("", content, count=1) if content.startswith("---") else content
     # A page has no front matter: where it begins with a rule, a line before that says so.
     document = parse(f"\n{content}" if content.startswith(("---", "+++")) else content)

@@ -2,7 +2,8 @@
 
 import re
 
-from producers.html.tags import CODE, ESCAPE, HEADINGS, Element, drop, text_of
+from producers.html.marks import BACKSLASH
+from producers.html.tags import CODE, HEADINGS, Element, drop, text_of
 
 _SIGNS = frozenset(("", "¶", "#", "§", "🔗", "⚓", "∞", "🔖", "[#]", "(#)", "[¶]", "[link]"))
 _WORDS = re.compile(
@@ -86,4 +87,4 @@ def mark_signs(root: Element) -> None:
 
 
 def _escaped(sign: re.Match[str]) -> str:
-    return ESCAPE + sign[0]
+    return BACKSLASH + sign[0]

@@ -6,11 +6,11 @@ then they are still one list.
 
 import re
 
+from producers.html.marks import IN_TURN
 from producers.html.tags import Element, put_after
 
 _DIGITS = 9  # of a list's number in CommonMark
-_IN_TURN = "\ufdd1"
-_WRITTEN_IN_TURN = re.compile(rf"(\d[.)])([^\w\n]*){_IN_TURN}")
+_WRITTEN_IN_TURN = re.compile(rf"(\d[.)])([^\w\n]*){IN_TURN}")
 _OTHER = {".": ")", ")": "."}
 
 
@@ -55,14 +55,14 @@ def _mark(item: Element) -> None:
     while len(item) and not (item.text or "").strip():
         item = item[0]
     if item.text:
-        item.text = _IN_TURN + item.text
+        item.text = IN_TURN + item.text
 
 
 def write_alike(content: str) -> str:
-    if _IN_TURN not in content:
+    if IN_TURN not in content:
         return content
     turned = _WRITTEN_IN_TURN.sub(lambda mark: f"{mark[1][0]}{_OTHER[mark[1][1]]}{mark[2]}", content)
-    return turned.replace(_IN_TURN, "")
+    return turned.replace(IN_TURN, "")
 
 
 def _number(value: str | None, otherwise: int) -> int:

@@ -35,9 +35,6 @@ VOID = frozenset(
     ("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track", "wbr")
 )
 
-# Stands for the backslash that shall stand in the Markdown: one in the text would be escaped by the converter.
-ESCAPE = "\ufdd0"
-
 
 def holders_of(root: Element, tags: Iterable[str], outside: Collection[Element] = ()) -> set[Element]:
     """Every element that has one of these somewhere in it; those that lie in `outside` do not count."""

@@ -16,11 +16,12 @@ from producers.html.anchors import anchors_of, listed
 from producers.html.code import take_links
 from producers.html.confluence import read_storage
 from producers.html.headings import drop_edit_links, drop_permalinks, mark_signs
+from producers.html.marks import BACKSLASH
 from producers.html.nesting import part_blocks
 from producers.html.numbers import number_items
 from producers.html.raised import mark_raised
 from producers.html.tables import take_apart
-from producers.html.tags import CODE, ESCAPE, HEADINGS, VOID, Element, drop, inside_of, is_inline, put_after
+from producers.html.tags import CODE, HEADINGS, VOID, Element, drop, inside_of, is_inline, put_after
 
 # The wheels of lxml bring their own libxml2; a system's own may be another.
 PARSER_VERSIONS = f"lxml-{etree.__version__}+libxml2-{'.'.join(map(str, etree.LIBXML_VERSION))}"
@@ -59,7 +60,7 @@ class _CutShort(Exception):
 
 @dataclass(frozen=True)
 class Tidied:
-    """A page as XHTML, with `ESCAPE` before signs that are text; the links of its code, each with its line; its
+    """A page as XHTML, with `BACKSLASH` before signs that are text; the links of its code, each with its line; its
     headings, each with its id; and the addresses of all its links, None where they are not known."""
 
     html: str
@@ -189,7 +190,7 @@ def _join_lines(root: Element) -> None:
             begins = False
             mark = _MARK.match(shown)
             if mark and holder not in code:
-                shown = f"{shown[: mark.end()]}{ESCAPE}{shown[mark.end() :]}"
+                shown = f"{shown[: mark.end()]}{BACKSLASH}{shown[mark.end() :]}"
         if shown is text:
             continue
         if event == "start":

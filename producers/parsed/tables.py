@@ -104,17 +104,24 @@ def cut_table(fields: Record, caption: str, policy: Policy, tokenizer: Tokenizer
 
 
 def _read_rows(fields: Record) -> tuple[list[Any], list[list[Any]]]:
-    """Header and rows. A header of `true` is the first row; rows that are objects have their keys as a header."""
+    """Header and rows. A header of `true` is the first row; rows that are objects have their keys as a header, after
+    the names that the header has for them."""
     rows = fields.get("rows") or []
     if not isinstance(rows, list) or not all(isinstance(row, list | dict) for row in rows):
         raise RecordRefused(findings.WRONG_TYPE, "a table's rows are not a list of lists or objects")
     header = fields.get("header")
     if header is True and rows and isinstance(rows[0], list):
         header, rows = rows[0], rows[1:]
-    names = list(header) if isinstance(header, list) else []
+    elif isinstance(header, str):
+        header = _cells_of(header.strip())
+    elif not (header is None or isinstance(header, bool | list)):
+        raise RecordRefused(findings.WRONG_TYPE, "a table's header is neither a list of cells nor text")
+    cells = list(header) if isinstance(header, list) else []
+    names = [_text_of(cell) for cell in cells]
     keys = dict.fromkeys(key for row in rows if isinstance(row, dict) for key in row)
-    names += [key for key in keys if key not in names]
-    return names, [[row.get(name) for name in names] if isinstance(row, dict) else row for row in rows]
+    added = [key for key in keys if key not in names]
+    names += added
+    return [*cells, *added], [[row.get(name) for name in names] if isinstance(row, dict) else row for row in rows]
 
 
 def _line(cells: list[Any]) -> str:
@@ -122,8 +129,12 @@ def _line(cells: list[Any]) -> str:
 
 
 def _cell(cell: Any) -> str:
-    """A cell on one line: its text, or its value as JSON."""
+    """A cell on one line."""
+    return " ".join(_text_of(cell).split()).replace("|", "\\|")
+
+
+def _text_of(cell: Any) -> str:
+    """Its text, or its value as JSON. A cell of a header is so called by rows that are objects."""
     if isinstance(cell, dict) and isinstance(cell.get("text"), str):
         cell = cell["text"]
-    text = "" if cell is None else cell if isinstance(cell, str) else orjson.dumps(cell).decode()
-    return " ".join(clean(text).split()).replace("|", "\\|")
+    return clean("" if cell is None else cell if isinstance(cell, str) else orjson.dumps(cell).decode())

@@ -11,7 +11,6 @@ from starlette.types import Receive, Scope, Send
 from search.access import Access
 from search.errors import InvalidQuestion
 from search.page.asked import Asked, once, read
-from search.page.callers import Caller
 from search.page.health import Health
 from search.page.openapi import described
 from search.page.security import caller_of
@@ -87,9 +86,9 @@ class Api:
 
 
 def _require_query(asked: Asked) -> None:
-    if not asked.q:
+    if not asked.q.strip():
         raise InvalidQuestion("there is nothing to search for: give a question or words as q")
 
 
-def refused(_caller: Caller | None = None) -> Response:
+def refused() -> Response:
     return error_response(Problem(401, "this server answers to those with a token: Authorization: Bearer TOKEN"))

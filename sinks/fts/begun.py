@@ -6,12 +6,11 @@ beginning of a stem, in a disguise that the stemmer takes off again, and as the 
 stems that comes to, FTS5 itself says.
 """
 
-import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from sinks.fts.stems import DISGUISES, stems_of
+from sinks.fts.stems import DISGUISES, folded, stems_of
 
 _SHORTEST = 3
 _ENDINGS_TOLD = """
@@ -45,8 +44,7 @@ def begun(typed: str) -> Begun:
     disguised = [plain + disguise for disguise in DISGUISES]
     completed = list(dict.fromkeys(_completed(plain)))
     stem_of = stems_of([*disguised, *completed])
-    folded = "".join(sign for sign in unicodedata.normalize("NFD", plain) if not unicodedata.combining(sign))
-    fitting = [one for one in disguised if folded.startswith(stem_of[one])]
+    fitting = [one for one in disguised if folded(plain).startswith(stem_of[one])]
     exact = max(fitting, key=lambda one: len(stem_of[one]), default=plain)
     guessed: dict[str, str] = {}
     for one in completed:

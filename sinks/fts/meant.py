@@ -7,7 +7,7 @@ from difflib import SequenceMatcher, get_close_matches
 from sinks.fts import query as query_
 from sinks.fts import snippets
 from sinks.fts.query import Query
-from sinks.fts.stems import words_of
+from sinks.fts.stems import folded, words_of
 from sinks.reader import Filter
 
 _SHORTEST = 5
@@ -19,7 +19,8 @@ _NEAR_STEM = 0.7
 _TRIES = 10
 _FORMS = 20
 """So many documents are asked how they write it."""
-# Few write the first letter of a word wrongly, and the words of one letter are soon gone through.
+# Few write the first letter of a word wrongly, and to go through the words of one letter took 20 to 30 ms among 80,000
+# texts.
 _VOCABULARY = "SELECT term FROM documents_vocabulary WHERE term >= ? AND term < ? AND length(term) BETWEEN 3 AND ?"
 
 
@@ -38,7 +39,7 @@ def meant(connection: sqlite3.Connection, query: Query, filters: Sequence[Filter
 def _nearest(connection: sqlite3.Connection, word: str, filters: Sequence[Filter]) -> str:
     typed = word.lower()
     forms: set[str] = set()
-    for one in words_of(_near_stems(connection, typed)):
+    for one in words_of(_near_stems(connection, folded(typed))):
         forms.update(form.lower() for form in _forms(connection, query_.quoted(one), filters))
     return next(iter(get_close_matches(typed, forms - {typed}, n=1, cutoff=_NEAR)), "")
 

@@ -1,13 +1,12 @@
 """The embedded keyword sink: SQLite FTS5, one file a build, no server. Readers go on while it is written (WAL)."""
 
+import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
-
-import orjson
 
 from chunkbus.canonical import text_hash
 from chunkbus.errors import NotCanonical
@@ -232,7 +231,8 @@ def _row(document: Document) -> list[Any]:
     fields = document.fields()
     for name in LISTS:
         if name in fields:
-            fields[name] = orjson.dumps(fields[name]).decode()
+            # Half a surrogate pair in it is refused with its row.
+            fields[name] = json.dumps(fields[name], ensure_ascii=False, separators=(",", ":"))
     fields["spaceless"] = any(is_spaceless(fields[name]) for name in schema.SEARCHED if name in fields)
     return [fields.get(column) for column in _COLUMNS]
 

@@ -1,6 +1,7 @@
 """Words as the index has them: small letters without accents, and what is left of a word without its endings."""
 
 import sqlite3
+import unicodedata
 from collections.abc import Iterable, Sequence
 
 from sinks.fts.schema import TOKENIZER
@@ -21,6 +22,10 @@ def stems_of(words: Sequence[str]) -> dict[str, str]:
         return {word: held.get(row, "") for row, word in enumerate(words)}
     finally:
         connection.close()
+
+
+def folded(word: str) -> str:
+    return "".join(sign for sign in unicodedata.normalize("NFD", word.lower()) if not unicodedata.combining(sign))
 
 
 def words_of(stems: Iterable[str]) -> list[str]:

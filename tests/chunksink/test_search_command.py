@@ -86,7 +86,7 @@ def test_context_and_explanation(built: Shell) -> None:
     assert "keyword: rank 1, score" in ended.out
     assert "one leg alone, as its engine gave it" in ended.out
     assert "number 2 of 3 of" in ended.out
-    assert "not cached" in ended.out
+    assert "vector none, as no sink of the live index holds vectors" in ended.out
     told = built("search", "dog", "--explain", "--json").json["hits"][0]["explain"]
     assert told["shares"][0]["leg"] == "keyword"
     assert told["document"]["year"] == 2021

@@ -337,6 +337,11 @@ def test_items_have_the_numbers_that_word_shows() -> None:
     assert text(item("a") + item("b"), numbering(level(0, 5, "bullet"))) == "- a\n- b"
 
 
+def test_our_own_marks_are_no_text_of_anybodys() -> None:
+    body = paragraph("a\ufdd25\ufdd3b") + paragraph("\ufdd40\ufdd5") + paragraph("c")
+    assert text(body) == "a5b\n\n0\n\nc"
+
+
 @pytest.mark.parametrize(
     ("name", "data", "shown"),
     [
@@ -359,6 +364,8 @@ def test_a_file_that_is_brought_in_is_text_where_it_stands(name: str, data: str,
     for target in (f"/word/{name}", name):
         parts = relation("aFChunk", target) | {f"word/{name}": data}
         assert text(body, parts) == f"Before.\n\n{shown}\n\nAfter."
+        for_editors = {part: data.replace("<Relationship ", "<!-- c --><Relationship ") for part, data in parts.items()}
+        assert text(body, for_editors) == f"Before.\n\n{shown}\n\nAfter."
 
 
 def with_import(data: bytes) -> bytes:

@@ -100,8 +100,10 @@ def test_tags_that_are_never_closed_do_no_harm(part: str) -> None:
 
 
 def test_names_and_characters_that_no_page_should_have() -> None:
-    page = '<p {% if x %} a"b=1 href>one</p><x<y>two</x<y><p>th\x01re&#1;e\ufdd0&#x1f;<p>\ufffe&#11;four</p>\r<p/>five'
+    three = "th\x01re&#1;e\ufdd0&#xFDD0;&#64981;\ufdd4&#x1f;"
+    page = f'<p {{% if x %}} a"b=1 href>one</p><x<y>two</x<y><p>{three}<p>\ufffe&#11;four</p>\r<p/>five'
     assert re.findall("one|two|three|four|five", text(page)) == ["one", "two", "three", "four", "five"]
+    assert text("<p>one&#xFDD0;two&#64977;three") == "onetwothree", "our own marks, written as numbers"
 
 
 def test_a_change_of_any_part_makes_the_chunks_anew() -> None:

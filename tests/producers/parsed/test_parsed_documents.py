@@ -297,6 +297,7 @@ def test_overlap_is_an_option(tmp_path: Path) -> None:
         ({**parsed("a.x"), "blocks": "text"}, findings.WRONG_TYPE),
         ({**parsed("a.x"), "blocks": [7]}, findings.WRONG_TYPE),
         ({**parsed("a.x"), "tables": [{"rows": [7]}]}, findings.WRONG_TYPE),
+        ({**parsed("a.x"), "tables": [{"header": {"cells": ["a"]}, "rows": [["r"]]}]}, findings.WRONG_TYPE),
         ({**parsed("a.x"), "metadata": []}, findings.WRONG_TYPE),
         ({**parsed("a.x"), "metadata": {"long": "x" * 300_000}}, findings.LINE_TOO_LONG),
         ({**parsed("a\0.x")}, findings.WRONG_TYPE),

@@ -49,6 +49,11 @@ TABLES = [
         {"html": "<table><tr><th>h</th><th>i</th></tr><tr><td>alpha</td><td>1 * 2</td></tr></table>"},
         "| h | i |\n| --- | --- |\n| alpha | 1 * 2 |",
     ),
+    ({"header": " | h | i\\|j |", "rows": [["r", 1]]}, "| h | i\\|j |\n| --- | --- |\n| r | 1 |"),
+    ({"header": "Borrowers", "rows": [["r"]]}, "| Borrowers |\n| --- |\n| r |"),
+    ({"header": [{"text": "h"}, 2019], "rows": [{"2019": 1, "h": 2}]}, "| h | 2019 |\n| --- | --- |\n| 2 | 1 |"),
+    ({"header": [["h"]], "rows": [{"h": 2}]}, '| ["h"] | h |\n| --- | --- |\n|  | 2 |'),
+    ({"header": False, "rows": [["r"]]}, "| r |"),
     ({"rows": [["r"]], "html": "<table><tr><td>other</td></tr></table>"}, "| r |"),
 ]
 

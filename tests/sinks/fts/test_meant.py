@@ -12,6 +12,7 @@ TEXTS = (
     "In the kitchen. Universities received packages",
     "All kitchens are closed",
     "手机iPhone 设置",
+    "Eine Übersetzung; l'éclairage",
 )
 
 
@@ -37,6 +38,9 @@ def filled(build: FtsBuild, reader: FtsReader) -> FtsReader:
         ("recieved ", "received"),
         ("univercities ", "universities"),
         ("strase", "straße"),
+        ("Übersetzng ", "übersetzung"),
+        ("Ubersetzng ", "übersetzung"),
+        ("éclairrage ", "éclairage"),
         ("senzor", "sensor"),  # also where it may be going on
     ],
 )
