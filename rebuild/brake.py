@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from sqlite_utils import Database
 
 from rebuild.errors import Brake, Removal
+from rebuild.receipts import Receipts
 
 LEAST_REMOVALS = 10
 LARGEST_SHARE = 0.2
@@ -41,6 +42,25 @@ def brake(db: Database, live_builds: Sequence[str], allowed: int) -> None:
         f"{found.removed:,} of the {found.total:,} sources in the index would be removed; nothing was written. If they "
         f"are meant to go, say so with {found.flag}. Otherwise look at the chunks, for they lack {names} "
         "and others: `chunksink plan` names more where there is a live index",
+    )
+
+
+def brake_refusals(db: Database, sink: str, live_build: str, new_build: str, allowed: int) -> None:
+    """Stops a flip to a build that lacks a large share of the documents because its engine refused them, unless the
+    live one lacks as many or it was told the number."""
+    count = "select count(*) from dead_letter where build = ?"
+    refused, before = (int(db.execute(count, [build]).fetchone()[0]) for build in (new_build, live_build))
+    total = refused + Receipts(db, new_build).documents()
+    if refused - before < LEAST_REMOVALS or refused <= LARGEST_SHARE * total or refused <= allowed:
+        return
+    (reason,) = db.execute("select reason from dead_letter where build = ? limit 1", [new_build]).fetchone()
+    found = Removal(refused, total, f"--allow-deletions {refused}")
+    Receipts(db, new_build).retry_dead_letters()
+    raise Brake(
+        found,
+        f"{sink} refused {refused:,} of {total:,} documents, one of them because: {reason:.300}. The live index, of "
+        f"which it refused {before:,}, is untouched. If they are meant to be missing, say so with {found.flag}; "
+        "else look at the engine and run the rebuild again, which sends them again",
     )
 
 

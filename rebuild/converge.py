@@ -94,6 +94,7 @@ class Convergence:
             self._note(plan)
             if plan.is_empty():
                 return
+            self._stamp(plan)
             executor = Executor(
                 self._work.state,
                 self._work.records,
@@ -143,7 +144,9 @@ class Convergence:
             self._sign(target)
 
     def _stamp(self, plan: Plan) -> None:
-        """What was written to is known from now on from what it was before."""
+        """A build that is written to is known from what it was before: signed before the first document, lest a copy
+        from before this run be taken for it if the run does not end; and after the last, for copies made meanwhile.
+        """
         for target in self._going():
             if plan.touches(target.build_id):
                 try:

@@ -26,11 +26,13 @@ class Scanned(Protocol):
         """Everything that it holds."""
 
 
-def wrong_vectors(build: Scanned, cached: Lookup) -> Iterator[str]:
-    """Ids of documents whose vector is missing, or is not the cached one. What is not cached cannot be judged."""
+def wrong_vectors(build: Scanned, cached: Lookup, on_unjudged: Callable[[int], object]) -> Iterator[str]:
+    """Ids of documents whose vector is missing, or is not the cached one. Those whose texts are not cached cannot be
+    judged: how many of each page there were is told."""
     stored = build.scan(vectors=True)
     while page := list(islice(stored, _PAGE)):
         known = cached([found.text_hash for found in page if found.text_hash])
+        on_unjudged(sum(1 for found in page if found.vector is not None and found.text_hash not in known))
         for found in page:
             if found.vector is None or (found.text_hash in known and not _same(found.vector, *known[found.text_hash])):
                 yield found.id

@@ -7,7 +7,7 @@ RebuildError
 ├── OtherModel       some sinks would hold vectors of one model and some of another
 ├── OtherHome        the build was made by another home
 ├── OtherPlan        what a sync would do now is not the plan that was named
-├── Brake            a large share of the index would be removed; nothing was written
+├── Brake            a large share of the index would be removed; the live one is untouched
 ├── UnknownSource    no source of this name is known here
 ├── SeveralSources   a name means more than one source
 ├── UnknownChunk, UnknownRun, UnknownSink   likewise; they stand where they are raised
@@ -54,13 +54,13 @@ class Removal:
 
     removed: int
     total: int
-    """Of the sources in the index."""
+    """Of the sources in the index, or of the documents where an engine refused them."""
     flag: str
     """What lets a run go on."""
 
 
 class Brake(RebuildError):
-    """A large share of the index would be removed; nothing was written."""
+    """A large share of the index would be removed; the live one is untouched."""
 
     def __init__(self, removal: Removal, message: str) -> None:
         super().__init__(message)

@@ -13,7 +13,7 @@ from chunkbus.errors import PartitionChanged
 from chunkbus.runlog import new_run_id, utc_now
 from embeddings.encoder import ModelInfo
 from embeddings.settings import EncoderSettings
-from rebuild.brake import brake
+from rebuild.brake import brake, brake_refusals
 from rebuild.builds import opened
 from rebuild.converge import Convergence, Outcome
 from rebuild.embed import DocumentEmbedder
@@ -195,6 +195,7 @@ class Rebuild:
                     if not verified and left == 0:  # the bus moves faster than we do: now it waits for us
                         verified = self._round(convergence, targets)
                     if verified:
+                        self._brake_refusals(targets)
                         change = self._model_change(generation)
                         flip(self._work, generation, adopt=self._options.adopt)
                         return convergence.outcome, change
@@ -204,6 +205,13 @@ class Rebuild:
             "the chunks were rewritten all the while, so that the new generation did not come to rest; the live one is "
             "untouched. Run it again"
         )
+
+    def _brake_refusals(self, targets: Sequence[Target]) -> None:
+        live = self._state.live_or_none()
+        for target in targets:
+            if live is not None and target.sink in live.builds:
+                old, allowed = live.builds[target.sink], self._options.allow_deletions
+                brake_refusals(self._state.db, target.sink, old, target.build_id, allowed)
 
     def _remove_surplus(self, keep: str | None = None) -> None:
         """What cannot be removed now is asked for once; a later run tries again."""

@@ -96,6 +96,8 @@ class Scan:
         self._records = records
         self.damage = ""
         """Why the engine does not find what it holds, in words; "" where it does."""
+        self.unjudged = 0
+        """Vectors that were to be compared, and whose texts have none in the cache."""
 
     def run(self, on_chunks: Progress, *, removals: bool, cached: Lookup | None = None) -> None:
         """Reads all of it; `on_chunks` is given how many documents were just read. With `cached` every vector is
@@ -119,7 +121,7 @@ class Scan:
             self._insert(
                 "insert into drift select 'changed', id, family from found where id = ? "
                 "and id not in (select id from drift)",
-                ((id,) for id in wrong_vectors(self._build, cached)),
+                ((id,) for id in wrong_vectors(self._build, cached, self._count_unjudged)),
             )
 
     def held(self, model_fingerprint: str | None) -> Held:
@@ -155,6 +157,9 @@ class Scan:
                 self._db.execute(statement, {"build": build})
             self._db.execute(_MAKE_RECEIPTS, {"build": build, "strangers": STRANGERS})
 
+    def _count_unjudged(self, vectors: int) -> None:
+        self.unjudged += vectors
+
     def _row(self, found: Stored) -> tuple[object, ...]:
         self.damage = self.damage or found.damage
         return found.parent_id, found.id, found.family_hash, _digest(found), _label(found)
@@ -180,6 +185,8 @@ class Scan:
         found: dict[str, dict[str, str]] = {family: {} for family in families}
         rows = self._db.execute(f"select family, id, digest from found where family in ({marks})", list(families))
         for family, id, digest in rows:
+            if id in found[family]:
+                yield EXTRA, id, family  # read twice: an engine that shows it twice, or loses its place
             found[family][id] = digest
         rows = self._db.execute(f"{_EXCUSED} and d.family in ({marks})", [self._build_id, *families])
         refused = {id for (id,) in rows}

@@ -44,10 +44,12 @@ class SinkVerified:
     """Whether other programs find it under the sink's public name, where that has one."""
     settings: tuple[str, ...]
     """Settings of the index that are not as configured: what it holds is not found as it should be."""
+    unjudged: int
+    """Vectors that were to be compared, and could not be: the cache has none of their texts."""
 
     @property
     def ok(self) -> bool:
-        return self.shown and not (self.missing or self.extra or self.changed or self.settings)
+        return self.shown and not (self.missing or self.extra or self.changed or self.settings or self.unjudged)
 
 
 @dataclass(frozen=True)
@@ -83,6 +85,7 @@ class Verified:
                 "extra": len(sink.extra),
                 "changed": len(sink.changed),
                 "settings": list(sink.settings),
+                "unjudged": sink.unjudged,
                 "digest": sink.digest,
             }
             for name, sink in self.sinks.items()
@@ -90,7 +93,7 @@ class Verified:
 
 
 def _as_json(sink: SinkVerified | None, error: Exception | None) -> dict[str, Any]:
-    told: dict[str, Any] = dict.fromkeys(("families", "chunks", "digest", "shown"))
+    told: dict[str, Any] = dict.fromkeys(("families", "chunks", "digest", "shown", "unjudged"))
     told |= dict.fromkeys(("missing", "extra", "changed", "refused", "settings"), ())
     if sink is not None:
         told = asdict(sink)
@@ -193,6 +196,7 @@ def _compared(
         held.digest,
         _is_shown(work, work.sinks[name], build_id),
         settings=(),
+        unjudged=scan.unjudged,
     )
     return verified, scan.damage
 

@@ -58,7 +58,9 @@ def command(
         if repaired is not None:
             print_report(repaired, as_json=False, verb="repaired")
         _print(found, config.why_these_sinks)
-        if not repair and not all(sink.ok for sink in found.sinks.values()):
+        if any(sink.unjudged for sink in found.sinks.values()):
+            click.echo("`chunksink rebuild` computes what the cache has lost, and compares with it", err=True)
+        elif not repair and not all(sink.ok for sink in found.sinks.values()):
             click.echo(_remedy(found), err=True)
     # What is gone or broken has been compared with what should be there; of the rest nothing is known.
     if any(isinstance(error, SinkError) and name not in found.sinks for name, error in found.failed.items()):
@@ -89,6 +91,9 @@ def _print(found: "Verified", why_these_sinks: str | None) -> None:
         _print_drift(sink)
         if not sink.shown:
             click.echo("  other programs do not find it: its public name shows nothing, or another build", err=True)
+        if sink.unjudged:
+            lost = counted(sink.unjudged, "vector")
+            click.echo(f"  {lost} could not be compared: the cache has none of their texts", err=True)
         if sink.settings:
             click.echo(f"  its settings are not as configured: {', '.join(sink.settings)}", err=True)
         click.echo(f"  digest {sink.digest}")

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sinks.document import Document, Family, Vectors
-from sinks.errors import BuildMissing, SinkError, WrongShape
+from sinks.errors import BuildMissing, Refused, SinkError, WrongShape
 from sinks.meilisearch import rows, tasks
 from sinks.meilisearch.builds import EMBEDDER, Indexes, marker_in, with_marker
 from sinks.meilisearch.errors import RefusedData, TooLarge
@@ -14,6 +14,7 @@ from sinks.sink import NO_PARENT, Marker, RefusedDocument, Stored
 from sinks.vectors import sound_rows
 
 _KEYS = 500  # families in one filter
+_MOST_BLAMED = 64
 _PAGE, _CONTENT_PAGE = 5000, 500
 
 
@@ -64,6 +65,8 @@ class MeilisearchBuild:
     def sign(self, marker: Marker) -> None:
         synonyms = with_marker(self._connection.get(f"{self._path}/settings/synonyms"), marker, self._indexes.public)
         self._indexes.change_settings(self._name, {"synonyms": synonyms})
+        if not self._indexes.has_key(self._name):
+            raise self._removed()
 
     def count(self) -> int:
         return int(self._connection.get(f"{self._path}/stats")["numberOfDocuments"])
@@ -163,6 +166,16 @@ class MeilisearchBuild:
     def _refuse(self, document: Document, reason: str) -> None:
         self._asked.refused[document.id] = RefusedDocument(document.id, document.parent_id, reason)
 
+    def _blame(self, document: Document, reason: str) -> None:
+        """Documents are refused one here and there. Where each of many is, it is not them, and nothing older may go."""
+        self._refuse(document, reason)
+        self._asked.blamed += 1
+        if self._asked.blamed >= _MOST_BLAMED and not self._asked.any_taken:
+            raise Refused(
+                f"Meilisearch at {self._connection.where} refused each of {self._asked.blamed} documents, the last one "
+                f"because: {reason} Nothing older was removed: look at its log, and at what stands between"
+            )
+
     def _send(self, payload: Payload) -> None:
         """What the server refuses at once goes again in halves, in its place among the others."""
         if not payload.rows:
@@ -177,7 +190,7 @@ class MeilisearchBuild:
             place = self._asked.payloads.index(payload)
             halves = [Payload(half) for half in _halves(payload.rows)]
             if len(halves) < 2:
-                self._refuse(payload.rows[0][0], str(error))
+                self._blame(payload.rows[0][0], str(error))
                 halves = []
             self._asked.payloads[place : place + 1] = halves
             for half in halves:
@@ -195,6 +208,7 @@ class MeilisearchBuild:
         orders = {number: deletion for deletion in self._asked.deletions for number in deletion.tasks or ()}
         later: SinkError | None = None
         failed = tasks.failures(self._connection, [*sent, *orders], self._limits.patience)
+        self._asked.any_taken = self._asked.any_taken or bool(sent.keys() - failed.keys())
         refused: dict[int, RefusedData] = {}
         for number, error in failed.items():
             if number in orders:
@@ -203,7 +217,7 @@ class MeilisearchBuild:
                 refused[number] = error
             else:
                 sent[number].task, later = None, error
-        if refused and self.marker() is None:
+        if refused and (self.marker() is None or not self._indexes.has_key(self._name)):
             raise self._removed()
         again = self._asked.outstanding([sent[number] for number in refused])
         for (number, why), documents in zip(refused.items(), again, strict=True):
@@ -217,13 +231,14 @@ class MeilisearchBuild:
     def _isolate(self, documents: list[Row], reason: str) -> None:
         """Halves what was refused, each half alone in the queue, until the document is found that is to blame."""
         if len(documents) == 1:
-            self._refuse(documents[0][0], reason)
+            self._blame(documents[0][0], reason)
             return
         for half in _halves(documents):
             try:
                 lines = b"".join(line for _, line in half)
                 answer = self._connection.send_lines(f"{self._path}/documents", lines)
                 tasks.wait_for(self._connection, answer["taskUid"], self._limits.patience)
+                self._asked.any_taken = True
             except RefusedData as error:
                 self._isolate(half, str(error))
 
@@ -238,7 +253,7 @@ class MeilisearchBuild:
             raise self._removed() from error
 
     def _removed(self) -> BuildMissing:
-        """For documents Meilisearch makes the index that is not there, without settings, primary key and marker."""
+        """For documents, and for a marker, Meilisearch makes the index that is not there: without a primary key."""
         return BuildMissing(
             f"index {self._name} of Meilisearch at {self._connection.where} was removed while it was being written: "
             "run a rebuild, or a sync, which makes it anew"

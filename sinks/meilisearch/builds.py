@@ -83,6 +83,7 @@ class Indexes:
         """The index of a build; also one that was made for it and never signed. With `unmarked` also what the public
         name shows, where that may be a build that has lost its marker: whoever asks knows that it was this one."""
         indexes = sorted(self._all(), key=lambda index: index.name != self.public)  # of two, the one that is shown
+        indexes = [index for index in indexes if not self._is_hollow(index)]
         for index in indexes:
             if index.marker is not None and index.marker.build_id == build_id and self._is_ours(index):
                 return index
@@ -104,12 +105,16 @@ class Indexes:
 
     def build_ids(self) -> list[str]:
         """Of signed builds. One that was never signed may be for another public name; only its maker knows its id."""
-        return sorted({index.marker.build_id for index in self._all() if index.marker and self._is_ours(index)})
+        ours = [index for index in self._all() if self._is_ours(index) and not self._is_hollow(index)]
+        return sorted({index.marker.build_id for index in ours if index.marker is not None})
 
     def make(self, build_id: str) -> Index:
         """A new, empty index; an unsigned one of that name, left by a run that was killed, is taken over."""
         name = self._name_for(build_id)
         there = {index.name: index for index in self._all()}
+        for index in [index for index in there.values() if self._is_hollow(index) and self._is_ours(index)]:
+            self._remove(index.name)
+            del there[index.name]
         # A build may have that name since the last flip, or be one of another public name.
         while name in there and there[name].marker is not None:
             name += "-"
@@ -131,10 +136,15 @@ class Indexes:
                 f"{PRIMARY_KEY!r}: it is not one of ours; choose another index name"
             )
 
+    def has_key(self, name: str) -> bool:
+        """Whether it was made by us, and not by Meilisearch of what was sent to it."""
+        return bool(self.connection.get(f"/indexes/{name}").get("primaryKey") == PRIMARY_KEY)
+
     def change_settings(self, name: str, patch: Mapping[str, Any]) -> None:
         """Sends these settings and waits until what they touch is indexed again."""
         if patch:
-            self._dimensions.pop(name, None)
+            if EMBEDDERS in patch:
+                self._dimensions.pop(name, None)
             send = partial(self.connection.control.index(name).update_settings, dict(patch))
             self._orders.carry_out(f"set {name} to {json.dumps(patch, sort_keys=True)}", send)
 
@@ -156,10 +166,11 @@ class Indexes:
         """Gives the build `new` the public name, in one step. A swap is its own inverse: so look first."""
         self.drain()
         live = next((index for index in self._all() if index.name == self.public), None)
-        if live is not None and live.marker is not None and live.marker.build_id == new:
+        is_nobodys = live is not None and (self._is_hollow(live) or self._is_nobodys(live))
+        if live is not None and live.marker is not None and live.marker.build_id == new and not is_nobodys:
             return
         found = self.find(new)
-        if live is not None and self._is_nobodys(live):
+        if live is not None and is_nobodys:
             self._remove(live.name)
             live = None
         if live is not None and (live.marker is None or live.marker.build_id != old):
@@ -219,6 +230,10 @@ class Indexes:
             with suppress(BuildMissing):  # removed since, by whom it belongs to
                 found.append(self.look_at(name, primary_key))
         return found
+
+    def _is_hollow(self, index: Index) -> bool:
+        """Whether it is what Meilisearch makes of a marker alone, where the index that was to bear it had gone."""
+        return index.marker is not None and index.primary_key is None
 
     def _is_nobodys(self, index: Index) -> bool:
         """Whether it is what Meilisearch itself makes of documents for an index that is not there, and then refuses.

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from settings.secret import checked
 from sinks.errors import Refused
-from sinks.meilisearch.errors import RefusedData, of_answer, translated
+from sinks.meilisearch.errors import RefusedData, not_meilisearch, of_answer, translated
 
 if TYPE_CHECKING:
     import httpx
@@ -112,9 +112,11 @@ class Connection:
         try:
             body = answer.json()
         except ValueError:
-            body = {}
+            body = None
         if not answer.is_success:
             raise of_answer(answer.status_code, body if isinstance(body, dict) else {}, self.where)
+        if not isinstance(body, dict):
+            raise not_meilisearch(self.where, f"status {answer.status_code}, but no object of JSON")
         return body
 
     def _check(self, answer: "httpx.Response") -> None:
@@ -122,11 +124,11 @@ class Connection:
         try:
             body = self._read(answer)
         except RefusedData as error:
-            raise Refused(f"what answers at {self.where} is no Meilisearch ({error}): correct the address") from error
-        version = str(body.get("pkgVersion", "")) if isinstance(body, dict) else ""
+            raise not_meilisearch(self.where, str(error)) from error
+        version = str(body.get("pkgVersion", ""))
         found = re.match(r"(\d+)\.(\d+)", version)
         if found is None:
-            raise Refused(f"what answers at {self.where} is no Meilisearch: correct the address")
+            raise not_meilisearch(self.where, "it says no version")
         if version == PANICS:
             raise Refused(
                 f"Meilisearch {PANICS} at {self.where} dies of ordinary work: use another; {TESTED} is tested"

@@ -6,7 +6,8 @@ from typing import Any
 
 from sinks.errors import BuildMissing, NotConfirmed, Refused, SinkError, Transient, Unreachable, WrongKey
 
-_LATER = frozenset((408, 425, 429, 500, 502, 503, 504))
+_LATER = frozenset((408, 425, 429))
+"""And all from 500 on."""
 _OF_THE_ENGINE = frozenset(("internal", "system"))
 """Types of errors for which the document is not to blame."""
 _OF_FILTERS = frozenset(
@@ -70,11 +71,20 @@ def of_answer(status: int, body: Mapping[str, Any], where: str) -> SinkError:
         return BuildMissing(f"Meilisearch at {where}: {message} Run a rebuild")
     if code in _OF_FILTERS and _LACKING in message:
         return _not_filterable(message, where)
-    if status in _LATER:
+    if status in _LATER or status >= 500:
         return Transient(f"Meilisearch at {where} is overloaded or restarting ({message})")
     if status == 413:
         return TooLarge(f"Meilisearch refuses it: {message}")
+    if not code:
+        return not_meilisearch(where, f"status {status}")
     return RefusedData(f"Meilisearch refuses it: {message}")
+
+
+def not_meilisearch(where: str, answered: str) -> Refused:
+    """Of an answer in words that it does not use. Nothing that was sent is to blame for it."""
+    return Refused(
+        f"what answers at {where} is no Meilisearch ({answered}): correct the address, or what stands between"
+    )
 
 
 def of_task(error: Mapping[str, Any] | None, where: str) -> SinkError:

@@ -52,6 +52,10 @@ class Asked:
     kept: dict[str, str | None] = field(default_factory=dict)
     """The last word on each family: the hash it keeps, None where it was deleted."""
     refused: dict[str, RefusedDocument] = field(default_factory=dict)
+    blamed: int = 0
+    """Documents that the server refused."""
+    any_taken: bool = False
+    """Whether it took any."""
 
     def add(self, payload: Payload, size: int) -> None:
         self.payloads.append(payload)

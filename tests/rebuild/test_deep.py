@@ -154,3 +154,15 @@ def test_a_vector_that_was_computed_in_another_precision_since_is_no_difference(
         build.replace([Family(projected(records), np.stack([home.encoder.vector("a mat")]))])
         build.flush()
     assert len(home.verify(deep=True).sinks["memory"].changed) == 1
+
+
+def test_what_the_cache_has_lost_is_not_proved(home: Home) -> None:
+    """It may be right or wrong: nobody compared it. A rebuild computes it again, and then it is."""
+    home.rebuild()
+    (home.folder / "vectors.db").unlink()
+    found = home.verify(deep=True)
+    assert [sink.unjudged for sink in found.sinks.values()] == [0, 3]
+    assert not found.ok
+    assert home.verify().ok
+    home.rebuild()
+    assert home.verify(deep=True).ok

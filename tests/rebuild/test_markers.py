@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from chunkbus.layout import BusRoot
+from rebuild import execute
 from rebuild.errors import OtherHome
 from rebuild.receipts import Receipts
 from rebuild.state import State
@@ -120,6 +121,31 @@ def test_a_run_that_ends_while_it_stamps_costs_no_scan(after: bool, indexed: Hom
         indexed.sync(wrap=watching("fts", Moment("sign", 1, end, after=after)))
     assert indexed.sync().scanned == []
     assert indexed.verify().ok
+
+
+@pytest.mark.parametrize(("call", "number"), [("replace", 2), ("sign", 2)])
+def test_an_old_copy_is_known_though_the_run_after_it_never_ended(
+    call: str, number: int, indexed: Home, root: BusRoot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Broken off between two batches or at its very end: what was confirmed by then is not in the copy."""
+    monkeypatch.setattr(execute, "WRITTEN_AT_ONCE", 2)
+    monkeypatch.setattr(execute, "EMBEDDED_AT_ONCE", 2)
+    build = indexed.folder / "fts" / indexed.live().builds["fts"]
+    shutil.copytree(build, tmp_path / "backup")
+
+    def end() -> None:
+        raise KeyboardInterrupt
+
+    texts = {"docs/a.md": ("a0, edited", "a1"), "docs/b.md": ("b0, edited",), "docs/c.md": ("c0, edited",)}
+    edited = [source(name, *said, version="2", at=FEBRUARY) for name, said in texts.items()]
+    commit(root, "p1", [record for records in edited for record in records])
+    with pytest.raises(KeyboardInterrupt):
+        indexed.sync(wrap=watching("fts", Moment(call, number, end)))
+    shutil.rmtree(build)
+    shutil.copytree(tmp_path / "backup", build)
+    assert indexed.sync().scanned == ["fts"]
+    require_sound(indexed, tmp_path)
+    assert indexed.sync().scanned == []
 
 
 def test_a_build_that_stands_in_two_places_is_known_for_the_older_one(indexed: Home, root: BusRoot) -> None:

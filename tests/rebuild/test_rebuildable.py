@@ -38,8 +38,8 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Home:
     return home
 
 
-def digests(home: Home) -> dict[str, str]:
-    verified = home.verify(deep=True)
+def digests(home: Home, *, deep: bool = True) -> dict[str, str]:
+    verified = home.verify(deep=deep)
     assert verified.ok, verified
     return {name: sink.digest for name, sink in verified.sinks.items()}
 
@@ -55,7 +55,8 @@ def test_whatever_is_lost_comes_back(lost: tuple[str, ...], built: Home, tmp_pat
         home.rebuild()
     else:
         home.sync()
-    assert digests(home) == digests(built)
+    # Of a cache that is lost nothing is left to compare vectors with, but where they were computed again.
+    assert digests(home, deep=lost != ("cache",)) == digests(built)
     again = home.sync()
     assert sum(again.done.written.values()) == 0
     assert (again.families.added, again.families.changed, again.families.removed) == (0, 0, 0)

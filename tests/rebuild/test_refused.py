@@ -8,6 +8,7 @@ import pytest
 
 from chunkbus.layout import BusRoot
 from rebuild.dead_letters import letters, retry
+from rebuild.errors import Brake
 from rebuild.state import State
 from tests.embeddings.helpers import HashEncoder
 from tests.rebuild.engines import memory
@@ -74,3 +75,40 @@ def test_of_a_source_that_is_held_nothing_waits_for_good(home: Home) -> None:
     assert home.sync().scanned == ["memory"]
     assert home.sync().scanned == []
     assert len(home.verify().sinks["memory"].refused) == 2
+
+
+def test_a_rebuild_that_lost_a_large_share_to_refusals_is_shown_to_nobody(tmp_path: Path, root: BusRoot) -> None:
+    home = Home(tmp_path / "other", root, memory())
+    texts = [f"text {number}" for number in range(30)]
+    commit(root, "p1", source("docs/a.md", *texts))
+    home.rebuild()
+    before = home.live()
+    commit(root, "p1", source("docs/a.md", *[f"poison {text}" for text in texts[:20]], *texts[20:], version="2"))
+    home.encoder = PoisonedEncoder(dimension=8)
+    with pytest.raises(Brake, match=r"memory refused 20 of 30 documents, .* untouched.*--allow-deletions 20; else"):
+        home.rebuild()
+    assert home.live() == before
+    assert len(home.contents()["memory"]) == 30
+    with pytest.raises(Brake, match="memory refused 20 of 30 documents"):
+        home.rebuild()
+    home.rebuild(allow_deletions=20)
+    assert home.live() != before
+    home.rebuild()  # the live one lacks as many
+    assert len(home.contents()["memory"]) == 10
+    poison = home.encoder
+    home.encoder = HashEncoder(dimension=8)
+    with pytest.raises(Brake):
+        home.encoder = poison
+        commit(root, "p1", source("docs/a.md", *[f"poison {text}" for text in texts], version="3"))
+        home.rebuild()
+    home.encoder = HashEncoder(dimension=8)
+    home.rebuild()  # what was refused is sent again
+    assert len(home.contents()["memory"]) == 30
+
+
+def test_a_first_build_has_nothing_to_lose(tmp_path: Path, root: BusRoot) -> None:
+    home = Home(tmp_path / "other", root, memory())
+    home.encoder = PoisonedEncoder(dimension=8)
+    commit(root, "p1", source("docs/a.md", *[f"poison {number}" for number in range(30)], "fine"))
+    home.rebuild()
+    assert len(home.contents()["memory"]) == 1

@@ -272,3 +272,22 @@ def test_a_keyword_index_that_lost_something_is_shown_to_nobody(built: Home, ind
     assert built.rebuild().families == 3
     assert {len(builds) for builds in built.builds().values()} == {2}
     assert built.verify(deep=True).ok
+
+
+def test_a_document_that_is_read_twice_is_told(built: Home) -> None:
+    """Its engine holds it twice, or lost its place while it read: nothing of what it showed is proved."""
+    built.sync()
+
+    class Repeating(LyingBuild):
+        def scan(self, **options: bool) -> Iterator[Stored]:
+            shown = list(self._build.scan(**options))
+            return iter([*shown, shown[0]])
+
+    class RepeatingSink(LyingSink):
+        def open(self, build_id: str) -> LyingBuild:
+            return Repeating(self._sink.open(build_id), self._lie)
+
+    found = built.verify(wrap=lambda sink: RepeatingSink(sink, lambda f: f) if sink.name == "memory" else sink)  # type: ignore[arg-type,return-value]
+    assert [len(found.sinks[name].extra) for name in ("fts", "memory")] == [0, 1]
+    assert not found.ok
+    assert built.verify().ok

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,6 +15,7 @@ from sinks.document import Family
 from sinks.errors import BuildMissing, Refused
 from sinks.meilisearch import MeilisearchBuild, MeilisearchSink
 from sinks.meilisearch.build import Limits
+from sinks.meilisearch.builds import Indexes
 from sinks.sink import Marker
 from tests.conformance.test_meilisearch import SETTINGS
 from tests.engines.servers import MeilisearchServer, run_meilisearch
@@ -162,3 +164,38 @@ def test_an_index_that_is_dropped_under_a_writer_is_told_as_missing(server: Serv
     with pytest.raises(BuildMissing, match="run a rebuild"):
         build.flush()
     assert sink.builds() == []
+
+
+@pytest.mark.parametrize("public", [False, True])
+def test_an_index_that_is_dropped_while_it_is_signed_is_made_anew(
+    public: bool, server: Server, sink: MeilisearchSink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For the marker alone Meilisearch makes an index again, which would refuse every document for good."""
+    signed, families = marker(), [family("a", ALPHA)]
+    build = sink.create(signed, DIMENSIONS)
+    write(build, families)
+    if public:
+        sink.flip(None, signed.build_id)
+        build = sink.open(signed.build_id)
+    change = Indexes.change_settings
+
+    def dropped_first(indexes: Indexes, name: str, patch: Mapping[str, Any]) -> None:
+        server.do("DELETE", f"/indexes/{name}")
+        change(indexes, name, patch)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Indexes, "change_settings", dropped_first)
+        with pytest.raises(BuildMissing, match="was removed while it was being written"):
+            build.sign(signed)
+    with pytest.raises(BuildMissing):
+        sink.open(signed.build_id)
+    assert sink.builds() == []
+    anew = sink.create(signed, DIMENSIONS)
+    write(anew, families)
+    anew.sign(signed)
+    assert held(sink.open(signed.build_id), content=True) == wanted(families)
+    if public:
+        sink.flip(None, signed.build_id)
+        assert public_texts(server) == {*ALPHA}
+    sink.drop(signed.build_id)
+    assert server.names() == set()
