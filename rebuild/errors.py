@@ -33,7 +33,7 @@ class NotVerified(RebuildError):
 
 
 class NoGeneration(RebuildError):
-    """Nothing was ever built here: run `chunksink rebuild`."""
+    """Nothing was ever built here: run `chunksink sync`."""
 
 
 class OtherModel(RebuildError):

@@ -67,7 +67,7 @@ class State(Store):
     def existing(cls, home: Path) -> "State":
         """For readers, who make nothing."""
         if not (home / "state.db").exists():
-            raise NoGeneration(f"no index in {home} yet; build one with `chunksink rebuild`")
+            raise NoGeneration(f"no index in {home} yet; build one with `chunksink sync`")
         return cls(home)
 
     @property
@@ -98,7 +98,7 @@ class State(Store):
         """The generation that readers see."""
         found = self._one(f"{_GENERATION} join pointer on id = live")
         if found is None:
-            raise NoGeneration(f"no index in {self.path.parent} yet; build one with `chunksink rebuild`")
+            raise NoGeneration(f"no index in {self.path.parent} yet; build one with `chunksink sync`")
         return found
 
     def live_or_none(self) -> Generation | None:

@@ -23,6 +23,8 @@ from sinks.sink import Sink
 
 _BLOCK = 2**20
 _HASHED = "h-"
+_LEAST_ALIKE = 3
+"""Characters that both ids begin with; others have nothing in common."""
 
 Verdict = Literal["current", "superseded", "retired", "undecided"]
 
@@ -144,7 +146,10 @@ def _hint(db: Any, name: str) -> str:
     ]
     if not near:
         return ": the catalog is empty; run `chunksink sync`"
-    return f"; the nearest is {max(near, key=lambda known: _alike(known, name))}. Was it never synced?"
+    nearest = max(near, key=lambda known: _alike(known, name))
+    if _alike(nearest, name) < _LEAST_ALIKE:
+        return ". Was it never synced?"
+    return f"; the nearest is {nearest}. Was it never synced?"
 
 
 def _alike(one: str, other: str) -> int:

@@ -74,7 +74,15 @@ def _print(found: "Status", shown: int | None) -> None:
 
 def troubles(found: "Status", shown: int | None) -> list[str]:
     """What is under way, amiss, held or due, each with what to do about it."""
-    return [*_under_way(found), *_bus_troubles(found, shown), *_held(found, shown), *_due(found)]
+    return [*_under_way(found), *_bus_troubles(found, shown), *_held(found, shown), *_due(found), *_drift(found)]
+
+
+def _drift(found: "Status") -> list[str]:
+    """Our records would say that all is well."""
+    last = found.last_run
+    if last is None or (last.command, last.status) != ("verify", "drift"):
+        return []
+    return ["the last verify found an engine that is not as it should be: with --repair it puts that right"]
 
 
 def _behind(sink: "BuildStatus") -> str:

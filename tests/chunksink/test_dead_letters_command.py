@@ -89,5 +89,5 @@ def test_retry_waits_for_the_writer(
 @pytest.mark.parametrize("arguments", [["dead-letters"], ["dead-letters", "retry"]])
 def test_without_an_index(arguments: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run([*arguments, "--home", str(tmp_path / "home")]) == Exit.USAGE
-    assert "`chunksink rebuild`" in capsys.readouterr().err
+    assert "`chunksink sync`" in capsys.readouterr().err
     assert not (tmp_path / "home").exists()

@@ -89,4 +89,4 @@ def test_the_engines_say_where_they_are_without_being_asked(
 
 def test_without_an_index(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["endpoints", "--home", str(tmp_path / "home")]) == Exit.USAGE
-    assert "`chunksink rebuild`" in capsys.readouterr().err
+    assert "`chunksink sync`" in capsys.readouterr().err

@@ -66,12 +66,36 @@ def test_what_failed_is_told_with_code_place_and_reason(shell: Shell) -> None:
         ("docs/events.jsonl", 4),
     ]
     printed = shell("ingest", "docs")
-    assert "left out: EVENT_MALFORMED 1\n" in printed.err
+    assert "left out" not in printed.err, "what is told line by line is not counted too"
     assert "EVENT_MALFORMED docs/events.jsonl:4 " in printed.err
     (record,) = [path for path in (shell.home / "runs").iterdir() if ended.json["run_id"] in path.name]
     assert [event["code"] for event in read_run(record) if event["event"] == "failure"] == [
         "CHUNKING_FAILED",
         "EVENT_MALFORMED",
+    ]
+
+
+def test_what_was_left_out_is_told_with_the_first_names(shell: Shell) -> None:
+    write(shell, "docs/a.md", "# A")
+    for name in "bcdefg":
+        write(shell, f"docs/{name}.json", '{"a": 1}')
+    write(shell, "docs/h.jsonl", "")
+    write(shell, "docs/i.jsonl", EVENTS + "{broken\n" * 21)
+    told = (
+        "left out: EVENT_MALFORMED 21 (docs/i.jsonl)\n"
+        "left out: RECORD_FORM_UNKNOWN 6 (docs/b.json, docs/c.json, docs/d.json, "
+        "...; chunksink ledger --json says of each source what was left out)\n"
+        "left out: SOURCE_EMPTY 1 (docs/h.jsonl)\n"
+    )
+    for _ in range(2):
+        assert told in shell("ingest", "docs").err
+    left_out = [attempt["source_uri"] for attempt in shell("ledger", "--json").json if attempt["left_out"]]
+    assert sorted(set(left_out)) == [f"docs/{name}.json" for name in "bcdefg"] + ["docs/h.jsonl", "docs/i.jsonl"]
+    report = shell("ingest", "docs", "--json").json
+    assert [named["source_uri"] for named in report["left_out_from"]] == [
+        "docs/i.jsonl",
+        *(f"docs/{name}.json" for name in "bcdef"),
+        "docs/h.jsonl",
     ]
 
 

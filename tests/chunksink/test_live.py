@@ -140,7 +140,7 @@ def test_many_ask_while_it_is_rebuilt_and_synced(built: Shell, live: LiveSearch)
 def test_a_home_that_was_made_anew_is_found(built: Shell, live: LiveSearch) -> None:
     assert texts(live, "cat")
     shutil.rmtree(built.home)
-    with pytest.raises(NoGeneration, match="chunksink rebuild"):
+    with pytest.raises(NoGeneration, match="chunksink sync"):
         live.search(Question("cat"), EVERYTHING)
     built.commit("p1", B)
     assert built("sync").code == Exit.OK

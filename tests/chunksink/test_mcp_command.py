@@ -102,7 +102,7 @@ def test_an_argument_that_is_none_is_refused_with_those_that_are(filled: Shell) 
 def test_without_an_index_it_says_what_to_run(quick_shell: Shell) -> None:
     _, found = asked(quick_shell.folder, ("search", {"query": "cat"}))
     assert found.is_error
-    assert "chunksink rebuild" in found.content[0].text
+    assert "chunksink sync" in found.content[0].text
 
 
 def test_a_home_that_cannot_be_used_is_told(filled: Shell) -> None:

@@ -250,7 +250,7 @@ def test_before_the_first_index_it_says_what_to_run_and_then_serves_it(tmp_path:
     with running(tmp_path, **WORDS) as server:
         for path in ("/api/search?q=cat", "/?q=cat", "/status", "/chunk?id=x"):
             status, body = server.get(path)
-            assert (status, "chunksink rebuild" in body) == (503, True), path
+            assert (status, "chunksink sync" in body) == (503, True), path
         assert server.get("/healthz")[0] == 503
         assert chunksink(tmp_path, "rebuild", **WORDS).code == Exit.OK
         eventually(lambda: server.get("/api/search?q=cat")[0] == 200, FOLLOWS_WITHIN)

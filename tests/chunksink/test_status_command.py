@@ -56,7 +56,7 @@ def test_without_an_index_it_says_what_makes_one_and_makes_nothing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["status", "--home", str(tmp_path / "home")]) == Exit.USAGE
-    assert "`chunksink rebuild`" in capsys.readouterr().err
+    assert "`chunksink sync`" in capsys.readouterr().err
     assert not (tmp_path / "home").exists()
 
 

@@ -164,7 +164,7 @@ def test_nothing_was_built_yet(quick_shell: Shell, command: str) -> None:
     quick_shell.commit("p1", A)
     ended = quick_shell(*command.split())
     assert (ended.code, ended.out) == (Exit.USAGE, "")
-    assert "no index in .chunksink yet; build one with `chunksink rebuild`" in ended.err
+    assert "no index in .chunksink yet; build one with `chunksink sync`" in ended.err
     assert not (quick_shell.folder / ".chunksink").exists()
 
 

@@ -98,6 +98,17 @@ def test_what_is_wrong_is_named(synced: Shell) -> None:
         assert only(again.json["sinks"], kind) == {"fts": [id], "chroma": []}
 
 
+def test_what_was_found_and_not_put_right_is_no_good_status(synced: Shell) -> None:
+    tamper(synced)
+    assert "up to date" in synced("status").out, "no engine is asked"
+    assert synced("verify").code == Exit.DRIFT
+    told = synced("status").out
+    assert "the last verify found an engine that is not as it should be: with --repair" in told
+    assert "up to date" not in told
+    assert synced("verify", "--repair").code == Exit.OK
+    assert "up to date" in synced("status").out
+
+
 def test_repair_writes_the_least_and_verifies_again(synced: Shell, models: Models) -> None:
     sound = synced("verify", "--json").json
     tamper(synced)

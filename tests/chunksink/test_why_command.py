@@ -174,8 +174,8 @@ def test_by_the_id_that_engines_have(home: Home, capsys: pytest.CaptureFixture[s
         (f"{CAT[:-4]}????", f"the nearest is {CAT}"),
         ("a.md@1", "that is a document, its chunks are "),
         (parent_of("b.md"), "that is a source, its chunks are "),
-        ("h-" + "0" * 64, "the nearest is"),
-        ("", "the nearest is"),
+        ("h-" + "0" * 64, "was ever taken in. Was it never synced?"),
+        ("", "was ever taken in. Was it never synced?"),
     ],
 )
 def test_an_id_that_nobody_knows(name: str, told: str, home: Home, capsys: pytest.CaptureFixture[str]) -> None:
@@ -185,4 +185,4 @@ def test_an_id_that_nobody_knows(name: str, told: str, home: Home, capsys: pytes
 
 def test_without_an_index(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["why", "x", "--home", str(tmp_path / "home")]) == Exit.USAGE
-    assert "`chunksink rebuild`" in capsys.readouterr().err
+    assert "`chunksink sync`" in capsys.readouterr().err

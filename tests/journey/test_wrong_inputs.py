@@ -31,7 +31,7 @@ def test_a_folder_that_holds_no_chunks(tmp_path: Path) -> None:
 def test_no_index_yet(tmp_path: Path) -> None:
     ended = chunksink(tmp_path, "search", "anything")
     assert (ended.code, ended.out) == (Exit.USAGE, "")
-    assert ended.err == "Error: no index in .chunksink yet; build one with `chunksink rebuild`\n"
+    assert ended.err == "Error: no index in .chunksink yet; build one with `chunksink sync`\n"
     assert list(tmp_path.iterdir()) == []
 
 

@@ -112,7 +112,7 @@ def test_an_open_intent_is_closed_by_writing_whatever_the_receipt_says(home: Hom
         Receipts(state.db, home.live().builds[name]).intend([A])
     calls = Calls()
     outcome = home.sync(wrap=calls)
-    assert [call for call in calls if call[1] != "sign"] == [(name, "replace", {A})]
+    assert [call for call in calls if call[1] != "sign"] == [(name, "replace", frozenset({A}))]
     assert outcome.by_sink == {"fts": FamilyCounts(unchanged=1), name: FamilyCounts(changed=1)}
     assert intents(home) == set()
     calls.clear()

@@ -71,7 +71,7 @@ def test_an_explanation_can_be_followed(built: Home, capsys: pytest.CaptureFixtu
 @pytest.mark.parametrize("mode", ["hybrid", "keyword", "semantic"])
 def test_no_index_yet_says_what_to_run(mode: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["search", "cat", "--mode", mode, "--home", str(tmp_path / "home")]) == Exit.USAGE
-    assert "build one with `chunksink rebuild`" in capsys.readouterr().err
+    assert "build one with `chunksink sync`" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
 
 
