@@ -107,7 +107,9 @@ def _wrong_types(record: dict[str, Any], type_: type[msgspec.Struct]) -> Iterato
         try:
             msgspec.convert(record, single)
         except msgspec.ValidationError as error:
-            yield str(error)
+            reason = str(error)
+            whole = "Expected `int" in reason and "got `float`" in reason
+            yield f"{reason}: a whole number is written without a fraction" if whole else reason
 
 
 @cache

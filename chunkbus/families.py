@@ -82,7 +82,7 @@ class StretchCounter:
             self._row[_EXPECTED] = min(expected, _MOST)
 
     def refuse(self, data: bytes, line: int, offset: int) -> None:
-        """A line without a chunk ends the stretch, so that its chunks can be found again by counting lines.
+        """A line that the contract refuses ends the stretch, so that its chunks can be found again by counting lines.
 
         It is a stretch of its own: its family does not lack it, whatever else is wrong.
         """
@@ -116,7 +116,8 @@ def _number_of_refused(data: bytes) -> int | None:
         own = record.get("parent_id") or metadata.get("parent_id")
         tenant = record.get("tenant_id") or metadata.get("tenant_id")
         document_id = record.get("document_id")
-        if not isinstance(document_id, str) and not provenance.source() and not isinstance(own, str):
+        says_source = isinstance(own, str) or provenance.source()
+        if not says_source or not all(provenance.parser_pair()) or not all(provenance.canonicalizer_pair()):
             return None
         return _number(_source(own, tenant, document_id, provenance), provenance)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):

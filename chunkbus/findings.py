@@ -18,6 +18,11 @@ class Problem:
     severity: Severity = Severity.ERROR
 
 
+def has_error(problems: tuple[Problem, ...]) -> bool:
+    """Whether a line with these problems is refused."""
+    return any(problem.severity is Severity.ERROR for problem in problems)
+
+
 @dataclass(frozen=True)
 class Finding:
     """A problem and its place. An error keeps chunks out of every index; a warning does not."""
@@ -74,11 +79,12 @@ MEANINGS: dict[str, tuple[str, str]] = {
     JSON_PARSE: (
         "a line, or the manifest, is not one JSON object: broken syntax, an empty line, a key that occurs twice, "
         "NaN, nesting too deep",
-        f"{_AGAIN}; most often its end was cut off",
+        "mend what the reason names (one record stands on one line, each key once, no NaN); where the syntax ends too "
+        f"early, the end was most often cut off: {_AGAIN}",
     ),
     ENCODING: (
         "not UTF-8, a byte order mark, NUL bytes, CR LF line ends, a lone surrogate",
-        "write plain UTF-8 with \\n line ends",
+        "write plain UTF-8 with \\n line ends; no text holds U+0000 or a lone surrogate, not even escaped",
     ),
     LINE_TOO_LONG: ("a line is longer than 8 MiB", "split the chunk; engines cut or refuse such texts"),
     FIELD_MISSING: ("a required field is absent or empty", "fill it where the chunk is produced"),

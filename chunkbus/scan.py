@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from chunkbus.examine import examine_line
 from chunkbus.families import StretchCounter
-from chunkbus.findings import Problem
+from chunkbus.findings import SOURCE_CHECKSUM_MISSING, Problem, has_error
 from chunkbus.reader import Block
 from chunkbus.spill import Rows
 from chunkbus.twins import hash_id
@@ -50,12 +50,12 @@ def scan_block(block: Block, require_source_checksum: bool) -> Scanned:
         chunk, found = examine_line(data, require_source_checksum)
         if found:
             problems.append((line, found))
-        if chunk is not None:
-            id_hashes.append(hash_id(chunk.chunk_id))
+        id_hashes.append(0 if chunk is None else hash_id(chunk.chunk_id))
+        if chunk is not None and not has_error(found):
             stretches.add(chunk, line, offset)
         else:
-            id_hashes.append(0)
-            stretches.refuse(data, line, offset)
+            is_complete = all(problem.code != SOURCE_CHECKSUM_MISSING for problem in found)
+            stretches.refuse(data if is_complete else b"", line, offset)
         offset += len(data) + 1
     rows = np.array(stretches.rows, dtype=np.int64).reshape(-1, 5)
     named = np.array(stretches.named, dtype=np.int64).reshape(-1, 2)

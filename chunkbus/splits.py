@@ -4,8 +4,10 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from chunkbus.chunk import Provenance
 from chunkbus.examine import MAX_LINE_BYTES, examine_line
 from chunkbus.families import Stretch, number_version
+from chunkbus.findings import has_error
 from chunkbus.layout import BusRoot
 from chunkbus.reader import open_partition
 
@@ -35,7 +37,8 @@ def find_splits(
 def _judge(
     root: BusRoot, partitions: list[str], shares: dict[int, list[Stretch]], unknown: Mapping[int, int]
 ) -> Iterator[Split]:
-    ids = {number: _read_ids(root, partitions[number], share) for number, share in shares.items()}
+    held = {number: _read_share(root, partitions[number], share) for number, share in shares.items()}
+    ids = {number: found.documents for number, found in held.items()}
     for number, share in sorted(shares.items()):
         if not ids[number]:
             continue  # rewritten while it was validated, or refused; the next run sees what it is then
@@ -49,30 +52,46 @@ def _judge(
             names = ", ".join(partitions[other] for other in apart)
             reason = f"other chunks of the same version stand in partition {names}"
         elif len(ids[number]) + unknown.get(number, 0) < expected:
-            reason = f"{len(ids[number])} of the {expected} chunks that chunk_count names are here"
+            here = f"{len(ids[number])} of the {expected} chunks that chunk_count names are here"
+            reason = f"{here} with {held[number].read_by}; others are not of the same version"
         else:
             continue
         document_id = next(iter(ids[number].values()))
         yield Split(partitions[number], min(stretch.line for stretch in share), document_id, reason)
 
 
-def _read_ids(root: BusRoot, key: str, share: list[Stretch]) -> dict[str, str]:
-    """Document of each chunk id of the share; without those that are gone since the partition was validated.
+@dataclass
+class _Held:
+    """What is there of one version: the document of each chunk id, and what all of them were read by."""
+
+    documents: dict[str, str]
+    read_by: str = ""
+
+
+def _read_share(root: BusRoot, key: str, share: list[Stretch]) -> _Held:
+    """The share's chunks without those that are gone since the partition was validated.
 
     None at all where a line of it is refused.
     """
-    found: dict[str, str] = {}
+    held = _Held({})
     try:
         file, _ = open_partition(root, key)
     except OSError:
-        return {}
+        return held
     with file:
         for stretch in share:
             file.seek(stretch.offset)
             for _ in range(stretch.chunks):
-                chunk, _problems = examine_line(file.readline(MAX_LINE_BYTES + 2).removesuffix(b"\n"))
-                if chunk is None:
-                    return {}
+                chunk, problems = examine_line(file.readline(MAX_LINE_BYTES + 2).removesuffix(b"\n"))
+                if chunk is None or has_error(problems):
+                    return _Held({})
                 if number_version(chunk) == stretch.version:
-                    found[chunk.chunk_id] = chunk.document_id
-    return found
+                    held.documents[chunk.chunk_id] = chunk.document_id
+                    held.read_by = held.read_by or _readers(chunk.provenance)
+    return held
+
+
+def _readers(provenance: Provenance) -> str:
+    pairs = (provenance.parser_pair(), provenance.canonicalizer_pair())
+    parser, canonicalizer = (f"{name} {version}" for name, version in pairs)
+    return f"the parser {parser!r:.80} and the canonicalizer {canonicalizer!r:.80}"

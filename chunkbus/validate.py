@@ -24,7 +24,7 @@ from chunkbus.twins import SeenIds
 from chunkbus.versions import SeenVersions
 
 SPANS_IN_FLIGHT = 8
-RULES = 3
+RULES = 4
 """Raise it when the same files may be judged otherwise than before: then they are read again."""
 
 _STRAY = "nothing reads this: chunks are canonical/KEY.jsonl, their manifest is manifest/KEY.manifest.json"

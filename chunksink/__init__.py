@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from settings.config import Config
 
 __version__ = "0.1.0"
-__all__ = ["__version__", "open"]
+__all__ = ["Index", "__version__", "open"]
 
 
 def open(path_or_config: "str | Path | Config | None" = None, **settings: Any) -> "Index":
@@ -31,3 +31,17 @@ def open(path_or_config: "str | Path | Config | None" = None, **settings: Any) -
     if isinstance(path_or_config, Config):
         return Index(path_or_config)
     return Index(load_config(settings, place=path_or_config))
+
+
+if not TYPE_CHECKING:  # a checker would take any name for one of ours
+
+    def __getattr__(name: str) -> Any:
+        """`chunksink.Index`, imported when it is asked for: `import chunksink` stays light."""
+        if name != "Index":
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from chunksink.packages import require_ours
+
+        require_ours()
+        from chunksink.index import Index
+
+        return Index

@@ -5,6 +5,7 @@ Nothing else here: what a command does stands in `chunksink/commands/`, one file
 
 import os
 import sys
+import traceback
 from contextlib import suppress
 from importlib import import_module
 
@@ -115,12 +116,28 @@ def run(arguments: list[str]) -> int:
         code = error.code if isinstance(error, Refusal) else error.exit_code
         error.show()
         if "--json" in arguments:
-            with suppress(OSError):  # the output may be what failed
-                print_json(failure(error, code))
+            _print_failure(error, code)
         return code
     except (click.Abort, KeyboardInterrupt):
         click.echo("Interrupted. Nothing is half done; run the command again to go on.", err=True)
         return Exit.INTERRUPTED
     except OutputClosed:
         return Exit.OUTPUT_CLOSED
+    except Exception as error:  # a bug: whoever reads a report is told of it too
+        if "--json" not in arguments:
+            raise
+        traceback.print_exc()
+        told = (
+            f"an error that chunksink does not know, {type(error).__name__}: {error} (standard error has its traceback)"
+        )
+        _print_failure(click.ClickException(told), Exit.BUG)
+        return Exit.BUG
     return result if isinstance(result, int) else Exit.OK
+
+
+def _print_failure(error: click.ClickException, code: int) -> None:
+    document = failure(error, code)
+    message = document["error"]["message"]
+    document["error"]["message"] = message.encode(errors="backslashreplace").decode()  # a file's name may be no Unicode
+    with suppress(OSError):  # the output may be what failed
+        print_json(document)

@@ -21,12 +21,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
 import httpx
-import numpy as np
-import orjson
 
+from embeddings.answer import OddAnswer, WrongCount, vectors_in
 from embeddings.encoder import Vectors
 from embeddings.errors import EndpointDenied, EndpointUnavailable, TextRefused
-from embeddings.retry import MayPass, patience
+from embeddings.retry import MayPass, Odd, patience
 from settings.config import ConfigError
 from settings.secret import key_in
 
@@ -39,6 +38,12 @@ _Client = TypeVar("_Client")
 _TRANSIENT = frozenset((408, 409, 425, 429, 500, 502, 503, 504, 529))
 _PROXIES = "HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY"
 _ABOUT_THE_TEXT = frozenset((400, 413, 422))
+_SAID = 300
+"""Characters that are told of what an endpoint says."""
+
+
+class NoVector(Odd):
+    """Nothing for a text that was asked for alone; if that lasts, it is the text's own fault."""
 
 
 class Connection:
@@ -84,10 +89,14 @@ class Connection:
             try:
                 return await retrying(self._try, content, len(parts), until)
             except MayPass as exc:
+                if isinstance(exc, NoVector):
+                    raise TextRefused(str(exc)) from None
                 tries = retrying.statistics["attempt_number"]
-                raise EndpointUnavailable(
-                    f"the endpoint {self._settings.url} failed {tries} times, at last with {exc}"
-                ) from exc.__cause__
+                failed = f"failed {tries} times, at last with" if tries > 1 else "failed once, with"
+                asked = exc.asked or 0.0
+                is_long = asked > until - asyncio.get_running_loop().time()
+                wait = f"; it asks to wait {asked:,.0f} s, which is too long" if is_long else ""
+                raise EndpointUnavailable(f"the endpoint {self._settings.url} {failed} {exc}{wait}") from exc.__cause__
 
     async def _try(self, content: bytes, expected: int, until: float) -> Vectors:
         key = self._key()
@@ -106,21 +115,24 @@ class Connection:
                     "SSL_CERT_FILE names the file of your authorities"
                 )
             # A server can make the client's own error repeat the key; then that error is not shown.
-            told = f"{type(failure).__name__}: {failure or 'no answer in time'}"
+            words = str(failure) or ("no answer in time" if isinstance(failure, TimeoutError) else "it broke off")
+            told = f"{type(failure).__name__}: {words}"
             silent = _without(key, shown := f"{failure} {failure!r}") != shown
             raise MayPass(_without(key, told)) from (None if silent else failure)
         if response.status_code == 200:
-            vectors = _vectors(response.content, expected)
-            if vectors is None:
-                raise MayPass("an answer that cannot be read")
-            return vectors
+            try:
+                return vectors_in(response.content, expected)
+            except OddAnswer as odd:
+                raise _complaint(odd, expected, _said(response, key)) from None
+        said = _said(response, key)
         if response.status_code in _TRANSIENT:
-            raise MayPass(f"status {response.status_code}", _retry_after(response))
-        said = _without(key, response.text.strip())[:300]  # cut last: a part of the key is no longer found
+            raise MayPass(f"status {response.status_code}: {said}".removesuffix(": "), _retry_after(response))
         if response.status_code in _ABOUT_THE_TEXT:
             raise TextRefused(f"the endpoint refused the text (status {response.status_code}): {said}")
         hint = {401: "; is the key right?", 403: "; is the key right?", 404: "; are URL and model right?"}
         answer = f"{response.status_code}{hint.get(response.status_code, '')}"
+        if elsewhere := response.headers.get("location"):
+            answer += f" and names another address, which is not asked: {_without(key, elsewhere)[:_SAID]}"
         raise EndpointDenied(f"the endpoint {self._settings.url} answered {answer} {said}")
 
     def _key(self) -> str | None:
@@ -167,20 +179,19 @@ def checked_url(url: str) -> str:
     return url.rstrip("/")
 
 
-def _vectors(content: bytes, expected: int) -> Vectors | None:
-    """The vectors of an answer in the order of the request, or None if it is no such answer."""
-    try:
-        try:
-            answer = orjson.loads(content)
-        except orjson.JSONDecodeError:
-            answer = json.loads(content)  # takes the NaN that some servers write
-        entries = sorted(answer["data"], key=lambda entry: entry["index"])
-        if [entry["index"] for entry in entries] != list(range(expected)):
-            return None
-        vectors = np.array([entry["embedding"] for entry in entries], dtype=np.float32)
-    except (ValueError, TypeError, KeyError, RecursionError):
-        return None
-    return vectors if vectors.ndim == 2 else None
+def _complaint(odd: OddAnswer, expected: int, said: str) -> Exception:
+    """Where only some vectors are missing it is a refusal, so that smaller requests find out for which texts."""
+    if isinstance(odd, WrongCount) and odd.got < expected:
+        if odd.got:
+            return TextRefused(f"the endpoint left texts out: {odd}")
+        if expected == 1:
+            return NoVector(f"the endpoint gave no vector: {odd}")
+    return Odd(f"an answer that cannot be used: {str(odd) or said or 'it is empty'}")
+
+
+def _said(response: httpx.Response, key: str | None) -> str:
+    """The endpoint's own words. Cut last: a part of the key would not be found."""
+    return " ".join(_without(key, response.text).split())[:_SAID]
 
 
 def _distrust(error: BaseException | None) -> str | None:
@@ -197,7 +208,7 @@ def _retry_after(response: httpx.Response) -> float | None:
         seconds = float(response.headers.get("retry-after", ""))
     except ValueError:
         return None
-    return min(max(seconds, 0.0), 3600.0) if math.isfinite(seconds) else None
+    return max(seconds, 0.0) if math.isfinite(seconds) else None
 
 
 def _without(key: str | None, message: str) -> str:

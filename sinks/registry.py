@@ -6,6 +6,7 @@
 `docs/writing-a-sink.md` has the whole of it.
 """
 
+import traceback
 from collections.abc import Mapping
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
@@ -15,17 +16,27 @@ import msgspec
 
 from settings.config import ConfigError
 from settings.sink_tables import GROUP, sink_names
+from sinks.errors import SinkError
 from sinks.sink import Sink
 
 Options = TypeVar("Options", bound=msgspec.Struct)
 
+_OURS = "chunksink"
+
 
 def open_sink(name: str, home: Path, options: Mapping[str, Any]) -> Sink:
     """The sink of this name. Engines are imported here, and asked nothing yet."""
+    found = _entry_point(name)
     try:
-        sink: Sink = _entry_point(name).load()(home, options)
-    except (ImportError, AttributeError) as error:
-        raise ConfigError(f"the sink {name} cannot be loaded: {error}") from error
+        opening = found.load()
+    except Exception as error:  # whatever the module of another package does
+        raise ConfigError(f"the sink {name} cannot be loaded: {_told(error)}") from error
+    try:
+        sink: Sink = opening(home, options)
+    except (ConfigError, SinkError):
+        raise
+    except Exception as error:
+        raise ConfigError(f"the sink {name} cannot be opened: {_told(error)}") from error
     return sink
 
 
@@ -39,6 +50,24 @@ def read_options(sink: str, kind: type[Options], options: Mapping[str, Any]) -> 
 
 
 def _entry_point(name: str) -> EntryPoint:
-    for found in entry_points(group=GROUP, name=name):
-        return found
-    raise ConfigError(f"there is no sink {name!r}; installed are: {', '.join(sink_names())}")
+    """Ours before anyone else's. Which of two others came first would be chance, so neither is taken."""
+    offers = {_distribution(found): found for found in entry_points(group=GROUP, name=name)}
+    if not offers:
+        raise ConfigError(f"there is no sink {name!r}; installed are: {', '.join(sink_names())}")
+    if _OURS in offers:
+        return offers[_OURS]
+    if len(offers) > 1:
+        packages = ", ".join(sorted(offers))
+        raise ConfigError(f"several packages bring a sink {name}: {packages}; uninstall all of them but one")
+    return next(iter(offers.values()))
+
+
+def _distribution(found: EntryPoint) -> str:
+    return found.dist.name if found.dist is not None else "a package without a name"
+
+
+def _told(error: Exception) -> str:
+    """The error and its line, for whoever wrote the sink; lines of the import machinery say nothing of it."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "importlib" not in frame.filename]
+    place = f" ({frames[-1].filename}:{frames[-1].lineno})" if frames and frames[-1].filename != __file__ else ""
+    return f"{type(error).__name__}: {error}{place}"

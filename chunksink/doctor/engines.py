@@ -42,6 +42,7 @@ def sink(config: Config, name: str, live: Live | None) -> Iterator[Check]:
 def options_not_in_use(config: Config) -> Iterator[Check]:
     """Options of sinks that no run opens now: what is wrong with them would be told on the day when one does."""
     from chunksink.wiring import open_one_sink
+    from sinks.errors import SinkError
 
     for name in config.sink:
         if name in config.sinks:
@@ -49,7 +50,7 @@ def options_not_in_use(config: Config) -> Iterator[Check]:
         try:
             with ExitStack() as stack:
                 open_one_sink(config, stack, name)
-        except ConfigError as error:
+        except (ConfigError, SinkError) as error:
             remedy = f"correct [sink.{name}] or {variable('sink')}_{name.upper()}_*; {name} is not among the sinks now"
             yield Check(f"options of {name}", "warn", str(error), remedy)
 

@@ -244,3 +244,58 @@ def test_a_refused_line_may_be_what_two_partitions_share(tmp_path: Path) -> None
     root = put(BusRoot(tmp_path), "p1", lines_of([chunk(0), chunk(1, text=None)]))
     put(root, "p2", lines_of([chunk(1)]))
     assert codes(validate(root)) == [findings.WRONG_TYPE]
+
+
+def no_parser(index: int) -> Record:
+    return short(index, provenance=without(provenance(), "parser"))
+
+
+ODD = {
+    "no parser": no_parser(1),
+    "half a flat parser": short(1, provenance={**without(provenance(), "parser"), "parser_name": "markdown"}),
+    "no canonicalizer": short(1, provenance=without(provenance(), "canonicalizer")),
+    "no source": short(1, provenance=without(provenance(), "source_uri")),
+    "no time": short(1, created_at="never"),
+    "a NUL": short(1, text="a\0b"),
+    "another hash": short(1, hashes={"text_hash": "sha256:" + "0" * 64}),
+}
+
+
+@pytest.mark.parametrize("odd", ODD.values(), ids=ODD)
+def test_a_chunk_with_an_error_is_a_refused_line(odd: Record, tmp_path: Path) -> None:
+    """What its family lacks otherwise is not told of, in one partition or in two."""
+    root = put(BusRoot(tmp_path / "whole"), "p", lines_of([short(0), odd, short(2)]))
+    assert SPLIT not in codes(validate(root))
+    root = put(BusRoot(tmp_path / "two"), "p1", lines_of([chunk(0), {**odd, "chunk_count": 2}]))
+    put(root, "p2", lines_of([chunk(0)]))
+    assert SPLIT not in codes(validate(root))
+
+
+def test_a_refused_line_keeps_a_split_from_being_told(tmp_path: Path) -> None:
+    root = put(BusRoot(tmp_path), "p1", lines_of([chunk(0), ODD["another hash"]]))
+    put(root, "p2", lines_of([chunk(7)]))
+    assert codes(validate(root)) == [findings.TEXT_HASH_MISMATCH]
+
+
+def test_a_checksum_that_the_policy_asks_for_is_not_what_a_family_lacks(tmp_path: Path) -> None:
+    odd = short(1, provenance=without(provenance(), "source_checksum"))
+    root = put(BusRoot(tmp_path), "p", lines_of([short(0), odd, short(2)]))
+    found = validate(root, require_source_checksum=True)
+    assert codes(found) == [findings.SOURCE_CHECKSUM_MISSING]
+
+
+def test_a_twin_of_a_refused_chunk_is_told(tmp_path: Path) -> None:
+    found = validate(put(BusRoot(tmp_path), "p", lines_of([chunk(0), chunk(0, created_at="never")])))
+    assert sorted(codes(found)) == [findings.DUPLICATE_IDS, findings.WRONG_TYPE]
+
+
+def test_two_parsers_of_one_source_are_named(tmp_path: Path) -> None:
+    parsers = [{"parser_name": "markdown", "parser_version": str(number)} for number in (1, 2)]
+    records = [chunk(n, chunk_count=2, provenance=provenance(parser=parsers[n])) for n in (0, 1)]
+    found = validate(put(BusRoot(tmp_path), "p", lines_of(records)))
+    assert codes(found) == [SPLIT, SPLIT]
+    for number, finding in enumerate(found, start=1):
+        assert (
+            f"1 of the 2 chunks that chunk_count names are here with the parser 'markdown {number}'" in finding.detail
+        )
+        assert "others are not of the same version" in finding.detail

@@ -1,0 +1,212 @@
+"""Answers of status 200 that do not hold what was asked for, and what is told of an endpoint that gave up."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import httpx
+import pytest
+from tenacity import wait_fixed
+
+from embeddings.answer import OddAnswer, vectors_in
+from embeddings.cache import VectorCache
+from embeddings.endpoint import EndpointEncoder, EndpointSettings
+from embeddings.errors import EndpointDenied, EndpointError, EndpointUnavailable
+from embeddings.vectors import vectors_for
+from tests.embeddings.endpoint import KEY, Answer, Server, good, serve, status
+from tests.embeddings.helpers import HashEncoder, numbered, stream
+
+Fault = Callable[[dict[str, Any]], Answer]
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with serve() as served:
+        yield served
+
+
+def connect(server: Server, **settings: Any) -> EndpointEncoder:
+    settings = {"deadline_seconds": 60.0, "timeout_seconds": 30.0, "concurrency": 1} | settings
+    return EndpointEncoder(EndpointSettings(server.url, "hash-model", **settings))
+
+
+def saying(code: int, said: str, **headers: str) -> Fault:
+    return lambda body: (code, {name.replace("_", "-"): value for name, value in headers.items()}, said.encode())
+
+
+def altered(change: Callable[[list[dict[str, Any]]], object]) -> Fault:
+    """A good answer whose entries were changed."""
+
+    def answer(body: dict[str, Any]) -> Answer:
+        code, headers, content = good(body)
+        told = json.loads(content)
+        told["data"].sort(key=lambda entry: entry["index"])
+        change(told["data"])
+        return code, headers, json.dumps(told).encode()
+
+    return answer
+
+
+def twice_first(entries: list[dict[str, Any]]) -> None:
+    entries[1]["index"] = 0
+
+
+def without_index(entries: list[dict[str, Any]]) -> None:
+    del entries[0]["index"]
+
+
+ODD: dict[str, tuple[Fault, str]] = {
+    "more": (altered(lambda entries: entries.append(dict(entries[0], index=3))), "asked for 3 vectors, got 4"),
+    "none": (altered(list.clear), "asked for 3 vectors, got 0"),
+    "double index": (altered(twice_first), "the indexes of its vectors are not 0 to 2, each once"),
+    "no index": (altered(without_index), "no index says which text"),
+    "strings": (altered(lambda entries: entries[0].update(embedding="AAAAPw==")), "not lists of numbers"),
+    "no embedding": (altered(lambda entries: entries[0].pop("embedding")), "not lists of numbers"),
+    "huge": (altered(lambda entries: entries[0].update(embedding=[10**400])), "not lists of numbers"),
+    "short": (altered(lambda entries: entries[0].update(embedding=[1.0])), "all of one length"),
+    "no data": (saying(200, '{"object": "list"}'), 'cannot be used: {"object": "list"}'),
+    "error": (saying(200, '{"error": {"message": "model is loading"}}'), "model is loading"),
+    "html": (saying(200, "<html>\n<title>log in</title>" + "x" * 400), "<html> <title>log in</title>x"),
+    "cut": (saying(200, '{"data": [{"ind'), 'cannot be used: {"data": [{"ind'),
+    "list": (saying(200, "[]"), r"cannot be used: []"),
+    "data of strings": (saying(200, '{"data": ["a", "b", "c"]}'), '{"data": ["a", "b", "c"]}'),
+    "empty": (saying(200, ""), "cannot be used: it is empty"),
+}
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_an_odd_answer_is_bought_twice_and_no_oftener(server: Server, name: str) -> None:
+    fault, told = ODD[name]
+    encoder = connect(server)
+    server.requests.clear()
+    server.next = [fault] * 20
+    with pytest.raises(EndpointUnavailable) as failed:
+        encoder.encode(["a", "b", "c"])
+    assert told in str(failed.value)
+    assert "failed 2 times, at last with an answer that cannot be used" in str(failed.value)
+    assert len(str(failed.value)) < 500
+    assert len(server.requests) == 2
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_one_odd_answer_passes(server: Server, name: str) -> None:
+    encoder = connect(server)
+    server.next = [ODD[name][0]]
+    vectors = encoder.encode(["a", "b", "c"])
+    assert abs(vectors[2] - HashEncoder().vector("c")).max() < 1e-6
+
+
+def test_odd_answers_are_counted_between_other_failures(server: Server) -> None:
+    encoder = connect(server)
+    server.requests.clear()
+    odd = saying(200, "{}")
+    server.next = [odd, status(503), odd, odd]
+    with pytest.raises(EndpointUnavailable, match="failed 3 times"):
+        encoder.encode(["a"])
+    assert len(server.requests) == 3
+
+
+def test_where_vectors_are_missing_smaller_requests_find_the_text(server: Server, cache: VectorCache) -> None:
+    def leaves_out(body: dict[str, Any]) -> Answer:
+        code, headers, content = good({**body, "input": [text for text in body["input"] if text != texts[7]]})
+        return code, headers, content
+
+    texts = numbered(16)
+    encoder = connect(server)
+    server.requests.clear()
+    server.next = [leaves_out] * 40
+    items = list(vectors_for(stream(texts), encoder, cache))
+    missing = [item for item in items if item.vector is None]
+    assert len(missing) == 1
+    assert "the endpoint gave no vector: asked for 1 vector, got 0" in str(missing[0].problem)
+    assert sum(len(request["input"]) for request in server.requests) <= 16 + 2 * 16 + 2
+
+
+def test_an_endpoint_that_takes_fewer_texts_without_a_word_is_asked_for_fewer(server: Server) -> None:
+    server.next = [good, *[altered(lambda entries: entries.__delitem__(slice(4, None)))] * 100]
+    texts = numbered(16)
+    vectors = connect(server).encode(texts)
+    assert abs(vectors[15] - HashEncoder().vector(texts[15])).max() < 1e-6
+
+
+def test_an_endpoint_that_gives_one_word_no_vector_is_denied(server: Server) -> None:
+    server.next = [altered(list.clear)] * 9
+    with pytest.raises(EndpointDenied, match="asked for 1 vector, got 0"):
+        connect(server)
+    assert len(server.requests) == 2
+
+
+def test_what_its_index_is_not_a_number_is_odd() -> None:
+    with pytest.raises(OddAnswer, match="indexes"):
+        vectors_in(b'{"data": [{"index": "0", "embedding": [1]}]}', 1)
+
+
+# -- what is told ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("code", [429, 503])
+def test_the_endpoints_own_words_are_told(server: Server, monkeypatch: pytest.MonkeyPatch, code: int) -> None:
+    monkeypatch.setattr("embeddings.retry._GROWING", wait_fixed(99))
+    encoder = connect(server)
+    server.next = [saying(code, "You exceeded your\ncurrent quota " + "x" * 400)] * 9
+    with pytest.raises(EndpointUnavailable) as failed:
+        encoder.encode(["a"])
+    assert f"failed once, with status {code}: You exceeded your current quota xxx" in str(failed.value)
+    assert len(str(failed.value)) < 450
+    assert "asks to wait" not in str(failed.value)
+
+
+def test_a_wait_that_is_too_long_is_told(server: Server) -> None:
+    encoder = connect(server)
+    server.next = [saying(429, "slow down", retry_after="86400")]
+    with pytest.raises(EndpointUnavailable, match="status 429: slow down; it asks to wait 86,400 s"):
+        encoder.encode(["a"])
+
+
+def test_an_answer_that_does_not_come_is_told_in_words(server: Server) -> None:
+    encoder = connect(server, deadline_seconds=0.3)
+    server.drip = 0.1
+    with pytest.raises(EndpointUnavailable, match="TimeoutError: no answer in time"):
+        encoder.encode(["a"])
+
+
+def test_a_failure_without_words_is_no_wait(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def breaks(*_: object, **__: object) -> httpx.Response:
+        raise httpx.ReadError("")
+
+    encoder = connect(server)
+    monkeypatch.setattr("embeddings.retry._GROWING", wait_fixed(99))
+    monkeypatch.setattr(httpx.AsyncClient, "post", breaks)
+    with pytest.raises(EndpointUnavailable, match="ReadError: it broke off"):
+        encoder.encode(["a"])
+
+
+def test_where_an_endpoint_points_to_is_told(server: Server) -> None:
+    encoder = connect(server)
+    server.next = [saying(302, "", location="https://login.example/")]
+    with pytest.raises(EndpointDenied, match=r"answered 302 .*: https://login\.example/"):
+        encoder.encode(["a"])
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        saying(200, "." * 280 + KEY),
+        saying(200, json.dumps({"error": f"wrong key {KEY}"})),
+        saying(503, "." * 280 + KEY),
+        saying(429, f"no quota for {KEY}", retry_after="9999"),
+        saying(302, "", location=f"https://login.example/?key={KEY}"),
+    ],
+)
+def test_no_part_of_the_key_is_told(server: Server, monkeypatch: pytest.MonkeyPatch, fault: Fault) -> None:
+    monkeypatch.setenv("TEST_ENDPOINT_KEY", KEY)
+    encoder = connect(server, key_variable="TEST_ENDPOINT_KEY", deadline_seconds=0.6)
+    server.next = [fault] * 50
+    with pytest.raises(EndpointError) as failed:
+        encoder.encode(["a"])
+    error: BaseException | None = failed.value
+    while error is not None:
+        assert KEY[:8] not in repr(error)
+        error = error.__cause__ or error.__context__

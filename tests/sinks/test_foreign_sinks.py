@@ -1,0 +1,90 @@
+"""Sinks that other packages bring: what fails while they open, and two that have one name."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from settings.config import ConfigError
+from sinks.errors import Unreachable
+from sinks.fts import FtsSink
+from sinks.registry import open_sink
+
+Install = Callable[[str, str, str], Path]
+
+
+@pytest.fixture
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
+    """A package of one module as pip would install it, which brings a sink of this name."""
+    site = tmp_path / "site"
+    site.mkdir()
+    monkeypatch.syspath_prepend(site)
+
+    def install(package: str, sink: str, code: str) -> Path:
+        module = site / f"{package}.py"
+        module.write_text(code)
+        metadata = site / f"{package}-1.dist-info"
+        metadata.mkdir()
+        (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1\n")
+        (metadata / "entry_points.txt").write_text(f"[chunksink.sinks]\n{sink} = {package}:open_sink\n")
+        monkeypatch.delitem(sys.modules, package, raising=False)
+        return module
+
+    return install
+
+
+OPENING = "def open_sink(home, options):\n    {}\n"
+
+
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        ("raise RuntimeError('no licence')", "RuntimeError: no licence"),
+        ("return options.folder", "AttributeError: 'dict' object has no attribute 'folder'"),
+        ("import nothing_of_this_name", "ModuleNotFoundError: No module named 'nothing_of_this_name'"),
+        ("open('/nowhere/at/all')", "FileNotFoundError: "),
+    ],
+)
+def test_what_an_opening_raises_is_told_with_its_line(install: Install, tmp_path: Path, code: str, told: str) -> None:
+    module = install("opening_mine", "mine", OPENING.format(code))
+    with pytest.raises(ConfigError) as failed:
+        open_sink("mine", tmp_path, {})
+    assert str(failed.value).startswith(f"the sink mine cannot be opened: {told}")
+    assert str(failed.value).endswith(f"({module}:2)")
+
+
+@pytest.mark.parametrize("code", ["1 / 0", "import nothing_of_this_name"])
+def test_a_module_that_fails_is_told_with_its_line(install: Install, tmp_path: Path, code: str) -> None:
+    module = install("loading_mine", "mine", f"\n{code}\n")
+    with pytest.raises(ConfigError) as failed:
+        open_sink("mine", tmp_path, {})
+    assert str(failed.value).startswith("the sink mine cannot be loaded: ")
+    assert str(failed.value).endswith(f"({module}:2)")
+
+
+def test_errors_that_readers_know_pass_as_they_are(install: Install, tmp_path: Path) -> None:
+    install(
+        "known_mine", "mine", "from sinks.errors import Unreachable\n" + OPENING.format("raise Unreachable('gone')")
+    )
+    with pytest.raises(Unreachable, match=r"^gone$"):
+        open_sink("mine", tmp_path, {})
+    install("known_too", "too", "from settings.config import ConfigError\n" + OPENING.format("raise ConfigError('x')"))
+    with pytest.raises(ConfigError, match=r"^x$"):
+        open_sink("too", tmp_path, {})
+
+
+def test_nobody_takes_the_name_of_one_of_ours(install: Install, tmp_path: Path) -> None:
+    install("a_taker", "fts", OPENING.format("raise RuntimeError('taken')"))
+    sink = open_sink("fts", tmp_path, {})
+    assert isinstance(sink, FtsSink)
+    sink.close()
+
+
+def test_two_packages_with_one_name_are_both_named(install: Install, tmp_path: Path) -> None:
+    install("scissors", "mine", OPENING.format("return None"))
+    install("paper", "mine", OPENING.format("return None"))
+    with pytest.raises(ConfigError, match="several packages bring a sink mine: paper, scissors"):
+        open_sink("mine", tmp_path, {})
