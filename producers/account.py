@@ -16,11 +16,12 @@ from producers.given import Given
 from producers.memory import Memory
 from producers.produced import Making
 from producers.prune import Missing
-from producers.report import IngestReport, Outcome
+from producers.report import IngestReport, LeftOutFrom, Outcome
 from producers.shelves import Shelves
 from producers.skip import NOTHING, Reading, read_as
 from producers.sources import Failure
 
+_MOST_NAMED = 5  # of each code
 _NO_VERSIONS = ("", "", "", "")
 
 
@@ -151,9 +152,12 @@ class Account:
     ) -> IngestReport:
         counted = self._tables.execute("select outcome, count(*), sum(failures) from done group by outcome").fetchall()
         outcomes = Counter({outcome: sources for outcome, sources, _ in counted})
-        codes: Counter[str] = Counter()
-        for (told,) in self._tables.execute("select codes from done where codes is not null"):
-            codes.update(orjson.loads(told))
+        codes, sources = Counter[str](), Counter[str]()
+        left_out_from: list[LeftOutFrom] = []
+        for uri, told in self._tables.execute("select uri, codes from done where codes is not null order by number"):
+            codes.update(found := orjson.loads(told))
+            sources.update(found.keys())
+            left_out_from += [LeftOutFrom(code, uri) for code in found if sources[code] <= _MOST_NAMED]
         documents, chunks = shelves.families.counts()
         return IngestReport(
             partition_key=self._placement,
@@ -170,6 +174,7 @@ class Account:
             chunks=chunks,
             links=links,
             left_out=dict(sorted(codes.items())),
+            left_out_from=tuple(sorted(left_out_from, key=lambda named: named.code)),
             failed=sum(failures for _, _, failures in counted),
             failures=tuple(self.failures),
             other_kinds=other_kinds,

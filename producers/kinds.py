@@ -31,7 +31,8 @@ class Kind:
     """One kind of files. A `chunker` makes one family of a file, `records` any number.
 
     Exactly one of the two is given. `may_grow`: what is appended to a file while it is read does no harm.
-    `folders`: a folder of JSON files is one source, each of them a record.
+    `folders`: a folder of JSON files is one source, each of them a record. `if_asked`: suffixes that are of this kind
+    only where it is asked for; the empty one is of files without any.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Kind:
     records: Callable[[], RecordReader] | None = None
     may_grow: bool = False
     folders: bool = False
+    if_asked: tuple[str, ...] = ()
 
     @property
     def source_type(self) -> str:
@@ -108,12 +110,14 @@ def _chunks() -> RecordReader:
 
 
 _JSON = (".jsonl", ".ndjson", ".json")
+# Markup that has no reader here, and what programs write for people.
+_TEXTS = (".rst", ".adoc", ".asciidoc", ".org", ".textile", ".wiki", ".tex", ".log", ".srt", ".vtt", "")
 
 KINDS: Mapping[str, Kind] = {
     kind.name: kind
     for kind in (
         Kind("markdown", (".md", ".markdown", ".mdx"), chunker=_markdown),
-        Kind("text", (".txt", ".text"), chunker=_text),
+        Kind("text", (".txt", ".text"), chunker=_text, if_asked=_TEXTS),
         Kind("html", (".html", ".htm", ".xhtml"), chunker=_html),
         Kind("pdf", (".pdf",), chunker=_pdf),
         Kind("docx", (".docx",), chunker=_docx),
@@ -127,8 +131,9 @@ KINDS: Mapping[str, Kind] = {
 
 def suffixes_of(name: str, kinds: Mapping[str, Kind] = KINDS) -> tuple[str, ...]:
     """Which files of a folder are read as this kind, or as any."""
-    chosen = kinds.values() if name == AUTO else [kinds[name]]
-    return tuple(dict.fromkeys(suffix for kind in chosen for suffix in kind.suffixes))
+    if name != AUTO:
+        return kinds[name].suffixes + kinds[name].if_asked
+    return tuple(dict.fromkeys(suffix for kind in kinds.values() for suffix in kind.suffixes))
 
 
 def kinds_for(name: str, kinds: Mapping[str, Kind] = KINDS) -> list[Kind]:

@@ -10,15 +10,20 @@ import secrets
 from collections.abc import Iterator
 from pathlib import Path
 from sqlite3 import Connection
+from unicodedata import normalize
 
 import orjson
 
 from chunkbus.chunk import Record
 from chunkbus.layout import BusRoot, check_partition_key
 from chunkbus.reader import read_partition
-from producers.markdown.links import LinkKind, targets
+from producers.markdown.links import LinkKind, note_of, targets
 
 _OF_A_FOLDER = ("index.html", "index.md", "README.md")
+_NOTE = """
+insert into notes values (?, ?, ?)
+on conflict (name) do update set document = excluded.document, uri = case when uri = excluded.uri then uri end
+"""
 _HIDDEN = (".md", ".mdx", ".markdown", ".html")
 
 
@@ -76,7 +81,8 @@ def _resolve(tables: Connection, record: Record, link: Record) -> tuple[str | No
         for possible in _stands_for(name):
             if (document := _document(tables, record.get("tenant_id"), possible)) is not None:
                 return possible, document
-    return stated, None
+    note = note_of(link["url"]) if link["link_type"] == LinkKind.DOCUMENT else None
+    return (note and _only_note(tables, record.get("tenant_id"), note)) or (stated, None)
 
 
 def _stands_for(name: str) -> Iterator[str]:
@@ -97,15 +103,42 @@ def _stands_for(name: str) -> Iterator[str]:
 
 def _note_documents(root: BusRoot, key: str, tables: Connection) -> None:
     tables.execute("delete from documents")
+    tables.execute("delete from notes")
     last: tuple[bytes, str] | None = None
     for _, record in read_partition(root, key):
         uri = record["provenance"].get("source_uri")
-        if uri and (row := (orjson.dumps([record.get("tenant_id"), uri]), record["document_id"])) != last:
+        if uri and (row := (_key(record.get("tenant_id"), uri), record["document_id"])) != last:
             tables.execute("insert or replace into documents values (?, ?)", row)
+            for name in _names_of(uri):
+                note = (_key(record.get("tenant_id"), name), uri, row[1])
+                tables.execute(_NOTE, note)
             last = row
 
 
+def _names_of(uri: str) -> Iterator[str]:
+    """What a link by name may say, in whatever case: its file, also without the suffix of a note."""
+    file = _folded(posixpath.basename(uri))
+    yield file
+    stem, suffix = posixpath.splitext(file)
+    if suffix in _HIDDEN:
+        yield stem
+
+
+def _folded(name: str) -> str:
+    return normalize("NFC", name).casefold()
+
+
+def _key(tenant: str | None, name: str) -> bytes:
+    return orjson.dumps([tenant, name])
+
+
 def _document(tables: Connection, tenant: str | None, uri: str) -> str | None:
-    name = orjson.dumps([tenant, uri])
-    row = tables.execute("select document from documents where name = ?", [name]).fetchone()
+    row = tables.execute("select document from documents where name = ?", [_key(tenant, uri)]).fetchone()
     return None if row is None else str(row[0])
+
+
+def _only_note(tables: Connection, tenant: str | None, note: str) -> tuple[str, str] | None:
+    """Name and document of the only source that is called so, wherever it lies."""
+    key = _key(tenant, _folded(note))
+    row = tables.execute("select uri, document from notes where name = ? and uri is not null", [key]).fetchone()
+    return None if row is None else (str(row[0]), str(row[1]))

@@ -28,6 +28,14 @@ class Progress:
 
 
 @dataclass(frozen=True)
+class LeftOutFrom:
+    """A source, all of which or a part of which was left out for this reason."""
+
+    code: str
+    source_uri: str
+
+
+@dataclass(frozen=True)
 class IngestReport:
     """What an ingest did. `written` is False where the partitions already were what they should be.
 
@@ -35,10 +43,10 @@ class IngestReport:
     families belong to no source of this run, `pruned` ones were withdrawn, asked
     for or since their source says them no more; `documents` and `chunks` are those of all
     partitions that were looked at; `links` counts those written to link artifacts, 0 where they stayed as they were.
-    `left_out` counts by code all that did not become chunks; `failures` names what is to be mended, of one file at
-    most a thousand. `other_kinds` counts by suffix, the most frequent first, files of the folders that were passed
-    over, since nothing here reads them. `missing` sources, of the files whose names follow, are not found any more in
-    what was named and keep their chunks: `prune` withdraws them.
+    `left_out` counts by code all that did not become chunks, `left_out_from` names the first sources of each code;
+    `failures` names what is to be mended, of one file at most a thousand. `other_kinds` counts by suffix, the most
+    frequent first, files of the folders that were passed over, since nothing here reads them. `missing` sources, of the
+    files whose names follow, are not found any more in what was named and keep their chunks: `prune` withdraws them.
     """
 
     partition_key: str
@@ -55,6 +63,7 @@ class IngestReport:
     chunks: int
     links: int
     left_out: Mapping[str, int]
+    left_out_from: tuple[LeftOutFrom, ...]
     failed: int
     failures: tuple[Failure, ...]
     other_kinds: Mapping[str, int]

@@ -87,7 +87,8 @@ def find_sources(
     outputs: Outputs = NOWHERE,
     excluded: Exclusions = NONE,
 ) -> Found:
-    """Files with these suffixes in the folders named, and the files named whatever their suffix.
+    """Files with these suffixes in the folders named, and the files named whatever their suffix; an empty one is of
+    files without any.
 
     A `uri` is the path below the `root` of what was named: that begins with the name of a folder, or is that of a file.
     What several of the paths reach is one source, called as the first of them says. Hidden files and folders are passed
@@ -120,7 +121,8 @@ class _Finding:
         outputs: Outputs,
         excluded: Exclusions,
     ) -> None:
-        self._suffixes, self._tables, self._outputs, self._excluded = suffixes, tables, outputs, excluded
+        self._tables, self._outputs, self._excluded = tables, outputs, excluded
+        self._suffixes, self._takes_none = tuple(filter(None, suffixes)), "" in suffixes
         self._real_folder = lru_cache(_FOLDERS_AT_HAND)(os.path.realpath)
         self._named = {self._real(path) for path in paths}
         self._may_meet = len(paths) > 1
@@ -190,7 +192,7 @@ class _Finding:
                         if self._excluded.cover(entry.path, str(folder), is_folder=leads_to_folder):
                             continue
                         if not leads_to_folder:
-                            if entry.name.lower().endswith(self._suffixes):
+                            if self._is_wanted(entry.name):
                                 yield entry.path
                             elif is_new:
                                 self._tally.add(entry.name)
@@ -201,6 +203,9 @@ class _Finding:
             except OSError as error:
                 reason = f"the folder cannot be listed: {error.strerror}"
                 self._failures.append(Failure(folder_uri(parent, root), SOURCE_UNREADABLE, reason))
+
+    def _is_wanted(self, name: str) -> bool:
+        return name.lower().endswith(self._suffixes) or (self._takes_none and "." not in name)
 
     def _note_link(self, folder: str, root: Path) -> None:
         real, uri = self._real(folder), folder_uri(folder, root)

@@ -75,6 +75,8 @@ create table withdrawn (family text primary key) without rowid;
 
 -- Documents of a partition, by tenant and the name that links have for them.
 create table documents (name blob primary key, document text not null) without rowid;
+-- The same by the name of the file alone; without a source where several have it.
+create table notes (name blob primary key, uri text, document text not null) without rowid;
 """
 
 

@@ -1,5 +1,6 @@
 """`chunksink ingest`: documents become canonical chunks."""
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -157,14 +158,24 @@ def _print(report: "IngestReport", root: Path) -> None:
         click.echo(_passed_over(report.other_kinds), err=True)
     if report.missing:
         click.echo(_not_found(report), err=True)
-    for code, number in report.left_out.items():
-        click.echo(f"left out: {code} {number:,}", err=True)
+    _tell_left_out(report)
     for failure in report.failures[:_SHOWN_FAILURES]:
         line = "" if failure.line is None else f":{failure.line}"
         click.echo(f"{failure.code} {printable(failure.source_uri)}{line} {printable(failure.reason)}", err=True)
     if report.failed > min(len(report.failures), _SHOWN_FAILURES):
         more = report.failed - min(len(report.failures), _SHOWN_FAILURES)
         click.echo(f"and {more:,} more; see chunksink ledger --status failed, chunksink runs", err=True)
+
+
+def _tell_left_out(report: "IngestReport") -> None:
+    """But failures that are told one by one."""
+    told = Counter(failure.code for failure in report.failures[:_SHOWN_FAILURES])
+    for code, number in report.left_out.items():
+        if number <= told[code]:
+            continue
+        names = [printable(named.source_uri) for named in report.left_out_from if named.code == code]
+        more = ["...; chunksink ledger --json says of each source what was left out"] * (len(names) > _SHOWN_NAMES)
+        click.echo(f"left out: {code} {number:,} ({', '.join(names[:_SHOWN_NAMES] + more)})", err=True)
 
 
 def _not_found(report: "IngestReport") -> str:
@@ -178,8 +189,16 @@ def _not_found(report: "IngestReport") -> str:
 
 
 def _passed_over(kinds: Mapping[str, int]) -> str:
-    """`passed over: 14 files of other kinds (.rst 9, .csv 3, no suffix 2)`."""
+    """`passed over: 14 files of other kinds (.rst 9, .csv 3, no suffix 2); ...`, and how they would be read."""
+    from producers.kinds import KINDS
+    from producers.tally import NO_SUFFIX
+
     told = [(suffix, number) for suffix, number in kinds.items() if suffix != _OTHERS][:_SHOWN_SUFFIXES]
     others = sum(kinds.values()) - sum(number for _, number in told)
     shown = [f"{suffix} {number:,}" for suffix, number in told] + ([f"{_OTHERS} {others:,}"] if others else [])
-    return f"passed over: {counted(sum(kinds.values()), 'file')} of other kinds ({', '.join(shown)})"
+    texts = [suffix for suffix, _ in told if suffix.replace(NO_SUFFIX, "") in KINDS["text"].if_asked]
+    remedy = f"--as text reads {', '.join(texts)} here too; any" if texts else "any"
+    return (
+        f"passed over: {counted(sum(kinds.values()), 'file')} of other kinds ({', '.join(shown)}); "
+        f"{remedy} file of text is read where it is named itself"
+    )

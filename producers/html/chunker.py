@@ -72,7 +72,8 @@ def document_of(html: str) -> Document:
     said = result.metadata.document
     about = {"title": said.title, "author": said.author, "language": said.language}
     found = {name: " ".join(value.split()) for name, value in about.items() if value and value.strip()}
-    metadata = document.metadata | found
+    first = next(filter(None, (headings[-1] for headings in document.sections[1:])), "")
+    metadata = ({"title": first} if first else {}) | document.metadata | found
     anchors = place_anchors(tidied.headings, document)
     return replace(document, links=links, metadata=metadata, anchors=anchors)
 

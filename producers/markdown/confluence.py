@@ -3,10 +3,12 @@
 import re
 
 _ADDRESS = re.compile(r"(?:https?:)?//([^/?#\s]+)(.*)", re.I | re.S)
-# Cloud: Jira has the same host. A host called wiki: MediaWiki's are public, and its paths are known.
+# Cloud: Jira has the same host. What is called Confluence may be a MediaWiki by now, whose paths are known.
 _CLOUD = re.compile(r"(?:.*[@.])?[\w-]+\.atlassian\.net(?::\d+)?", re.I)
 _JIRA = re.compile(r"/(?:browse|jira|projects|issues|secure|servicedesk|rest)(?:[/?#]|$)")
-_OWN_HOST = re.compile(r"(?:.*[@.])?wiki\.|.*\bconfluence\b", re.I)
+_OWN_HOST = re.compile(r".*\bconfluence\b", re.I)
+_WIKI_HOST = re.compile(r"(?:.*[@.])?wiki\.", re.I)
+_OF_A_WIKI = re.compile(r"/(?:[\w-]+/)?(?:display|pages|x|spaces)/")
 _MEDIAWIKI = re.compile(r"/(?:w|title|wiki(?!/(?:spaces|display|pages|x)/)|index\.php)(?:[/?#]|$)")
 # Below the context path, as `/wiki` or `/confluence`, if there is one.
 _ANYWHERE = re.compile(
@@ -33,6 +35,7 @@ def is_confluence(url: str) -> bool:
     host, path = address.groups()
     if _CLOUD.fullmatch(host):
         return _JIRA.match(path) is None
-    if _OWN_HOST.match(host) and not _MEDIAWIKI.match(path):
+    is_own = _OWN_HOST.match(host) or (_WIKI_HOST.match(host) and _OF_A_WIKI.match(path))
+    if is_own and not _MEDIAWIKI.match(path):
         return True
     return _ANYWHERE.match(path) is not None or _ABSOLUTE.match(path) is not None

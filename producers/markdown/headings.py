@@ -8,15 +8,19 @@ MAX_CARRIED = 1000
 _ITEM = r"""(?:[#.][\w:.-]+|[\w:-]+=(?:"[^"{}]*"|'[^'{}]*'|[^\s{}"']+))"""
 # As Pandoc, Docusaurus, Hugo and kramdown write them: `{#usage .wide key="value"}`, `{: #usage}`.
 _ATTRIBUTES = re.compile(rf"(?<!\\)\{{:?[ \t]*(?=[#.])({_ITEM}(?:[ \t]+{_ITEM})*+)[ \t]*\}}\s*\Z")
+# As MDX writes an id, in a comment: `{/*usage*/}`.
+_MDX_ID = re.compile(r"(?<!\\)\{/\*[ \t]*([^\s*{}]{1,200})[ \t]*\*/\}\s*\Z")
 _ANCHOR = re.compile(r"(?:^|(?<=[ \t]))#([\w:.-]{1,200})(?=[ \t]|$)")
 
 
 def split_heading(content: str) -> tuple[str, str]:
     """The inline Markdown of a heading without the attributes at its end, and the anchor among these, if any."""
     found = _ATTRIBUTES.search(content)
+    anchor = _ANCHOR.search(found[1]) if found else None
+    if found is None:
+        found = anchor = _MDX_ID.search(content)
     if found is None:
         return content, ""
-    anchor = _ANCHOR.search(found[1])
     words = content[: found.start()].rstrip()
     if not words:  # they are its words, as those of a template's `{#if}`
         return content, ""

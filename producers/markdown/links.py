@@ -4,7 +4,7 @@ import posixpath
 import re
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
-from itertools import zip_longest
+from itertools import accumulate, zip_longest
 from typing import Any
 from urllib.parse import unquote
 
@@ -24,6 +24,7 @@ class LinkKind(StrEnum):
 
 
 _BARE = re.compile(r"https?://[^\s<>\"'`|\\^{}\[\]]+")
+_BRACKETS = ("[", "]")
 _ENDS_NO_ADDRESS = ".,;:!?*_。，；：！？）"
 _PATTERN = re.compile(r"(!?)\[[^\[\]\n]{0,999}\]\(\s{0,99}<?((?:[^\s<>()]|\([^\s<>()]{0,999}\)){1,4096})")
 _HTML_ADDRESS = re.compile(
@@ -36,7 +37,14 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _PLAIN = re.compile(r"`[^`]+`|(?<!!)\[(?:[^\[\]`\\<&]|`[^`\[\]]+`)*\]\(([^\s()<>\\&`\x00-\x1f\x7f]*)\)")
 _NOT_PLAIN = re.compile(r"[\\`\[<&]")
 
-_SIGNS = re.compile(r"\]\(|://|<[A-Za-z][A-Za-z0-9+.-]*:|@[^<>]*>")
+# As Obsidian writes them: `[[Note#Part|shown]]`. None are numbers of footnotes, a mark for the contents, and classes of
+# characters; `[[ -f x ]]` is a test of a shell.
+_WIKI = re.compile(
+    r"(!?)(?<!\\)(?<!\[)(\[\[(?!\s|\d{1,3}\]\]|_?toc_?\]\])([^\[\]|:<>\"*\n]{1,999})(?:\|[^\[\]\n]{0,999})?\]\])", re.I
+)
+_IMAGE_NAME = re.compile(r"\.(?:png|jpe?g|gif|svg|webp|avif|bmp)\s*\Z", re.I)
+
+_SIGNS = re.compile(r"\[\[|\]\(|://|<[A-Za-z][A-Za-z0-9+.-]*:|@[^<>]*>")
 _HTML_SIGN = re.compile(r"<(?:[aA]|img|IMG)\b")
 _HTML_ATTRIBUTE = re.compile("href|src", re.I)  # most `<a` of a text that is built into a site are anchors
 
@@ -82,9 +90,10 @@ def links_of(tokens: Iterable[Token]) -> Iterator[tuple[str, LinkKind]]:
     for token in tokens:
         if token.type in ("text", "text_special"):
             if not inside:
-                text += token.content
+                is_no_mark = token.type == "text_special" and token.content in _BRACKETS
+                text += token.markup if is_no_mark else token.content
             continue
-        yield from _bare_links(text)
+        yield from _written_out(text)
         text = ""
         if token.type == "link_open":
             inside += 1
@@ -96,6 +105,15 @@ def links_of(tokens: Iterable[Token]) -> Iterator[tuple[str, LinkKind]]:
             yield str(token.attrs["src"]), LinkKind.IMAGE
         elif token.type == "html_inline":
             yield from find_html_links(token.content)
+    yield from _written_out(text)
+
+
+def _written_out(text: str) -> Iterator[tuple[str, LinkKind]]:
+    """Links in text that is none to CommonMark."""
+    for match in _WIKI.finditer(text) if "[[" in text else ():
+        embeds, url, name = match.groups()
+        is_image = embeds and _IMAGE_NAME.search(name)
+        yield url, LinkKind.IMAGE if is_image else LinkKind.ANCHOR if name[0] == "#" else LinkKind.DOCUMENT
     yield from _bare_links(text)
 
 
@@ -141,14 +159,28 @@ def targets(url: str, source_uri: str) -> Iterator[str]:
     """Names of what a link to a document of the same root leads to, the likeliest first; empty is the root.
 
     An address that begins with a slash counts from the top of its site: the folder that its source is called by, or
-    what lies above it.
+    what lies above it, or one of the folders between, since a site is built from a folder within its project. So does
+    what Obsidian writes in double brackets, if it does not count from the folder of its source.
     """
-    path = unquote(re.split("[?#]", url.strip(), maxsplit=1)[0])
+    note = note_of(url)
+    path = unquote(re.split("[?#]", url.strip(), maxsplit=1)[0]) if note is None else note
     folder = posixpath.dirname(source_uri)
     if not path:
         yield source_uri
         return
-    for above in dict.fromkeys((folder.partition("/")[0], "")) if path.startswith("/") else (folder,):
+    tops = _tops(folder) if path.startswith("/") or note else ()
+    for above in tops if path.startswith("/") else dict.fromkeys((folder, *tops)):
         name = posixpath.normpath(posixpath.join(above, path.lstrip("/")))
         if name != ".." and not name.startswith("../"):
             yield "" if name == "." else name
+
+
+def note_of(url: str) -> str | None:
+    """The name that a link has which is written as in Obsidian, or its path from some folder; None of other links."""
+    return re.split("[#|]", url[2:-2], maxsplit=1)[0].strip() if url.startswith("[[") else None
+
+
+def _tops(folder: str) -> Iterator[str]:
+    """Where the top of a site may be, the likeliest first."""
+    first, *deeper = accumulate(folder.split("/"), "{}/{}".format)
+    yield from dict.fromkeys((first, "", *deeper))

@@ -4,6 +4,7 @@ Line breaks and control characters follow the chunk contract. Runs of spaces ins
 of code and tables, indentation and list markers stay as they are, because there white space is structure.
 """
 
+import codecs
 import re
 
 from chunkbus.canonical import canonical_text
@@ -18,12 +19,27 @@ _SEPARATOR = re.compile(rf"(?P<edge>^{_SEPARATORS}+|{_SEPARATORS}+$)|{_SEPARATOR
 _UNSEEN = re.compile("[\ufeff\u00ad\u2060]")
 # Looking for the end of code spans that have none is quadratic.
 MAX_LINE_CHARACTERS = 20_000
+# The longer marks first: one begins as that of UTF-16 does.
+_MARKS = {
+    codecs.BOM_UTF32_LE: "UTF-32",
+    codecs.BOM_UTF32_BE: "UTF-32",
+    codecs.BOM_UTF16_LE: "UTF-16",
+    codecs.BOM_UTF16_BE: "UTF-16",
+}
+# But backspaces, white space and the escapes of terminals.
+_IN_NO_TEXT = bytes(code for code in range(32) if chr(code) not in "\b\t\n\v\f\r\x1b")
 # A code span on the line, left as it is, or a run of spaces between two words.
 _RUN = re.compile(r"(?<!`)(`+)(?!`).*?(?<!`)\1(?!`)|(?<=[^ \t])(?:[ \t]{2,}|\t)(?=[^ \t])")
 
 
 def decode(data: bytes) -> str:
-    """The text of a source; refuses what is not UTF-8."""
+    """The text of a source; refuses what is not UTF-8, and UTF-16 and binary data that could be."""
+    for mark, name in _MARKS.items():
+        if data.startswith(mark):
+            remedy = f"convert it: iconv -f {name} -t UTF-8 OLD > NEW"
+            raise SourceFailed(CHUNKING_FAILED, f"it is {name}, and only UTF-8 is read; {remedy}")
+    if b"\0" in data:
+        _refuse_binary(data)
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -32,6 +48,17 @@ def decode(data: bytes) -> str:
             CHUNKING_FAILED,
             f"not UTF-8: byte 0x{data[error.start]:02x} at offset {error.start}, line {line}; convert it to UTF-8",
         ) from error
+
+
+def _refuse_binary(data: bytes) -> None:
+    """Where there are more than traces of what stands in no text."""
+    strange = len(data) - len(data.translate(None, _IN_NO_TEXT))
+    if strange > max(1, len(data) // 100):
+        raise SourceFailed(
+            CHUNKING_FAILED,
+            f"looks like UTF-16 or like no text: {strange:,} of its {len(data):,} bytes are control characters; "
+            "if it is UTF-16, convert it (iconv -f UTF-16LE -t UTF-8 OLD > NEW), else leave it out with --exclude",
+        )
 
 
 def clean(text: str) -> str:

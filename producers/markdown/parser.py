@@ -50,6 +50,9 @@ _NO_MORE_TEXT_BEGINS = frozenset("#>-+=~<|:*_0123456789`")
 _PARAGRAPH_CLOSE = Token("paragraph_close", "p", -1, block=True)
 
 
+_WORDS = ("text", "code_inline", "text_special")
+
+
 class _Parser(MarkdownIt):
     """Keeps addresses as the source writes them: links are data here, nothing is rendered."""
 
@@ -156,6 +159,13 @@ def plain_text(content: str, definitions: dict[str, Any]) -> str:
     return " ".join(content.split())
 
 
+def has_words(content: str, definitions: dict[str, Any]) -> bool:
+    """Whether inline Markdown shows a text of its own: images, tags and comments show none."""
+    if any(mark in content for mark in "<!") and len(content) <= MAX_INLINE_CHARACTERS:
+        return any(token.content.strip() for token in parse_inline(content, definitions) if token.type in _WORDS)
+    return bool(content.strip())
+
+
 def _text_of(tokens: list[Token]) -> str:
     parts = []
     for token in tokens:
@@ -163,6 +173,6 @@ def _text_of(tokens: list[Token]) -> str:
             parts.append(_text_of(token.children or []))
         elif token.type in ("softbreak", "hardbreak"):
             parts.append(" ")
-        elif token.type in ("text", "code_inline", "text_special", "html_inline"):
-            parts.append("" if token.type == "html_inline" else token.content)
+        elif token.type in _WORDS:
+            parts.append(token.content)
     return "".join(parts)

@@ -8,6 +8,7 @@ begins, and where its predecessor is full. Marks without a word, as a rule below
 where no prose follows them they go with what stands above. Overlap stays within a section. At a full predecessor it is
 15 % of it in whole sentences (lines of code or a table), the last sentence up to twice that, else its last tokens; at
 another boundary only whole sentences of prose within the 15 %, since the end of a table or of code says little alone.
+There a last sentence or item that ends with a colon may have 15 % of the target: it says what the next passage is.
 A heading that code or a table follows at once is a passage of its own and is repeated whole: without it neither could
 be cited.
 """
@@ -24,6 +25,7 @@ from producers.markdown.sentences import sentence_spans
 from producers.markdown.tokens import Tokenizer
 
 _TAIL_CHARACTERS = 24  # for each token of the overlap, how far back its beginning is looked for
+_AFTER_WORDS = " \t\n*_"  # what may end a line after its last sign: `**Run this:**`
 # A tag that shows and points to something is as good as a word.
 _WORD_OR_TAG = re.compile(r"[^\W_]|</?[a-z][a-z0-9-]*(?=[\s/>])(?![^<>]*\b(?:href|src|alt)\b)[^<>]*>", re.IGNORECASE)
 
@@ -132,25 +134,30 @@ class _Cutter:
         if not within_run and last.kind is not Kind.PROSE:
             return nothing
         room = self._policy.hard_max - first.tokens
-        if self._last_is_heading and last.tokens <= min(room, self._policy.overlap_of(self._policy.target)):
+        short = self._policy.overlap_of(self._policy.target)
+        if self._last_is_heading and last.tokens <= min(room, short):
             return last.start, last.tokens
         share = self._policy.overlap_of(last.tokens)
-        if min(share, room) <= 0:
+        longest = 2 * share if within_run else max(share, short) if self._introduces(last) else share
+        if min(longest, room) <= 0:
             return nothing
-        begin = max(last.own_start, last.end - 2 * share * _TAIL_CHARACTERS)
+        begin = max(last.own_start, last.end - max(2 * share, longest) * _TAIL_CHARACTERS)
         found = nothing
         spans = list(sentence_spans(self._text, begin, last.end, last.kind))
         if begin > last.own_start:
             del spans[0]  # it may have begun earlier
         for start, _ in reversed(spans):
             size = self._count(start, last.end)
-            if size > room or size > (2 * share if within_run and found is nothing else share):
+            if size > min(room, longest if found is nothing else share):
                 break
             if size:
                 found = (start, size)
         if found is nothing and within_run:
             return self._last_tokens(begin, last.end, min(share, room)) or nothing
         return found
+
+    def _introduces(self, passage: Passage) -> bool:
+        return self._text[passage.own_start : passage.end].rstrip(_AFTER_WORDS).endswith((":", "："))
 
     def _last_tokens(self, begin: int, end: int, budget: int) -> tuple[int, int] | None:
         """The last `budget` tokens, less the broken word at their head where there is another."""

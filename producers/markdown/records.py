@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from chunkbus.canonical import sha256_hex
+from chunkbus.canonical import canonical_text, sha256_hex
 from chunkbus.chunk import Record, new_chunk
 from chunkbus.identity import derive_document_id
 from producers.markdown.document import Document, Kind, Link
@@ -18,6 +18,8 @@ from producers.markdown.policy import CANONICALIZER_NAME, PARSER_NAME, PARSER_VE
 from producers.markdown.shown import shown_of
 
 DEFAULT_TENANT = "default"
+_SUFFIX = re.compile(r"(?<=.)\.[A-Za-z]\w{0,9}\Z", re.ASCII)
+_OF_FOLDER = ("index", "_index", "readme")
 _IS_LITERAL = {kind.value: kind.is_literal for kind in Kind}  # an enum is slow to call
 
 
@@ -158,7 +160,9 @@ def build_records(
 def _about(document: Document, source: SourceVersion, form: Form) -> dict[str, Any]:
     """What the document says about itself, and what its file does."""
     about: dict[str, Any] = {}
-    said = {name: carried(value) for name, value in document.metadata.items()}
+    name = _name_of(source.uri)
+    told = ({"title": name} if name else {}) | document.metadata
+    said = {field: carried(value) for field, value in told.items()}
     for field in ("title", "language", "date"):
         if field in said:
             about[field] = said[field]
@@ -169,6 +173,15 @@ def _about(document: Document, source: SourceVersion, form: Form) -> dict[str, A
     if year:
         about["year"] = int(year[0])
     return {**about, "file_type": form.source_type, "mime_type": form.mime_type, "size_bytes": source.size}
+
+
+def _name_of(uri: str) -> str:
+    """What the file is called, without its suffix; a page that stands for its folder is called as that is."""
+    folder, _, file = uri.rpartition("/")
+    name = _SUFFIX.sub("", file)
+    if name.lower() in _OF_FOLDER:
+        name = folder.rpartition("/")[2] or name
+    return " ".join(canonical_text(name).split())
 
 
 def _links_by_passage(links: Sequence[Link], passages: Sequence[Passage]) -> list[list[Link]]:

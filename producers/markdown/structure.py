@@ -20,7 +20,7 @@ from producers.markdown.front_matter import find_front_matter
 from producers.markdown.headings import carried, split_heading
 from producers.markdown.links import LinkKind, find_html_links, find_links
 from producers.markdown.normalise import clean_markdown, collapse_line
-from producers.markdown.parser import parse_blocks, plain_text
+from producers.markdown.parser import has_words, parse_blocks, plain_text
 
 _LEAVES = {
     "paragraph_open": Kind.PROSE,
@@ -96,8 +96,9 @@ class _Reader:
     _end: int = 0  # the line after the last block
     _headings: list[tuple[int, str]] = field(default_factory=list)
     _elements: dict[str, int] = field(default_factory=dict)
-    _title: str = ""
-    _has_top: bool = False
+    _title: str = ""  # the first heading of the top level
+    _opening: tuple[int, str] | None = None  # level and words of a heading that the document begins with
+    _has_begun: bool = False  # with words
     _lists: int = 0
     _list: tuple[int, str, int] | None = None  # number, element, last line of the outermost list that is open
 
@@ -111,6 +112,7 @@ class _Reader:
         lists = 0
         for number, token in enumerate(tokens):
             name = token.type
+            self._has_begun = self._has_begun or self._shows_words(token)
             if name == "inline":
                 self._find_links(token)
             elif name in _LEAVES:
@@ -120,7 +122,7 @@ class _Reader:
                     if name == "heading_open" and depth == 0:
                         self._open_section(token, tokens[number + 1])
                     elif name == "html_block" and depth == 0 and (top := _H1.match(token.content)):
-                        self._note_title(carried(plain_text(top[1], {})), is_top=True)
+                        self._title = self._title or carried(plain_text(top[1], {}))
                     self._add(_LEAVES[name], start, end, token)
             elif name in _LISTS:
                 if lists == 0 and token.map:
@@ -194,12 +196,17 @@ class _Reader:
         if anchor:
             self.anchors[len(self.sections) - 1] = anchor
         self._elements.clear()
-        self._note_title(title, is_top=level == 1)
+        if level == 1:
+            self._title = self._title or title
+        if not self._has_begun:
+            self._opening, self._has_begun = (level, title), True
+        elif self._opening and level <= self._opening[0]:
+            self._opening = None  # one of several, or a part before the first whole
 
-    def _note_title(self, title: str, *, is_top: bool) -> None:
-        """The first heading of the top level, else the first of all."""
-        if title and (not self._title or (is_top and not self._has_top)):
-            self._title, self._has_top = title, is_top
+    def _shows_words(self, token: Token) -> bool:
+        if token.type in ("inline", "html_block"):
+            return has_words(token.content, self.definitions)
+        return token.type in ("fence", "code_block")
 
     def _next_element(self, name: str) -> str:
         self._elements[name] = self._elements.get(name, 0) + 1
@@ -213,8 +220,8 @@ class _Reader:
 
     def document(self) -> Document:
         metadata = dict(self.metadata)
-        if self._title:
-            metadata.setdefault("title", self._title)
+        if title := self._title or (self._opening[1] if self._opening else ""):
+            metadata.setdefault("title", title)
         links = self._place_links()
         return Document(self.text, tuple(self.blocks), tuple(self.sections), links, metadata, self.anchors, self.lists)
 

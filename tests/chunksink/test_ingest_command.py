@@ -7,6 +7,7 @@ import os
 import sqlite3
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -89,7 +90,8 @@ def test_what_was_left_out_is_told_with_the_first_names(shell: Shell) -> None:
     )
     for _ in range(2):
         assert told in shell("ingest", "docs").err
-    left_out = [attempt["source_uri"] for attempt in shell("ledger", "--json").json if attempt["left_out"]]
+    attempts: Any = shell("ledger", "--json").json
+    left_out = [attempt["source_uri"] for attempt in attempts if attempt["left_out"]]
     assert sorted(set(left_out)) == [f"docs/{name}.json" for name in "bcdefg"] + ["docs/h.jsonl", "docs/i.jsonl"]
     report = shell("ingest", "docs", "--json").json
     assert [named["source_uri"] for named in report["left_out_from"]] == [

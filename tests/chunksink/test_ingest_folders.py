@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
@@ -73,7 +74,10 @@ def test_files_of_other_kinds_are_counted_by_their_suffix(shell: Shell) -> None:
     write(shell, "docs/a.md", "# A")
     ended = shell("ingest", "docs", "docs/1")
     assert ended.code == Exit.OK
-    assert ended.err == "passed over: 17 files of other kinds (.rst 9, .csv 3, no suffix 2, .7 1, .c 1, .py 1)\n"
+    assert ended.err == (
+        "passed over: 17 files of other kinds (.rst 9, .csv 3, no suffix 2, .7 1, .c 1, .py 1); "
+        "--as text reads .rst, no suffix here too; any file of text is read where it is named itself\n"
+    )
     told = shell("ingest", "docs", "--json").json["other_kinds"]
     assert told == {".rst": 9, ".csv": 3, "no suffix": 2, ".7": 1, ".c": 1, ".py": 1}
     assert list(told)[:3] == [".rst", ".csv", "no suffix"]
@@ -90,6 +94,22 @@ def test_a_file_of_an_unknown_kind_that_is_named_is_plain_text(shell: Shell) -> 
     ]
     assert shell("ingest", "copyright", "--as", "markdown", "--partition", "md").code == Exit.OK
     assert shell("validate").code == Exit.OK
+
+
+def test_what_people_call_text_is_read_as_such(shell: Shell) -> None:
+    names = ["README", "a.rst", "b.ADOC", "c.org", "d.log", "e.txt"]
+    for name in (*names, "f.md", "g.csv", "h.1", ".hidden"):
+        write(shell, f"docs/{name}", "Words.")
+    assert shell("ingest", "docs", "--json").json["sources"] == 2
+    told = shell("ingest", "docs", "--as", "text")
+    assert told.err == (
+        "passed over: 3 files of other kinds (.1 1, .csv 1, .md 1); any file of text is read where it is named itself\n"
+    )
+    assert "5 files new or changed, 1 unchanged" in told.out
+    sources = {attempt["source_uri"] for attempt in cast(Any, shell("ledger", "--json").json)}
+    assert sources == {f"docs/{name}" for name in (*names, "f.md")}
+    again = shell("ingest", "docs", "--prune", "--json").json
+    assert (again["pruned"], again["documents"]) == (0, 7), "they are there"
 
 
 def test_an_invalid_partition_is_told_how_to_be_written_again(shell: Shell) -> None:

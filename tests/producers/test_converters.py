@@ -42,6 +42,7 @@ def test_plain_text_keeps_its_marks_and_parts_at_empty_lines() -> None:
     own = "".join(record["text"][record["metadata"]["overlap_chars"] :] for record in records)
     assert without_space(own) == without_space(text)
     assert records[0]["source"]["source_type"] == "txt"
+    assert records[0]["metadata"]["title"] == "a", "as its file"
     assert texts(TextChunker(), b" \n \n") == []
     with pytest.raises(SourceFailed, match="not UTF-8"):
         chunks(TextChunker(), b"\xff")
@@ -101,6 +102,7 @@ def test_pdf_gives_the_text_of_its_pages_with_their_numbers(capfd: pytest.Captur
     records = chunks(PdfChunker(), pdf("The first page.", "The second page."))
     assert [record["text"] for record in records] == ["The first page.\n\nThe second page."]
     assert records[0]["span"]["pages"] == {"page_start": 1, "page_end": 2}
+    assert records[0]["metadata"]["title"] == "a", "as its file"
     many = chunks(PdfChunker(), pdf(*(f"Page {number}. " + "Words go on and on. " * 30 for number in range(1, 9))))
     pages = [tuple(record["span"]["pages"].values()) for record in many]
     assert pages[0][0] == 1

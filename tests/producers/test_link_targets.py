@@ -38,6 +38,8 @@ def test_the_address_of_a_folder_leads_to_its_page(bench: Bench, page: str, url:
         ("site/index.md", "site/sub/a.md", "/"),
         ("site/guide.html", "site/sub/deep/a.md", "/guide.html"),
         ("guide.html", "site/sub/a.md", "/guide.html"),
+        ("site/src/content/learn/b.md", "site/src/content/reference/a.md", "/learn/b#part"),
+        ("site/src/content/b.md", "site/src/content/a.md", "/b.md"),
         ("site/install.md", "site/a.md", "install/"),
         ("site/b.md", "site/a.md", "./b"),
         ("site/b.mdx", "site/a.md", "./b#part"),
@@ -60,10 +62,13 @@ def test_what_addresses_stand_for(bench: Bench, there: str, source: str, url: st
         (("s/b/index.md", "s/b.md"), "b", "s/b/index.md"),
         (("s/guide.md", "guide.md"), "/guide.md", "s/guide.md"),
         (("s/guide.md", "guide.html"), "/guide.html", "s/guide.md"),
+        (("s/t/guide.md", "s/t/u/guide.md"), "/guide.md", "s/t/guide.md"),
+        (("guide.md", "s/t/guide.md"), "/guide.md", "guide.md"),
     ],
 )
 def test_the_name_itself_comes_first(bench: Bench, names: tuple[str, ...], url: str, expected: str) -> None:
-    assert resolved(bench, *names, source="s/a.md", url=url) == (expected, True)
+    source = "s/t/u/a.md" if "s/t/guide.md" in names else "s/a.md"
+    assert resolved(bench, *names, source=source, url=url) == (expected, True)
 
 
 @pytest.mark.parametrize(
@@ -72,6 +77,31 @@ def test_the_name_itself_comes_first(bench: Bench, names: tuple[str, ...], url: 
 )
 def test_what_is_not_there_is_named_as_it_would_be(bench: Bench, url: str, target: str | None) -> None:
     assert resolved(bench, "s/b.md", source="s/a.md", url=url) == (target, False)
+
+
+@pytest.mark.parametrize(
+    ("names", "url", "target"),
+    [
+        (("v/deep/er/Setup.md", "v/Other.md"), "[[setup#Part|shown]]", "v/deep/er/Setup.md"),
+        (("v/b/Setup.md", "v/c/Setup.md"), "[[Setup]]", None),
+        (("v/b/Setup.md", "v/c/Setup.md"), "[[c/Setup]]", "v/c/Setup.md"),
+        (("v/b/Setup.md", "v/a/Setup.md"), "[[Setup]]", "v/a/Setup.md"),
+        (("v/b/Meeting 1.2.md",), "[[Meeting 1.2]]", "v/b/Meeting 1.2.md"),
+        (("v/b/Setup.html",), "[[Setup.html]]", "v/b/Setup.html"),
+        (("v/b/Gru\u0308n.md",), "[[grün]]", "v/b/Gru\u0308n.md"),
+    ],
+)
+def test_a_link_in_double_brackets_leads_to_the_only_note_of_that_name(
+    bench: Bench, names: tuple[str, ...], url: str, target: str | None
+) -> None:
+    for name in names:
+        bench.write(name, f"# {name}\n\n{'Many words. ' * 400}")
+    bench.write("v/a/a.md", f"See {url} and [it](Other).")
+    assert bench.ingest(kind="auto").failed == 0
+    links = [orjson.loads(line) for line in links_file(bench.root, "markdown").read_bytes().splitlines()]
+    wiki, plain = sorted(links, key=lambda link: str(link["url"]) == "Other")
+    assert (wiki["target_uri"] if wiki["target_document_id"] else None) == target
+    assert plain["target_document_id"] is None, "what is no link by name does not lead by name"
 
 
 @pytest.mark.parametrize(

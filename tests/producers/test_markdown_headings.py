@@ -24,6 +24,12 @@ from tests.producers.support import CREATED_AT, PRODUCER, chunks_of, own_parts, 
         ("Usage {#usage}\n---", "Usage", "usage"),
         ("## *Ü* `a`{#ü}", "Ü a", "ü"),
         ("## Notes {.unnumbered}", "Notes", None),
+        ("## `useState` {/*usestate*/}", "useState", "usestate"),
+        ("## 参考 {/* my-id */} ##", "参考", "my-id"),
+        ("## Usage \\{/*usage*/}", "Usage {/usage/}", None),
+        ("## Usage `{/*usage*/}`", "Usage {/*usage*/}", None),
+        ("## Usage {/* to be written */}", "Usage {/* to be written */}", None),
+        ("## {/*usage*/}", "{/usage/}", None),
         ("## Usage \\{#usage}", "Usage {#usage}", None),
         ("## Usage `{#usage}`", "Usage {#usage}", None),
         ("## The set {a, b}", "The set {a, b}", None),
@@ -81,17 +87,47 @@ def test_neither_is_a_language_nor_the_head_of_a_table(text: str) -> None:
         ("## Contents\n\n# Rocket\n\n# Other", "Rocket"),
         ("## Contents\n\n<h1>Rocket</h1>\n\n# Other", "Rocket"),
         ("# Rocket\n\n<h1>Other</h1>", "Rocket"),
-        ("## Contents\n\n### Deeper", "Contents"),
+        ("## Contents\n\n### Deeper\n\n### Deeper", "Contents"),
+        ("---\ndate: 2024-05-01\n---\n\n<!-- a -->\n\n![b](b.png) [![c](c.png)](c.md)\n\n## Contents", "Contents"),
+        ('<p align="center">\n<img src="r.png">\n</p>\n\n[r]: r.md\n\n---\n\n## Contents', "Contents"),
+        ("## Types\n\nWords.\n\n## Improvements", None),
+        ("### Types\n\nWords.\n\n## Improvements", None),
+        ("Words.\n\n## Types", None),
+        ("- Words.\n\n## Types", None),
+        ("<p>Words.</p>\n\n## Types", None),
+        ("```\ncode\n```\n\n## Types", None),
+        ("#\n\n## Types", None),
         ('<h1><img src="r.png"></h1>\n\n## Contents', "Contents"),
         ("<!-- <h1>Old</h1> -->\n\n## Contents", "Contents"),
-        ("> <h1>Quoted</h1>\n\n- # Listed\n\n## Contents", "Contents"),
-        ("<h1>Open\n\n## Contents", "Contents"),
+        ("> <h1>Quoted</h1>\n\n- # Listed\n\n## Contents", None),
+        ("<h1>Open\n\n## Contents", None),
         ("---\ntitle: Said\n---\n<h1>Rocket</h1>", "Said"),
         ("Words.", None),
     ],
 )
-def test_the_title_is_the_first_heading_of_the_top_level(text: str, title: str | None) -> None:
-    assert {record["metadata"].get("title") for record in chunks_of(text)} == {title}
+def test_the_title_is_the_first_heading_of_the_top_level_or_the_one_that_opens(text: str, title: str | None) -> None:
+    assert {record["metadata"].get("title") for record in chunks_of(text, uri="")} == {title}
+
+
+@pytest.mark.parametrize(
+    ("uri", "title"),
+    [
+        ("notes/Tea & cake.md", "Tea & cake"),
+        ("notes/2024-05-01.md", "2024-05-01"),
+        ("notes/Chapter 1.2", "Chapter 1.2"),
+        ("notes/a.tar.md", "a.tar"),
+        ("notes/.md", ".md"),
+        ("notes/tea/README.md", "tea"),
+        ("notes/tea/index.html", "tea"),
+        ("notes/tea/_Index.md", "tea"),
+        ("README.md", "README"),
+        ("a\x1b\u0085b .md", "a b"),
+        ("notes/", None),
+    ],
+)
+def test_a_text_that_has_no_title_is_called_as_its_file(uri: str, title: str | None) -> None:
+    assert chunks_of("Words.", uri=uri)[0]["metadata"].get("title") == title
+    assert chunks_of("# Own", uri=uri)[0]["metadata"]["title"] == "Own"
 
 
 def test_hostile_headings_cost_no_time() -> None:
@@ -115,6 +151,8 @@ def test_attributes_are_found_in_time_in_proportion() -> None:
         "# " + "{#a" + " .b" * 100_000,
         "# {#a" + " b=" * 100_000,
         "# a" + " " * 200_000 + "{",
+        "# " + "{/*a " * 100_000,
+        "# {/*" + " " * 200_000 + "a",
     ):
         chunks_of(heading)
     assert time.process_time() - start < 10

@@ -3,7 +3,7 @@
 import pytest
 
 from producers.markdown import parse
-from producers.markdown.links import LinkKind, classify, target_uri
+from producers.markdown.links import LinkKind, classify, target_uri, targets
 from producers.markdown.parser import MAX_INLINE_CHARACTERS
 from tests.producers.support import chunks_of
 
@@ -42,6 +42,16 @@ def links_of(text: str) -> list[tuple[str, str]]:
         ("`[a](b.md)` and \\[a](b.md)", []),
         ("```\n[a](b.md)\n```", []),
         ("no [link] here", []),
+        ("[[Setup]] and **[[a b/Ü#Part|shown]]**", [("[[Setup]]", "document"), ("[[a b/Ü#Part|shown]]", "document")]),
+        ("![[pic.PNG|300]] ![[Note]]", [("[[pic.PNG|300]]", "image"), ("[[Note]]", "document")]),
+        (
+            "[[#Part]] https://a.example/[[b]]",
+            [("[[#Part]]", "anchor"), ("[[b]]", "document"), ("https://a.example/", "external")],
+        ),
+        ("| h |\n|---|\n| [[a\\|b]] |", [("[[a|b]]", "document")]),
+        ("`[[a]]` \\[[a]] [\\[a]] &#91;[a]] [[1]](b.md)", [("b.md", "document")]),
+        ("[[1]] [[TOC]] [[_TOC_]] if [[ -f x ]] [[:alpha:]] [[1,2],[3,4]] [[]] [[a\nb]]", []),
+        ("    [[a]]\n\n```\n[[a]]\n```", []),
     ],
 )
 def test_links_are_found_as_commonmark_sees_them(text: str, expected: list[tuple[str, str]]) -> None:
@@ -61,7 +71,9 @@ def test_links_are_found_as_commonmark_sees_them(text: str, expected: list[tuple
         "https://wiki.acme.example/pages/viewpage.action?pageId=42",
         "https://wiki.corp.com/display/DOC",
         "https://wiki.corp.com/download/attachments/12/f.pdf",
-        "https://wiki.corp.com/label/DOC/howto",
+        "https://wiki.corp.com/spaces/ENG",
+        "https://wiki.corp.com/wiki/x/AbC",
+        "https://confluence.corp.com/label/DOC/howto",
         "https://team.wiki.corp.com/wiki/spaces/ENG/overview",
         "https://docs.acme.example/display/ENG/Title",
         "https://docs.acme.example/display/ENG",
@@ -89,6 +101,13 @@ def test_confluence_links_are_told_apart(url: str) -> None:
         "https://wiki.archlinux.org/title/Pacman",
         "https://wiki.acme.example/index.php?title=Tea",
         "https://wiki.acme.example/wiki/Tea",
+        "https://confluence.acme.example/wiki/Tea",
+        "https://wiki.debian.org/Foo",
+        "https://wiki.debian.org/DebianInstaller/x86",
+        "https://wiki.ubuntu.com/Releases#x",
+        "https://wiki.c2.com/?WikiWikiWeb",
+        "https://wiki.creativecommons.org",
+        "https://wiki.corp.com/label/DOC/howto",
         "https://huggingface.co/spaces/stabilityai/sd",
         "https://golang.org/x/net",
         "https://pkg.go.dev/golang.org/x/net",
@@ -139,6 +158,32 @@ def test_local_addresses_are_documents(url: str) -> None:
 )
 def test_targets_within_the_root_are_named_as_their_sources_are(url: str, expected: str | None) -> None:
     assert target_uri(url, classify(url), "docs/a.md") == expected
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("[[Setup#Part|shown]]", ["s/t/Setup", "s/Setup", "Setup"]),
+        ("[[ a/b |shown]]", ["s/t/a/b", "s/a/b", "a/b"]),
+        ("[[100%25]]", ["s/t/100%25", "s/100%25", "100%25"]),
+        ("[[#Part]]", ["s/t/a.md"]),
+    ],
+)
+def test_a_link_in_double_brackets_counts_from_its_folder_or_one_above(url: str, expected: list[str]) -> None:
+    assert list(targets(url, "s/t/a.md")) == expected
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("a.md", ["x/y"]),
+        ("docs/a.md", ["docs/x/y", "x/y"]),
+        ("s/t/u/a.md", ["s/x/y", "x/y", "s/t/x/y", "s/t/u/x/y"]),
+        ("/s/a.md", ["x/y", "/s/x/y"]),
+    ],
+)
+def test_an_address_from_the_top_is_looked_for_below_every_folder_above(source: str, expected: list[str]) -> None:
+    assert list(targets("/x/y", source)) == expected
 
 
 def test_a_link_stands_with_the_chunk_that_holds_it_once() -> None:

@@ -100,7 +100,7 @@ def test_normalising_twice_changes_nothing_and_keeps_the_structure(text: str) ->
 @settings(max_examples=examples(200), deadline=None)
 @given(st.text(max_size=200))
 def test_any_text_at_all_is_cut_by_the_rules_and_loses_nothing(text: str) -> None:
-    text = text.encode("utf-8", "replace").decode()
+    text = text.encode("utf-8", "replace").decode().replace("\0", "")  # with more than traces of it it is refused
     check(text, SMALL)
 
 
@@ -135,7 +135,7 @@ def test_corpora_with_bytes_removed_at_random(shared_data: Path) -> None:
         check(piece, SMALL)
 
 
-@pytest.mark.parametrize("text", ["", " \n\t\n", "\ufeff", "\x00\x01", "\u00a0\n\n\u3000"])
+@pytest.mark.parametrize("text", ["", " \n\t\n", "\ufeff", "\x00", "\x01\x02", "\u00a0\n\n\u3000"])
 def test_a_text_of_nothing_has_no_chunks(text: str) -> None:
     assert chunks_of(text) == []
 

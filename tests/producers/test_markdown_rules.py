@@ -31,6 +31,35 @@ def test_bytes_that_are_not_utf8_fail_with_their_place() -> None:
     assert failure.value.code == CHUNKING_FAILED
 
 
+@pytest.mark.parametrize("codec", ["utf-16", "utf-32"])
+def test_what_says_that_it_is_utf16_is_refused_with_the_remedy(codec: str) -> None:
+    remedy = f"it is {codec.upper()}, and only UTF-8 is read; convert it: iconv -f {codec.upper()} -t UTF-8"
+    for order in ("le", "be"):
+        with pytest.raises(SourceFailed, match=remedy) as failure:
+            chunks_of("\ufeff# A".encode(f"{codec}-{order}"))
+        assert failure.value.code == CHUNKING_FAILED
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        *("Привет мир".encode(codec) for codec in ("utf-16-le", "utf-16-be")),
+        *(text.encode("utf-16-le") for text in ("ok", "Plain words", "Words. " * 10_000)),
+        b"\x7fELF" + bytes(range(32)) + b"words " * 100,
+        b"\0" * 2 + b"x" * 197,
+    ],
+)
+def test_what_looks_like_utf16_or_like_no_text_is_refused(data: bytes) -> None:
+    with pytest.raises(SourceFailed, match=r"looks like UTF-16 or like no text.*iconv.*--exclude") as failure:
+        chunks_of(data)
+    assert failure.value.code == CHUNKING_FAILED
+
+
+@pytest.mark.parametrize("data", [b"a\0b", b"\0\0" + b"x" * 198, b"\x01\x02\x1b[1mbold"])
+def test_traces_of_control_characters_are_no_harm(data: bytes) -> None:
+    assert len(chunks_of(data)) == 1
+
+
 def test_line_ends_become_line_feeds_and_what_nobody_sees_goes() -> None:
     assert normalise("a\r\nb\rc\x00d\x0b") == "a\nb\ncd"
     assert normalise("data\u00adbase word\u2060joined \ufeffend\n") == "database wordjoined end\n"
@@ -232,6 +261,31 @@ def test_code_gets_the_sentence_that_introduces_it_but_gives_none_of_its_own() -
     assert records[1]["text"].endswith("Run this to begin:\n\n```\nmake all\n```")
     assert records[1]["metadata"]["overlap_chars"] > 0
     assert records[2]["text"] == "Then wait."
+
+
+def test_what_introduces_is_repeated_before_what_it_introduces() -> None:
+    create, extract = "- Create an archive:\n\n`tar cf a.tar b`", "- Extract an archive:\n\n`tar xf a.tar`"
+    assert texts_of(f"# tar\n\n> Archiving utility.\n\n{create}\n\n{extract}\n") == [
+        "# tar\n\n> Archiving utility.\n\n- Create an archive:",
+        f"{create}\n\n- Extract an archive:",
+        extract,
+    ]
+
+
+@pytest.mark.parametrize("words", ["Run this:", "**Run this:**", "- Run this:", "运行这个："])
+def test_code_begins_with_the_words_that_introduce_it(words: str) -> None:
+    _, code = chunks_of(f"# A\n\nFirst of all.\n\n{words}\n\n{CODE}")
+    assert code["text"] == f"{words}\n\n{CODE}"
+    assert code["metadata"]["overlap_chars"] == len(f"{words}\n\n")
+
+
+def test_a_long_introduction_and_what_introduces_nothing_are_not_repeated() -> None:
+    assert texts_of(f"{sentence(52, ':')}\n\n{CODE}")[1] == CODE
+    assert texts_of(f"{sentence(51, ':')}\n\n{CODE}")[1] == f"{sentence(51, ':')}\n\n{CODE}"
+    assert texts_of(f"Run this.\n\n{CODE}")[1] == CODE
+    assert texts_of(f"Run this:\n\n{CODE}", NO_OVERLAP)[1] == CODE
+    assert texts_of("Run this:\n\n# B")[1] == "# B"
+    assert texts_of(f"- Run this:\n\n{paragraph(26)}")[1] == paragraph(26)
 
 
 def test_a_heading_is_repeated_before_the_table_or_code_that_follows_it_at_once() -> None:

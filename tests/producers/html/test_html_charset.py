@@ -127,7 +127,7 @@ def test_utf_8_that_is_marked_as_such_is_nothing_else() -> None:
 
 @pytest.mark.parametrize("head", ["", '<meta charset="utf-16">', '<?xml version="1.0" encoding="utf-16"?>'])
 def test_utf_16_that_is_marked_as_such_is_refused_as_what_it_is(head: str) -> None:
-    with pytest.raises(SourceFailed, match=r"^not UTF-8: byte 0xff at offset 0, line 1; convert it to UTF-8"):
+    with pytest.raises(SourceFailed, match=r"^it is UTF-16, and only UTF-8 is read; convert it: iconv"):
         text(codecs.BOM_UTF16_LE + f"{head}<p>hello".encode("utf-16-le"))
 
 

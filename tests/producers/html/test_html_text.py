@@ -40,6 +40,11 @@ def test_the_head_holds_text_only_where_it_is_shown() -> None:
     assert chunks(page)[0]["metadata"]["title"] == "Title"
 
 
+def test_a_page_without_a_title_has_its_first_heading_for_one() -> None:
+    for page in ("<p>Words.<h2>One</h2><p>x<h2>Two</h2>", "<h2>Two</h2><h1>One</h1>", "<h3></h3><h3>One</h3>"):
+        assert chunks(page)[0]["metadata"]["title"] == "One"
+
+
 @pytest.mark.parametrize(
     "page", ["<html><body>one</body></html>two<p>three", "<html/><p>one<body/>two three", "one</html>two</body>three"]
 )
@@ -113,7 +118,7 @@ def test_a_change_of_any_part_makes_the_chunks_anew() -> None:
 def test_a_page_that_begins_with_a_rule_has_no_front_matter() -> None:
     (record,) = chunks("<hr><p>Title: of nobody</p><hr><p>Text.</p>")
     assert record["metadata"]["kind"] == "prose"
-    assert "title" not in record["metadata"]
+    assert record["metadata"]["title"] == "a", "as its file"
     assert "Title: of nobody" in record["text"]
     assert "Text." in record["text"]
 
