@@ -100,6 +100,8 @@ class Answer:
     unavailable: Mapping[str, str] = field(default_factory=dict)
     notice: str | None = None
     """What else is to be known: why there is nothing although there are documents, or what was not asked."""
+    meant: Mapping[str, str] = field(default_factory=dict)
+    """By words that stand nowhere such as may be meant; the notice says so too."""
     answered: bool = True
     """Whether anything could be asked: to find nothing is an answer, to ask nobody is none."""
     moved: bool = False
@@ -124,6 +126,7 @@ class Answer:
             "took_ms": round(self.took_ms, 1),
             "unavailable": dict(self.unavailable),
             "notice": self.notice,
+            "meant": dict(self.meant),
         }
 
 

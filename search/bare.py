@@ -1,7 +1,8 @@
 """A chunk that says nothing but headings is shown by the one that follows it: that is where its answer stands.
 
 Chunkers make such ones where a heading is followed by a deeper one, by code or by a table. They are found first of all,
-for all of their few words fit. So are chunks of comments and of empty anchors, which nobody sees in their source.
+for all of their few words fit. So are chunks of comments, of empty anchors and fences, and of directives, which nobody
+sees in their source.
 """
 
 import re
@@ -16,7 +17,12 @@ from search.question import Question
 from sinks.document import Document
 from sinks.memory import passes
 
-_UNSEEN = re.compile(r"<!--.*?-->|<a\b[^>]*(?:/>|>\s*</a\s*>)", re.DOTALL | re.IGNORECASE)
+_UNSEEN = re.compile(
+    r"<!--.*?-->|<a\b[^>]*(?:/>|>\s*</a\s*>)"
+    r"|^[ \t]*(?:\[!INCLUDE\s*\[[^]\n]*\]\([^)\n]*\)\]|:::\w[^\n]*:::)[ \t]*$"  # in whose place another file is shown
+    r"|^[ \t]*(?P<fence>`{3,}|~{3,})[^`\n]*\n\s*(?P=fence)[ \t]*$",
+    re.DOTALL | re.IGNORECASE | re.MULTILINE,
+)
 _HEADING = re.compile(r" {0,3}#{1,6}(?:\s.*)?|\s*[=*_-]{2,}\s*")
 _MOST_STEPS = 10
 """So many bare ones in a row are walked past; each step asks an engine."""

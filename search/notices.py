@@ -1,19 +1,24 @@
 """What is to be said of an answer beside its hits: what was not asked, and why there is nothing."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from search.access import Access
-from search.legs import REMEDY, Asking, KeywordLeg, Legs
+from search.legs import REMEDY, Asking, Legs
+from search.order import Order
 from search.phrases import for_words, phrases_of
 from search.question import KEYWORD, LEGS_OF, Question
 from sinks.document import LISTS
 from sinks.errors import SinkError
 from sinks.reader import Filter
 
+_WORD = re.compile(r"\w+")
 
-def notices(legs: Legs, question: Question, access: Access, asking: Asking, *, found: bool) -> Iterator[str]:
+
+def notices(
+    legs: Legs, question: Question, access: Access, asking: Asking, order: Order, meant: Mapping[str, str]
+) -> Iterator[str]:
     """A leg that this index was never meant to have is no failure, but changes what hybrid means."""
     if question.mode == "hybrid" and not legs.unavailable:
         if legs.semantic is None:
@@ -21,23 +26,29 @@ def notices(legs: Legs, question: Question, access: Access, asking: Asking, *, f
         if legs.keyword is None:
             yield f"by meaning only: no build of this index is searched by words; {REMEDY}"
     phrases = phrases_of(question.text)
-    nothing = asking.answered and not found
+    among = " of what the filters let through" if question.filters else ""
+    nothing = asking.answered and not order.placed
     if phrases and not asking.phrases_held:
         yield f"{phrases} need not stand in the hits: only keyword search finds what stands in quotes, and is not there"
     elif phrases and nothing:
-        among = " of what the filters let through" if question.filters else ""
         yield f"nothing{among} holds {phrases}; without quotes the words are looked for one by one"
     if nothing and not asking.failed:
         yield from _kept_out(legs, question, access)
-    if legs.keyword is not None and KEYWORD in LEGS_OF[question.mode]:
-        yield from _misspelt(legs.keyword, question, access)
+    for word, near in meant.items():
+        yield f"nothing holds {word!r:.100}; is {near!r:.100} meant?"
+    untold = set(_WORD.findall(question.text)) - meant.keys()
+    if untold and order.placed and order.lacks(KEYWORD):
+        yield f"no text{among} holds these words; what is shown only resembles them in meaning"
 
 
-def _misspelt(keyword: KeywordLeg, question: Question, access: Access) -> Iterator[str]:
-    """Only words that whoever asks may see somewhere are said."""
-    with suppress(SinkError):  # its leg says what is wrong with it
-        for word, near in keyword.reader.meant(for_words(question.text), access.filters()).items():
-            yield f"nothing holds {word!r:.100}; is {near!r:.100} meant?"
+def meant_by(legs: Legs, question: Question, access: Access) -> Mapping[str, str]:
+    """By words that stand nowhere those that may be meant: only what whoever asks may see somewhere."""
+    if legs.keyword is None or KEYWORD not in LEGS_OF[question.mode]:
+        return {}
+    try:
+        return legs.keyword.reader.meant(for_words(question.text), access.filters())
+    except SinkError:  # its leg says what is wrong with it
+        return {}
 
 
 def _kept_out(legs: Legs, question: Question, access: Access) -> Iterator[str]:

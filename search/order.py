@@ -64,6 +64,10 @@ class Order:
         self.looked = self._step()
         """What the legs gave last, with all that they had given before."""
 
+    def lacks(self, leg: str) -> bool:
+        """Whether that leg answered, and with nothing."""
+        return leg in self.looked.found and not self.looked.found[leg]
+
     def reach(self, count: int) -> None:
         """Settle so many places and one more, where there are as many: the best hits may be chunks of few sources."""
         while not self.complete and len(self.placed) <= count:

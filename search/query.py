@@ -12,7 +12,7 @@ from search.bare import shown_by
 from search.context import fetch, neighbours
 from search.facets import count
 from search.legs import Asking, Legs
-from search.notices import notices
+from search.notices import meant_by, notices
 from search.order import Order, Placed
 from search.phrases import for_words
 from search.question import KEYWORD, Question
@@ -42,6 +42,7 @@ def search(legs: Legs, question: Question, access: Access = EVERYTHING) -> Answe
         around = neighbours(legs, access, [hit.document for hit in hits], question.context)
         hits = [_with_context(hit, *around[hit.document.id]) for hit in hits]
     facets = count(legs, question, access, asking, order.looked)
+    meant = meant_by(legs, question, access)
     return Answer(
         query=question.text,
         mode=question.mode,
@@ -51,7 +52,8 @@ def search(legs: Legs, question: Question, access: Access = EVERYTHING) -> Answe
         facets=facets,
         took_ms=(perf_counter() - started) * 1000,
         unavailable=asking.failed,
-        notice="; ".join(notices(legs, question, access, asking, found=bool(order.placed))) or None,
+        notice="; ".join(notices(legs, question, access, asking, order, meant)) or None,
+        meant=meant,
         answered=asking.answered,
         moved=asking.moved,
     )

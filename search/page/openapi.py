@@ -140,6 +140,7 @@ _SCHEMAS: dict[str, Any] = {
                 "description": "Legs that could not be asked: the hits are the other one's.",
             },
             "notice": _TEXT_OR_NULL,
+            "meant": {**_map(_TEXT), "description": "By words that stand nowhere such as may be meant."},
         }
     ),
     "Hit": _object(

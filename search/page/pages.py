@@ -95,6 +95,7 @@ class Pages:
             "modes": views.modes(asked) if self._site.usual_mode == "hybrid" else [],
             "hits": self._hits(asked, answer) if answer is not None else [],
             "outcome": views.outcome(answer, asked) if answer is not None and asked.q.strip() else "",
+            "corrected": views.corrected(answer, asked) if answer is not None else "",
             "made": views.ago(shown.made_at) if shown else "",
             "facets": facets,
             "unlisted": [condition for condition in asked.filter if condition not in listed],

@@ -204,6 +204,14 @@ def outcome(answer: Answer, asked: Asked) -> str:
     return f"{what}, more follow" if answer.more else what
 
 
+def corrected(answer: Answer, asked: Asked) -> str:
+    """The question with the words that may be meant; empty where that is none."""
+    text = asked.q
+    for word, near in answer.meant.items():
+        text = re.sub(rf"(?<!\w){re.escape(word)}(?!\w)", near, text)  # `near` has letters only
+    return text if text != asked.q else ""
+
+
 def ago(moment: str) -> str:
     """An ISO moment as an age; as it is where it is none."""
     try:

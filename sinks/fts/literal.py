@@ -13,9 +13,6 @@ from itertools import chain, pairwise, zip_longest
 from sinks.fts import query as query_
 from sinks.fts.query import Query
 
-BEGUN_WEIGHT = 0.5
-"""A word that the last one is only the beginning of is a guess."""
-
 _HYPHENS = "-\u2010-\u2015"
 # Signs within a word and some at its ends are a part of it; a full stop after it is not.
 _WORD = re.compile(rf"[{_HYPHENS}.#$@]*\w+(?:[{_HYPHENS}+#.$@&/:=~\\]+\w+)*[+#]*")
@@ -30,15 +27,15 @@ class Claim:
     pattern: str
 
 
-def claims(query: Query) -> Iterator[Claim]:
+def claims(query: Query, begun_weight: float) -> Iterator[Claim]:
     """Of a query that comes to no more than the index tells there are none."""
     for bare, typed in query.signed:
         begun = bare == query.begun
         yield Claim(query_.word(bare), 1.0, pattern(typed, begun=begun))
         if begun:
-            yield Claim(query_.longer(query), BEGUN_WEIGHT, pattern(typed, begun=True))
+            yield Claim(query_.longer(query), begun_weight, pattern(typed, begun=True))
     if query.begun and (guessed := query_.guessed(query)):
-        yield Claim(guessed, BEGUN_WEIGHT, query_.pattern(query.begun, begun=True))
+        yield Claim(guessed, begun_weight, query_.pattern(query.begun, begun=True))
 
 
 def has_signs(phrase: str) -> bool:

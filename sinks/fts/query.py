@@ -2,7 +2,8 @@
 
 A query falls into words (for `documents_fts`) and runs of scripts without spaces (for `documents_trigrams`, and those
 of one or two characters for `documents_places`). Words that hang together (boundary-layer) count one by one, for so do
-the texts' words; one with digits or underscores (E-417, err_42) is also looked for as it stands.
+the texts' words, and a little more side by side; one with digits or underscores (E-417, err_42) is also looked for as
+it stands.
 """
 
 import re
@@ -14,6 +15,7 @@ from itertools import chain, pairwise, zip_longest
 from sinks.document import LISTS
 from sinks.fts.begun import begun as begun_
 from sinks.fts.schema import BOOLEANS, COLUMN_TYPES
+from sinks.fts.spellings import composed, spellings, widths
 from sinks.reader import Filter
 
 # A pasted page is a query too: of its words the rarest are looked for, of its runs those that come first.
@@ -21,6 +23,8 @@ MOST_TERMS = 48
 MOST_PAIRS = 400
 MOST_CHARACTERS = 10_000
 MOST_SIGNED = 4
+FEW = 3
+"""Of so few words or runs all are meant."""
 
 # Scripts whose words stand side by side (Thai, Lao, Tibetan, Myanmar, Khmer, Kana, Han), and Hangul, whose words carry
 # their particles with them.
@@ -37,18 +41,13 @@ _NOWHERE = re.compile("[\x00\ud800-\udfff]")  # what nothing that is searched ho
 BREAK = "\udfff"
 """A sign that no text holds."""
 _JOINT = re.compile("[!-/:-@\\[-`{-~\u2010-\u2015]+")
+_JOINED_WORDS = re.compile(r"[^\W\d_]+(?:(?:[-./\u2010-\u2015]|::)[^\W\d_]+)+")
 _POSSESSIVE = re.compile("['\u2019]s$", re.IGNORECASE)
 # C++, C#, .NET: a word is another one with such a sign. What stands before or after these signs has others.
 _SIGNED = re.compile(rf"(?<![\w.])(?:\.(?!\d)({SPACED}+)|({SPACED}+)[+#]+)(?!{SPACED})")
 _NAMED = re.compile(r"[\d_]")
 _LONG_PART = 3  # of a name like E-417; shorter parts say nothing
 
-_SOFT_HYPHEN = "\u00ad"
-_WIDE = {code + 0xFEE0: code for code in range(0x21, 0x7F)}
-_LIGATURES = (("fi", "\ufb01"), ("fl", "\ufb02"), ("ff", "\ufb00"), ("ffi", "\ufb03"), ("ffl", "\ufb04"))
-_COMMON = 2  # of them that texts have also where they do not have the others
-_VERSION = re.compile(r"\W*(v?)(\d+(?:\.\d+)+)\W*", re.IGNORECASE)
-_JOINED = (*((joined, letters) for letters, joined in _LIGATURES), ("\ufb05", "st"), ("\ufb06", "st"), ("ß", "ss"))
 
 # Lucene's for English, and what questions are made of; they say nothing of what is looked for.
 _STOP_WORDS_TOLD = """
@@ -69,7 +68,8 @@ def is_spaceless(text: str) -> bool:
 class Query:
     """The words (a phrase is one of them) and the runs; `begun` is the last word where it may still be being typed.
     `symbols` (emoji and the like) only where there is nothing else: no index has them. `phrases` must all stand in what
-    is found, as they were typed in quotes. `signed` are words that were typed with a sign (C++, .NET), each with it."""
+    is found, as they were typed in quotes. `signed` are words that were typed with a sign (C++, .NET), each with it;
+    `joined` are those of few words that hang together (dry-run); each is among the words too."""
 
     words: tuple[str, ...]
     runs: tuple[str, ...]
@@ -77,6 +77,7 @@ class Query:
     symbols: tuple[str, ...] = ()
     phrases: tuple[str, ...] = ()
     signed: tuple[tuple[str, str], ...] = ()
+    joined: tuple[str, ...] = ()
 
 
 def parse(typed: str) -> Query:
@@ -85,12 +86,13 @@ def parse(typed: str) -> Query:
     runs: dict[str, None] = {}
     phrases: dict[str, None] = {}
     signed: dict[tuple[str, str], None] = {}
+    joined: dict[str, None] = {}
     meant: set[str] = set()  # words in quotes
     last = ""
     for match in _TYPED.finditer(_NOWHERE.sub(" ", typed[:MOST_CHARACTERS])):
         phrase, plain = match.groups()
         part = phrase if phrase is not None else plain
-        runs.update(dict.fromkeys(_RUN.findall(part)))
+        runs.update(dict.fromkeys(form for run in _RUN.findall(part) for form in composed(run)))
         if phrase is not None and any(map(str.isalnum, phrase)):
             phrases[phrase] = None
         elif phrase is None:
@@ -100,6 +102,7 @@ def parse(typed: str) -> Query:
             words.update(dict.fromkeys(terms))
             meant.update(terms if phrase is not None else ())
             last = terms[-1] if phrase is None else ""
+            joined.update(dict.fromkeys(_joined(rest) if phrase is None else ()))
     if not words and not runs:
         symbols = dict.fromkeys(sign for sign in typed[:MOST_CHARACTERS] if unicodedata.category(sign) == "So")
         return Query((), (), symbols=tuple(symbols)[:MOST_TERMS])
@@ -108,7 +111,8 @@ def parse(typed: str) -> Query:
     ended = not typed.endswith(last) or len(last) < least or not last[-1].isalnum()
     begun = "" if ended or last not in said else last
     with_signs = tuple(one for one in signed if one[0] in said)[:MOST_SIGNED]
-    return Query(said, tuple(runs)[:MOST_PAIRS], begun, phrases=tuple(phrases), signed=with_signs)
+    side_by_side = tuple(joined) if len(said) <= FEW else ()  # a question is none the clearer for it
+    return Query(said, tuple(runs)[:MOST_PAIRS], begun, phrases=tuple(phrases), signed=with_signs, joined=side_by_side)
 
 
 def _signed(part: str) -> list[tuple[str, str]]:
@@ -124,6 +128,12 @@ def _terms(word: str) -> list[str]:
     return parts
 
 
+def _joined(word: str) -> list[str]:
+    """What hangs together in it, where that is not looked for as a whole anyway."""
+    plain = _POSSESSIVE.sub("", word)
+    return [] if _NAMED.search(plain) else _JOINED_WORDS.findall(plain)
+
+
 def quoted(term: str) -> str:
     return '"' + term.replace('"', '""') + '"'
 
@@ -132,29 +142,16 @@ def any_of(terms: Sequence[str]) -> str:
     return " OR ".join(map(quoted, terms))
 
 
-def spellings(term: str) -> list[str]:
-    """How it may be written in a text, itself first: FTS5 holds ß and ligatures for signs of their own, and a soft
-    hyphen for the end of a word. A version may stand with a v or without; wide letters are typed beside Chinese."""
-    plain = term.translate(_WIDE).lower().replace(_SOFT_HYPHEN, "")
-    for joined, letters in _JOINED:
-        plain = plain.replace(joined, letters)
-    found = [plain, plain.replace("ss", "ß")]
-    for ligatures in (_LIGATURES, _LIGATURES[:_COMMON]):
-        told = plain
-        for letters, joined in ligatures[::-1]:
-            told = told.replace(letters, joined)
-        found.append(told)
-    if version := _VERSION.fullmatch(term):
-        found.append(version[2] if version[1] else f"v{version[2]}")
-    return [term, *(one for one in dict.fromkeys(found) if one != term.lower())]
-
-
 def word(term: str, *, begun: bool = False) -> str:
     """A word or phrase; with `begun` also whatever begins so."""
     told = [quoted(spelling) for spelling in spellings(term)]
     if begun:
-        told += [*_exactly_begun(term), *map(quoted, begun_(term).guessed)]
+        told += _begun(term)
     return told[0] if len(told) == 1 else f"({' OR '.join(told)})"
+
+
+def _begun(term: str) -> list[str]:
+    return [*_exactly_begun(term), *map(quoted, begun_(term).guessed)]
 
 
 def _exactly_begun(term: str) -> list[str]:
@@ -164,6 +161,11 @@ def _exactly_begun(term: str) -> list[str]:
 def words(query: Query) -> str:
     """Any of the words."""
     return " OR ".join(map(word, query.words))
+
+
+def side_by_side(query: Query) -> str:
+    """Words that were typed joined, next to each other in the same order."""
+    return " OR ".join(map(word, query.joined))
 
 
 def any_word(query: Query) -> str:
@@ -179,6 +181,11 @@ def every_word(query: Query) -> str:
 def beginning(query: Query) -> str:
     """Words that the last one is the beginning of, itself among them."""
     return word(query.begun, begun=True)
+
+
+def begun_alone(query: Query) -> str:
+    """What these are asked for as, besides itself, which is among them only where its stem begins so too."""
+    return " OR ".join(_begun(query.begun))
 
 
 def longer(query: Query) -> str:
@@ -205,7 +212,7 @@ def attached(query: Query) -> list[str]:
     A Latin word beside Han characters has no space around it and is no word of its own for FTS5: 手机iPhone. Trigrams
     have it within longer words too (Spring for ring): what they find counts where its `pattern` is.
     """
-    return [word for word in query.words if len(word) > 2]
+    return [form for word in query.words if len(word) > 2 for form in widths(word)]
 
 
 def pattern(term: str, *, begun: bool = False) -> str:
@@ -225,14 +232,18 @@ def pattern(term: str, *, begun: bool = False) -> str:
 
 def patterns(query: Query) -> list[str]:
     """Of the words that may be found among trigrams."""
-    return [pattern(word, begun=word == query.begun) for word in attached(query)]
+    return [pattern(word, begun=_is_begun(word, query)) for word in attached(query)]
+
+
+def _is_begun(word: str, query: Query) -> bool:
+    return word in widths(query.begun)
 
 
 def apart(text: str, query: Query) -> str:
     """The text with `BREAK` in whatever looks like an attached word and is only a part of a longer one."""
     for word in attached(query):
         told = re.escape(word)
-        after = "" if word == query.begun else f"|{told}(?={SPACED})"
+        after = "" if _is_begun(word, query) else f"|{told}(?={SPACED})"
         text = re.sub(f"(?<={SPACED}){told}{after}", _broken, text, flags=re.IGNORECASE)
     return text
 

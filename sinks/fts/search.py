@@ -10,27 +10,15 @@ from sinks.document import LISTS
 from sinks.fts import literal, schema, short, snippets
 from sinks.fts import query as query_
 from sinks.fts.literal import Claim
-from sinks.fts.query import Query
+from sinks.fts.query import FEW, Query
 from sinks.fts.short import K1, idf
+from sinks.fts.sources import BEGUN_WEIGHT, JOINED_WEIGHT, SYMBOLS, Sources, beside, match, sources_of
 from sinks.reader import FacetValue, Filter, Hit, Piece
 
 _KEYS = 500  # rows in one statement
 _LOOKED_AT = 500  # texts of the best, where the index cannot tell whether they have what was typed
 _NOT_AS_TYPED = 0.1
-_FEW = 3  # of so few words or runs all are meant: what lacks one counts a little less than BM25 says
-_LACKING = 0.85
 _HALF_OF_IT = 0.5  # words and runs have BM25 of different indexes, so that one of them must not win alone
-_WEIGHTS = ", ".join(map(str, schema.WEIGHTS.values()))
-# Every text is looked through, for whoever asks for an emoji and nothing else: all that one has of them counts.
-_SYMBOLS = (
-    "SELECT held.row AS row, count(*) AS score FROM documents held, json_each(?) symbol "
-    f"WHERE {' OR '.join(f'instr(held.{name}, symbol.value)' for name in schema.SEARCHED)} GROUP BY held.row"
-)
-
-Source = tuple[str, list[str]]
-"""A statement that gives rows and their scores, and its values."""
-Sources = dict[str, list[Source]]
-"""By what is looked for: words, runs of scripts without spaces, or symbols."""
 
 
 class Search:
@@ -52,8 +40,10 @@ class Search:
     def best(self, query: Query, limit: int) -> list[Hit]:
         """By BM25 of the words and of the runs of scripts without spaces, added up; only what holds all phrases."""
         query = self._rarest(query)
-        claims = tuple(literal.claims(query))
-        ranked = self._ranked(_sources(query), query.phrases, max(limit, _LOOKED_AT) if claims else limit)
+        begun_weight = self._begun_weight(query)
+        claims = tuple(literal.claims(query, begun_weight))
+        sources = sources_of(query, begun_weight)
+        ranked = self._ranked(sources, query.phrases, max(limit, _LOOKED_AT) if claims else limit)
         return self._hits(self._proved(ranked, claims)[:limit])
 
     def most(self, query: Query) -> float | None:
@@ -62,15 +52,16 @@ class Search:
         query = self._rarest(query)
         if query.runs or not query.words or self._holds_all(query):
             return None
-        # Rows are numbered upwards: about how many there are, without counting them.
-        rows = self._connection.execute("SELECT max(row) FROM documents").fetchone()[0] or 0
-        return sum((K1 + 1) * self._idf(query, word, rows) for word in query.words)
+        rows = self._about_rows()
+        words = sum(idf(rows, self._held_by(query, word)) for word in query.words)
+        joined = sum(idf(rows, self._count(query_.word(one))) for one in query.joined)
+        return (K1 + 1) * (words + JOINED_WEIGHT * joined)
 
     def _holds_all(self, query: Query) -> bool:
         held = "SELECT EXISTS(SELECT 1 FROM documents_fts WHERE documents_fts MATCH ?)"
         if self._connection.execute(held, [query_.every_word(query)]).fetchone()[0]:
             return True
-        if len(query.words) > _FEW:
+        if len(query.words) > FEW:
             return False
         rows, values = short.holding(query.words, query.begun)  # beside scripts without spaces
         return bool(self._connection.execute(f"SELECT EXISTS({rows})", values).fetchone()[0])
@@ -79,18 +70,30 @@ class Search:
         """Of many words those that say most; what is nowhere says nothing."""
         if len(query.words) <= query_.MOST_TERMS:
             return query
-        held = {word: self._count(query, word) for word in query.words}
+        held = {word: self._held_by(query, word) for word in query.words}
         kept = frozenset(sorted(query.words, key=lambda word: held[word] or math.inf)[: query_.MOST_TERMS])
         words = tuple(word for word in query.words if word in kept)
         return replace(query, words=words, begun=query.begun if query.begun in words else "")
 
-    def _idf(self, query: Query, word: str, rows: int) -> float:
-        return idf(rows, self._count(query, word))
+    def _begun_weight(self, query: Query) -> float:
+        """Words that begin with a word but not with its stem are rarer than it and would count for more: they give what
+        they and it together would."""
+        if not query.begun:
+            return BEGUN_WEIGHT
+        rows = self._about_rows()
+        alone, together = (idf(rows, self._count(told(query))) for told in (query_.begun_alone, query_.beginning))
+        return BEGUN_WEIGHT * together / alone
 
-    def _count(self, query: Query, word: str) -> int:
-        term = query_.word(word, begun=word == query.begun)
+    def _held_by(self, query: Query, word: str) -> int:
+        return self._count(query_.word(word, begun=word == query.begun))
+
+    def _count(self, expression: str) -> int:
         count = "SELECT count(*) FROM documents_fts WHERE documents_fts MATCH ?"
-        return int(self._connection.execute(count, [term]).fetchone()[0])
+        return int(self._connection.execute(count, [expression]).fetchone()[0])
+
+    def _about_rows(self) -> int:
+        """Rows are numbered upwards: about how many there are, without counting them."""
+        return self._connection.execute("SELECT max(row) FROM documents").fetchone()[0] or 0
 
     def found(self, query: Query) -> tuple[str, list[str]]:
         """A condition on `documents` as d for all that `best` can come to, and its values."""
@@ -99,14 +102,14 @@ class Search:
         if query.words:
             parts.append("SELECT rowid FROM documents_fts WHERE documents_fts MATCH ?")
             values.append(query_.any_word(query))
-        if beside := _beside(query):
-            parts.append(f"SELECT row FROM ({beside[0]})")
-            values += beside[1]
+        if attached := beside(query):
+            parts.append(f"SELECT row FROM ({attached[0]})")
+            values += attached[1]
         if runs := query_.shorts(query):
             parts.append(short.ROWS)
             values.append(json.dumps(runs))
         if query.symbols:
-            parts.append(f"SELECT row FROM ({_SYMBOLS})")
+            parts.append(f"SELECT row FROM ({SYMBOLS})")
             values.append(json.dumps(query.symbols))
         condition = f"d.row IN ({' UNION '.join(parts)})" if parts else "0"
         if query.phrases:
@@ -155,7 +158,7 @@ class Search:
         rows = json.dumps([row for row, _ in ranked])
         best = {row for row, _ in ranked[:_LOOKED_AT]}
         for claim in claims:
-            statement, values = _match("documents_fts", claim.expression, claim.weight)
+            statement, values = match("documents_fts", claim.expression, claim.weight)
             among = "AND +rowid IN (SELECT value FROM json_each(?))"  # else each of them is looked for by itself
             given = dict(self._connection.execute(f"{statement} {among}", [*values, rows]).fetchall())
             standing = self._standing(best, claim.pattern)
@@ -214,48 +217,6 @@ def _counts(field: str) -> str:
     )
 
 
-def _sources(query: Query) -> Sources:
-    sources: Sources = {}
-    if query.words:
-        sources["words"] = [_words(query)]
-        if query.begun:
-            sources["words"].append(_match("documents_fts", query_.longer(query), literal.BEGUN_WEIGHT))
-        if beside := _beside(query):
-            sources["words"].append(beside)
-    if query.runs:
-        runs = query_.shorts(query)
-        wanted = len(runs) if len(runs) <= _FEW else 1
-        sources["runs"] = [(short.scores(wanted=wanted, lacking=_LACKING), [json.dumps(runs)])]
-        if whole := query_.any_of([run for run in query.runs if len(run) > 2][: query_.MOST_TERMS]):
-            sources["runs"].append(_match("documents_trigrams", whole))
-    if query.symbols:
-        sources["symbols"] = [(_SYMBOLS, [json.dumps(query.symbols)])]
-    return sources
-
-
-def _words(query: Query) -> Source:
-    statement, values = _match("documents_fts", query_.words(query))
-    if query.runs or not 1 < len(query.words) <= _FEW:
-        return statement, values
-    all_held = "row IN (SELECT rowid FROM documents_fts WHERE documents_fts MATCH ?)"
-    counted = f"SELECT row, score * iif({all_held}, 1, {_LACKING}) AS score FROM ({statement})"
-    return counted, [query_.every_word(query), *values]
-
-
-def _beside(query: Query) -> Source | None:
-    """Words beside scripts without spaces, of rows in which none is a word of its own: it would count twice."""
-    attached = query_.any_of(query_.attached(query))
-    if not attached:
-        return None
-    statement, values = _match("documents_trigrams", attached)
-    apart = "rowid NOT IN (SELECT rowid FROM documents_fts WHERE documents_fts MATCH ?)"
-    return (
-        f"SELECT held.row AS row, beside.score AS score FROM ({statement} AND {apart}) beside "
-        f"JOIN documents held ON held.row = beside.row WHERE {short.stands('held')}",
-        [*values, query_.any_word(query), json.dumps(query_.patterns(query))],
-    )
-
-
 def _around(row: sqlite3.Row, query: Query) -> tuple[Piece, ...]:
     """Words are looked for beside scripts without spaces only; of what stands within longer ones nothing is marked."""
     needles = [*query.runs, *query.symbols, *query_.shorts(query)]
@@ -263,12 +224,6 @@ def _around(row: sqlite3.Row, query: Query) -> tuple[Piece, ...]:
         return snippets.around(row["text"], needles)
     pieces = snippets.around(query_.apart(row["text"], query), [*needles, *query_.attached(query)])
     return tuple(replace(piece, text=piece.text.replace(query_.BREAK, "")) for piece in pieces)
-
-
-def _match(table: str, expression: str, weight: float = 1.0) -> Source:
-    """FTS5's bm25() is negative. The weights are given here, so that a build made with others ranks alike."""
-    score = f"-{weight} * bm25({table}, {_WEIGHTS})"
-    return f"SELECT rowid AS row, {score} AS score FROM {table} WHERE {table} MATCH ?", [expression]
 
 
 def _marks(values: Sequence[object]) -> str:

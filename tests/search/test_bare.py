@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 
 from search.access import Access
+from search.bare import is_bare
 from search.context import get
 from search.legs import Legs
 from search.query import search
 from search.question import Mode, Question
-from sinks.document import Family
+from sinks.document import Document, Family
 from sinks.projection import project_family
 from sinks.reader import Filter
 from tests.rebuild.support import source
@@ -111,6 +112,42 @@ def test_what_follows_passes_the_filters_and_may_be_seen(legs: Legs) -> None:
     assert not search(legs, Question("when", mode="keyword"), Access("other")).hits
     on_its_page = Question("when", mode="keyword", filters=(Filter("page_start", at_most=3),))
     assert [hit.text for hit in search(legs, on_its_page)] == ["## When"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "```csharp\n\n```",
+        "```\n```\n\n~~~~ sh\n \n~~~~\n",
+        "  ```csharp\n\n  ```",
+        "[!INCLUDE [use-platyps](../includes/platyps.md)]",
+        "[!include[x](y)]\n\n<!-- z -->\n:::code language='csharp' source='x.cs' range='3-5':::",
+    ],
+)
+def test_empty_fences_and_directives_say_nothing(text: str) -> None:
+    assert all(is_bare(document) for document in documents(text))
+    assert not any(is_bare(document, unseen=False) for document in documents(text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "```csharp\nx = 1;\n```",
+        "```\nx\n```\n```\ny\n```",
+        "```\n\n```\nand more",
+        "[!NOTE]",
+        "see [!INCLUDE [x](y)]",
+        "[!INCLUDE [x](y)] and [z]",
+        "::: warning",
+    ],
+)
+def test_what_says_something_beside_them_is_not_bare(text: str) -> None:
+    assert not any(is_bare(document) for document in documents(text))
+
+
+def documents(text: str) -> list[Document]:
+    """Within an outline and outside of any."""
+    return [one for headings in (BACKUPS, []) for one in outlined("one.md", [(text, headings)]).documents]
 
 
 def test_the_bare_one_is_still_there_by_its_id(legs: Legs) -> None:

@@ -89,3 +89,34 @@ def test_a_misspelt_word_is_told(legs: Legs, mode: Mode) -> None:
 
 def test_by_meaning_no_word_is_misspelt(legs: Legs) -> None:
     assert search(legs, Question("sleepps", mode="semantic"), Access("acme")).notice is None
+
+
+RESEMBLES = "holds these words; what is shown only resembles them in meaning"
+
+
+def test_where_only_meaning_finds_something_it_is_said(legs: Legs) -> None:
+    def notice(text: str, *filters: Filter, tenant: str = "acme", mode: Mode = "hybrid") -> str | None:
+        answer = search(legs, Question(text, mode=mode, filters=filters), Access(tenant))
+        assert answer.hits
+        return answer.notice
+
+    assert notice("zebra kitten") == f"no text {RESEMBLES}"
+    assert notice("boat", MD) == f"no text of what the filters let through {RESEMBLES}"
+    assert notice("law") == f"no text {RESEMBLES}", "only another tenant has it"
+    assert notice("cat zebra") is None
+    assert notice("law", tenant="other") is None
+    assert notice("zebra kitten", mode="semantic") is None
+    assert notice("?!") is None
+
+
+def test_a_word_that_is_told_with_what_may_be_meant_is_not_told_twice(legs: Legs) -> None:
+    acme = Access("acme")
+    meant = "nothing holds 'sleepps'; is 'sleeps' meant?"
+    assert search(legs, Question("sleepps"), acme).notice == meant
+    assert search(legs, Question("sleepps zebra"), acme).notice == f"{meant}; no text {RESEMBLES}"
+
+
+def test_what_may_be_meant_is_told_to_programs_too(legs: Legs) -> None:
+    answer = search(legs, Question("Sleepps cat"), Access("acme"))
+    assert answer.as_json()["meant"] == answer.meant == {"Sleepps": "sleeps"}
+    assert search(legs, Question("sleeps cat"), Access("acme")).as_json()["meant"] == {}

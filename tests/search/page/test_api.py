@@ -151,16 +151,16 @@ def test_one_chunk_and_its_neighbours(client: TestClient) -> None:
 
 def test_without_an_index_it_says_what_to_run(legs: Legs) -> None:
     def nothing() -> None:
-        raise NotBuilt("no index in .chunksink yet; build one with `chunksink rebuild`")
+        raise NotBuilt("no index in .chunksink yet; build one with `chunksink sync`")
 
     with client_of(make_app(site_over(Held(legs, before=nothing)))) as client:
         for path in ("/api/search?q=cat", "/api/chunk?id=x"):
             answer = client.get(path)
             assert answer.status_code == 503
-            assert "chunksink rebuild" in answer.json()["error"]
+            assert "chunksink sync" in answer.json()["error"]
         page = client.get("/?q=cat")
         assert page.status_code == 503
-        assert "build one with <code>chunksink rebuild</code>" in page.text
+        assert "build one with <code>chunksink sync</code>" in page.text
         assert settled(client) == (503, {"status": "unavailable", "unavailable": []})
 
 

@@ -263,3 +263,13 @@ def test_what_filters_keep_out_is_said_with_a_way_on(client: TestClient) -> None
     page = client.get("/", params={"q": "cat", "mode": "keyword", "filter": "year>=3000"}).text
     assert "nothing that answers passes the filter of year" in page
     assert "Search without filters" in page
+
+
+def test_what_may_be_meant_is_a_link_that_asks_for_it(client: TestClient) -> None:
+    page = client.get("/?q=a+Sleepps+%3Cb%3E%26&mode=keyword&limit=5&offset=5&filter=language%3Den").text
+    assert "Search for <q" in page
+    assert ">a sleep &lt;b&gt;&amp;</q></a>" in page
+    wanted = Asked(q="a sleep <b>&", mode="keyword", limit=5, filter=("language=en",))
+    assert wanted.url() in links(page)
+    assert "Search for <q" not in client.get("/?q=sleeps").text
+    assert client.get("/api/search?q=Sleepps").json()["meant"] == {"Sleepps": "sleep"}

@@ -68,6 +68,29 @@ def test_another_form_counts_for_little_where_something_begins_so(build: FtsBuil
     assert [hit.parent_id for hit in reader.search("installa")] == [often.parent_id], "nothing has it"
 
 
+@pytest.mark.parametrize(
+    ("typed", "title", "longer"),
+    [
+        ("Component", "Component", "ComponentsConf: talks, ComponentsConf 2018 in Melbourne, ComponentsConf workshops"),
+        ("PowerShell remoting", "Remoting", "PowerShell has a RemotingJob; each RemotingJob has a RemotingJob"),
+        ("cmdlet", "Cmdlet", "A CmdletSet is one more: CmdletSet, CmdletSet, CmdletSet"),
+    ],
+)
+def test_rare_longer_words_do_not_stand_before_the_word_itself(
+    build: FtsBuild, reader: FtsReader, typed: str, title: str, longer: str
+) -> None:
+    """The stem of `component` is `compon`, so what is asked for as its beginning is `componentsconf` alone."""
+    titled = family("titled", [f"How PowerShell and others use a {title.lower()}, in a few words"], title=title)
+    rare = family("rare", [longer])
+    some = [family(f"s{number}", [f"PowerShell has one {title.lower()} for {number}"]) for number in range(30)]
+    build.replace([titled, rare, *some, *(family(f"d{number}", ["something else"]) for number in range(90))])
+    found = [hit.parent_id for hit in reader.search(typed, 100)]
+    assert found[0] == titled.parent_id
+    assert found.index(rare.parent_id) > len(some), "it has more words and the wrong one"
+    for half in (typed[:-2], typed[:-3]):
+        assert rare.parent_id in [hit.parent_id for hit in reader.search(half, 100)], "it is still being typed"
+
+
 def test_what_is_found_is_counted_and_marked(build: FtsBuild, reader: FtsReader) -> None:
     one = family("one", ["how the installation goes on"], metadata={"tags": ["x"]})
     build.replace([one, *(family(f"d{number}", ["something else"]) for number in range(20))])

@@ -1,16 +1,25 @@
 """Signs that FTS5 takes for others than the letters they stand for."""
 
+import unicodedata
+
 import pytest
 
 from sinks.conformance.samples import family
 from sinks.fts import FtsBuild, FtsReader
-from sinks.fts.query import spellings
+from sinks.fts.spellings import spellings
 
 TEXTS = {
     "ligature": "the \ufb01nance of\ufb01ce is e\ufb03cient",
     "letters": "Finance, an office, efficient",
     "eszett": "die lange Straße am Fluss",
     "double": "die lange Strasse am Fluß",
+    "wide": "\uff12\uff10\uff12\uff14年の\uff21\uff30\uff29と\uff2e\uff4f\uff44\uff45",
+    "narrow": "2024年のAPIとNode",
+    "kana": "コンポーネントが無い",
+    "half-wide": "\uff7a\uff9d\uff8e\uff9f\uff70\uff88\uff9d\uff84一覧",
+    "hangul": "한글",
+    "arabic": "في مكتبة كبيرة",
+    "hebrew": "שלום לכם",
 }
 
 
@@ -31,6 +40,18 @@ TEXTS = {
         ("\uff26\uff29\uff2e\uff21\uff2e\uff23\uff25 ", {"ligature", "letters"}),
         ("\uff26\uff29\uff2e\uff21", {"ligature", "letters"}),
         ('"lange strasse"', {"eszett", "double"}),
+        ("2024", {"wide", "narrow"}),
+        ("2024 ", {"wide", "narrow"}),
+        ("\uff12\uff10\uff12\uff14", {"wide", "narrow"}),
+        ("API ", {"wide", "narrow"}),
+        ("nod", {"wide", "narrow"}),
+        ("nod ", set()),
+        ("\uff7a\uff9d\uff8e\uff9f\uff70\uff88\uff9d\uff84", {"kana", "half-wide"}),
+        (unicodedata.normalize("NFD", "コンポーネントが"), {"kana"}),
+        (unicodedata.normalize("NFD", "한글"), {"hangul"}),
+        ("مَكْتَبة", {"arabic"}),
+        ("مكتبـــة ", {"arabic"}),
+        ("שָׁלוֹם", {"hebrew"}),
     ],
 )
 def test_both_ways_of_writing_find_both(build: FtsBuild, reader: FtsReader, typed: str, found: set[str]) -> None:
@@ -43,3 +64,13 @@ def test_both_ways_of_writing_find_both(build: FtsBuild, reader: FtsReader, type
 def test_most_words_have_one_spelling() -> None:
     assert spellings("Harbour") == ["Harbour"]
     assert spellings("boundary layer") == ["boundary layer"]
+
+
+@pytest.mark.parametrize("typed", ["2024", "nod", "\uff2e\uff4f\uff44\uff45 "])
+def test_wide_letters_are_marked_and_counted_as_others(build: FtsBuild, reader: FtsReader, typed: str) -> None:
+    families = [family(name, [TEXTS[name]], metadata={"tags": ["x"]}) for name in ("wide", "narrow")]
+    build.replace([*families, *(family(f"d{number}", ["something else"]) for number in range(9))])
+    ids = [one.documents[0].id for one in families]
+    marked = reader.snippets(typed, ids)
+    assert [any(piece.match for piece in marked[id]) for id in ids] == [True, True]
+    assert [value.families for value in reader.facets(typed, ["tags"])["tags"]] == [2]

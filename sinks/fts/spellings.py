@@ -1,0 +1,43 @@
+"""Ways of writing the same: what is typed in one of them stands in texts in another."""
+
+import re
+import unicodedata
+
+_WIDE = {code: code + 0xFEE0 for code in (*range(0x30, 0x3A), *range(0x41, 0x5B), *range(0x61, 0x7B))}
+_NARROW = {code + 0xFEE0: code for code in range(0x21, 0x7F)}
+_UNREAD = re.compile("[\u00ad\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0640\u064b-\u065f\u0670]")
+"""Soft hyphens, Hebrew points, Arabic vowel signs and the stretching of a word."""
+_HALF_WIDE = re.compile("[\uff66-\uffdc]")
+_LIGATURES = (("fi", "\ufb01"), ("fl", "\ufb02"), ("ff", "\ufb00"), ("ffi", "\ufb03"), ("ffl", "\ufb04"))
+_COMMON = 2  # of them that texts have also where they do not have the others
+_VERSION = re.compile(r"\W*(v?)(\d+(?:\.\d+)+)\W*", re.IGNORECASE)
+_JOINED = (*((joined, letters) for letters, joined in _LIGATURES), ("\ufb05", "st"), ("\ufb06", "st"), ("ß", "ss"))
+
+
+def spellings(term: str) -> list[str]:
+    """How it may be written in a text, itself first: FTS5 holds ß and ligatures for signs of their own, and soft
+    hyphens and vowel signs for the end of a word. A version may stand with a v or without."""
+    plain = _UNREAD.sub("", term.translate(_NARROW).lower())
+    for joined, letters in _JOINED:
+        plain = plain.replace(joined, letters)
+    found = [plain, plain.replace("ss", "ß")]
+    for ligatures in (_LIGATURES, _LIGATURES[:_COMMON]):
+        told = plain
+        for letters, joined in ligatures[::-1]:
+            told = told.replace(letters, joined)
+        found.append(told)
+    if version := _VERSION.fullmatch(term):
+        found.append(version[2] if version[1] else f"v{version[2]}")
+    return [term, *(one for one in dict.fromkeys(found) if one != term.lower())]
+
+
+def widths(word: str) -> list[str]:
+    """Itself, and in letters as wide as Chinese characters, or narrow ones: texts with such characters have both."""
+    narrow = word.translate(_NARROW)
+    return list(dict.fromkeys([word, narrow, narrow.translate(_WIDE)]))
+
+
+def composed(run: str) -> list[str]:
+    """Itself, and with a sign for each character, as most texts have it; of half-wide kana the usual ones."""
+    usual = unicodedata.normalize("NFKC", run) if _HALF_WIDE.search(run) else unicodedata.normalize("NFC", run)
+    return list(dict.fromkeys([run, usual]))
