@@ -130,7 +130,8 @@ def test_a_task_that_does_not_end_is_left_and_written_by_the_next_run(
     made: Faulty, server: httpx.Client, wanted: tuple[dict[str, str], ...]
 ) -> None:
     patient = made.engine
-    made.engine = replace(patient, connect=partial(patient.connect, limits=Limits(patience=0.05)))
+    # The server may be slow to answer at all; here it is its tasks that do not end.
+    made.engine = replace(patient, connect=partial(patient.connect, limits=Limits(patience=0.05), timeout=30))
     wait_until_idle(server)
     error = made.failing(lambda: made.home.sync(wrap=at("replace", lambda: keep_busy(server))))
     assert isinstance(error, NotConfirmed)
