@@ -97,7 +97,7 @@ def test_a_lost_state_is_made_again_from_the_chunks(root: BusRoot, embedded_home
     embedded_home.rebuild()
     for file in embedded_home.folder.glob("state.db*"):
         file.unlink()
-    with pytest.raises(NoGeneration, match="chunksink rebuild"):
+    with pytest.raises(NoGeneration, match="chunksink sync"):
         embedded_home.live()
     embedded_home.rebuild()
     assert embedded_home.contents() == {"fts": projected(records), "chroma": projected(records)}

@@ -147,10 +147,10 @@ def test_an_empty_bus_gives_an_empty_index(root: BusRoot, home: Home) -> None:
 
 
 def test_before_the_first_rebuild_there_is_nothing_to_read(tmp_path: Path) -> None:
-    with pytest.raises(NoGeneration, match="chunksink rebuild"):
+    with pytest.raises(NoGeneration, match="chunksink sync"):
         State.existing(tmp_path / "home")
     assert not (tmp_path / "home").exists()
-    with State(tmp_path / "home") as state, pytest.raises(NoGeneration, match="chunksink rebuild"):
+    with State(tmp_path / "home") as state, pytest.raises(NoGeneration, match="chunksink sync"):
         state.live()
 
 

@@ -244,7 +244,7 @@ def test_a_refused_document_is_not_sent_again_until_it_changes(root: BusRoot, sy
 
 def test_before_the_first_rebuild_there_is_nothing_to_sync(root: BusRoot, home: Home) -> None:
     commit(root, "p1", source("docs/a.md", "a"))
-    with pytest.raises(NoGeneration, match="chunksink rebuild"):
+    with pytest.raises(NoGeneration, match="chunksink sync"):
         home.sync()
 
 
