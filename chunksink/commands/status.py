@@ -82,7 +82,7 @@ def _drift(found: "Status") -> list[str]:
     last = found.last_run
     if last is None or (last.command, last.status) != ("verify", "drift"):
         return []
-    return ["the last verify found an engine that is not as it should be: with --repair it puts that right"]
+    return ["the last verify did not find everything as it should be: `chunksink verify` says what, and what to do"]
 
 
 def _behind(sink: "BuildStatus") -> str:

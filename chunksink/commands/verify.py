@@ -59,8 +59,8 @@ def command(
             print_report(repaired, as_json=False, verb="repaired")
         _print(found, config.why_these_sinks)
         if any(sink.unjudged for sink in found.sinks.values()):
-            click.echo("`chunksink rebuild` computes what the cache has lost, and compares with it", err=True)
-        elif not repair and not all(sink.ok for sink in found.sinks.values()):
+            click.echo("`chunksink rebuild` computes what the cache has lost", err=True)
+        if not repair and any(_differs(sink) for sink in found.sinks.values()):
             click.echo(_remedy(found), err=True)
     # What is gone or broken has been compared with what should be there; of the rest nothing is known.
     if any(isinstance(error, SinkError) and name not in found.sinks for name, error in found.failed.items()):
@@ -103,6 +103,11 @@ def _print(found: "Verified", why_these_sinks: str | None) -> None:
         click.echo(line, err=True)
     if found.unconfigured and why_these_sinks:
         click.echo(why_these_sinks, err=True)
+
+
+def _differs(sink: "SinkVerified") -> bool:
+    """In what a repair would put right; a vector that nothing could be compared with is none of it."""
+    return bool(not sink.shown or sink.missing or sink.extra or sink.changed or sink.settings)
 
 
 def _print_drift(sink: "SinkVerified") -> None:

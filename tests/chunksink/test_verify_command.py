@@ -103,7 +103,7 @@ def test_what_was_found_and_not_put_right_is_no_good_status(synced: Shell) -> No
     assert "up to date" in synced("status").out, "no engine is asked"
     assert synced("verify").code == Exit.DRIFT
     told = synced("status").out
-    assert "the last verify found an engine that is not as it should be: with --repair" in told
+    assert "the last verify did not find everything as it should be: `chunksink verify` says what" in told
     assert "up to date" not in told
     assert synced("verify", "--repair").code == Exit.OK
     assert "up to date" in synced("status").out
@@ -272,6 +272,21 @@ def test_deep_compares_vectors(synced: Shell, models: Models) -> None:
     assert synced("verify", "--deep", "--repair").code == Exit.OK
     assert synced("verify", "--deep").code == Exit.OK
     assert models.loaded == []
+
+
+def test_deep_without_a_cache_proves_nothing(synced: Shell) -> None:
+    """A repair would find nothing to do; a rebuild computes what is to be compared with."""
+    (synced.home / "vectors.db").unlink()
+    ended = synced("verify", "--deep")
+    assert ended.code == Exit.DRIFT
+    assert "vectors could not be compared: the cache has none of their texts" in ended.err
+    assert "`chunksink rebuild` computes what the cache has lost" in ended.err
+    assert "--repair" not in ended.err
+    assert synced("prove", "proof.json", "--deep").code == Exit.DRIFT
+    assert not (synced.folder / "proof.json").exists()
+    assert synced("verify").code == Exit.OK
+    assert synced("rebuild").code == Exit.OK
+    assert synced("prove", "proof.json", "--deep").code == Exit.OK
 
 
 def test_chunks_that_were_not_synced_yet_are_missing(synced: Shell) -> None:
