@@ -11,14 +11,18 @@ from concurrent.futures import Executor, ProcessPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from multiprocessing import get_context
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
+from chunksink.workers import worker_processes
 from producers.errors import IngestRefused
+from producers.kinds import Kind
+from producers.produced import Making
 from producers.report import Progress
 from tests.conftest import ROOT
 from tests.producers.bench import NOW, Bench
-from tests.producers.lines import kinds, line
+from tests.producers.lines import LineReader, kinds, line
 from tests.producers.test_converters import docx
 
 
@@ -70,14 +74,18 @@ def test_an_error_in_the_middle_ends_the_processes_and_writes_nothing(
     assert bench.ingest(kind="auto", kinds=kinds(), now=NOW).processed == 151
 
 
+class EndingReader(LineReader):
+    """Ends the process that it runs in, as a machine that lacks memory does."""
+
+    def read(self, path: Path, uri: str, making: Making) -> NoReturn:
+        os._exit(9)
+
+
 def test_a_process_that_was_ended_is_told_and_the_next_run_does_all(bench: Bench) -> None:
     fill(bench)
-
-    def ended(_bytes: int) -> AbstractContextManager[Executor]:
-        return ProcessPoolExecutor(2, mp_context=get_context("spawn"), initializer=os._exit, initargs=(9,))
-
+    ending = {**kinds(), "lines": Kind("lines", (".jsonl",), records=EndingReader)}
     with pytest.raises(IngestRefused, match=r"lack of memory; nothing was written.*--jobs 1"):
-        bench.ingest(kind="auto", kinds=kinds(), workers=ended)
+        bench.ingest(kind="auto", kinds=ending, workers=lambda size: worker_processes(size, 2))
     assert not bench.root.path.exists()
     assert bench.ingest(kind="auto", kinds=kinds()).processed == 151
 
