@@ -98,15 +98,6 @@ def test_doctor_looks_at_the_rest_where_a_sink_that_is_not_in_use_is_away(
 
 # -- the name of the index ---------------------------------------------------------------------------------------------
 
-NAMED = """import chunksink
-from chunksink import Index
-
-def texts(index: chunksink.Index, other: Index) -> int:
-    return len(index.search("a")) + len(other.search("b"))
-
-chunksink.Nonsense
-"""
-
 
 def test_the_index_is_imported_when_it_is_named() -> None:
     program = (
@@ -117,12 +108,3 @@ def test_the_index_is_imported_when_it_is_named() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
     assert orjson.loads(done.stdout) == [[], True, False]
-
-
-def test_a_type_checker_knows_the_index_and_nothing_else(tmp_path: Path) -> None:
-    mypy = pytest.importorskip("mypy.api")
-    program = tmp_path / "program.py"
-    program.write_text(NAMED)
-    told, _, _ = mypy.run(["--strict", f"--cache-dir={ROOT / '.mypy_cache'}", str(program)])
-    assert told.count("error:") == 1, told
-    assert "has no attribute" in told
