@@ -6,6 +6,7 @@ from typing import Any
 
 from search.fusion import Share
 from search.link import Locator, link_of, locator_of
+from search.passage import as_json, reference
 from search.question import FusionName, Mode
 from sinks.document import Document
 from sinks.reader import FacetValue, Piece
@@ -25,6 +26,8 @@ class SearchHit:
     locator: Locator
     shares: tuple[Share, ...]
     document: Document
+    same_text: tuple[Document, ...] = ()
+    """Where the same stands in other sources."""
     snippet: tuple[Piece, ...] = ()
     """A part of the text around what was searched for; empty where no word of it was found."""
     before: tuple[Document, ...] = ()
@@ -42,17 +45,12 @@ class SearchHit:
 
     def as_json(self, *, explain: bool = False) -> dict[str, Any]:
         told = {
-            "chunk_id": self.chunk_id,
-            "parent_id": self.parent_id,
+            **as_json(self.document),
             "score": self.score,
-            "title": self.title,
-            "text": self.text,
             "highlights": self.highlights,
             "snippet": [asdict(piece) for piece in self.snippet],
-            "source_uri": self.source_uri,
-            "link": self.link,
-            "locator": self.locator,
             "ranks": self.ranks,
+            "same_text": [reference(document) for document in self.same_text],
         }
         if self.before or self.after:
             told["context"] = {
@@ -67,7 +65,9 @@ class SearchHit:
         return told
 
 
-def hit_of(document: Document, score: float, shares: tuple[Share, ...]) -> SearchHit:
+def hit_of(
+    document: Document, score: float, shares: tuple[Share, ...], same_text: tuple[Document, ...] = ()
+) -> SearchHit:
     return SearchHit(
         chunk_id=document.chunk_id,
         parent_id=document.parent_id,
@@ -79,6 +79,7 @@ def hit_of(document: Document, score: float, shares: tuple[Share, ...]) -> Searc
         locator=locator_of(document),
         shares=shares,
         document=document,
+        same_text=same_text,
     )
 
 

@@ -24,30 +24,14 @@ FromChunks = Callable[[Mapping[str, str]], list[Document]]
 """From ids of documents, each with its source, to those that the chunks have."""
 
 
-def _nothing(_wanted: Mapping[str, str]) -> list[Document]:
-    return []
-
-
-def _no_hits(_depth: int) -> list[Hit]:
-    return []
-
-
-def _no_scores(_ids: Sequence[str]) -> dict[str, float]:
-    return {}
-
-
-def _no_bound() -> float | None:
-    return None
-
-
 @dataclass(frozen=True)
 class Ask:
     """A question as one leg takes it: `hits` from how many are wanted, scores of documents by their ids, and about what
     all that is asked for would score."""
 
     hits: Callable[[int], list[Hit]]
-    scores: Callable[[Sequence[str]], dict[str, float]] = _no_scores
-    most_score: Callable[[], float | None] = _no_bound
+    scores: Callable[[Sequence[str]], dict[str, float]] = lambda _ids: {}
+    most_score: Callable[[], float | None] = lambda: None
 
 
 @dataclass(frozen=True)
@@ -81,7 +65,7 @@ class SemanticLeg:
 
     def begin(self, question: Question, filters: Sequence[Filter], held: Held = None) -> Ask:
         if held == ():
-            return Ask(_no_hits)
+            return Ask(lambda _depth: [])
         vector = self.encode(question.text)
 
         def ask(depth: int) -> list[Hit]:
@@ -115,7 +99,7 @@ class EngineLeg:
 
     def begin(self, question: Question, filters: Sequence[Filter], held: Held = None) -> Ask:
         if held == ():
-            return Ask(_no_hits)
+            return Ask(lambda _depth: [])
         vector = self.encode(question.text)
         # Of a source another document may hold what stands in quotes.
         every = not question.collapse or held is not None
@@ -146,7 +130,7 @@ class Legs:
     keyword: KeywordLeg | None
     semantic: SemanticLeg | None
     unavailable: Mapping[str, str] = field(default_factory=dict)
-    from_chunks: FromChunks = _nothing
+    from_chunks: FromChunks = lambda _wanted: []
     engine: EngineLeg | None = None
 
     def begin(self, question: Question, filters: Sequence[Filter]) -> "Asking":

@@ -14,12 +14,13 @@ from pydantic import Field
 from search.access import Access
 from search.answer import Answer, SearchHit
 from search.filters import parse_filters
-from search.passage import Surrounded, as_json
+from search.passage import Surrounded, as_json, reference
 from search.question import Mode, Question
 
 _HOW = (
-    "Searches documents. `search` gives the best sources for a question, each by its best passage; `get_chunk` gives a "
-    "passage by its chunk_id, with the passages around it."
+    "Searches documents. `search` gives the best sources for a question, each by its best passage; other "
+    "sources of the same text are its `same_text`. `get_chunk` gives a passage by its chunk_id, with the passages "
+    "around it."
 )
 
 
@@ -115,4 +116,7 @@ def _answer(answer: Answer) -> dict[str, Any]:
 def _hit(hit: SearchHit) -> dict[str, Any]:
     around = Surrounded(hit.document, hit.before, hit.after) if hit.before or hit.after else None
     told = as_json(hit.document) if around is None else around.as_json()
-    return {**told, "score": round(hit.score, 6), "ranks": hit.ranks}
+    told |= {"score": round(hit.score, 6), "ranks": hit.ranks}
+    if hit.same_text:
+        told["same_text"] = [reference(document) for document in hit.same_text]
+    return told

@@ -11,7 +11,7 @@ Not all of a step is settled: what both legs have just beyond its depth would st
 so of some that are, the score can rise where a new step begins.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from search.fusion import Fused, Fusion, Ranking, Scale, alone, by_ranks, by_scores, scale_of
@@ -49,7 +49,7 @@ class Look:
 
 
 class Order:
-    """One reading of it, which settles as much as it is asked for."""
+    """One reading of it, which looks as far down as it is asked for."""
 
     def __init__(self, asking: Asking, question: Question) -> None:
         self._asking = asking
@@ -68,9 +68,14 @@ class Order:
         """Whether that leg answered, and with nothing."""
         return leg in self.looked.found and not self.looked.found[leg]
 
-    def reach(self, count: int) -> None:
-        """Settle so many places and one more, where there are as many: the best hits may be chunks of few sources."""
-        while not self.complete and len(self.placed) <= count:
+    def parts(self) -> Iterator[list[Placed]]:
+        """What each step settles, from the top, to be gone through once. A step is taken when its part is asked for."""
+        begun = 0
+        while True:
+            yield self.placed[begun:]
+            if self.complete:
+                return
+            begun = len(self.placed)
             self.looked = self._step()
 
     def _step(self) -> Look:

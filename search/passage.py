@@ -24,11 +24,15 @@ class Surrounded:
 
 
 def as_json(document: Document) -> dict[str, Any]:
+    return {**reference(document), "text": document.text}
+
+
+def reference(document: Document) -> dict[str, Any]:
+    """What it is called and where it stands."""
     return {
         "chunk_id": document.chunk_id,
         "parent_id": document.parent_id,
         "title": document.title,
-        "text": document.text,
         "source_uri": document.source_uri,
         "link": link_of(document),
         "locator": locator_of(document),

@@ -1,8 +1,7 @@
 """A search over one generation: ask the legs, fuse their rankings, show each source by its best chunk."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator
 from dataclasses import replace
-from itertools import islice
 from time import perf_counter
 
 from chunkbus.canonical import canonical_text
@@ -38,9 +37,7 @@ def search(legs: Legs, question: Question, access: Access = EVERYTHING) -> Answe
         order = Order(asking, question)
         hits, more, _ = _page(legs, access, order, question)
     hits = _with_snippets(legs, question, asking, hits)
-    if question.context:
-        around = neighbours(legs, access, [hit.document for hit in hits], question.context)
-        hits = [_with_context(hit, *around[hit.document.id]) for hit in hits]
+    hits = _with_context(legs, access, question, hits)
     facets = count(legs, question, access, asking, order.looked)
     meant = meant_by(legs, question, access)
     return Answer(
@@ -61,37 +58,43 @@ def search(legs: Legs, question: Question, access: Access = EVERYTHING) -> Answe
 
 def _page(legs: Legs, access: Access, order: Order, question: Question) -> tuple[list[SearchHit], bool, bool]:
     """The hits that were asked for, whether more follow, and whether the document of one is gone everywhere: such a
-    one gives its place to the next."""
-    order.reach(question.last)
-    while True:
-        gone: list[Hit] = []
-        described = list(islice(_described(legs, access, order.placed, question, gone), question.limit + 1))
-        if len(described) > question.limit or order.complete:
-            return described[: question.limit], len(described) > question.limit, bool(gone)
-        order.reach(len(order.placed))  # some of them have become one
+    one gives its place to the next. What stands before the offset has to be known: several places may be one hit."""
+    gone: list[Hit] = []
+    hits: dict[str, SearchHit] = {}
+    for hit in _described(legs, access, order, question, gone):
+        hits.setdefault(hit.document.id, hit)  # of every chunk two may be shown by one: it has the better place
+        if len(hits) > question.last:
+            break
+    return list(hits.values())[question.offset : question.last], len(hits) > question.last, bool(gone)
 
 
-def _described(
-    legs: Legs, access: Access, placed: Sequence[Placed], question: Question, gone: list[Hit]
-) -> Iterator[SearchHit]:
-    """The hits from the offset on. Where every chunk is asked for, two of one source may be shown by the same one; they
-    are one hit, at the better place, and whatever stands before the offset has to be known."""
-    first = question.offset if question.collapse else 0
-    left_out = question.offset - first
-    told: set[str] = set()
-    block = question.last - first + 1
-    for start in range(first, len(placed), block):
-        page = placed[start : start + block]
-        documents = fetch(legs, access, {one.hit.id: one.hit.parent_id for one in page})
+def _described(legs: Legs, access: Access, order: Order, question: Question, gone: list[Hit]) -> Iterator[SearchHit]:
+    """The hits of the order; where each source answers once, those of equal text are one.
+
+    Which are follows from the parts of the order, however far down is read. From the text of its last place on a part
+    is told with the next one, which may begin with more of that. A copy that comes later is a hit of its own: at one
+    that was told before nobody would see its source."""
+    alike: dict[Hashable, list[tuple[Placed, Document]]] = {}
+    last: Hashable = None
+    for part in order.parts():
+        documents = fetch(legs, access, {one.hit.id: one.hit.parent_id for one in part})
         shown = shown_by(legs, access, question, list(documents.values()))
-        for one in page:
-            document = shown.get(one.hit.id)
-            if document is None:
-                gone.append(one.hit)
-            elif document.id not in told:
-                told.add(document.id)
-                if len(told) > left_out:
-                    yield hit_of(document, one.fused.score, one.fused.shares)
+        gone += [one.hit for one in part if one.hit.id not in shown]
+        for one in part:
+            if document := shown.get(one.hit.id):
+                last = _text_of(document) if question.collapse else document.id
+                alike.setdefault(last, []).append((one, document))
+        for key in list(alike):
+            if key == last and not order.complete:
+                break
+            (best, document), *others = alike.pop(key)
+            same_text = tuple(other for _, other in others if other.id != document.id)
+            yield hit_of(document, best.fused.score, best.fused.shares, same_text)
+
+
+def _text_of(document: Document) -> Hashable:
+    """Equal for what one tenant would read as the same; what has no text is found for something else."""
+    return (document.tenant_key, document.text_hash) if document.text.strip() else document.id
 
 
 def _with_snippets(legs: Legs, question: Question, asking: Asking, hits: list[SearchHit]) -> list[SearchHit]:
@@ -106,8 +109,10 @@ def _with_snippets(legs: Legs, question: Question, asking: Asking, hits: list[Se
     return [replace(hit, snippet=shown.get(hit.document.id, ())) for hit in hits]
 
 
-def _with_context(hit: SearchHit, before: tuple[Document, ...], after: tuple[Document, ...]) -> SearchHit:
-    return replace(hit, before=before, after=after)
+def _with_context(legs: Legs, access: Access, question: Question, hits: list[SearchHit]) -> list[SearchHit]:
+    around = neighbours(legs, access, [hit.document for hit in hits], question.context)
+    sides = (around[hit.document.id] for hit in hits)
+    return [replace(hit, before=before, after=after) for hit, (before, after) in zip(hits, sides, strict=True)]
 
 
 def _nothing(question: Question, started: float, notice: str | None) -> Answer:

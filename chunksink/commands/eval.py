@@ -127,7 +127,7 @@ def _names(live: "LiveSearch", access: "Access", naming: "Naming", mode: str, te
     if answer.unavailable:
         told = "; ".join(f"{leg} search: {reason}" for leg, reason in answer.unavailable.items())
         raise Refusal(f"{mode} cannot be measured, {told}", Exit.ENGINE)
-    return naming.names(hit.document for hit in answer.hits)
+    return naming.names(document for hit in answer.hits for document in (hit.document, *hit.same_text))
 
 
 def _report(asked: "Asked", naming: "Naming", measured: "dict[str, Measured]") -> dict[str, object]:

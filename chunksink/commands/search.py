@@ -11,10 +11,11 @@ import click
 from chunksink.errors import Refusal
 from chunksink.exits import Exit
 from chunksink.options import chunks_option, config_from, home_option, json_option
-from chunksink.output import print_json, printable, shortened
+from chunksink.output import counted, print_json, printable, shortened
 
 if TYPE_CHECKING:
     from search.answer import Answer, SearchHit
+    from sinks.document import Document
     from sinks.reader import Piece
 
 _MODES = ("hybrid", "keyword", "semantic", "engine")
@@ -24,6 +25,8 @@ _TEXT_CHARACTERS = 240
 _SNIPPET_CHARACTERS = 600
 """Of an excerpt around what was found: more than engines give, but for words without an end."""
 _BEFORE_CHARACTERS = 240
+_MOST_NAMED = 3
+"""Of the sources that have the same text; `--json` has all of them."""
 _FRAGMENT_CHARACTERS = 300
 """Of a link. A heading of some length, each letter quoted."""
 _SPACE = re.compile(r"\s+")
@@ -173,6 +176,14 @@ def _print_hit(number: int, hit: "SearchHit") -> None:
     for document in hit.after:
         click.secho(f"   | {_line(document.text)}", dim=True)
     click.secho(f"   {_address(hit.link or hit.source_uri or '')}  ({ranks})", dim=True)
+    if hit.same_text:
+        click.secho(f"   {_elsewhere(hit.same_text)}", dim=True)
+
+
+def _elsewhere(documents: "Sequence[Document]") -> str:
+    names = [_line(one.source_uri or one.chunk_id, _TITLE_CHARACTERS) for one in documents[:_MOST_NAMED]]
+    more = ["…"] if len(documents) > _MOST_NAMED else []
+    return f"also in {counted(len(documents), 'other source')}: {', '.join([*names, *more])}"
 
 
 def _address(link: str) -> str:

@@ -108,15 +108,15 @@ def _map(values: dict[str, Any]) -> dict[str, Any]:
     return {"type": "object", "additionalProperties": values}
 
 
-_CHUNK = {
+_REFERENCE = {
     "chunk_id": _TEXT,
     "parent_id": _TEXT,
     "title": _TEXT_OR_NULL,
-    "text": _TEXT,
     "source_uri": _TEXT_OR_NULL,
     "link": {**_TEXT_OR_NULL, "description": "The source with a fragment that leads to the place."},
     "locator": {"type": "object", "description": "Page, slide, moment, section and the like, as far as known."},
 }
+_CHUNK = {**_REFERENCE, "text": _TEXT}
 _NEIGHBOUR = _object({"chunk_id": _TEXT, "text": _TEXT, "locator": {"type": "object"}})
 _SHARE = _object(
     {
@@ -150,6 +150,10 @@ _SCHEMAS: dict[str, Any] = {
             "highlights": _list(_TEXT),
             "snippet": _list(_object({"text": _TEXT, "match": {"type": "boolean"}})),
             "ranks": {**_map({"type": "integer"}), "description": f"By leg: {', '.join(LEGS_OF['hybrid'])}."},
+            "same_text": {
+                **_list(_object(_REFERENCE)),
+                "description": "Where the same text stands in other sources; they are no hits of their own.",
+            },
             "context": _object({"before": _list(_NEIGHBOUR), "after": _list(_NEIGHBOUR)}),
             "explain": _object({"shares": _list(_SHARE), "document": {"type": "object"}}),
         },

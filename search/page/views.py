@@ -51,6 +51,15 @@ class HitView:
     badges: tuple[tuple[str, int], ...]
     passage_url: str
     facts: tuple[tuple[str, str], ...]
+    same_text: tuple["Elsewhere", ...]
+
+
+@dataclass(frozen=True)
+class Elsewhere:
+    """Another source of the same text."""
+
+    place: Place
+    passage_url: str
 
 
 @dataclass(frozen=True)
@@ -87,6 +96,9 @@ def hit_view(number: int, hit: SearchHit, asked: Asked, source_url: str | None) 
         badges=tuple(hit.ranks.items()),
         passage_url=chunk_url(hit.chunk_id, asked.tenant),
         facts=tuple(_facts(hit.document)),
+        same_text=tuple(
+            Elsewhere(place_of(other, source_url), chunk_url(other.chunk_id, asked.tenant)) for other in hit.same_text
+        ),
     )
 
 
@@ -194,7 +206,7 @@ def passages(found: Surrounded, tenant: str | None) -> list[Passage]:
 
 def outcome(answer: Answer, asked: Asked) -> str:
     """What a search came to, in a few words."""
-    noun = "passage" if asked.all else "source"
+    noun = "passage" if asked.all or any(hit.same_text for hit in answer.hits) else "source"
     first, last = asked.offset + 1, asked.offset + len(answer.hits)
     if not answer.hits:
         return f"No more {noun}s" if asked.offset else f"No {noun}s"

@@ -4,6 +4,7 @@ from typing import Any, Protocol
 
 from search.answer import Answer, SearchHit
 from search.filters import Given
+from search.passage import reference
 from search.question import Mode
 
 
@@ -26,7 +27,8 @@ def metadata_of(hit: SearchHit) -> dict[str, Any]:
     """All that is known of a hit but its text, flat, as frameworks want it."""
     fields = hit.document.fields()
     del fields["text"]
-    return {**fields, "score": hit.score, "link": hit.link, "ranks": hit.ranks}
+    same_text = [reference(document) for document in hit.same_text]
+    return {**fields, "score": hit.score, "link": hit.link, "ranks": hit.ranks, "same_text": same_text}
 
 
 def text_of(hit: SearchHit) -> str:

@@ -43,7 +43,7 @@ def legs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Legs]:
 
 
 def documents(hits: object) -> list[Document]:
-    return [one for hit in hits for one in (hit.document, *hit.before, *hit.after)]  # type: ignore[attr-defined]
+    return [one for hit in hits for one in (hit.document, *hit.same_text, *hit.before, *hit.after)]  # type: ignore[attr-defined]
 
 
 @pytest.mark.promise(11)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from search import order
 from search.access import Access
 from search.bare import is_bare
 from search.context import get
@@ -83,6 +84,13 @@ def test_two_that_are_shown_by_one_are_one_hit_at_the_better_place(legs: Legs) -
         pages = [search(legs, replace(question, limit=limit, offset=start)) for start in range(0, 6, limit)]
         assert [hit.text for page in pages for hit in page] == texts
         assert [page.more for page in pages] == [start + limit < 3 for start in range(0, 6, limit)]
+
+
+def test_also_where_the_second_is_found_further_down(legs: Legs, monkeypatch: pytest.MonkeyPatch) -> None:
+    question = Question("backups when", mode="keyword", collapse=False, limit=100)
+    texts = [hit.text for hit in search(legs, question)]
+    monkeypatch.setattr(order, "FETCH_AT_FIRST", 1)
+    assert [hit.text for hit in search(legs, question)] == texts
 
 
 def test_where_nothing_follows_in_the_section_what_stands_before_is_shown(legs: Legs) -> None:

@@ -68,6 +68,24 @@ def test_an_explanation_can_be_followed(built: Home, capsys: pytest.CaptureFixtu
     assert f"score {share['score']:.4g} ({share['low']:.4g} counts as 0, {share['high']:.4g} as 1), gives 0.5 x" in line
 
 
+@pytest.mark.usefixtures("loads")
+def test_sources_of_the_same_text_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    home = Home(tmp_path / "home", BusRoot(tmp_path / "chunks"), fts, chroma)
+    commit(
+        home.root, "p1", [record for n in range(3) for record in source(f"v{n}/a.md", "a boat", "a cat", ids=f"v{n}")]
+    )
+    home.rebuild()
+    code, report = answer(capsys, home.folder, "boat")
+    hits: Any = report["hits"]
+    (hit,) = [each for each in hits if each["text"] == "a boat"]
+    assert (code, len(sources(report))) == (Exit.OK, 1)
+    assert {one["source_uri"] for one in (hit, *hit["same_text"])} == {f"v{n}/a.md" for n in range(3)}
+    assert run(["search", "boat", "--home", str(home.folder)]) == Exit.OK
+    names = ", ".join(one["source_uri"] for one in hit["same_text"])
+    assert f"also in 2 other sources: {names}\n" in capsys.readouterr().out
+    assert len(sources(answer(capsys, home.folder, "boat", "--mode", "keyword", "--all-chunks")[1])) == 3
+
+
 @pytest.mark.parametrize("mode", ["hybrid", "keyword", "semantic"])
 def test_no_index_yet_says_what_to_run(mode: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["search", "cat", "--mode", mode, "--home", str(tmp_path / "home")]) == Exit.USAGE

@@ -115,3 +115,13 @@ def test_what_cannot_be_measured_is_said(shell: Shell, judged: str, said: str) -
 def test_the_first_queries_only(shell: Shell) -> None:
     _, out, _ = shell(qrels(**{name: name for name in TEXTS}), "--limit-queries", "1", "--mode", "keyword", "--json")
     assert json.loads(out)["queries"] == 1
+
+
+def test_a_copy_is_found_with_what_it_is_a_copy_of(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A search shows both as one hit."""
+    home = Home(tmp_path / "home", BusRoot(tmp_path / "chunks"), fts, chroma)
+    commit(home.root, "p1", [*source("docs/pets.md", "a cat"), *source("docs/twin.md", "a cat")])
+    home.rebuild()
+    judged = "1\tpets\t1\n1\ttwin\t1\n"
+    code, out, _ = Shell(home, tmp_path, capsys)(judged, "--mode", "keyword", "--id", "filename", "--json")
+    assert (code, json.loads(out)["modes"]["keyword"]["recall@100"]["mean"]) == (Exit.OK, 1.0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import jsonschema
@@ -15,7 +16,8 @@ from search.legs import Legs
 from search.page import health, workers
 from search.page.app import make_app
 from sinks.errors import Unreachable
-from tests.search.page.support import Held, NotBuilt, client_of, site_over
+from tests.search.page.support import Held, NotBuilt, asked, client_of, site_over
+from tests.search.support import family
 
 ODD = {
     "long": ("battery safety " * 667)[:10_000],
@@ -47,6 +49,17 @@ def test_an_answer_is_as_described(client: TestClient, mode: str) -> None:
     best = told["hits"][0]
     assert best["explain"]["document"]["text"] == best["text"]
     assert {value["value"] for value in told["facets"]["tags"]} == {"pets", "home"}
+
+
+def test_sources_of_the_same_text_are_told_as_described(tmp_path: Path) -> None:
+    with asked(tmp_path, [family(f"v{n}/a.md", "a moored boat", ids=f"v{n}") for n in range(3)]) as client:
+        told = client.get("/api/search?q=boat&explain=1").json()
+        by_description(client, "/api/search", "200", told)
+        (hit,) = told["hits"]
+        for other in hit["same_text"]:
+            whole = client.get("/api/chunk", params={"id": other["chunk_id"]}).json()
+            assert whole == other | {"text": hit["text"], "before": [], "after": []}
+    assert {one["source_uri"] for one in (hit, *hit["same_text"])} == {f"v{n}/a.md" for n in range(3)}
 
 
 def test_every_parameter_reaches_the_search(client: TestClient) -> None:

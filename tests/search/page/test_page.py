@@ -104,6 +104,25 @@ def test_a_source_whose_address_is_none_is_shown() -> None:
     assert (place.title, place.source, place.href) == ("c.md", "http://a]b/c.md", None)
 
 
+def test_what_stands_in_several_sources_says_where(tmp_path: Path) -> None:
+    versions = [
+        family(f"https://example.org/v{n}/a", "a moored boat", metadata={"title": f"In v{n}"}) for n in range(3)
+    ]
+    twins = [family(f"{name}.md", "a painted cat") for name in ("<b>", "other")]
+    with asked(tmp_path, [*versions, *twins, family("one.md", "a lonely cat")]) as client:
+        page = client.get("/?q=moored&mode=keyword").text
+        shown = links(page)
+        second = client.get("/?q=cat&mode=keyword").text
+        every = client.get("/?q=moored&mode=keyword&all=1").text
+    assert "<summary>Also in 2 other sources</summary>" in page
+    assert {f"https://example.org/v{n}/a" for n in range(3)} <= set(shown)
+    assert sum(link.startswith("/chunk?id=") for link in set(shown)) == 3, "each leads to its own passage"
+    assert "<strong>1 passage</strong>" in page
+    assert second.count("Also in 1 other source</summary>") == 1
+    assert "&lt;b&gt;.md" in second
+    assert ("Also in" in every, every.count('class="title"')) == (False, 3)
+
+
 def test_pages_follow_each_other_and_end(client: TestClient) -> None:
     seen: list[str] = []
     path: str | None = "/?q=cat&mode=keyword"

@@ -54,6 +54,14 @@ def test_a_document_says_where_it_is_from(legs: Legs) -> None:
     assert document.metadata["source_uri"] == "3.md"
     assert document.metadata["ranks"] == {"keyword": 1}
     assert "text" not in document.metadata
+    assert document.metadata["same_text"] == []
+
+
+def test_sources_of_the_same_text_are_one_document(tmp_path: Path) -> None:
+    with legs_over(tmp_path, [family(f"v{n}/a.md", "a moored boat") for n in range(2)]) as legs:
+        (document,) = ChunksinkRetriever(index=LegsIndex(legs), k=5).invoke("boat")
+    (other,) = document.metadata["same_text"]
+    assert {document.metadata["source_uri"], other["source_uri"]} == {"v0/a.md", "v1/a.md"}
 
 
 @pytest.mark.promise(11)

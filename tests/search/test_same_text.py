@@ -1,0 +1,192 @@
+"""Sources that are shown by equal texts are one hit, which names the others."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from search.access import Access
+from search.answer import SearchHit
+from search.legs import Legs
+from search.mcp import mcp_server
+from search.query import search
+from search.question import FusionName, Mode, Question
+from sinks.reader import Filter
+from tests.rebuild.support import parent_of
+from tests.search.page.support import Held
+from tests.search.support import family, legs_over
+
+MODES: tuple[Mode, ...] = ("hybrid", "keyword", "semantic")
+VERSIONS = ("v1", "v2", "v3")
+
+MOORING = "A boat is moored with two lines"
+PAINTING = "Paint the boat in spring"
+NEWEST = "Paint the boat in autumn"
+
+LIBRARY = [
+    *(
+        family(
+            f"{version}/boats.md", MOORING, "Anchors hold in sand", source_type=version, tenant_id="acme", ids="acme"
+        )
+        for version in VERSIONS
+    ),
+    *(
+        family(f"{version}/paint.md", text, source_type=version, tenant_id="acme", ids="acme")
+        for version, text in zip(VERSIONS, (PAINTING, PAINTING, NEWEST), strict=True)
+    ),
+    family("secret/boats.md", MOORING, source_type="v1", tenant_id="globex", ids="globex"),
+]
+
+
+@pytest.fixture(scope="module")
+def legs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Legs]:
+    with legs_over(tmp_path_factory.mktemp("library"), LIBRARY) as legs:
+        yield legs
+
+
+def told(hits: Any) -> dict[str, list[str]]:
+    """By the text of each hit all sources that it names, its own too."""
+    found = {hit.text: sorted(str(one.source_uri) for one in (hit.document, *hit.same_text)) for hit in hits}
+    assert len(found) == len(hits), "no text twice"
+    return found
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_equal_texts_are_one_hit_that_names_their_sources(legs: Legs, mode: Mode) -> None:
+    answer = search(legs, Question("boat", mode=mode), Access("acme"))
+    assert told(answer.hits) == {
+        MOORING: ["v1/boats.md", "v2/boats.md", "v3/boats.md"],
+        PAINTING: ["v1/paint.md", "v2/paint.md"],
+        NEWEST: ["v3/paint.md"],
+    }
+    for hit in answer:
+        assert [one["source_uri"] for one in hit.as_json()["same_text"]] == [one.source_uri for one in hit.same_text]
+
+
+def test_it_stands_where_the_best_of_them_does(legs: Legs) -> None:
+    """With its score, and the arithmetic of that."""
+    question = Question("boat", mode="hybrid", limit=3)
+    every = search(legs, replace(question, collapse=False, limit=100), Access("acme"))
+    first: dict[str, SearchHit] = {}
+    for hit in every:
+        first.setdefault(hit.text, hit)
+    for hit in search(legs, question, Access("acme")):
+        assert (hit.chunk_id, hit.shares) == (first[hit.text].chunk_id, first[hit.text].shares)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_where_every_chunk_is_asked_for_each_is_shown(legs: Legs, mode: Mode) -> None:
+    answer = search(legs, Question("boat", mode=mode, collapse=False, limit=100), Access("acme"))
+    assert [hit.text for hit in answer].count(MOORING) == 3
+    assert not any(hit.same_text for hit in answer)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_only_what_passes_the_filters_is_named(legs: Legs, mode: Mode) -> None:
+    question = Question("boat", mode=mode, filters=(Filter("source_type", any_of=("v1", "v3")),))
+    assert told(search(legs, question, Access("acme")).hits) == {
+        MOORING: ["v1/boats.md", "v3/boats.md"],
+        PAINTING: ["v1/paint.md"],
+        NEWEST: ["v3/paint.md"],
+    }
+
+
+@pytest.mark.promise(11)
+@pytest.mark.parametrize("mode", MODES)
+def test_what_others_own_is_not_named(legs: Legs, mode: Mode) -> None:
+    assert "secret/boats.md" not in str(search(legs, Question("boat", mode=mode), Access("acme")).as_json())
+    theirs = search(legs, Question("boat", mode=mode), Access("globex"))
+    assert told(theirs.hits) == {MOORING: ["secret/boats.md"]}
+    everybody = [hit for hit in search(legs, Question("boat", mode=mode)) if hit.text == MOORING]
+    assert sorted(len(hit.same_text) for hit in everybody) == [0, 2], "who sees all is told whose it is"
+
+
+def test_vectors_alone_are_enough(legs: Legs) -> None:
+    answer = search(replace(legs, keyword=None), Question("boat", mode="semantic"), Access("acme"))
+    assert told(answer.hits)[MOORING] == ["v1/boats.md", "v2/boats.md", "v3/boats.md"]
+
+
+def test_what_has_no_text_is_found_for_something_else(tmp_path: Path) -> None:
+    held = [family(f"{n}.md", "", " \n ", metadata={"title": f"Almanac {n}"}) for n in range(3)]
+    with legs_over(tmp_path, held) as legs:
+        assert len(search(legs, Question("almanac", mode="keyword"))) == 3
+
+
+def test_equal_headings_are_told_by_what_follows_them(tmp_path: Path) -> None:
+    """What is compared is what is shown."""
+    held = [family(f"{n}.md", "# Usage", f"like {n}", metadata={"headings": ["Usage"]}) for n in range(3)]
+    with legs_over(tmp_path, held) as legs:
+        answer = search(legs, Question("usage", mode="keyword"))
+    assert sorted(hit.text for hit in answer) == ["like 0", "like 1", "like 2"]
+    assert not any(hit.same_text for hit in answer)
+
+
+WORDS = ("cat", "feline", "boat", "ship", "tax", "red", "old", "near")
+
+
+@pytest.fixture(scope="module")
+def copies(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Legs]:
+    """60 texts in 7 sources each: more than two looks, and each look ends among the copies of some text. One of each
+    has a title that words find too, and stands apart from the others."""
+    drawn = random.Random(2)
+    texts = [" ".join([*drawn.choices(WORDS, k=9), f"n{number}"]) for number in range(60)]
+    held = [
+        family(f"{copy}/{n}.md", text, metadata={"title": "Cats near ships" if copy == 6 else "Notes"})
+        for n, text in enumerate(texts)
+        for copy in range(7)
+    ]
+    with legs_over(tmp_path_factory.mktemp("copies"), held) as legs:
+        yield legs
+
+
+def read(legs: Legs, mode: Mode, fusion: FusionName, limit: int, offset: int = 0) -> list[dict[str, Any]]:
+    question = Question("cat near ship", mode=mode, fusion=fusion, limit=limit, offset=offset)
+    return [hit.as_json() for hit in search(legs, question)]
+
+
+@pytest.mark.parametrize(("mode", "fusion"), [*((mode, "scores") for mode in MODES), ("hybrid", "ranks")])
+def test_pages_joined_are_one_long_answer(copies: Legs, mode: Mode, fusion: FusionName) -> None:
+    """With all that each hit names, so that every source is there once: as a hit, or at one."""
+    whole = read(copies, mode, fusion, 10_000)
+    named = [one["parent_id"] for hit in whole for one in (hit, *hit["same_text"])]
+    assert len(set(named)) == len(named)
+    assert mode == "keyword" or len(named) == 420
+    assert len(whole) < len(named) / 3
+    pages = [read(copies, mode, fusion, 7, start) for start in range(0, len(whole) + 7, 7)]
+    assert [hit for page in pages for hit in page] == whole
+    for limit in (1, 5, 10, 30):
+        assert read(copies, mode, fusion, limit) == whole[:limit]
+
+
+def test_more_says_whether_another_text_follows(copies: Legs) -> None:
+    whole = len(read(copies, "hybrid", "scores", 10_000))
+    for offset, more in ((0, True), (whole - 2, True), (whole - 1, False), (whole, False)):
+        answer = search(copies, Question("cat near ship", limit=1, offset=offset))
+        assert (answer.more, len(answer)) == (more, offset < whole)
+
+
+def test_copies_side_by_side_are_one_however_many(tmp_path: Path) -> None:
+    """More than a look settles, and then something else."""
+    crowd = [family(f"{n}.md", "a cat and a cat") for n in range(150)]
+    with legs_over(tmp_path, [*crowd, family("other.md", "one cat among many words")]) as legs:
+        for mode in MODES:
+            first, second = search(legs, Question("cat", mode=mode, limit=10))
+            assert (len(first.same_text), second.parent_id) == (149, parent_of("other.md"))
+            (alone,) = search(legs, Question("cat", mode=mode, limit=1))
+            assert alone.as_json() == first.as_json()
+
+
+async def test_an_assistant_is_told_of_them(legs: Legs) -> None:
+    server = mcp_server(Held(legs), Access("acme"), (), "1.2.3")
+    answer: Any = await server.call_tool("search", {"query": "boat", "mode": "keyword", "context": 1})
+    hits = {hit["text"]: hit for hit in json.loads(answer.content[0].text)["hits"]}
+    assert {one["source_uri"] for one in (hits[MOORING], *hits[MOORING]["same_text"])} == {
+        f"{version}/boats.md" for version in VERSIONS
+    }
+    assert "same_text" not in hits[NEWEST]
