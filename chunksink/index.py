@@ -7,20 +7,15 @@ Each call is one run with its own record below `<home>/runs/`. Who writes holds 
 batch at a time; so does `plan`. `verify` holds it while it looks at the chunks, not while it reads the engines.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, replace
+from collections.abc import Callable, Sequence
 from functools import cached_property, partial
 from pathlib import Path
 from threading import Lock
-from time import monotonic
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from chunkbus.layout import BusRoot
-from chunkbus.runlog import RunLog
-from chunksink.run import Run
-from settings.config import Config, ConfigError
+from chunksink.opening import open_run
+from settings.config import Config
 
 if TYPE_CHECKING:
     from chunksink.live import LiveSearch
@@ -40,7 +35,6 @@ if TYPE_CHECKING:
     from search.filters import Given
     from search.passage import Surrounded
     from search.question import FusionName, Mode
-    from sinks.errors import SinkError
     from sinks.patient import Fault
 
 
@@ -55,8 +49,7 @@ class Index:
         self, config: Config, *, stage: "Stage | None" = None, on_fault: "Callable[[Fault], object]" = _ignore
     ) -> None:
         self.config = config
-        self._stage = stage
-        self._on_fault = on_fault
+        self._run = partial(open_run, config, stage=stage, on_fault=on_fault)
         self._live: LiveSearch | None = None
         self._live_lock = Lock()
 
@@ -140,19 +133,15 @@ class Index:
         fresh_cache: bool = False,
     ) -> "RunReport":
         """A new build in every sink, or in those of `only`, verified and then shown to readers in one step."""
-        from chunksink.wiring import open_embedder
         from rebuild.rebuild import RebuildOptions
 
-        _require_configured(self.config, only)
         keep = frozenset(self.config.sinks if only else ())
         options = RebuildOptions(
             deep=deep, keep=keep, adopt=adopt, allow_deletions=allow_deletions, fresh_cache=fresh_cache
         )
         with self._run("rebuild", only=only) as run:
             run.read_chunks()  # before the model, which takes seconds to load
-            live = run.work.state.live_or_none()
-            embedder = run.stack.enter_context(open_embedder(self.config, live, wanted=run.wants_vectors()))
-            return run.rebuild(embedder, options, repeated=True)
+            return run.rebuild(options, repeated=True)
 
     def verify(self, *, deep: bool = False) -> "Verified":
         """What the live builds really hold, compared with what the chunks say now."""
@@ -161,7 +150,7 @@ class Index:
         with self._run("verify", tolerant=True, makes_home=False) as run:
 
             def cached_of(live: "Generation") -> "Lookup | None":
-                return run.embedder(self.config, live).expected if deep else None
+                return run.embedder(live).expected if deep else None
 
             found = verify(run.work, run.lock, cached_of, out_of_reach=run.failed)
             run.log.finish("ok" if found.ok else "drift", sinks=found.numbers())
@@ -178,7 +167,7 @@ class Index:
 
         What the cache has for a model that made no index yet is not known before it is loaded: it counts as missing.
         """
-        from chunksink.wiring import live_embedder, open_embedder, rebuild_due, token_lengths
+        from chunksink.wiring import open_embedder, token_lengths
         from rebuild.again import again
         from rebuild.flip import live_generation
         from rebuild.forecast import forecast
@@ -187,9 +176,10 @@ class Index:
 
         with self._run("plan") as run, run.lock(WAIT_SECONDS):
             live = live_generation(run.work, adopt=adopt)
-            due = None if live is None else rebuild_due(self.config, live) or run.lacks_vectors(live)
-            made_with = open_embedder(self.config, wanted=False) if live is None else live_embedder(self.config, live)
-            embedder = run.stack.enter_context(made_with)
+            if live is None:
+                due, embedder = None, run.stack.enter_context(open_embedder(self.config, wanted=False))
+            else:
+                due, embedder = run.rebuild_due(live), run.embedder(live)
             lengths = run.stack.enter_context(token_lengths(self.config, embedder.info.fingerprint))
 
             def look() -> "Forecast":
@@ -308,100 +298,7 @@ class Index:
             return self._live
 
     def _sync(self, command: str, options: "SyncOptions", *, rebuild: bool = False) -> "RunReport":
-        """A sync of the live builds. Where there are none, or not in every sink, they are built first.
+        from chunksink.syncing import sync
 
-        A named plan is one for the live builds: with it nothing is built.
-        """
-        from chunksink.wiring import open_embedder, rebuild_due
-        from rebuild.flip import live_generation
-        from rebuild.lock import WAIT_SECONDS
-        from rebuild.rebuild import RebuildOptions
-        from rebuild.sync import sync_live
-
-        builds = options.only_plan is None
-        as_rebuilt = RebuildOptions(adopt=options.adopt, allow_deletions=options.allow_deletions)
         with self._run(command, tolerant=True) as run:
-            while True:
-                with run.lock(WAIT_SECONDS):
-                    live = live_generation(run.work, adopt=options.adopt) if builds else run.live(adopt=options.adopt)
-                    due = None if live is None else rebuild_due(self.config, live) or run.lacks_vectors(live)
-                    rebuilds = due is not None and rebuild and builds
-                    newcomer = run.sink_without_build(live) if live is not None and builds else None
-                    if live is not None and newcomer is None and not rebuilds:
-                        embedder = run.embedder(self.config, live)
-                        outcome = sync_live(run.work, live, embedder, options)
-                        outcome.done.failed |= run.failed
-                        return run.report(live, outcome, embedder, due=due)
-                if live is None or newcomer is None or rebuilds:
-                    run.require_all()
-                    run.read_chunks(strict=options.strict or live is not None)
-                    embedder = run.stack.enter_context(open_embedder(self.config, live, wanted=run.wants_vectors()))
-                    # A home that lost its records has builds, and with them something to lose.
-                    begins = not any(sink.builds() for sink in run.work.sinks.values())
-                    lenient = replace(as_rebuilt, held_are_left_out=begins and not options.strict)
-                    return run.rebuild(embedder, lenient)
-                run.build_beside(newcomer, run.embedder(self.config, live, newcomer), as_rebuilt)
-
-    @contextmanager
-    def _run(
-        self,
-        command: str,
-        *,
-        tolerant: bool = False,
-        reads_chunks: bool = True,
-        makes_home: bool = True,
-        only: tuple[str, ...] = (),
-    ) -> Iterator[Run]:
-        """One run: its record, its lock, the home and the engines, or `only` these.
-
-        With `tolerant` an engine may be out of reach. Without `makes_home` there must be one: a name that was misspelt
-        is no new home.
-        """
-        from chunksink.wiring import open_work
-        from rebuild.lock import WriterLock
-        from rebuild.state import State
-
-        with ExitStack() as stack:
-            root = BusRoot(self.config.chunks_path)
-            if reads_chunks:
-                root.require()
-            if not makes_home:
-                with State.existing(self.config.home_path):
-                    pass
-            log = stack.enter_context(RunLog(self.config.home_path, command))
-            failed: dict[str, SinkError] = {}
-            work = stack.enter_context(
-                open_work(
-                    replace_sinks(self.config, only),
-                    root,
-                    on_finding=log.finding,
-                    on_fault=partial(self._tell_fault, log),
-                    failed=failed if tolerant else None,
-                    stage=self._stage,
-                )
-            )
-            lock = WriterLock(self.config.home_path)
-            yield Run(root, work, log, lock, stack, failed, self.config.sinks, monotonic())
-
-    def _tell_fault(self, log: RunLog, fault: "Fault") -> None:
-        log.write("fault", **asdict(fault))
-        self._on_fault(fault)
-
-
-def replace_sinks(config: Config, only: tuple[str, ...]) -> Config:
-    import msgspec
-
-    return msgspec.structs.replace(config, sinks=tuple(dict.fromkeys(only))) if only else config
-
-
-def _require_configured(config: Config, only: tuple[str, ...]) -> None:
-    """Nobody would search or sync what is built in another sink."""
-    from settings.sink_tables import sink_names
-
-    for name in only:
-        if name not in config.sinks and name in sink_names():
-            sinks = ", ".join(f'"{each}"' for each in (*config.sinks, name))
-            raise ConfigError(
-                f"{name} is not configured; nothing was built. Configure it first, with `sinks = [{sinks}]` in "
-                "chunksink.toml or in CHUNKSINK_SINKS; the next `chunksink sync` builds it"
-            )
+            return sync(run, options, rebuild=rebuild)

@@ -1,5 +1,6 @@
-"""What commands print in the same way: JSON documents and counted nouns."""
+"""What commands print in the same way: JSON documents, counted nouns, some of many names."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import click
@@ -16,6 +17,12 @@ def print_json(document: Any) -> None:
 
 def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def some(names: Sequence[str], most: int | None) -> str:
+    """The first of them, and whether there are more; without `most` all."""
+    shown = names[:most]
+    return ", ".join(shown) + (", ..." if len(shown) < len(names) else "")
 
 
 def sized(size: float) -> str:

@@ -1,7 +1,7 @@
 """One run on a home, under way: what it has open, and the steps that several commands share."""
 
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from rebuild.lock import WriterLock
     from rebuild.overlap import ModelChange
     from rebuild.rebuild import RebuildOptions
-    from rebuild.report import RunReport, SinkReport
+    from rebuild.report import RunReport
     from rebuild.state import Generation
+    from rebuild.sync import SyncOptions
     from rebuild.work import Work
     from settings.config import Config
     from sinks.errors import SinkError
@@ -28,33 +29,25 @@ _MUCH = 4 * 2**20
 """Bytes of chunks: a few seconds of writing, so that a second to get ready for it is won back."""
 
 
+@dataclass(eq=False)
 class Run:
     """A run that is under way."""
 
-    def __init__(
-        self,
-        root: BusRoot,
-        work: "Work",
-        log: RunLog,
-        lock: "WriterLock",
-        stack: ExitStack,
-        failed: "dict[str, SinkError]",
-        configured: tuple[str, ...],
-        started: float,
-    ) -> None:
-        """`configured` are all sinks, also those that this run does not write."""
-        self.root = root
-        self.work = work
-        self.log = log
-        self.lock = lock
-        self.stack = stack
-        self.failed = failed
-        self.configured = configured
-        self._unbuilt: dict[str, RebuildError] = {}
-        self._not_removed: tuple[NotRemoved, ...] = ()
-        self._built: list[Outcome] = []
-        self._embedder: DocumentEmbedder | None = None
-        self._started = started
+    config: "Config"
+    """With all sinks, also those that this run does not write."""
+    root: BusRoot
+    work: "Work"
+    log: RunLog
+    lock: "WriterLock"
+    stack: ExitStack
+    """What is entered here ends with the run."""
+    failed: "dict[str, SinkError]"
+    """Sinks that did not answer, or could not be built, and why."""
+    _unbuilt: "dict[str, RebuildError]" = field(default_factory=dict, init=False)
+    _not_removed: "tuple[NotRemoved, ...]" = field(default=(), init=False)
+    _built: "list[Outcome]" = field(default_factory=list, init=False)
+    _embedder: "DocumentEmbedder | None" = field(default=None, init=False)
+    _started: float = field(default_factory=monotonic, init=False)
 
     def live(self, *, adopt: bool = False) -> "Generation":
         """The live generation; NoGeneration where nothing was built yet."""
@@ -67,17 +60,16 @@ class Run:
         tried = {*live.builds, *self.failed, *self._unbuilt}
         return next((sink for name, sink in self.work.sinks.items() if name not in tried), None)
 
-    def wants_vectors(self) -> bool:
-        return any(sink.wants_vectors for sink in self.work.sinks.values())
+    def rebuild_due(self, live: "Generation") -> str | None:
+        """Why a rebuild would make another index than the live one, as far as the settings tell."""
+        from chunksink.wiring import rebuild_due
 
-    def lacks_vectors(self, live: "Generation") -> str | None:
-        """Why a rebuild is due though no model has changed."""
         if live.holds_vectors:
-            return None
+            return rebuild_due(self.config, live)
         wanting = [name for name, sink in self.work.sinks.items() if name in live.builds and sink.wants_vectors]
         return f"{' and '.join(wanting)} shall hold vectors, and the live index has none" if wanting else None
 
-    def embedder(self, config: "Config", live: "Generation", sink: "Sink | None" = None) -> "DocumentEmbedder":
+    def embedder(self, live: "Generation", sink: "Sink | None" = None) -> "DocumentEmbedder":
         """That of the live model, one for all of the run; the first vectors of an index, which `sink` wants, are made
         with the configured model."""
         from chunksink.wiring import live_embedder, open_embedder
@@ -85,7 +77,7 @@ class Run:
         begins = sink is not None and sink.wants_vectors and not live.holds_vectors
         known = self._embedder
         if known is None or begins or known.info.fingerprint != live.model_fingerprint:
-            made_with = open_embedder(config) if begins else live_embedder(config, live)
+            made_with = open_embedder(self.config) if begins else live_embedder(self.config, live)
             known = self._embedder = self.stack.enter_context(made_with)
         return known
 
@@ -112,17 +104,28 @@ class Run:
         for error in self.failed.values():
             raise error
 
-    def rebuild(
-        self, embedder: "DocumentEmbedder", options: "RebuildOptions", *, repeated: bool = False
-    ) -> "RunReport":
+    def sync(self, live: "Generation", options: "SyncOptions") -> "RunReport":
+        """The live builds, in the writer's lock that was held when this was asked for what is live."""
+        from rebuild.sync import sync_live
+
+        embedder = self.embedder(live)
+        outcome = sync_live(self.work, live, embedder, options)
+        outcome.done.failed |= self.failed
+        return self._report(live, outcome, embedder, due=self.rebuild_due(live))
+
+    def rebuild(self, options: "RebuildOptions", *, repeated: bool = False) -> "RunReport":
+        """New builds, after the chunks were read. `repeated` tells which texts stand in several sources."""
+        from chunksink.wiring import open_embedder
         from rebuild.rebuild import Rebuild
 
+        live = self.work.state.live_or_none()
+        embedder = self.stack.enter_context(open_embedder(self.config, live, wanted=self.work.wants_vectors))
         made = Rebuild(self.work, embedder, options, self.lock).run()
         self._not_removed += made.not_removed
         change = made.model_change
-        return self.report(made.generation, made.outcome, embedder, model_change=change, repeated=repeated)
+        return self._report(made.generation, made.outcome, embedder, model_change=change, repeated=repeated)
 
-    def build_beside(self, sink: "Sink", embedder: "DocumentEmbedder", options: "RebuildOptions") -> None:
+    def build_beside(self, sink: "Sink", live: "Generation", options: "RebuildOptions") -> None:
         """The live builds, with a new one of this sink beside them, become the live generation.
 
         Where that cannot be now, the others are synced all the same, and the next sync tries again.
@@ -132,8 +135,10 @@ class Run:
         from sinks.errors import SinkError
 
         work = replace(self.work, sinks={sink.name: sink})
+        beside = replace(options, keep=frozenset(self.config.sinks))
+        embedder = self.embedder(live, sink)
         try:
-            made = Rebuild(work, embedder, replace(options, keep=frozenset(self.configured)), self.lock).run()
+            made = Rebuild(work, embedder, beside, self.lock).run()
             self._not_removed += made.not_removed
             made.outcome.built.append(sink.name)
             self._built.append(made.outcome)
@@ -143,7 +148,7 @@ class Run:
             self._unbuilt[sink.name] = error
             self.log.write("waiting", sink=sink.name, reason=str(error))
 
-    def report(
+    def _report(
         self,
         generation: "Generation",
         outcome: "Outcome",
@@ -154,7 +159,7 @@ class Run:
         repeated: bool = False,
     ) -> "RunReport":
         from rebuild.errors import InvalidBus
-        from rebuild.report import report_of
+        from rebuild.report import SinkReport, report_of
 
         for built in self._built:
             outcome.include(built)
@@ -166,14 +171,14 @@ class Run:
             run_id=self.log.run_id,
             seconds=monotonic() - self._started,
             rebuild_due=due,
-            unconfigured=tuple(name for name in generation.builds if name not in self.configured),
+            unconfigured=tuple(name for name in generation.builds if name not in self.config.sinks),
             model_change=model_change,
             not_removed=self._not_removed,
             repeated=repeated,
         )
         reasons: dict[str, SinkError | RebuildError] = {**self.failed, **self._unbuilt}
         unbuilt = {
-            name: _unbuilt(error)
+            name: SinkReport(error=error)
             for name, error in reasons.items()
             if name not in generation.builds and not isinstance(error, InvalidBus)  # the sync tells what is held
         }
@@ -182,23 +187,3 @@ class Run:
         del facts["run_id"], facts["status"]
         self.log.finish(report.status, **facts)
         return report
-
-
-def _unbuilt(error: "SinkError | RebuildError") -> "SinkReport":
-    """Of a sink that is new, and could not be built yet."""
-    from rebuild.plan import FamilyCounts
-    from rebuild.report import SinkReport
-
-    return SinkReport(
-        families=FamilyCounts(),
-        written=0,
-        deleted=0,
-        chunks=0,
-        refused=(),
-        scanned=False,
-        drifted=False,
-        made_again=False,
-        built=False,
-        settings=(),
-        error=error,
-    )

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from chunksink.commands.status import troubles
 from chunksink.output import counted, sized
+from chunksink.troubles import troubles
 from chunksink.wiring import cache_file, status_of
 from settings.config import Config
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from search.page.report import Figure, Report, Row, Section, Tone
 
 _SUMMARIES = {True: "Up to date", False: "Not up to date", None: "Not known if up to date"}
+_SHOWN = 3
 _LETTERS = 20
 _RUNS_LOOKED_AT = 200
 
@@ -25,7 +26,7 @@ def report(config: Config) -> "Report":
     from rebuild.state import State
     from search.page.report import Report, Section
 
-    found = status_of(config, named=3)
+    found = status_of(config, named=_SHOWN)
     with State.existing(config.home_path) as state:
         letters = dead_letters.letters(state, limit=_LETTERS)
         refused = dead_letters.count(state)
@@ -36,7 +37,7 @@ def report(config: Config) -> "Report":
     return Report(
         current=found.is_current,
         summary=_SUMMARIES[found.is_current],
-        troubles=tuple(troubles(found, 3)),
+        troubles=tuple(troubles(found, _SHOWN)),
         figures=tuple(_figures(found, refused, cache)),
         sections=(
             Section("Live generation", tuple(_generation(found))),

@@ -242,9 +242,7 @@ def rebuild_due(config: Config, live: "Generation") -> str | None:
     from embeddings.settings import same_encoder
 
     wanted = encoder_settings(config)
-    if not live.holds_vectors:
-        return None
-    if same_encoder(wanted, live.encoder):
+    if not live.holds_vectors or same_encoder(wanted, live.encoder):
         return None
     if wanted.model != live.encoder.model:
         return f"the live index was made with {live.encoder.model}, configured is {wanted.model}"

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 
 from sqlite_utils import Database
 
+from rebuild.catalog import GONE
 from rebuild.errors import Brake, Removal
 from rebuild.receipts import Receipts
 
 LEAST_REMOVALS = 10
 LARGEST_SHARE = 0.2
 _HELD = "receipt where build in ({}) and documents > 0"
-_GONE = "family not in (select family from current) and family not in (select family from held)"
 
 
 def large_removal(db: Database, live_builds: Sequence[str], allowed: int = 0) -> Removal | None:
@@ -19,7 +19,7 @@ def large_removal(db: Database, live_builds: Sequence[str], allowed: int = 0) ->
     Asked of the families that the live builds hold: so a rebuild is stopped by it as well as a sync.
     """
     total, going = db.execute(
-        f"select count(*), sum({_GONE}) from (select distinct family from {_held(live_builds)})", list(live_builds)
+        f"select count(*), sum({GONE}) from (select distinct family from {_held(live_builds)})", list(live_builds)
     ).fetchone()
     going = going or 0
     if going >= LEAST_REMOVALS and going > LARGEST_SHARE * total and going > allowed:
@@ -33,7 +33,7 @@ def brake(db: Database, live_builds: Sequence[str], allowed: int) -> None:
     if found is None:
         return
     some = (
-        f"select max(coalesce(nullif(label, ''), family)) from {_held(live_builds)} and {_GONE} "
+        f"select max(coalesce(nullif(label, ''), family)) from {_held(live_builds)} and {GONE} "
         "group by family order by 1 limit 3"
     )
     names = ", ".join(name for (name,) in db.execute(some, list(live_builds)))

@@ -72,7 +72,7 @@ def _open(work: Work, sink: Sink, generation: Generation, *, make: bool, heal: b
 def require_our_build(work: Work, sink: Sink, build: Build, *, adopt: bool) -> None:
     """Of a live build, and of what the sink shows other programs; OtherHome where it is not."""
     marker = build.marker()
-    if marker is not None and marker.home_id != work.state.home_id and not adopt:
+    if marker is not None and not work.owns(marker) and not adopt:
         raise OtherHome(
             f"the live build in {sink.name} was made by another home ({marker.home_id:.12}...), not by "
             f"{work.state.home}; nothing was written. If this home shall have it from now on, say --adopt"

@@ -131,6 +131,9 @@ select count(*) as chunks, substr(min(family || chunk_id), 65) as one, substr(ma
 from current_chunk group by text_hash having min(family) <> max(family)
 """
 
+GONE = "family not in (select family from current) and family not in (select family from held)"
+"""Of families in the index: those that the bus does not say any more."""
+
 
 @dataclass(frozen=True)
 class CurrentFamily:
@@ -328,11 +331,3 @@ class Catalog:
 def known_partitions(db: Any) -> list[str]:
     """Those that were ever taken in, and not retired since."""
     return [key for (key,) in db.execute("select key from partition where checksum is not null order by key")]
-
-
-def place_of(db: Any, chunk_id: str) -> tuple[str, Place, str] | None:
-    """Partition, place and text hash of a chunk that counts."""
-    row = db.execute(
-        "select partition, offset, length, text_hash from current_chunk where chunk_id = ?", [chunk_id]
-    ).fetchone()
-    return None if row is None else (row[0], Place(row[1], row[2]), row[3])

@@ -140,7 +140,7 @@ def _shown(work: Work, sink: Sink, recorded: str | None, *, adopt: bool, sign: b
         return recorded
     if marker.build_id == recorded:
         return recorded
-    if marker.home_id != work.state.home_id and not adopt:
+    if not work.owns(marker) and not adopt:
         raise OtherHome(
             f"what {sink.name} shows was made by another home ({marker.home_id:.12}...), not by {work.state.home}; "
             "it is left alone. If this home shall replace it, say --adopt; else give the index another name"

@@ -82,8 +82,7 @@ def forecast(
 ) -> Forecast:
     """`price` is for a million tokens."""
     plan, builds = planned.plan, planned.builds
-    wanted = any(sink.wants_vectors for sink in work.sinks.values())
-    cached, missing, tokens = _vectors(work, plan, lengths) if wanted else (0, 0, 0)
+    cached, missing, tokens = _vectors(work, plan, lengths) if work.wants_vectors else (0, 0, 0)
     pace = work.state.pace()
     embedding = _seconds(missing, pace.get("encoder"))
     sinks = {

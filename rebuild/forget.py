@@ -79,14 +79,14 @@ def forget(
     lines = blank(records, ids | families | {name})
     still_in = _erase_records(work, families)
     return Forgotten(
-        tuple(sorted(families)),
-        documents,
-        len(texts),
-        vectors,
-        lines,
-        still_in,
-        dict(work.left_behind()),
-        not_asked,
+        families=tuple(sorted(families)),
+        documents=documents,
+        texts=len(texts),
+        vectors=vectors,
+        run_records=lines,
+        still_in=still_in,
+        left_behind=dict(work.left_behind()),
+        not_asked=not_asked,
     )
 
 
@@ -148,16 +148,11 @@ def _open_builds_of(work: Work, name: str, ours: Sequence[str], stack: ExitStack
             if build_id in ours:
                 raise
             continue
-        if build_id in ours or _is_ours(work, build):
+        if build_id in ours or work.owns(build.marker()):
             found[build_id] = stack.enter_context(closing(build))
         else:
             build.close()
     return found
-
-
-def _is_ours(work: Work, build: Build) -> bool:
-    marker = build.marker()
-    return marker is not None and marker.home_id == work.state.home_id
 
 
 def _known(work: Work, families: Iterable[str]) -> tuple[set[str], set[str]]:

@@ -32,8 +32,6 @@ _FINDINGS_KEPT = 100  # of one partition; the run record has them all
 
 OnFinding = Callable[[Finding], object]
 OnBytes = Callable[[int], object]
-
-
 Workers = Callable[[int], AbstractContextManager[Executor | None]]
 """Processes that help to validate so many bytes; none where that is not worth it."""
 
@@ -101,7 +99,7 @@ class Intake:
                 if self._db.execute(never_valid, [key]).rowcount:
                     self._db.execute("delete from finding where partition = ?", [key])
                 elif self._set_state(key, MISSING, None):
-                    self._touch_partition(key)
+                    touch_partition(self._db, key)
 
     def _read(self, key: str, on_bytes: OnBytes, workers: Executor | None) -> None:
         for left in reversed(range(_TRIES)):
@@ -149,7 +147,7 @@ class Intake:
         if known is None:
             self._db.table("partition").insert({"key": key, "signature": signature, "state": INVALID})
         elif self._set_state(key, INVALID, signature):
-            self._touch_partition(key)
+            touch_partition(self._db, key)
 
     def _take_in(self, key: str, signature: str) -> None:
         file, data = open_partition(self._root, key)
@@ -160,13 +158,13 @@ class Intake:
             held = self._db.execute("select manifest from partition where key = ?", [key]).fetchone()
             if held == (digest,):  # the files are others, what they say is not
                 if self._set_state(key, VALID, signature):
-                    self._touch_partition(key)
+                    touch_partition(self._db, key)
                 return
-            self._touch_partition(key)
-            self._drop(key)
+            touch_partition(self._db, key)
+            drop_partition(self._db, key)
             self._note_manifest(key, decode_manifest(data), digest, signature)
             self._note_chunks(key, file)
-            self._touch_partition(key)
+            touch_partition(self._db, key)
 
     def _note_manifest(self, key: str, manifest: Manifest, digest: str, signature: str) -> None:
         created_at = _instant(manifest.created_at)
@@ -215,12 +213,6 @@ class Intake:
             }
             for finding in findings
         )
-
-    def _touch_partition(self, key: str) -> None:
-        touch_partition(self._db, key)
-
-    def _drop(self, key: str) -> None:
-        drop_partition(self._db, key)
 
 
 def touch_partition(db: Any, key: str) -> None:

@@ -15,6 +15,7 @@ from hashlib import sha256
 from sqlite_utils import Database
 
 from chunkbus.store import write_transaction
+from rebuild.catalog import GONE
 from rebuild.receipts import STRANGERS
 
 _PAGE = 500
@@ -39,12 +40,12 @@ left join intent i on i.build = :records and i.family = c.family
 where (r.family is null or i.family is not null or r.family_hash is not c.family_hash)
 and c.family not in (select family from held) {and_moved}
 """
-_PLAN_REMOVALS = """
+_PLAN_REMOVALS = f"""
 insert into planned
 select family, :build, 'remove', 1, 0, 0 from (
-    select family from receipt where build = :records {and_moved}
-    union select family from intent where build = :records {and_moved})
-where family not in (select family from current) and family not in (select family from held)
+    select family from receipt where build = :records {{and_moved}}
+    union select family from intent where build = :records {{and_moved}})
+where {GONE}
 """
 _AND_MOVED = "and {} in (select family from moved where build = :build)"
 # A build that has confirmed nothing yet is compared as a whole again: all of it differs.

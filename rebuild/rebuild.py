@@ -169,7 +169,7 @@ class Rebuild:
         live = self._state.live_or_none()
         kept = [name for name in shared if self._work.sink(name).wants_vectors]
         known = live if live is not None and live.holds_vectors and kept else None
-        if not any(sink.wants_vectors for sink in self._work.sinks.values()):
+        if not self._work.wants_vectors:
             return (self._embedder.settings, NO_MODEL) if known is None else (known.encoder, known.model)
         if known is not None and known.model_fingerprint != self._embedder.info.fingerprint:
             raise OtherModel(

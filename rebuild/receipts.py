@@ -1,7 +1,7 @@
 """What each build has confirmed (receipts), what may have been begun (intents), and what an engine refused.
 
 An open intent means that what the build holds of the family is unknown, whatever the receipt says. Only a receipt
-closes it. None of it is proof: `held` can make all of it again from what the engine shows.
+closes it. None of it is proof: a scan can make all of it again from what the engine shows.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -105,10 +105,6 @@ class Receipts:
         total = "select coalesce(sum(documents), 0) from receipt where build = ?"
         return int(self._db.execute(total, [self.build_id]).fetchone()[0])
 
-    def families(self) -> int:
-        count = "select count(*) from receipt where build = ? and documents > 0"
-        return int(self._db.execute(count, [self.build_id]).fetchone()[0])
-
     def has_intents(self) -> bool:
         return self._has_intent("")
 
@@ -117,10 +113,9 @@ class Receipts:
         gone = "" if removals else "or family not in (select family from current)"
         return self._has_intent(f"and (family in (select family from held) {gone})")
 
-    def dead_letters(self, limit: int = -1) -> list[DeadLetter]:
+    def dead_letters(self) -> list[DeadLetter]:
         rows = self._db.execute(
-            "select build, id, family, reason, at from dead_letter where build = ? order by id limit ?",
-            [self.build_id, limit],
+            "select build, id, family, reason, at from dead_letter where build = ? order by id", [self.build_id]
         )
         return [DeadLetter(*row) for row in rows]
 

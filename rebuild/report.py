@@ -1,6 +1,6 @@
 """What a run tells in the end: one shape for a sync, a repair and a rebuild, for people and for machines."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from itertools import islice
 from typing import Any, Literal
 
@@ -25,24 +25,24 @@ Status = Literal["ok", "refused", "held", "failed"]
 
 @dataclass(frozen=True)
 class SinkReport:
-    """What a run did in one sink, and what stands refused there."""
+    """What a run did in one sink, and what stands refused there; nothing, where it could not be built yet."""
 
-    families: FamilyCounts
-    written: int
-    deleted: int
-    chunks: int
-    refused: tuple[DeadLetter, ...]
-    scanned: bool
+    families: FamilyCounts = field(default_factory=FamilyCounts)
+    written: int = 0
+    deleted: int = 0
+    chunks: int = 0
+    refused: tuple[DeadLetter, ...] = ()
+    scanned: bool = False
     """Whether all that the engine holds was read."""
-    drifted: bool
+    drifted: bool = False
     """Whether that was because it did not hold what had been confirmed."""
-    made_again: bool
+    made_again: bool = False
     """Whether its live build was gone or broken, so that all of it was written."""
-    built: bool
+    built: bool = False
     """Whether it had no live build before, so that all of it was written."""
-    settings: tuple[str, ...]
+    settings: tuple[str, ...] = ()
     """Index settings that were changed."""
-    error: SinkError | RebuildError | None
+    error: SinkError | RebuildError | None = None
 
 
 @dataclass(frozen=True)

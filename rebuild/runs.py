@@ -17,6 +17,7 @@ from rebuild.errors import RebuildError
 FOLDER = "runs"
 UNFINISHED = "killed or still running"
 _BLOCK = 2**16
+_NO_FACTS = ("event", "run_id", "at", "status", "error")
 
 
 class UnknownRun(RebuildError):
@@ -85,14 +86,18 @@ def _run(file: Path) -> Run | None:
     first, last = _ends(file)
     if not first:
         return None
-    over = last.pop("event", None) == "finished"
-    started_at, ended_at = str(first.get("at", "")), str(last.get("at", ""))
-    status = str(last.pop("status", "")) if over else UNFINISHED
-    error = last.pop("error", None) if over else None
-    facts = {name: value for name, value in last.items() if name not in ("run_id", "at")} if over else {}
-    seconds = _seconds(started_at, ended_at) if over else None
-    told = str(error) if error else None
-    return Run(file.stem, str(first.get("command", "")), started_at, status, seconds, told, facts)
+    command, started_at = str(first.get("command", "")), str(first.get("at", ""))
+    if last.get("event") != "finished":
+        return Run(file.stem, command, started_at, UNFINISHED, seconds=None, error=None, facts={})
+    return Run(
+        file.stem,
+        command,
+        started_at,
+        status=str(last.get("status", "")),
+        seconds=_seconds(started_at, str(last.get("at", ""))),
+        error=str(last["error"]) if last.get("error") else None,
+        facts={name: value for name, value in last.items() if name not in _NO_FACTS},
+    )
 
 
 def _ends(file: Path) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -11,6 +11,7 @@ from itertools import groupby, islice
 from sqlite_utils import Database
 
 from chunkbus.store import write_transaction
+from rebuild.catalog import GONE
 from rebuild.deep import Lookup, Scanned, wrong_vectors
 from rebuild.digest import document_digest, family_digest
 from rebuild.plan import unhashed
@@ -41,7 +42,6 @@ select family from current left join found_family f using (family)
 where family not in (select family from held)
 and (f.digest is not current.digest or family in (select family from dead_letter where build = ?))
 """
-_NOBODYS = "family not in (select family from current) and family not in (select family from held)"
 # A document that was refused is no missing one, as long as its family is the one that was sent; also while it waits to
 # be sent again.
 _EXCUSED = """
@@ -115,7 +115,7 @@ class Scan:
         for start in range(0, len(suspects), _FAMILIES):
             self._insert("insert into drift values (?, ?, ?)", self._compared(suspects[start : start + _FAMILIES]))
         if removals:
-            self._db.execute(f"insert into drift select 'extra', id, family from found where {_NOBODYS}")
+            self._db.execute(f"insert into drift select 'extra', id, family from found where {GONE}")
         if cached is not None:
             self._db.execute("create index temp.found_id on found (id)")
             self._insert(

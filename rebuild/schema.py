@@ -12,6 +12,8 @@ from sqlite_utils import Database, Migrations
 
 migrations = Migrations("chunksink.state")
 
+_HOME_ID = "home.id"
+
 RECORDS_OF_BUILD = ("compared", "moved", "receipt", "intent", "dead_letter", "stamp")
 """Tables that name a build; in this order, of one that was not compared no moves are noted."""
 
@@ -178,11 +180,15 @@ def create_stamps(db: Database) -> None:
 
 def home_id(home: Path) -> str:
     """Made once for a home. In a file of its own, so that a home that lost its records still knows its builds."""
-    file = home / "home.id"
-    while not file.exists():
-        new = home / f".home.id.{secrets.token_hex(4)}"
+    while (known := existing_home_id(home)) is None:
+        new = home / f".{_HOME_ID}.{secrets.token_hex(4)}"
         new.write_text(secrets.token_hex(16), encoding="ascii")
         with suppress(FileExistsError):
-            os.link(new, file)  # whole or not at all, and never over another's
+            os.link(new, home / _HOME_ID)  # whole or not at all, and never over another's
         new.unlink()
-    return file.read_text(encoding="ascii")
+    return known
+
+
+def existing_home_id(home: Path) -> str | None:
+    file = home / _HOME_ID
+    return file.read_text(encoding="ascii") if file.exists() else None

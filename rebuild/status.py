@@ -14,8 +14,8 @@ from typing import Any
 from chunkbus.layout import BusRoot
 from rebuild import runs
 from rebuild.brake import large_removal
-from rebuild.catalog import Catalog, HeldFamily
-from rebuild.errors import NoGeneration, Removal
+from rebuild.catalog import GONE, Catalog, HeldFamily
+from rebuild.errors import Removal
 from rebuild.held import held, held_by_reason
 from rebuild.intake import VALID, Intake
 from rebuild.runs import Run
@@ -29,10 +29,7 @@ select count(*) from current c
 left join receipt r on r.build = :build and r.family = c.family
 where (r.family is null or r.family_hash is not c.family_hash) and c.family not in (select family from held)
 """
-_TO_REMOVE = """
-select count(*) from receipt where build = :build and documents > 0
-and family not in (select family from current) and family not in (select family from held)
-"""
+_TO_REMOVE = f"select count(*) from receipt where build = :build and documents > 0 and {GONE}"
 
 
 @dataclass(frozen=True)
@@ -136,7 +133,7 @@ def status(
     named: int = -1,
 ) -> Status:
     """`sinks` are those that are configured; `named` is how many held families are named, -1 names all."""
-    live = state.live()
+    live, previous = state.live(), state.previous_or_none()
     catalog = Catalog(state)
     locks = held_locks(state.home)
     builds = {name: build for name, build in live.builds.items() if name in sinks}
@@ -146,7 +143,7 @@ def status(
         sinks={name: _build(state.db, build) for name, build in builds.items()},
         unconfigured=tuple(name for name in live.builds if name not in sinks),
         unbuilt=tuple(name for name in sinks if name not in live.builds),
-        previous=_previous(state),
+        previous=None if previous is None else _generation(previous),
         unfinished=_unfinished(state, "rebuild" in locks),
         begun_flip=state.begun_flip() is not None,
         bus=_bus(state.db, catalog, root, intake),
@@ -202,13 +199,6 @@ def _build(db: Any, build_id: str) -> BuildStatus:
         to_write=_number(db, _TO_WRITE, named),
         to_remove=_number(db, _TO_REMOVE, named),
     )
-
-
-def _previous(state: State) -> GenerationStatus | None:
-    try:
-        return _generation(state.previous())
-    except NoGeneration:
-        return None
 
 
 def _unfinished(state: State, under_way: bool) -> UnfinishedStatus | None:

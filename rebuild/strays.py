@@ -35,7 +35,6 @@ def drop_strays(work: Work) -> list[NotRemoved]:
 def _is_ours(work: Work, sink: Sink, build_id: str) -> bool:
     try:
         with closing(sink.open(build_id)) as build:
-            marker = build.marker()
+            return work.owns(build.marker())
     except (BuildMissing, BuildBroken, WrongShape):
         return False
-    return marker is not None and marker.home_id == work.state.home_id

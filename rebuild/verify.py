@@ -146,14 +146,14 @@ def _verified(work: Work, live: Generation, cached: Lookup | None, out_of_reach:
             try:
                 if name in lost:
                     raise lost[name]
-                target, vectors = there[name], cached if there[name].holds_vectors else None
-                build = target.build
-                found[name], damage = _compared(work, live, name, build, vectors)
+                target = there[name]
+                vectors = cached if target.holds_vectors else None
+                found[name], damage = _compared(work, live, name, target.build, vectors)
                 due = settings_due(work, live, [target]).get(name, ())
                 found[name] = replace(found[name], settings=tuple(due))
                 if damage:
                     failed[name] = BuildBroken(damage)
-                require_our_build(work, work.sinks[name], build, adopt=False)
+                require_our_build(work, work.sinks[name], target.build, adopt=False)
             except (BuildMissing, BuildBroken) as error:
                 failed[name] = error
                 found[name], _ = _compared(work, live, name, _Nothing(), None)
@@ -187,14 +187,14 @@ def _compared(
     holds_vectors = work.sinks[name].wants_vectors and live.holds_vectors
     held = scan.held(live.model_fingerprint if holds_vectors else None)
     verified = SinkVerified(
-        held.families,
-        held.chunks,
-        tuple(scan.drift(MISSING)),
-        tuple(scan.drift(EXTRA)),
-        tuple(scan.drift(CHANGED)),
-        tuple(letter.id for letter in receipts.dead_letters()),
-        held.digest,
-        _is_shown(work, work.sinks[name], build_id),
+        families=held.families,
+        chunks=held.chunks,
+        missing=tuple(scan.drift(MISSING)),
+        extra=tuple(scan.drift(EXTRA)),
+        changed=tuple(scan.drift(CHANGED)),
+        refused=tuple(letter.id for letter in receipts.dead_letters()),
+        digest=held.digest,
+        shown=_is_shown(work, work.sinks[name], build_id),
         settings=(),
         unjudged=scan.unjudged,
     )
@@ -207,4 +207,4 @@ def _is_shown(work: Work, sink: Sink, build_id: str) -> bool:
     if shown is None:
         return True
     marker = shown()
-    return marker is not None and (marker.build_id == build_id or marker.home_id != work.state.home_id)
+    return marker is not None and (marker.build_id == build_id or not work.owns(marker))

@@ -50,8 +50,17 @@ class Work:
     def sink(self, name: str) -> Sink:
         return self.sinks.get(name) or self.open_sink(name)
 
+    @property
+    def wants_vectors(self) -> bool:
+        """Whether any sink that this run writes does."""
+        return any(sink.wants_vectors for sink in self.sinks.values())
+
     def marker(self, build_id: str, stamp: str = "") -> Marker:
         return Marker(self.state.home_id, build_id, PROJECTION_VERSION, stamp)
+
+    def owns(self, marker: Marker | None) -> bool:
+        """Whether a build with this marker was made by this home; what has none is nobody's."""
+        return marker is not None and marker.home_id == self.state.home_id
 
     def refresh(self, *, reread: bool = False) -> None:
         """The catalog says what the bus says now."""

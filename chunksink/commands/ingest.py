@@ -102,14 +102,12 @@ def command(
     with progress("ingest", None, "sources") as bar:
         report = ingest(config, sources, wanted, jobs=jobs, on_source=lambda: bar.advance(1))
     code = Exit.INVALID_INPUT if report.failures else Exit.OK
-    if not sync:
-        if as_json:
-            print_json(asdict(report))
-        else:
-            _print(report, config.chunks_path)
-        return code
     if not as_json:
         _print(report, config.chunks_path)
+    elif not sync:
+        print_json(asdict(report))
+    if not sync:
+        return code
     return _sync(config, report, as_json) or code
 
 
@@ -159,12 +157,14 @@ def _print(report: "IngestReport", root: Path) -> None:
     if report.missing:
         click.echo(_not_found(report), err=True)
     _tell_left_out(report)
-    for failure in report.failures[:_SHOWN_FAILURES]:
+    shown = report.failures[:_SHOWN_FAILURES]
+    for failure in shown:
         line = "" if failure.line is None else f":{failure.line}"
         click.echo(f"{failure.code} {printable(failure.source_uri)}{line} {printable(failure.reason)}", err=True)
-    if report.failed > min(len(report.failures), _SHOWN_FAILURES):
-        more = report.failed - min(len(report.failures), _SHOWN_FAILURES)
-        click.echo(f"and {more:,} more; see chunksink ledger --status failed, chunksink runs", err=True)
+    if report.failed > len(shown):
+        click.echo(
+            f"and {report.failed - len(shown):,} more; see chunksink ledger --status failed, chunksink runs", err=True
+        )
 
 
 def _tell_left_out(report: "IngestReport") -> None:

@@ -53,14 +53,14 @@ def _money(cost: float) -> str:
 
 def _print(found: "Forecast") -> None:
     families = found.families
+    in_metadata = f", {families.metadata_only:,} of them in metadata alone" if families.metadata_only else ""
     for number, what, names in (
         (families.added, "to add", found.added),
-        (families.changed, "to change", found.changed),
+        (families.changed, f"to change{in_metadata}", found.changed),
         (families.removed, "to remove", found.removed),
     ):
         if number:
-            of_them = f", {families.metadata_only:,} of them in metadata alone" if what == "to change" else ""
-            click.echo(f"{counted(number, 'source')} {what}{of_them if families.metadata_only else ''}")
+            click.echo(f"{counted(number, 'source')} {what}")
             for name in names[:_SHOWN]:
                 click.echo(f"  {printable(name)}")
             if number > _SHOWN:

@@ -95,8 +95,9 @@ def apply_command(home: str | None, as_json: bool) -> None:
     """
     from rebuild.lock import writing
 
-    with writing(config_from(home=home).home_path), _live(home) as (sink, wanted):
-        _require_ours(config_from(home=home).home_path, sink)
+    folder = config_from(home=home).home_path
+    with writing(folder), _live(home) as (sink, wanted):
+        _require_ours(folder, sink)
         found = differences(wanted, sink.live_settings())
         sink.change_live_settings(patch_of(found))
     _print(found, as_json)
@@ -106,9 +107,10 @@ def apply_command(home: str | None, as_json: bool) -> None:
 
 def _require_ours(home: Path, sink: "MeilisearchSink") -> None:
     from rebuild.errors import OtherHome
+    from rebuild.schema import existing_home_id
 
-    marker, file = sink.shown(), home / "home.id"
-    if marker is not None and not (file.exists() and file.read_text(encoding="ascii") == marker.home_id):
+    marker = sink.shown()
+    if marker is not None and marker.home_id != existing_home_id(home):
         raise OtherHome(
             f"the live index was made by another home ({marker.home_id:.12}...), not by {home}; nothing was changed. "
             "Name that home with --home; or, if this one shall have it, run `chunksink sync --adopt`"

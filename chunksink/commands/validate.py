@@ -14,7 +14,7 @@ from chunkbus.runlog import RunLog
 from chunksink.errors import Refusal
 from chunksink.exits import Exit
 from chunksink.options import chunks_option, config_from, home_option, json_option
-from chunksink.output import counted, print_json
+from chunksink.output import counted, print_json, some
 from chunksink.progress import progress
 from chunksink.workers import worker_processes
 
@@ -102,8 +102,8 @@ def _chosen(root: BusRoot, partitions: Sequence[str]) -> list[str]:
     """A name that nothing there has is one that was not meant: nothing is missing from the bus."""
     there = root.partition_keys()
     if absent := [key for key in map(check_partition_key, partitions) if key not in there]:
-        named = ", ".join(there[:_SHOWN_PARTITIONS]) + (", ..." if len(there) > _SHOWN_PARTITIONS else "")
-        raise Refusal(f"no partition {', '.join(absent)} in {root.path}; there are {named or 'none'}", Exit.USAGE)
+        named = some(there, _SHOWN_PARTITIONS) or "none"
+        raise Refusal(f"no partition {', '.join(absent)} in {root.path}; there are {named}", Exit.USAGE)
     return list(partitions) or there
 
 

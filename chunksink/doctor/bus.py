@@ -28,8 +28,7 @@ def chunks(path: Path) -> Check:
         return Check("chunks", "warn", told, "`chunksink ingest` makes one")
     flaws = [f"{key} ({flaw})" for key in keys if (flaw := _flaw(root, key))]
     if flaws:
-        more = f" and {len(flaws) - _NAMED:,} more" if len(flaws) > _NAMED else ""
-        told = f"{told}, {len(flaws):,} of them not whole: {', '.join(flaws[:_NAMED])}{more}"
+        told = f"{told}, {len(flaws):,} of them not whole: {_some(flaws)}"
         return Check("chunks", "fail", told, f"write them again, or bring their files back; {_VALIDATE}")
     return Check("chunks", "ok", f"{told}, their files are there; that is a quick look, {_VALIDATE}")
 
@@ -48,9 +47,13 @@ def missing(path: Path, home: Path) -> Iterator[Check]:
     except (ChunkBusError, NoGeneration, OSError):
         return  # told by the checks before and after this one
     if gone:
-        more = f" and {len(gone) - _NAMED:,} more" if len(gone) > _NAMED else ""
         remedy = "bring them back, or give each one up with `chunksink retire-partition KEY`"
-        yield Check("partitions", "fail", f"missing: {', '.join(gone[:_NAMED])}{more}", remedy)
+        yield Check("partitions", "fail", f"missing: {_some(gone)}", remedy)
+
+
+def _some(names: list[str]) -> str:
+    more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more
 
 
 def _flaw(root: "BusRoot", key: str) -> str | None:

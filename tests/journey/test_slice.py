@@ -19,7 +19,7 @@ BEES = document("bees.md", "Hives stand on the roof. In June the honey is spun a
 NIGHT = document("night.md", "After ten in the evening machines stay off, for the neighbours want to sleep.")
 
 HIT = {"chunk_id", "parent_id", "score", "title", "text", "highlights", "source_uri", "locator", "ranks"}
-HIT |= {"snippet", "link"}
+HIT |= {"snippet", "link", "same_text"}
 
 
 @pytest.fixture(scope="module")
@@ -119,4 +119,5 @@ def test_an_edit_is_there_after_the_next_rebuild(folder: Path) -> None:
     assert "1 older version of sources left out" in told
     assert sources(chunksink(folder, "search", "honey", "--mode", "keyword", "--json")) == []
     found = chunksink(folder, "search", "evening", "--mode", "keyword", "--json")
-    assert sorted(sources(found)) == ["bees.md", "night.md"]
+    (hit,) = found.json["hits"]
+    assert sorted(one["source_uri"] for one in (hit, *hit["same_text"])) == ["bees.md", "night.md"], "they say the same"

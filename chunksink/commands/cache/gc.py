@@ -13,7 +13,7 @@ from chunksink.chunks import read_chunks
 from chunksink.errors import Refusal
 from chunksink.exits import Exit
 from chunksink.options import chunks_option, config_from, home_option, json_option
-from chunksink.output import counted, print_json, sized
+from chunksink.output import counted, print_json, sized, some
 from chunksink.progress import progress
 from chunksink.wiring import existing_cache
 
@@ -79,10 +79,9 @@ def gc_command(chunks: str | None, home: str | None, dry_run: bool, as_json: boo
 
 def _refuse_missing(missing: set[str], root: BusRoot) -> None:
     if missing:
-        names = ", ".join(sorted(missing)[:3]) + (", ..." if len(missing) > 3 else "")
         raise Refusal(
-            f"{counted(len(missing), 'partition')} that the index was made from is not in {root.path}: {names}. "
-            "Bring it back, or retire it with `chunksink retire-partition`",
+            f"{counted(len(missing), 'partition')} that the index was made from is not in {root.path}: "
+            f"{some(sorted(missing), 3)}. Bring it back, or retire it with `chunksink retire-partition`",
             Exit.INVALID_INPUT,
         )
 
