@@ -85,16 +85,6 @@ class Ledger(Store):
     def __init__(self, path: Path) -> None:
         super().__init__(path, _migrations)
 
-    def is_processed(self, reading: Reading, partition: str | None = None) -> bool:
-        """True where the source's last attempt succeeded with the same bytes, parser and canonicaliser.
-
-        With `partition` only attempts that went there count: one name can stand for two sources in two partitions.
-        """
-        attempt = self.last_attempt(reading.source_uri, partition)
-        return (
-            attempt is not None and attempt["status"] == Status.PROCESSED and asdict(reading).items() <= attempt.items()
-        )
-
     def last_attempt(self, source_uri: str, partition: str | None = None) -> dict[str, Any] | None:
         """The newest row of a source; with `partition` the newest that went there."""
         cursor = self.db.execute(

@@ -1,4 +1,4 @@
-"""The ledger forgets nothing, skips only what is the same in every respect, and serves several processes."""
+"""The ledger forgets nothing, tells the newest attempt, and serves several processes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -34,28 +34,29 @@ def ledger(tmp_path: Path) -> Iterator[Ledger]:
         yield opened
 
 
-def test_an_unknown_source_is_not_processed(ledger: Ledger) -> None:
-    assert not ledger.is_processed(READING)
+def last(ledger: Ledger, partition: str | None = None) -> tuple[str, str] | None:
+    found = ledger.last_attempt(READING.source_uri, partition)
+    return None if found is None else (found["status"], found["source_checksum"])
+
+
+DONE = ("processed", READING.source_checksum)
+
+
+def test_an_unknown_source_has_no_attempt(ledger: Ledger) -> None:
+    assert last(ledger) is None
     ledger.append(attempt(replace(READING, source_uri="docs/b.md")))
-    assert not ledger.is_processed(READING)
+    assert last(ledger) is None
 
 
-@pytest.mark.parametrize("field", [field.name for field in fields(Reading)])
-def test_only_the_very_same_reading_is_skipped(field: str, ledger: Ledger) -> None:
-    ledger.append(attempt())
-    assert ledger.is_processed(READING)
-    assert not ledger.is_processed(replace(READING, **{field: getattr(READING, field) + "x"}))
-
-
-def test_the_last_attempt_decides(ledger: Ledger) -> None:
+def test_the_last_attempt_is_the_newest(ledger: Ledger) -> None:
     ledger.append(attempt())
     ledger.append(FAILED)
-    assert not ledger.is_processed(READING)
+    assert last(ledger) == ("failed", FAILED.source_checksum)
     ledger.append(attempt())
-    assert ledger.is_processed(READING)
-    # Edited and edited back: the index holds the edit, so the first text is news again.
-    ledger.append(attempt(replace(READING, source_checksum="sha256:" + "b" * 64)))
-    assert not ledger.is_processed(READING)
+    assert last(ledger) == DONE
+    edited = replace(READING, source_checksum="sha256:" + "b" * 64)
+    ledger.append(attempt(edited))
+    assert last(ledger) == ("processed", edited.source_checksum)
 
 
 def test_a_success_does_not_erase_the_failure_before_it(ledger: Ledger) -> None:
@@ -112,12 +113,11 @@ def test_attempts_that_are_appended_together_are_all_there_or_none(ledger: Ledge
 
 def test_one_name_in_two_partitions_is_two_sources(ledger: Ledger) -> None:
     ledger.append(attempt(partition_key="a"))
-    assert ledger.is_processed(READING)
-    assert ledger.is_processed(READING, "a")
-    assert not ledger.is_processed(READING, "b")
+    assert last(ledger) == last(ledger, "a") == DONE
+    assert last(ledger, "b") is None
     ledger.append(replace(FAILED, partition_key="b"))
-    assert ledger.is_processed(READING, "a")
-    assert not ledger.is_processed(READING)
+    assert last(ledger, "a") == DONE
+    assert last(ledger) == last(ledger, "b") == ("failed", FAILED.source_checksum)
 
 
 def test_a_newer_ledger_is_refused(tmp_path: Path) -> None:
