@@ -47,18 +47,6 @@ class Status(StrEnum):
 
 
 @dataclass(frozen=True)
-class Reading:
-    """A source's bytes and what reads them: while all of it is the same, there is nothing to do again."""
-
-    source_uri: str
-    source_checksum: str
-    parser_name: str
-    parser_version: str
-    canonicalizer_name: str
-    canonicalizer_version: str
-
-
-@dataclass(frozen=True)
 class Attempt:
     """One try at one source. `error_type` is a code of the error taxonomy where it failed.
 

@@ -12,17 +12,17 @@ from pathlib import Path
 import pytest
 
 from chunkbus.errors import ChunkBusError, NewerStore
-from chunkbus.ledger import Attempt, Ledger, Reading, Status
+from chunkbus.ledger import Attempt, Ledger, Status
 from tests.chunkbus.samples import NOON
 from tests.conftest import ROOT
 
-READING = Reading("docs/a.md", "sha256:" + "a" * 64, "markdown", "1", "plain", "1")
+SOURCE, CHECKSUM = "docs/a.md", "sha256:" + "a" * 64
 
 
 def attempt(
-    reading: Reading = READING, status: Status = Status.PROCESSED, run_id: str = "run-1", **more: str
+    uri: str = SOURCE, checksum: str = CHECKSUM, status: Status = Status.PROCESSED, run_id: str = "run-1", **more: str
 ) -> Attempt:
-    return Attempt(**asdict(reading), processed_at=NOON, run_id=run_id, status=status, **more)
+    return Attempt(uri, checksum, "markdown", "1", "plain", "1", NOON, run_id, status, **more)
 
 
 FAILED = attempt(status=Status.FAILED, error_type="SCHEMA_INVALID:encoding")
@@ -35,16 +35,16 @@ def ledger(tmp_path: Path) -> Iterator[Ledger]:
 
 
 def last(ledger: Ledger, partition: str | None = None) -> tuple[str, str] | None:
-    found = ledger.last_attempt(READING.source_uri, partition)
+    found = ledger.last_attempt(SOURCE, partition)
     return None if found is None else (found["status"], found["source_checksum"])
 
 
-DONE = ("processed", READING.source_checksum)
+DONE = ("processed", CHECKSUM)
 
 
 def test_an_unknown_source_has_no_attempt(ledger: Ledger) -> None:
     assert last(ledger) is None
-    ledger.append(attempt(replace(READING, source_uri="docs/b.md")))
+    ledger.append(attempt("docs/b.md"))
     assert last(ledger) is None
 
 
@@ -54,9 +54,9 @@ def test_the_last_attempt_is_the_newest(ledger: Ledger) -> None:
     assert last(ledger) == ("failed", FAILED.source_checksum)
     ledger.append(attempt())
     assert last(ledger) == DONE
-    edited = replace(READING, source_checksum="sha256:" + "b" * 64)
-    ledger.append(attempt(edited))
-    assert last(ledger) == ("processed", edited.source_checksum)
+    edited = "sha256:" + "b" * 64
+    ledger.append(attempt(checksum=edited))
+    assert last(ledger) == ("processed", edited)
 
 
 def test_a_success_does_not_erase_the_failure_before_it(ledger: Ledger) -> None:
@@ -75,8 +75,8 @@ def test_attempts_can_be_filtered(ledger: Ledger) -> None:
         source = f"docs/{'%_' if number == 3 else number}.md"
         ledger.append(
             attempt(
-                replace(READING, source_uri=source),
-                Status.FAILED if number % 2 else Status.PROCESSED,
+                source,
+                status=Status.FAILED if number % 2 else Status.PROCESSED,
                 run_id=f"run-{number // 3}",
                 partition_key=f"p{number}",
             )
