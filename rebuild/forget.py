@@ -3,7 +3,6 @@
 The bus is not ours to change. While it holds the source, the next sync brings it back; so its partitions are named.
 """
 
-import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
@@ -16,10 +15,10 @@ from rebuild.runs import FOLDER
 from rebuild.work import Work
 from sinks.errors import BuildBroken, BuildMissing, SinkError
 from sinks.sink import Build
+from sinks.values import HALF
 
 _PAGE = 400
 _SHOWN = 5
-_HALF = re.compile("[\ud800-\udfff]")  # of a surrogate pair: nothing that we hold has one
 
 DropVectors = Callable[[Sequence[str]], int]
 """Drops the vectors of these text hashes, of every model; how many there were."""
@@ -55,7 +54,7 @@ def forget(
     The caller holds the writer's lock. Repeated after a kill it ends the same: what tells of the source goes last.
     """
     records = work.state.home / FOLDER
-    if not name or _HALF.search(name):
+    if not name or HALF.search(name):  # nothing that we hold has one
         raise _unknown(name, tenant)
     with ExitStack() as stack:
         builds, not_asked = _open_builds(work, stack)

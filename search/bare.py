@@ -15,7 +15,6 @@ from search.legs import Legs
 from search.phrases import phrases_of
 from search.question import Question
 from sinks.document import Document
-from sinks.memory import passes
 
 _UNSEEN = re.compile(
     r"<!--.*?-->|<a\b[^>]*(?:/>|>\s*</a\s*>)"
@@ -69,5 +68,5 @@ def _may_stand_for(bare: Document, other: Document, question: Question) -> bool:
     return (
         other.parent_id == bare.parent_id
         and other.headings[: len(bare.headings)] == bare.headings
-        and all(passes(other, condition) for condition in question.filters)
+        and all(condition.passes(other) for condition in question.filters)
     )

@@ -6,16 +6,14 @@ Like a server with a queue it takes work in `replace` and `delete` and does it i
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any
 
 import numpy as np
 
 from chunkbus.canonical import text_hash
 from sinks import vectors as vectors_
 from sinks.document import Document, Family, Vectors, document_hash
-from sinks.errors import BuildMissing, InvalidFilter, Refused
-from sinks.fields import FILTERS
-from sinks.reader import FacetValue, FamiliesOf, Filter, Hit, Piece, Value, nobodys
+from sinks.errors import BuildMissing, Refused
+from sinks.reader import FacetValue, FamiliesOf, Filter, Hit, Piece, Value, members, nobodys, require_facets
 from sinks.sink import NO_PARENT, Marker, RefusedDocument, Stored
 
 
@@ -182,7 +180,7 @@ class MemoryReader:
                 for d in self._shelf.documents.values()
                 if d.id in self._shelf.vectors and d.text
             ]
-        passing = [(d, row) for d, row in rows if all(passes(d, condition) for condition in filters)]
+        passing = [(d, row) for d, row in rows if all(condition.passes(d) for condition in filters)]
         hits = [Hit(d.id, d.parent_id, float(asked @ row)) for d, row in passing]
         return sorted(hits, key=lambda hit: (-hit.score, hit.id))[:limit]
 
@@ -205,10 +203,9 @@ class MemoryReader:
     def facets(
         self, query: str, fields: Sequence[str], filters: Sequence[Filter] = (), limit: int = 100
     ) -> dict[str, list[FacetValue]]:
+        require_facets(fields)
         answer = {}
         for field in fields:
-            if field not in FILTERS:
-                raise InvalidFilter(f"{field!r} has no facets")
             families: dict[Value, set[str]] = {}
             for document, _ in self._found(query, filters):
                 for value in members(getattr(document, field)):
@@ -222,7 +219,7 @@ class MemoryReader:
         asked = set(query.lower().split())
         with self._shelf.lock:
             documents = list(self._shelf.documents.values())
-        passing = [d for d in documents if all(passes(d, condition) for condition in filters)]
+        passing = [d for d in documents if all(condition.passes(d) for condition in filters)]
         scored = [(d, len(asked & set(f"{d.title} {d.text}".lower().split()))) for d in passing]
         return [(d, score) for d, score in scored if score or not asked]
 
@@ -231,20 +228,3 @@ class MemoryReader:
 
     def close(self) -> None:
         pass
-
-
-def members(value: Any) -> tuple[Value, ...]:
-    """A field's value as what filters and facets compare."""
-    if isinstance(value, tuple):
-        return value
-    return () if value is None else (value,)
-
-
-def passes(document: Document, condition: Filter) -> bool:
-    """What every engine's filter must agree with."""
-    held = members(getattr(document, condition.field))
-    if condition.any_of is not None:
-        asked = {(type(value), value) for value in condition.any_of}
-        return any((type(value), value) in asked for value in held)
-    low, high = condition.at_least, condition.at_most
-    return any((low is None or float(one) >= low) and (high is None or float(one) <= high) for one in held)

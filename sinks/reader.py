@@ -1,20 +1,19 @@
 """The interfaces that searches read a build through, and the filters that all of them understand."""
 
 import math
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from sinks.document import Document, Vectors
 from sinks.errors import InvalidFilter
 from sinks.fields import FILTERS
 from sinks.sink import Marker
+from sinks.values import HALF
 
 Value = str | int | bool
 
 _BEYOND = 2**53  # above all whole numbers that are projected
-_HALF = re.compile("[\ud800-\udfff]")  # of a surrogate pair
 
 
 @dataclass(frozen=True)
@@ -47,6 +46,22 @@ class Filter:
         for name in ("at_least", "at_most"):
             object.__setattr__(self, name, _drawn_in(self.field, getattr(self, name)))
 
+    def passes(self, document: Document) -> bool:
+        """What every engine must agree with."""
+        held = members(getattr(document, self.field))
+        if self.any_of is not None:
+            asked = {(type(value), value) for value in self.any_of}
+            return any((type(value), value) in asked for value in held)
+        low, high = self.at_least, self.at_most
+        return any((low is None or float(one) >= low) and (high is None or float(one) <= high) for one in held)
+
+
+def members(value: Any) -> tuple[Value, ...]:
+    """A field's value as what filters and facets compare."""
+    if isinstance(value, tuple):
+        return value
+    return () if value is None else (value,)
+
 
 def _possible(field: str, values: Sequence[Value]) -> tuple[Value, ...]:
     """Those of the values that a document can hold."""
@@ -57,7 +72,7 @@ def _possible(field: str, values: Sequence[Value]) -> tuple[Value, ...]:
 
 def _is_possible(value: Value) -> bool:
     if isinstance(value, str):
-        return value.isascii() or _HALF.search(value) is None
+        return HALF.search(value) is None
     return -_BEYOND < value < _BEYOND
 
 
@@ -73,6 +88,13 @@ def _drawn_in(field: str, bound: float | None) -> float | None:
     if not finite:
         raise InvalidFilter(f"a bound of {field!r} must be finite, not {bound}")
     return max(-_BEYOND, min(bound, _BEYOND))
+
+
+def require_facets(fields: Sequence[str]) -> None:
+    """Raise `InvalidFilter` where one of these fields has no values to count: they are those that can be filtered."""
+    unknown = [field for field in fields if field not in FILTERS]
+    if unknown:
+        raise InvalidFilter(f"no facets of {', '.join(unknown)}; these have: {', '.join(sorted(FILTERS))}")
 
 
 @dataclass(frozen=True)
@@ -117,6 +139,8 @@ class Reader(Protocol):
 
 
 class KeywordReader(Reader, Protocol):
+    """An engine that finds words. Where it soon says whose a document is, it has `families` too, a `FamiliesOf`."""
+
     def search(self, query: str, limit: int = 10, filters: Sequence[Filter] = (), *, every: bool = False) -> list[Hit]:
         """The best documents for words as a person types them, best first; `"words in quotes"` must stand so in each.
 

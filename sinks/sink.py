@@ -69,7 +69,12 @@ class Stored:
 
 
 class Build(Protocol):
-    """One build of one sink, opened for writing."""
+    """One build of one sink, opened for writing.
+
+    More that it has where it makes sense; whoever needs it looks for the name:
+
+    - `scrub() -> None`, after a flush: nothing of what was deleted, at whatever time, is left in its files.
+    """
 
     def marker(self) -> Marker | None:
         """Whose build it is, asked of the engine; None where it does not say."""
@@ -105,15 +110,27 @@ class Build(Protocol):
         Must see all that the last flush confirmed. Nothing is written while it is being read.
         """
 
-    # More that a build has where it makes sense:
-    # - `scrub() -> None`, after a flush: nothing of what was deleted, at whatever time, is left in its files.
-
     def close(self) -> None:
         """Let go of the engine. What was not flushed may be lost. May be called twice."""
 
 
 class Sink(Protocol):
-    """One engine as a place where builds lie."""
+    """One engine as a place where builds lie.
+
+    More that it has where it makes sense; whoever needs it looks for the name:
+
+    - `reader(build_id)`: what searches ask, as `sinks.reader` has it;
+    - `address(build_id) -> dict[str, str]`: where other programs find the build; `version() -> str`, of the engine;
+    - `shown() -> Marker | None`: whose build other programs reach under the public name now;
+    - `prepare()`: much will be written to the next build that is made; starts what helps; asks nothing of the engine;
+    - `update_settings(build_id, dimensions=None) -> list[str]`: brings the build's settings to those configured, and
+      names what changed; `dimensions` are those of its vectors, where it holds any;
+    - `settings_due(build_id, dimensions=None) -> list[str]`: those that it would change;
+    - `live_settings() -> dict[str, Any]`: those of what the public name shows.
+
+    `runtime_checkable` protocols would not do: `isinstance` goes by the class, and `sinks.patient` has of these what
+    the sink within it has.
+    """
 
     @property
     def name(self) -> str:
@@ -143,14 +160,6 @@ class Sink(Protocol):
         where it is neither, `Refused`. A sink whose builds have no public name only looks whether `new` is there:
         readers open the build that the home's pointer names.
         """
-
-    # More that a sink has where it makes sense:
-    # - `address(build_id) -> dict[str, str]`: where other programs find the build; `version() -> str`, of the engine;
-    # - `shown() -> Marker | None`: whose build other programs reach under the public name now;
-    # - `prepare()`: much will be written to the next build that is made; starts what helps; asks nothing of the engine;
-    # - `update_settings(build_id, dimensions=None) -> list[str]`: brings the build's settings to those configured, and
-    #   names what changed; `dimensions` are those of its vectors, where it holds any;
-    # - `settings_due(build_id, dimensions=None) -> list[str]`: those that it would change.
 
     def drop(self, build_id: str) -> None:
         """Remove a build and all its content for good. An absent one is no error."""

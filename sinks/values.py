@@ -10,6 +10,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 FACET_BYTES = 468  # Meilisearch cuts filterable values here, but not what they are compared with
+HALF = re.compile("[\ud800-\udfff]")
+"""Of a surrogate pair: UTF-8 cannot carry it, so no engine holds it, or can be asked for it."""
 
 _LARGEST_EXACT_INTEGER = 2**53 - 1  # what JSON carries between languages, and every engine keeps
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -8,6 +8,7 @@ import numpy as np
 
 from chunkbus.canonical import text_hash
 from sinks.document import FIELDS, LISTS, Document, Vectors, document_hash
+from sinks.portions import portions
 from sinks.reader import Filter
 from sinks.sink import NO_PARENT, Stored
 
@@ -62,15 +63,9 @@ def _string(value: Any) -> str:
 
 def slices(documents: Sequence[Document], dimensions: int, most: int, most_bytes: int) -> Iterator[slice]:
     """Runs that one request can carry, by number and by bytes."""
-    start = size = 0
-    for position, one in enumerate(documents):
-        weight = len(one.text.encode(errors="surrogatepass")) + dimensions * _FLOAT_BYTES + _ROW_BYTES
-        if position > start and (position - start >= most or size + weight > most_bytes):
-            yield slice(start, position)
-            start, size = position, 0
-        size += weight
-    if start < len(documents):
-        yield slice(start, len(documents))
+    more = dimensions * _FLOAT_BYTES + _ROW_BYTES
+    sizes = [len(one.text.encode(errors="surrogatepass")) + more for one in documents]
+    return portions(sizes, most, most_bytes)
 
 
 def where(filters: Sequence[Filter]) -> dict[str, Any] | None:

@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain, pairwise, zip_longest
 
-from sinks.fts import query as query_
-from sinks.fts.query import Query
+from sinks.fts import expressions, patterns
+from sinks.fts.scripts import SPACED, is_spaceless
+from sinks.fts.typed import Query
 
 _HYPHENS = "-\u2010-\u2015"
 # Signs within a word and some at its ends are a part of it; a full stop after it is not.
@@ -31,11 +32,11 @@ def claims(query: Query, begun_weight: float) -> Iterator[Claim]:
     """Of a query that comes to no more than the index tells there are none."""
     for bare, typed in query.signed:
         begun = bare == query.begun
-        yield Claim(query_.word(bare), 1.0, pattern(typed, begun=begun))
+        yield Claim(expressions.word(bare), 1.0, pattern(typed, begun=begun))
         if begun:
-            yield Claim(query_.longer(query), begun_weight, pattern(typed, begun=True))
-    if query.begun and (guessed := query_.guessed(query)):
-        yield Claim(guessed, begun_weight, query_.pattern(query.begun, begun=True))
+            yield Claim(expressions.longer(query), begun_weight, pattern(typed, begun=True))
+    if query.begun and (guessed := expressions.guessed(query)):
+        yield Claim(guessed, begun_weight, patterns.pattern(query.begun, begun=True))
 
 
 def has_signs(phrase: str) -> bool:
@@ -52,10 +53,10 @@ def pattern(phrase: str, *, begun: bool = False) -> str:
     The last one may be only `begun`."""
     parts = words(phrase.lower())
     told = [re.sub(rf"\\-|[{_HYPHENS}]", f"[{_HYPHENS}]", re.escape(part)) for part in parts]
-    between = [rf"[\W_]{'*' if query_.is_spaceless(one[-1] + other[0]) else '+'}" for one, other in pairwise(parts)]
+    between = [rf"[\W_]{'*' if is_spaceless(one[-1] + other[0]) else '+'}" for one, other in pairwise(parts)]
     joined = "".join(chain(*zip_longest(told, between, fillvalue="")))
     first, last = parts[0][0], parts[-1][-1]
-    before = f"(?<!{query_.SPACED})" if first.isalnum() and not query_.is_spaceless(first) else ""
-    if begun or query_.is_spaceless(last):
+    before = f"(?<!{SPACED})" if first.isalnum() and not is_spaceless(first) else ""
+    if begun or is_spaceless(last):
         return before + joined
-    return f"{before}{joined}(?!{query_.SPACED if last.isalnum() else '[+#]'})"
+    return f"{before}{joined}(?!{SPACED if last.isalnum() else '[+#]'})"

@@ -4,10 +4,10 @@ import sqlite3
 from collections.abc import Sequence
 from difflib import SequenceMatcher, get_close_matches
 
-from sinks.fts import query as query_
-from sinks.fts import snippets
-from sinks.fts.query import Query
+from sinks.fts import expressions, snippets
+from sinks.fts.filters import as_sql
 from sinks.fts.stems import folded, words_of
+from sinks.fts.typed import Query
 from sinks.reader import Filter
 
 _SHORTEST = 5
@@ -31,7 +31,8 @@ def prepare(connection: sqlite3.Connection) -> None:
 def meant(connection: sqlite3.Connection, query: Query, filters: Sequence[Filter]) -> dict[str, str]:
     """By the words of the query that nothing holds which the filters let through; of some there may be none."""
     words = [word for word in query.words[:_MOST_WORDS] if len(word) >= _SHORTEST and word.isalpha()]
-    nowhere = [word for word in words if not _forms(connection, query_.word(word, begun=word == query.begun), filters)]
+    asked = {word: expressions.word(word, begun=word == query.begun) for word in words}
+    nowhere = [word for word in words if not _forms(connection, asked[word], filters)]
     found = {word: _nearest(connection, word, filters) for word in nowhere}
     return {word: near for word, near in found.items() if near}
 
@@ -40,7 +41,7 @@ def _nearest(connection: sqlite3.Connection, word: str, filters: Sequence[Filter
     typed = word.lower()
     forms: set[str] = set()
     for one in words_of(_near_stems(connection, folded(typed))):
-        forms.update(form.lower() for form in _forms(connection, query_.quoted(one), filters))
+        forms.update(form.lower() for form in _forms(connection, expressions.quoted(one), filters))
     return next(iter(get_close_matches(typed, forms - {typed}, n=1, cutoff=_NEAR)), "")
 
 
@@ -60,7 +61,7 @@ def _near_stems(connection: sqlite3.Connection, typed: str) -> list[str]:
 
 def _forms(connection: sqlite3.Connection, expression: str, filters: Sequence[Filter]) -> list[str]:
     """How documents that pass the filters write what is asked for; none where no document has it."""
-    where, values = query_.where(filters)
+    where, values = as_sql(filters)
     rows = connection.execute(
         "SELECT snippet(documents_fts, -1, char(2), char(3), '', 1) FROM documents_fts "
         f"JOIN documents d ON d.row = documents_fts.rowid WHERE documents_fts MATCH ? AND {where} LIMIT {_FORMS}",

@@ -8,15 +8,12 @@ from pathlib import Path
 
 from chunkbus.canonical import text_hash
 from sinks.document import Document
-from sinks.errors import InvalidFilter
-from sinks.fields import FILTERS
 from sinks.fts import meant, schema, short
-from sinks.fts import query as query_
 from sinks.fts.search import Search
-from sinks.reader import FacetValue, Filter, Hit, Piece
+from sinks.fts.typed import parse
+from sinks.reader import FacetValue, Filter, Hit, Piece, require_facets
 from sinks.sink import Marker
 
-_KEYS = 500
 _NO_TEXT = text_hash("")
 _MOST_HITS = 2**31  # more than a build holds
 
@@ -50,40 +47,38 @@ class FtsReader:
             search = Search(connection, filters)
             if not query.strip():
                 return search.everything(min(limit, _MOST_HITS))
-            return search.best(query_.parse(query), min(limit, _MOST_HITS))
+            return search.best(parse(query), min(limit, _MOST_HITS))
 
     def snippets(self, query: str, ids: Sequence[str]) -> dict[str, tuple[Piece, ...]]:
         with self._snapshot() as connection:
-            return Search(connection, ()).snippets(query_.parse(query), query_.storable(ids))
+            return Search(connection, ()).snippets(parse(query), ids)
 
     def most_score(self, query: str) -> float | None:
         with self._snapshot() as connection:
-            return Search(connection, ()).most(query_.parse(query))
+            return Search(connection, ()).most(parse(query))
 
     def meant(self, query: str, filters: Sequence[Filter] = ()) -> dict[str, str]:
         with self._snapshot() as connection:
-            return meant.meant(connection, query_.parse(query), filters)
+            return meant.meant(connection, parse(query), filters)
 
     def facets(
         self, query: str, fields: Sequence[str], filters: Sequence[Filter] = (), limit: int = 100
     ) -> dict[str, list[FacetValue]]:
-        unknown = [field for field in fields if field not in FILTERS]
-        if unknown:
-            raise InvalidFilter(f"no facets of {', '.join(unknown)}; these have: {', '.join(sorted(FILTERS))}")
+        require_facets(fields)
         with self._snapshot() as connection:
             search = Search(connection, filters)
-            found = search.found(query_.parse(query)) if query.strip() else ("1", [])
+            found = search.found(parse(query)) if query.strip() else ("1", [])
             return search.facets(fields, found, max(0, min(limit, _MOST_HITS)))
 
     def get(self, ids: Sequence[str]) -> list[Document]:
         with self._snapshot() as connection:
-            found = {row["id"]: Document.if_ours(schema.fields_of(row)) for row in _rows(connection, "*", ids)}
+            found = {row["id"]: Document.if_ours(schema.fields_of(row)) for row in schema.by_id(connection, "*", ids)}
         return [document for id in ids if (document := found.get(id)) is not None]
 
     def families(self, ids: Sequence[str]) -> dict[str, str]:
         """Of those of these documents that have a text."""
         with self._snapshot() as connection:
-            rows = _rows(connection, "id, parent_id, text_hash", ids)
+            rows = schema.by_id(connection, "id, parent_id, text_hash", ids)
             return {row["id"]: row["parent_id"] for row in rows if row["text_hash"] not in (None, _NO_TEXT)}
 
     def refresh(self) -> None:
@@ -141,11 +136,3 @@ def _number_of(path: Path) -> int | None:
         return path.stat().st_ino
     except OSError:  # who opens it says what is wrong
         return None
-
-
-def _rows(connection: sqlite3.Connection, columns: str, ids: Sequence[str]) -> Iterator[sqlite3.Row]:
-    known = query_.storable(ids)
-    for start in range(0, len(known), _KEYS):
-        some = known[start : start + _KEYS]
-        marks = ", ".join("?" * len(some))
-        yield from connection.execute(f"SELECT {columns} FROM documents WHERE id IN ({marks})", some)

@@ -9,8 +9,9 @@
 Both indexes keep no text of their own and follow `documents` by triggers.
 """
 
+import json
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
@@ -51,6 +52,8 @@ TOKENIZER = "porter unicode61 remove_diacritics 2"
 TEXT_COLUMN = SEARCHED.index("text")
 AFTER = "\n\n"
 """What follows every column in the trigrams: so each character of it begins one, and short words can be found."""
+LISTED = "(SELECT value FROM json_each(?))"
+"""The members of a JSON list. Not for text in which there may be a NUL: SQLite before 3.45 ends it there."""
 # FTS5's own tables: where one is gone, nothing can be asked or written.
 _SHADOWS = tuple(f"{index}_{part}" for index in INDEXES for part in ("data", "idx", "docsize", "config"))
 ALL_TABLES = ("documents", "marker", *INDEXES, "documents_places", *_SHADOWS)
@@ -106,22 +109,15 @@ def _triggers() -> Iterator[str]:
     columns = ", ".join(SEARCHED)
     changed = " OR ".join(f"old.{name} IS NOT new.{name}" for name in SEARCHED)
 
-    for table, condition in zip(INDEXES, ("1", "{row}.spaceless"), strict=True):
-
-        def insert(table: str = table) -> str:
-            values = ", ".join(indexed(table, "new"))
-            return f"INSERT INTO {table}(rowid, {columns}) VALUES (new.row, {values});"
-
-        def delete(table: str = table) -> str:
-            values = ", ".join(indexed(table, "old"))
-            return f"INSERT INTO {table}({table}, rowid, {columns}) VALUES ('delete', old.row, {values});"
-
-        old, new = condition.format(row="old"), condition.format(row="new")
-        yield f"CREATE TRIGGER {table}_insert AFTER INSERT ON documents WHEN {new} BEGIN {insert()} END"
-        yield f"CREATE TRIGGER {table}_delete AFTER DELETE ON documents WHEN {old} BEGIN {delete()} END"
-        differs = f"({changed} OR old.spaceless IS NOT new.spaceless)"
-        yield f"CREATE TRIGGER {table}_before BEFORE UPDATE ON documents WHEN {old} AND {differs} BEGIN {delete()} END"
-        yield f"CREATE TRIGGER {table}_after AFTER UPDATE ON documents WHEN {new} AND {differs} BEGIN {insert()} END"
+    differs = f"({changed} OR old.spaceless IS NOT new.spaceless)"
+    for table, old, new in ((INDEXES[0], "1", "1"), (INDEXES[1], "old.spaceless", "new.spaceless")):
+        inserted, deleted = ", ".join(indexed(table, "new")), ", ".join(indexed(table, "old"))
+        insert = f"INSERT INTO {table}(rowid, {columns}) VALUES (new.row, {inserted});"
+        delete = f"INSERT INTO {table}({table}, rowid, {columns}) VALUES ('delete', old.row, {deleted});"
+        yield f"CREATE TRIGGER {table}_insert AFTER INSERT ON documents WHEN {new} BEGIN {insert} END"
+        yield f"CREATE TRIGGER {table}_delete AFTER DELETE ON documents WHEN {old} BEGIN {delete} END"
+        yield f"CREATE TRIGGER {table}_before BEFORE UPDATE ON documents WHEN {old} AND {differs} BEGIN {delete} END"
+        yield f"CREATE TRIGGER {table}_after AFTER UPDATE ON documents WHEN {new} AND {differs} BEGIN {insert} END"
 
 
 def indexed(table: str, row: str) -> list[str]:
@@ -186,6 +182,11 @@ def translated(path: Path) -> Iterator[None]:
         if str(error) == _FOREIGN_CONSTRAINT or any(told in str(error) for told in _DAMAGE):
             raise BuildBroken(f"{path} is damaged ({error}): rebuild it, nothing is lost") from error
         raise
+
+
+def by_id(connection: sqlite3.Connection, columns: str, ids: Sequence[str]) -> sqlite3.Cursor:
+    """The rows of these documents, in any order."""
+    return connection.execute(f"SELECT {columns} FROM documents WHERE id IN {LISTED}", [json.dumps(list(ids))])
 
 
 def fields_of(row: sqlite3.Row) -> dict[str, Any]:

@@ -7,15 +7,14 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from sinks.document import LISTS
-from sinks.fts import literal, schema, short, snippets
-from sinks.fts import query as query_
+from sinks.fts import expressions, literal, patterns, schema, short, snippets
+from sinks.fts.filters import as_sql
 from sinks.fts.literal import Claim
-from sinks.fts.query import FEW, Query
 from sinks.fts.short import K1, idf
 from sinks.fts.sources import BEGUN_WEIGHT, JOINED_WEIGHT, SYMBOLS, Sources, beside, match, sources_of
+from sinks.fts.typed import FEW, MOST_TERMS, Query
 from sinks.reader import FacetValue, Filter, Hit, Piece
 
-_KEYS = 500  # rows in one statement
 _LOOKED_AT = 500  # texts of the best, where the index cannot tell whether they have what was typed
 _NOT_AS_TYPED = 0.1
 _HALF_OF_IT = 0.5  # words and runs have BM25 of different indexes, so that one of them must not win alone
@@ -27,7 +26,7 @@ class Search:
     def __init__(self, connection: sqlite3.Connection, filters: Sequence[Filter]) -> None:
         self._connection = connection
         self._filtered = bool(filters)
-        self._where, self._values = query_.where(filters)
+        self._where, self._values = as_sql(filters)
 
     def everything(self, limit: int) -> list[Hit]:
         rows = self._connection.execute(
@@ -54,12 +53,12 @@ class Search:
             return None
         rows = self._about_rows()
         words = sum(idf(rows, self._held_by(query, word)) for word in query.words)
-        joined = sum(idf(rows, self._count(query_.word(one))) for one in query.joined)
+        joined = sum(idf(rows, self._count(expressions.word(one))) for one in query.joined)
         return (K1 + 1) * (words + JOINED_WEIGHT * joined)
 
     def _holds_all(self, query: Query) -> bool:
         held = "SELECT EXISTS(SELECT 1 FROM documents_fts WHERE documents_fts MATCH ?)"
-        if self._connection.execute(held, [query_.every_word(query)]).fetchone()[0]:
+        if self._connection.execute(held, [expressions.every_word(query)]).fetchone()[0]:
             return True
         if len(query.words) > FEW:
             return False
@@ -68,10 +67,10 @@ class Search:
 
     def _rarest(self, query: Query) -> Query:
         """Of many words those that say most; what is nowhere says nothing."""
-        if len(query.words) <= query_.MOST_TERMS:
+        if len(query.words) <= MOST_TERMS:
             return query
         held = {word: self._held_by(query, word) for word in query.words}
-        kept = frozenset(sorted(query.words, key=lambda word: held[word] or math.inf)[: query_.MOST_TERMS])
+        kept = frozenset(sorted(query.words, key=lambda word: held[word] or math.inf)[:MOST_TERMS])
         words = tuple(word for word in query.words if word in kept)
         return replace(query, words=words, begun=query.begun if query.begun in words else "")
 
@@ -81,11 +80,12 @@ class Search:
         if not query.begun:
             return BEGUN_WEIGHT
         rows = self._about_rows()
-        alone, together = (idf(rows, self._count(told(query))) for told in (query_.begun_alone, query_.beginning))
+        alone = idf(rows, self._count(expressions.begun_alone(query)))
+        together = idf(rows, self._count(expressions.beginning(query)))
         return BEGUN_WEIGHT * together / alone
 
     def _held_by(self, query: Query, word: str) -> int:
-        return self._count(query_.word(word, begun=word == query.begun))
+        return self._count(expressions.word(word, begun=word == query.begun))
 
     def _count(self, expression: str) -> int:
         count = "SELECT count(*) FROM documents_fts WHERE documents_fts MATCH ?"
@@ -101,11 +101,11 @@ class Search:
         parts, values = [], []
         if query.words:
             parts.append("SELECT rowid FROM documents_fts WHERE documents_fts MATCH ?")
-            values.append(query_.any_word(query))
+            values.append(expressions.any_word(query))
         if attached := beside(query):
             parts.append(f"SELECT row FROM ({attached[0]})")
             values += attached[1]
-        if runs := query_.shorts(query):
+        if runs := short.runs(query):
             parts.append(short.ROWS)
             values.append(json.dumps(runs))
         if query.symbols:
@@ -159,7 +159,7 @@ class Search:
         best = {row for row, _ in ranked[:_LOOKED_AT]}
         for claim in claims:
             statement, values = match("documents_fts", claim.expression, claim.weight)
-            among = "AND +rowid IN (SELECT value FROM json_each(?))"  # else each of them is looked for by itself
+            among = f"AND +rowid IN {schema.LISTED}"  # else each of them is looked for by itself
             given = dict(self._connection.execute(f"{statement} {among}", [*values, rows]).fetchall())
             standing = self._standing(best, claim.pattern)
             for row in given.keys() - standing if standing else ():
@@ -167,32 +167,22 @@ class Search:
         return sorted(scores.items(), key=lambda one: (-one[1], one[0]))
 
     def _standing(self, rows: Collection[int], pattern: str) -> set[int]:
-        among = "held.row IN (SELECT value FROM json_each(?))"
-        held = f"SELECT held.row FROM documents held WHERE {among} AND {short.stands('held')}"
+        held = f"SELECT held.row FROM documents held WHERE held.row IN {schema.LISTED} AND {short.stands('held')}"
         return {row for (row,) in self._connection.execute(held, [json.dumps(list(rows)), json.dumps([pattern])])}
 
     def _hits(self, ranked: list[tuple[int, float]]) -> list[Hit]:
-        rows: dict[int, sqlite3.Row] = {}
-        for start in range(0, len(ranked), _KEYS):
-            some = [row for row, _ in ranked[start : start + _KEYS]]
-            statement = f"SELECT row, id, parent_id FROM documents WHERE row IN ({_marks(some)})"
-            rows.update((row["row"], row) for row in self._connection.execute(statement, some))
+        statement = f"SELECT row, id, parent_id FROM documents WHERE row IN {schema.LISTED}"
+        found = self._connection.execute(statement, [json.dumps([row for row, _ in ranked])])
+        rows = {row["row"]: row for row in found}
         return [Hit(rows[row]["id"], rows[row]["parent_id"], score) for row, score in ranked]
 
     def snippets(self, query: Query, ids: Sequence[str]) -> dict[str, tuple[Piece, ...]]:
         """FTS5 knows which inflected forms of words it found; runs of scripts without spaces are looked for here."""
         query = self._rarest(query)
-        shown: dict[str, tuple[Piece, ...]] = {}
-        for start in range(0, len(ids), _KEYS):
-            some = list(ids[start : start + _KEYS])
-            statement = f"SELECT row, id, spaceless, text FROM documents WHERE id IN ({_marks(some)})"
-            rows = self._connection.execute(statement, some).fetchall()
-            by_words = self._snippets(query, [row["row"] for row in rows])
-            for row in rows:
-                pieces = by_words.get(row["row"]) or _around(row, query)
-                if any(piece.match for piece in pieces):
-                    shown[row["id"]] = pieces
-        return shown
+        rows = schema.by_id(self._connection, "row, id, spaceless, text", ids).fetchall()
+        by_words = self._snippets(query, [row["row"] for row in rows])
+        shown = {row["id"]: by_words.get(row["row"]) or _around(row, query) for row in rows}
+        return {id: pieces for id, pieces in shown.items() if any(piece.match for piece in pieces)}
 
     def _snippets(self, query: Query, rows: list[int]) -> dict[int, tuple[Piece, ...]]:
         """Of the rows that hold one of the words."""
@@ -200,8 +190,8 @@ class Search:
             return {}
         found = self._connection.execute(
             f"SELECT rowid, {snippets.CALL} FROM documents_fts WHERE documents_fts MATCH ? "
-            f"AND rowid IN ({_marks(rows)})",
-            [query_.any_word(query), *rows],
+            f"AND rowid IN {schema.LISTED}",
+            [expressions.any_word(query), json.dumps(rows)],
         )
         return {row[0]: snippets.pieces(row[1]) for row in found}
 
@@ -219,12 +209,8 @@ def _counts(field: str) -> str:
 
 def _around(row: sqlite3.Row, query: Query) -> tuple[Piece, ...]:
     """Words are looked for beside scripts without spaces only; of what stands within longer ones nothing is marked."""
-    needles = [*query.runs, *query.symbols, *query_.shorts(query)]
+    needles = [*query.runs, *query.symbols, *short.runs(query)]
     if not row["spaceless"]:
         return snippets.around(row["text"], needles)
-    pieces = snippets.around(query_.apart(row["text"], query), [*needles, *query_.attached(query)])
-    return tuple(replace(piece, text=piece.text.replace(query_.BREAK, "")) for piece in pieces)
-
-
-def _marks(values: Sequence[object]) -> str:
-    return ", ".join("?" * len(values))
+    pieces = snippets.around(patterns.apart(row["text"], query), [*needles, *patterns.attached(query)])
+    return tuple(replace(piece, text=piece.text.replace(patterns.BREAK, "")) for piece in pieces)

@@ -15,9 +15,10 @@ import sqlite3
 from collections.abc import Sequence
 from functools import lru_cache
 
-from sinks.fts import literal
-from sinks.fts import query as query_
+from sinks.fts import expressions, literal, patterns
 from sinks.fts.schema import SEARCHED, WEIGHTS
+from sinks.fts.scripts import RUN, TOKEN, is_spaceless
+from sinks.fts.typed import MOST_PAIRS, Query
 
 _IDF, _STANDS = "chunksink_idf", "chunksink_stands"
 K1 = 1.2  # that of FTS5's bm25(); the lengths of the columns are not to be had here, so they do not count
@@ -63,6 +64,16 @@ _SCORES = (
 )
 
 
+def runs(query: Query) -> list[str]:
+    """The runs that are no trigram; of a longer one every two neighbours, for where the whole of it is nowhere."""
+    found = [pair for run in query.runs for pair in _pairs(run)]
+    return list(dict.fromkeys(found))[:MOST_PAIRS]
+
+
+def _pairs(run: str) -> list[str]:
+    return [run[i : i + 2] for i in range(len(run) - 1)] if len(run) > 2 else [run]
+
+
 def scores(*, wanted: int = 1, lacking: float = 1.0) -> str:
     """Rows and scores as BM25 has them, of those that hold any of the runs, which come as a JSON list; where fewer
     than `wanted` are held, only so much of it."""
@@ -82,21 +93,28 @@ def holding(terms: Sequence[str], begun: str = "", *, literally: bool = False) -
     words, signs, among, shorts = [], [], [], []
     for number, term in enumerate(terms):
         exact = literally and literal.has_signs(term)
-        patterns = json.dumps([literal.pattern(term) if exact else query_.pattern(term, begun=term == begun)])
-        if not query_.is_spaceless(term):
-            told = query_.word(term, begun=term == begun)
+        begins = term == begun
+        standing = json.dumps([literal.pattern(term) if exact else patterns.pattern(term, begun=begins)])
+        if not is_spaceless(term):
+            told = expressions.word(term, begun=begins)
             if exact:
-                signs.append((number, told, patterns))
+                signs.append((number, told, standing))
             else:
                 words.append((number, told))
-        parts = [part for part in literal.words(term) if len(part) > 2] if exact else query_.long_parts(term)
+        parts = [part for part in (literal.words(term) if exact else TOKEN.findall(term)) if len(part) > 2]
         if parts:
-            among.append((number, " AND ".join(map(query_.quoted, parts)), patterns))
-        elif run := query_.first_run(term):
-            shorts.append((number, run, patterns))
+            among.append((number, " AND ".join(map(expressions.quoted, parts)), standing))
+        elif run := _first_run(term):
+            shorts.append((number, run, standing))
     found = " UNION ".join((_OF_WORDS, _OF_SIGNS, _OF_TRIGRAMS, _OF_SHORTS))
     rows = f"SELECT row FROM ({found}) GROUP BY row HAVING count(*) = {len(terms)}"
     return rows, [json.dumps(one) for one in (words, signs, among, shorts)]
+
+
+def _first_run(term: str) -> str:
+    """The beginning of the first run, which is enough to look for it by; empty where there is none."""
+    found = RUN.search(term)
+    return found[0][:2] if found else ""
 
 
 def prepare(connection: sqlite3.Connection) -> None:

@@ -15,13 +15,13 @@ from sinks.document import FIELDS, LISTS, Document, Family, document_hash
 from sinks.errors import BuildMissing, Transient
 from sinks.firsts import Firsts
 from sinks.fts import indexes, schema
-from sinks.fts.query import is_spaceless
 from sinks.fts.reader import FtsReader, read_marker
+from sinks.fts.scripts import is_spaceless
 from sinks.sink import Marker, RefusedDocument, Stored
 
 FILE = "fts.db"
 _PAGE = 2000
-_KEYS = 400  # families in one statement
+_KEYS = 400  # families in one statement, each with its own mark: a stranger's may hold a NUL (see schema.LISTED)
 
 _COLUMNS = tuple(schema.COLUMN_TYPES)
 _UPSERT = (

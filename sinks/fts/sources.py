@@ -2,9 +2,8 @@
 
 import json
 
-from sinks.fts import query as query_
-from sinks.fts import schema, short
-from sinks.fts.query import FEW, Query
+from sinks.fts import expressions, patterns, schema, short
+from sinks.fts.typed import FEW, MOST_TERMS, Query
 
 BEGUN_WEIGHT = 0.5
 """A word that the last one is only the beginning of is a guess."""
@@ -31,16 +30,16 @@ def sources_of(query: Query, begun_weight: float) -> Sources:
     if query.words:
         sources["words"] = [_words(query)]
         if query.begun:
-            sources["words"].append(match("documents_fts", query_.longer(query), begun_weight))
+            sources["words"].append(match("documents_fts", expressions.longer(query), begun_weight))
         if query.joined:
-            sources["words"].append(match("documents_fts", query_.side_by_side(query), JOINED_WEIGHT))
+            sources["words"].append(match("documents_fts", expressions.side_by_side(query), JOINED_WEIGHT))
         if attached := beside(query):
             sources["words"].append(attached)
     if query.runs:
-        runs = query_.shorts(query)
+        runs = short.runs(query)
         wanted = len(runs) if len(runs) <= FEW else 1
         sources["runs"] = [(short.scores(wanted=wanted, lacking=_LACKING), [json.dumps(runs)])]
-        if whole := query_.any_of([run for run in query.runs if len(run) > 2][: query_.MOST_TERMS]):
+        if whole := expressions.any_of([run for run in query.runs if len(run) > 2][:MOST_TERMS]):
             sources["runs"].append(match("documents_trigrams", whole))
     if query.symbols:
         sources["symbols"] = [(SYMBOLS, [json.dumps(query.symbols)])]
@@ -48,17 +47,17 @@ def sources_of(query: Query, begun_weight: float) -> Sources:
 
 
 def _words(query: Query) -> Source:
-    statement, values = match("documents_fts", query_.words(query))
+    statement, values = match("documents_fts", expressions.words(query))
     if query.runs or not 1 < len(query.words) <= FEW:
         return statement, values
     all_held = "row IN (SELECT rowid FROM documents_fts WHERE documents_fts MATCH ?)"
     counted = f"SELECT row, score * iif({all_held}, 1, {_LACKING}) AS score FROM ({statement})"
-    return counted, [query_.every_word(query), *values]
+    return counted, [expressions.every_word(query), *values]
 
 
 def beside(query: Query) -> Source | None:
     """Words beside scripts without spaces, of rows in which none is a word of its own: it would count twice."""
-    attached = query_.any_of(query_.attached(query))
+    attached = expressions.any_of(patterns.attached(query))
     if not attached:
         return None
     statement, values = match("documents_trigrams", attached)
@@ -66,7 +65,7 @@ def beside(query: Query) -> Source | None:
     return (
         f"SELECT held.row AS row, beside.score AS score FROM ({statement} AND {apart}) beside "
         f"JOIN documents held ON held.row = beside.row WHERE {short.stands('held')}",
-        [*values, query_.any_word(query), json.dumps(query_.patterns(query))],
+        [*values, expressions.any_word(query), json.dumps(patterns.of_attached(query))],
     )
 
 

@@ -10,6 +10,7 @@ from sinks.meilisearch import rows, tasks
 from sinks.meilisearch.builds import EMBEDDER, Indexes, marker_in, with_marker
 from sinks.meilisearch.errors import RefusedData, TooLarge
 from sinks.meilisearch.tasks import Asked, Deletion, Payload, Row
+from sinks.portions import portions
 from sinks.sink import NO_PARENT, Marker, RefusedDocument, Stored
 from sinks.vectors import sound_rows
 
@@ -86,10 +87,10 @@ class MeilisearchBuild:
                     taken[document.id] = (document, line)
                 else:
                     self._refuse(document, flaw)
-        lines = [line for _, line in taken.values()]
         documents = list(taken.values())
-        for part in rows.payloads(lines, self._limits.documents, self._payload_bytes):
-            payload, size = Payload(documents[part]), sum(map(len, lines[part]))
+        sizes = [len(line) for _, line in documents]
+        for part in portions(sizes, self._limits.documents, self._payload_bytes):
+            payload, size = Payload(documents[part]), sum(sizes[part])
             if self._asked.payloads and self._asked.bytes + size > self._limits.bytes_in_flight:
                 self._settle()
             self._asked.add(payload, size)

@@ -7,12 +7,11 @@ from typing import Any
 import numpy as np
 
 from sinks.document import Document, Vectors
-from sinks.errors import InvalidFilter
 from sinks.fields import FILTERS
 from sinks.meilisearch import rows
 from sinks.meilisearch.builds import EMBEDDER, PRIMARY_KEY, marker_in
 from sinks.meilisearch.connection import Connection
-from sinks.reader import FacetValue, Filter, Hit, Piece, Value
+from sinks.reader import FacetValue, Filter, Hit, Piece, Value, require_facets
 from sinks.sink import Marker
 
 # Around what matched: from the private use area, which no text of ours holds on purpose.
@@ -118,9 +117,7 @@ class MeilisearchReader:
     def facets(
         self, query: str, fields: Sequence[str], filters: Sequence[Filter] = (), limit: int = _MOST_FACETS
     ) -> dict[str, list[FacetValue]]:
-        unknown = [name for name in fields if name not in FILTERS]
-        if unknown:
-            raise InvalidFilter(f"no facets of {', '.join(unknown)}; these have: {', '.join(sorted(FILTERS))}")
+        require_facets(fields)
         if _holds_nothing(query):
             return {name: [] for name in fields}
         limit = max(0, limit)

@@ -3,7 +3,7 @@
 import math
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,10 +15,10 @@ from sinks.fields import FILTERS
 from sinks.meilisearch.positions import MOST_POSITIONS, positions
 from sinks.reader import Filter, Value
 from sinks.sink import NO_PARENT, Stored
+from sinks.values import HALF
 
 VECTORS = "_vectors"
 HASHES = ("id", "parent_id", "family_hash", "document_hash", "text_hash")
-_HALF = re.compile("[\ud800-\udfff]")  # of a surrogate pair
 _ID = re.compile("[A-Za-z0-9_-]{1,511}")
 _UNSEEN = "\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff"
 _BEFORE_WORDS = re.compile(rf'(^|[\s"(])[-+^~|=*\u2010-\u2015\u2212{_UNSEEN}]+')
@@ -43,18 +43,6 @@ def flaw(document: Document, size: int, most_bytes: int) -> str | None:
             f"{MOST_POSITIONS:,} only: split it into smaller chunks"
         )
     return None
-
-
-def payloads(lines: Sequence[bytes], most: int, most_bytes: int) -> Iterator[slice]:
-    """Runs of lines that go into one request."""
-    start = size = 0
-    for position, one in enumerate(lines):
-        if position > start and (position - start >= most or size + len(one) > most_bytes):
-            yield slice(start, position)
-            start, size = position, 0
-        size += len(one)
-    if start < len(lines):
-        yield slice(start, len(lines))
 
 
 def stored(held: Mapping[str, Any], embedder: str | None, content: bool) -> Stored:
@@ -114,14 +102,13 @@ def _literal(field: str, value: Value) -> str | None:
         return str(value).lower() if field == "content_truncated" else None
     if isinstance(value, int):
         return str(value) if FILTERS[field] == "range" else None
-    known = FILTERS[field] == "equal" and field != "content_truncated" and not _HALF.search(value)
-    return quoted(value) if known else None
+    return quoted(value) if FILTERS[field] == "equal" and field != "content_truncated" else None
 
 
 def sendable(typed: str) -> str:
     """A query without what JSON cannot hold, and without signs before a word: a minus would turn the search round, and
     others would make a word of their own of it. Quotes around a phrase stay."""
-    return _BEFORE_WORDS.sub(r"\1", _HALF.sub(" ", typed))
+    return _BEFORE_WORDS.sub(r"\1", HALF.sub(" ", typed))
 
 
 def is_searchable(query: str) -> bool:

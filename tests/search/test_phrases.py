@@ -15,7 +15,7 @@ from search.phrases import for_words, phrases_of
 from search.query import search
 from search.question import FUSIONS, FusionName, Mode, Question
 from sinks.errors import Transient
-from sinks.fts.query import parse
+from sinks.fts.typed import parse
 from sinks.reader import FacetValue, Filter
 from tests.rebuild.support import parent_of
 from tests.search.support import family, legs_over

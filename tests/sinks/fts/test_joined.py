@@ -4,7 +4,7 @@ import pytest
 
 from sinks.conformance.samples import family
 from sinks.fts import FtsBuild, FtsReader
-from sinks.fts.query import parse
+from sinks.fts.typed import parse
 
 OTHERS = ["run", "dry", "std", "vector", "read", "write"]
 

@@ -7,7 +7,7 @@ import pytest
 from sinks.conformance.samples import family
 from sinks.fts import FtsBuild, FtsReader
 from sinks.fts.literal import has_signs
-from sinks.fts.query import parse
+from sinks.fts.typed import parse
 
 TEXTS = {
     "c": "the language C and c libraries",

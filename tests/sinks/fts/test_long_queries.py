@@ -2,7 +2,7 @@
 
 from sinks.conformance.samples import family
 from sinks.fts import FtsBuild, FtsReader
-from sinks.fts.query import MOST_TERMS
+from sinks.fts.typed import MOST_TERMS
 
 FILLER = [f"filler{chr(97 + number // 26)}{chr(97 + number % 26)}" for number in range(MOST_TERMS + 30)]
 

@@ -11,7 +11,7 @@ import pytest
 from sinks.conformance.samples import family
 from sinks.fields import FILTERS
 from sinks.fts import FtsBuild, FtsReader
-from sinks.fts.query import parse
+from sinks.fts.typed import parse
 from sinks.reader import FacetValue, Piece
 
 TEXTS = {
