@@ -38,12 +38,3 @@ def printable(text: str) -> str:
     """A name from somewhere else on one line of a terminal: what would move the cursor, or turn the direction of what
     follows, is spelt out."""
     return "".join(char if char.isprintable() or char in _HARMLESS else repr(char)[1:-1] for char in text)
-
-
-def shortened(text: str, most: int) -> str:
-    """Up to so many characters; whole words, where the last one is no giant."""
-    if len(text) <= most:
-        return text
-    start = text[:most]
-    words = start.rpartition(" ")[0]
-    return f"{words} …" if len(words) > most // 2 else f"{start}…"

@@ -11,7 +11,8 @@ import click
 from chunksink.errors import Refusal
 from chunksink.exits import Exit
 from chunksink.options import chunks_option, config_from, home_option, json_option
-from chunksink.output import counted, print_json, printable, shortened
+from chunksink.output import counted, print_json, printable
+from search.excerpt import beginning, ending
 
 if TYPE_CHECKING:
     from search.answer import Answer, SearchHit
@@ -205,13 +206,13 @@ def _near(snippet: "Sequence[Piece]") -> Iterator[tuple[str, bool]]:
     first = next((number for number, piece in enumerate(snippet) if piece.match), 0)
     for number, piece in enumerate(snippet):
         text = _SPACE.sub(" ", piece.text)
-        if number < first and len(text) > _BEFORE_CHARACTERS:
-            text = f"… {text[-_BEFORE_CHARACTERS:].lstrip()}"
-        yield shortened(text, left), piece.match
+        if number < first:
+            text = ending(text, _BEFORE_CHARACTERS)
+        yield beginning(text, left), piece.match
         left -= len(text)
         if left <= 0:
             return
 
 
 def _line(text: str, most: int = _TEXT_CHARACTERS) -> str:
-    return printable(shortened(_SPACE.sub(" ", text).strip(), most))
+    return printable(beginning(_SPACE.sub(" ", text).strip(), most))

@@ -8,6 +8,7 @@ from urllib.parse import quote, urlsplit
 
 from search import question
 from search.answer import Answer, SearchHit
+from search.excerpt import beginning, ending
 from search.link import link_of, locator_of, name_of
 from search.page.asked import Asked
 from search.passage import Surrounded
@@ -92,7 +93,7 @@ def hit_view(number: int, hit: SearchHit, asked: Asked, source_url: str | None) 
         number=number,
         chunk_id=hit.chunk_id,
         place=place_of(hit.document, source_url),
-        pieces=tuple(_near(hit.snippet)) or (Piece(shortened(hit.text)),),
+        pieces=tuple(_near(hit.snippet)) or (Piece(_line(hit.text)),),
         badges=tuple(hit.ranks.items()),
         passage_url=chunk_url(hit.chunk_id, asked.tenant),
         facts=tuple(_facts(hit.document)),
@@ -107,8 +108,8 @@ def _near(snippet: Sequence[Piece]) -> Iterator[Piece]:
     first = next((number for number, piece in enumerate(snippet) if piece.match), None)
     for number, piece in enumerate(snippet):
         text = _HEADING.sub("", piece.text)
-        if first is not None and number == first - 1 and len(text) > _BEFORE:
-            text = "… " + text[-_BEFORE:].partition(" ")[2]
+        if first is not None and number == first - 1:
+            text = ending(text, _BEFORE)
         if first is None or number >= first - 1:
             yield Piece(text, piece.match)
 
@@ -238,6 +239,5 @@ def ago(moment: str) -> str:
     return "just now"
 
 
-def shortened(text: str) -> str:
-    line = " ".join(_HEADING.sub("", text).split())
-    return line if len(line) <= _SHOWN_CHARACTERS else line[:_SHOWN_CHARACTERS].rsplit(" ", 1)[0] + " …"
+def _line(text: str) -> str:
+    return beginning(" ".join(_HEADING.sub("", text).split()), _SHOWN_CHARACTERS)

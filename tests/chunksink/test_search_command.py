@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from chunksink.exits import Exit
-from chunksink.output import printable, shortened
+from chunksink.output import printable
 from rebuild.state import State
 from tests.chunksink.shell import Shell
 from tests.journey.support import command_line, environment
@@ -209,13 +209,6 @@ def test_what_has_no_end_is_shortened(built: Shell, word: str) -> None:
     assert max(map(len, out.splitlines())) < 900
     assert "own.md#…  (keyword 1)" in out
     assert " cat " in out
-
-
-def test_what_fits_is_not_shortened() -> None:
-    assert shortened("one two", 7) == "one two"
-    assert shortened("one two three", 9) == "one two …"
-    assert shortened("x" * 10, 7) == "xxxxxxx…"
-    assert shortened("a " + "x" * 10, 7) == "a xxxxx…"
 
 
 def on_a_terminal(folder: Path, *arguments: str, **variables: str) -> str:

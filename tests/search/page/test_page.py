@@ -20,6 +20,7 @@ from search.page.app import make_app
 from search.page.asked import PARAMETERS, Asked, read
 from search.page.drawer import drawers
 from sinks.document import Document
+from sinks.reader import Piece
 from tests.search.page.support import Held, asked, client_of, site_over
 from tests.search.support import family
 
@@ -43,6 +44,19 @@ def test_hits_say_what_and_where_they_are(client: TestClient) -> None:
     )
     assert re.search(r'badge words">keyword 1</span>\s*<span class="badge meaning">semantic \d', page)
     assert "<strong>Sources 1 to 10, more follow</strong>" in page
+
+
+def test_what_stands_before_a_word_that_was_found_is_shown_also_without_spaces() -> None:
+    hit = hit_of(document(), 1.0, ())
+    before = "所有权是一组规则" * 20
+    found = replace(hit, snippet=(Piece(before), Piece("内存", match=True)))
+    first, *_ = views.hit_view(1, found, Asked(), None).pieces
+    assert first.text.startswith("…")
+    assert before.endswith(first.text[1:])
+    assert len(first.text) > 50
+    only_text = replace(hit, text="Rust " + before * 3)
+    (whole,) = views.hit_view(1, only_text, Asked(), None).pieces
+    assert len(whole.text) > 200
 
 
 def test_sources_on_the_web_are_linked_and_others_named(client: TestClient, legs: Legs) -> None:
