@@ -21,7 +21,7 @@ def explained_lines(config: Config, generation: "Generation", answer: "Answer", 
     """One fact a line."""
     document = hit.document
     lines = [
-        f"{share.leg}: {_rank(share)}, score {share.score:.4g}{_scale(share)}, "
+        f"{share.leg}: {_rank(share)}, score {share.score:.4g}{share.scaled}, "
         f"gives {share.weight:g} x {share.value:.4f}"
         for share in hit.shares
     ]
@@ -37,14 +37,6 @@ def explained_lines(config: Config, generation: "Generation", answer: "Answer", 
 
 def _rank(share: "Share") -> str:
     return "not among its best" if share.rank is None else f"rank {share.rank}"
-
-
-def _scale(share: "Share") -> str:
-    if share.low is None or share.high is None:
-        return ""
-    if share.low == share.high:
-        return " (all alike)"
-    return f" ({share.low:.4g} counts as 0, {share.high:.4g} as 1)"
 
 
 def _sum(answer: "Answer", hit: "SearchHit") -> str:

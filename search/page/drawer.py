@@ -70,15 +70,7 @@ def _says(share: Share, alone: bool) -> str:
     told = f"{place}, score {share.score:.4g}"
     if alone:
         return told
-    return f"{told}{_scale(share)}, gives {share.weight:g} × {share.value:.4f} = {share.points:.4f}"
-
-
-def _scale(share: Share) -> str:
-    if share.low is None or share.high is None:
-        return ""
-    if share.low == share.high:
-        return " (all alike)"
-    return f" ({share.low:.4g} counts as 0, {share.high:.4g} as 1)"
+    return f"{told}{share.scaled}, gives {share.weight:g} × {share.value:.4f} = {share.points:.4f}"
 
 
 def _how(answer: Answer, alone: bool) -> str:
