@@ -3,7 +3,7 @@
 HTML may nest anything in anything, and lays it out by styles; Markdown says what a thing is at the beginning of a
 line. Three things make the two agree: tables that only place things are taken apart (`tables`), a block never
 stands inside of what is written between marks (`nesting`), and headings say their words only (`headings`).
-No text goes, except of what `_UNREAD` names.
+No text goes, except of what `_UNREAD` names and of what a page says is of its site (`landmarks`).
 """
 
 import re
@@ -16,6 +16,7 @@ from producers.html.anchors import anchors_of, listed
 from producers.html.code import take_links
 from producers.html.confluence import read_storage
 from producers.html.headings import drop_edit_links, drop_permalinks, mark_signs
+from producers.html.landmarks import empty_landmarks
 from producers.html.marks import BACKSLASH
 from producers.html.nesting import part_blocks
 from producers.html.numbers import number_items
@@ -81,6 +82,7 @@ def tidy(page: str) -> Tidied | None:
     _read_formulas(root)
     _empty_heads(root)
     _read_raw(root)
+    empty_landmarks(root)
     _read_ruby(root)
     read_storage(root)
     link_what_is_shown(root)

@@ -35,7 +35,7 @@ def test_what_nobody_reads_is_left_out() -> None:
 
 
 def test_the_head_holds_text_only_where_it_is_shown() -> None:
-    page = "<head><noscript>in the head</noscript><title>Title</title><nav>menu</nav><p>body"
+    page = "<head><noscript>in the head</noscript><title>Title</title><section>menu</section><p>body"
     assert text(page).split() == ["in", "the", "head", "menu", "body"]
     assert chunks(page)[0]["metadata"]["title"] == "Title"
 
