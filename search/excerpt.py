@@ -1,5 +1,34 @@
-"""Texts that are shown in part: whole words, where the one that would be cut through is no giant. A line of Chinese is
-one."""
+"""Texts that are shown in part: whole words, where the one that would be cut through is no giant, as a line of Chinese
+is; and of links, as Markdown writes them, what a reader would see of them."""
+
+import re
+from collections.abc import Sequence
+
+from sinks.reader import Piece
+
+_OPEN, _CLOSE = "\ufdd0", "\ufdd1"  # around what was found; no text has them
+_MARKS = re.compile(f"({_OPEN}[^{_OPEN}{_CLOSE}]*{_CLOSE})")
+# An address that can be told from arguments of code: `list[0](x)`, `[this](auto x)`. The last one may be cut off.
+_ADDRESS = r"(?=[^()\s]*[/#.])(?:[^()<>\s]|\([^()<>\s]*\))+"
+_LINK = re.compile(
+    rf'(?<![\w\])])!?\[(?P<words>[^\[\]]*)\]\((?P<address>{_ADDRESS})(?:(?:\s"[^"\n]*")?\)|(?P<cut>…)\Z)'
+)
+_MOST = 10_000
+"""Characters that are looked at: nobody is shown more."""
+
+
+def without_addresses(pieces: Sequence[Piece]) -> list[Piece]:
+    """Links as their words, but for those in whose address alone is what was found."""
+    marked = "".join(f"{_OPEN}{piece.text}{_CLOSE}" if piece.match else piece.text for piece in pieces)[:_MOST]
+    shown = _LINK.sub(_words, _LINK.sub(_words, marked))  # twice: a link may show a picture
+    parts = [part for part in _MARKS.split(shown) if part]
+    return [Piece(part.strip(_OPEN + _CLOSE), part.startswith(_OPEN)) for part in parts]
+
+
+def _words(link: re.Match[str]) -> str:
+    if _OPEN in link["address"] and _OPEN not in link["words"]:
+        return link[0]
+    return link["words"] + (link["cut"] or "")
 
 
 def beginning(text: str, most: int) -> str:

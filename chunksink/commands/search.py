@@ -12,7 +12,6 @@ from chunksink.errors import Refusal
 from chunksink.exits import Exit
 from chunksink.options import chunks_option, config_from, home_option, json_option
 from chunksink.output import counted, print_json, printable
-from search.excerpt import beginning, ending
 
 if TYPE_CHECKING:
     from search.answer import Answer, SearchHit
@@ -194,14 +193,19 @@ def _address(link: str) -> str:
 
 
 def _excerpt(hit: "SearchHit") -> str:
-    if not hit.snippet:
-        return _line(hit.text)
-    pieces = [(printable(text), match) for text, match in _near(hit.snippet)]
+    from search.excerpt import without_addresses
+    from sinks.reader import Piece
+
+    pieces = [(printable(text), match) for text, match in _near(without_addresses(hit.snippet))]
+    if not pieces:
+        return _line("".join(piece.text for piece in without_addresses([Piece(hit.text)])))
     return "".join(click.style(text, bold=True) if match else text for text, match in pieces).strip()
 
 
 def _near(snippet: "Sequence[Piece]") -> Iterator[tuple[str, bool]]:
     """From a little before the first word that was found, or it might not be seen; and not without an end."""
+    from search.excerpt import beginning, ending
+
     left = _SNIPPET_CHARACTERS
     first = next((number for number, piece in enumerate(snippet) if piece.match), 0)
     for number, piece in enumerate(snippet):
@@ -215,4 +219,6 @@ def _near(snippet: "Sequence[Piece]") -> Iterator[tuple[str, bool]]:
 
 
 def _line(text: str, most: int = _TEXT_CHARACTERS) -> str:
+    from search.excerpt import beginning
+
     return printable(beginning(_SPACE.sub(" ", text).strip(), most))

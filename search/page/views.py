@@ -8,7 +8,7 @@ from urllib.parse import quote, urlsplit
 
 from search import question
 from search.answer import Answer, SearchHit
-from search.excerpt import beginning, ending
+from search.excerpt import beginning, ending, without_addresses
 from search.link import link_of, locator_of, name_of
 from search.page.asked import Asked
 from search.passage import Surrounded
@@ -93,7 +93,7 @@ def hit_view(number: int, hit: SearchHit, asked: Asked, source_url: str | None) 
         number=number,
         chunk_id=hit.chunk_id,
         place=place_of(hit.document, source_url),
-        pieces=tuple(_near(hit.snippet)) or (Piece(_line(hit.text)),),
+        pieces=tuple(_near(without_addresses(hit.snippet))) or (Piece(_line(hit.text)),),
         badges=tuple(hit.ranks.items()),
         passage_url=chunk_url(hit.chunk_id, asked.tenant),
         facts=tuple(_facts(hit.document)),
@@ -240,4 +240,5 @@ def ago(moment: str) -> str:
 
 
 def _line(text: str) -> str:
-    return beginning(" ".join(_HEADING.sub("", text).split()), _SHOWN_CHARACTERS)
+    told = "".join(piece.text for piece in without_addresses([Piece(text)]))
+    return beginning(" ".join(_HEADING.sub("", told).split()), _SHOWN_CHARACTERS)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from search.excerpt import beginning, ending
+import pytest
+
+from search.excerpt import beginning, ending, without_addresses
+from sinks.reader import Piece
 
 CHINESE = "Rust 里的所有权是一组规则它管理程序如何使用内存"
 
@@ -26,3 +29,34 @@ def test_a_script_without_spaces() -> None:
     assert beginning(CHINESE, 12) == "Rust 里的所有权是一…"
     assert ending(CHINESE, 12) == "…则它管理程序如何使用内存"
     assert ending(f"{CHINESE} 和 b", 12) == "…程序如何使用内存 和 b"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("see [the book](https://example.org/a_(b).html) there", "see the book there"),
+        ('[a](b.html "What it is") and [c](#d)', "a and c"),
+        ("![a cat](cat.png) [![badge](b.svg)](https://example.org/)", "a cat badge"),
+        ("[](x.html)", ""),
+        ("see [the book](https://example.org/a…", "see the book…"),
+        ("[note] (an aside), list[0](x.y), f()[1](a/b), [this](auto x), [&](auto)", ...),
+        ("[never closed](https://example.org/", ...),
+        ("[" * 500 + "](" * 500, ...),
+    ],
+)
+def test_links_are_shown_as_their_words(text: str, shown: str) -> None:
+    assert "".join(piece.text for piece in without_addresses([Piece(text)])) == (text if shown is ... else shown)
+
+
+def test_what_was_found_stays_marked() -> None:
+    found = [Piece("a [big "), Piece("cat", match=True), Piece("](c.html) and [its "), Piece("mat", match=True)]
+    in_address = [Piece(" [here](https://example.org/"), Piece("cat", match=True), Piece(".html)")]
+    assert without_addresses([*found, *in_address]) == [
+        Piece("a big "),
+        Piece("cat", match=True),
+        Piece(" and [its "),
+        Piece("mat", match=True),
+        *in_address,
+    ]
+    in_both = [Piece("["), Piece("cat", match=True), Piece("]("), Piece("cat", match=True), Piece(".html)")]
+    assert without_addresses(in_both) == [Piece("cat", match=True)]
