@@ -11,8 +11,8 @@ Locator = dict[str, str | int | float]
 _MARKDOWN = "text/markdown"
 _MARKDOWN_FILES = ("md", "markdown")
 _LINKED = ("http", "https", "file")
-_TOP = "/"
-"""The path of what stands before the first heading: nothing to be shown."""
+_NO_SECTION = re.compile(r"/|(?:/[a-z]+\[\d+\])+")
+"""The path of what stands before the first heading, as `/ul[4]`: nothing to be shown."""
 _NO_SLUG = re.compile(r"[^\w\- ]")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(?!\s)")  # `note: plan.md` is a name
@@ -32,13 +32,18 @@ def locator_of(document: Document) -> Locator:
         "timestamp_end": document.timestamp_end,
         "speaker": document.speaker,
         "anchor": document.anchor,
-        "section": " > ".join(document.headings) or (None if document.section == _TOP else document.section),
+        "section": " > ".join(document.headings) or section_of(document),
         "char_start": document.char_start,
         "char_end": document.char_end,
         "start_offset": document.start_offset,
         "end_offset": document.end_offset,
     }
     return {name: value for name, value in places.items() if value is not None}
+
+
+def section_of(document: Document) -> str | None:
+    """What stands for the headings of a document without any."""
+    return None if _NO_SECTION.fullmatch(document.section or "/") else document.section
 
 
 def link_of(document: Document) -> str | None:

@@ -175,7 +175,7 @@ def _print_hit(number: int, hit: "SearchHit") -> None:
     click.echo(f"   {_excerpt(hit)}")
     for document in hit.after:
         click.secho(f"   | {_line(document.text)}", dim=True)
-    click.secho(f"   {_address(hit.link or hit.source_uri or '')}  ({ranks})", dim=True)
+    click.secho(f"   {_address(hit)}  ({ranks})", dim=True)
     if hit.same_text:
         click.secho(f"   {_elsewhere(hit.same_text)}", dim=True)
 
@@ -186,10 +186,16 @@ def _elsewhere(documents: "Sequence[Document]") -> str:
     return f"also in {counted(len(documents), 'other source')}: {', '.join([*names, *more])}"
 
 
-def _address(link: str) -> str:
-    """A fragment that is too long to be read is left out: the rest still opens the source."""
-    source, _, fragment = link.partition("#")
-    return printable(f"{source}#…" if len(fragment) > _FRAGMENT_CHARACTERS else link)
+def _address(hit: "SearchHit") -> str:
+    """Where it leads; a file as it is called, so that it can be opened from here. A fragment that is too long to be
+    read is left out: the rest still opens the source."""
+    from urllib.parse import unquote, urlsplit
+
+    if hit.link is None:
+        return printable(hit.source_uri or "")
+    source, mark, fragment = hit.link.partition("#")
+    named = source if urlsplit(source).scheme else unquote(source)
+    return printable(f"{named}#…" if len(fragment) > _FRAGMENT_CHARACTERS else f"{named}{mark}{fragment}")
 
 
 def _excerpt(hit: "SearchHit") -> str:

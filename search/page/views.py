@@ -9,7 +9,7 @@ from urllib.parse import quote, urlsplit
 from search import question
 from search.answer import Answer, SearchHit
 from search.excerpt import beginning, ending, without_addresses
-from search.link import link_of, locator_of, name_of
+from search.link import link_of, locator_of, name_of, section_of
 from search.page.asked import Asked
 from search.passage import Surrounded
 from sinks.document import Document
@@ -118,8 +118,8 @@ def place_of(document: Document, source_url: str | None) -> Place:
     source = document.source_uri or document.path or ""
     headed = document.headings[0] if document.headings else ""
     title = document.title or headed or name_of(source) or document.chunk_id
-    headings = document.headings or (document.section or "",)
-    path = [heading for heading in headings if heading not in ("", "/", title)]  # "/": before the first heading
+    headings = document.headings or (section_of(document) or "",)
+    path = [heading for heading in headings if heading not in ("", title)]
     return Place(title, (*path, *_within(document)), source, _href(document, source_url))
 
 

@@ -147,3 +147,11 @@ def test_a_keyword_engine_that_lost_its_build_is_named(
     error = capsys.readouterr().err
     assert "run a rebuild" in error
     assert "Traceback" not in error
+
+
+def test_a_file_is_named_as_it_is_called(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    home = Home(tmp_path / "home", BusRoot(tmp_path / "chunks"), fts)
+    commit(home.root, "p1", source("Verträge & mehr/Büro.md", "a boat"))
+    home.rebuild()
+    assert run(["search", "boat", "--mode", "keyword", "--home", str(home.folder)]) == Exit.OK
+    assert "   Verträge & mehr/Büro.md" in capsys.readouterr().out
