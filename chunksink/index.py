@@ -78,6 +78,7 @@ class Index:
         tenant: str | None = None,
         exclude: "str | Sequence[str]" = (),
         prune: bool = False,
+        allow_deletions: int = 0,
         checksum: bool = False,
         jobs: int | None = None,
     ) -> "IngestReport":
@@ -92,6 +93,7 @@ class Index:
             tenant=tenant,
             exclude=(exclude,) if isinstance(exclude, str) else tuple(exclude),
             prune=prune,
+            allow_deletions=allow_deletions,
             every_file=checksum,
         )
         return ingest(self.config, [Path(source) for source in sources], options, jobs=jobs)

@@ -36,7 +36,7 @@ from producers.partition import FamilyReader, next_created_at
 from producers.placement import PRODUCER_NAME, Placement
 from producers.places import Places
 from producers.produced import Making
-from producers.prune import Missing, Vanished, is_sure, refuse_unsure
+from producers.prune import Missing, Vanished, is_sure, refuse_emptied, refuse_unsure
 from producers.report import IngestReport, Progress
 from producers.scratch import scratch
 from producers.settle import Settling
@@ -70,6 +70,8 @@ class Options:
     exclude: tuple[str, ...] = ()
     """Patterns of what is passed over below the folders named, as in a `.gitignore` file."""
     prune: bool = False
+    allow_deletions: int = 0
+    """So many sources may be withdrawn though a folder named holds none any more."""
     every_file: bool = False
     """Read every file and every partition, whatever their times say."""
 
@@ -124,6 +126,8 @@ def ingest(
         _read(wanted, skipping, settling, making, folder, workers, on_progress)
         vanished = Vanished(wanted.scopes, wanted.outputs, excluded)
         changes = settling.changes(prune=vanished if options.prune else None)
+        if options.prune:
+            refuse_emptied(wanted, changes.withdrawn(), options.allow_deletions)
         missing = Missing() if options.prune or not is_sure(wanted, places) else settling.missing(vanished)
         carried_over, pruned = settling.counts(changes)
         commits = Commits(root, shelves, memory, tables, reader, producer, created_at, clock, account.fail_late)

@@ -14,20 +14,26 @@ from producers.wanted import Wanted
 
 
 def refuse_unsure(wanted: Wanted, places: Places) -> None:
-    """Every folder named must hold a source, be readable to its last folder, and be the one that was read before."""
+    """Every folder named must be readable to its last folder, and be the one that was read before."""
     for failure in wanted.failures:
         if failure.source_uri.endswith("/"):
             raise IngestRefused(
                 f"{failure.source_uri} cannot be listed, so nobody knows what vanished there; nothing was written. "
                 "Mend its permissions, or leave --prune out"
             )
+    places.refuse_others()
+
+
+def refuse_emptied(wanted: Wanted, withdrawn: int, allowed: int) -> None:
+    """A folder without any source may be one that is not mounted: who has emptied one says how many go."""
+    if withdrawn <= allowed:
+        return
     for scope in wanted.scopes:
         if not wanted.holds(scope):
             raise IngestRefused(
                 f"{scope.folder} holds no source, and --prune would withdraw all that came from it; nothing was "
-                "written. Is it mounted? Leave --prune out, or see `chunksink retire-partition`"
+                f"written. Is it mounted? If it is empty on purpose, say --allow-deletions {withdrawn}"
             )
-    places.refuse_others()
 
 
 def is_sure(wanted: Wanted, places: Places) -> bool:

@@ -62,6 +62,13 @@ class _SourcePath(click.Path):
     help="Pass over what fits, below each folder, as in a .gitignore file; repeatable.",
 )
 @click.option("--prune", is_flag=True, help="Withdraw what came from these folders and is not there any more.")
+@click.option(
+    "--allow-deletions",
+    type=click.IntRange(min=0),
+    default=0,
+    metavar="N",
+    help="Let --prune withdraw up to N sources though a folder holds none any more.",
+)
 @click.option("--checksum", "every_file", is_flag=True, help="Read every file, whatever size and times say.")
 @click.option("--sync", is_flag=True, help="Bring the engines up to date afterwards, as `chunksink sync` does.")
 @click.option("--jobs", type=click.IntRange(min=1), help="Processes to use.  [default: by size of the input]")

@@ -132,9 +132,17 @@ def test_prune_withdraws_and_refuses_an_empty_folder(shell: Shell) -> None:
     ended = shell("ingest", "docs", "--prune")
     assert (ended.code, ", 1 source withdrawn; now 1 chunk of 1 source\n" in ended.out) == (Exit.OK, True)
     (shell.folder / "docs" / "a.md").unlink()
-    refused = shell("ingest", "docs", "--prune")
-    assert refused.code == Exit.INVALID_INPUT
-    assert "docs holds no source, and --prune would withdraw all that came from it; nothing was written" in refused.err
+    told = shell("ingest", "docs")
+    assert (told.code, "1 source was not found there any more and keeps its chunks" in told.err) == (Exit.OK, True)
+    for allowed in ([], ["--allow-deletions", "0"]):
+        refused = shell("ingest", "docs", "--prune", *allowed)
+        assert refused.code == Exit.INVALID_INPUT
+        assert "docs holds no source, and --prune would withdraw all that came from it; nothing was" in refused.err
+        assert "say --allow-deletions 1" in refused.err
+    ended = shell("ingest", "docs", "--prune", "--allow-deletions", "1")
+    assert (ended.code, ", 1 source withdrawn; now 0 chunks of 0 sources\n" in ended.out) == (Exit.OK, True)
+    again = shell("ingest", "docs", "--prune")
+    assert (again.code, "nothing to do" in again.out) == (Exit.OK, True)
 
 
 def test_what_is_not_found_any_more_is_told(shell: Shell) -> None:

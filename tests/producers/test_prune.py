@@ -150,6 +150,24 @@ def test_a_folder_that_is_empty_or_cannot_be_read_withdraws_nothing(bench: Bench
     assert bench.bytes_on_bus() == before
 
 
+def test_a_folder_that_was_emptied_goes_where_the_number_is_said(bench: Bench) -> None:
+    kept, emptied = bench.write("kept/a.md", "# A"), bench.write("emptied/b.md", "# B")
+    bench.write("emptied/c.md", "# C")
+    folders = [kept.parent, emptied.parent]
+    bench.ingest(folders)
+    before = bench.bytes_on_bus()
+    for file in emptied.parent.iterdir():
+        file.unlink()
+    for paths in (folders, folders[1:]):
+        with pytest.raises(IngestRefused, match=r"emptied holds no source.*--allow-deletions 2"):
+            bench.ingest(paths, prune=True, allow_deletions=1, now=LATER)
+    assert bench.bytes_on_bus() == before
+    report = bench.ingest(folders[1:], prune=True, allow_deletions=2, now=LATER)
+    assert (report.pruned, names(bench)) == (2, ["kept/a.md"])
+    bench.assert_valid()
+    assert not bench.ingest(folders[1:], prune=True, now=LATER).written, "there is nothing more to lose"
+
+
 def test_an_unlistable_folder_is_told_by_its_name_and_refused(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     """As the test above, where everybody may read everything."""
     bench.write("a.md", "# A")
@@ -316,4 +334,4 @@ def test_nothing_is_said_to_be_missing_where_nobody_knows_or_asked(bench: Bench)
     bench.write("z/gone.md", "# Z")
     bench.ingest([bench.docs / "z"], base=None)
     (bench.docs / "z" / "gone.md").unlink()
-    assert bench.ingest([bench.docs / "z"], base=None, now=LATER).missing == 0, "perhaps it is not mounted"
+    assert bench.ingest([bench.docs / "z"], base=None, now=LATER).missing_from == ("z/gone.md",), "also if it is empty"
