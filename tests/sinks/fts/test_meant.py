@@ -13,6 +13,7 @@ TEXTS = (
     "All kitchens are closed",
     "手机iPhone 设置",
     "Eine Übersetzung; l'éclairage",
+    "Köln, Kouen",
 )
 
 
@@ -37,6 +38,8 @@ def filled(build: FtsBuild, reader: FtsReader) -> FtsReader:
         ("KICHEN ", "kitchen"),
         ("recieved ", "received"),
         ("univercities ", "universities"),
+        ("koeln ", "köln"),  # which `kouen` is nearer to by its letters
+        ("uebersetzung ", "übersetzung"),
         ("strase", "straße"),
         ("Übersetzng ", "übersetzung"),
         ("Ubersetzng ", "übersetzung"),
