@@ -43,10 +43,12 @@ def decode(data: bytes) -> str:
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
+        _refuse_binary(data)
         line = data.count(b"\n", 0, error.start) + 1
         raise SourceFailed(
             CHUNKING_FAILED,
-            f"not UTF-8: byte 0x{data[error.start]:02x} at offset {error.start}, line {line}; convert it to UTF-8",
+            f"not UTF-8: byte 0x{data[error.start]:02x} at offset {error.start}, line {line}; convert it to UTF-8, "
+            "if it comes from Windows with: iconv -f WINDOWS-1252 -t UTF-8 OLD > NEW",
         ) from error
 
 

@@ -47,12 +47,18 @@ def test_what_says_that_it_is_utf16_is_refused_with_the_remedy(codec: str) -> No
         *(text.encode("utf-16-le") for text in ("ok", "Plain words", "Words. " * 10_000)),
         b"\x7fELF" + bytes(range(32)) + b"words " * 100,
         b"\0" * 2 + b"x" * 197,
+        b"\x89PNG\r\n\x1a\n\x01\x02\x03\xff\xfe",
     ],
 )
 def test_what_looks_like_utf16_or_like_no_text_is_refused(data: bytes) -> None:
     with pytest.raises(SourceFailed, match=r"looks like UTF-16 or like no text.*iconv.*--exclude") as failure:
         chunks_of(data)
     assert failure.value.code == CHUNKING_FAILED
+
+
+def test_a_text_of_windows_is_told_how_to_convert_it() -> None:
+    with pytest.raises(SourceFailed, match=r"byte 0xfc at offset 1, line 1.*iconv -f WINDOWS-1252"):
+        chunks_of("Müller".encode("windows-1252"))
 
 
 @pytest.mark.parametrize("data", [b"a\0b", b"\0\0" + b"x" * 198, b"\x01\x02\x1b[1mbold"])
