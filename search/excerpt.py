@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from sinks.reader import Piece
 
-_OPEN, _CLOSE = "\ufdd0", "\ufdd1"  # around what was found; no text has them
+_OPEN, _CLOSE = "\ufdd0", "\ufdd1"  # around what was found: of no script, so that hardly any text has them
 _MARKS = re.compile(f"({_OPEN}[^{_OPEN}{_CLOSE}]*{_CLOSE})")
 # An address that can be told from arguments of code: `list[0](x)`, `[this](auto x)`. The last one may be cut off.
 _ADDRESS = r"(?=[^()\s]*[/#.])(?:[^()<>\s]|\([^()<>\s]*\))+"
@@ -14,12 +14,13 @@ _LINK = re.compile(
     rf'(?<![\w\])])!?\[(?P<words>[^\[\]]*)\]\((?P<address>{_ADDRESS})(?:(?:\s"[^"\n]*")?\)|(?P<cut>…)\Z)'
 )
 _MOST = 10_000
-"""Characters that are looked at: nobody is shown more."""
+"""Characters of a piece that are looked at: nobody is shown more."""
 
 
 def without_addresses(pieces: Sequence[Piece]) -> list[Piece]:
     """Links as their words, but for those in whose address alone is what was found."""
-    marked = "".join(f"{_OPEN}{piece.text}{_CLOSE}" if piece.match else piece.text for piece in pieces)[:_MOST]
+    told = [(piece.text[:_MOST], piece.match) for piece in pieces]
+    marked = "".join(f"{_OPEN}{text}{_CLOSE}" if match else text for text, match in told)
     shown = _LINK.sub(_words, _LINK.sub(_words, marked))  # twice: a link may show a picture
     parts = [part for part in _MARKS.split(shown) if part]
     return [Piece(part.strip(_OPEN + _CLOSE), part.startswith(_OPEN)) for part in parts]

@@ -67,7 +67,7 @@ class _SourcePath(click.Path):
     type=click.IntRange(min=0),
     default=0,
     metavar="N",
-    help="Let --prune withdraw up to N sources though a folder holds none any more.",
+    help="Let --prune withdraw up to N sources though a folder holds none any more, and --sync remove as many.",
 )
 @click.option("--checksum", "every_file", is_flag=True, help="Read every file, whatever size and times say.")
 @click.option("--sync", is_flag=True, help="Bring the engines up to date afterwards, as `chunksink sync` does.")
@@ -115,7 +115,7 @@ def command(
         print_json(asdict(report))
     if not sync:
         return code
-    return _sync(config, report, as_json) or code
+    return _sync(config, report, wanted.allow_deletions, as_json) or code
 
 
 def _check(options: dict[str, Any]) -> None:
@@ -131,12 +131,12 @@ def _check(options: dict[str, Any]) -> None:
         raise Refusal(str(refused), Exit.USAGE) from refused
 
 
-def _sync(config: "Config", report: "IngestReport", as_json: bool) -> Exit:
+def _sync(config: "Config", report: "IngestReport", allow_deletions: int, as_json: bool) -> Exit:
     from chunksink.index import Index
     from chunksink.summary import exit_code, print_report, tell_fault
 
     with Index(config, stage=progress, on_fault=tell_fault) as index:
-        synced = index.sync()
+        synced = index.sync(allow_deletions=allow_deletions)
     if as_json:
         print_json({"ingest": asdict(report), "sync": synced.as_json()})
     else:

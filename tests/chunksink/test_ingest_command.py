@@ -236,6 +236,17 @@ def test_sync_afterwards_brings_the_index_up_to_date(quick_shell: Shell) -> None
     assert quick_shell.texts() == ["Another."]
 
 
+def test_a_number_that_may_go_holds_for_the_sync_too(quick_shell: Shell) -> None:
+    for number in range(12):
+        write(quick_shell, f"docs/{number}.md", f"Text {number}.")
+    quick_shell("ingest", "docs", "--sync")
+    for file in (quick_shell.folder / "docs").iterdir():
+        file.unlink()
+    assert quick_shell("ingest", "docs", "--prune", "--sync").code == Exit.INVALID_INPUT
+    ended = quick_shell("ingest", "docs", "--prune", "--sync", "--allow-deletions", "12")
+    assert (ended.code, quick_shell.texts()) == (Exit.OK, [])
+
+
 def test_the_exit_code_of_the_sync_counts(quick_shell: Shell) -> None:
     for number in range(12):
         write(quick_shell, f"docs/{number}.md", f"Text {number}.")

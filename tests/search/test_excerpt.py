@@ -58,5 +58,7 @@ def test_what_was_found_stays_marked() -> None:
         Piece("mat", match=True),
         *in_address,
     ]
+    giant = [Piece("x" * 20_000), Piece("cat" * 5_000, match=True), Piece(" sits")]
+    assert [piece.match for piece in without_addresses(giant)] == [False, True, False]
     in_both = [Piece("["), Piece("cat", match=True), Piece("]("), Piece("cat", match=True), Piece(".html)")]
     assert without_addresses(in_both) == [Piece("cat", match=True)]
