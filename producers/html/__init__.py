@@ -1,7 +1,7 @@
 """HTML becomes Markdown and is cut as such. `HtmlChunker` is the way in.
 
-charset -> page -> tree (confluence, anchors, headings, tables, columns, nesting, raised, code, addresses, numbers) ->
-chunker; `tags` says which elements do what
+charset -> page -> tree (landmarks, confluence, anchors, headings, tables, columns, nesting, raised, addresses, numbers,
+notes) -> chunker; `tags` says which elements do what
 """
 
 from producers.html.chunker import HtmlChunker, document_of, html_version

@@ -1,27 +1,17 @@
-"""Addresses of links and pictures, as the page writes them.
-
-The converter writes characters beyond ASCII as percent signs and numbers; so each travels as its number between marks
-that it lets pass, and is put back in the Markdown.
-"""
+"""What leads somewhere, and where: addresses are those that browsers would go to."""
 
 import re
-from collections.abc import Callable, Iterable
-from html import unescape
+from collections.abc import Callable
 from urllib.parse import urljoin, urlsplit
 
 from producers.html.tags import Element
-from producers.markdown.document import Link
+from producers.markdown.embedded import is_embedded
 
-_NAMES = ("href", "src", "cite", "data")
-_SHOWN = ("alt", "title")
-_MARK = "\x7f"  # which no page has any more
-_BEYOND_ASCII = re.compile(r"[^\x00-\x7f]")
-_MARKED = re.compile(rf"{_MARK}([0-9a-f]{{1,6}}){_MARK}")
 # Browsers take them out of an address, and white space off its ends.
 _NOT_IN_ADDRESS = re.compile(r"[\t\n\r]")
-_WRITTEN_OUT = re.compile(r"https?://|mailto:", re.IGNORECASE)
 
-CodeLinks = tuple[tuple[str, str], ...]
+_LATE = ("data-src", "data-original", "data-lazy-src")
+_SETS = ("srcset", "data-srcset")
 
 
 def link_what_is_shown(root: Element) -> None:
@@ -39,34 +29,24 @@ def link_what_is_shown(root: Element) -> None:
         frames.tag = "div"
 
 
-def take_addresses(root: Element, code_links: CodeLinks) -> tuple[frozenset[str], CodeLinks]:
-    """Makes all addresses those that browsers would go to, and tells them; the same for the links of code."""
-    resolve = _resolver(root)
-    found: set[str] = set()
-    for element in root.iter():
-        for name in _NAMES:
-            address = element.get(name)
-            if address:
-                address = resolve(address)
-                found.add(_key(address))
-                element.set(name, _BEYOND_ASCII.sub(lambda sign: f"{_MARK}{ord(sign[0]):x}{_MARK}", address))
-        for name in _SHOWN:
-            words = element.get(name, "")
-            if "\n" in words:
-                element.set(name, " ".join(words.split()))
-    return frozenset(found), tuple((line, resolve(address)) for line, address in code_links)
+def address_of(picture: Element) -> str:
+    """Pages that load their pictures late have another at first, or none."""
+    address: str = picture.get("src", "")
+    if address and not is_embedded(address.strip()):
+        return address
+    sets = (picture.get(name, "").split() for name in _SETS)
+    late = (picture.get(name, "") for name in _LATE)
+    return next(filter(None, (*late, *(addresses[0] for addresses in sets if addresses))), address)
 
 
-def put_back(content: str) -> str:
-    return _MARKED.sub(lambda sign: chr(int(sign[1], 16)), content)
+def describe_pictures(root: Element) -> None:
+    """What is said of a picture becomes its text."""
+    for picture in root.iter("img"):
+        picture.text = " ".join(picture.get("alt", "").split())
 
 
-def of_the_page(links: Iterable[Link], addresses: frozenset[str]) -> tuple[Link, ...]:
-    """Without those that only look like links: a page about Markdown shows `[text](address)` as text."""
-    return tuple(link for link in links if _key(link.url) in addresses or _WRITTEN_OUT.match(link.url))
-
-
-def _resolver(root: Element) -> Callable[[str], str]:
+def resolver(root: Element) -> Callable[[str], str]:
+    """Makes an address that the page writes one from where it says that links begin."""
     base = next((element.get("href").strip() for element in root.iter("base") if element.get("href")), "")
 
     def resolve(address: str) -> str:
@@ -86,8 +66,3 @@ def _join(base: str, address: str) -> str:
     if urlsplit(address).scheme or address.startswith("/"):
         return address
     return (re.split("[?#]", base, maxsplit=1)[0] if address[0] in "?#" else base[: base.rfind("/") + 1]) + address
-
-
-def _key(address: str) -> str:
-    """The same for whatever Markdown has escaped in it and whatever it has not."""
-    return unescape(address).replace("\\", "")

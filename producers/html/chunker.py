@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING
 
 from chunkbus.chunk import Record
 from producers.errors import CHUNKING_FAILED, SourceFailed
-from producers.html.addresses import of_the_page, put_back
-from producers.html.anchors import place_anchors
 from producers.html.charset import decode
-from producers.html.code import place_links
 from producers.html.marks import BACKSLASH
+from producers.html.notes import take_notes
 from producers.html.numbers import write_alike
 from producers.html.page import cleaned
 from producers.html.tree import PARSER_VERSIONS, Tidied, tidy
@@ -28,7 +26,7 @@ if TYPE_CHECKING:
 
 _CONVERTER = "html-to-markdown"
 # Raise it with any change in this package that the chunks show.
-_RULES_VERSION = "5"
+_RULES_VERSION = "6"
 # What the converter says of the page, before the page.
 _ABOUT = re.compile(r"---[ \t]*\n(?=[A-Za-z_][\w-]*[ \t]*:)(?:.*\n){1,400}?---[ \t]*(?:\n|\Z)")
 
@@ -63,19 +61,18 @@ def html_version() -> str:
 def document_of(html: str) -> Document:
     """The page as Markdown, with what its head says of it. Raises SourceFailed where text would be lost."""
     result, tidied = _convert(cleaned(html))
-    content = put_back(write_alike((result.content or "").replace(BACKSLASH, "\\")))
+    content = write_alike((result.content or "").replace(BACKSLASH, "\\"))
     content = _ABOUT.sub("", content, count=1) if content.startswith("---") else content
     # A page has no front matter: where it begins with a rule, a line before that says so.
     document = parse(f"\n{content}" if content.startswith(("---", "+++")) else content)
-    links = document.links if tidied.addresses is None else of_the_page(document.links, tidied.addresses)
-    links = (*links, *place_links(tidied.code_links, document))
+    if tidied.notes is not None:
+        document = take_notes(document, tidied.notes)
     said = result.metadata.document
     about = {"title": said.title, "author": said.author, "language": said.language}
     found = {name: " ".join(value.split()) for name, value in about.items() if value and value.strip()}
     first = next(filter(None, (headings[-1] for headings in document.sections[1:])), "")
     metadata = ({"title": first} if first else {}) | document.metadata | found
-    anchors = place_anchors(tidied.headings, document)
-    return replace(document, links=links, metadata=metadata, anchors=anchors)
+    return replace(document, metadata=metadata)
 
 
 def _convert(html: str) -> tuple["ConversionResult", Tidied]:

@@ -13,8 +13,10 @@ NUMBER, NUMBER_END = "\ufdd2", "\ufdd3"
 """Around the number that Word shows before a paragraph."""
 FILE, FILE_END = "\ufdd4", "\ufdd5"
 """Around the number of a file that a DOCX brings in."""
+NOTE, NOTE_END = "\ufdd6", "\ufdd7"
+"""Around the number of what is noted beside the words."""
 
-_ANY = re.compile("[\ufdd0-\ufdd5]")
+_ANY = re.compile("[\ufdd0-\ufdd7]")
 
 
 def without_marks(text: str) -> str:

@@ -32,10 +32,10 @@ _LINE_ENDS = re.compile(
     re.IGNORECASE,
 )
 # lxml takes them in no text, or the contract of chunks knows none of them; those from U+FDD0 on are our `marks`.
-_CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f\x7f\ufdd0-\ufdd5\ufffe\uffff]")
+_CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f\x7f\ufdd0-\ufdd7\ufffe\uffff]")
 _CONTROL_BY_NUMBER = re.compile(
-    r"&#(?:0*(?:[1-8]|1[4-9]|2\d|3[01]|127|6497[6-9]|6498[01]|6553[45])(?!\d)"
-    r"|x0*(?:[1-8ef]|1[\da-f]|7f|fdd[0-5]|fff[ef])(?![\da-f]));?",
+    r"&#(?:0*(?:[1-8]|1[4-9]|2\d|3[01]|127|6497[6-9]|6498[0-3]|6553[45])(?!\d)"
+    r"|x0*(?:[1-8ef]|1[\da-f]|7f|fdd[0-7]|fff[ef])(?![\da-f]));?",
     re.IGNORECASE,
 )
 

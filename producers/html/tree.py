@@ -11,14 +11,14 @@ from dataclasses import dataclass
 
 from lxml import etree
 
-from producers.html.addresses import CodeLinks, link_what_is_shown, take_addresses
-from producers.html.anchors import anchors_of, listed
-from producers.html.code import take_links
+from producers.html.addresses import describe_pictures, link_what_is_shown, resolver
+from producers.html.anchors import anchors_of
 from producers.html.confluence import read_storage
 from producers.html.headings import drop_edit_links, drop_permalinks, mark_signs
 from producers.html.landmarks import empty_landmarks
 from producers.html.marks import BACKSLASH
 from producers.html.nesting import part_blocks
+from producers.html.notes import Note, leave_notes
 from producers.html.numbers import number_items
 from producers.html.raised import mark_raised
 from producers.html.tables import take_apart
@@ -61,13 +61,10 @@ class _CutShort(Exception):
 
 @dataclass(frozen=True)
 class Tidied:
-    """A page as XHTML, with `BACKSLASH` before signs that are text; the links of its code, each with its line; its
-    headings, each with its id; and the addresses of all its links, None where they are not known."""
+    """A page as XHTML, with `BACKSLASH` before signs that are text, and what its notes say; None where it has none."""
 
     html: str
-    code_links: CodeLinks = ()
-    headings: tuple[tuple[str, str], ...] = ()
-    addresses: frozenset[str] | None = None
+    notes: tuple[Note, ...] | None = None
 
 
 def tidy(page: str) -> Tidied | None:
@@ -92,13 +89,13 @@ def tidy(page: str) -> Tidied | None:
     take_apart(root)
     part_blocks(root)
     mark_raised(root)
-    addresses, code_links = take_addresses(root, take_links(root))
+    describe_pictures(root)
     mark_signs(root)
     _join_lines(root)
     number_items(root)
+    notes = leave_notes(root, anchors, resolver(root))
     _make_writable(root)
-    html = str(etree.tostring(root, method="xml", encoding="unicode"))
-    return Tidied(html, code_links, listed(root, anchors), addresses)
+    return Tidied(str(etree.tostring(root, method="xml", encoding="unicode")), notes)
 
 
 def _parse(page: str) -> Element | None:
@@ -144,9 +141,20 @@ def _read_raw(root: Element) -> None:
         else:
             shown.extend(_read_fallback(shown))
         put_after(shown, element)
+        _link_to(element)
     for element in list(root.iter(*_VERBATIM, "textarea")):
         is_line = element.tag == "textarea" and "\n" not in (element.text or "")
         element.tag = "div" if is_line else "pre"
+
+
+def _link_to(element: Element) -> None:
+    """What the page brings in, by its title."""
+    address = element.get("src") or next((source.get("src") for source in element.iter("source")), None)
+    if address:
+        for child in list(element):
+            drop(child)
+        element.tag, element.text = "a", f"{element.get('title') or ''} {element.text or ''}"
+        element.set("href", address)
 
 
 def _read_fallback(shown: Element) -> list[Element]:

@@ -93,7 +93,7 @@ def test_what_a_wiki_offers_its_writers_is_none_of_its_words(page: str) -> None:
 def test_links_to_places_beside_a_heading_go_as_well() -> None:
     page = '<div><h2>Install</h2><a class="anchor" href="#a" aria-label="Permalink"></a></div><dl><dt>f()<a'
     page += ' class="headerlink" href="#f">¶</a></dt><dd>See <a href="#5">§</a> 5.</dd></dl>'
-    assert text(page).split() == ["##", "Install", "f()", "See", "[§](#5)", "5."]
+    assert text(page).split() == ["##", "Install", "f()", "See", "§", "5."]
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Whatever a page is made of, its words stay, and what follows is what it is."""
 
+import json
 import re
 from collections import Counter
 from html import escape
@@ -98,9 +99,10 @@ def _html(tree: _Tree, number: "count[int]") -> str:
 def test_whatever_lies_in_whatever_every_word_stays_and_what_follows_is_what_it_is(trees: list[_Tree]) -> None:
     number = count()
     page = "".join(_html(tree, number) for tree in trees)
-    records = chunks(f'{page}<h1>Last</h1><p>The <a href="end.html">end</a></p>')
+    records = chunks(f'<p>Begin{page}<h1>Last</h1><p>The <a href="end.html">end</a></p>')
     found = Counter(re.findall(r"\bw\d+\b", "\n".join(own_parts(records))))
     assert found == Counter(f"w{each}" for each in range(next(number)))
+    assert not re.search("[\ufdd0-\ufdef]", json.dumps(records, ensure_ascii=False))
     assert records[-1]["metadata"]["headings_path"] == ["Last"]
     assert records[-1]["metadata"]["kind"] == "prose"
     assert [link["url"] for link in records[-1]["metadata"]["links"]] == ["end.html"]
