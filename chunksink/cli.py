@@ -3,11 +3,15 @@
 Nothing else here: what a command does stands in `chunksink/commands/`, one file a command.
 """
 
+import atexit
 import os
+import signal
 import sys
 import traceback
 from contextlib import suppress
 from importlib import import_module
+from threading import Event
+from types import FrameType
 
 import click
 
@@ -91,12 +95,31 @@ def cli() -> None:
 
 def main(*first: str) -> None:
     """Runs the command line, which begins with these words, and ends the process with its exit code."""
+    _end_in_order_when_terminated()
     code = run([*first, *sys.argv[1:]])
     try:
         sys.stdout.flush()
     except OSError:  # was told already; Python must not complain about it again while it ends
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     sys.exit(code)
+
+
+def _end_in_order_when_terminated() -> None:
+    """Who looks after processes ends them by SIGTERM: that is Ctrl-C to us, and to them we have died of it."""
+    terminated = Event()
+
+    def end(_number: int, _frame: FrameType | None) -> None:
+        terminated.set()
+        raise KeyboardInterrupt
+
+    def die() -> None:
+        if terminated.is_set():
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        atexit.register(die)  # the first that comes is the last that is called
+        signal.signal(signal.SIGTERM, end)
 
 
 def rebuild_index() -> None:

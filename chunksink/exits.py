@@ -27,6 +27,6 @@ MEANINGS = {
     Exit.REFUSED: "all is done, but some documents or vectors were refused and left out",
     Exit.LOCKED: "another process is writing the same thing",
     Exit.BRAKE: "a large share of the index would be removed; nothing was written",
-    Exit.INTERRUPTED: "stopped by Ctrl-C; the state is clean and the command can be run again",
+    Exit.INTERRUPTED: "stopped by Ctrl-C; the state is clean, the command can be run again; SIGTERM does the same",
     Exit.OUTPUT_CLOSED: "whoever read the output left before its end, as `| head` does",
 }

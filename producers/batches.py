@@ -3,7 +3,7 @@
 import gc
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from concurrent.futures import BrokenExecutor, Executor, Future, wait
+from concurrent.futures import BrokenExecutor, Executor, Future
 from functools import partial
 from pathlib import Path
 
@@ -25,7 +25,10 @@ Taken = tuple[Decision, Read | None]
 def read_all(
     decisions: Iterable[Decision], making: Making, folder: Path, workers: Executor | None
 ) -> Generator[Taken, None, None]:
-    """Every source, with what it gives if it is to be read; lines of families wait in files of the folder."""
+    """Every source, with what it gives if it is to be read; lines of families wait in files of the folder.
+
+    Who ends it early ends the workers too, before the folder goes: what they are at is not waited for.
+    """
     batches = enumerate(_batches(decisions))
     if workers is None:
         for number, batch in batches:
@@ -44,10 +47,6 @@ def read_all(
             "a process that reads files was ended from outside, probably for lack of memory; nothing was written. "
             "Run again with --jobs 1, which reads one file after the other"
         ) from error
-    finally:
-        for _, future in flying:
-            future.cancel()
-        wait([future for _, future in flying])  # they write into the folder
 
 
 def _submit(workers: Executor, jobs: list[Job], making: Making, waiting: Path) -> Future[list[Read]]:

@@ -1,8 +1,8 @@
 """From the bytes of a page to its text, in the charset that its head names, as browsers understand that name.
 
 The Encoding Standard of the WHATWG gives old labels the larger charset that pages had in fact: `iso-8859-1` is
-windows-1252, whose quotes and dashes would be control characters otherwise. Where browsers put a replacement for what
-cannot be read, the page is refused.
+windows-1252, whose quotes and dashes would be control characters otherwise. Like browsers it puts a replacement for a
+byte that cannot be read; a page with more than traces of them is refused.
 """
 
 import codecs
@@ -60,17 +60,33 @@ _LABELS = {
 }
 _EUC_PAIR = re.compile(rb"[\xa1-\xfe]{2}")
 _AS_BROWSERS = "chunksink.as-browsers"
+_REPLACING = "chunksink.replacing"
+_REPLACEMENT = "\ufffd"
+_CHARACTERS_FOR_ONE = 1000
 
 
 def decode(data: bytes) -> str:
     """UTF-8, or what the page says that it is. Raises SourceFailed."""
     label = None if data.startswith(codecs.BOM_UTF8) else _label(data[:_HEAD_BYTES])
-    if label is None:
-        return decode_utf8(data)
     try:
-        return data.decode(_codec(label), _AS_BROWSERS)
-    except (LookupError, UnicodeError) as error:
+        return decode_utf8(data) if label is None else data.decode(_codec(label), _AS_BROWSERS)
+    except (SourceFailed, LookupError, UnicodeError) as error:
+        text = _with_replacements(data, label or "utf-8")
+        if text is not None:
+            return text
+        if isinstance(error, SourceFailed):
+            raise
         raise SourceFailed(CHUNKING_FAILED, f"its head says that it is {label}, and it is not: {error}") from error
+
+
+def _with_replacements(data: bytes, label: str) -> str | None:
+    """None where they are many: in another charset than the one meant half of a text cannot be read, and where
+    somebody has copied a line in, a byte or two."""
+    try:
+        text = data.decode(_codec(label), _REPLACING)
+    except (LookupError, UnicodeError):
+        return None
+    return text if b"\0" not in data and text.count(_REPLACEMENT) * _CHARACTERS_FOR_ONE <= len(text) else None
 
 
 def _label(head: bytes) -> str | None:
@@ -105,4 +121,12 @@ def _in_shift_jis(row: int, cell: int) -> str:
     return bytes((lead, trail)).decode("cp932")
 
 
+def _replace(error: UnicodeError) -> tuple[str, int]:
+    try:
+        return _as_browsers(error)
+    except UnicodeDecodeError as unread:
+        return _REPLACEMENT, unread.end
+
+
 codecs.register_error(_AS_BROWSERS, _as_browsers)
+codecs.register_error(_REPLACING, _replace)

@@ -100,7 +100,8 @@ def test_a_process_frees_what_parsers_leave_in_cycles(bench: Bench) -> None:
     assert left < 1000, "objects that only the collector of cycles frees"
 
 
-def test_ctrl_c_ends_all_processes_with_its_code(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("sign", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, -signal.SIGTERM)])
+def test_ctrl_c_and_sigterm_end_all_processes_in_order(tmp_path: Path, sign: int, code: int) -> None:
     docs = tmp_path / "docs"
     docs.mkdir()
     for number in range(400):
@@ -113,9 +114,10 @@ def test_ctrl_c_ends_all_processes_with_its_code(tmp_path: Path) -> None:
         deadline = time.monotonic() + 60
         while not list(tmp_path.glob("chunksink-ingest-*/0")) and time.monotonic() < deadline:
             time.sleep(0.05)
-        os.killpg(process.pid, signal.SIGINT)
+        os.killpg(process.pid, sign)
         _, errors = process.communicate(timeout=60)
-    assert process.returncode == 130, errors
+    assert process.returncode == code, errors
+    assert errors.decode().splitlines()[-1].startswith("Interrupted. Nothing is half done")
     assert b"Traceback" not in errors
     assert not list(tmp_path.glob("chunksink-ingest-*"))
     assert not list((tmp_path / "chunks").rglob("*.jsonl"))

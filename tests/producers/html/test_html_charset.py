@@ -83,6 +83,26 @@ def test_bytes_that_browsers_cannot_read_are_refused(label: str, broken: bytes) 
 
 
 @pytest.mark.parametrize(
+    ("label", "codec", "broken", "shown"),
+    [
+        ("", "utf-8", b"\xe9", "�"),
+        ("utf-8", "utf-8", b"\xe9", "�"),
+        ("gb2312", "gb18030", b"\xa6\x20", "� "),
+        ("windows-1253", "cp1253", b"\xaa", "�"),
+        ("euc-jp", "euc-jp", b"\xad\xa1\xff ", "①� "),
+    ],
+)
+def test_a_byte_that_somebody_copied_in_is_one_that_browsers_replace(
+    label: str, codec: str, broken: bytes, shown: str
+) -> None:
+    long, short = (("word " * count).encode(codec) for count in (400, 20))
+    begin = page(label, b"") if label else b"<p>"
+    assert text(begin + long + broken + b"end").endswith(f"word {shown}end")
+    with pytest.raises(SourceFailed):
+        text(begin + short + broken + b"end")
+
+
+@pytest.mark.parametrize(
     "head",
     [
         "<meta charset=latin1>",
@@ -116,7 +136,7 @@ def test_the_head_names_the_charset_in_many_ways(head: str) -> None:
 )
 def test_a_page_whose_head_names_none_is_utf_8(head: str) -> None:
     with pytest.raises(SourceFailed, match=r"^not UTF-8: byte 0xe9"):
-        text(f"{head}<p>caf\xe9".encode("latin-1"))
+        text(f"{head}<p>caf\xe9, th\xe9, \xe9t\xe9, \xe0, \xf4".encode("latin-1"))
 
 
 def test_utf_8_that_is_marked_as_such_is_nothing_else() -> None:
