@@ -11,7 +11,7 @@ import orjson
 
 from chunkbus.ledger import Attempt, Ledger, Status
 from chunkbus.signature import Signature
-from producers.errors import SOURCE_EMPTY
+from producers.errors import SOURCE_EMPTY, WITHOUT_TEXT
 from producers.given import Given
 from producers.memory import Memory
 from producers.produced import Making
@@ -125,7 +125,8 @@ class Account:
     def _attempt(self, done: Done, status: Status) -> Attempt:
         failed = next(iter(done.codes), None)
         is_told = status is Status.FAILED or done.outcome is Outcome.LEFT_OUT
-        error = failed if is_told else SOURCE_EMPTY if done.outcome is Outcome.EMPTY else None
+        if done.outcome is Outcome.EMPTY and not is_told:
+            failed, is_told = failed if failed in WITHOUT_TEXT else SOURCE_EMPTY, True
         left_out = orjson.dumps(dict(done.codes), option=orjson.OPT_SORT_KEYS).decode() if done.codes else None
         return Attempt(
             done.uri,
@@ -134,7 +135,7 @@ class Account:
             self._making.created_at,
             self._run_id,
             status,
-            error,
+            failed if is_told else None,
             self._placement,
             left_out,
         )

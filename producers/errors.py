@@ -38,6 +38,8 @@ SOURCE_UNREADABLE = "SOURCE_UNREADABLE"
 SOURCE_CHANGED = "SOURCE_CHANGED"
 SOURCE_NAME_INVALID = "SOURCE_NAME_INVALID"
 SOURCE_EMPTY = "SOURCE_EMPTY"
+SCAN_WITHOUT_TEXT = "SCAN_WITHOUT_TEXT"
+WITHOUT_TEXT = (SOURCE_EMPTY, SCAN_WITHOUT_TEXT)
 FOLDER_LINKED = "FOLDER_LINKED"
 FOLDER_IS_OUTPUT = "FOLDER_IS_OUTPUT"
 CONVERTER_MISSING = "CONVERTER_MISSING"
@@ -68,6 +70,10 @@ MEANINGS: dict[str, tuple[str, str]] = {
     SOURCE_EMPTY: (
         "the source has no text; it is a document without chunks, not a failure",
         "nothing, if that is meant",
+    ),
+    SCAN_WITHOUT_TEXT: (
+        "the pages of a PDF are pictures and hold no text; it is a document without chunks, not a failure",
+        "have its text recognised (`ocrmypdf IN.pdf OUT.pdf`) and ingest that",
     ),
     FOLDER_LINKED: (
         "a folder that is a link was not followed, since it may lead round in a circle; not a failure",

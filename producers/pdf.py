@@ -13,7 +13,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from chunkbus.chunk import Record
-from producers.errors import CHUNKING_FAILED, CONVERTER_MISSING, SourceFailed
+from producers.errors import CHUNKING_FAILED, CONVERTER_MISSING, SCAN_WITHOUT_TEXT, SourceFailed
 from producers.markdown.chunker import MarkdownChunker
 from producers.markdown.records import Form, SourceVersion
 from producers.text import paragraphs
@@ -57,10 +57,12 @@ class PdfChunker:
 
     def chunks(self, data: bytes, source: SourceVersion, *, created_at: str, producer: Record) -> list[Record]:
         """The document's chunks, none where it has no text. Raises SourceFailed."""
-        pages, metadata = _read(data)
+        pages, metadata, has_pictures = _read(data)
         texts = [paragraphs(page.replace(_HYPHENATED, "")).text.strip() for page in pages]
         starts = list(accumulate((len(text) + len(_PAGE_BREAK) for text in texts), initial=0))
         document = paragraphs(_PAGE_BREAK.join(texts), metadata)
+        if has_pictures and not any(texts):
+            raise SourceFailed(SCAN_WITHOUT_TEXT, "its pages are pictures and hold no text")
         form = Form(self.parser, "pdf", "application/pdf")
         records = self.markdown.cut(document, source, form, created_at=created_at, producer=producer)
         return [_with_pages(record, starts) for record in records]
@@ -77,7 +79,8 @@ def unreadable(what: str, error: Exception) -> SourceFailed:
     return SourceFailed(CHUNKING_FAILED, f"cannot be read as {what}: {str(error) or type(error).__name__}")
 
 
-def _read(data: bytes) -> tuple[list[str], dict[str, str]]:
+def _read(data: bytes) -> tuple[list[str], dict[str, str], bool]:
+    """The text of each page, what the file says of itself, and whether it shows pictures."""
     from pypdf import PdfReader
     from pypdf.errors import DependencyError, FileNotDecryptedError
 
@@ -87,6 +90,7 @@ def _read(data: bytes) -> tuple[list[str], dict[str, str]]:
         pages = [_PAGE_BREAK.join((page.extract_text(), "\n".join(_filled_in(page)))) for page in reader.pages]
         said = reader.metadata
         about = {"title": said.title, "author": said.author} if said else {}
+        has_pictures = not any(map(str.strip, pages)) and any(map(_shows_pictures, reader.pages))
     except DependencyError as error:
         remedy = "pip install 'chunksink[pdf]' brings what encrypted files need"
         raise SourceFailed(CONVERTER_MISSING, f"{error}; {remedy}") from error
@@ -95,7 +99,15 @@ def _read(data: bytes) -> tuple[list[str], dict[str, str]]:
         raise SourceFailed(CHUNKING_FAILED, f"the PDF is encrypted and asks for a password; {remedy}") from error
     except Exception as error:
         raise unreadable("PDF", error) from error
-    return pages, {name: str(value) for name, value in about.items() if value}
+    return pages, {name: str(value) for name, value in about.items() if value}, has_pictures
+
+
+def _shows_pictures(page: "PageObject") -> bool:
+    resources = _inherited(page, "/Resources")
+    drawn = _own(resources, "/XObject") if isinstance(resources, dict) else None
+    if not isinstance(drawn, dict):
+        return False
+    return any(isinstance(each, dict) and _own(each, "/Subtype") == "/Image" for each in _items(list(drawn.values())))
 
 
 def _filled_in(page: "PageObject") -> Iterator[str]:

@@ -16,7 +16,7 @@ from chunkbus.chunk import Record
 from chunkbus.identity import family_key, parent_id
 from chunkbus.signature import Signature
 from producers.contents import changed_meanwhile, digest_source, read_source
-from producers.errors import SOURCE_CHANGED, SOURCE_EMPTY, SOURCE_UNREADABLE, SourceFailed
+from producers.errors import SOURCE_CHANGED, SOURCE_EMPTY, SOURCE_UNREADABLE, WITHOUT_TEXT, SourceFailed
 from producers.families import version_of
 from producers.kinds import Chunker
 from producers.markdown.records import SourceVersion
@@ -109,12 +109,22 @@ def _document(job: Job, making: Making, read: Read) -> Iterator[Item]:
         read.is_unchanged = True
         return
     assert job.chunker is not None
-    source = SourceVersion(job.uri, read.checksum, len(data), making.tenant)
-    records = job.chunker.chunks(data, source, created_at=making.created_at, producer=making.producer)
-    if records:
+    try:
+        records = _cut(job.chunker, data, SourceVersion(job.uri, read.checksum, len(data), making.tenant), making)
         yield Produced(job.uri, making.tenant, records)
-    else:
-        yield LeftOut(job.uri, None, SOURCE_EMPTY, "it holds no text", is_failure=False)
+    except SourceFailed as failed:
+        if failed.code not in WITHOUT_TEXT:
+            raise
+        yield LeftOut(job.uri, None, failed.code, failed.reason, is_failure=False)
+
+
+def _cut(chunker: Chunker, data: bytes, source: SourceVersion, making: Making) -> list[Record]:
+    if not data:  # of its form, too: a PDF of no bytes is none
+        raise SourceFailed(SOURCE_EMPTY, "it is empty")
+    records = chunker.chunks(data, source, created_at=making.created_at, producer=making.producer)
+    if not records:
+        raise SourceFailed(SOURCE_EMPTY, "it holds no text")
+    return records
 
 
 def _records(job: Job, making: Making, read: Read) -> Iterator[Item]:

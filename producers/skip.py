@@ -12,7 +12,7 @@ import orjson
 from chunkbus.ledger import Ledger, Status
 from chunkbus.signature import Signature
 from producers.contents import digest_source
-from producers.errors import SOURCE_EMPTY, SourceFailed
+from producers.errors import WITHOUT_TEXT, SourceFailed
 from producers.families import Family, key_of_source
 from producers.given import Given
 from producers.kinds import Chunker
@@ -107,8 +107,8 @@ class Skipping:
         if family is not None and standing is not None and standing == checksum:
             self._given.put(begun.number, family.key)
             return replace(begun, outcome=Outcome.UNCHANGED, is_in_ledger=attempt is not None)
-        if family is None and attempt is not None and attempt["error_type"] == SOURCE_EMPTY:
-            return replace(begun, outcome=Outcome.EMPTY, left_out={SOURCE_EMPTY: 1}, is_in_ledger=True)
+        if family is None and attempt is not None and attempt["error_type"] in WITHOUT_TEXT:
+            return replace(begun, outcome=Outcome.EMPTY, left_out={attempt["error_type"]: 1}, is_in_ledger=True)
         job = Job(source.uri, source.location, source.kind.source_type, chunker, None, standing=standing)
         return replace(begun, job=job)
 

@@ -176,13 +176,17 @@ def _print(report: "IngestReport", root: Path) -> None:
 
 def _tell_left_out(report: "IngestReport") -> None:
     """But failures that are told one by one."""
+    from producers.errors import MEANINGS, SCAN_WITHOUT_TEXT
+
+    needs_work = (SCAN_WITHOUT_TEXT,)  # of the others that are no failures little is lost
     told = Counter(failure.code for failure in report.failures[:_SHOWN_FAILURES])
     for code, number in report.left_out.items():
         if number <= told[code]:
             continue
         names = [printable(named.source_uri) for named in report.left_out_from if named.code == code]
         more = ["...; chunksink ledger --json says of each source what was left out"] * (len(names) > _SHOWN_NAMES)
-        click.echo(f"left out: {code} {number:,} ({', '.join(names[:_SHOWN_NAMES] + more)})", err=True)
+        remedy = f"; {MEANINGS[code][1]}" if code in needs_work else ""
+        click.echo(f"left out: {code} {number:,} ({', '.join(names[:_SHOWN_NAMES] + more)}){remedy}", err=True)
 
 
 def _not_found(report: "IngestReport") -> str:

@@ -114,6 +114,36 @@ def test_pdf_gives_the_text_of_its_pages_with_their_numbers(capfd: pytest.Captur
     assert capfd.readouterr() == ("", "")
 
 
+def scan() -> bytes:
+    """A page that shows a picture and nothing else."""
+    from pypdf import PdfWriter
+    from pypdf.generic import DictionaryObject, NameObject, NumberObject, StreamObject
+
+    writer = PdfWriter()
+    page = writer.add_blank_page(200, 200)
+    picture = StreamObject()
+    picture.set_data(b"\0" * 4)
+    picture[NameObject("/Subtype")] = NameObject("/Image")
+    picture[NameObject("/Width")] = picture[NameObject("/Height")] = NumberObject(2)
+    drawn = DictionaryObject({NameObject("/Im0"): writer._add_object(picture)})
+    page[NameObject("/Resources")] = DictionaryObject({NameObject("/XObject"): drawn})
+    out = BytesIO()
+    writer.write(out)
+    return out.getvalue()
+
+
+def test_a_scan_is_told_as_one_and_a_file_of_no_bytes_is_empty_whatever_its_form(bench: Bench) -> None:
+    pytest.importorskip("pypdf")
+    bench.write("scan.pdf", scan())
+    bench.write("blank.pdf", pdf(""))
+    for name in ("none.pdf", "none.docx", "none.html"):
+        bench.write(name, "")
+    for _ in range(2):  # the second finds it in the ledger
+        report = bench.ingest(kind="auto")
+        assert (report.failures, report.empty, report.left_out) == ((), 5, {"SOURCE_EMPTY": 4, "SCAN_WITHOUT_TEXT": 1})
+    assert [row["error_type"] for row in bench.attempts(source="scan.pdf")] == ["SCAN_WITHOUT_TEXT"]
+
+
 def test_a_word_that_a_soft_hyphen_parts_is_one() -> None:
     pytest.importorskip("pypdf")
     assert texts(PdfChunker(), pdf(r"The data\255) Tj 0 -14 Td (base of all.")) == ["The database of all."]
