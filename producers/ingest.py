@@ -25,7 +25,6 @@ from producers.account import Account
 from producers.batches import read_all
 from producers.commits import Commits
 from producers.errors import IngestRefused
-from producers.exclusions import Exclusions
 from producers.kinds import AUTO, KINDS, Kind
 from producers.links import links_file, write_links
 from producers.markdown.records import DEFAULT_TENANT
@@ -33,6 +32,7 @@ from producers.memory import Memory
 from producers.naming import root_of
 from producers.outputs import Outputs
 from producers.partition import FamilyReader, next_created_at
+from producers.patterns import Patterns
 from producers.placement import PRODUCER_NAME, Placement
 from producers.places import Places
 from producers.produced import Making
@@ -69,6 +69,8 @@ class Options:
     tenant: str | None = None
     exclude: tuple[str, ...] = ()
     """Patterns of what is passed over below the folders named, as in a `.gitignore` file."""
+    include: tuple[str, ...] = ()
+    """Such patterns of what is read there besides, whatever its suffix: as text, if `kind` does not say otherwise."""
     prune: bool = False
     allow_deletions: int = 0
     """So many sources may be withdrawn though a folder named holds none any more."""
@@ -102,10 +104,10 @@ def ingest(
     with tables_of_a_run() as tables, scratch() as folder, FamilyReader(root) as reader:
         former = former_kinds(ledger, placement.name, kinds)
         outputs = Outputs.of(root, homes)
-        excluded = Exclusions(options.exclude)
+        excluded, included = Patterns(options.exclude), Patterns(options.include, "--include")
         known = [place for where, place in memory.places(options.tenant) if placement.shares(where)]
         root_of_path = partial(root_of, base=options.base, known=known)
-        wanted = find_wanted(paths, options.kind, kinds, root_of_path, former, tables, outputs, excluded)
+        wanted = find_wanted(paths, options.kind, kinds, root_of_path, former, tables, outputs, excluded, included)
         places = Places(wanted, memory, placement, options.tenant)
         if options.prune:
             refuse_unsure(wanted, places)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from producers.errors import IngestRefused
-from producers.exclusions import NONE, Exclusions
+from producers.patterns import NONE, Patterns
 from producers.places import Places
 from producers.sources import Scope
 from producers.wanted import Wanted
@@ -64,7 +64,7 @@ class Vanished:
 
     scopes: Collection[Scope]
     outputs: tuple[str, ...] = ()
-    excluded: Exclusions = NONE
+    excluded: Patterns = NONE
 
     def holds(self, origin: str) -> bool:
         paths = [(path, scope.folder) for scope in self.scopes if (path := scope.path_of(origin)) is not None]

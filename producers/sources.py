@@ -18,9 +18,9 @@ from producers.errors import (
     IngestRefused,
     SourceFailed,
 )
-from producers.exclusions import NONE, Exclusions
 from producers.names import folder_uri, is_same_file, is_unicode, printable, uri_of
 from producers.outputs import BUS, NOWHERE, OWN, Outputs, looks_like_bus
+from producers.patterns import NONE, Patterns
 from producers.tally import Tally
 
 _FOLDERS_AT_HAND = 1024
@@ -85,7 +85,8 @@ def find_sources(
     suffixes: tuple[str, ...],
     root: Callable[[Path], Path] = lambda path: Path(os.path.abspath(path)).parent,  # noqa: PTH100
     outputs: Outputs = NOWHERE,
-    excluded: Exclusions = NONE,
+    excluded: Patterns = NONE,
+    included: Patterns = NONE,
 ) -> Found:
     """Files with these suffixes in the folders named, and the files named whatever their suffix; an empty one is of
     files without any.
@@ -93,9 +94,10 @@ def find_sources(
     A `uri` is the path below the `root` of what was named: that begins with the name of a folder, or is that of a file.
     What several of the paths reach is one source, called as the first of them says. Hidden files and folders are passed
     over; links to folders are not followed, so that no cycle has no end, but where they are named. Nor is a bus of
-    chunks read that lies among the sources, nor what is `excluded` below a folder.
+    chunks read that lies among the sources, nor what is `excluded` below a folder; what is
+    `included` there is read whatever its suffix.
     """
-    finding = _Finding(suffixes, paths, tables, outputs, excluded)
+    finding = _Finding(suffixes, paths, tables, outputs, excluded, included)
     for path in paths:
         if not path.exists():
             raise IngestRefused(_absent(path))
@@ -119,9 +121,11 @@ class _Finding:
         paths: Sequence[Path],
         tables: Connection,
         outputs: Outputs,
-        excluded: Exclusions,
+        excluded: Patterns,
+        included: Patterns,
     ) -> None:
-        self._tables, self._outputs, self._excluded = tables, outputs, excluded
+        self._tables, self._outputs = tables, outputs
+        self._excluded, self._included = excluded, included
         self._suffixes, self._takes_none = tuple(filter(None, suffixes)), "" in suffixes
         self._real_folder = lru_cache(_FOLDERS_AT_HAND)(os.path.realpath)
         self._named = {self._real(path) for path in paths}
@@ -192,7 +196,7 @@ class _Finding:
                         if self._excluded.cover(entry.path, str(folder), is_folder=leads_to_folder):
                             continue
                         if not leads_to_folder:
-                            if self._is_wanted(entry.name):
+                            if self._is_wanted(entry, folder):
                                 yield entry.path
                             elif is_new:
                                 self._tally.add(entry.name)
@@ -204,8 +208,10 @@ class _Finding:
                 reason = f"the folder cannot be listed: {error.strerror}"
                 self._failures.append(Failure(folder_uri(parent, root), SOURCE_UNREADABLE, reason))
 
-    def _is_wanted(self, name: str) -> bool:
-        return name.lower().endswith(self._suffixes) or (self._takes_none and "." not in name)
+    def _is_wanted(self, file: os.DirEntry[str], folder: Path) -> bool:
+        if file.name.lower().endswith(self._suffixes) or (self._takes_none and "." not in file.name):
+            return True
+        return self._included.cover(file.path, str(folder), is_folder=False)
 
     def _note_link(self, folder: str, root: Path) -> None:
         real, uri = self._real(folder), folder_uri(folder, root)

@@ -11,11 +11,11 @@ from sqlite3 import Connection
 from chunkbus.ledger import Ledger
 from producers.detect import look_at
 from producers.errors import RECORD_FORM_UNKNOWN, SOURCE_EMPTY, IngestRefused, SourceFailed
-from producers.exclusions import Exclusions
 from producers.folders import Folder, Former, Seen, Shown, is_json, record_folders
 from producers.guessed import guessed
 from producers.kinds import AUTO, Kind, kinds_for, suffixes_of
 from producers.outputs import Outputs
+from producers.patterns import Patterns
 from producers.sources import Failure, Found, Scope, SourceFile, find_sources, size_of
 from producers.tables import below
 
@@ -120,7 +120,8 @@ def find_wanted(
     former: Former,
     tables: Connection,
     outputs: Outputs,
-    excluded: Exclusions,
+    excluded: Patterns,
+    included: Patterns,
 ) -> Wanted:
     """Files of one kind, or of every kind that can be told, and folders of records.
 
@@ -129,8 +130,9 @@ def find_wanted(
     """
     if kind != AUTO and kind not in kinds:
         raise IngestRefused(f"{kind!r} is no kind of source; it is one of {', '.join([*kinds, AUTO])}")
+    suffixes = suffixes_of(kind, kinds)
     found = find_sources(
-        paths, tables, suffixes=suffixes_of(kind, kinds), root=root, outputs=outputs, excluded=excluded
+        paths, tables, suffixes=suffixes, root=root, outputs=outputs, excluded=excluded, included=included
     )
     see = _seen_as(kinds[kind]) if kind != AUTO else _guess(guessed(kinds))
     named = {os.path.abspath(path) for path in paths}  # noqa: PTH100 (a link has its own name)

@@ -61,6 +61,12 @@ class _SourcePath(click.Path):
     metavar="PATTERN",
     help="Pass over what fits, below each folder, as in a .gitignore file; repeatable.",
 )
+@click.option(
+    "--include",
+    multiple=True,
+    metavar="PATTERN",
+    help="Read what fits too, whatever its suffix: as text, unless --as says otherwise; repeatable.",
+)
 @click.option("--prune", is_flag=True, help="Withdraw what came from these folders and is not there any more.")
 @click.option(
     "--allow-deletions",
@@ -99,6 +105,7 @@ def command(
       chunksink ingest docs README.md --to /data/chunks --partition docs --sync
       chunksink ingest sessions --as recorder --partition by-date
       chunksink ingest . --exclude node_modules/ --exclude "*.min.html" --prune
+      chunksink ingest ~/projects --include "*.py" --include "config/*.toml"
     """
     from chunksink.ingesting import ingest
     from producers.ingest import Options
@@ -121,12 +128,13 @@ def command(
 def _check(options: dict[str, Any]) -> None:
     """What is wrong with the command itself is told as that."""
     from producers.errors import IngestRefused
-    from producers.exclusions import Exclusions
     from producers.ingest import refuse_tenant
+    from producers.patterns import Patterns
 
     try:
         refuse_tenant(options["tenant"])
-        Exclusions(options["exclude"])
+        Patterns(options["exclude"])
+        Patterns(options["include"], "--include")
     except IngestRefused as refused:
         raise Refusal(str(refused), Exit.USAGE) from refused
 
@@ -208,8 +216,8 @@ def _passed_over(kinds: Mapping[str, int]) -> str:
     others = sum(kinds.values()) - sum(number for _, number in told)
     shown = [f"{suffix} {number:,}" for suffix, number in told] + ([f"{_OTHERS} {others:,}"] if others else [])
     texts = [suffix for suffix, _ in told if suffix.replace(NO_SUFFIX, "") in KINDS["text"].if_asked]
-    remedy = f"--as text reads {', '.join(texts)} here too; any" if texts else "any"
+    remedy = f"--as text reads {', '.join(texts)} here too; " if texts else ""
     return (
         f"passed over: {counted(sum(kinds.values()), 'file')} of other kinds ({', '.join(shown)}); "
-        f"{remedy} file of text is read where it is named itself"
+        f"{remedy}--include PATTERN any file of text"
     )

@@ -76,7 +76,7 @@ def test_files_of_other_kinds_are_counted_by_their_suffix(shell: Shell) -> None:
     assert ended.code == Exit.OK
     assert ended.err == (
         "passed over: 17 files of other kinds (.rst 9, .csv 3, no suffix 2, .7 1, .c 1, .py 1); "
-        "--as text reads .rst, no suffix here too; any file of text is read where it is named itself\n"
+        "--as text reads .rst, no suffix here too; --include PATTERN any file of text\n"
     )
     told = shell("ingest", "docs", "--json").json["other_kinds"]
     assert told == {".rst": 9, ".csv": 3, "no suffix": 2, ".7": 1, ".c": 1, ".py": 1}
@@ -103,7 +103,7 @@ def test_what_people_call_text_is_read_as_such(shell: Shell) -> None:
     assert shell("ingest", "docs", "--json").json["sources"] == 2
     told = shell("ingest", "docs", "--as", "text")
     assert told.err == (
-        "passed over: 3 files of other kinds (.1 1, .csv 1, .md 1); any file of text is read where it is named itself\n"
+        "passed over: 3 files of other kinds (.1 1, .csv 1, .md 1); --include PATTERN any file of text\n"
     )
     assert "5 files new or changed, 1 unchanged" in told.out
     sources = {attempt["source_uri"] for attempt in cast(Any, shell("ledger", "--json").json)}

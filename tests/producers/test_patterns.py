@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from producers.errors import IngestRefused
-from producers.exclusions import Exclusions
+from producers.patterns import Patterns
 from tests.producers.bench import Bench
 
 
@@ -53,6 +53,27 @@ def test_what_a_folder_hides_is_withdrawn_though_a_pattern_would_have_it(project
     assert (pruned.pruned, pruned.documents) == (2, 4)
 
 
+def test_what_is_included_is_read_whatever_its_suffix(project: Bench) -> None:
+    for name in ("x/table.csv", "x/setup.cfg", "top.csv", "x/more.md", ".hidden.csv", "drafts/d.csv"):
+        project.write(name, f"words of {name}")
+    report = project.ingest(kind="auto", include=("*.csv", "!top.csv", "/x/*.cfg"), exclude=("drafts/",))
+    assert report.processed == 8
+    assert report.other_kinds == {".csv": 1}
+    assert project.texts("x/table.csv") == ["words of x/table.csv"]
+    assert project.texts("x/setup.cfg") == ["words of x/setup.cfg"]
+    assert {record["source"]["source_type"] for record in project.records()} == {"md", "txt"}
+
+
+def test_what_was_included_once_stays_until_it_is_gone(project: Bench) -> None:
+    path = project.write("x/table.csv", "words")
+    assert project.ingest(kind="auto", include=("*.csv",)).documents == 7
+    assert project.ingest(kind="auto", prune=True).documents == 7
+    path.unlink()
+    assert project.ingest(kind="auto", prune=True).documents == 6
+
+
 def test_what_is_no_pattern_is_refused() -> None:
     with pytest.raises(IngestRefused, match="--exclude takes patterns"):
-        Exclusions(["!"])
+        Patterns(["!"])
+    with pytest.raises(IngestRefused, match="--include takes patterns"):
+        Patterns(["!"], "--include")

@@ -1,4 +1,4 @@
-"""Files and folders that somebody wants passed over: patterns as in a `.gitignore`, seen from the folder named."""
+"""Files that somebody wants passed over, or read as well: patterns as in a `.gitignore`, seen from the folder named."""
 
 import os
 from collections.abc import Sequence
@@ -9,18 +9,18 @@ from pathspec import GitIgnoreSpec
 from producers.errors import IngestRefused
 
 
-class Exclusions:
+class Patterns:
     """The last pattern that fits decides, so that `!keep.md` takes one back. Raises IngestRefused for what is none."""
 
-    def __init__(self, patterns: Sequence[str] = ()) -> None:
+    def __init__(self, patterns: Sequence[str] = (), option: str = "--exclude") -> None:
         self._given = bool(patterns)
         try:
             self._spec = GitIgnoreSpec.from_lines(patterns)
         except ValueError as error:
-            raise IngestRefused(f"--exclude takes patterns as in a .gitignore file: {error}") from error
+            raise IngestRefused(f"{option} takes patterns as in a .gitignore file: {error}") from error
 
     def cover(self, path: str, folder: str, *, is_folder: bool) -> bool:
-        """Whether what lies there below the folder named is passed over, with all that lies below it."""
+        """Whether one fits what lies there below the folder named."""
         if not self._given:
             return False
         below = os.path.relpath(path, folder)
@@ -34,4 +34,4 @@ class Exclusions:
         )
 
 
-NONE = Exclusions()
+NONE = Patterns()
