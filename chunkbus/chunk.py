@@ -140,6 +140,9 @@ class Chunk(msgspec.Struct, gc=False, kw_only=True, omit_defaults=True):
     embedding_ref: str | None = None
 
 
+NAMES = ("tenant_id", "parent_id")
+"""Of the metadata, where the chunk itself does not say them: whose it is."""
+
 _OURS = frozenset(["schema_version", "chunk_id", "document_id", "text", "provenance", "hashes", "created_at"])
 
 

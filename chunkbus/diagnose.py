@@ -22,7 +22,7 @@ from chunkbus.findings import Problem
 
 def parse_time(stamp: str) -> datetime:
     """An ISO 8601 timestamp as a UTC instant; one without a zone is taken as UTC. ValueError where it is none."""
-    moment = datetime.fromisoformat(stamp)
+    moment = datetime.fromisoformat(stamp.upper())  # RFC 3339 takes `t` and `z` too
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 

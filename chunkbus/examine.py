@@ -9,7 +9,7 @@ import orjson
 
 from chunkbus import findings
 from chunkbus.canonical import bare_hex
-from chunkbus.chunk import CHUNK_VERSION, Chunk, Provenance, Span
+from chunkbus.chunk import CHUNK_VERSION, NAMES, Chunk, Provenance, Record, Span
 from chunkbus.diagnose import diagnose_fields, diagnose_json, parse_time, proves_unique_keys
 from chunkbus.findings import Problem, Severity
 
@@ -83,6 +83,7 @@ def _examine_chunk(chunk: Chunk, require_source_checksum: bool) -> tuple[Problem
         and (chunk.created_at is None or _is_time(chunk.created_at))
         and (chunk.chunk_index is None or chunk.chunk_index <= _LARGEST)
         and (chunk.span is None or not _odd_ranges(chunk.span))
+        and (chunk.metadata is None or _names_in_text(chunk.metadata))
     ):
         return _CLEAN
     return tuple(_find_problems(chunk, stored, require_source_checksum))
@@ -131,6 +132,10 @@ def _find_problems(chunk: Chunk, stored: str | None, require_source_checksum: bo
         problems.append(Problem(findings.ENCODING, f"text holds U+0000 at character {chunk.text.index(chr(0)) + 1}"))
     if chunk.created_at is not None and not _is_time(chunk.created_at):
         problems.append(Problem(findings.WRONG_TYPE, f"created_at is not an ISO 8601 time: {chunk.created_at!r:.60}"))
+    for name, value in (chunk.metadata or {}).items():
+        if name in NAMES and value is not None and not isinstance(value, str):
+            detail = f"metadata.{name}: expected `str | null`, got {value!r:.60}; it says whose the chunk is"
+            problems.append(Problem(findings.WRONG_TYPE, detail))
     if stored is not None:
         problems += _check_text_hash(chunk.text, stored)
     odd = _odd_ranges(chunk.span) if chunk.span is not None else []
@@ -148,6 +153,11 @@ def _odd_ranges(span: Span) -> list[str]:
     if characters is not None and not _is_range(characters.char_start, characters.char_end):
         odd.append(f"span.char_range is from {characters.char_start!r:.40} to {characters.char_end!r:.40}")
     return odd
+
+
+def _names_in_text(metadata: Record) -> bool:
+    """What says whose a chunk is: in a number nobody would read it, and the chunk would be nobody's, or another's."""
+    return all(metadata.get(name) is None or isinstance(metadata[name], str) for name in NAMES)
 
 
 def _is_range(start: int | None, end: int | None) -> bool:

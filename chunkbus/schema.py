@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from chunkbus.chunk import CHUNK_VERSION, Chunk
+from chunkbus.chunk import CHUNK_VERSION, NAMES, Chunk
 from chunkbus.layout import PARTITION_KEY
 from chunkbus.manifest import Manifest
 
@@ -20,6 +20,8 @@ def chunk_schema() -> dict[str, Any]:
         {"anyOf": [_given("parser"), _filled("parser_name", "parser_version")]},
         {"anyOf": [_given("canonicalizer"), _filled("canonicalizer_name", "canonicalizer_version")]},
     ]
+    text_or_null = {"type": ["string", "null"]}
+    schema["$defs"]["Chunk"]["properties"]["metadata"]["anyOf"][0]["properties"] = dict.fromkeys(NAMES, text_or_null)
     return schema
 
 

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import click
 
-from settings.config import Config, load_config
+from settings.config import Config, load_config, nearest_variable, unknown_variables
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -68,7 +68,10 @@ def adopt_option(command: Command) -> Command:
 
 
 def config_from(**flags: Any) -> Config:
-    """The configuration of the command that runs, with what its flags say."""
+    """The configuration of the command that runs, with what its flags say. What looks like a slip is told."""
+    for name in unknown_variables():
+        if meant := nearest_variable(name):
+            click.echo(f"warning: no setting is called {name}, and it is ignored; {meant} is one", err=True)
     return load_config({**flags, "index": click.get_current_context().meta.get(_INDEX)}, place=named_file())
 
 

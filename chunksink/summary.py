@@ -137,7 +137,11 @@ def _print_troubles(report: "RunReport") -> None:
     for finding in report.findings[:_SHOWN]:
         click.echo(str(finding), err=True)
     if len(report.findings) > _SHOWN:
-        click.echo(f"... and {len(report.findings) - _SHOWN:,} more; see `chunksink validate`", err=True)
+        click.echo(f"... and {len(report.findings) - _SHOWN:,} more", err=True)
+    if report.findings:
+        click.echo(
+            "none of that was taken; what was there before stays. `chunksink validate` says what to do", err=True
+        )
     for reason, families in islice(report.held.items(), _SHOWN):
         click.echo(f"{counted(families, 'source')} left in the index as it was: {printable(reason)}", err=True)
     if len(report.held) > _SHOWN:

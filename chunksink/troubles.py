@@ -86,6 +86,8 @@ def _due(found: "Status") -> list[str]:
 def _drift(found: "Status") -> list[str]:
     """Our records would say that all is well."""
     last = found.last_run
+    if last is not None and last.command in ("sync", "rebuild") and last.status == "failed":
+        return [f"the last {last.command} failed: `chunksink runs {last.id}` says why"]
     if last is None or (last.command, last.status) != ("verify", "drift"):
         return []
     return ["the last verify did not find everything as it should be: `chunksink verify` says what, and what to do"]

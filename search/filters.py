@@ -7,6 +7,7 @@ from search.errors import InvalidQuestion
 from sinks.errors import InvalidFilter
 from sinks.fields import FILTERS
 from sinks.reader import Filter, Value
+from sinks.values import FACET_BYTES, facet
 
 _WRITTEN = re.compile(r"\s*([A-Za-z_]\w*)\s*(>=|<=|=|>|<)(.*)", re.DOTALL)
 _HOW = "write them as field=value, or as field>=number and field<=number"
@@ -106,7 +107,7 @@ def _value(field: str, value: str) -> Value:
         if value.lower() not in _BOOLEANS:
             raise InvalidQuestion(f"{field} is true or false, not {value!r:.100}")
         return _BOOLEANS[value.lower()]
-    return value
+    return (facet(value) or value) if len(value) * 3 > FACET_BYTES else value  # longer ones are stored in part
 
 
 def _number(field: str, value: str) -> int:

@@ -22,6 +22,8 @@ CONFIG_FILE = "chunksink.toml"
 PREFIX = "CHUNKSINK_"
 MEILI_URL = "MEILI_URL"
 """Where it is set, Meilisearch is the keyword sink by default."""
+_OF_SINKS = f"{PREFIX}SINK_"
+_LIKELY = 0.85
 _WITH_MEILI = ("meilisearch", "chroma")
 _FOLDERS = {"chunks": "chunks", "home": ".chunksink"}
 _INDEX_NAME = re.compile("[A-Za-z0-9][A-Za-z0-9-]{0,60}")
@@ -144,7 +146,7 @@ def load_config(
     values["sink"] = with_environment(
         values | {"sinks": above.get("sinks", values.get("sinks"))},
         environment,
-        prefix=f"{PREFIX}SINK_",
+        prefix=_OF_SINKS,
         meilisearch_url=environment.get(MEILI_URL),
     )
     given = {
@@ -200,6 +202,26 @@ def _pair(written: str) -> tuple[str, str]:
 def variable(name: str) -> str:
     """The environment variable of a setting."""
     return PREFIX + name.upper()
+
+
+def unknown_variables(environment: Mapping[str, str] | None = None) -> list[str]:
+    """Those that begin like ours and name no setting. They may be another program's, so that none is refused."""
+    settings = _variables()
+    names = sorted(os.environ if environment is None else environment)
+    return [
+        name for name in names if name.startswith(PREFIX) and name not in settings and not name.startswith(_OF_SINKS)
+    ]
+
+
+def nearest_variable(name: str) -> str | None:
+    """The one that is likely to be meant by such a name."""
+    from difflib import get_close_matches
+
+    return next(iter(get_close_matches(name, sorted(_variables()), n=1, cutoff=_LIKELY)), None)
+
+
+def _variables() -> set[str]:
+    return {variable(setting) for setting in (*Config.__struct_fields__, "config", "index")}
 
 
 def _of_index(values: dict[str, Any], chosen: str | None, file: Path) -> dict[str, Any]:

@@ -278,7 +278,8 @@ PROJECTION: tuple[FieldRule, ...] = (
     ),
     FieldRule(
         "modified_at_epoch",
-        "last change of the source in UTC seconds; of recorded events the end of their window, `occurred_at_end_ms`",
+        "last change of the source in UTC seconds (numbers from 10^11 on are milliseconds); of recorded events the end "
+        "of their window, `occurred_at_end_ms`",
         (
             "source.modified_at_epoch",
             "source.modified_at",

@@ -28,7 +28,7 @@ from chunkbus.canonical import canonical_json, text_hash
 from chunkbus.errors import NotCanonical
 from sinks import places
 from sinks.document import Document, Family, document_hash
-from sinks.errors import BuildBroken, Refused, Transient
+from sinks.errors import MEND, BuildBroken, Refused, Transient
 from sinks.registry import read_options
 from sinks.sink import NO_PARENT, Marker, RefusedDocument, Stored
 
@@ -138,7 +138,7 @@ class JsonlBuild:
     def require(self) -> None:
         """Raise `BuildBroken` where it cannot be read."""
         if not self._families.is_dir():
-            raise BuildBroken(f"{self._families} is gone: rebuild it, nothing is lost")
+            raise BuildBroken(f"{self._families} is gone: {MEND}")
         self.marker()
 
     def marker(self) -> Marker | None:
@@ -147,7 +147,7 @@ class JsonlBuild:
             try:
                 return msgspec.json.decode(path.read_bytes(), type=Marker) if path.exists() else None
             except msgspec.MsgspecError as error:
-                raise BuildBroken(f"{path} is damaged ({error}): rebuild it, nothing is lost") from error
+                raise BuildBroken(f"{path} is damaged ({error}): {MEND}") from error
 
     def sign(self, marker: Marker) -> None:
         with _translated(self._folder):

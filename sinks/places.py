@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Callable
 from pathlib import Path
 
-from sinks.errors import BuildMissing
+from sinks.errors import MAKE_ANEW, BuildMissing
 
 _BUILD_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _HIDDEN = "."  # half made, half removed: no build
@@ -49,7 +49,7 @@ def existing(root: Path, build_id: str) -> Path:
     if path.is_symlink():
         raise BuildMissing(f"{path} is a link, not a build: name the build that it leads to")
     if not path.is_dir():
-        raise BuildMissing(f"there is no build at {path}: run a rebuild")
+        raise BuildMissing(f"there is no build at {path}: {MAKE_ANEW}")
     return path
 
 

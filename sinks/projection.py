@@ -11,7 +11,7 @@ from chunkbus.chunk import Record
 from sinks.document import Document, document_hash, family_hash
 from sinks.fields import PROJECTION, Values, placed
 
-PROJECTION_VERSION = 2
+PROJECTION_VERSION = 3
 """Part of a build's marker: a build of another version is filled anew. Raise it with every change of meaning."""
 
 

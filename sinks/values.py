@@ -14,6 +14,7 @@ HALF = re.compile("[\ud800-\udfff]")
 """Of a surrogate pair: UTF-8 cannot carry it, so no engine holds it, or can be asked for it."""
 
 _LARGEST_EXACT_INTEGER = 2**53 - 1  # what JSON carries between languages, and every engine keeps
+_MILLISECONDS = 10**11
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LABEL_ENDS = re.compile("[,;\n]")
 _YEAR = re.compile(r"\s*(\d{4})(?!\d)")
@@ -30,14 +31,16 @@ def at(record: Any, keys: tuple[str, ...]) -> Any:
 
 
 def verbatim(value: Any) -> str | None:
-    """A string as it is; lone surrogates, which UTF-8 cannot carry, become U+FFFD."""
+    """A string as it is; lone surrogates, which UTF-8 cannot carry, become U+FFFD, and so does U+0000, at which SQLite
+    ends a text."""
     if not isinstance(value, str):
         return None
+    text = value.replace("\0", "\ufffd")
     try:
-        value.encode()
+        text.encode()
     except UnicodeEncodeError:
-        return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    return value
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text
 
 
 def string(value: Any) -> str | None:
@@ -144,9 +147,11 @@ def _name(person: Any) -> str | None:
 
 
 def epoch(value: Any) -> int | None:
-    """Whole UTC seconds since 1970 from a number or an ISO 8601 string; a string without a zone is UTC."""
+    """Whole UTC seconds since 1970 from a number or an ISO 8601 string; a string without a zone is UTC, and numbers
+    that as seconds would lie beyond the year 5000 are milliseconds."""
     if not isinstance(value, str):
-        return math.floor(value) if seconds(value) is not None else integer(value)
+        found = math.floor(value) if seconds(value) is not None else integer(value)
+        return found // 1000 if found is not None and abs(found) >= _MILLISECONDS else found
     try:
         moment = datetime.fromisoformat(value.strip())
         if moment.tzinfo is None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from chunksink.doctor.check import Check
-from settings.config import MEILI_URL, PREFIX, Config, variable
+from settings.config import MEILI_URL, PREFIX, Config, unknown_variables
 
 OLDEST_PYTHON = (3, 11)
 LEAST_FREE_BYTES = 10**9
@@ -37,18 +37,13 @@ def configuration(config: Config, file: Path) -> Check:
     """Where settings come from. Of variables the names alone: a value may be a key."""
     named = sorted(name for name in os.environ if name.startswith(PREFIX) or name == MEILI_URL)
     said = f"{file} can be read" if file.exists() else f"no {file}"
-    if unknown := [name for name in named if not _is_ours(name)]:
+    if unknown := unknown_variables():
         remedy = "correct the name, or leave it if another program's settings begin like ours"
         return Check("configuration", "warn", f"{said}; no setting is called {', '.join(unknown)}", remedy)
     if named:
         why = f"; {config.why_these_sinks}" if config.why_these_sinks else ""
         return Check("configuration", "ok", f"{said}; the environment sets {', '.join(named)}{why}")
     return Check("configuration", "ok", said if file.exists() else f"{said}: everything by default")
-
-
-def _is_ours(name: str) -> bool:
-    settings = {variable(setting) for setting in (*Config.__struct_fields__, "config", "index")}
-    return name in {*settings, MEILI_URL} or name.startswith(f"{variable('sink')}_")
 
 
 def home(home: Path) -> Iterator[Check]:

@@ -7,7 +7,18 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from sinks.errors import BuildBroken, BuildMissing, NotConfirmed, Refused, SinkError, Transient, Unreachable, WrongKey
+from sinks.errors import (
+    MAKE_ANEW,
+    MEND,
+    BuildBroken,
+    BuildMissing,
+    NotConfirmed,
+    Refused,
+    SinkError,
+    Transient,
+    Unreachable,
+    WrongKey,
+)
 
 
 class RefusedData(Refused):
@@ -35,7 +46,11 @@ def translated(where: str) -> Iterator[None]:
         yield
     except SinkError:
         raise
-    except Exception as error:
+    except BaseException as error:
+        if _is_panic(error):
+            raise BuildBroken(f"Chroma gave up on {where} ({error}): {MEND}") from error
+        if not isinstance(error, Exception):
+            raise
         if _shows_header(error):
             raise WrongKey(f"a header for Chroma at {where} cannot be sent: correct the credentials") from None
         ours = _ours(error, where)
@@ -47,6 +62,11 @@ def translated(where: str) -> Iterator[None]:
         if told != str(ours):  # whoever stands between has answered with what it was sent
             raise type(ours)(told) from None
         raise ours from error
+
+
+def _is_panic(error: BaseException) -> bool:
+    """Of the engine within this process, as on a page of its database that is damaged: no Exception, and no bug."""
+    return type(error).__name__ == "PanicException"
 
 
 def _shows_header(error: Exception) -> bool:
@@ -64,7 +84,7 @@ def _ours(error: Exception, where: str) -> SinkError | None:
         return _ours(error.__context__, where)  # of an engine that did not start, and so cannot be stopped
     status = _status(error)
     if isinstance(error, chromadb.errors.NotFoundError):
-        return BuildMissing(f"Chroma at {where} does not hold it ({error}): run a rebuild")
+        return BuildMissing(f"Chroma at {where} does not hold it ({error}): {MAKE_ANEW}")
     if isinstance(error, chromadb.errors.AuthorizationError | chromadb.errors.ChromaAuthError) or status in (401, 403):
         return WrongKey(f"Chroma at {where} does not accept the credentials: correct them")
     if isinstance(error, httpx.TimeoutException) and not isinstance(error, httpx.ConnectTimeout):
@@ -93,7 +113,7 @@ def _internal(message: str, where: str) -> SinkError:
     if any(word in lower for word in _BUSY):
         return Transient(f"Chroma at {where} is busy ({message})")
     if any(word in lower for word in _BROKEN):
-        return BuildBroken(f"the vector index at {where} cannot be read ({message}): rebuild it, nothing is lost")
+        return BuildBroken(f"the vector index at {where} cannot be read ({message}): {MEND}")
     return Transient(f"Chroma at {where} failed ({message})")
 
 

@@ -22,7 +22,7 @@ from typing import Any
 import msgspec
 
 from sinks.chroma.counted import Counted
-from sinks.errors import BuildBroken, NotConfirmed
+from sinks.errors import MEND, BuildBroken, NotConfirmed
 
 FILE = "chunksink-seal.json"
 LOCK = "chunksink-writer.lock"
@@ -107,7 +107,7 @@ def _check(path: Path) -> None:
         return
     gone = sorted(seal.get("files", {}).keys() - files.keys())
     if gone:
-        raise BuildBroken(f"vector files of {path} are gone ({', '.join(gone)}): rebuild it, nothing is lost")
+        raise BuildBroken(f"vector files of {path} are gone ({', '.join(gone)}): {MEND}")
     # -P: the probe's own folder must not hide installed packages.
     command = [sys.executable, "-P", str(_PROBE), str(path)]
     try:
@@ -118,7 +118,7 @@ def _check(path: Path) -> None:
         put(path)  # proved; whoever writes next lifts it
         return
     how = f"crashes with signal {-done.returncode}" if done.returncode < 0 else done.stdout.strip() or "fails"
-    raise BuildBroken(f"the vector index at {path} cannot be loaded ({how}): rebuild it, nothing is lost")
+    raise BuildBroken(f"the vector index at {path} cannot be loaded ({how}): {MEND}")
 
 
 def _files(path: Path) -> dict[str, list[int]]:

@@ -20,7 +20,7 @@ import orjson
 import sqlite_utils
 
 from sinks.document import LISTS, Document
-from sinks.errors import BuildBroken, BuildMissing, Refused, Transient, WrongShape
+from sinks.errors import MAKE_ANEW, MEND, BuildBroken, BuildMissing, Refused, Transient, WrongShape
 
 LAYOUT = 2  # PRAGMA user_version
 
@@ -137,7 +137,7 @@ def _without_nul(column: str) -> str:
 def connect(path: Path, mode: str = "rw") -> sqlite3.Connection:
     """Open the file; `rw` never makes one. Transactions are begun and ended by hand."""
     if mode == "rw" and not path.is_file():
-        raise BuildMissing(f"there is no keyword index at {path}: run a rebuild")
+        raise BuildMissing(f"there is no keyword index at {path}: {MAKE_ANEW}")
     with translated(path):
         connection = sqlite3.connect(
             f"{path.absolute().as_uri()}?mode={mode}",
@@ -159,7 +159,7 @@ def connect(path: Path, mode: str = "rw") -> sqlite3.Connection:
 def _check_layout(connection: sqlite3.Connection, path: Path) -> None:
     layout = connection.execute("PRAGMA user_version").fetchone()[0]
     if layout == 0:
-        raise BuildBroken(f"{path} holds nothing of a keyword index: rebuild it, nothing is lost")
+        raise BuildBroken(f"{path} holds nothing of a keyword index: {MEND}")
     if layout != LAYOUT:
         raise WrongShape(f"{path} has layout {layout}, this version of chunksink knows {LAYOUT}: rebuild it")
 
@@ -178,9 +178,9 @@ def translated(path: Path) -> Iterator[None]:
         if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH):
             raise Refused(f"{path} may not be opened or written ({error}): correct its permissions") from error
         if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
-            raise BuildBroken(f"{path} is damaged ({error}): rebuild it, nothing is lost") from error
+            raise BuildBroken(f"{path} is damaged ({error}): {MEND}") from error
         if str(error) == _FOREIGN_CONSTRAINT or any(told in str(error) for told in _DAMAGE):
-            raise BuildBroken(f"{path} is damaged ({error}): rebuild it, nothing is lost") from error
+            raise BuildBroken(f"{path} is damaged ({error}): {MEND}") from error
         raise
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sinks.document import Document, Family, Vectors
-from sinks.errors import BuildMissing, Refused, SinkError, WrongShape
+from sinks.errors import MAKE_ANEW, BuildMissing, Refused, SinkError, WrongShape
 from sinks.meilisearch import rows, tasks
 from sinks.meilisearch.builds import EMBEDDER, Indexes, marker_in, with_marker
 from sinks.meilisearch.errors import RefusedData, TooLarge
@@ -257,7 +257,7 @@ class MeilisearchBuild:
         """For documents, and for a marker, Meilisearch makes the index that is not there: without a primary key."""
         return BuildMissing(
             f"index {self._name} of Meilisearch at {self._connection.where} was removed while it was being written: "
-            "run a rebuild, or a sync, which makes it anew"
+            f"{MAKE_ANEW}"
         )
 
     def _delete(self, deletion: Deletion) -> None:

@@ -18,7 +18,7 @@ from typing import Any
 
 from settings.engine_settings import EMBEDDERS
 from settings.index_settings import differences
-from sinks.errors import BuildMissing, NotConfirmed, Refused, WrongShape
+from sinks.errors import MAKE_ANEW, BuildMissing, NotConfirmed, Refused, WrongShape
 from sinks.meilisearch import rows, tasks
 from sinks.meilisearch.connection import Connection
 from sinks.meilisearch.errors import RefusedData
@@ -95,7 +95,7 @@ class Indexes:
         for index in indexes:
             if index.marker is None and index.name == self._name_for(build_id) and not self._is_nobodys(index):
                 return index
-        remedy = "run a rebuild"
+        remedy = MAKE_ANEW
         if public is not None:
             remedy = (
                 f"but the index {self.public} may be one that has lost its marker, since somebody changed its "
@@ -176,9 +176,9 @@ class Indexes:
         if live is not None and (live.marker is None or live.marker.build_id != old):
             held, remedy = "something that is not ours", "remove it if nobody needs it"
             if live.marker is not None:
-                held, remedy = f"build {live.marker.build_id}", "look at the pointer again before flipping"
+                held, remedy = f"build {live.marker.build_id}, not {old}", "look at the pointer again before flipping"
             raise Refused(
-                f"index {self.public} of Meilisearch at {self.connection.where} holds {held}, not {old}: "
+                f"index {self.public} of Meilisearch at {self.connection.where} holds {held}: "
                 f"choose another index name, or {remedy}"
             )
         # Where the public name is free, the index is renamed to it.

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from sinks.errors import BuildMissing, NotConfirmed, Refused, SinkError, Transient, Unreachable, WrongKey
+from sinks.errors import MAKE_ANEW, BuildMissing, NotConfirmed, Refused, SinkError, Transient, Unreachable, WrongKey
 
 _LATER = frozenset((408, 425, 429))
 """And all from 500 on."""
@@ -68,7 +68,7 @@ def of_answer(status: int, body: Mapping[str, Any], where: str) -> SinkError:
             "documents.*, tasks.get, stats.get, version and search"
         )
     if code == "index_not_found":
-        return BuildMissing(f"Meilisearch at {where}: {message} Run a rebuild")
+        return BuildMissing(f"Meilisearch at {where}: {message} To have it again, {MAKE_ANEW}")
     if code in _OF_FILTERS and _LACKING in message:
         return _not_filterable(message, where)
     if status in _LATER or status >= 500:
@@ -92,7 +92,7 @@ def of_task(error: Mapping[str, Any] | None, where: str) -> SinkError:
     error = error or {}
     message, code = str(error.get("message") or "no reason given"), str(error.get("code") or "")
     if code == "index_not_found":
-        return BuildMissing(f"Meilisearch at {where}: {message} Run a rebuild")
+        return BuildMissing(f"Meilisearch at {where}: {message} To have it again, {MAKE_ANEW}")
     if code in _OF_FILTERS and _LACKING in message:
         return _not_filterable(message, where)
     if error.get("type") in _OF_THE_ENGINE:

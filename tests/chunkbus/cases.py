@@ -111,6 +111,8 @@ CASES: dict[str, Case] = {
     ),
     "wrong type": Case(findings.WRONG_TYPE, _records(chunk(0, text=None)), line=1),
     "no time": Case(findings.WRONG_TYPE, _records(chunk(0, created_at="yesterday")), line=1),
+    "a tenant in a number": Case(findings.WRONG_TYPE, _records(chunk(0, metadata={"tenant_id": 101})), line=1),
+    "a family in a list": Case(findings.WRONG_TYPE, _records(chunk(0, metadata={"parent_id": ["a"]})), line=1),
     "manifest wrong type": Case(findings.WRONG_TYPE, _manifest(errors=[])),
     "other version": Case(findings.UNSUPPORTED_VERSION, _records(chunk(0, schema_version="chunks.v2")), line=1),
     "manifest of another version": Case(findings.UNSUPPORTED_VERSION, _manifest(schema_version="chunks.v2")),

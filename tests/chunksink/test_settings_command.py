@@ -228,7 +228,7 @@ def test_without_an_index_it_says_what_to_do(
     monkeypatch.setenv("MEILI_MASTER_KEY", meilisearch_server.key)
     for command in ("show", "diff"):
         assert run(["settings", command]) == Exit.ENGINE
-        assert "Run a rebuild" in capsys.readouterr().err
+        assert "run `chunksink sync`" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

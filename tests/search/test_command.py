@@ -129,7 +129,7 @@ def test_a_vector_engine_that_lost_its_build_leaves_the_words(
         build.mkdir()
     code, report = answer(capsys, home, "boat")
     assert (code, sources(report)) == (Exit.ENGINE, ["docs/b.md"])
-    assert "rebuild" in str(report["unavailable"])
+    assert "chunksink sync" in str(report["unavailable"])
     assert run(["search", "boat", "--home", str(home)]) == Exit.ENGINE
     captured = capsys.readouterr()
     assert "without semantic search:" in captured.err
@@ -145,7 +145,7 @@ def test_a_keyword_engine_that_lost_its_build_is_named(
     shutil.rmtree(home / "fts")
     assert run(["search", "boat", "--home", str(home)]) == Exit.ENGINE
     error = capsys.readouterr().err
-    assert "run a rebuild" in error
+    assert "run `chunksink sync`" in error
     assert "Traceback" not in error
 
 

@@ -12,6 +12,7 @@ from search.errors import InvalidQuestion
 from search.filters import as_filters, parse_filters
 from sinks.errors import InvalidFilter
 from sinks.reader import Filter
+from sinks.values import facet
 
 
 @pytest.mark.parametrize(
@@ -68,6 +69,12 @@ def test_of_many_bounds_the_narrowest_count() -> None:
 def test_what_cannot_be_read_says_how_to_write_it(written: str, said: str) -> None:
     with pytest.raises((InvalidQuestion, InvalidFilter), match=said.replace("?", r"\?")):
         parse_filters([written])
+
+
+def test_a_value_that_is_stored_in_part_is_looked_for_as_it_is_stored() -> None:
+    assert parse_filters([f"tags={'t' * 469}"]) == (Filter("tags", any_of=("t" * 468,)),)
+    assert parse_filters([f"tags={'t' * 468}"]) == (Filter("tags", any_of=("t" * 468,)),)
+    assert as_filters({"tags": "한" * 300}) == (Filter("tags", any_of=(facet("한" * 300),)),)
 
 
 def test_an_unknown_field_names_the_known_ones() -> None:

@@ -32,7 +32,7 @@ def test_listing_and_removal(tmp_path: Path) -> None:
     places.remove(tmp_path, "b1")
     assert places.listing(tmp_path) == ["b2"]
     assert not list(tmp_path.glob(".b1*"))
-    with pytest.raises(BuildMissing, match="rebuild"):
+    with pytest.raises(BuildMissing, match="sync`, which makes it anew"):
         places.existing(tmp_path, "b1")
 
 

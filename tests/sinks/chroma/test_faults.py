@@ -18,9 +18,9 @@ from tests.engines.servers import ChromaServer
 
 def test_a_missing_build_is_missing(sink: ChromaSink, chroma_server: ChromaServer) -> None:
     for one in (sink, ChromaSink.server(chroma_server.url)):
-        with pytest.raises(BuildMissing, match="rebuild"):
+        with pytest.raises(BuildMissing, match="sync`, which makes it anew"):
             one.open("nobody")
-        with pytest.raises(BuildMissing, match="rebuild"):
+        with pytest.raises(BuildMissing, match="sync`, which makes it anew"):
             one.reader("nobody")
         with pytest.raises(ValueError, match="cannot name a build"):
             one.open("../other")

@@ -49,11 +49,11 @@ def test_the_collection_dropped_behind_our_back(
     theirs.delete_collection("chunks")
     theirs.close()
     if build is None:
-        with pytest.raises(BuildMissing, match="rebuild"):
+        with pytest.raises(BuildMissing, match="sync`, which makes it anew"):
             sink.open(signed_large.build_id)
     else:
         for call in (build.marker, build.count, lambda: held(build), lambda: build.replace(FAMILIES)):
-            with pytest.raises(BuildMissing, match="rebuild"):
+            with pytest.raises(BuildMissing, match="sync`, which makes it anew"):
                 call()
         build.close()
     sink.drop(signed_large.build_id)

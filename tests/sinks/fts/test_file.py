@@ -171,11 +171,11 @@ def test_damage_says_rebuild(sink: FtsSink, build: FtsBuild, path: Path) -> None
     build.replace([family("a", [f"text {number}" for number in range(200)])])
     build.close()
     path.write_bytes(b"no database" * 1000)
-    with pytest.raises(BuildBroken, match="rebuild it"):
+    with pytest.raises(BuildBroken, match="verify --repair"):
         sink.open(sink.builds()[0])
     path.unlink()
     for open_ in (sink.open, sink.reader):
-        with pytest.raises(BuildMissing, match="rebuild"):
+        with pytest.raises(BuildMissing, match="sync`, which makes it anew"):
             open_(sink.builds()[0])
     assert not path.exists(), "looking for a build made one"
 
