@@ -268,7 +268,7 @@ def bare_upserts(client: Any, name: str, families: Sequence[Family], size: int) 
             collection.upsert(
                 ids=[document.id for document in documents],
                 embeddings=vectors,
-                metadatas=[chroma_rows.metadata(document, over_old=False) for document in documents],
+                metadatas=[chroma_rows.metadata(document, ()) for document in documents],
                 documents=[document.text for document in documents],
             )
 

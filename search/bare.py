@@ -1,8 +1,9 @@
 """A chunk that says nothing but headings is shown by the one that follows it: that is where its answer stands.
 
 Chunkers make such ones where a heading is followed by a deeper one, by code or by a table. They are found first of all,
-for all of their few words fit. So are chunks of comments, of empty anchors and fences, and of directives, which nobody
-sees in their source.
+for all of their few words fit. So are chunks of what nobody sees in its source, as comments, empty anchors, directives
+and the names of links, and tables of contents. What only leads to the code or table after it (`Run this:`) stands at
+its beginning too, and is shown with it.
 """
 
 import re
@@ -19,10 +20,15 @@ from sinks.document import Document
 _UNSEEN = re.compile(
     r"<!--.*?-->|<a\b[^>]*(?:/>|>\s*</a\s*>)"
     r"|^[ \t]*(?:\[!INCLUDE\s*\[[^]\n]*\]\([^)\n]*\)\]|:::\w[^\n]*:::)[ \t]*$"  # in whose place another file is shown
-    r"|^[ \t]*(?P<fence>`{3,}|~{3,})[^`\n]*\n\s*(?P=fence)[ \t]*$",
+    r"|^[ \t]*(?P<fence>`{3,}|~{3,})[^`\n]*\n\s*(?P=fence)[ \t]*$"
+    r"|^[ \t]*(?P<tree>`{3,}|~{3,})\{toctree\}.*?^[ \t]*(?P=tree)[ \t]*$|^\([\w.:-]+\)=[ \t]*$"
+    r"|^ {0,3}\[(?!\^)[^][\n]+\]:[ \t]*\S+(?:[ \t]+(?:\"[^\"\n]*\"|'[^'\n]*'|\([^()\n]*\)))?[ \t]*$"
+    r"|^[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]+\[[^][\n]*\]\(#[^()\s]*\)[ \t]*$",  # of a table of contents
     re.DOTALL | re.IGNORECASE | re.MULTILINE,
 )
 _HEADING = re.compile(r" {0,3}#{1,6}(?:\s.*)?|\s*[=*_-]{2,}\s*")
+_LEADS_ON = (":", "\uff1a")
+_MOST_LEADING = 1000
 _MOST_STEPS = 10
 """So many bare ones in a row are walked past; each step asks an engine."""
 
@@ -41,7 +47,7 @@ def shown_by(legs: Legs, access: Access, question: Question, documents: Sequence
     where its section ends with it, as with a comment, that before it."""
     # What stands in a heading stands in the headings of what follows too, also in quotes; what nobody sees does not.
     bare = partial(is_bare, unseen=not phrases_of(question.text))
-    shown = {document.id: document for document in documents}
+    shown = _led_on(legs, access, question, {document.id: document for document in documents})
     for way in (_next_id, _previous_id):
         walking = {id: one for id, one in shown.items() if bare(one)}
         known = dict(shown)
@@ -53,6 +59,30 @@ def shown_by(legs: Legs, access: Access, question: Question, documents: Sequence
             shown |= {id: one for id, one in fitting.items() if not bare(one)}
             walking = {id: one for id, one in fitting.items() if bare(one)}
     return shown
+
+
+def _led_on(legs: Legs, access: Access, question: Question, shown: dict[str, Document]) -> dict[str, Document]:
+    """With what follows in place of what leads to it, and is repeated there as a whole."""
+    leading = {id: said for id, one in shown.items() if one.next_id and (said := _leading(one))}
+    wanted = {str(shown[id].next_id): shown[id].parent_id for id in leading if shown[id].next_id not in shown}
+    known = shown | (fetch(legs, access, wanted) if wanted else {})
+    following = {id: known.get(str(shown[id].next_id)) for id in leading}
+    return shown | {
+        id: other
+        for id, other in following.items()
+        if other and other.text.startswith(leading[id]) and _may_stand_for(shown[id], other, question)
+    }
+
+
+def _leading(document: Document) -> str:
+    """What it says below its headings, where that leads on to something; "" where it does not."""
+    text = document.text.rstrip()
+    if len(text) > _MOST_LEADING or not text.endswith(_LEADS_ON):
+        return ""
+    lines = text.splitlines()
+    while lines and (not lines[0].strip() or _HEADING.fullmatch(lines[0]) or lines[0].strip() in document.headings):
+        del lines[0]
+    return "\n".join(lines)
 
 
 def _next_id(document: Document) -> str | None:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from urllib.parse import quote, urlsplit
 
+from chunkbus.slug import slug_of
 from sinks.document import Document
 
 Locator = dict[str, str | int | float]
@@ -13,7 +14,6 @@ _MARKDOWN_FILES = ("md", "markdown")
 _LINKED = ("http", "https", "file")
 _NO_SECTION = re.compile(r"/|(?:/[a-z]+\[\d+\])+")
 """The path of what stands before the first heading, as `/ul[4]`: nothing to be shown."""
-_NO_SLUG = re.compile(r"[^\w\- ]")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(?!\s)")  # `note: plan.md` is a name
 # After a `#` stands a place where it is `pane=0&part=1`, or one word after the ending of a file; else it is in a name.
@@ -105,7 +105,7 @@ def _fragment(document: Document, own: str) -> str:
     if document.anchor:
         return quote(document.anchor)
     if _is_markdown(document) and document.headings and all(name == "offset" for name, _ in places):
-        return quote(_slug(document.headings[-1]))
+        return quote(slug_of(document.headings[-1]))
     return "&".join(f"{name}={value}" for name, value in places)
 
 
@@ -123,8 +123,3 @@ def _places(document: Document) -> Iterator[tuple[str, str]]:
 def _is_markdown(document: Document) -> bool:
     """What else has headings has no anchors that follow from their words."""
     return document.mime_type == _MARKDOWN or (document.file_type or "").lower() in _MARKDOWN_FILES
-
-
-def _slug(heading: str) -> str:
-    """The anchor that Markdown viewers give a heading."""
-    return _NO_SLUG.sub("", heading.strip().lower()).replace(" ", "-")

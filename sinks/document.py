@@ -90,6 +90,7 @@ class Document(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 FIELDS = Document.__struct_fields__
+NAMES = frozenset(FIELDS)
 LISTS = ("headings", "tags", "authors")
 
 # Ids say where a document stands and hashes follow from the rest: `family_hash` answers for both.

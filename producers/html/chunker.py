@@ -65,8 +65,7 @@ def document_of(html: str) -> Document:
     content = _ABOUT.sub("", content, count=1) if content.startswith("---") else content
     # A page has no front matter: where it begins with a rule, a line before that says so.
     document = parse(f"\n{content}" if content.startswith(("---", "+++")) else content)
-    if tidied.notes is not None:
-        document = take_notes(document, tidied.notes)
+    document = replace(document, anchors={}) if tidied.notes is None else take_notes(document, tidied.notes)
     said = result.metadata.document
     about = {"title": said.title, "author": said.author, "language": said.language}
     found = {name: " ".join(value.split()) for name, value in about.items() if value and value.strip()}

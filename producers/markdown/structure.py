@@ -13,6 +13,7 @@ from typing import Any
 
 from markdown_it.token import Token
 
+from chunkbus.slug import slug_of
 from producers.markdown.document import Block, Document, Kind, Link
 from producers.markdown.embedded import drop_embedded
 from producers.markdown.front_lists import Lists
@@ -36,6 +37,8 @@ _LIST_ENDS = ("bullet_list_close", "ordered_list_close")
 _NOT_BLANK_BUT_EMPTY = " \t>"
 # As the first heading of a README is written to be centred; nothing in a comment.
 _H1 = re.compile(r"(?!\s*<!--).*?<h1(?:\s[^<>]{0,999})?>((?:[^<]|<(?!/?h1\b)){0,4000})</h1\s*>", re.I | re.S)
+# As in a changelog, whose first heading is the last of many.
+_VERSION = re.compile(r"\W*(?:v(?:ersion)?\W*)?\d+(?:\.\d+)+", re.I)
 
 
 def normalise(text: str) -> str:
@@ -96,7 +99,9 @@ class _Reader:
     _end: int = 0  # the line after the last block
     _headings: list[tuple[int, str]] = field(default_factory=list)
     _elements: dict[str, int] = field(default_factory=dict)
+    _slugs: dict[str, int] = field(default_factory=dict)
     _title: str = ""  # the first heading of the top level
+    _tops: int = 0  # so many there are
     _opening: tuple[int, str] | None = None  # level and words of a heading that the document begins with
     _has_begun: bool = False  # with words
     _lists: int = 0
@@ -193,15 +198,22 @@ class _Reader:
             self._headings.pop()
         self._headings.append((level, title))
         self.sections.append(tuple(text for _, text in self._headings))
-        if anchor:
+        if anchor := anchor or self._numbered(slug_of(title)):
             self.anchors[len(self.sections) - 1] = anchor
         self._elements.clear()
         if level == 1:
             self._title = self._title or title
+            self._tops += 1
         if not self._has_begun:
             self._opening, self._has_begun = (level, title), True
         elif self._opening and level <= self._opening[0]:
             self._opening = None  # one of several, or a part before the first whole
+
+    def _numbered(self, slug: str) -> str:
+        """The anchor of a heading whose words another had before it; "" of the first, which follows from its words."""
+        number = self._slugs.get(slug, 0)
+        self._slugs[slug] = number + 1
+        return f"{slug}-{number}" if slug and number else ""
 
     def _shows_words(self, token: Token) -> bool:
         if token.type in ("inline", "html_block"):
@@ -220,7 +232,8 @@ class _Reader:
 
     def document(self) -> Document:
         metadata = dict(self.metadata)
-        if title := self._title or (self._opening[1] if self._opening else ""):
+        names_a_part = self._tops > 1 and _VERSION.match(self._title)
+        if title := "" if names_a_part else self._title or (self._opening[1] if self._opening else ""):
             metadata.setdefault("title", title)
         links = self._place_links()
         return Document(self.text, tuple(self.blocks), tuple(self.sections), links, metadata, self.anchors, self.lists)

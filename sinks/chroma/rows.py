@@ -1,19 +1,17 @@
 """A document as Chroma keeps it: flat metadata beside the text. Pure."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from chunkbus.canonical import text_hash
-from sinks.document import FIELDS, LISTS, Document, Vectors, document_hash
+from sinks.document import LISTS, NAMES, Document, Vectors, document_hash
 from sinks.portions import portions
 from sinks.reader import Filter
 from sinks.sink import NO_PARENT, Stored
 
-# An upsert merges: a key that vanished from the document stays in the row unless it is said to be None.
-_BLANK: dict[str, Any] = dict.fromkeys(name for name in FIELDS if name not in ("id", "text"))
 # Lists must be said always: a new row can inherit those of a deleted collection (chroma-core/chroma#7594).
 _BLANK_LISTS: dict[str, Any] = dict.fromkeys(LISTS)
 
@@ -24,14 +22,14 @@ _FLOAT_BYTES = 6  # of a vector in a request: base64 of float32, rounded up
 _ROW_BYTES = 1500  # names and hashes of a row
 
 
-def metadata(document: Document, *, over_old: bool) -> dict[str, Any]:
-    """The fields beside id and text; `over_old` where there may be a row of this id already."""
+def metadata(document: Document, old: Iterable[str]) -> dict[str, Any]:
+    """The fields beside id and text, for a row that may have had the `old` ones: what vanished would stay in it."""
     fields = document.fields()
     del fields["id"], fields["text"]
     for name in LISTS:
         if name in fields:
             fields[name] = list(fields[name])
-    return (_BLANK if over_old else _BLANK_LISTS) | fields
+    return dict.fromkeys(old) | _BLANK_LISTS | fields
 
 
 def document(id: str, held: Mapping[str, Any] | None, text: str | None) -> Document | None:
@@ -40,8 +38,9 @@ def document(id: str, held: Mapping[str, Any] | None, text: str | None) -> Docum
 
 
 def stored(id: str, held: Mapping[str, Any] | None, text: str | None, vector: Vectors | None, content: bool) -> Stored:
+    """What somebody else has put a field into was not written by us: to replace its family takes the field away."""
     held = held or {}
-    found = document(id, held, text) if content else None
+    found = document(id, held, text) if content and NAMES.issuperset(held) else None
     hashes = {name: _string(held.get(name)) for name in ("parent_id", "family_hash", "document_hash", "text_hash")}
     if found is not None and text is not None:  # without the text neither can be computed again
         hashes["text_hash"] = text_hash(text)

@@ -229,11 +229,12 @@ class ChromaBuild:
         ids = [document.id for document in documents]
         try:
             with self._handle.asking():
-                old = set(self._collection.get(ids=ids, include=[])["ids"])
+                found: Any = self._collection.get(ids=ids, include=["metadatas"])
+                old = dict(zip(found["ids"], found["metadatas"], strict=True))
                 self._collection.upsert(
                     ids=ids,
                     embeddings=vectors,
-                    metadatas=[rows.metadata(document, over_old=document.id in old) for document in documents],
+                    metadatas=[rows.metadata(document, old.get(document.id) or ()) for document in documents],
                     documents=[document.text for document in documents] if self._store_text else None,
                 )
         except RefusedData as error:

@@ -10,7 +10,7 @@ import numpy as np
 import orjson
 
 from chunkbus.canonical import text_hash
-from sinks.document import Document, Vectors, document_hash
+from sinks.document import NAMES, Document, Vectors, document_hash
 from sinks.fields import FILTERS
 from sinks.meilisearch.positions import MOST_POSITIONS, positions
 from sinks.reader import Filter, Value
@@ -19,6 +19,7 @@ from sinks.values import HALF
 
 VECTORS = "_vectors"
 HASHES = ("id", "parent_id", "family_hash", "document_hash", "text_hash")
+_KEYS = NAMES | {VECTORS}
 _ID = re.compile("[A-Za-z0-9_-]{1,511}")
 _UNSEEN = "\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff"
 _BEFORE_WORDS = re.compile(rf'(^|[\s"(])[-+^~|=*\u2010-\u2015\u2212{_UNSEEN}]+')
@@ -46,7 +47,8 @@ def flaw(document: Document, size: int, most_bytes: int) -> str | None:
 
 
 def stored(held: Mapping[str, Any], embedder: str | None, content: bool) -> Stored:
-    document = Document.if_ours(held) if content else None
+    """What somebody else has put a field into was not written by us: to replace its family takes the field away."""
+    document = Document.if_ours(held) if content and held.keys() <= _KEYS else None
     hashes = {name: _string(held.get(name)) for name in HASHES[1:]}
     if document is not None:
         hashes["text_hash"] = text_hash(document.text)

@@ -44,6 +44,26 @@ def test_attributes_are_no_words(heading: str, words: str, anchor: str | None) -
     assert record["text"].startswith(heading.split("\n")[0]), "the text stays as it is written"
 
 
+def test_headings_of_the_same_words_have_the_anchors_that_viewers_give_them() -> None:
+    text = "# Log\n\n## 2.0\n\n### Fixed\n\na\n\n## 1.0\n\n### Fixed\n\nb\n\n### fixed {#own}\n\nc\n\n### *Fixed*!\n\nd"
+    assert parse(text).anchors == {5: "fixed-1", 6: "own", 7: "fixed-2"}
+
+
+@pytest.mark.parametrize(
+    ("text", "title"),
+    [
+        ("4.18.2 / 2022\n===\n\n* a\n\n4.18.1 / 2021\n===\n\n* b", None),
+        ("# v2.0.0-rc.1\n\n# v1.9", None),
+        ("# [1.2.3](https://ex.com)\n\n# Version 1.2.2", None),
+        ("# 2.0 is here\n\nwords\n\n## Why", "2.0 is here"),
+        ("# Tool\n\n# Install\n\n# 1.0", "Tool"),
+        ("# 3 ways\n\n# 4 ways", "3 ways"),
+    ],
+)
+def test_a_version_among_others_is_no_title(text: str, title: str | None) -> None:
+    assert parse(text).metadata.get("title") == title
+
+
 def test_an_anchor_is_that_of_its_section_and_of_no_other() -> None:
     records = chunks_of("before\n\n# A {#a}\n\ntext\n\n## B\n\ntext\n\n# C {#c}\n\ntext")
     assert [record["metadata"].get("anchor") for record in records] == [None, "a", None, "c"]

@@ -129,6 +129,9 @@ def test_what_follows_passes_the_filters_and_may_be_seen(legs: Legs) -> None:
         "```\n```\n\n~~~~ sh\n \n~~~~\n",
         "  ```csharp\n\n  ```",
         "[!INCLUDE [use-platyps](../includes/platyps.md)]",
+        '[names]: https://ex.com/a\n  [`of.links()`]: <b.md> "Title"',
+        "(a-label)=\n\n```{toctree}\n:maxdepth: 2\n\nfirst\nsecond\n```",
+        "- [Install](#install)\n  - [By hand](#by-hand)\n2. [Use](#use)",
         "[!include[x](y)]\n\n<!-- z -->\n:::code language='csharp' source='x.cs' range='3-5':::",
     ],
 )
@@ -146,6 +149,10 @@ def test_empty_fences_and_directives_say_nothing(text: str) -> None:
         "[!NOTE]",
         "see [!INCLUDE [x](y)]",
         "[!INCLUDE [x](y)] and [z]",
+        "[^1]: words",
+        "[note]: words that are no address",
+        "- [Elsewhere](other.md)",
+        "- [Install](#install) by hand",
         "::: warning",
     ],
 )
@@ -156,6 +163,28 @@ def test_what_says_something_beside_them_is_not_bare(text: str) -> None:
 def documents(text: str) -> list[Document]:
     """Within an outline and outside of any."""
     return [one for headings in (BACKUPS, []) for one in outlined("one.md", [(text, headings)]).documents]
+
+
+def test_what_leads_on_is_shown_with_what_it_leads_to(tmp_path: Path) -> None:
+    chunks = [
+        ("# Use\n\nRun the tests:", ["Use"]),
+        ("Run the tests:\n\n```sh\nnpm test\n```", ["Use"]),
+        ("Then build it:", ["Use"]),
+        ("```sh\nnpm build\n```", ["Use"]),
+        ("## Ports\n\nThe ports are:", ["Use", "Ports"]),
+        ("The ports are:\n\n| a | b |\n|---|---|\n| 1 | 2 |", ["Other"]),
+    ]
+    with legs_over(tmp_path, [outlined("use.md", chunks)]) as legs:
+
+        def best(words: str) -> str:
+            return search(legs, Question(words, mode="keyword", collapse=False)).hits[0].text
+
+        assert best("run tests") == chunks[1][0]
+        assert best("then build") == "Then build it:", "what follows does not repeat it"
+        assert {hit.text for hit in search(legs, Question("ports", mode="keyword", collapse=False))} == {
+            chunks[4][0],
+            chunks[5][0],
+        }, "of another section"
 
 
 def test_the_bare_one_is_still_there_by_its_id(legs: Legs) -> None:

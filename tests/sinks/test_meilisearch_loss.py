@@ -74,6 +74,19 @@ def test_documents_that_were_changed_behind_our_back_are_shown(server: Server, s
     assert held(build, content=True) == wanted(families)
 
 
+def test_a_field_that_somebody_put_in_is_seen_by_a_scan_of_the_content_and_goes(
+    server: Server, sink: MeilisearchSink
+) -> None:
+    families = [family("a", ALPHA), family("b", BETA)]
+    build = build_of(sink, families)
+    tampered = families[0].documents[0].id
+    server.do("PUT", f"/indexes/{index_of(build)}/documents", json=[{"id": tampered, "zzz": 1}])
+    assert [found.id for found in build.scan(content=True) if found.document is None] == [tampered]
+    write(build, families)
+    assert held(build, content=True) == wanted(families)
+    assert all(found.document is not None for found in build.scan(content=True))
+
+
 def test_an_old_copy_of_the_data_is_known_by_its_hashes(tmp_path: Path) -> None:
     """The server's folder, restored from a backup: the same build under the same name, with what it held then."""
     data, backup = tmp_path / "data", tmp_path / "backup"

@@ -56,6 +56,20 @@ def test_a_changed_text_is_seen_by_a_scan_of_the_content(build: ChromaBuild) -> 
     assert len(set(held(build, content=True)) & set(wanted([one]))) == 1
 
 
+def test_a_field_that_somebody_put_in_is_seen_by_a_scan_of_the_content_and_goes(build: ChromaBuild) -> None:
+    one, two = family("a", ["one"]), family("b", ["two"], metadata={"year": 2001})
+    build.replace([one, two])
+    build._collection.update(ids=[one.documents[0].id], metadatas=[{"zzz": "hacked"}])
+    assert {found.id: found.document is not None for found in build.scan(content=True)} == {
+        one.documents[0].id: False,
+        two.documents[0].id: True,
+    }
+    build.replace([one, two])
+    assert build.flush() == []
+    assert held(build, content=True) == wanted([one, two])
+    assert all(found.document is not None for found in build.scan(content=True))
+
+
 def test_rows_of_strangers_are_seen_and_can_go(build: ChromaBuild) -> None:
     mine, other = family("a", ["mine"]), family("b", ["kept"])
     build.replace([mine, other])
