@@ -23,6 +23,7 @@ from chunkbus.manifest import ManifestProducer
 from chunkbus.runlog import new_run_id, utc_now
 from producers.account import Account
 from producers.batches import read_all
+from producers.before import Before
 from producers.commits import Commits
 from producers.errors import IngestRefused
 from producers.kinds import AUTO, KINDS, Kind
@@ -44,7 +45,7 @@ from producers.shelves import Shelves
 from producers.skip import Skipping
 from producers.tables import tables_of_a_run
 from producers.takeovers import refuse_takeovers
-from producers.wanted import Wanted, find_wanted, former_kinds
+from producers.wanted import Wanted, find_wanted
 
 Workers = Callable[[int], AbstractContextManager[Executor | None]]
 """Given how many bytes there are to read, processes for it, or none."""
@@ -102,12 +103,14 @@ def ingest(
         raise IngestRefused("no source is named; name folders or files")
     placement = Placement(options.to)
     with tables_of_a_run() as tables, scratch() as folder, FamilyReader(root) as reader:
-        former = former_kinds(ledger, placement.name, kinds)
         outputs = Outputs.of(root, homes)
         excluded, included = Patterns(options.exclude), Patterns(options.include, "--include")
         known = [place for where, place in memory.places(options.tenant) if placement.shares(where)]
         root_of_path = partial(root_of, base=options.base, known=known)
-        wanted = find_wanted(paths, options.kind, kinds, root_of_path, former, tables, outputs, excluded, included)
+        before = Before(ledger, placement.name, kinds, known)
+        wanted = find_wanted(
+            paths, options.kind, kinds, root_of_path, before, tables, outputs, excluded, included, prunes=options.prune
+        )
         places = Places(wanted, memory, placement, options.tenant)
         if options.prune:
             refuse_unsure(wanted, places)
@@ -126,14 +129,14 @@ def ingest(
         noted_ns = clock()
         settling = Settling(account, shelves, reader, tables, placement, making)
         _read(wanted, skipping, settling, making, folder, workers, on_progress)
-        vanished = Vanished(wanted.scopes, wanted.outputs, excluded)
+        vanished = Vanished(wanted.scopes, wanted.outputs, excluded, places.former_names())
         changes = settling.changes(prune=vanished if options.prune else None)
         if options.prune:
             refuse_emptied(wanted, changes.withdrawn(), options.allow_deletions)
         missing = Missing() if options.prune or not is_sure(wanted, places) else settling.missing(vanished)
         carried_over, pruned = settling.counts(changes)
         commits = Commits(root, shelves, memory, tables, reader, producer, created_at, clock, account.fail_late)
-        places.note()
+        places.note(prunes=options.prune)
         commits.write(changes)
         account.note(noted_ns)
         links = commits.links + _lost_links(root, changes.by_partition, commits.written, tables)

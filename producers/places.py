@@ -27,9 +27,15 @@ class Places:
                 f"{place.folder} was moved or removed, ingest once without --prune"
             )
 
-    def note(self) -> None:
-        """Others that are not there any more are forgotten: these have their names now."""
+    def former_names(self) -> tuple[str, ...]:
+        """What files of these folders were called, or began with, as they were named alone or below another base."""
+        return tuple(place.prefix for _, place in self._renamed())
+
+    def note(self, *, prunes: bool) -> None:
+        """Others that are not there any more are forgotten: these have their names now. So are former names, where
+        what is called so is withdrawn."""
         gone = [(partition, place) for partition, place in self._others() if not place.folder.exists()]
+        gone += self._renamed() if prunes else ()
         self._memory.note_places(self._placement.name, self._tenant, [*self._folders, *self._files], gone)
 
     def _others(self) -> Iterator[tuple[str, Scope]]:
@@ -39,6 +45,20 @@ class Places:
                 overlapping = [own for own in self._folders if _holds(own, place) or _holds(place, own)]
                 if overlapping and not any(_is_same(own, place) for own in overlapping):
                     yield partition, place
+
+    def _renamed(self) -> Iterator[tuple[str, Scope]]:
+        """A name that another folder or file has too, which is still there, is no former one."""
+        shared = [found for found in self._memory.places(self._tenant) if self._placement.shares(found[0])]
+        mine = [(partition, place) for partition, place in shared if self._is_mine(place)]
+        others = [place for _, place in shared if not self._is_mine(place) and place.folder.exists()]
+        for partition, place in mine:
+            owns = (*self._folders, *self._files)
+            is_own = any(place.prefix.startswith(own.prefix) and _is_same(own, place) for own in owns)
+            if not is_own and not any(_holds(place, other) or _holds(other, place) for other in others):
+                yield partition, place
+
+    def _is_mine(self, place: Scope) -> bool:
+        return any(place.folder.is_relative_to(own.folder) for own in self._folders)
 
 
 def _holds(folder: Scope, other: Scope) -> bool:

@@ -1,6 +1,5 @@
 """Which families' sources have vanished. Asked for by name, since a folder that is not mounted looks just like that."""
 
-import os
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,9 +29,10 @@ def refuse_emptied(wanted: Wanted, withdrawn: int, allowed: int) -> None:
         return
     for scope in wanted.scopes:
         if not wanted.holds(scope):
+            found = "holds no source" if scope.folder.exists() else "is not there"
             raise IngestRefused(
-                f"{scope.folder} holds no source, and --prune would withdraw all that came from it; nothing was "
-                f"written. Is it mounted? If it is empty on purpose, say --allow-deletions {withdrawn}"
+                f"{scope.folder} {found}, and --prune would withdraw all that came from it; nothing was written. Is it "
+                f"mounted? If that is on purpose, say --allow-deletions {withdrawn}"
             )
 
 
@@ -65,16 +65,18 @@ class Vanished:
     scopes: Collection[Scope]
     outputs: tuple[str, ...] = ()
     excluded: Patterns = NONE
+    former_names: tuple[str, ...] = ()
+    """What is in these folders was called so, or began so, and has other names now."""
 
     def holds(self, origin: str) -> bool:
         paths = [(path, scope.folder) for scope in self.scopes if (path := scope.path_of(origin)) is not None]
         if not paths:
-            return False
+            return any(origin == name or (name.endswith("/") and origin.startswith(name)) for name in self.former_names)
         is_folder = origin.endswith("/")  # of records
         return origin.startswith(self.outputs) or not any(self._is_source(*path, is_folder) for path in paths)
 
     def _is_source(self, path: Path, folder: Path, is_folder: bool) -> bool:
-        if not os.path.lexists(path) or path.is_dir() != is_folder:
+        if not path.exists() or path.is_dir() != is_folder:  # nor is a link to nothing
             return False
         lies_in = path if is_folder else path.parent
         return not _is_linked(lies_in, folder) and not self.excluded.cover_or_above(path, folder)

@@ -24,6 +24,7 @@ from producers.patterns import NONE, Patterns
 from producers.tally import Tally
 
 _FOLDERS_AT_HAND = 1024
+LINK_TO_NOTHING = "is a link to nothing; remove it, or bring back what it leads to"
 _ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+:)/+(.*)", re.S)
 
 
@@ -87,6 +88,9 @@ def find_sources(
     outputs: Outputs = NOWHERE,
     excluded: Patterns = NONE,
     included: Patterns = NONE,
+    followed: Callable[[str, str], bool] | None = None,
+    lost: Callable[[Path], bool] = lambda _path: False,
+    prunes: bool = False,
 ) -> Found:
     """Files with these suffixes in the folders named, and the files named whatever their suffix; an empty one is of
     files without any.
@@ -95,17 +99,20 @@ def find_sources(
     What several of the paths reach is one source, called as the first of them says. Hidden files and folders are passed
     over; links to folders are not followed, so that no cycle has no end, but where they are named. Nor is a bus of
     chunks read that lies among the sources, nor what is `excluded` below a folder; what is
-    `included` there is read whatever its suffix.
+    `included` there is read whatever its suffix, and so is what is `followed`, by its name and place. A folder that is
+    `lost` is an empty one for who prunes.
     """
-    finding = _Finding(suffixes, paths, tables, outputs, excluded, included)
+    finding = _Finding(suffixes, paths, tables, outputs, excluded, included, followed, prunes)
     for path in paths:
-        if not path.exists():
-            raise IngestRefused(_absent(path))
+        if not path.exists() and not (prunes and lost(path)):
+            raise IngestRefused(_absent(path, is_lost=lost(path)))
         finding.look_into(path, root(path))
     return finding.found()
 
 
-def _absent(path: Path) -> str:
+def _absent(path: Path, *, is_lost: bool) -> str:
+    if is_lost:
+        return f"{path} does not exist any more; what was read from it stays, and --prune withdraws it"
     if address := _ADDRESS.match(str(path)):  # of two slashes a path keeps one
         name = "//".join(address.groups())
         return f"{name} is an address, and addresses are not fetched; save its pages, and name their folder"
@@ -123,9 +130,12 @@ class _Finding:
         outputs: Outputs,
         excluded: Patterns,
         included: Patterns,
+        followed: Callable[[str, str], bool] | None,
+        prunes: bool,
     ) -> None:
         self._tables, self._outputs = tables, outputs
-        self._excluded, self._included = excluded, included
+        self._excluded, self._included, self._followed = excluded, included, followed
+        self._prunes = prunes
         self._suffixes, self._takes_none = tuple(filter(None, suffixes)), "" in suffixes
         self._real_folder = lru_cache(_FOLDERS_AT_HAND)(os.path.realpath)
         self._named = {self._real(path) for path in paths}
@@ -138,7 +148,7 @@ class _Finding:
         self._tally = Tally()
 
     def look_into(self, path: Path, root: Path) -> None:
-        if not path.is_dir():
+        if path.exists() and not path.is_dir():
             self._take(str(path), root)
             return
         prefix = uri_of(path, root)
@@ -181,6 +191,8 @@ class _Finding:
         return os.fsdecode(earlier)
 
     def _walk(self, folder: Path, root: Path) -> Iterator[str]:
+        if not folder.exists():  # any more
+            return
         if not os.access(folder, os.R_OK | os.X_OK):
             raise IngestRefused(f"{folder} cannot be read; mend its permissions")
         pending = [str(folder)]
@@ -196,7 +208,10 @@ class _Finding:
                         if self._excluded.cover(entry.path, str(folder), is_folder=leads_to_folder):
                             continue
                         if not leads_to_folder:
-                            if self._is_wanted(entry, folder):
+                            if self._is_wanted(entry, folder, root):
+                                if self._prunes and is_link_to_nothing(entry.path):
+                                    self._note_link_to_nothing(entry.path, root)
+                                    continue
                                 yield entry.path
                             elif is_new:
                                 self._tally.add(entry.name)
@@ -208,10 +223,15 @@ class _Finding:
                 reason = f"the folder cannot be listed: {error.strerror}"
                 self._failures.append(Failure(folder_uri(parent, root), SOURCE_UNREADABLE, reason))
 
-    def _is_wanted(self, file: os.DirEntry[str], folder: Path) -> bool:
+    def _is_wanted(self, file: os.DirEntry[str], folder: Path, root: Path) -> bool:
         if file.name.lower().endswith(self._suffixes) or (self._takes_none and "." not in file.name):
             return True
-        return self._included.cover(file.path, str(folder), is_folder=False)
+        if self._included.cover(file.path, str(folder), is_folder=False):
+            return True
+        return self._followed is not None and self._followed(uri_of(file.path, root), file.path)
+
+    def _note_link_to_nothing(self, file: str, root: Path) -> None:
+        self._failures.append(Failure(printable(uri_of(file, root)), SOURCE_UNREADABLE, LINK_TO_NOTHING))
 
     def _note_link(self, folder: str, root: Path) -> None:
         real, uri = self._real(folder), folder_uri(folder, root)
@@ -272,10 +292,18 @@ def _leads_to_folder(entry: os.DirEntry[str]) -> bool:
         return False
 
 
+def is_link_to_nothing(path: Path | str) -> bool:
+    return os.path.islink(path) and not os.path.exists(path)  # noqa: PTH110, PTH114 (there are many)
+
+
 def open_source(path: Path | str) -> BufferedReader:
     """For reading; a pipe or a device, which could block or never end, is refused."""
-    # Opening a pipe would wait for its other end.
-    file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK))  # noqa: SIM115
+    try:  # opening a pipe would wait for its other end
+        file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK))  # noqa: SIM115
+    except FileNotFoundError:
+        if is_link_to_nothing(path):
+            raise SourceFailed(SOURCE_UNREADABLE, LINK_TO_NOTHING) from None
+        raise
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         file.close()
         raise SourceFailed(SOURCE_UNREADABLE, "is not a regular file")

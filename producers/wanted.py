@@ -3,15 +3,14 @@
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from itertools import chain
 from pathlib import Path
 from sqlite3 import Connection
 
-from chunkbus.ledger import Ledger
+from producers.before import Before
 from producers.detect import look_at
 from producers.errors import RECORD_FORM_UNKNOWN, SOURCE_EMPTY, IngestRefused, SourceFailed
-from producers.folders import Folder, Former, Seen, Shown, is_json, record_folders
+from producers.folders import Folder, Seen, Shown, is_json, record_folders
 from producers.guessed import guessed
 from producers.kinds import AUTO, Kind, kinds_for, suffixes_of
 from producers.outputs import Outputs
@@ -117,11 +116,13 @@ def find_wanted(
     kind: str,
     kinds: Mapping[str, Kind],
     root: Callable[[Path], Path],
-    former: Former,
+    before: Before,
     tables: Connection,
     outputs: Outputs,
     excluded: Patterns,
     included: Patterns,
+    *,
+    prunes: bool,
 ) -> Wanted:
     """Files of one kind, or of every kind that can be told, and folders of records.
 
@@ -132,7 +133,16 @@ def find_wanted(
         raise IngestRefused(f"{kind!r} is no kind of source; it is one of {', '.join([*kinds, AUTO])}")
     suffixes = suffixes_of(kind, kinds)
     found = find_sources(
-        paths, tables, suffixes=suffixes, root=root, outputs=outputs, excluded=excluded, included=included
+        paths,
+        tables,
+        suffixes=suffixes,
+        root=root,
+        outputs=outputs,
+        excluded=excluded,
+        included=included,
+        followed=before.was_text if kind == AUTO else None,
+        lost=before.was_folder,
+        prunes=prunes,
     )
     see = _seen_as(kinds[kind]) if kind != AUTO else _guess(guessed(kinds))
     named = {os.path.abspath(path) for path in paths}  # noqa: PTH100 (a link has its own name)
@@ -140,7 +150,7 @@ def find_wanted(
     for file in map(see, found.files):
         if is_json(file.uri):
             shown.add(file)
-        if (its_kind := file.kind or former(file.uri)) is not None:
+        if (its_kind := file.kind or before.kind(file.uri)) is not None:
             wanted.add(file, its_kind)
         elif file.failed is not None:
             wanted.leave_out(file, file.failed.code, file.failed.reason, is_failure=True)
@@ -150,7 +160,7 @@ def find_wanted(
             reason = "its first records are of no form that is read here; say what it is with --as"
             is_named = os.path.abspath(file.location) in named  # noqa: PTH100
             wanted.leave_out(file, RECORD_FORM_UNKNOWN, reason, is_failure=is_named)
-    for folder in record_folders(shown, found, former):
+    for folder in record_folders(shown, found, before.kind):
         wanted.add_folder(folder)
     return wanted
 
@@ -175,17 +185,3 @@ def _guess(kinds: Mapping[str, Kind]) -> Callable[[SourceFile], Seen]:
         return Seen(file.uri, file.location, kind, look.is_value, look.is_empty)
 
     return see
-
-
-def former_kinds(ledger: Ledger, partition: str, kinds: Mapping[str, Kind]) -> Former:
-    """As the ledger tells of files of records that went to this partition, or by this rule."""
-
-    @cache
-    def parsers() -> dict[str, Kind]:
-        return {kind.records().parser[0]: kind for kind in guessed(kinds).values() if kind.records is not None}
-
-    def former(uri: str) -> Kind | None:
-        attempt = ledger.last_attempt(uri, partition)
-        return None if attempt is None else parsers().get(attempt["parser_name"])
-
-    return former

@@ -142,7 +142,7 @@ def test_a_folder_that_is_empty_or_cannot_be_read_withdraws_nothing(bench: Bench
         if state == "empty":
             bench.docs.mkdir()
     try:
-        with pytest.raises(IngestRefused, match=r"holds no source|does not exist|cannot be listed"):
+        with pytest.raises(IngestRefused, match=r"holds no source|is not there|cannot be listed"):
             bench.ingest(paths, prune=True, now=LATER)
     finally:
         if state == "unreadable":
