@@ -55,12 +55,14 @@ def _legs(config: Config, generation: "Generation", queries: "Queries", stack: E
     from search.legs import EngineLeg, KeywordLeg, Legs, SemanticLeg
     from search.question import ENGINE, KEYWORD, SEMANTIC
     from sinks.errors import SinkError
+    from sinks.registry import require_sink
 
     legs: dict[str, Any] = {}
     failed: dict[str, str] = {}
     for name in dict.fromkeys(config.sinks):
         build_id = generation.builds.get(name)
         if build_id is None:
+            require_sink(name)
             continue
         try:
             sink: Any = open_one_sink(config, stack, name)

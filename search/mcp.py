@@ -57,6 +57,8 @@ def mcp_server(
         context: Annotated[int, Field(ge=0, le=5, description="So many passages before and after each hit.")] = 0,
     ) -> dict[str, Any]:
         def ask() -> dict[str, Any]:
+            if not query.strip():
+                raise ToolError("the query is empty: ask a question, or give words to look for")
             question = Question(
                 query, mode=mode or usual_mode, limit=limit, filters=parse_filters(filters or ()), context=context
             )

@@ -49,6 +49,11 @@ def read_options(sink: str, kind: type[Options], options: Mapping[str, Any]) -> 
         raise ConfigError(f"options of the sink {sink}: {error}; there are: {known}") from error
 
 
+def require_sink(name: str) -> None:
+    """Raises ConfigError where none of that name is installed."""
+    _entry_point(name)
+
+
 def _entry_point(name: str) -> EntryPoint:
     """Ours before anyone else's. Which of two others came first would be chance, so neither is taken."""
     offers = {_distribution(found): found for found in entry_points(group=GROUP, name=name)}

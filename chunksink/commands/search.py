@@ -40,9 +40,9 @@ class SearchCommand(click.Command):
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
-            # Of `-zebra` the error has `-z`. Two hyphens begin an option that may just be misspelt.
+            # Of `-zebra` the error has `-z`. Two hyphens begin an option that may just be misspelt, if it is one word.
             query = next((each for each in given if each.startswith(error.option_name)), None)
-            if query is None or query.startswith("--"):
+            if query is None or (query.startswith("--") and " " not in error.option_name):
                 raise
             raise click.UsageError(
                 f"{error.format_message()} If {query} shall be searched for, write it behind all options and two "

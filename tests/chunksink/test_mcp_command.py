@@ -84,6 +84,12 @@ def test_what_cannot_be_asked_is_told_to_the_assistant(filled: Shell) -> None:
     assert said(fine)["hits"]
 
 
+def test_an_empty_query_is_no_question_that_nothing_answers(filled: Shell) -> None:
+    _, empty = asked(filled.folder, ("search", {"query": "  "}))
+    assert empty.is_error
+    assert "the query is empty" in empty.content[0].text
+
+
 def test_an_argument_that_is_none_is_refused_with_those_that_are(filled: Shell) -> None:
     """A misspelt filter that was dropped would answer another question."""
     tools, search, chunk = asked(

@@ -131,6 +131,22 @@ def test_a_sink_that_has_no_build_yet_is_not_said_to_be_missing(
 
 
 @pytest.mark.promise(11)
+def test_a_sink_that_is_none_is_refused(built: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CHUNKSINK_SINKS", "fts,chorma")
+    ended = built("search", "cat")
+    assert (ended.code, ended.err[:32]) == (Exit.USAGE, "Error: there is no sink 'chorma'")
+
+
+def test_a_variable_that_looks_like_a_slip_is_told(built: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CHUNKSINK_TENNANTS", "required")
+    monkeypatch.setenv("CHUNKSINK_OF_ANOTHER_PROGRAM", "x")
+    ended = built("search", "cat")
+    assert ended.code == Exit.OK
+    assert ended.err.splitlines() == [
+        "warning: no setting is called CHUNKSINK_TENNANTS, and it is ignored; CHUNKSINK_TENANTS is one"
+    ]
+
+
 def test_a_required_tenant(built: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     built.commit("p2", source("own.md", "a cat of acme", tenant_id="acme"))
     assert built("sync").code == Exit.OK
@@ -296,7 +312,9 @@ def test_a_query_that_begins_with_a_hyphen(built: Shell) -> None:
     assert sorted(hit["source_uri"] for hit in hits) == ["guide.md", "notes.txt"]
 
 
-@pytest.mark.parametrize(("query", "written"), [("-cat", "-cat"), ("-cat's dog", "'-cat'\"'\"'s dog'")])
+@pytest.mark.parametrize(
+    ("query", "written"), [("-cat", "-cat"), ("-cat's dog", "'-cat'\"'\"'s dog'"), ("--no-cat dog", "'--no-cat dog'")]
+)
 def test_without_two_hyphens_it_looks_like_an_option_and_how_to_write_it_is_said(
     query: str, written: str, built: Shell
 ) -> None:

@@ -89,5 +89,5 @@ def test_a_table_tells_its_header_without_notes() -> None:
 
 
 def test_however_many_have_no_words_all_are_told() -> None:
-    page = "".join(f"<h2><a href=u{number}></a></h2>" for number in range(20_000))
-    assert links(f"<p>Begin{page}") == [f"u{number}" for number in range(20_000)]
+    page = "".join(f"<h2><a href=u{number}></a></h2>" for number in range(2_000))
+    assert links(f"<p>Begin{page}") == [f"u{number}" for number in range(2_000)]
