@@ -29,7 +29,8 @@ def metadata(document: Document, old: Iterable[str]) -> dict[str, Any]:
     for name in LISTS:
         if name in fields:
             fields[name] = list(fields[name])
-    return dict.fromkeys(old) | _BLANK_LISTS | fields
+    said = _BLANK_LISTS | fields
+    return said | dict.fromkeys(sorted(name for name in old if name not in said))  # the same however often it is sent
 
 
 def document(id: str, held: Mapping[str, Any] | None, text: str | None) -> Document | None:

@@ -134,7 +134,7 @@ def test_a_first_record_of_megabytes_is_looked_at(tmp_path: Path, layout: str) -
 def test_what_cannot_be_opened_says_so(tmp_path: Path) -> None:
     (tmp_path / "dangling.jsonl").symlink_to(tmp_path / "gone")
     os.mkfifo(tmp_path / "pipe.jsonl")
-    for name, reason in (("dangling", "No such file"), ("pipe", "not a regular file")):
+    for name, reason in (("dangling", "link to nothing"), ("pipe", "not a regular file")):
         with pytest.raises(SourceFailed, match=reason) as caught:
             look_at(tmp_path / f"{name}.jsonl")
         assert caught.value.code == "SOURCE_UNREADABLE"
