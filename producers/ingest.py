@@ -129,7 +129,9 @@ def ingest(
         noted_ns = clock()
         settling = Settling(account, shelves, reader, tables, placement, making)
         _read(wanted, skipping, settling, making, folder, workers, on_progress)
-        vanished = Vanished(wanted.scopes, wanted.outputs, excluded, places.former_names())
+        vanished = Vanished(
+            wanted.scopes, wanted.outputs, excluded, places.former(), lambda uri: wanted.get(uri) is not None
+        )
         changes = settling.changes(prune=vanished if options.prune else None)
         if options.prune:
             refuse_emptied(wanted, changes.withdrawn(), options.allow_deletions)

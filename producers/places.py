@@ -1,11 +1,13 @@
 """Where the sources of a partition were read from: a name says only how a folder is called, not which one it is."""
 
+import posixpath
 from collections.abc import Iterator
+from pathlib import Path
 
 from producers.errors import IngestRefused
 from producers.memory import Memory
 from producers.placement import Placement
-from producers.sources import Scope
+from producers.sources import Former, Scope
 from producers.wanted import Wanted
 
 
@@ -13,7 +15,7 @@ class Places:
     """The folders that a run reads, and files that were named alone, beside those of earlier runs."""
 
     def __init__(self, wanted: Wanted, memory: Memory, placement: Placement, tenant: str | None) -> None:
-        self._memory, self._placement, self._tenant = memory, placement, tenant
+        self._wanted, self._memory, self._placement, self._tenant = wanted, memory, placement, tenant
         self._folders = [Scope(scope.prefix, scope.folder.resolve()) for scope in wanted.scopes]
         self._files = [Scope(file.uri, file.path.resolve()) for file in wanted.alone()]
 
@@ -27,15 +29,16 @@ class Places:
                 f"{place.folder} was moved or removed, ingest once without --prune"
             )
 
-    def former_names(self) -> tuple[str, ...]:
-        """What files of these folders were called, or began with, as they were named alone or below another base."""
-        return tuple(place.prefix for _, place in self._renamed())
+    def former(self) -> tuple[Former, ...]:
+        """What is in these folders and was read by another name, as it was named alone or below another base."""
+        return tuple(Former(place, name) for _, place in self._renamed() for name in self._names_now(place))
 
     def note(self, *, prunes: bool) -> None:
         """Others that are not there any more are forgotten: these have their names now. So are former names, where
-        what is called so is withdrawn."""
+        what was called so is withdrawn."""
         gone = [(partition, place) for partition, place in self._others() if not place.folder.exists()]
-        gone += self._renamed() if prunes else ()
+        if prunes:
+            gone += [found for found in self._renamed() if any(map(self._is_read, self._names_now(found[1])))]
         self._memory.note_places(self._placement.name, self._tenant, [*self._folders, *self._files], gone)
 
     def _others(self) -> Iterator[tuple[str, Scope]]:
@@ -56,6 +59,15 @@ class Places:
             is_own = any(place.prefix.startswith(own.prefix) and _is_same(own, place) for own in owns)
             if not is_own and not any(_holds(place, other) or _holds(other, place) for other in others):
                 yield partition, place
+
+    def _names_now(self, place: Scope) -> Iterator[str]:
+        for own in self._folders:
+            if place.folder.is_relative_to(own.folder):
+                yield posixpath.normpath(own.prefix + place.folder.relative_to(own.folder).as_posix())
+
+    def _is_read(self, name: str) -> bool:
+        """Whether the run reads that file, or anything below that folder."""
+        return self._wanted.get(name) is not None or self._wanted.holds(Scope(f"{name}/", Path()))
 
     def _is_mine(self, place: Scope) -> bool:
         return any(place.folder.is_relative_to(own.folder) for own in self._folders)

@@ -1,6 +1,6 @@
 """Which families' sources have vanished. Asked for by name, since a folder that is not mounted looks just like that."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -8,7 +8,7 @@ from typing import ClassVar
 from producers.errors import IngestRefused
 from producers.patterns import NONE, Patterns
 from producers.places import Places
-from producers.sources import Scope
+from producers.sources import Former, Scope
 from producers.wanted import Wanted
 
 
@@ -65,15 +65,22 @@ class Vanished:
     scopes: Collection[Scope]
     outputs: tuple[str, ...] = ()
     excluded: Patterns = NONE
-    former_names: tuple[str, ...] = ()
-    """What is in these folders was called so, or began so, and has other names now."""
+    former: tuple[Former, ...] = ()
+    """What is in these folders and was read by other names."""
+    is_read: Callable[[str], bool] = lambda _uri: False
+    """Whether the run reads what is called so."""
 
     def holds(self, origin: str) -> bool:
         paths = [(path, scope.folder) for scope in self.scopes if (path := scope.path_of(origin)) is not None]
         if not paths:
-            return any(origin == name or (name.endswith("/") and origin.startswith(name)) for name in self.former_names)
+            return any(self._has_moved(origin, former) for former in self.former)
         is_folder = origin.endswith("/")  # of records
         return origin.startswith(self.outputs) or not any(self._is_source(*path, is_folder) for path in paths)
+
+    def _has_moved(self, origin: str, former: Former) -> bool:
+        """To its name of now, or away. What is there and is not read by that name stays what it is."""
+        now, path = former.name_now(origin), former.place.path_of(origin)
+        return now is not None and path is not None and (self.is_read(now) or not path.exists())
 
     def _is_source(self, path: Path, folder: Path, is_folder: bool) -> bool:
         if not path.exists() or path.is_dir() != is_folder:  # nor is a link to nothing

@@ -64,6 +64,21 @@ class Scope:
 
 
 @dataclass(frozen=True)
+class Former:
+    """A folder or file that was read by another name than it has now."""
+
+    place: Scope
+    name: str
+
+    def name_now(self, uri: str) -> str | None:
+        """What a source that was read there is called now; None of one that was not."""
+        if self.place.prefix[-1:] not in ("", "/"):
+            return self.name if uri == self.place.prefix else None
+        below = uri.removeprefix(self.place.prefix)
+        return f"{self.name}/{below}" if uri.startswith(self.place.prefix) else None
+
+
+@dataclass(frozen=True)
 class Found:
     """What lies below the named paths, sorted by `uri`. `left_out` is told and is no failure."""
 

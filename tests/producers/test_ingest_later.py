@@ -62,6 +62,27 @@ def test_a_name_that_another_folder_has_too_is_kept(bench: Bench, tmp_path: Path
     assert sources(bench) == ["logs/a.md", "logs/b.md", "site/logs/a.md"]
 
 
+def test_a_former_name_that_this_run_reads_by_no_other_is_kept(bench: Bench) -> None:
+    """As a folder of notes, of whose parent only the pages are read then."""
+    bench.write("site/logs/a.md", "# A")
+    bench.write("site/page.html", "<p>Page")
+    bench.ingest([bench.docs / "site" / "logs"], base=None)
+    report = bench.ingest([bench.docs / "site"], kind="html", base=None)
+    assert report.missing == 0
+    report = bench.ingest([bench.docs / "site"], kind="html", base=None, prune=True)
+    assert (report.pruned, sources(bench)) == (0, ["logs/a.md", "site/page.html"])
+    (bench.docs / "site" / "logs" / "a.md").unlink()
+    assert bench.ingest([bench.docs / "site" / "logs"], kind="markdown", base=None).missing == 1
+
+
+def test_a_folder_that_was_read_below_another_base_has_its_new_names_in_the_end(bench: Bench) -> None:
+    bench.write("site/logs/a.md", "# A")
+    bench.write("site/logs/deep/b.md", "# B")
+    bench.ingest([bench.docs / "site" / "logs"], base=None)
+    report = bench.ingest([bench.docs / "site"], base=None, prune=True)
+    assert (report.pruned, sources(bench)) == (2, ["site/logs/a.md", "site/logs/deep/b.md"])
+
+
 def test_a_link_to_nothing_is_told_and_pruned(bench: Bench) -> None:
     target = bench.write("elsewhere/t.md", "# T")
     bench.write("docs/k.md", "# K")
