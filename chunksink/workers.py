@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager
 from threading import Thread
+from threading import enumerate as threads
 from time import sleep
 
 WORTH_BYTES = 64 * 2**20
@@ -23,13 +24,25 @@ def worker_processes(total_bytes: int, jobs: int | None) -> Iterator[Executor | 
     # Not multiprocessing's own: its processes run the caller's script once more, unless that guards itself.
     from loky import ProcessPoolExecutor
 
+    others = set(threads())
     pool = ProcessPoolExecutor(wanted, initializer=_begin, initargs=(os.getpid(),))
     try:
         yield pool
     except BaseException:
         pool.shutdown(kill_workers=True)
         raise
-    pool.shutdown()
+    else:
+        pool.shutdown()
+    finally:
+        _join_feeders(others)
+
+
+def _join_feeders(others: set[Thread]) -> None:
+    """A pool's shutdown does not wait for the thread that fed its queue. That may hold the last semaphore: if we end
+    while it gives that up, loky warns of it on our standard error."""
+    for thread in set(threads()) - others:
+        if thread.name == "QueueFeederThread":
+            thread.join(timeout=5)
 
 
 def _begin(parent: int) -> None:

@@ -6,7 +6,10 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
+from contextlib import suppress
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import pytest
@@ -74,6 +77,25 @@ def test_where_the_work_fails_its_workers_end_at_once() -> None:
         raise ZeroDivisionError
     assert time.monotonic() - began < 30
     assert not is_running(number)
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_no_thread_outlives_the_pool(fails: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that gives up a semaphore while the process ends makes loky warn of it on the terminal."""
+    others, close = set(threading.enumerate()), Connection.close
+
+    def close_slowly(connection: Connection) -> None:
+        if threading.current_thread().name == "QueueFeederThread":
+            time.sleep(0.2)
+        close(connection)
+
+    monkeypatch.setattr(Connection, "close", close_slowly)
+    with suppress(ZeroDivisionError), worker_processes(0, 2) as workers:
+        assert workers is not None
+        workers.submit(os.getpid).result()
+        if fails:
+            raise ZeroDivisionError
+    assert set(threading.enumerate()) <= others
 
 
 @pytest.mark.parametrize(("size", "jobs"), [(0, None), (2**40, 1)])
