@@ -384,9 +384,10 @@ PROJECTION: tuple[FieldRule, ...] = (
     ),
 )
 
-_GROUPS = frozenset(
+GROUPS = frozenset(
     path[:end] for rule in PROJECTION for path in rule.paths for end in range(len(path)) if path[end] == "."
 )
+"""Paths to objects of which members are asked."""
 
 
 def placed(record: Record) -> Values:
@@ -399,7 +400,7 @@ def placed(record: Record) -> Values:
                 continue
             path = prefix + name
             found[path] = value
-            if path in _GROUPS and isinstance(value, dict):
+            if path in GROUPS and isinstance(value, dict):
                 groups.append((path + ".", value))
     return found
 

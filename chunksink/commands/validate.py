@@ -33,6 +33,11 @@ _SHOWN_PARTITIONS = 5
     help="Refuse chunks whose provenance has no source_checksum.  [default: no]",
 )
 @click.option("--chunking", is_flag=True, help="Also ask Markdown chunks the checklist of the chunking specification.")
+@click.option(
+    "--fields",
+    is_flag=True,
+    help="Also tell which fields of the index the chunks fill, which values no field can read, and what none looks at.",
+)
 @click.option("--jobs", type=click.IntRange(min=1), help="Processes to use.  [default: by size of the input]")
 @home_option
 @json_option
@@ -41,6 +46,7 @@ def command(
     partitions: tuple[str, ...],
     require_source_checksum: bool | None,
     chunking: bool,
+    fields: bool,
     jobs: int | None,
     home: str | None,
     as_json: bool,
@@ -55,9 +61,11 @@ def command(
     Examples:
       chunksink validate
       chunksink validate --chunks /data/chunks --partition 2026-01-31
+      chunksink validate --fields
       chunksink validate --json | jq '.findings[].code'
     """
     from chunkbus.validate import Validation  # brings numpy
+    from chunksink.survey import print_survey, survey_as_json, survey_partitions
 
     with ExitStack() as stack:
         config = config_from(chunks=chunks, home=home, require_source_checksum=require_source_checksum)
@@ -87,14 +95,18 @@ def command(
         ).run(keys if partitions else None)
         if chunking and summary.ok:
             summary = replace(summary, errors=_check_chunking(root, keys, take))
+        survey = survey_partitions(root, keys, summary.chunks) if fields and summary.ok else None
         run_log.finish("ok" if summary.clean else "invalid", **asdict(summary))
     if as_json:
         findings = [asdict(finding) for finding in found]
-        print_json(
-            {"ok": summary.clean, "partitions": summary.partitions, "chunks": summary.chunks, "findings": findings}
-        )
+        document = {"ok": summary.clean, "partitions": summary.partitions, "chunks": summary.chunks}
+        print_json(document | {"findings": findings} | (survey_as_json(survey) if survey else {}))
     else:
         _print_summary(summary, codes, root, str(run_log.path))
+        if survey:
+            print_survey(survey)
+        elif fields:
+            click.echo("The fields are counted once there is no error.", err=True)
     return Exit.OK if summary.clean else Exit.INVALID_INPUT
 
 

@@ -1,0 +1,75 @@
+"""What an index will have of chunks, and what it will not: counted, with the first place of each."""
+
+from typing import Any
+
+import pytest
+
+from sinks.survey import FIELDS, Survey, Unread
+from tests.sinks.test_projection import chunk, project
+
+
+def survey(*chunks: dict[str, Any]) -> Survey:
+    found = Survey()
+    for line, fields in enumerate(chunks, start=1):
+        found.take(chunk(**fields), "k", line)
+    return found
+
+
+def test_what_cannot_be_read_is_counted_and_its_first_place_told() -> None:
+    found = survey({"metadata": {"date": "1999-12-31"}}, *[{"metadata": {"date": "31.12.1999"}}] * 2)
+    assert (found.chunks, found.filled["year"], found.unread["year"]) == (3, 1, 2)
+    assert found.first_unread == {"year": Unread("metadata.date", "31.12.1999", "k", 2)}
+
+
+@pytest.mark.parametrize(
+    ("field", "metadata"),
+    [
+        ("year", {"year": 2023.7}),
+        ("size_bytes", {"size_bytes": "12 KB"}),
+        ("tags", {"tags": [1, 2]}),
+        ("modified_at_epoch", {"modified_at": "yesterday"}),
+        ("authors", {"authors": [{"mail": "a@example.org"}]}),
+        ("title", {"title": 7}),
+    ],
+)
+def test_a_value_that_no_field_can_read(field: str, metadata: dict[str, Any]) -> None:
+    found = survey({"metadata": metadata})
+    assert dict(found.unread) == {field: 1}
+    assert found.filled[field] == 0
+    assert not found.unasked
+
+
+def test_what_another_path_says_makes_up_for_it() -> None:
+    found = survey({"metadata": {"year": "soon", "date": "2024-05-01"}})
+    assert (found.filled["year"], found.unread["year"]) == (1, 0)
+
+
+def test_what_is_only_worked_out_does_not() -> None:
+    found = survey({"metadata": {"file_type": 7}})
+    assert (found.filled["file_type"], found.unread["file_type"]) == (1, 1)  # of the file's ending
+
+
+@pytest.mark.parametrize("nothing", [None, "", [], {}])
+def test_what_says_nothing_is_no_fault(nothing: object) -> None:
+    found = survey({"metadata": {"title": nothing, "tags": nothing, "product": nothing}})
+    assert not found.unread
+    assert not found.unasked
+
+
+def test_what_no_field_looks_at_is_counted_by_its_path() -> None:
+    found = survey({"metadata": {"product": "x", "tenant_id": "t"}, "shelf": 3}, {"metadata": {"product": "y"}})
+    assert dict(found.unasked) == {"metadata.product": 2, "shelf": 1}
+
+
+def test_counts_of_tokens_by_model_are_members_that_no_field_looks_at() -> None:
+    found = survey({"tokens": {"cl100k": 5}})
+    assert not found.unread
+    assert dict(found.unasked) == {"tokens.cl100k": 1}
+
+
+@pytest.mark.parametrize("fields", [{}, {"metadata": {"title": "T", "year": 2001, "tags": "a, b"}, "chunk_index": 0}])
+def test_filled_is_what_the_document_has(fields: dict[str, Any]) -> None:
+    document = project(**fields).fields()
+    found = survey(fields)
+    worked_out = {"chunk_index", "chunk_count"}  # from the family
+    assert {name for name in FIELDS if found.filled[name]} - worked_out == set(document) & set(FIELDS) - worked_out
