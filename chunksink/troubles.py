@@ -68,7 +68,10 @@ def _catch_up(found: "Status") -> str:
 def _held(found: "Status", shown: int | None) -> list[str]:
     if not found.held:
         return []
-    told = [f"held as it was: source {held.family}: {printable(held.detail)}" for held in found.held_families]
+    told = [
+        f"held as it was: source {printable(held.source or held.family)}: {printable(held.detail)}"
+        for held in found.held_families
+    ]
     return [*told, *_more(found.held, shown, "held source")]
 
 

@@ -20,7 +20,11 @@ and family not in (select family from current) and family not in (select family 
 
 def held(db: Database, builds: Sequence[str], limit: int = -1) -> list[HeldFamily]:
     """In these builds."""
-    rows = db.execute(f"{_select(builds)} order by family limit ?", [*builds, limit])
+    label = f"select max(label) from receipt r where r.build in ({_marks(builds)}) and r.family = h.family"
+    rows = db.execute(
+        f"select h.*, coalesce(({label}), '') from ({_select(builds)}) h order by family limit ?",
+        [*builds, *builds, limit],
+    )
     return [HeldFamily(*row) for row in rows]
 
 
@@ -33,4 +37,8 @@ def held_by_reason(db: Database, builds: Sequence[str]) -> dict[str, int]:
 
 
 def _select(builds: Sequence[str]) -> str:
-    return _HELD.format(withheld=WITHHELD, builds=", ".join("?" * len(builds)))
+    return _HELD.format(withheld=WITHHELD, builds=_marks(builds))
+
+
+def _marks(builds: Sequence[str]) -> str:
+    return ", ".join("?" * len(builds))

@@ -14,11 +14,12 @@ from chunkbus.layout import BusRoot
 from chunkbus.reader import PartitionReader, Place, open_partition
 from rebuild.catalog import Catalog
 from rebuild.errors import RebuildError
-from rebuild.records import Projected, Records
+from rebuild.records import Projected, Records, label_of
 from rebuild.state import Generation, State
 from sinks.document import Document
 from sinks.errors import SinkError
 from sinks.fields import sink_id
+from sinks.projection import project_family
 from sinks.sink import Sink
 
 _BLOCK = 2**20
@@ -42,6 +43,8 @@ class Standing:
     offset: int
     line: int | None
     """None where the file is not any more what was taken in."""
+    source: str | None
+    """What the chunk there calls it; None likewise."""
     document_id: str
     text_hash: str
     verdict: Verdict
@@ -171,8 +174,8 @@ def _label(db: Any, family: str, projected: Projected | None) -> str:
 def _standing(db: Any, root: BusRoot, row: Sequence[Any]) -> Standing:
     partition, partition_state, offset, length, family, parent_id, document_id, text_hash, checksum = row
     verdict, reason = _verdict(db, partition, family, parent_id, document_id, checksum)
-    line = _line(root, partition, Place(offset, length), text_hash)
-    return Standing(partition, partition_state, offset, line, document_id, text_hash, verdict, reason)
+    line, source = _line_and_source(root, partition, Place(offset, length), text_hash)
+    return Standing(partition, partition_state, offset, line, source, document_id, text_hash, verdict, reason)
 
 
 def _verdict(
@@ -201,20 +204,22 @@ def _tombstone(db: Any, partition: str, family: str, parent_id: str, document_id
     return f"the tombstone in partition {row[0]} of {row[1]} withdraws it" if row else ""
 
 
-def _line(root: BusRoot, partition: str, place: Place, text_hash: str) -> int | None:
-    """The number of the line at a place, as editors count."""
+def _line_and_source(
+    root: BusRoot, partition: str, place: Place, text_hash: str
+) -> tuple[int, str] | tuple[None, None]:
+    """The number of the line at a place, as editors count, and of what source the chunk there is."""
     try:
         with PartitionReader(root, partition) as reader:
-            reader.record(place, text_hash)
+            [document] = project_family([reader.record(place, text_hash)])
         file, _ = open_partition(root, partition)
     except (OSError, PartitionChanged):
-        return None
+        return None, None
     lines, left = 1, place.offset
     with file:
         while left and (data := file.read(min(_BLOCK, left))):
             lines += data.count(b"\n")
             left -= len(data)
-    return lines
+    return lines, label_of(document)
 
 
 def _projected(state: State, root: BusRoot, family: str) -> Projected | None:

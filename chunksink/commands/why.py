@@ -102,7 +102,8 @@ def _print(found: "Why", cached: dict[str, Any] | None) -> None:
 def _place(standing: "Standing") -> str:
     line = f"line {standing.line:,}" if standing.line else "a file that changed or is gone since it was taken in"
     state = "" if standing.partition_state == "valid" else f", now {standing.partition_state}"
-    return f"partition {standing.partition}{state}, {line}, document {printable(standing.document_id)}"
+    source = f", source {printable(standing.source)}" if standing.source else ""
+    return f"partition {standing.partition}{state}, {line}{source}, document {printable(standing.document_id)}"
 
 
 def _copy(sink: "SinkCopy", found: "Why") -> str:

@@ -67,7 +67,7 @@ def test_a_chunk_that_counts_and_is_where_it_should_be(home: Home, capsys: pytes
     assert copies(found) == everywhere("present")
     for sink in found["sinks"].values():
         assert (sink["receipt"], sink["open_intent"], sink["refused"]) == ("matches", False, None)
-    assert "partition p1, line 3, document a.md@1" in found["printed"]
+    assert "partition p1, line 3, source a.md, document a.md@1" in found["printed"]
     assert "fts         present in the engine; receipt matches\n" in found["printed"]
 
 
@@ -99,6 +99,19 @@ def test_a_tombstone_retires_it(home: Home, capsys: pytest.CaptureFixture[str]) 
     assert found["standings"][0]["verdict"] == "retired"
     assert "the tombstone in partition p2 of 2026-03-01" in found["standings"][0]["reason"]
     assert copies(found) == everywhere("absent")
+
+
+def test_an_id_of_two_sources_names_both_and_their_lines(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    [other] = source("other.md", "another text")
+    commit(home.root, "p2", [{**other, "chunk_id": CAT}])
+    home.sync()
+    found = why(home, capsys, CAT)
+    assert [(each["partition"], each["line"], each["source"]) for each in found["standings"]] == [
+        ("p1", 2, "a.md"),
+        ("p2", 1, "other.md"),
+    ]
+    assert "partition p2, line 1, source other.md" in found["printed"]
+    assert "`chunksink why CHUNK_ID`" in found["held"]
 
 
 def test_held_for_a_partition_that_is_gone(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
