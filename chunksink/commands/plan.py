@@ -62,7 +62,7 @@ def _print(found: "Forecast") -> None:
         if number:
             click.echo(f"{counted(number, 'source')} {what}")
             for name in names[:_SHOWN]:
-                click.echo(f"  {printable(name)}")
+                click.echo(f"  {printable(name) or '(documents that name no source)'}")
             if number > _SHOWN:
                 click.echo(f"  ... and {number - _SHOWN:,} more")
     click.echo(f"{counted(families.unchanged, 'source')} unchanged")

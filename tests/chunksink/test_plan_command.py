@@ -57,6 +57,14 @@ def test_what_would_be_done_for_machines(moved: Shell, models: Models) -> None:
     assert (models.loaded, moved.files(), moved.texts("chroma")) == ([], engines, texts)
 
 
+def test_documents_of_somebody_else_without_a_source_are_told_as_such(moved: Shell) -> None:
+    with State.existing(moved.home) as state:
+        Receipts(state.db, moved.live().builds["fts"]).intend([""])
+    out = moved("plan").out
+    assert "2 sources to remove" in out
+    assert "\n  (documents that name no source)\n" in out
+
+
 def test_what_would_be_done_for_people(moved: Shell) -> None:
     lines = moved("plan").out.splitlines()
     assert lines[:8] == [
