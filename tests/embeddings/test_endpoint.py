@@ -81,7 +81,9 @@ def test_a_server_that_stays_away_is_given_up_at_the_deadline(server: Server, ca
     server.next = []
     server.requests.clear()
     list(vectors_for(stream(numbered(10)), encoder, cache))
-    assert len(server.requests) == 8, "the two that came through were committed"
+    # A request that was given up may reach the server only now, so texts are compared, not counted.
+    asked = {text for request in server.requests for text in request["input"]}
+    assert asked == set(numbered(10)[2:]), "the two that came through were committed"
 
 
 def test_nobody_there() -> None:
