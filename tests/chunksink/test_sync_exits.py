@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from chunksink.exits import Exit
-from rebuild import lock
+from rebuild import lock, verify
 from rebuild.lock import writing
 from tests.chunksink.shell import Shell
 from tests.rebuild.support import FEBRUARY, source
@@ -119,7 +119,8 @@ def test_a_refused_document_is_left_out_alone(shell: Shell) -> None:
 def test_another_writer_is_waited_for_and_then_told(
     command: str, synced: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lock, "WAIT_SECONDS", 0.1)
+    for module in (lock, verify):
+        monkeypatch.setattr(module, "WAIT_SECONDS", 0.1)
     before = synced.files()
     operands = {"forget": ["a.md"], "retire-partition": ["p1"]}
     with writing(synced.home):
