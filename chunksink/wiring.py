@@ -255,9 +255,12 @@ def status_of(config: Config, named: int = -1) -> "Status":
     from rebuild.intake import Intake
     from rebuild.state import State
     from rebuild.status import status
+    from sinks.registry import require_sink
 
     root = BusRoot(config.chunks_path)
     with State.existing(config.home_path) as state:
+        for name in set(config.sinks) - state.live().builds.keys():
+            require_sink(name)
         intake = Intake(root, state, require_source_checksum=config.require_source_checksum)
         return status(state, root, intake, partial(rebuild_due, config), config.sinks, named=named)
 

@@ -63,9 +63,9 @@ def of_answer(status: int, body: Mapping[str, Any], where: str) -> SinkError:
     message, code = str(body.get("message") or f"status {status}"), str(body.get("code") or "")
     if status in (401, 403):
         return WrongKey(
-            f"Meilisearch at {where} does not accept the key, or the key may not do this ({message}): set the "
-            "environment variable that `key_variable` names to a key with the actions indexes.*, settings.*, "
-            "documents.*, tasks.get, stats.get, version and search"
+            f"Meilisearch at {where} does not accept the key, or the key may not do this ({message}): set "
+            "MEILI_MASTER_KEY, or the environment variable that the sink's option `key_variable` names, to a key with "
+            "the actions indexes.*, settings.*, documents.*, tasks.get, stats.get, version and search"
         )
     if code == "index_not_found":
         return BuildMissing(f"Meilisearch at {where}: {message} To have it again, {MAKE_ANEW}")

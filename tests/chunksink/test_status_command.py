@@ -213,6 +213,14 @@ def test_another_folder_than_that_of_the_chunks_is_told(
     assert "no chunks at" in capsys.readouterr().out
 
 
+def test_a_misspelt_sink_is_refused(
+    home: Home, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("CHUNKSINK_SINKS", "ftx,memory")
+    assert run(["status", "--home", str(home.folder), "--chunks", str(home.root.path)]) == Exit.USAGE
+    assert "there is no sink 'ftx'; installed are" in capsys.readouterr().err
+
+
 def test_it_asks_no_engine_and_loads_nothing_heavy(home: Home) -> None:
     program = (
         "import sys; from chunksink.cli import run; assert run(sys.argv[1:]) == 0; "
