@@ -78,13 +78,15 @@ def vectors_for(
     window: int = 2048,
     window_chars: int = 16_000_000,
     commit_seconds: float = 2.0,
+    on_encoded: Callable[[int], object] = lambda _texts: None,
 ) -> Iterator[Embedded]:
-    """Vectors for a stream of (text hash, text), in its order. What is done is counted in `report`.
+    """Vectors for a stream of (text hash, text), in its order. What is done is counted in `report`; `on_encoded` is
+    given the number of vectors just computed, long before a window is full.
 
     A text that the model cannot embed comes back with a `problem`; its siblings are not affected. Anything that
     concerns all texts (endpoint down, out of memory, disk full) is raised, after what was computed has been committed.
     """
-    run = _Run(encoder, cache, report if report is not None else EmbedReport(), commit_seconds)
+    run = _Run(encoder, cache, report if report is not None else EmbedReport(), commit_seconds, on_encoded)
     for some in _windows(items, window, window_chars):
         yield from run.embed(some)
 
@@ -116,8 +118,16 @@ class _Window:
 
 
 class _Run:
-    def __init__(self, encoder: Encoder, cache: VectorCache, report: EmbedReport, commit_seconds: float) -> None:
+    def __init__(
+        self,
+        encoder: Encoder,
+        cache: VectorCache,
+        report: EmbedReport,
+        commit_seconds: float,
+        on_encoded: Callable[[int], object],
+    ) -> None:
         self._encoder = encoder
+        self._on_encoded = on_encoded
         self._info = info_of(encoder)
         self._cache = cache
         self._commit_seconds = min(commit_seconds, _LONGEST_COMMIT_SECONDS)
@@ -165,8 +175,10 @@ class _Run:
             closing(encoded_batches(self._encoder, texts)) as batches,
         ):
             for batch in batches:
+                before = self.report.encoded
                 self._take(window, batch, missing, place, committer)
                 committer.commit_if_due()
+                self._on_encoded(self.report.encoded - before)
         if any(text_hash not in window.known and text_hash not in self.report.problems for text_hash in missing):
             raise WrongVectors(f"the encoder {self._info.name} left texts without a vector")
 

@@ -1,6 +1,6 @@
 """Vectors for documents: from the cache where it has them, else computed once and kept."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -53,11 +53,12 @@ class DocumentEmbedder:
         """Every cached vector of this model goes, so that all are computed anew. Nobody may write to the cache."""
         drop(self._cache, rows_of(self._cache, self.info.fingerprint))
 
-    def embed(self, documents: Sequence[Document]) -> Vectors:
-        """One row a document, in order; a row that is not finite says that its text has no vector."""
+    def embed(self, documents: Sequence[Document], on_encoded: Callable[[int], object]) -> Vectors:
+        """One row a document, in order; a row that is not finite says that its text has no vector. `on_encoded` is
+        given the number of vectors just computed."""
         rows = np.full((len(documents), self.info.dimension), np.nan, dtype=np.float32)
         texts = ((document.text_hash, document.text) for document in documents)
-        stream = vectors_for(texts, self._encoder, self._cache, self.report)
+        stream = vectors_for(texts, self._encoder, self._cache, self.report, on_encoded=on_encoded)
         for row, embedded in zip(rows, stream, strict=True):
             if embedded.vector is not None:
                 row[:] = embedded.vector

@@ -130,15 +130,19 @@ class Executor:
             for each in self._records.project(page[start : start + READ_AT_ONCE])
         )
         for some in _by_size(found, EMBEDDED_AT_ONCE, lambda projected: projected.size):
-            vectors = self._embed(some) if wants else [None] * len(some)
-            on_progress(sum(len(projected.documents) for projected in some))
-            yield from zip(some, vectors, strict=True)
+            if wants:
+                yield from zip(some, self._embed(some, on_progress), strict=True)
+            else:
+                on_progress(sum(len(projected.documents) for projected in some))
+                yield from ((projected, None) for projected in some)
 
-    def _embed(self, families: Sequence[Projected]) -> list[Vectors]:
+    def _embed(self, families: Sequence[Projected], on_progress: Progress) -> list[Vectors]:
         computed, started = self._embedder.report.encoded, monotonic()
-        rows = self._embedder.embed([document for projected in families for document in projected.documents])
+        documents = [document for projected in families for document in projected.documents]
+        rows = self._embedder.embed(documents, on_progress)
         if amount := self._embedder.report.encoded - computed:
             self._took("encoder", amount, monotonic() - started)
+        on_progress(len(documents) - amount)
         return list(np.split(rows, np.cumsum([len(projected.documents) for projected in families])[:-1]))
 
     def _write(self, batch: _Batch) -> None:

@@ -38,6 +38,15 @@ def test_vectors_come_in_order_and_each_text_is_computed_once(cache: VectorCache
     assert (report.texts, report.encoded, report.reused, report.refused) == (1000, 70, 930, 0)
 
 
+def test_what_is_computed_is_told_while_a_window_is_worked_on(cache: VectorCache) -> None:
+    embed(numbered(40), HashEncoder(), cache)
+    told: list[int] = []
+    run = vectors_for(stream(numbered(100)), HashEncoder(), cache, on_encoded=told.append)
+    next(iter(run))
+    assert sum(told) == 60
+    assert max(told) < 60
+
+
 def test_a_second_run_computes_nothing(cache: VectorCache) -> None:
     embed(numbered(100), HashEncoder(), cache)
     encoder = HashEncoder()

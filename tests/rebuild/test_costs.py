@@ -71,6 +71,7 @@ def test_what_is_sent_together_is_bounded_by_its_texts(tmp_path: Path) -> None:
     home = Home(tmp_path / "home", BusRoot(tmp_path / "chunks"), memory())
     long = 20 * LONG_TEXT
     commit(home.root, "p1", [r for number in range(400) for r in source(f"{number}.md", f"{number}" + "x" * long)])
+    home.rebuild()  # with every vector cached, progress is told of what is looked up together
     calls, read = Calls(), _Amounts()
     home.rebuild(wrap=calls, stage=lambda name, _total, _unit: nullcontext(read if name == "index" else Silent()))
     assert max(read) * 20 <= EMBEDDED_AT_ONCE + 20
