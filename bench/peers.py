@@ -1,12 +1,13 @@
 """What LangChain and LlamaIndex do with the same chunks: their own loops as their guides show them, timed from inside.
 
     .peers/bin/python -m bench.peers langchain unchanged BUS WORK_FOLDER
-    .peers/bin/python -m bench.peers langchain|llamaindex cold|fill|warm BUS WORK_FOLDER [--model FOLDER]
+    .peers/bin/python -m bench.peers langchain|llamaindex cold|fill|warm BUS WORK_FOLDER [--model FOLDER] [--whole]
 
 `make peers` makes that environment; chunksink itself needs none of it. One line of JSON says how many seconds it took
 to get ready (imports, model) and to work: from reading the chunks to the last document in Chroma. Only `unchanged`
 does not count the reading, and writes to a store that does nothing, so that the record manager alone is compared.
-`fill` makes the caches that `warm` reads.
+`fill` makes the caches that `warm` reads. With `--whole` they store all fields of a chunk beside its text, as chunksink
+does; else the five that an answer is shown with.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ def main() -> None:
     parser.add_argument("bus", type=Path)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--model", help="a model's folder; without it vectors are drawn from hashes")
+    parser.add_argument("--whole", action="store_true", help="store every field of a chunk, not five of them")
     parser.add_argument("--batch", type=int, default=100, help="of LangChain's index(); 100 is its default")
     asked = parser.parse_args()
     asked.folder.mkdir(parents=True, exist_ok=True)
@@ -58,7 +60,9 @@ def chunks(bus: Path) -> Iterator[dict[str, Any]]:
             yield from map(orjson.loads, lines)
 
 
-def metadata(chunk: dict[str, Any]) -> dict[str, Any]:
+def metadata(chunk: dict[str, Any], whole: bool) -> dict[str, Any]:
+    if whole:
+        return dict(_fields({name: value for name, value in chunk.items() if name not in ("chunk_id", "text")}))
     return {
         "source": chunk["provenance"]["source_uri"],
         "document_id": chunk["document_id"],
@@ -66,6 +70,15 @@ def metadata(chunk: dict[str, Any]) -> dict[str, Any]:
         "title": chunk["metadata"]["title"],
         "language": chunk["metadata"]["language"],
     }
+
+
+def _fields(record: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Those that hold one value, from all levels, by the name that each has: what these stores take as metadata."""
+    for name, value in record.items():
+        if isinstance(value, dict):
+            yield from _fields(value)
+        elif isinstance(value, str | int | float | bool):
+            yield ("source" if name == "source_uri" else name), value
 
 
 def drawn(text: str) -> list[float]:
@@ -110,7 +123,9 @@ def langchain(asked: argparse.Namespace) -> Work:
             raise NotImplementedError
 
     def documents() -> Iterator[Document]:
-        return (Document(page_content=chunk["text"], metadata=metadata(chunk)) for chunk in chunks(asked.bus))
+        return (
+            Document(page_content=chunk["text"], metadata=metadata(chunk, asked.whole)) for chunk in chunks(asked.bus)
+        )
 
     def run(store: VectorStore, records: Path, given: Any) -> IndexingResult:
         manager = SQLRecordManager("bench", db_url=f"sqlite:///{records}")
@@ -179,7 +194,7 @@ def llamaindex(asked: argparse.Namespace) -> Work:
     def nodes() -> Iterator[list[TextNode]]:
         some: list[TextNode] = []
         for chunk in chunks(asked.bus):
-            some.append(TextNode(id_=chunk["chunk_id"], text=chunk["text"], metadata=metadata(chunk)))
+            some.append(TextNode(id_=chunk["chunk_id"], text=chunk["text"], metadata=metadata(chunk, asked.whole)))
             if len(some) == SLICE:
                 yield some
                 some = []

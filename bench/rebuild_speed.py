@@ -5,7 +5,8 @@
 Cold: the same real model, texts of about 1,050 characters, embedded Chroma; chunksink fills fts besides. Warm: all
 vectors are in each one's own cache, nothing is computed, the stores are new. Each is a process of its own, timed from
 inside, from reading the chunks to the last document stored (ours: verified and flipped); imports and loading of the
-model are told apart. They take turns; a ratio is the median of the rounds' ratios.
+model are told apart. Warm, the others store five fields of a chunk, and in another turn all that it has, as ours does.
+They take turns; a ratio is the median of the rounds' ratios.
 
 Bare: a warm rebuild against the bare loop of `bench.sinks_speed` that sends the same documents to Chroma alone; the
 goal is 1.18 at most. Prints Markdown tables.
@@ -91,8 +92,11 @@ def warm(folder: Path, size: int, rounds: int, only: Sequence[str]) -> None:
         candidates["bare loop, chroma"] = lambda place: one("bare", bus, place)
     if "warm" in only:
         for name in PEERS:
-            if peer(name, "fill", bus, filled / name) is not None:
-                candidates[f"{name}, chroma"] = partial(_peer_warm, name, bus, start_from)
+            for fields, more in (("five fields", ()), ("all fields", ("--whole",))):
+                if peer(name, "fill", bus, filled / name / fields, *more) is not None:
+                    candidates[f"{name}, chroma, {fields}"] = partial(
+                        _peer_warm, name, bus, start_from, f"{name}/{fields}", more
+                    )
     table(f"Warm, {size:,} chunks, all vectors cached", take_turns(folder, candidates, rounds), size)
 
 
@@ -100,8 +104,10 @@ def _peer_cold(name: str, bus: Path, model: str, place: Path) -> Any:
     return peer(name, "cold", bus, place, "--model", model)
 
 
-def _peer_warm(name: str, bus: Path, start_from: Callable[[str, Path], Path], place: Path) -> Any:
-    return peer(name, "warm", bus, start_from(name, place))
+def _peer_warm(
+    name: str, bus: Path, start_from: Callable[[str, Path], Path], filled: str, more: Sequence[str], place: Path
+) -> Any:
+    return peer(name, "warm", bus, start_from(filled, place), *more)
 
 
 def one(what: str, bus: Path, home: Path) -> Any:
