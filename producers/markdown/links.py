@@ -44,7 +44,7 @@ _WIKI = re.compile(
 )
 _IMAGE_NAME = re.compile(r"\.(?:png|jpe?g|gif|svg|webp|avif|bmp)\s*\Z", re.I)
 
-_SIGNS = re.compile(r"\[\[|\]\(|://|<[A-Za-z][A-Za-z0-9+.-]*:|@[^<>]*>")
+_SIGNS = re.compile(r"\[\[|\]\(|://|<[A-Za-z][A-Za-z0-9+.-]*:|@[^<>@\s]*>")
 _HTML_SIGN = re.compile(r"<(?:[aA]|img|IMG)\b")
 _HTML_ATTRIBUTE = re.compile("href|src", re.I)  # most `<a` of a text that is built into a site are anchors
 

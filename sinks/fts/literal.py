@@ -16,7 +16,7 @@ from sinks.fts.typed import Query
 
 _HYPHENS = "-\u2010-\u2015"
 # Signs within a word and some at its ends are a part of it; a full stop after it is not.
-_WORD = re.compile(rf"[{_HYPHENS}.#$@]*\w+(?:[{_HYPHENS}+#.$@&/:=~\\]+\w+)*[+#]*")
+_WORD = re.compile(rf"(?<![{_HYPHENS}.#$@])[{_HYPHENS}.#$@]*+\w+(?:[{_HYPHENS}+#.$@&/:=~\\]+\w+)*[+#]*")
 
 
 @dataclass(frozen=True)

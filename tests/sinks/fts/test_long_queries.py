@@ -1,7 +1,11 @@
 """A pasted page is a query too: of its words those are looked for that say most."""
 
+import time
+
+import pytest
+
 from sinks.conformance.samples import family
-from sinks.fts import FtsBuild, FtsReader
+from sinks.fts import FtsBuild, FtsReader, literal, typed
 from sinks.fts.typed import MOST_TERMS
 
 FILLER = [f"filler{chr(97 + number // 26)}{chr(97 + number % 26)}" for number in range(MOST_TERMS + 30)]
@@ -35,3 +39,16 @@ def test_a_rare_run_after_many_others_is_found(build: FtsBuild, reader: FtsReade
     for between in ("", " ", "。"):
         before = between.join(chr(0x5000 + number) for number in range(300))
         assert [hit.parent_id for hit in reader.search(f"{before} 展望台")] == [rare.parent_id]
+
+
+@pytest.mark.parametrize(
+    "sign", ["x", "x-", "-", "#", "1", "1.", "+", "x+", "'", '"', '1"', " ", "猫", "猫x", "::", "x::"]
+)
+def test_no_query_takes_longer_than_it_is_long(sign: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(typed, "MOST_CHARACTERS", 100_000)
+    long = sign * (100_000 // len(sign)) + "!"
+    began = time.process_time()
+    typed.parse(long)
+    typed.parse(f'"{long}"')
+    literal.words(long)
+    assert time.process_time() - began < 10  # by the square of its length it is minutes
