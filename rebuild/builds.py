@@ -58,6 +58,7 @@ def _open(work: Work, sink: Sink, generation: Generation, *, make: bool, heal: b
         # Its making was broken off: it goes on.
     except BuildMissing:
         if not make:
+            require_ours(work, [sink.name], adopt=adopt)  # why it could not be made again comes first
             raise
     except BuildBroken:
         if not heal:

@@ -72,7 +72,14 @@ def roll_back(work: Work) -> Generation:
     previous = work.state.previous()
     require_ours(work, previous.builds, adopt=False, sign=True)
     for name, build_id in previous.builds.items():
-        with closing(work.sink(name).open(build_id)) as build:  # one that is gone or broken is no way back
+        try:
+            build = work.sink(name).open(build_id)
+        except (BuildMissing, BuildBroken) as error:
+            raise type(error)(
+                f"the build before in {name} is gone or cannot be read: there is no way back to it, and nothing was "
+                "changed. `chunksink rebuild` makes a new generation"
+            ) from error
+        with closing(build):
             _require_whole(Receipts(work.state.db, build_id), name, build)
     flip(work, previous)
     return previous

@@ -22,7 +22,7 @@ from rebuild.scan import CHANGED, EXTRA, MISSING, Scan
 from rebuild.state import Generation
 from rebuild.sync import settings_due
 from rebuild.work import Work
-from sinks.errors import BuildBroken, BuildMissing, SinkError
+from sinks.errors import BuildBroken, BuildMissing, Refused, SinkError
 from sinks.sink import Marker, Sink, Stored
 
 CachedOf = Callable[[Generation], Lookup | None]
@@ -64,6 +64,12 @@ class Verified:
     """Sinks of the live index that are not configured any more; they were not asked."""
     unbuilt: tuple[str, ...]
     """Sinks that are configured and have no build yet."""
+
+    @property
+    def unknown(self) -> dict[str, SinkError]:
+        """Those of which nothing is known: what is gone or broken was compared with what should be there."""
+        failed = self.failed.items()
+        return {name: error for name, error in failed if isinstance(error, SinkError) and name not in self.sinks}
 
     @property
     def ok(self) -> bool:
@@ -154,6 +160,11 @@ def _verified(work: Work, live: Generation, cached: Lookup | None, out_of_reach:
                 if damage:
                     failed[name] = BuildBroken(damage)
                 require_our_build(work, work.sinks[name], target.build, adopt=False)
+                if not found[name].shown and target.build.marker() is None:
+                    failed[name] = BuildBroken(
+                        "what it shows has lost the marker by which searches here know it: `chunksink sync` signs it "
+                        "again"
+                    )
             except (BuildMissing, BuildBroken) as error:
                 failed[name] = error
                 found[name], _ = _compared(work, live, name, _Nothing(), None)
@@ -202,9 +213,12 @@ def _compared(
 
 
 def _is_shown(work: Work, sink: Sink, build_id: str) -> bool:
-    """False where it is nothing, or another build of ours; another home's is an error of its own."""
+    """False where it is nothing, another build of ours, or nobody's; another home's is an error of its own."""
     shown: Callable[[], Marker | None] | None = getattr(sink, "shown", None)
     if shown is None:
         return True
-    marker = shown()
+    try:
+        marker = shown()
+    except Refused:
+        return False
     return marker is not None and (marker.build_id == build_id or not work.owns(marker))

@@ -121,7 +121,8 @@ class Sink(Protocol):
 
     - `reader(build_id)`: what searches ask, as `sinks.reader` has it;
     - `address(build_id) -> dict[str, str]`: where other programs find the build; `version() -> str`, of the engine;
-    - `shown() -> Marker | None`: whose build other programs reach under the public name now;
+    - `shown() -> Marker | None`: whose build other programs reach under the public name now; Refused where that is
+      nothing that a sink has made;
     - `prepare()`: much will be written to the next build that is made; starts what helps; asks nothing of the engine;
     - `update_settings(build_id, dimensions=None) -> list[str]`: brings the build's settings to those configured, and
       names what changed; `dimensions` are those of its vectors, where it holds any;

@@ -36,6 +36,9 @@ def command(file: Path, chunks: str | None, home: str | None, check: bool, deep:
     known = read_proof(file) if check else None
     with Index(config, stage=progress, on_fault=tell_fault) as index:
         found = index.verify(deep=deep)
+        if found.unknown:
+            told = "\n".join(f"{name}: {error}" for name, error in found.unknown.items())
+            raise Refusal(f"not every engine could be asked, so nothing is proved\n{told}", Exit.ENGINE)
         if not found.ok:
             raise Refusal(
                 "the engines do not hold what the chunks say, so there is nothing to prove: see `chunksink verify`",

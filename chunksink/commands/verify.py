@@ -41,7 +41,6 @@ def command(
       chunksink verify --json | jq '.sinks[].digest'
     """
     from chunksink.index import Index
-    from sinks.errors import SinkError
 
     config = config_from(chunks=chunks, home=home)
     with Index(config, stage=progress, on_fault=tell_fault) as index:
@@ -62,8 +61,7 @@ def command(
             click.echo("`chunksink rebuild` computes what the cache has lost", err=True)
         if not repair and any(_differs(sink) for sink in found.sinks.values()):
             click.echo(_remedy(found), err=True)
-    # What is gone or broken has been compared with what should be there; of the rest nothing is known.
-    if any(isinstance(error, SinkError) and name not in found.sinks for name, error in found.failed.items()):
+    if found.unknown:
         return Exit.ENGINE
     if not found.ok:
         return Exit.DRIFT
@@ -89,7 +87,7 @@ def _print(found: "Verified", why_these_sinks: str | None) -> None:
         state = "as it should be" if sink.ok else "not as it should be"
         click.echo(f"{name}: {counted(sink.chunks, 'chunk')} of {counted(sink.families, 'source')}, {state}{refused}")
         _print_drift(sink)
-        if not sink.shown:
+        if not sink.shown and name not in found.failed:
             click.echo("  other programs do not find it: its public name shows nothing, or another build", err=True)
         if sink.unjudged:
             lost = counted(sink.unjudged, "vector")

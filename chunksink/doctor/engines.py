@@ -1,7 +1,7 @@
 """Each engine: whether it answers, whether the live build is there and this home's, whether its settings fit."""
 
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, closing, suppress
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +35,10 @@ def sink(config: Config, name: str, live: Live | None) -> Iterator[Check]:
         yield Check(label, "ok", f"answers{version}; builds {len(builds):,}")
         if live is not None:
             yield _live(name, sink, live)
-        if hasattr(sink, "live_settings") and not _is_anothers(sink, live):
+        strange = _strange(config, name, sink)
+        if strange is not None:
+            yield strange
+        elif hasattr(sink, "live_settings"):
             yield _settings(config, name, sink)
 
 
@@ -82,21 +85,27 @@ def _live(name: str, sink: Any, live: Live) -> Check:
     return Check(label, "ok", f"build {build_id} is there; `chunksink verify` compares all of it")
 
 
+def _strange(config: Config, name: str, sink: Any) -> Check | None:
+    """What the sink shows other programs, where no run of this home would replace it."""
+    from rebuild.schema import existing_home_id
+    from sinks.errors import SinkError
+
+    label = f"public name in {name}"
+    try:
+        marker = sink.shown() if hasattr(sink, "shown") else None
+    except SinkError as error:
+        return Check(label, "fail", str(error), _AGAIN)
+    if marker is None or marker.home_id == existing_home_id(config.home_path):
+        return None
+    remedy = "give the index another name; or, if this home shall replace it, `chunksink sync --adopt`"
+    return Check(label, "fail", f"what it shows was made by another home, whose id is {marker.home_id}", remedy)
+
+
 def _marker(sink: Any, build_id: str) -> Any:
     """Through a reader, where there is one: it changes nothing, and waits for nobody."""
     opened = sink.reader(build_id) if hasattr(sink, "reader") else sink.open(build_id)
     with closing(opened) as build:
         return build.marker()
-
-
-def _is_anothers(sink: Any, live: Live | None) -> bool:
-    """Whether what the sink shows was made by another home, whose settings are its own."""
-    from sinks.errors import SinkError
-
-    with suppress(SinkError):
-        marker = sink.shown()
-        return marker is not None and (live is None or marker.home_id != live.home_id)
-    return False
 
 
 def _settings(config: Config, name: str, sink: Any) -> Check:

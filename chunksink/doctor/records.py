@@ -13,7 +13,7 @@ _ADOPT = "then `chunksink sync --adopt` makes its builds this home's again"
 
 @dataclass(frozen=True)
 class Live:
-    """What readers see: the build in each sink, and whose it should be."""
+    """What readers see: the build in each sink, where there is one, and whose it should be."""
 
     builds: dict[str, str]
     home_id: str
@@ -30,18 +30,19 @@ def index(home: Path) -> tuple[Check, Live | None]:
         return Check("index", "fail", f"{file} is gone, which builds are known by", f"put it back; or {_ADOPT}"), None
     try:
         with State.existing(home) as state:
-            live, home_id = state.live_or_none(), state.home_id
+            live, begun, home_id = state.live_or_none(), state.unfinished(), state.home_id
     except (ChunkBusError, OSError) as error:
         remedy = "move state.db away and run `chunksink rebuild`: nothing is lost"
         return Check("index", "fail", str(error), remedy), None
-    found = None if live is None else Live(dict(live.builds), home_id)
+    found = Live({} if live is None else dict(live.builds), home_id)
     if not _ID.fullmatch(home_id):
         remedy = f"put back the id that its builds have, see below; or remove the file, {_ADOPT}"
         return Check("index", "fail", f"{file} holds no id", remedy), found
+    if live is None and begun is None:
+        return Check("index", "ok", "none yet; `chunksink rebuild` makes it"), found
     if live is None:
-        return Check(
-            "index", "warn", "a rebuild was begun and never ended", "run `chunksink rebuild`: it goes on"
-        ), None
+        remedy = "run `chunksink rebuild`: it goes on"
+        return Check("index", "warn", "a rebuild was begun and never ended", remedy), found
     return Check("index", "ok", f"live is {live.id}, in {', '.join(live.builds)}"), found
 
 

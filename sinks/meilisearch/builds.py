@@ -162,6 +162,18 @@ class Indexes:
         left = tasks.unfinished(self.connection, self._names())
         tasks.wait(self.connection, left, self._patience)
 
+    def shown(self) -> Marker | None:
+        """Whose build the public name shows; None where the name is free, or what it shows may be ours and has lost its
+        marker. Refused where it is nobody's that we know."""
+        try:
+            key = self.connection.get(f"/indexes/{self.public}").get("primaryKey")
+            index = self.look_at(self.public, key)
+        except BuildMissing:
+            return None
+        if index.marker is None and not (self._is_nobodys(index) or self._has_lost_its_marker(index)):
+            raise self._strange()
+        return index.marker
+
     def flip(self, old: str | None, new: str) -> None:
         """Gives the build `new` the public name, in one step. A swap is its own inverse: so look first."""
         self.drain()
@@ -173,13 +185,12 @@ class Indexes:
         if live is not None and is_nobodys:
             self._remove(live.name)
             live = None
-        if live is not None and (live.marker is None or live.marker.build_id != old):
-            held, remedy = "something that is not ours", "remove it if nobody needs it"
-            if live.marker is not None:
-                held, remedy = f"build {live.marker.build_id}, not {old}", "look at the pointer again before flipping"
+        if live is not None and live.marker is None:
+            raise self._strange()
+        if live is not None and live.marker is not None and live.marker.build_id != old:
             raise Refused(
-                f"index {self.public} of Meilisearch at {self.connection.where} holds {held}: "
-                f"choose another index name, or {remedy}"
+                f"index {self.public} of Meilisearch at {self.connection.where} holds build {live.marker.build_id}, "
+                f"not {old}: choose another index name, or look at the pointer again before flipping"
             )
         # Where the public name is free, the index is renamed to it.
         pair: dict[str, list[str] | bool] = {"indexes": [found.name, self.public], "rename": live is None}
@@ -191,6 +202,12 @@ class Indexes:
         self._dimensions.clear()
         if not self._shows(new):
             raise NotConfirmed(f"after the swap, index {self.public} does not hold build {new}: look at /tasks")
+
+    def _strange(self) -> Refused:
+        return Refused(
+            f"index {self.public} of Meilisearch at {self.connection.where} holds something that is not ours: choose "
+            "another index name, or remove it if nobody needs it"
+        )
 
     def _await_swap(self, new: str) -> None:
         """A key for some indexes alone is shown no swaps: what stands there tells. To ask again might swap back, so

@@ -81,11 +81,7 @@ class MeilisearchSink:
         self._indexes.flip(old, new)
 
     def shown(self) -> Marker | None:
-        """Whose build the public name shows."""
-        try:
-            return self._indexes.look_at(self._indexes.public).marker
-        except BuildMissing:
-            return None
+        return self._indexes.shown()
 
     def drop(self, build_id: str) -> None:
         self._indexes.drop(build_id)

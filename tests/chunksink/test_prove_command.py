@@ -78,6 +78,17 @@ def test_an_index_that_is_not_what_the_chunks_say_is_not_proved(synced: Shell) -
     assert not Path("proof.json").exists()
 
 
+@pytest.mark.parametrize("flags", [[], ["--check"]])
+def test_an_engine_that_cannot_be_asked_is_no_drift(
+    flags: list[str], synced: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert synced("prove", "proof.json").code == Exit.OK
+    monkeypatch.setenv("CHUNKSINK_SINK_CHROMA_URL", "http://127.0.0.1:9")
+    ended = synced("prove", "proof.json", *flags)
+    assert (ended.code, ended.out) == (Exit.ENGINE, "")
+    assert "nothing is proved\nchroma: no Chroma answers at http://127.0.0.1:9" in ended.err
+
+
 @pytest.mark.parametrize(
     ("content", "told"),
     [(None, "cannot be read as a proof"), ("no json", "cannot be read as a proof"), ("{}", "is no proof"), ("[]", "")],

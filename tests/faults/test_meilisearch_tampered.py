@@ -186,6 +186,7 @@ def test_a_live_index_that_lost_its_marker_is_signed_by_a_sync(built: Place, los
     verified = home.verify()
     assert not verified.ok
     assert not verified.sinks["meilisearch"].shown
+    assert "has lost the marker" in str(verified.failed["meilisearch"])
     calls = Calls()
     outcome = home.sync(wrap=calls)
     assert (outcome.drifted, set(outcome.settings)) == (["meilisearch"], {"meilisearch"})
@@ -272,6 +273,13 @@ def test_an_index_that_chunksink_did_not_make_is_never_taken(
     built.do("POST", f"/{built.index}/documents", json=documents)
     failed = built.home.sync(adopt=adopt).done.failed["meilisearch"]
     assert "something that is not ours" in str(failed)
+    assert "something that is not ours" in str(built.home.verify().failed["meilisearch"])
+    with (
+        built.home.work() as work,
+        built.home.embedder() as embedder,
+        pytest.raises(Refused, match="something that is not ours"),
+    ):
+        planned(work, work.state.live(), embedder).__enter__()
     with pytest.raises(Refused, match="something that is not ours"):
         built.home.rebuild(adopt=adopt)
     held = built.do("POST", f"/{built.index}/documents/fetch", json={})["results"]
