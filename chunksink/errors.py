@@ -1,6 +1,7 @@
 """From errors that a reader can act on to a message and an exit code. Anything not named here is a bug."""
 
 import errno
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -36,7 +37,8 @@ _KNOWN = (
     ("sinks.errors", "InvalidFilter", Exit.USAGE),
     ("sinks.errors", "SinkError", Exit.ENGINE),
 )
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_FULL = (*_NO_ROOM, errno.EIO)
 
 
 def of_searches() -> tuple[type[Exception], ...]:
@@ -78,7 +80,7 @@ def explained() -> Iterator[None]:
         is_full = error.errno in _FULL
         if error.filename is None and not is_full and error.errno != errno.EROFS:
             raise
-        told = f"{error.strerror or error}: {error.filename or 'while writing'}"
+        told = f"{error.strerror or error}: {error.filename or 'while writing'}{_remedy(error)}"
         otherwise = Exit.LOCKED if error.errno == errno.EBUSY else Exit.USAGE
         raise Refusal(told, Exit.ENGINE if is_full else otherwise) from error
     except Exception as error:
@@ -86,6 +88,15 @@ def explained() -> Iterator[None]:
         if code is None:
             raise
         raise Refusal(str(error), code) from error
+
+
+def _remedy(error: OSError) -> str:
+    """Of what the system said; whoever said it in words of their own has named one."""
+    if error.errno is None or error.strerror != os.strerror(error.errno):
+        return ""
+    if error.errno == errno.EROFS:
+        return "; make that disk writable, or name another folder"
+    return "; make room on that disk, then run it again" if error.errno in _NO_ROOM else ""
 
 
 def _exit_code(error: Exception) -> Exit | None:

@@ -10,6 +10,7 @@ from chunksink.exits import Exit
 from chunksink.output import counted, print_json, printable
 
 if TYPE_CHECKING:
+    from rebuild.plan import FamilyCounts
     from rebuild.report import RunReport
     from sinks.patient import Fault
 
@@ -43,7 +44,8 @@ def print_report(
     if as_json:
         print_json(report.as_json())
         return
-    click.echo(_built(report) if verb == BUILT else _changed(report, verb))
+    for line in [_built(report)] if verb == BUILT else _changed(report, verb):
+        click.echo(line)
     if report.written and report.embeddings["model"]:
         _print_vectors(report.embeddings)
     if report.total.superseded:
@@ -76,8 +78,17 @@ def _seconds(report: "RunReport") -> str:
     return f"{report.seconds:.1f} s"
 
 
-def _changed(report: "RunReport", verb: str) -> str:
-    families = report.families
+def _changed(report: "RunReport", verb: str) -> list[str]:
+    """Where a sink failed, what was planned for it is not what the others had: a line for each of them."""
+    if report.status != "failed":
+        return [f"{verb} {_written(report)}: {_counts(report.families, report.written)}, in {_seconds(report)}"]
+    sound = [(name, sink) for name, sink in report.sinks.items() if sink.error is None]
+    return [
+        f"{verb} {name}: {_counts(sink.families, sink.written)}, in {_seconds(report)}" for name, sink in sound
+    ] or [f"{verb} nothing, in {_seconds(report)}"]
+
+
+def _counts(families: "FamilyCounts", written: int) -> str:
     parts = [
         counted(number, "source") + f" {what}"
         for number, what in (
@@ -89,8 +100,7 @@ def _changed(report: "RunReport", verb: str) -> str:
         if number
     ]
     told = ", ".join(parts) or "no sources"
-    chunks = f" ({counted(report.written, 'chunk')} written)" if report.written else ""
-    return f"{verb} {_written(report)}: {told}{chunks}, in {_seconds(report)}"
+    return told + (f" ({counted(written, 'chunk')} written)" if written else "")
 
 
 def _print_vectors(embedded: dict[str, Any]) -> None:

@@ -20,6 +20,8 @@ def told(error: msgspec.ValidationError, kind: type[msgspec.Struct]) -> str:
         return str(error)
     if name == "sink" and not found["deeper"]:
         return '`sink` holds tables, as [sink.fts]; which sinks are written is said by `sinks`, as sinks = ["fts"]'
+    if name == "sinks" and "length" in found["what"]:
+        return '`sinks` names one sink or more, none of them empty: sinks = ["fts"], or `fts,chroma` in the environment'
     if allowed := _allowed(kind, name):
         return f"`{name}` is one of {', '.join(allowed)}, not {found['what'].removeprefix('Invalid enum value ')}"
     return f"`{name}{found['deeper']}`: {found['what']}"

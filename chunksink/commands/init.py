@@ -45,6 +45,7 @@ _TABLES = """\
 # vectors = true                             # give it the vectors for its own hybrid search
 # settings_file = "meilisearch-settings.json"
 # patience = 900.0                           # seconds it may work without finishing any task
+# timeout = 60.0                             # seconds that a request waits for its answer
 # search_timeout = 5.0                       # seconds that a search waits for it
 
 # [sink.chroma]

@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 from sinks import places
 from sinks.chroma import seal
 from sinks.chroma.counted import Counting
-from sinks.chroma.errors import Address, translated
+from sinks.chroma.errors import Address, no_chroma, translated
 from sinks.chroma.known import Known
 from sinks.errors import BuildMissing, Refused
 from sinks.sink import Marker
@@ -35,6 +35,8 @@ made nobody reads, and Chroma takes a sixth less time for five times as many."""
 _SHAPE = "http://HOST:PORT"
 _SPACE = {"hnsw": {"space": "cosine"}}
 _PAGE = 5000
+_HARMLESS = re.compile(r"([a-z]+://)?[\w.-]*(:\d*)?", re.ASCII)
+"""Whatever it is, it holds no password."""
 _PREFIX = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,399}")  # Chroma takes names of 512
 
 _lock = threading.Lock()
@@ -240,7 +242,7 @@ class Server:
 
     def version(self) -> str:
         with self._client() as client, translated(self._where):
-            return f"Chroma {client.get_version()} at {self._where}"
+            return f"Chroma at {self._where}, whose API calls itself {client.get_version()}"
 
     def drop(self, build_id: str) -> None:
         name = self._prefix + places.check_build_id(build_id)
@@ -264,6 +266,7 @@ class Server:
     def _connect(self, build_id: str, timeout: float, made: dict[str, Any] | None = None) -> Handle:
         client = self._open(timeout)
         try:
+            self._require_chroma(client)
             with translated(self._where):
                 collection = _collection(client, self._prefix + build_id, self._where, made)
                 self._require(collection, build_id, BuildMissing if made is None else Refused)
@@ -279,6 +282,13 @@ class Server:
                 f"collection {collection.name} of Chroma at {self._where} is build {held} of another prefix, "
                 f"not {build_id}: choose another prefix"
             )
+
+    def _require_chroma(self, client: "ClientAPI") -> None:
+        """Chroma's client takes any JSON for what it asked for, and stumbles over it later."""
+        with translated(self._where):
+            version: object = client.get_version()
+        if not isinstance(version, str):
+            raise no_chroma(self._where, f"its version is {version!r:.50}")
 
     def _open(self, timeout: float) -> "ClientAPI":
         """A client that has not asked the server anything yet: what `chromadb.HttpClient` asks while it is made has
@@ -308,6 +318,7 @@ class Server:
     def _client(self) -> Iterator["ClientAPI"]:
         client = self._open(self._timeout)
         try:
+            self._require_chroma(client)
             yield client
         finally:
             _hang_up(client)
@@ -323,7 +334,7 @@ def address(url: str) -> tuple[bool, str, int]:
     if "@" in parts.netloc:
         raise ValueError(f"with user or password that is no address of a Chroma server: {_SHAPE}, and `token_variable`")
     if parts.scheme not in ("http", "https") or not host:
-        raise ValueError(f"{parts.scheme}://{host} is no address of a Chroma server: {_SHAPE}")
+        raise ValueError(f"{url if _HARMLESS.fullmatch(url) else 'that'} is no address of a Chroma server: {_SHAPE}")
     if parts.path.strip("/") or "?" in url or "#" in url:
         raise ValueError(f"with a path that is no address of a Chroma server: {_SHAPE}")
     ssl = parts.scheme == "https"

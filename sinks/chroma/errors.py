@@ -88,15 +88,18 @@ def _ours(error: Exception, where: str) -> SinkError | None:
     if isinstance(error, chromadb.errors.AuthorizationError | chromadb.errors.ChromaAuthError) or status in (401, 403):
         return WrongKey(f"Chroma at {where} does not accept the credentials: correct them")
     if isinstance(error, httpx.TimeoutException) and not isinstance(error, httpx.ConnectTimeout):
-        return NotConfirmed(f"Chroma at {where} did not answer in time ({error or type(error).__name__})")
+        return NotConfirmed(
+            f"Chroma at {where} did not answer in time ({_reason(error)}): see whether it hangs or has too much to do; "
+            "`timeout` and `search_timeout` of the sink are the seconds that it is given"
+        )
     if isinstance(error, httpx.TransportError) or isinstance(error.__context__, httpx.TransportError):
         return Unreachable(f"no Chroma answers at {where} ({error}): start it, or correct the address")
     if isinstance(error, chromadb.errors.RateLimitError) or status in (429, 502, 503, 504):
-        return Transient(f"Chroma at {where} is overloaded or restarting ({error})")
+        return Transient(f"Chroma at {where} is overloaded or restarting ({_reason(error)}); its log may say why")
     if isinstance(error, chromadb.errors.InternalError) or (status is not None and status >= 500):
         return _internal(str(error), where)
     if isinstance(error, json.JSONDecodeError) or status in (*range(300, 400), 404, 405):
-        return Refused(f"what answers at {where} is no Chroma ({error}): correct the address")
+        return no_chroma(where, _reason(error) if status is None else f"status {status}")
     if isinstance(error, chromadb.errors.ChromaError | ValueError | TypeError | OverflowError) or status in (
         400,
         413,
@@ -104,6 +107,14 @@ def _ours(error: Exception, where: str) -> SinkError | None:
     ):
         return RefusedData(f"Chroma refuses it: {error}")
     return None
+
+
+def no_chroma(where: str, answered: str) -> Refused:
+    return Refused(f"what answers at {where} is no Chroma ({answered}): correct the address, or what stands between")
+
+
+def _reason(error: Exception) -> str:
+    return str(error) or type(error).__name__
 
 
 def _internal(message: str, where: str) -> SinkError:

@@ -22,8 +22,8 @@ class MeilisearchOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True
 
     `index` is the name under which other programs search. `vectors` gives the server our vectors for its own hybrid
     search. `settings_file` holds the index settings; without it meilisearch-settings.json in this folder, else ours.
-    `patience` is how many seconds the server may work without finishing any task, `search_timeout` how many a search
-    waits for it.
+    `timeout` is how many seconds a request waits for an answer, `search_timeout` how many one of a search does, and
+    `patience` how many the server may work without finishing any task.
     """
 
     url: str = "http://127.0.0.1:7700"
@@ -32,6 +32,7 @@ class MeilisearchOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     vectors: bool = True
     settings_file: str | None = None
     patience: Annotated[float, msgspec.Meta(gt=0)] = 900.0
+    timeout: Annotated[float, msgspec.Meta(gt=0, le=3600)] = 60.0
     search_timeout: Annotated[float, msgspec.Meta(gt=0, le=3600)] = 5.0
 
 
@@ -53,6 +54,7 @@ def open_sink(home: Path, options: Mapping[str, Any]) -> MeilisearchSink:
             index=wanted.index,
             vectors=wanted.vectors,
             limits=Limits(patience=wanted.patience),
+            timeout=wanted.timeout,
             search_timeout=wanted.search_timeout,
         )
     except ValueError as error:

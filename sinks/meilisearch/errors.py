@@ -72,7 +72,7 @@ def of_answer(status: int, body: Mapping[str, Any], where: str) -> SinkError:
     if code in _OF_FILTERS and _LACKING in message:
         return _not_filterable(message, where)
     if status in _LATER or status >= 500:
-        return Transient(f"Meilisearch at {where} is overloaded or restarting ({message})")
+        return Transient(f"Meilisearch at {where} is overloaded or restarting ({message}); its log may say why")
     if status == 413:
         return TooLarge(f"Meilisearch refuses it: {message}")
     if not code:
@@ -116,7 +116,10 @@ def _ours(error: Exception, where: str) -> SinkError | None:
     if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | client.MeilisearchCommunicationError):
         return Unreachable(f"no Meilisearch answers at {where} ({error}): start it, or correct the address")
     if isinstance(error, httpx.TimeoutException | client.MeilisearchTimeoutError):
-        return NotConfirmed(f"Meilisearch at {where} did not answer in time ({type(error).__name__})")
+        return NotConfirmed(
+            f"Meilisearch at {where} did not answer in time ({type(error).__name__}): see whether it hangs or has too "
+            "much to do; `timeout` and `search_timeout` of the sink are the seconds that it is given"
+        )
     if _quotes_us(error, None):
         return Refused(f"a request to Meilisearch at {where} could not be written: correct the address or the key")
     if isinstance(error, httpx.TransportError | requests.RequestException):

@@ -13,6 +13,8 @@ import pytest
 
 from chunksink.exits import Exit
 from embeddings.resolve import DEFAULT_MODEL
+from sinks.errors import Refused
+from sinks.jsonl import JsonlBuild
 from sinks.meilisearch import MeilisearchSink
 from tests.chunksink.shell import Models, Shell
 from tests.conftest import ROOT
@@ -81,7 +83,7 @@ def test_where_no_engine_is_in_reach_no_source_is_called_unchanged(
     ended = shell("sync", "--json")
     assert (ended.code, ended.json["status"]) == (Exit.ENGINE, "failed")
     assert set(ended.json["families"].values()) == {0}
-    assert "no sources" in shell("sync").out
+    assert shell("sync").out.startswith("synced nothing, in")
 
 
 def test_the_first_index_is_made_in_every_engine_or_not_at_all(
@@ -239,6 +241,25 @@ def test_a_new_sink_that_cannot_be_written_is_told_and_the_others_sync(
     assert shell.texts() == ["a boat", "a cat", "a mat"]
     assert ended.code == Exit.ENGINE
     assert "jsonl is not up to date" in ended.err
+
+
+def test_what_failed_in_one_sink_is_not_told_of_another(quick_shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of the second sink is written again, and fails; the first one has had everything for long."""
+    shell = quick_shell
+    monkeypatch.setenv("CHUNKSINK_SINKS", "fts,jsonl")
+    shell.commit("p1", A)
+    assert shell("sync").code == Exit.OK
+    shutil.rmtree(shell.home / "jsonl" / shell.live().builds["jsonl"])
+
+    def fail(*_: object) -> None:
+        raise Refused("no")
+
+    monkeypatch.setattr(JsonlBuild, "replace", fail)
+    ended = shell("sync")
+    assert ended.code == Exit.ENGINE
+    assert "synced fts: 1 source unchanged, in" in ended.out
+    assert "added" not in ended.out
+    assert "jsonl is not up to date: no" in ended.err
 
 
 def test_a_sink_that_left_the_configuration_is_left_alone(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -92,6 +92,9 @@ def test_a_setting_and_its_variable_share_a_name() -> None:
         ({"sink": "fts"}, "`sink` holds tables, as [sink.fts]; which sinks are written is said by `sinks`"),
         ({"colour": "red"}, "there is no setting colour; there are chunks, home,"),
         ({"patience": 0}, "`patience`: Expected `float` > 0.0"),
+        ({"sinks": ""}, "`sinks` names one sink or more, none of them empty"),
+        ({"sinks": "fts,,chroma"}, "`sinks` names one sink or more, none of them empty"),
+        ({"sinks": []}, "`sinks` names one sink or more, none of them empty"),
         ({"tokens": {"a": 1}}, "`tokens[...]`: Expected `str`, got `int`"),
     ],
 )

@@ -6,7 +6,7 @@ import json
 import threading
 import traceback
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import partial
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -26,6 +26,7 @@ from sinks.reader import Filter
 from sinks.registry import open_sink
 from tests.conformance.test_meilisearch import SETTINGS
 from tests.engines.servers import MeilisearchServer, free_port
+from tests.engines.silent import silent_server
 from tests.sinks.meilisearch import ALPHA, BETA, Server, build_id_of, build_of, public_texts, served
 
 
@@ -313,6 +314,12 @@ def something_else(body: Any) -> Iterator[str]:
     finally:
         http.shutdown()
         http.server_close()
+
+
+def test_a_server_that_falls_silent_is_given_as_long_as_the_options_say(tmp_path: Path) -> None:
+    with silent_server() as url, closing(open_sink("meilisearch", tmp_path, {"url": url, "timeout": 0.3})) as sink:
+        with pytest.raises(NotConfirmed, match="did not answer in time .* `timeout`"):
+            sink.builds()
 
 
 @pytest.mark.parametrize(

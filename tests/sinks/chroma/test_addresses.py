@@ -1,9 +1,14 @@
 """Addresses, options and tokens of a Chroma server: refused at once, and never quoted with a secret."""
 
 import gc
+import re
 import socket
+import threading
 import traceback
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +19,8 @@ from settings.config import ConfigError
 from sinks.chroma import ChromaBuild, ChromaSink, open_sink
 from sinks.chroma.clients import Server
 from sinks.conformance.samples import marker
-from sinks.errors import BuildMissing, Unreachable, WrongKey
-from tests.engines.servers import ChromaServer
+from sinks.errors import BuildMissing, Refused, Unreachable, WrongKey
+from tests.engines.servers import ChromaServer, MeilisearchServer
 
 
 def test_nobody_at_the_address_is_unreachable() -> None:
@@ -27,10 +32,47 @@ def test_nobody_at_the_address_is_unreachable() -> None:
                 call()
 
 
-@pytest.mark.parametrize("url", ["localhost:8000", "ftp://host", "http://", "", "file:///x"])
+@pytest.mark.parametrize("url", ["localhost:8000", "127.0.0.1:9", "ftp://host", "http://", ""])
 def test_what_is_no_address_is_said_so(url: str) -> None:
-    with pytest.raises(ValueError, match="no address of a Chroma server"):
+    with pytest.raises(ValueError, match=f"^{re.escape(url)} is no address of a Chroma server: http://HOST:PORT"):
         ChromaSink.server(url)
+
+
+@pytest.mark.parametrize("body", ["{}", "[]", "null", "404"])
+def test_what_answers_with_other_json_is_no_chroma(body: str) -> None:
+    with answering(body) as url:
+        sink = ChromaSink.server(url)
+        for call in (sink.builds, lambda: sink.open("b1"), lambda: sink.create(marker(), 8), lambda: sink.drop("b1")):
+            with pytest.raises(Refused, match=r"is no Chroma \(.+\): correct the address"):
+                call()
+
+
+def test_a_meilisearch_is_no_chroma(meilisearch_server: MeilisearchServer) -> None:
+    with pytest.raises(Refused, match=r"is no Chroma \(status 404\): correct the address"):
+        ChromaSink.server(meilisearch_server.url).builds()
+
+
+@contextmanager
+def answering(body: str) -> Iterator[str]:
+    """The address of a web server that says `body` to whatever it is asked."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.rfile.read(int(self.headers.get("content-length", 0)))
+            self.send_response(200)
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body.encode())
+
+        do_POST = do_DELETE = do_GET
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
 
 
 @pytest.mark.parametrize(
@@ -41,6 +83,7 @@ def test_what_is_no_address_is_said_so(url: str) -> None:
         ("https://user:hunter2@host", "password"),
         ("http://hunter2@host", "password"),
         ("http://user:hunter2", "no address"),
+        ("user:hunter2", "no address"),
         ("http://[hunter2", "no address"),
     ],
 )
