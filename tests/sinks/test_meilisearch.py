@@ -317,9 +317,12 @@ def something_else(body: Any) -> Iterator[str]:
 
 
 def test_a_server_that_falls_silent_is_given_as_long_as_the_options_say(tmp_path: Path) -> None:
-    with silent_server() as url, closing(open_sink("meilisearch", tmp_path, {"url": url, "timeout": 0.3})) as sink:
-        with pytest.raises(NotConfirmed, match="did not answer in time .* `timeout`"):
-            sink.builds()
+    with (
+        silent_server() as url,
+        closing(open_sink("meilisearch", tmp_path, {"url": url, "timeout": 0.3})) as sink,
+        pytest.raises(NotConfirmed, match=r"did not answer in time .* `timeout`"),
+    ):
+        sink.builds()
 
 
 @pytest.mark.parametrize(

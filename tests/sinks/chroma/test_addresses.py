@@ -64,7 +64,7 @@ def answering(body: str) -> Iterator[str]:
             self.end_headers()
             self.wfile.write(body.encode())
 
-        do_POST = do_DELETE = do_GET
+        do_POST = do_DELETE = do_GET  # noqa: N815 (named by http.server)
 
         def log_message(self, format: str, *args: object) -> None:
             pass
