@@ -6,6 +6,7 @@ import signal
 from collections.abc import Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager
+from multiprocessing import resource_tracker
 from threading import Thread
 from threading import enumerate as threads
 from time import sleep
@@ -27,6 +28,8 @@ def worker_processes(total_bytes: int, jobs: int | None) -> Iterator[Executor | 
     others = set(threads())
     pool = ProcessPoolExecutor(wanted, initializer=_begin, initargs=(os.getpid(),))
     try:
+        with _interrupts_held():
+            pool.submit(int)  # which starts the processes
         yield pool
     except BaseException:
         pool.shutdown(kill_workers=True)
@@ -35,6 +38,18 @@ def worker_processes(total_bytes: int, jobs: int | None) -> Iterator[Executor | 
         pool.shutdown()
     finally:
         _join_feeders(others)
+
+
+@contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """Ctrl-C comes to us when this ends, and to processes started meanwhile never: one that is still importing when it
+    comes would end with a traceback."""
+    resource_tracker.ensure_running()  # it would let them in again when it starts
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _join_feeders(others: set[Thread]) -> None:
@@ -46,7 +61,6 @@ def _join_feeders(others: set[Thread]) -> None:
 
 
 def _begin(parent: int) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends its workers
     gc.disable()  # looking for cycles costs a tenth of the time; work that makes any collects them itself
     Thread(target=_end_with, args=(parent,), daemon=True).start()
 

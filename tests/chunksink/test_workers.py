@@ -102,3 +102,22 @@ def test_no_thread_outlives_the_pool(fails: bool, monkeypatch: pytest.MonkeyPatc
 def test_where_one_is_enough_none_is_started(size: int, jobs: int | None) -> None:
     with worker_processes(size, jobs) as workers:
         assert workers is None
+
+
+def test_ctrl_c_is_for_the_parent_from_the_beginning(tmp_path: Path) -> None:
+    """A terminal sends it to all of them; a worker that is still importing would end with a traceback."""
+    script = tmp_path / "script.py"
+    script.write_text("""
+import os
+import signal
+from pathlib import Path
+from chunksink.workers import worker_processes
+
+with worker_processes(0, 2) as workers:
+    started = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
+    for process in map(int, started):
+        os.kill(process, signal.SIGINT)
+    print(workers.submit(int, "7").result(), len(started), *signal.pthread_sigmask(signal.SIG_BLOCK, []))
+""")
+    ended = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=60, check=False)
+    assert (ended.stdout, ended.stderr) == ("7 4\n", "")  # two workers, and two that look after what they share

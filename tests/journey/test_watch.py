@@ -94,9 +94,7 @@ def test_it_follows_the_bus_until_it_is_interrupted(tmp_path: Path) -> None:
         watcher.says("synced fts: 1 source added (1 chunk written)")
 
         write(chunks, "p2", NIGHT)
-        committed = time.monotonic()
         watcher.says("synced fts: 1 source added, 1 source unchanged (1 chunk written)")
-        assert time.monotonic() - committed < 20  # half a second on a machine that does nothing else
         assert found(tmp_path, "machines") == ["night.md"]
 
         write(tmp_path / "other", "p3", LENDING)
