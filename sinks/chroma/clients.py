@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from sinks import places
-from sinks.chroma import seal
+from sinks.chroma import seal, told
 from sinks.chroma.counted import Counting
 from sinks.chroma.errors import Address, no_chroma, translated
 from sinks.chroma.known import Known
@@ -139,9 +139,7 @@ class Folder:
         pass
 
     def _connect(self, path: Path, *, writing: bool, made: dict[str, Any] | None = None) -> Handle:
-        import chromadb
-        from chromadb.config import Settings
-
+        settings = told.settings()
         unlock = seal.check(path, writing=writing)
         whole = path.resolve()
         spelling, shares = _spell(whole, writing)
@@ -161,9 +159,8 @@ class Folder:
         try:
             with turn(), translated(str(path)):
                 counted = seal.counted(path)
-                settings = Settings(anonymized_telemetry=False)
                 started = False  # chromadb keeps an engine that did not start, too, by the spelling of its path
-                client = chromadb.PersistentClient(f"{whole}{'/.' * spelling}", settings=settings)
+                client = told.package().PersistentClient(f"{whole}{'/.' * spelling}", settings=settings)
                 started = True
                 try:
                     collection = _collection(client, COLLECTION, str(path), made)
@@ -294,13 +291,13 @@ class Server:
         """A client that has not asked the server anything yet: what `chromadb.HttpClient` asks while it is made has
         no timeout, and where it fails the reason is lost."""
         import httpx
+
+        told.package()
         from chromadb.api import ServerAPI
         from chromadb.api.client import Client
         from chromadb.api.shared_system_client import SharedSystemClient
-        from chromadb.config import Settings
 
-        settings = Settings(
-            anonymized_telemetry=False,
+        settings = told.settings(
             chroma_api_impl="chromadb.api.fastapi.FastAPI",
             chroma_server_host=self._host,
             chroma_server_http_port=self._port,

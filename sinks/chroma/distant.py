@@ -3,17 +3,15 @@
 Chroma holds Python's lock for as long as it writes or reads: in this process everything else would stand still.
 """
 
-import os
 import pickle
 import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from multiprocessing import Pipe
 from pathlib import Path
 from typing import Any
 
-from sinks.chroma import rows
+from sinks.chroma import processes, rows
 from sinks.document import Family
 from sinks.errors import BuildBroken
 from sinks.sink import Marker, RefusedDocument, Stored
@@ -38,13 +36,12 @@ class Worker:
         self._root = root
         self._connection, theirs = Pipe()
         with theirs:
-            found = os.pathsep.join(str(Path(path).resolve()) for path in sys.path)  # what is found here is found there
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "sinks.chroma.worker", str(theirs.fileno())],
+                processes.command("sinks.chroma.worker", str(theirs.fileno())),
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
-                env={**os.environ, "PYTHONPATH": found},
+                env=processes.environment(),
             )
         self._awaited: Answer | None = None
         self._connection.send((str(root), store_text))

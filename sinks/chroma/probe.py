@@ -11,21 +11,20 @@ from typing import Any
 
 import numpy as np
 
+from sinks.chroma import told
+
 _HEADER = struct.Struct("<i6QiI3QdQ")  # hnswlib as Chroma saves it
 _VERSION = 1
 _QUESTIONS = 50
 
 
 def main(path: str) -> int:
-    import chromadb
-    from chromadb.config import Settings
-
     try:
         for header in Path(path).glob("*/header.bin"):
             if said := flaw(header):
                 sys.stdout.write(said)
                 return 1
-        client = chromadb.PersistentClient(path, settings=Settings(anonymized_telemetry=False))
+        client = told.package().PersistentClient(path, settings=told.settings())
         for collection in client.list_collections():
             count = collection.count()
             wanted = min(10, count)

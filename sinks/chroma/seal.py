@@ -12,7 +12,6 @@ import fcntl
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -21,6 +20,7 @@ from typing import Any
 
 import msgspec
 
+from sinks.chroma import processes
 from sinks.chroma.counted import Counted
 from sinks.errors import MEND, BuildBroken, NotConfirmed
 
@@ -28,7 +28,6 @@ FILE = "chunksink-seal.json"
 LOCK = "chunksink-writer.lock"
 TURN = "chunksink-turn.lock"
 DATABASE = "chroma.sqlite3"
-_PROBE = Path(__file__).with_name("probe.py")
 _PATIENCE = 300  # seconds
 
 
@@ -108,10 +107,15 @@ def _check(path: Path) -> None:
     gone = sorted(seal.get("files", {}).keys() - files.keys())
     if gone:
         raise BuildBroken(f"vector files of {path} are gone ({', '.join(gone)}): {MEND}")
-    # -P: the probe's own folder must not hide installed packages.
-    command = [sys.executable, "-P", str(_PROBE), str(path)]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_PATIENCE, check=False)
+        done = subprocess.run(
+            processes.command("sinks.chroma.probe", str(path)),
+            capture_output=True,
+            text=True,
+            timeout=_PATIENCE,
+            check=False,
+            env=processes.environment(),
+        )
     except subprocess.TimeoutExpired as error:
         raise NotConfirmed(f"loading the vector index at {path} did not end within {_PATIENCE} s") from error
     if done.returncode == 0:

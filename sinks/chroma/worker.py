@@ -16,6 +16,9 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+from settings.config import ConfigError
+from sinks.chroma import told
+
 _FOR_OTHERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # to all of a group; a call is not broken off by them
 
 
@@ -23,8 +26,8 @@ def main(handle: int) -> None:
     for number in _FOR_OTHERS:
         signal.signal(number, signal.SIG_IGN)
     connection: Connection[Any, Any] = Connection(handle)
-    import chromadb  # noqa: F401 (takes most of a second, in which the other side reads chunks)
-
+    with suppress(ConfigError):  # whoever asks is told
+        told.package()  # takes most of a second, in which the other side reads chunks
     with suppress(EOFError, ConnectionError):
         serve(connection)
     sys.stderr.flush()

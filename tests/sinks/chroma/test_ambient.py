@@ -1,0 +1,83 @@
+"""What others have set for their Chroma, in the environment or in a `.env` of the current folder, is not for ours."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from chunkbus.layout import BusRoot
+from chunksink.exits import Exit
+from sinks.chroma import ChromaSink
+from sinks.conformance.samples import DIMENSIONS, family, held, marker, wanted
+from tests.engines.servers import ChromaServer
+from tests.journey.support import chunksink
+from tests.rebuild.support import commit, source
+
+OTHERS = {
+    "CHROMA_API_IMPL": "chromadb.api.fastapi.FastAPI",
+    "CHROMA_SERVER_HOST": "chroma.example.org",
+    "CHROMA_SERVER_HTTP_PORT": "1",
+    "CHROMA_CLIENT_AUTH_PROVIDER": "chromadb.auth.token_authn.TokenAuthClientProvider",
+    "CHROMA_OTEL_COLLECTION_ENDPOINT": "http://127.0.0.1:1",
+    "MIGRATIONS": "none",
+    "ALLOW_RESET": "true",
+}
+FEW = [family("few", ["one", "two"])]
+
+
+def in_the_environment(_folder: Path, patch: pytest.MonkeyPatch) -> None:
+    for name, value in OTHERS.items():
+        patch.setenv(name, value)
+
+
+def in_a_file(folder: Path, _patch: pytest.MonkeyPatch) -> None:
+    (folder / ".env").write_text("".join(f"{name}={value}\n" for name, value in OTHERS.items()))
+
+
+@pytest.fixture(params=[in_the_environment, in_a_file])
+def others(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settle: Callable[[Path, pytest.MonkeyPatch], None] = request.param
+    settle(tmp_path, monkeypatch)
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.usefixtures("others")
+@pytest.mark.parametrize("beside", [False, True])
+def test_embedded_nothing_of_it_is_taken(tmp_path: Path, beside: bool) -> None:
+    """Here or in the process beside; opened again it is looked at in another one, as its seal is gone."""
+    root, signed = tmp_path / "chroma", marker()
+    sink = ChromaSink.embedded(root)
+    if beside:
+        sink.prepare()
+    build = sink.create(signed, DIMENSIONS)
+    build.replace(FEW)
+    build.close()
+    [sealed] = root.rglob("chunksink-seal.json")
+    sealed.unlink()
+    build = sink.open(signed.build_id)
+    assert held(build) == wanted(FEW)
+    build.close()
+
+
+@pytest.mark.usefixtures("others")
+def test_of_a_server_nothing_of_it_is_taken(chroma_server: ChromaServer) -> None:
+    sink, signed = ChromaSink.server(chroma_server.url, prefix="ambient"), marker()
+    build = sink.create(signed, DIMENSIONS)
+    build.replace(FEW)
+    assert held(build) == wanted(FEW)
+    build.close()
+    sink.drop(signed.build_id)
+
+
+@pytest.mark.parametrize(
+    ("others", "reason"),
+    [(b"ALLOW_RESET=se-cret\n", "cannot use what is there as ALLOW_RESET"), (b"X=k\xf6ln\n", "not in UTF-8")],
+)
+def test_what_makes_no_sense_to_its_library_is_told(tmp_path: Path, others: bytes, reason: str) -> None:
+    """It reads them as it is imported, once in a process."""
+    commit(BusRoot(tmp_path / "chunks"), "p1", source("pets.md", "the cat sleeps"))
+    (tmp_path / ".env").write_bytes(others)
+    ended = chunksink(tmp_path, "sync", CHUNKSINK_SINKS="chroma")
+    assert (ended.code, reason in ended.err, str(tmp_path / ".env") in ended.err) == (Exit.USAGE, True, True)
+    assert "se-cret" not in ended.err
+    assert "Traceback" not in ended.err
