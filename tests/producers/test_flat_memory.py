@@ -47,12 +47,12 @@ def of_families(home: Path, families: int) -> dict[str, int]:
 
 @pytest.fixture(scope="module")
 def for_each_file(tmp_path_factory: pytest.TempPathFactory) -> dict[str, float]:
-    return growth(of_files, tmp_path_factory.mktemp("files"), 700, 1400)
+    return growth(of_files, tmp_path_factory.mktemp("files"), 400, 900)
 
 
 @pytest.fixture(scope="module")
 def for_each_family(tmp_path_factory: pytest.TempPathFactory) -> dict[str, float]:
-    return growth(of_families, tmp_path_factory.mktemp("families"), 1000, 1600)
+    return growth(of_families, tmp_path_factory.mktemp("families"), 600, 1000)
 
 
 @pytest.mark.parametrize("run", ["first", "again", AGAIN])
