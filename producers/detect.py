@@ -1,7 +1,8 @@
 """What a file of records holds, told by what stands in it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +12,15 @@ from chunkbus.chunk import Record
 from producers.bridges.detect import detect
 from producers.errors import SOURCE_UNREADABLE, RecordRefused, SourceFailed
 from producers.recorder.log import EVENT_KINDS
+from producers.records.array import elements
 from producers.sources import open_source
 
 _HEAD_BYTES = 2**18
 _MOST_BYTES = 64 * 2**20
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _VERSIONS: Mapping[str, str] = {"chunks.": "chunks", "ft.recorder.event.": "recorder"}
+_IN_LINES = "recorder"
+"""Its reader takes no arrays."""
 _NO_JSON = object()
 
 
@@ -33,16 +37,30 @@ class Look:
 
 
 def look_at(path: Path) -> Look:
-    """A file is one value, however it is broken into lines, or has a value on each line. Raises SourceFailed."""
+    """A file is one value, however it is broken into lines, or has a value on each line; an array has many records.
+
+    Raises SourceFailed.
+    """
     try:
         text, is_all = _head(path)
     except OSError as error:
         raise SourceFailed(SOURCE_UNREADABLE, error.strerror or str(error)) from error
     if not text:
         return Look(is_empty=is_all)
-    if is_all and (value := _parse(text)) is not _NO_JSON:
+    value = _parse(text) if is_all else _NO_JSON
+    if value is not _NO_JSON and not isinstance(value, list):
         return Look(form_of(value), is_value=True)
-    return Look(next(filter(None, map(form_of, map(_parse, text.split(b"\n")))), None))
+    kind = next(filter(None, map(form_of, map(_parse, _records(text)))), None)
+    if isinstance(value, list) and kind == _IN_LINES:
+        kind = None
+    return Look(kind, is_value=value is not _NO_JSON and kind is None)
+
+
+def _records(text: bytes) -> Iterator[bytes]:
+    """Lines, or the elements of an array, and of one that is parted by lines the line too."""
+    yield from text.split(b"\n")
+    if text.startswith(b"["):
+        yield from (text[start:end] for start, end in elements(BytesIO(text), 0))
 
 
 def _head(path: Path) -> tuple[bytes, bool]:

@@ -104,6 +104,7 @@ def command(
       chunksink ingest ~/notes
       chunksink ingest docs README.md --to /data/chunks --partition docs --sync
       chunksink ingest sessions --as recorder --partition by-date
+      chunksink ingest chunks-of-langchain.jsonl elements-of-unstructured.json
       chunksink ingest . --exclude node_modules/ --exclude "*.min.html" --prune
       chunksink ingest ~/projects --include "*.py" --include "config/*.toml"
     """

@@ -3,6 +3,7 @@
 from enum import StrEnum
 
 from chunkbus.chunk import Record
+from producers.bridges.framework import passage_in
 from producers.errors import RECORD_FORM_UNKNOWN, RecordRefused
 
 
@@ -13,6 +14,7 @@ class Form(StrEnum):
     MARKDOWN = "chunking_spec_v1"
     STRUCTURAL = "structural_chunk"
     RECORDER = "ft.recorder.chunking.v1"
+    FRAMEWORK = "framework_passage"
 
 
 def detect(record: Record) -> Form:
@@ -31,6 +33,8 @@ def detect(record: Record) -> Form:
         return Form.MARKDOWN
     if "doc_id" in record and ("index" in record or "neighbors" in record):
         return Form.STRUCTURAL
+    if passage_in(record) is not None:
+        return Form.FRAMEWORK
     raise RecordRefused(RECORD_FORM_UNKNOWN, _hint(record))
 
 
@@ -40,4 +44,7 @@ def _hint(record: Record) -> str:
     if "blocks" in record and "doc_id" in record:
         return "is a parsed document, not a chunk: read it as one"
     fields = ", ".join(sorted(record)[:8]) or "no fields"
-    return f"is neither chunks.v1 nor a chunk of the specifications 001, 003 or 004; it has {fields:.200}"
+    return (
+        f"is neither chunks.v1 nor of a form in docs/seams.md; it has {fields:.200}: it would be one with a `text` "
+        "beside a table `metadata` that names its `source`"
+    )

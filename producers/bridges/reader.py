@@ -8,6 +8,7 @@ from chunkbus.chunk import Record
 from producers.bridges.canonical import pass_on
 from producers.bridges.detect import Form, detect
 from producers.bridges.foreign import Context
+from producers.bridges.framework import bridge_framework
 from producers.bridges.markdown import bridge_markdown
 from producers.bridges.recorder import bridge_recorder
 from producers.bridges.structural import bridge_structural
@@ -20,15 +21,16 @@ ADAPTERS: Mapping[Form, Callable[[Record, bytes, Context], Draft]] = {
     Form.MARKDOWN: bridge_markdown,
     Form.STRUCTURAL: bridge_structural,
     Form.RECORDER: bridge_recorder,
+    Form.FRAMEWORK: bridge_framework,
 }
 
 # Raise it with any change of where a field goes.
-_RULES_VERSION = "1"
+_RULES_VERSION = "2"
 
 
 @dataclass(frozen=True)
 class BridgeReader:
-    """Reads JSONL of chunks, or a folder with one JSON file a chunk. With `form`, records of another are refused."""
+    """Reads JSONL, an array, or a folder with one JSON file a chunk. With `form`, records of another are refused."""
 
     form: Form | None = None
 

@@ -1,4 +1,5 @@
-"""Files of records: JSONL, or a folder with one JSON file a record. Read in order once, then again by place.
+"""Files of records: JSONL, a JSON array, or a folder with one JSON file a record. Read in order once, then again by
+place.
 
 A byte order mark at the beginning, \\r\\n and empty lines are taken as they are meant. A line over the limit is never
 held in memory.
@@ -9,6 +10,7 @@ import re
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO
@@ -22,6 +24,7 @@ from chunkbus.examine import MAX_LINE_BYTES
 from chunkbus.reader import read_lines
 from producers.errors import SOURCE_UNREADABLE, RecordRefused, SourceFailed
 from producers.produced import LeftOut
+from producers.records.array import elements
 from producers.sources import Failure, find_sources, open_source
 from producers.tables import open_tables
 
@@ -66,6 +69,10 @@ class RecordFile:
         if self._file is None:
             yield from self._files()
             return
+        begin = _array_begins(self._file, self.limit)
+        if begin is not None:
+            yield from self._elements(begin)
+            return
         if self._path.suffix.lower() == ".json" and not _begins_with_a_record(self._file, self.limit):
             whole = Place(1, 0, self.limit + 1)
             yield whole, self.read(whole)
@@ -74,6 +81,16 @@ class RecordFile:
         for line, (place, data) in enumerate(read_lines(self._file, self.limit), start=1):
             if data.strip():
                 yield Place(line, place.offset, place.length), _trim(data)
+
+    def _elements(self, begin: int) -> Iterator[tuple[Place, bytes]]:
+        assert self._file is not None
+        line = 1
+        for start, end in elements(self._file, begin):
+            self._file.seek(start)
+            raw = self._file.read(min(end - start, self.limit + 1))
+            if data := _trim(raw):
+                yield Place(line + raw[: raw.index(data)].count(b"\n"), start, len(raw)), data
+            line += raw.count(b"\n")
 
     def _files(self) -> Iterator[tuple[Place, bytes]]:
         with closing(open_tables()) as tables:
@@ -107,6 +124,22 @@ def _open(path: Path) -> BinaryIO:
         return open_source(path)
     except OSError as error:
         raise SourceFailed(SOURCE_UNREADABLE, f"{path.name}: {error.strerror or error}") from error
+
+
+def _array_begins(file: BinaryIO, limit: int) -> int | None:
+    """Where, if the file is one array; it is none if its first line is a value of its own and others follow."""
+    file.seek(0)
+    first = file.readline(limit + 1)
+    while first and not _trim(first):
+        first = file.readline(limit + 1)
+    if not _trim(first).startswith(b"["):
+        return None
+    begin = file.tell() - len(first) + first.index(b"[")
+    try:
+        orjson.loads(_trim(first))
+    except orjson.JSONDecodeError:
+        return begin
+    return None if any(map(bytes.strip, iter(partial(file.read, limit), b""))) else begin
 
 
 def _begins_with_a_record(file: BinaryIO, limit: int) -> bool:

@@ -15,13 +15,20 @@ from chunksink.exits import Exit
 from chunksink.index import Index
 from tests.conftest import ROOT
 from tests.journey.support import chunksink
-from tests.producers.bridges.samples import canonical_chunk, markdown_chunk, recorder_chunk, structural_chunk
+from tests.producers.bridges.samples import (
+    canonical_chunk,
+    framework_chunk,
+    markdown_chunk,
+    recorder_chunk,
+    structural_chunk,
+)
 
 HTML = "<!doctype html><title>Ferry</title><h1>Ferry</h1><p>The night ferry carries bicycles free of charge.</p>"
 OTHERS: dict[str, list[dict[str, Any]]] = {
     "from-001.jsonl": [markdown_chunk(0, chunk_text="Solder the antenna before the lid is glued.", token_count=8)],
     "from-003.jsonl": [structural_chunk(0, text="Invoices of suppliers are archived for eleven years.")],
     "from-004.jsonl": [recorder_chunk(0, text="[OUT] firmware 7.2 flashed to the beacon", text_chars=40)],
+    "from-a-framework.jsonl": [framework_chunk(0, "shed.md", page_content="Ladders are tied to the wall of the shed.")],
     "canonical.jsonl": [canonical_chunk(0, text="Lanterns are hung along the pier in winter.")],
 }
 
@@ -37,6 +44,7 @@ FAMILIES = [
     ("chunks of 001", "solder the antenna", "fix the aerial with tin first", "doc-7"),
     ("chunks of 003", "invoices of suppliers", "how long are bills kept", "retention.pdf"),
     ("chunks of 004", "firmware 7.2 flashed", "new software on the beacon", "s-1"),
+    ("chunks of a framework", "ladders are tied", "where can one find steps to climb", "shed.md"),
     ("canonical chunks", "lanterns along the pier", "lights at the quay", "docs/a.md"),
 ]
 

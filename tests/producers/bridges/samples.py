@@ -67,3 +67,14 @@ def canonical_chunk(index: int = 0, **changes: Any) -> dict[str, Any]:
         "created_at": "2020-01-01T00:00:00Z",
         **changes,
     }
+
+
+def framework_chunk(number: int = 0, source: str = "docs/cat.md", **changes: Any) -> dict[str, Any]:
+    """As LangChain saves a document."""
+    return {
+        "id": None,
+        "metadata": {"source": source, "title": "Cats", "page": number},
+        "page_content": f"Cat {number} sleeps.",
+        "type": "Document",
+        **changes,
+    }

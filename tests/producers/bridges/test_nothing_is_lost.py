@@ -10,7 +10,13 @@ from hypothesis import strategies as st
 from chunkbus.canonical import canonical_text
 from producers.bridges import BridgeReader
 from sinks.projection import project_family
-from tests.producers.bridges.samples import canonical_chunk, markdown_chunk, recorder_chunk, structural_chunk
+from tests.producers.bridges.samples import (
+    canonical_chunk,
+    framework_chunk,
+    markdown_chunk,
+    recorder_chunk,
+    structural_chunk,
+)
 from tests.producers.reading import at, leaves, read_records
 
 PLACES: dict[str, dict[str, str]] = {
@@ -23,12 +29,14 @@ PLACES: dict[str, dict[str, str]] = {
     },
     "structural": {"text": "text", "index": "chunk_index"},
     "recorder": {"text": "text", "chunk_id": "chunk_id"},
+    "framework": {"page_content": "text"},
     "canonical": {},
 }
 SAMPLES = {
     "markdown": markdown_chunk,
     "structural": structural_chunk,
     "recorder": recorder_chunk,
+    "framework": framework_chunk,
     "canonical": canonical_chunk,
 }
 CONTRACT = [*canonical_chunk(), "source", "span", "metadata", "canonicalization", "hashes", "producer", "tokens"]
@@ -47,17 +55,18 @@ values = st.recursive(
 texts = st.text(min_size=1).map(lambda text: f"x{text}x")
 
 
-@pytest.mark.parametrize("form", ["markdown", "structural", "recorder"])
+@pytest.mark.parametrize("form", ["markdown", "structural", "recorder", "framework"])
 @given(st.dictionaries(names | st.sampled_from(CONTRACT), values, max_size=6), texts)
 def test_no_field_is_lost(tmp_path_factory: pytest.TempPathFactory, form: str, more: dict[str, Any], text: str) -> None:
     sample = SAMPLES[form]()
     record = {**{name: value for name, value in more.items() if name != "schema_version"}, **sample}
-    record["chunk_text" if form == "markdown" else "text"] = text
+    name = next(name for name, place in PLACES[form].items() if place == "text")
+    record[name] = text
     produced, left = read_records(BridgeReader(), tmp_path_factory.mktemp("b"), [orjson.dumps(record)])
     assert left == []
     (chunk,) = produced[0].records
     for path, value in leaves(record):
-        if path[0] in ("chunk_text", "text") and PLACES[form].get(str(path[0])) == "text":
+        if path[0] == name:
             assert chunk["text"] == canonical_text(value)
         elif path[0] in PLACES[form]:
             assert chunk[PLACES[form][str(path[0])]] == value
@@ -95,7 +104,7 @@ def test_a_number_that_no_two_languages_read_alike_is_kept_as_its_digits(
     assert (chunk["binary_hash"], chunk["safe"]) == ("18446744073709551615", 9007199254740991)
 
 
-@pytest.mark.parametrize("sample", [markdown_chunk, structural_chunk, recorder_chunk])
+@pytest.mark.parametrize("sample", [markdown_chunk, structural_chunk, recorder_chunk, framework_chunk])
 def test_vectors_alone_do_not_travel(tmp_path_factory: pytest.TempPathFactory, sample: Any) -> None:
     record = sample(embedding={"model": "m", "vector": [0.5, 0.25]})
     produced, _ = read_records(BridgeReader(), tmp_path_factory.mktemp("b"), [record])

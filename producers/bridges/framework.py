@@ -1,0 +1,98 @@
+"""Chunks as the frameworks of the field save them: documents of LangChain and Haystack, nodes of LlamaIndex, elements
+of Unstructured. All are a text and a table about it; they differ in what they call the two.
+"""
+
+import re
+from typing import Any, NamedTuple
+
+from chunkbus import findings
+from chunkbus.canonical import json_hash
+from chunkbus.chunk import Record
+from chunkbus.identity import derive_document_id, resolve_parent_id
+from producers.bridges.foreign import CHECKSUMS, NAMES, Context, foreign_draft
+from producers.errors import RecordRefused
+from producers.records.drafts import Draft
+from producers.records.keeping import checksum_of, first_string, tenant_of
+
+SOURCES = ("source", "source_uri", "file_path", "filename", "file_name", "url", "path")
+"""What in the table names the source: the first that is there."""
+_FIELDS = (("page_content", "metadata"), ("content", "meta"), ("text", "metadata"))
+_SIGNS = frozenset({"page_content", "meta", "element_id", "relationships"})
+_IDS = ("id", "id_", "element_id")
+_NODE_OF_SOURCE = "relationships.1.node_id"  # LlamaIndex numbers its relations: 1 is where a node comes from
+_HEADING = re.compile(r"Header ([1-6])")  # of LangChain's splitters, as their documentation names them
+_PAGE = re.compile(r"[0-9]{1,9}", re.ASCII)
+_VECTOR = "sparse_embedding"
+
+
+class Passage(NamedTuple):
+    """What a record says, and under which names."""
+
+    text: str
+    about: dict[str, Any]
+    placed: tuple[str, str]
+
+
+def passage_in(record: Record) -> Passage | None:
+    """None where a record is no text with a table beside it, or neither names a source nor bears a framework's sign."""
+    for name, table in _FIELDS:
+        text, about = record.get(name), record.get(table)
+        if isinstance(text, str) and isinstance(about, dict):
+            names_source = first_string(about, *SOURCES) and not isinstance(record.get("source"), dict)
+            return Passage(text, about, (name, table)) if names_source or not _SIGNS.isdisjoint(record) else None
+    return None
+
+
+def bridge_framework(record: Record, data: bytes, context: Context) -> Draft:
+    """Its ids are often made anew with each export: they tell the records of a source apart, and name none for good."""
+    passage = passage_in(record)
+    if passage is None:
+        raise RecordRefused(findings.FIELD_MISSING, "has no text with a table about it")
+    own_id = first_string(record, *_IDS)
+    source = _source(record, passage.about)
+    if source is None and own_id is None:
+        raise RecordRefused(
+            findings.FIELD_MISSING, f"names no source: {passage.placed[1]} has none of {', '.join(SOURCES)}"
+        )
+    rest = _rest(record, passage)
+    own_tenant = tenant_of(rest)
+    tenant = own_tenant or context.making.tenant
+    checksum = checksum_of(first_string(record, *CHECKSUMS))
+    document_id = derive_document_id(source, checksum, tenant=tenant) if source else json_hash([own_id, tenant])
+    return foreign_draft(
+        rest,
+        context,
+        placed=set(),
+        text=passage.text,
+        source=("source_uri", source) if source else ("source_ref", own_id or ""),
+        parent=resolve_parent_id(None, source, own_id or ""),
+        own_tenant=own_tenant,
+        document_id=document_id,
+        given_id=json_hash([document_id, own_id or [passage.text, passage.about]]),
+        id_knows=tenant,
+        index=None,
+        version=(checksum,),
+        order=(),
+        checksum=checksum,
+    )
+
+
+def _rest(record: Record, passage: Passage) -> Record:
+    """Everything but the text, and where the contract has a place for it what the table says."""
+    about = passage.about
+    rest = {name: value for name, value in record.items() if name not in (*passage.placed, _VECTOR)}
+    rest["metadata" if "metadata" not in rest else passage.placed[1]] = about
+    levels = sorted((int(match[1]), about[name]) for name in about if (match := _HEADING.fullmatch(name)))
+    if headings := [words for _, words in levels if isinstance(words, str) and words]:
+        rest.setdefault("headings_path", headings)
+    label = about.get("page_label")
+    if isinstance(label, str) and _PAGE.fullmatch(label):
+        rest.setdefault("span", {"pages": {"page_start": int(label), "page_end": int(label)}})
+    return rest
+
+
+def _source(record: Record, about: Record) -> str | None:
+    named, folder = first_string(about, *SOURCES), about.get("file_directory")
+    if named is not None and named == about.get("filename") and isinstance(folder, str) and folder:
+        return f"{folder.rstrip('/')}/{named}"
+    return named or first_string(record, *NAMES, _NODE_OF_SOURCE)

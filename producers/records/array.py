@@ -1,0 +1,51 @@
+"""The elements of a JSON array by their places, as many programs write records: all of them in one `.json` file.
+
+Nothing is parsed here, and memory holds one block of the file. What is cut off, or stands behind the array, comes as
+an element that no parser takes, so that somebody is told.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import BinaryIO
+
+_BLOCK = 2**20
+_QUOTED = re.compile(rb'["\\]')
+_BETWEEN = re.compile(rb'["\[\]{},]')
+_WITHIN = re.compile(rb'["\[\]{}]')  # commas part nothing there
+
+
+def elements(file: BinaryIO, start: int) -> Iterator[tuple[int, int]]:
+    """Where those of the array that begins at `start` begin and end, with the white space around them.
+
+    The file may be read elsewhere meanwhile.
+    """
+    depth, is_quoted, begun = 0, False, start
+    position = at = start  # of the block, and of what is looked at next
+    while block := _read(file, position):
+        while True:
+            sought = _QUOTED if is_quoted else _BETWEEN if depth < 2 else _WITHIN
+            found = sought.search(block, at - position)
+            if found is None:
+                break
+            sign, at = found[0], position + found.end()
+            if sign == b'"':
+                is_quoted = not is_quoted
+            elif sign == b"\\":
+                at += 1  # what it escapes, be it in the next block
+            elif sign in b"[{":
+                depth += 1
+                begun = at if depth == 1 else begun
+            else:
+                depth -= sign in b"]}"
+                if sign == b"," or depth <= 0:
+                    yield begun, at - 1
+                    begun = at
+        position += len(block)
+        at = max(at, position)
+    if begun < position:
+        yield begun, position
+
+
+def _read(file: BinaryIO, position: int) -> bytes:
+    file.seek(position)
+    return file.read(_BLOCK)

@@ -1,0 +1,77 @@
+"""A JSON array of records: its elements by their places, whatever stands in them."""
+
+import json
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chunkbus import findings
+from producers.bridges import BridgeReader
+from producers.records import array
+from producers.records.files import RecordFile
+from tests.producers.bridges.samples import markdown_chunk
+from tests.producers.reading import read_all, refusals
+
+values = st.recursive(
+    st.none() | st.integers() | st.text(st.characters(codec="utf-8")) | st.sampled_from(['"', "\\", '\\"', "],[", "{"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(st.lists(values, max_size=5), st.sampled_from([None, 0, 2]), st.integers(1, 7))
+def test_the_elements_of_any_array(held: list[Any], indent: int | None, block: int) -> None:
+    data = b"\xef\xbb\xbf " + json.dumps(held, indent=indent, ensure_ascii=False).encode()
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(array, "_BLOCK", block)
+        found = [data[start:end] for start, end in array.elements(BytesIO(data), 4)]
+    assert [json.loads(element) for element in found if element.strip()] == held
+
+
+def write(path: Path, data: str) -> Path:
+    path.write_text(data, newline="")
+    return path
+
+
+@pytest.mark.parametrize("indent", [None, 1])
+@pytest.mark.parametrize("name", ["chunks.json", "chunks.jsonl"])
+def test_records_of_an_array_are_those_of_lines(tmp_path: Path, name: str, indent: int | None) -> None:
+    records = [markdown_chunk(number, chunk_text=f'{number}: "],[" \\') for number in range(3)]
+    lines = write(tmp_path / "lines.jsonl", "".join(json.dumps(record) + "\n" for record in records))
+    together = write(tmp_path / name, "\ufeff\n" + json.dumps(records, indent=indent))
+    produced, left = read_all(BridgeReader(), together)
+    assert left == []
+    assert produced == read_all(BridgeReader(), lines)[0]
+
+
+def test_what_is_wrong_is_told_with_its_line_and_the_others_go_on(tmp_path: Path) -> None:
+    good, odd = (json.dumps(markdown_chunk(0, document=name), indent=1) for name in ("a", "b"))
+    path = write(tmp_path / "r.json", f'[\n5,\n\n{good},\r\n{odd},\n  {{"chunk_text": "cut o')
+    produced, left = read_all(BridgeReader(), path)
+    assert [one.records[0]["document_id"] for one in produced] == ["a", "b"]
+    last = 5 + good.count("\n") + odd.count("\n") + 1
+    assert refusals(left) == [(2, findings.JSON_PARSE, True), (last, findings.JSON_PARSE, True)]
+
+
+def test_what_stands_behind_it_is_told(tmp_path: Path) -> None:
+    path = write(tmp_path / "r.json", f"[\n{json.dumps(markdown_chunk())}\n]\n oops")
+    produced, left = read_all(BridgeReader(), path)
+    assert len(produced) == 1
+    assert refusals(left) == [(4, findings.JSON_PARSE, True)]
+
+
+def test_lines_that_are_arrays_are_lines(tmp_path: Path) -> None:
+    path = write(tmp_path / "r.jsonl", f"[1]\n{json.dumps(markdown_chunk())}\n")
+    produced, left = read_all(BridgeReader(), path)
+    assert len(produced) == 1
+    assert refusals(left) == [(1, findings.JSON_PARSE, True)]
+
+
+def test_an_element_over_the_limit_is_cut(tmp_path: Path) -> None:
+    path = write(tmp_path / "r.json", json.dumps([{"a": "x" * 100}, {"b": 1}]))
+    with RecordFile(path, limit=20) as file:
+        assert [(place.offset, len(data)) for place, data in file.records()] == [(1, 21), (111, 8)]
