@@ -12,8 +12,8 @@ Locator = dict[str, str | int | float]
 _MARKDOWN = "text/markdown"
 _MARKDOWN_FILES = ("md", "markdown")
 _LINKED = ("http", "https", "file")
-_NO_SECTION = re.compile(r"/|(?:/[a-z]+\[\d+\])+")
-"""The path of what stands before the first heading, as `/ul[4]`: nothing to be shown."""
+_NO_SECTION = re.compile(r"/|/front_matter|(?:/[a-z]+\[\d+\])+")
+"""The path of what stands before the first heading, as `/ul[4]` or front matter: nothing to be shown."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(?!\s)")  # `note: plan.md` is a name
 # After a `#` stands a place where it is `pane=0&part=1`, or one word after the ending of a file; else it is in a name.

@@ -132,5 +132,6 @@ def test_the_locator_names_what_is_known() -> None:
 
 def test_before_the_first_heading_there_is_no_section() -> None:
     assert "section" not in locator_of(document(section="/"))
+    assert "section" not in locator_of(document(section="/front_matter"))
     assert "section" not in locator_of(document(section="/ul[6]/code[1]"))
     assert locator_of(document(section="/etc/hosts"))["section"] == "/etc/hosts"
