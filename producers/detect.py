@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from io import BytesIO
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -51,14 +52,23 @@ def look_at(path: Path) -> Look:
     if value is not _NO_JSON and not isinstance(value, list):
         return Look(form_of(value), is_value=True)
     kind = next(filter(None, map(form_of, map(_parse, _records(text)))), None)
-    if isinstance(value, list) and kind == _IN_LINES:
+    if text.startswith(b"[") and kind == _IN_LINES:
         kind = None
     return Look(kind, is_value=value is not _NO_JSON and kind is None)
 
 
 def _records(text: bytes) -> Iterator[bytes]:
-    """Lines, or the elements of an array, and of one that is parted by lines the line too."""
+    """Lines, or the elements of an array."""
     yield from text.split(b"\n")
+    yield from _elements(text)
+
+
+def _first_records(text: bytes) -> Iterator[bytes]:
+    yield text.partition(b"\n")[0]
+    yield from islice(_elements(text), 1)
+
+
+def _elements(text: bytes) -> Iterator[bytes]:
     if text.startswith(b"["):
         yield from (text[start:end] for start, end in elements(BytesIO(text), 0))
 
@@ -67,7 +77,7 @@ def _head(path: Path) -> tuple[bytes, bool]:
     """So much of the file that its first record is in it, and whether that is all of it."""
     with open_source(path) as file:
         data = file.read(_HEAD_BYTES)
-        if not isinstance(_parse(_trim(data).partition(b"\n")[0]), dict):
+        if not any(isinstance(_parse(record), dict) for record in _first_records(_trim(data))):
             data += file.read(_MOST_BYTES - len(data))
         return _trim(data), not file.read(1)
 

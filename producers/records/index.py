@@ -14,7 +14,7 @@ PRAGMA journal_mode = OFF;
 PRAGMA synchronous = OFF;
 PRAGMA cache_size = -32768;
 CREATE TABLE places (family BLOB, line INTEGER, offset INTEGER, length INTEGER, name TEXT, sort BLOB);
-CREATE TABLE lasts (family BLOB PRIMARY KEY, line INTEGER, sort BLOB) WITHOUT ROWID;
+CREATE TABLE lasts (family BLOB PRIMARY KEY, place INTEGER, sort BLOB) WITHOUT ROWID;
 CREATE TABLE claims (id BLOB PRIMARY KEY) WITHOUT ROWID;
 """
 
@@ -40,13 +40,13 @@ class FamilyIndex:
         self._database.execute("INSERT INTO places VALUES (?, ?, ?, ?, ?, ?)", row)
 
     def families(self) -> Iterator[list[Place]]:
-        """Places of one family after the other, each in the file's order; families by the sort key and then the line
-        of their last record."""
-        self._database.execute("INSERT INTO lasts SELECT family, MAX(line), sort FROM places GROUP BY family")
+        """Places of one family after the other, each in the file's order; families by the sort key and then the
+        place of their last record. Records of an array may share a line: what was shown when is their order."""
+        self._database.execute("INSERT INTO lasts SELECT family, MAX(rowid), sort FROM places GROUP BY family")
         # CROSS: SQLite keeps that order, and finds each place's family by its key.
         rows = self._database.execute(
-            "SELECT lasts.line, places.line, offset, length, name FROM places CROSS JOIN lasts USING (family)"
-            " ORDER BY lasts.sort, lasts.line, places.line"
+            "SELECT lasts.place, line, offset, length, name FROM places CROSS JOIN lasts USING (family)"
+            " ORDER BY lasts.sort, lasts.place, places.rowid"
         )
         family: int | None = None
         places: list[Place] = []

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from chunkbus import findings
 from producers.bridges import BridgeReader
+from producers.detect import look_at
 from producers.records import array
 from producers.records.files import RecordFile
 from tests.producers.bridges.samples import markdown_chunk
@@ -75,3 +76,32 @@ def test_an_element_over_the_limit_is_cut(tmp_path: Path) -> None:
     path = write(tmp_path / "r.json", json.dumps([{"a": "x" * 100}, {"b": 1}]))
     with RecordFile(path, limit=20) as file:
         assert [(place.offset, len(data)) for place, data in file.records()] == [(1, 21), (111, 8)]
+
+
+@pytest.mark.parametrize("indent", [None, 1])
+def test_families_of_one_line_are_families(tmp_path: Path, indent: int | None) -> None:
+    """In the order of their last records, wherever the lines end."""
+    records = [markdown_chunk(number // 3, document=f"d{number % 3}") for number in range(7)]
+    path = write(tmp_path / "r.json", json.dumps(records, indent=indent))
+    produced, left = read_all(BridgeReader(), path)
+    assert left == []
+    assert [[chunk["document_id"] for chunk in family.records] for family in produced] == [
+        ["d1"] * 2,
+        ["d2"] * 2,
+        ["d0"] * 3,
+    ]
+
+
+def test_what_an_array_holds_is_seen_at_its_head(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("producers.detect._HEAD_BYTES", 1000)
+    monkeypatch.setattr("producers.detect._MOST_BYTES", 1000)
+    many = [markdown_chunk(number) for number in range(100)]
+    for name, held, kind in (
+        ("lines.json", json.dumps(many, indent=1), "chunks"),
+        ("one-line.json", json.dumps(many), "chunks"),
+        ("after-others.json", json.dumps(["x", {"a": 1}, *many]), "chunks"),
+        ("others.json", json.dumps([{"a": 1}] * 200), None),
+        ("events.json", json.dumps([{"event_type": "gap"}] * 200), None),
+        ("few.json", json.dumps(many[:1]), "chunks"),
+    ):
+        assert look_at(write(tmp_path / name, held)).kind == kind, name
