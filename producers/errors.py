@@ -54,6 +54,7 @@ RECORDING_MALFORMED = "RECORDING_MALFORMED"
 RECORD_FORM_UNKNOWN = "RECORD_FORM_UNKNOWN"
 BLOCK_WITHOUT_TEXT = "BLOCK_WITHOUT_TEXT"
 RECORD_SUPERSEDED = "RECORD_SUPERSEDED"
+SOURCE_IN_ANOTHER_FILE = "SOURCE_IN_ANOTHER_FILE"
 FAMILY_INCOMPLETE = "FAMILY_INCOMPLETE"
 IDENTITY_MISMATCH = "IDENTITY_MISMATCH"
 EXTRACTION_FAILED = "EXTRACTION_FAILED"
@@ -100,6 +101,11 @@ MEANINGS: dict[str, tuple[str, str]] = {
     RECORD_SUPERSEDED: (
         "a later record of the file stands for the same chunk, or for a later version of its source; not a failure",
         "nothing",
+    ),
+    SOURCE_IN_ANOTHER_FILE: (
+        "a later file that was read has chunks of the same source: those count, and what this file has of it does not; "
+        "not a failure",
+        "if both are needed put all chunks of a source into one file: of several the last by name counts alone",
     ),
     FAMILY_INCOMPLETE: (
         "records of a source are missing: where it states its `chunk_count` the source keeps its last good chunks, "

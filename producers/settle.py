@@ -12,7 +12,7 @@ from sqlite3 import Connection
 from producers.account import Account, Done
 from producers.changes import Changes
 from producers.claims import Claims
-from producers.errors import FOLDER_IS_OUTPUT, RECORD_SUPERSEDED
+from producers.errors import FOLDER_IS_OUTPUT, SOURCE_IN_ANOTHER_FILE
 from producers.families import key_of_source
 from producers.gone import Gone
 from producers.partition import FamilyReader
@@ -177,7 +177,7 @@ class Settling:
     ) -> None:
         superseded = self._claims.put(key, done.number, about, waiting, is_read=is_read)
         if superseded is not None:
-            self._account.add_code(superseded, RECORD_SUPERSEDED)
+            self._account.add_code(superseded, SOURCE_IN_ANOTHER_FILE)
 
     def changes(self, *, prune: Vanished | None = None) -> Changes:
         """With `prune`, what vanished from these folders, or from files that were read whole, is withdrawn."""

@@ -185,9 +185,9 @@ def _print(report: "IngestReport", root: Path) -> None:
 
 def _tell_left_out(report: "IngestReport") -> None:
     """But failures that are told one by one."""
-    from producers.errors import MEANINGS, SCAN_WITHOUT_TEXT
+    from producers.errors import MEANINGS, SCAN_WITHOUT_TEXT, SOURCE_IN_ANOTHER_FILE
 
-    needs_work = (SCAN_WITHOUT_TEXT,)  # of the others that are no failures little is lost
+    needs_work = (SCAN_WITHOUT_TEXT, SOURCE_IN_ANOTHER_FILE)  # of the others that are no failures little is lost
     told = Counter(failure.code for failure in report.failures[:_SHOWN_FAILURES])
     for code, number in report.left_out.items():
         if number <= told[code]:

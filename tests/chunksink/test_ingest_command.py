@@ -17,6 +17,7 @@ from chunksink.exits import Exit
 from producers.errors import IngestRefused
 from tests.chunksink.shell import Shell
 from tests.journey.support import document
+from tests.producers.bridges.samples import framework_chunk
 from tests.producers.ir.samples import ir_record
 
 
@@ -343,3 +344,11 @@ def test_a_folder_with_one_file_a_record_is_one_source(shell: Shell) -> None:
     for number, record in enumerate(document("theirs.md", "One.", "Two.", "Four.", version="2")):
         write(shell, f"in/{number}.json", json.dumps(record))
     assert shell("ingest", "in", "--as", "chunks", "--json").json["processed"] == 1
+
+
+def test_chunks_of_a_source_in_two_files_are_told_with_the_remedy(shell: Shell) -> None:
+    for number in (1, 2):
+        write(shell, f"part{number}.jsonl", json.dumps(framework_chunk(number)) + "\n")
+    ended = shell("ingest", "part1.jsonl", "part2.jsonl")
+    assert ended.code == Exit.OK
+    assert f"left out: SOURCE_IN_ANOTHER_FILE 1 ({shell.folder.name}/part1.jsonl); if both are needed" in ended.err

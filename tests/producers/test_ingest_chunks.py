@@ -52,5 +52,5 @@ def test_files_that_share_a_family_are_told_of_alike_by_every_run(bench: Bench, 
     before = bench.bytes_on_bus()
     bench.forget()
     second = bench.ingest(kind="chunks", to="jan", now=LATER)
-    assert first.left_out == second.left_out == {"RECORD_SUPERSEDED": 1}
+    assert first.left_out == second.left_out == {"SOURCE_IN_ANOTHER_FILE": 1}
     assert (second.written, bench.bytes_on_bus()) == (False, before)

@@ -102,7 +102,7 @@ def test_of_two_files_the_later_one_counts_whichever_was_read_last(bench: Bench)
     bench.write("2.jsonl", line("a", "from 2"))
     report = bench.ingest(kind="lines", kinds=kinds())
     assert told(bench) == {"a": "from 2", "b": "B"}
-    assert report.left_out == {"RECORD_SUPERSEDED": 1}
+    assert report.left_out == {"SOURCE_IN_ANOTHER_FILE": 1}
     bench.write("1.jsonl", line("a", "from 1 again") + line("b", "B"))
     bench.ingest(kind="lines", kinds=kinds(), now=LATER)
     assert told(bench) == {"a": "from 2", "b": "B"}
