@@ -1,5 +1,5 @@
-"""Files of records: JSONL, a JSON array, or a folder with one JSON file a record. Read in order once, then again by
-place.
+"""Files of records: JSONL, a JSON array, or a folder of JSON files, each of them a record or an array. Read in order
+once, then again by place.
 
 A byte order mark at the beginning, \\r\\n and empty lines are taken as they are meant. A line over the limit is never
 held in memory.
@@ -97,12 +97,20 @@ class RecordFile:
             found = find_sources([self._path], tables, suffixes=(".json",), root=lambda path: path)
             self.failures = list(found.failures)
             for number, source in enumerate(found.files, start=1):
-                place = Place(number, 0, self.limit + 1, source.uri)
                 try:
-                    data = self.read(place)
+                    yield from self._in_folder(number, source.uri)
                 except SourceFailed as failure:
                     self.failures.append(Failure(source.uri, failure.code, failure.reason))
-                else:
+
+    def _in_folder(self, number: int, name: str) -> Iterator[tuple[Place, bytes]]:
+        """The record that a file of the folder is, or those of its array."""
+        with _open(self._path / name) as file:
+            begin = _array_begins(file, self.limit)
+            for start, end in [(0, self.limit + 1)] if begin is None else elements(file, begin):
+                place = Place(number, start, min(end - start, self.limit + 1), name)
+                file.seek(start)
+                data = _trim(file.read(place.length))
+                if data or begin is None:
                     yield place, data
 
     def unread(self, uri: str) -> Iterator[LeftOut]:
@@ -116,6 +124,7 @@ class RecordFile:
             self._file.seek(place.offset)
             return _trim(self._file.read(place.length))
         with _open(self._path / place.name) as file:
+            file.seek(place.offset)
             return _trim(file.read(place.length))
 
 

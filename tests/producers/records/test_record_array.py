@@ -105,3 +105,15 @@ def test_what_an_array_holds_is_seen_at_its_head(tmp_path: Path, monkeypatch: py
         ("few.json", json.dumps(many[:1]), "chunks"),
     ):
         assert look_at(write(tmp_path / name, held)).kind == kind, name
+
+
+def test_files_of_a_folder_may_be_arrays(tmp_path: Path) -> None:
+    folder = tmp_path / "records"
+    folder.mkdir()
+    first, second, third = (markdown_chunk(number) for number in range(3))
+    write(folder / "a.json", json.dumps([first, second], indent=1))
+    write(folder / "b.json", json.dumps(third, indent=1))
+    write(folder / "c.json", json.dumps([5]))
+    [family], left = read_all(BridgeReader(), folder, uri="records")
+    assert [chunk["text"] for chunk in family.records] == [one["chunk_text"] for one in (first, second, third)]
+    assert [(one.source_uri, one.code) for one in left] == [("records/c.json", findings.JSON_PARSE)]
