@@ -35,6 +35,7 @@ class Passage(NamedTuple):
 
 def passage_in(record: Record) -> Passage | None:
     """None where a record is no text with a table beside it, or neither names a source nor bears a framework's sign."""
+    record = _unwrapped(record)
     for name, table in _FIELDS:
         text, about = record.get(name), record.get(table)
         if isinstance(text, str) and isinstance(about, dict):
@@ -48,6 +49,7 @@ def bridge_framework(record: Record, data: bytes, context: Context) -> Draft:
     passage = passage_in(record)
     if passage is None:
         raise RecordRefused(findings.FIELD_MISSING, "has no text with a table about it")
+    record = _unwrapped(record)
     own_id = first_string(record, *_IDS)
     source = _source(record, passage.about)
     if source is None and own_id is None:
@@ -75,6 +77,12 @@ def bridge_framework(record: Record, data: bytes, context: Context) -> Draft:
         order=(),
         checksum=checksum,
     )
+
+
+def _unwrapped(record: Record) -> Record:
+    """What LangChain's `dumps` wraps: it says around it of which class that is, and in which version of its format."""
+    held = record.get("kwargs")
+    return held if "lc" in record and isinstance(held, dict) else record
 
 
 def _rest(record: Record, passage: Passage) -> Record:

@@ -65,6 +65,16 @@ def test_a_document_of_langchain(tmp_path: Path) -> None:
     assert chunk["metadata"] == about
 
 
+def test_what_langchain_dumps_is_the_same(tmp_path: Path) -> None:
+    documents, load = pytest.importorskip("langchain_core.documents"), pytest.importorskip("langchain_core.load")
+    document = documents.Document(page_content="The cat sleeps.", metadata={"source": "docs/cat.md"}, id="7")
+    [plain] = read(tmp_path, document.model_dump_json().encode())
+    assert read(tmp_path, load.dumps(document).encode()) == [plain]
+    (tmp_path / "all.json").write_text(load.dumps([document], pretty=True))
+    [family], left = read_all(BridgeReader(), tmp_path / "all.json")
+    assert (list(family.records), left) == (plain, [])
+
+
 def test_a_node_of_llama_index_is_of_the_document_that_it_comes_from(tmp_path: Path) -> None:
     schema = pytest.importorskip("llama_index.core.schema")
     nodes = [schema.TextNode(text=f"Part {number}.", metadata={"author": "Ann"}) for number in range(2)]
