@@ -19,7 +19,10 @@ from sinks.document import Document
 
 _UNSEEN = re.compile(
     r"<!--.*?-->|<a\b[^>]*(?:/>|>\s*</a\s*>)"
-    r"|^[ \t]*(?:\[!INCLUDE\s*\[[^]\n]*\]\([^)\n]*\)\]|:::\w[^\n]*:::)[ \t]*$"  # in whose place another file is shown
+    # in whose place another file is shown, or a list of contents, or since when something is there
+    r"|^[ \t]*(?:\[!INCLUDE\s*\[[^]\n]*\]\([^)\n]*\)\]|:::\w[^\n]*:::|-{1,2}8<-{1,2}[ \t]+[\"'][^\n]*|\[\[?_?TOC_?\]\]?"
+    r"|\{\{[<%][ \t]*(?:include|readfile|new-in|deprecated-in|toc)\b[^}\n]*\}\}|\{\{#\w*include\b[^}\n]*\}\}"
+    r"|\{%-?[ \t]*include\w*[ \t][^}\n]*\}|\.\.[ \t]+(?:literal)?include::[^\n]*)[ \t]*$"
     r"|^[ \t]*(?P<fence>`{3,}|~{3,})[^`\n]*\n\s*(?P=fence)[ \t]*$"
     r"|^[ \t]*(?P<tree>`{3,}|~{3,})\{toctree\}.*?^[ \t]*(?P=tree)[ \t]*$|^\([\w.:-]+\)=[ \t]*$"
     r"|^ {0,3}\[(?!\^)[^][\n]+\]:[ \t]*\S+(?:[ \t]+(?:\"[^\"\n]*\"|'[^'\n]*'|\([^()\n]*\)))?[ \t]*$"

@@ -133,6 +133,10 @@ def test_what_follows_passes_the_filters_and_may_be_seen(legs: Legs) -> None:
         "(a-label)=\n\n```{toctree}\n:maxdepth: 2\n\nfirst\nsecond\n```",
         "- [Install](#install)\n  - [By hand](#by-hand)\n2. [Use](#use)",
         "[!include[x](y)]\n\n<!-- z -->\n:::code language='csharp' source='x.cs' range='3-5':::",
+        '{{< new-in 0.156.0 />}}\n\n{{% include "/_common/functions/sites.md" %}}',
+        "{% include note.html text='x' %}\n{%- include_relative a.md -%}",
+        "{{#include ../listings/main.rs:5:9}}\n\n[[_TOC_]]",
+        '--8<-- "docs/a.md"\n\n[TOC]\n\n.. include:: ../README.rst',
     ],
 )
 def test_empty_fences_and_directives_say_nothing(text: str) -> None:
@@ -154,6 +158,13 @@ def test_empty_fences_and_directives_say_nothing(text: str) -> None:
         "- [Elsewhere](other.md)",
         "- [Install](#install) by hand",
         "::: warning",
+        '{{< figure src="a.png" caption="The mast" >}}',
+        "{{< new-in 0.1 />}} Returns the sites.",
+        "{% include note.html %} and more",
+        "{% if page.included %}",
+        "[TOC](contents.md)",
+        "see --8<-- 'a'",
+        ".. note:: include::",
     ],
 )
 def test_what_says_something_beside_them_is_not_bare(text: str) -> None:
