@@ -370,7 +370,9 @@ def _spell(path: Path, writing: bool) -> tuple[int, bool]:
     with _lock:
         used = _spellings.setdefault(path, {})
         theirs = _writers.get(path) if not writing else None
-        spelling = next(number for number in range(len(used) + 1) if number not in used) if theirs is None else theirs
+        # Never as it is written: so another's client may have it, whatever its settings.
+        free = next(number for number in range(1, len(used) + 2) if number not in used)
+        spelling = free if theirs is None else theirs
         used[spelling] = used.get(spelling, 0) + 1
         if writing:
             _writers[path] = spelling

@@ -86,7 +86,6 @@ def test_the_snippet_for_chroma(
     shell.commit("p1", ACME, OTHER)
     assert shell("sync").code == Exit.OK
     monkeypatch.setenv("CHUNKSINK_MODEL", "other")
-    monkeypatch.delenv("ANONYMIZED_TELEMETRY")  # or any settings of a client would be the same
     (snippet,) = OF_CHROMA
     with chunksink.open() as index:
         told: dict[str, Any] = {"index": index}

@@ -69,6 +69,29 @@ def test_of_a_server_nothing_of_it_is_taken(chroma_server: ChromaServer) -> None
     sink.drop(signed.build_id)
 
 
+@pytest.mark.parametrize("is_first", [False, True])
+def test_others_in_this_process_may_have_a_client_of_the_folder_with_settings_of_theirs(
+    tmp_path: Path, is_first: bool
+) -> None:
+    import chromadb
+
+    sink, signed = ChromaSink.embedded(tmp_path / "chroma"), marker()
+    build = sink.create(signed, DIMENSIONS)
+    build.replace(FEW)
+    if is_first:
+        build.close()
+    [database] = tmp_path.rglob("chroma.sqlite3")
+    theirs = chromadb.PersistentClient(
+        str(database.parent), chromadb.Settings(anonymized_telemetry=False, allow_reset=True)
+    )
+    assert theirs.get_collection("chunks", embedding_function=None).count() == 2
+    if is_first:
+        build = sink.open(signed.build_id)
+    assert held(build) == wanted(FEW)
+    build.close()
+    theirs.close()  # type: ignore[attr-defined]
+
+
 @pytest.mark.parametrize(
     ("others", "reason"),
     [(b"ALLOW_RESET=se-cret\n", "cannot use what is there as ALLOW_RESET"), (b"X=k\xf6ln\n", "not in UTF-8")],
