@@ -50,7 +50,7 @@ def bridge_framework(record: Record, data: bytes, context: Context) -> Draft:
     if passage is None:
         raise RecordRefused(findings.FIELD_MISSING, "has no text with a table about it")
     record = _unwrapped(record)
-    own_id = first_string(record, *_IDS)
+    own_id = _own_id(record)
     source = _source(record, passage.about)
     if source is None and own_id is None:
         raise RecordRefused(
@@ -97,6 +97,11 @@ def _rest(record: Record, passage: Passage) -> Record:
     if isinstance(label, str) and _PAGE.fullmatch(label):
         rest.setdefault("span", {"pages": {"page_start": int(label), "page_end": int(label)}})
     return rest
+
+
+def _own_id(record: Record) -> str | None:
+    found = (record.get(name) for name in _IDS)
+    return next((str(id) for id in found if isinstance(id, str | int) and not isinstance(id, bool) and id != ""), None)
 
 
 def _source(record: Record, about: Record) -> str | None:

@@ -129,6 +129,13 @@ def test_ids_hold_while_a_framework_makes_new_ones_only_for_what_has_none(tmp_pa
     assert len({chunk["chunk_id"] for chunk in twice}) == 2
 
 
+def test_numbers_are_ids_too_and_a_page_may_be_called_anything(tmp_path: Path) -> None:
+    records = [framework_chunk(number, id=number, metadata={"page_label": label}) for number, label in enumerate("0x")]
+    families = read(tmp_path, *records)
+    assert [family[0]["provenance"]["source_ref"] for family in families] == ["0", "1"]
+    assert [seen(family).get("page_start") for family in families] == [0, None]
+
+
 def test_tenants_share_no_ids(tmp_path: Path) -> None:
     making = Making(MAKING.created_at, MAKING.producer, tenant="acme")
     told = framework_chunk(0, metadata={"source": "docs/cat.md", "tenant_id": "other"})
