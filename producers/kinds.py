@@ -110,14 +110,15 @@ def _chunks() -> RecordReader:
 
 
 _JSON = (".jsonl", ".ndjson", ".json")
-# Markup that has no reader here, and what programs write for people.
-_TEXTS = (".rst", ".adoc", ".asciidoc", ".org", ".textile", ".wiki", ".tex", ".log", ".srt", ".vtt", "")
+_TEXTS = (".txt", ".text", ".rst", ".adoc", ".asciidoc", ".org")
+# Markup whose headings nobody knows here, and what programs write for people.
+_TEXTS_IF_ASKED = (".textile", ".wiki", ".tex", ".log", ".srt", ".vtt", "")
 
 KINDS: Mapping[str, Kind] = {
     kind.name: kind
     for kind in (
         Kind("markdown", (".md", ".markdown", ".mdx"), chunker=_markdown),
-        Kind("text", (".txt", ".text"), chunker=_text, if_asked=_TEXTS),
+        Kind("text", _TEXTS, chunker=_text, if_asked=_TEXTS_IF_ASKED),
         Kind("html", (".html", ".htm", ".xhtml"), chunker=_html),
         Kind("pdf", (".pdf",), chunker=_pdf),
         Kind("docx", (".docx",), chunker=_docx),

@@ -1,5 +1,5 @@
 """Texts that are shown in part: whole words, where the one that would be cut through is no giant, as a line of Chinese
-is; and of links, as Markdown writes them, what a reader would see of them."""
+is; and of links, headings and what is bold, as Markdown writes them, what a reader would see of them."""
 
 import re
 from collections.abc import Sequence
@@ -13,15 +13,18 @@ _ADDRESS = r"(?=[^()\s]*[/#.])(?:[^()<>\s]|\([^()<>\s]*\))+"
 _LINK = re.compile(
     rf'(?<![\w\])])!?\[(?P<words>[^\[\]]*)\]\((?P<address>{_ADDRESS})(?:(?:\s"[^"\n]*")?\)|(?P<cut>…)\Z)'
 )
+_HEADING = re.compile(r"^#{1,6} ", re.MULTILINE)
+_BOLD = re.compile(r"(?<![\w*])\*\*(?=[^\s*])([^*\n]{1,500})(?<=\S)\*\*(?![\w*])")
 _MOST = 10_000
 """Characters of a piece that are looked at: nobody is shown more."""
 
 
-def without_addresses(pieces: Sequence[Piece]) -> list[Piece]:
-    """Links as their words, but for those in whose address alone is what was found."""
+def as_read(pieces: Sequence[Piece]) -> list[Piece]:
+    """Without marks; links as their words, but for those in whose address alone is what was found."""
     told = [(piece.text[:_MOST], piece.match) for piece in pieces]
     marked = "".join(f"{_OPEN}{text}{_CLOSE}" if match else text for text, match in told)
     shown = _LINK.sub(_words, _LINK.sub(_words, marked))  # twice: a link may show a picture
+    shown = _BOLD.sub(r"\1", _HEADING.sub("", shown))
     parts = [part for part in _MARKS.split(shown) if part]
     return [Piece(part.strip(_OPEN + _CLOSE), part.startswith(_OPEN)) for part in parts]
 

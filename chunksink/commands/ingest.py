@@ -209,7 +209,7 @@ def _not_found(report: "IngestReport") -> str:
 
 
 def _passed_over(kinds: Mapping[str, int]) -> str:
-    """`passed over: 14 files of other kinds (.rst 9, .csv 3, no suffix 2); ...`, and how they would be read."""
+    """`passed over: 14 files of other kinds (.log 9, .csv 3, no suffix 2); ...`, and how they would be read."""
     from producers.kinds import KINDS
     from producers.tally import NO_SUFFIX
 

@@ -166,10 +166,10 @@ def _print(answer: "Answer", why: list[list[str]], offset: int) -> None:
 
 def _print_hit(number: int, hit: "SearchHit") -> None:
     ranks = ", ".join(f"{leg} {rank}" for leg, rank in hit.ranks.items())
-    place = hit.locator.get("section")
     title = hit.title or hit.source_uri or hit.chunk_id
+    place = f"{hit.locator.get('section', '')} > ".removeprefix(f"{title} > ").removesuffix(" > ")
     click.secho(f"{number}. {_line(title, _TITLE_CHARACTERS)}", bold=True, nl=False)
-    click.echo(f"  {_line(str(place), _TITLE_CHARACTERS)}" if place and place != title else "")
+    click.echo(f"  {_line(place, _TITLE_CHARACTERS)}" if place else "")
     for document in hit.before:
         click.secho(f"   | {_line(document.text)}", dim=True)
     click.echo(f"   {_excerpt(hit)}")
@@ -199,12 +199,12 @@ def _address(hit: "SearchHit") -> str:
 
 
 def _excerpt(hit: "SearchHit") -> str:
-    from search.excerpt import without_addresses
+    from search.excerpt import as_read
     from sinks.reader import Piece
 
-    pieces = [(printable(text), match) for text, match in _near(without_addresses(hit.snippet))]
+    pieces = [(printable(text), match) for text, match in _near(as_read(hit.snippet))]
     if not pieces:
-        return _line("".join(piece.text for piece in without_addresses([Piece(hit.text)])))
+        return _line("".join(piece.text for piece in as_read([Piece(hit.text)])))
     return "".join(click.style(text, bold=True) if match else text for text, match in pieces).strip()
 
 

@@ -10,6 +10,7 @@ _ITEM = r"""(?:[#.][\w:.-]+|[\w:-]+=(?:"[^"{}]*"|'[^'{}]*'|[^\s{}"']+))"""
 _ATTRIBUTES = re.compile(rf"(?<!\\)\{{:?[ \t]*(?=[#.])({_ITEM}(?:[ \t]+{_ITEM})*+)[ \t]*\}}\s*\Z")
 # As MDX writes an id, in a comment: `{/*usage*/}`.
 _MDX_ID = re.compile(r"(?<!\\)\{/\*[ \t]*([^\s*{}]{1,200})[ \t]*\*/\}\s*\Z")
+_VERSION = re.compile(r"\W*(?:v(?:ersion)?\W*)?\d+(?:\.\d+)+", re.I)
 _ANCHOR = re.compile(r"(?:^|(?<=[ \t]))#([\w:.-]{1,200})(?=[ \t]|$)")
 
 
@@ -28,6 +29,11 @@ def split_heading(content: str) -> tuple[str, str]:
     if not open_words or open_words[-1] in " \t":
         words = open_words.rstrip()
     return words, anchor[1] if anchor else ""
+
+
+def names_a_version(title: str) -> bool:
+    """As in a changelog, whose first heading is the last of many."""
+    return _VERSION.match(title) is not None
 
 
 def carried(text: str) -> str:

@@ -18,7 +18,7 @@ from producers.markdown.document import Block, Document, Kind, Link
 from producers.markdown.embedded import drop_embedded
 from producers.markdown.front_lists import Lists
 from producers.markdown.front_matter import find_front_matter
-from producers.markdown.headings import carried, split_heading
+from producers.markdown.headings import carried, names_a_version, split_heading
 from producers.markdown.links import LinkKind, find_html_links, find_links
 from producers.markdown.normalise import clean_markdown, collapse_line
 from producers.markdown.parser import has_words, parse_blocks, plain_text
@@ -37,8 +37,6 @@ _LIST_ENDS = ("bullet_list_close", "ordered_list_close")
 _NOT_BLANK_BUT_EMPTY = " \t>"
 # As the first heading of a README is written to be centred; nothing in a comment.
 _H1 = re.compile(r"(?!\s*<!--).*?<h1(?:\s[^<>]{0,999})?>((?:[^<]|<(?!/?h1\b)){0,4000})</h1\s*>", re.I | re.S)
-# As in a changelog, whose first heading is the last of many.
-_VERSION = re.compile(r"\W*(?:v(?:ersion)?\W*)?\d+(?:\.\d+)+", re.I)
 
 
 def normalise(text: str) -> str:
@@ -232,7 +230,7 @@ class _Reader:
 
     def document(self) -> Document:
         metadata = dict(self.metadata)
-        names_a_part = self._tops > 1 and _VERSION.match(self._title)
+        names_a_part = self._tops > 1 and names_a_version(self._title)
         if title := "" if names_a_part else self._title or (self._opening[1] if self._opening else ""):
             metadata.setdefault("title", title)
         links = self._place_links()

@@ -8,7 +8,7 @@ from urllib.parse import quote, urlsplit
 
 from search import question
 from search.answer import Answer, SearchHit
-from search.excerpt import beginning, ending, without_addresses
+from search.excerpt import as_read, beginning, ending
 from search.link import link_of, locator_of, name_of, section_of
 from search.page.asked import Asked
 from search.passage import Surrounded
@@ -30,7 +30,6 @@ FACETS = {
 _VALUES = 40
 _SHOWN_CHARACTERS = 280
 _BEFORE = 90
-_HEADING = re.compile(r"^#{1,6} ", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -93,7 +92,7 @@ def hit_view(number: int, hit: SearchHit, asked: Asked, source_url: str | None) 
         number=number,
         chunk_id=hit.chunk_id,
         place=place_of(hit.document, source_url),
-        pieces=tuple(_near(without_addresses(hit.snippet))) or (Piece(_line(hit.text)),),
+        pieces=tuple(_near(as_read(hit.snippet))) or (Piece(_line(hit.text)),),
         badges=tuple(hit.ranks.items()),
         passage_url=chunk_url(hit.chunk_id, asked.tenant),
         facts=tuple(_facts(hit.document)),
@@ -104,12 +103,10 @@ def hit_view(number: int, hit: SearchHit, asked: Asked, source_url: str | None) 
 
 
 def _near(snippet: Sequence[Piece]) -> Iterator[Piece]:
-    """From a little before the first word that was found, or it might not be seen; without the marks of headings."""
+    """From a little before the first word that was found, or it might not be seen."""
     first = next((number for number, piece in enumerate(snippet) if piece.match), None)
     for number, piece in enumerate(snippet):
-        text = _HEADING.sub("", piece.text)
-        if first is not None and number == first - 1:
-            text = ending(text, _BEFORE)
+        text = ending(piece.text, _BEFORE) if first is not None and number == first - 1 else piece.text
         if first is None or number >= first - 1:
             yield Piece(text, piece.match)
 
@@ -240,5 +237,5 @@ def ago(moment: str) -> str:
 
 
 def _line(text: str) -> str:
-    told = "".join(piece.text for piece in without_addresses([Piece(text)]))
-    return beginning(" ".join(_HEADING.sub("", told).split()), _SHOWN_CHARACTERS)
+    told = "".join(piece.text for piece in as_read([Piece(text)]))
+    return beginning(" ".join(told.split()), _SHOWN_CHARACTERS)

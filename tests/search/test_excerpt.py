@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from search.excerpt import beginning, ending, without_addresses
+from search.excerpt import as_read, beginning, ending
 from sinks.reader import Piece
 
 CHINESE = "Rust 里的所有权是一组规则它管理程序如何使用内存"
@@ -45,13 +45,29 @@ def test_a_script_without_spaces() -> None:
     ],
 )
 def test_links_are_shown_as_their_words(text: str, shown: str) -> None:
-    assert "".join(piece.text for piece in without_addresses([Piece(text)])) == (text if shown is ... else shown)
+    assert "".join(piece.text for piece in as_read([Piece(text)])) == (text if shown is ... else shown)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("## Set up\n\nfirst\n### Then", "Set up\n\nfirst\nThen"),
+        ("is **kept or dropped**, **both**.", "is kept or dropped, both."),
+        ("f(**a, **b), 2**3 + 4**2, ** no **, **cut off", ...),
+        ("a #tag, #5, C# and\n#no heading", ...),
+        ("**" * 5000, ...),
+    ],
+)
+def test_headings_and_what_is_bold_are_shown_without_their_marks(text: str, shown: str) -> None:
+    assert "".join(piece.text for piece in as_read([Piece(text)])) == (text if shown is ... else shown)
+    bold = as_read([Piece("**a "), Piece("cat", match=True), Piece(" sits** there")])
+    assert bold == [Piece("a "), Piece("cat", match=True), Piece(" sits there")]
 
 
 def test_what_was_found_stays_marked() -> None:
     found = [Piece("a [big "), Piece("cat", match=True), Piece("](c.html) and [its "), Piece("mat", match=True)]
     in_address = [Piece(" [here](https://example.org/"), Piece("cat", match=True), Piece(".html)")]
-    assert without_addresses([*found, *in_address]) == [
+    assert as_read([*found, *in_address]) == [
         Piece("a big "),
         Piece("cat", match=True),
         Piece(" and [its "),
@@ -59,6 +75,6 @@ def test_what_was_found_stays_marked() -> None:
         *in_address,
     ]
     giant = [Piece("x" * 20_000), Piece("cat" * 5_000, match=True), Piece(" sits")]
-    assert [piece.match for piece in without_addresses(giant)] == [False, True, False]
+    assert [piece.match for piece in as_read(giant)] == [False, True, False]
     in_both = [Piece("["), Piece("cat", match=True), Piece("]("), Piece("cat", match=True), Piece(".html)")]
-    assert without_addresses(in_both) == [Piece("cat", match=True)]
+    assert as_read(in_both) == [Piece("cat", match=True)]

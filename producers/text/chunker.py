@@ -1,0 +1,107 @@
+"""Plain text: paragraphs parted by empty lines, under the headings of the markup that such a file mostly has.
+
+It does not go through Markdown: the marks that would keep a hash or a star from meaning something there would stand
+in what people search and read. Sizes, sentences, overlap and ids are the chunking specification's all the same.
+"""
+
+import re
+from collections.abc import Container, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate, takewhile
+
+from chunkbus.chunk import Record
+from producers.markdown.chunker import MarkdownChunker
+from producers.markdown.document import Block, Document, Kind
+from producers.markdown.headings import carried, names_a_version
+from producers.markdown.normalise import clean, collapse_line, decode
+from producers.markdown.records import Form, SourceVersion
+from producers.text.headings import Heading, find_headings
+
+TEXT = Form(("plain-text", "2"), "txt", "text/plain")
+_ORG_TITLE = re.compile(r"#\+title:[ \t]*(\S.*)", re.IGNORECASE)
+# What may stand above a title and is no text: comments, targets and attributes.
+_NO_TEXT = re.compile(r"\W|\w+::|\Z")
+
+
+@dataclass(frozen=True)
+class TextChunker:
+    """Cuts plain text by the policy and tokenizer of the Markdown chunker."""
+
+    markdown: MarkdownChunker = field(default_factory=MarkdownChunker)
+
+    @property
+    def parser(self) -> tuple[str, str]:
+        return TEXT.parser
+
+    @property
+    def canonicalizer(self) -> tuple[str, str]:
+        return self.markdown.canonicalizer
+
+    def chunks(self, data: bytes, source: SourceVersion, *, created_at: str, producer: Record) -> list[Record]:
+        """The source's chunks, none where it has no text. Raises SourceFailed where it is not UTF-8."""
+        lines = _lines(decode(data))
+        headings = list(find_headings(lines, source.uri))
+        title = _title(lines, headings)
+        document = _document(lines, headings, {"title": title} if title else {})
+        return self.markdown.cut(document, source, TEXT, created_at=created_at, producer=producer)
+
+
+def paragraphs(text: str, metadata: dict[str, str] | None = None) -> Document:
+    """A text whose only structure is its empty lines."""
+    return _document(_lines(text), (), metadata or {})
+
+
+def _lines(text: str) -> list[str]:
+    return [collapse_line(line) for line in clean(text).split("\n")]
+
+
+def _title(lines: Sequence[str], headings: Sequence[Heading]) -> str:
+    """The one that Org's way of saying it gives, else the heading that it begins with, but not the first of several
+    versions."""
+    above = list(takewhile(_NO_TEXT.match, lines[: headings[0].first] if headings else lines))
+    for line in above:
+        if said := _ORG_TITLE.match(line):
+            return carried(said[1])
+    if not headings or len(above) < headings[0].first:
+        return ""
+    first = headings[0]
+    is_alone = all(heading.level > first.level for heading in headings[1:])
+    return first.words if is_alone or not names_a_version(first.words) else ""
+
+
+def _document(lines: Sequence[str], headings: Sequence[Heading], metadata: dict[str, str]) -> Document:
+    """Of a heading its words are text, without its marks."""
+    shown: list[str] = []
+    opening: dict[int, Heading] = {}
+    end = 0
+    for heading in headings:
+        shown += lines[end : heading.first]
+        opening[len(shown)] = heading
+        shown.append(heading.words)
+        end = heading.end
+    shown += lines[end:]
+    text = "\n".join(shown)
+    offsets = [*accumulate((len(line) + 1 for line in shown), initial=0)]
+    blocks: list[Block] = []
+    sections: list[tuple[str, ...]] = [()]
+    stack: list[Heading] = []
+    for first, last in _runs(shown, opening):
+        if first in opening:
+            stack = [above for above in stack if above.level < opening[first].level] + [opening[first]]
+            sections.append(tuple(carried(heading.words) for heading in stack))
+        place = offsets[first], min(offsets[last], len(text)), len(sections) - 1
+        blocks.append(Block(Kind.PROSE, *place, is_heading=first in opening))
+    return Document(text, tuple(blocks), tuple(sections), (), metadata)
+
+
+def _runs(lines: Sequence[str], alone: Container[int]) -> Iterator[tuple[int, int]]:
+    """Where runs of lines that are not empty begin and end; some lines are `alone`."""
+    begin: int | None = None
+    for number, line in enumerate(lines):
+        if begin is not None and (number in alone or begin in alone or not line.strip()):
+            yield begin, number
+            begin = None
+        if begin is None and line.strip():
+            begin = number
+    if begin is not None:
+        yield begin, len(lines)

@@ -1,0 +1,145 @@
+"""Headings of plain text: underlined, of AsciiDoc and of Org; and what only looks like one."""
+
+import time
+from typing import Any
+
+import pytest
+
+from producers.markdown import SourceVersion
+from producers.text import TextChunker
+from producers.text.headings import find_headings
+from tests.producers.support import CREATED_AT, PRODUCER
+
+REST = """.. _top:
+
+========
+The Tool
+========
+
+What it is for.
+
+Use
+---
+Call it::
+
+    Heading
+    -------
+
+More
+~~~~
+
+Much more.
+
+----
+
+After a rule.
+
+Set up
+------
+1. Begin
+"""
+ASCIIDOC = """// of the team
+:toc:
+
+= The Tool
+Somebody <a@b.c>
+
+What it is for.
+
+== Use ==
+
+----
+== no heading
+----
+
+=== More
+
+Much more.
+
+== Set up
+Begin.
+"""
+ORG = """#+TITLE: Said
+
+* The Tool
+What it is for.
+** TODO [#A] Use :work:@home:
+#+begin_src org
+* no heading
+#+end_src
+*** More
+Much more. *bold* text
+** Set up
+Begin.
+"""
+
+
+def records(text: str, uri: str) -> list[Any]:
+    data = text.encode()
+    return TextChunker().chunks(data, SourceVersion.of(uri, data), created_at=CREATED_AT, producer=PRODUCER)
+
+
+@pytest.mark.parametrize(("uri", "text"), [("a.rst", REST), ("a.adoc", ASCIIDOC), ("a.org", ORG), ("README", REST)])
+def test_a_text_has_the_sections_of_its_headings(uri: str, text: str) -> None:
+    chunks = [chunk for chunk in records(text, uri) if chunk["metadata"]["headings_path"]]
+    assert [chunk["metadata"]["headings_path"] for chunk in chunks] == [
+        ["The Tool"],
+        ["The Tool", "Use"],
+        ["The Tool", "Use", "More"],
+        ["The Tool", "Set up"],
+    ]
+    assert {chunk["metadata"]["title"] for chunk in chunks} == {"Said" if uri == "a.org" else "The Tool"}
+    assert chunks[2]["text"].startswith("More\n"), "its words alone are text"
+    assert "no heading" in chunks[1]["text"] or "Heading\n    -------" in chunks[1]["text"]
+
+
+def test_levels_follow_the_order_in_which_rules_are_met() -> None:
+    text = "One\n~~~\n\nTwo\n===\n\nThree\n~~~\n\n===\nOwn\n===\n\nText\n"
+    found = [(heading.level, heading.words) for heading in find_headings(text.split("\n"), "a.txt")]
+    assert found == [(1, "One"), (2, "Two"), (3, "Own")], "the rule below Three is shorter than it is"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "two lines\nand a rule\n----------\n",
+        "  set in\n--------\n",
+        "A    B\n---  ---\n",
+        "\n-----\n-----\n",
+        "+--+\n|  |\n+--+\n----\n",
+        "words\n--\n",
+        "words that are longer\n-----\n",
+        "x" * 2000 + "\n" + "-" * 2000,
+    ],
+)
+def test_what_only_looks_like_a_heading_is_text(text: str) -> None:
+    assert list(find_headings(text.split("\n"), "a.rst")) == []
+
+
+def test_other_texts_have_none() -> None:
+    for uri in ("a.log", "a.py", "a.srt"):
+        assert list(find_headings(REST.split("\n"), uri)) == []
+
+
+def test_the_first_of_several_versions_is_no_title() -> None:
+    assert (
+        records("Version 2.0\n-----------\n\nText\n\nVersion 1.0\n-----------\n\nText", "CHANGES.rst")[0]["metadata"][
+            "title"
+        ]
+        == "CHANGES"
+    )
+    assert records("Version 2.0\n-----------\n\nText", "CHANGES.rst")[0]["metadata"]["title"] == "Version 2.0"
+    assert records("Text\n\nInstall\n-------\n\nText", "a.txt")[0]["metadata"]["title"] == "a", "it begins otherwise"
+
+
+def test_headings_are_found_in_time_in_proportion() -> None:
+    started = time.process_time()
+    for uri, text in (
+        ("a.org", "* a" + " " * 200_000 + "b"),
+        ("a.org", "* " + "a :b" * 100_000),
+        ("a.adoc", "= " + "= " * 100_000),
+        ("a.rst", "-" * 200_000 + "\n" + "a" * 200_000 + "\n" + "-" * 200_000),
+        ("a.rst", "Title\n=====\n" * 20_000),
+    ):
+        list(find_headings(text.split("\n"), uri))
+    assert time.process_time() - started < 5
