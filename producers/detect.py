@@ -13,7 +13,7 @@ from chunkbus.chunk import Record
 from producers.bridges.detect import detect
 from producers.errors import SOURCE_UNREADABLE, RecordRefused, SourceFailed
 from producers.recorder.log import EVENT_KINDS
-from producers.records.array import elements
+from producers.records.array import begins, elements
 from producers.sources import open_source
 
 _HEAD_BYTES = 2**18
@@ -52,7 +52,7 @@ def look_at(path: Path) -> Look:
     if value is not _NO_JSON and not isinstance(value, list):
         return Look(form_of(value), is_value=True)
     kind = next(filter(None, map(form_of, map(_parse, _records(text)))), None)
-    if text.startswith(b"[") and kind == _IN_LINES:
+    if begins(text) is not None and kind == _IN_LINES:
         kind = None
     return Look(kind, is_value=value is not _NO_JSON and kind is None)
 
@@ -69,7 +69,7 @@ def _first_records(text: bytes) -> Iterator[bytes]:
 
 
 def _elements(text: bytes) -> Iterator[bytes]:
-    if text.startswith(b"["):
+    if begins(text) is not None:
         yield from (text[start:end] for start, end in elements(BytesIO(text), 0))
 
 

@@ -9,9 +9,16 @@ from collections.abc import Iterator
 from typing import BinaryIO
 
 _BLOCK = 2**20
+_BEGINNING = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?=\[\s*[{\]])")
 _QUOTED = re.compile(rb'["\\]')
 _BETWEEN = re.compile(rb'["\[\]{},]')
 _WITHIN = re.compile(rb'["\[\]{}]')  # commas part nothing there
+
+
+def begins(head: bytes) -> int | None:
+    """Where the array of records is whose file begins so, if it is one: a log's `[INFO] started` is none."""
+    found = _BEGINNING.match(head)
+    return found and found.end()
 
 
 def elements(file: BinaryIO, start: int) -> Iterator[tuple[int, int]]:
@@ -34,7 +41,9 @@ def elements(file: BinaryIO, start: int) -> Iterator[tuple[int, int]]:
                 at += 1  # what it escapes, be it in the next block
             elif sign in b"[{":
                 depth += 1
-                begun = at if depth == 1 else begun
+                if depth == 1 and sign == b"[":
+                    yield begun, at - 1  # words before another one
+                    begun = at
             else:
                 depth -= sign in b"]}"
                 if sign == b"," or depth <= 0:

@@ -24,11 +24,12 @@ from chunkbus.examine import MAX_LINE_BYTES
 from chunkbus.reader import read_lines
 from producers.errors import SOURCE_UNREADABLE, RecordRefused, SourceFailed
 from producers.produced import LeftOut
-from producers.records.array import elements
+from producers.records.array import begins, elements
 from producers.sources import Failure, find_sources, open_source
 from producers.tables import open_tables
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_HEAD_BYTES = 2**16
 _LONG_NUMBER = re.compile(rb"[0-9]{16}")
 _LARGEST_EXACT_INTEGER = 2**53 - 1
 
@@ -84,7 +85,8 @@ class RecordFile:
 
     def _elements(self, begin: int) -> Iterator[tuple[Place, bytes]]:
         assert self._file is not None
-        line = 1
+        self._file.seek(0)
+        line = 1 + self._file.read(begin).count(b"\n")
         for start, end in elements(self._file, begin):
             self._file.seek(start)
             raw = self._file.read(min(end - start, self.limit + 1))
@@ -138,14 +140,12 @@ def _open(path: Path) -> BinaryIO:
 def _array_begins(file: BinaryIO, limit: int) -> int | None:
     """Where, if the file is one array; it is none if its first line is a value of its own and others follow."""
     file.seek(0)
-    first = file.readline(limit + 1)
-    while first and not _trim(first):
-        first = file.readline(limit + 1)
-    if not _trim(first).startswith(b"["):
+    begin = begins(file.read(_HEAD_BYTES))
+    if begin is None:
         return None
-    begin = file.tell() - len(first) + first.index(b"[")
+    file.seek(begin)
     try:
-        orjson.loads(_trim(first))
+        orjson.loads(file.readline(limit + 1))
     except orjson.JSONDecodeError:
         return begin
     return None if any(map(bytes.strip, iter(partial(file.read, limit), b""))) else begin

@@ -51,11 +51,12 @@ def test_records_of_an_array_are_those_of_lines(tmp_path: Path, name: str, inden
 
 def test_what_is_wrong_is_told_with_its_line_and_the_others_go_on(tmp_path: Path) -> None:
     good, odd = (json.dumps(markdown_chunk(0, document=name), indent=1) for name in ("a", "b"))
-    path = write(tmp_path / "r.json", f'[\n5,\n\n{good},\r\n{odd},\n  {{"chunk_text": "cut o')
+    path = write(tmp_path / "r.json", f'\n\n[\n{good},\r\n5,\n\n{odd},\n  {{"chunk_text": "cut o')
     produced, left = read_all(BridgeReader(), path)
     assert [one.records[0]["document_id"] for one in produced] == ["a", "b"]
-    last = 5 + good.count("\n") + odd.count("\n") + 1
-    assert refusals(left) == [(2, findings.JSON_PARSE, True), (last, findings.JSON_PARSE, True)]
+    number = 4 + good.count("\n") + 1
+    last = number + 2 + odd.count("\n") + 1
+    assert refusals(left) == [(number, findings.JSON_PARSE, True), (last, findings.JSON_PARSE, True)]
 
 
 def test_what_stands_behind_it_is_told(tmp_path: Path) -> None:
@@ -63,6 +64,30 @@ def test_what_stands_behind_it_is_told(tmp_path: Path) -> None:
     produced, left = read_all(BridgeReader(), path)
     assert len(produced) == 1
     assert refusals(left) == [(4, findings.JSON_PARSE, True)]
+
+
+def test_what_stands_between_two_is_told(tmp_path: Path) -> None:
+    one, two, three = (json.dumps(markdown_chunk(number)) for number in range(3))
+    path = write(tmp_path / "r.json", f"[{one},\n{two}] lost\n[{three}]\n{{}} {{}}")
+    produced, left = read_all(BridgeReader(), path)
+    assert len(produced[0].records) == 3
+    assert [line for line, _, _ in refusals(left)] == [2, 4, 4]
+
+
+@pytest.mark.parametrize("first", ["[INFO] export begins", "[cut off", '["a", {', "[", "[ 5,"])
+def test_a_first_line_that_only_looks_like_one_is_refused_alone(tmp_path: Path, first: str) -> None:
+    lines = "".join(json.dumps(markdown_chunk(number)) + "\n" for number in range(3))
+    path = write(tmp_path / "r.jsonl", f"{first}\n5\n{lines}")
+    assert look_at(path).kind == "chunks"
+    _, left = read_all(BridgeReader(), path)
+    assert refusals(left) == [(1, findings.JSON_PARSE, True), (2, findings.JSON_PARSE, True)]
+
+
+def test_a_recording_may_begin_with_a_line_in_brackets(tmp_path: Path) -> None:
+    event = {"event_type": "segment", "pane_id": 1, "text": "ls"}
+    path = write(tmp_path / "r.jsonl", f"[INFO] begins\n{json.dumps(event)}\n")
+    assert look_at(path).kind == "recorder"
+    assert look_at(write(tmp_path / "r.json", json.dumps([event]))).kind is None
 
 
 def test_lines_that_are_arrays_are_lines(tmp_path: Path) -> None:
@@ -99,7 +124,7 @@ def test_what_an_array_holds_is_seen_at_its_head(tmp_path: Path, monkeypatch: py
     for name, held, kind in (
         ("lines.json", json.dumps(many, indent=1), "chunks"),
         ("one-line.json", json.dumps(many), "chunks"),
-        ("after-others.json", json.dumps(["x", {"a": 1}, *many]), "chunks"),
+        ("after-others.json", json.dumps([{"a": 1}, "x", *many]), "chunks"),
         ("others.json", json.dumps([{"a": 1}] * 200), None),
         ("events.json", json.dumps([{"event_type": "gap"}] * 200), None),
         ("few.json", json.dumps(many[:1]), "chunks"),
