@@ -1,6 +1,7 @@
 """What a file of records holds, told by what stands in it."""
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from io import BytesIO
 from itertools import islice
@@ -58,9 +59,9 @@ def look_at(path: Path) -> Look:
 
 
 def _records(text: bytes) -> Iterator[bytes]:
-    """Lines, or the elements of an array."""
-    yield from text.split(b"\n")
+    """The elements of an array, or lines: of an array, too, if its first line is a value of its own."""
     yield from _elements(text)
+    yield from text.split(b"\n")
 
 
 def _first_records(text: bytes) -> Iterator[bytes]:
@@ -70,7 +71,8 @@ def _first_records(text: bytes) -> Iterator[bytes]:
 
 def _elements(text: bytes) -> Iterator[bytes]:
     if begins(text) is not None:
-        yield from (text[start:end] for start, end in elements(BytesIO(text), 0))
+        with suppress(SourceFailed):  # it may end further down
+            yield from (text[start:end] for start, end in elements(BytesIO(text), 0))
 
 
 def _head(path: Path) -> tuple[bytes, bool]:

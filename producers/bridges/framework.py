@@ -57,7 +57,7 @@ def bridge_framework(record: Record, data: bytes, context: Context) -> Draft:
             findings.FIELD_MISSING, f"names no source: {passage.placed[1]} has none of {', '.join(SOURCES)}"
         )
     rest = _rest(record, passage)
-    own_tenant = tenant_of(rest)
+    own_tenant = tenant_of(rest) or tenant_of({"metadata": passage.about})
     tenant = own_tenant or context.making.tenant
     checksum = checksum_of(first_string(record, *CHECKSUMS))
     document_id = derive_document_id(source, checksum, tenant=tenant) if source else json_hash([own_id, tenant])
@@ -89,13 +89,14 @@ def _rest(record: Record, passage: Passage) -> Record:
     """Everything but the text, and where the contract has a place for it what the table says."""
     about = passage.about
     rest = {name: value for name, value in record.items() if name not in (*passage.placed, _VECTOR)}
-    rest["metadata" if "metadata" not in rest else passage.placed[1]] = about
+    rest["metadata" if rest.get("metadata") is None else passage.placed[1]] = about
     levels = sorted((int(match[1]), about[name]) for name in about if (match := _HEADING.fullmatch(name)))
-    if headings := [words for _, words in levels if isinstance(words, str) and words]:
-        rest.setdefault("headings_path", headings)
+    headings = [words for _, words in levels if isinstance(words, str) and words]
+    if headings and rest.get("headings_path") is None:
+        rest["headings_path"] = headings
     label = about.get("page_label")
-    if isinstance(label, str) and _PAGE.fullmatch(label):
-        rest.setdefault("span", {"pages": {"page_start": int(label), "page_end": int(label)}})
+    if isinstance(label, str) and _PAGE.fullmatch(label) and rest.get("span") is None:
+        rest["span"] = {"pages": {"page_start": int(label), "page_end": int(label)}}
     return rest
 
 

@@ -1,12 +1,15 @@
 """The elements of a JSON array by their places, as many programs write records: all of them in one `.json` file.
 
-Nothing is parsed here, and memory holds one block of the file. What is cut off, or stands behind the array, comes as
-an element that no parser takes, so that somebody is told.
+Nothing is parsed here, and memory holds one block of the file. What stands behind the array comes as an element that
+no parser takes, so that somebody is told.
 """
 
 import re
 from collections.abc import Iterator
 from typing import BinaryIO
+
+from chunkbus import findings
+from producers.errors import SourceFailed
 
 _BLOCK = 2**20
 _BEGINNING = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?=\[\s*[{\]])")
@@ -24,7 +27,7 @@ def begins(head: bytes) -> int | None:
 def elements(file: BinaryIO, start: int) -> Iterator[tuple[int, int]]:
     """Where those of the array that begins at `start` begin and end, with the white space around them.
 
-    The file may be read elsewhere meanwhile.
+    The file may be read elsewhere meanwhile. Raises SourceFailed at its end where the array has none.
     """
     depth, is_quoted, begun = 0, False, start
     position = at = start  # of the block, and of what is looked at next
@@ -53,6 +56,8 @@ def elements(file: BinaryIO, start: int) -> Iterator[tuple[int, int]]:
         at = max(at, position)
     if begun < position:
         yield begun, position
+    if depth != 0 or is_quoted:
+        raise SourceFailed(findings.JSON_PARSE, "its brackets do not match: the file may be cut off")
 
 
 def _read(file: BinaryIO, position: int) -> bytes:

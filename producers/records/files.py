@@ -50,7 +50,8 @@ class RecordFile:
     def __init__(self, path: Path, limit: int = MAX_LINE_BYTES) -> None:
         self.limit = limit
         self.failures: list[Failure] = []
-        """Files of a folder that could not be read; known when `records` has ended."""
+        """Files of a folder that could not be read to their end, or "" for the one file; known when `records` has
+        ended."""
         self._path = path
         self._file: BinaryIO | None = None
 
@@ -72,7 +73,10 @@ class RecordFile:
             return
         begin = _array_begins(self._file, self.limit)
         if begin is not None:
-            yield from self._elements(begin)
+            try:
+                yield from self._elements(begin)
+            except SourceFailed as failure:
+                self.failures.append(Failure("", failure.code, failure.reason))
             return
         if self._path.suffix.lower() == ".json" and not _begins_with_a_record(self._file, self.limit):
             whole = Place(1, 0, self.limit + 1)
@@ -118,7 +122,8 @@ class RecordFile:
     def unread(self, uri: str) -> Iterator[LeftOut]:
         """What is said of those files."""
         for failure in self.failures:
-            yield LeftOut(f"{uri.rstrip('/')}/{failure.source_uri}", None, failure.code, failure.reason)
+            name = f"{uri.rstrip('/')}/{failure.source_uri}" if failure.source_uri else uri
+            yield LeftOut(name, None, failure.code, failure.reason)
 
     def read(self, place: Place) -> bytes:
         """What stands at a place that `records` gave."""

@@ -136,6 +136,19 @@ def test_numbers_are_ids_too_and_a_page_may_be_called_anything(tmp_path: Path) -
     assert [seen(family).get("page_start") for family in families] == [0, None]
 
 
+@pytest.mark.parametrize("besides", [None, {}, {"a": 1}])
+def test_a_tenant_is_seen_in_whatever_the_table_is_called(tmp_path: Path, besides: Any) -> None:
+    record = {"content": "Cats sleep.", "metadata": besides, "meta": {"file_path": "cat.md", "tenant_id": "acme"}}
+    [[chunk]] = read(tmp_path, record)
+    assert chunk["tenant_id"] == "acme"
+
+
+def test_what_is_null_is_not_there(tmp_path: Path) -> None:
+    about = {"source": "cat.md", "Header 1": "Cats", "page_label": "3"}
+    [family] = read(tmp_path, framework_chunk(0, metadata=about, headings_path=None, span=None))
+    assert (seen(family)["headings"], seen(family)["page_start"]) == (("Cats",), 3)
+
+
 def test_tenants_share_no_ids(tmp_path: Path) -> None:
     making = Making(MAKING.created_at, MAKING.producer, tenant="acme")
     told = framework_chunk(0, metadata={"source": "docs/cat.md", "tenant_id": "other"})

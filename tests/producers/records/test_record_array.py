@@ -56,7 +56,20 @@ def test_what_is_wrong_is_told_with_its_line_and_the_others_go_on(tmp_path: Path
     assert [one.records[0]["document_id"] for one in produced] == ["a", "b"]
     number = 4 + good.count("\n") + 1
     last = number + 2 + odd.count("\n") + 1
-    assert refusals(left) == [(number, findings.JSON_PARSE, True), (last, findings.JSON_PARSE, True)]
+    assert refusals(left) == [(line, findings.JSON_PARSE, True) for line in (number, last, None)]
+
+
+@pytest.mark.parametrize("end", ["", ",", ",\n", "]]", "][", ']"'])
+def test_an_array_that_is_not_closed_is_told(tmp_path: Path, end: str) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    for path in (tmp_path / "r.json", folder / "r.json"):
+        write(path, f"[{json.dumps(markdown_chunk())}{end}")
+    for read in (tmp_path / "r.json", folder):
+        produced, left = read_all(BridgeReader(), read)
+        assert len(produced) == 1
+        told = [item for item in left if "brackets do not match" in item.reason]
+        assert [(item.code, item.is_failure, item.line) for item in told] == [(findings.JSON_PARSE, True, None)]
 
 
 def test_what_stands_behind_it_is_told(tmp_path: Path) -> None:
@@ -88,6 +101,15 @@ def test_a_recording_may_begin_with_a_line_in_brackets(tmp_path: Path) -> None:
     path = write(tmp_path / "r.jsonl", f"[INFO] begins\n{json.dumps(event)}\n")
     assert look_at(path).kind == "recorder"
     assert look_at(write(tmp_path / "r.json", json.dumps([event]))).kind is None
+
+
+def test_lines_within_an_array_are_no_records(tmp_path: Path) -> None:
+    document = {"source": {"path": "a.pdf"}, "blocks": [{"text": "x", "metadata": {"filename": "a.pdf"}}]}
+    path = write(
+        tmp_path / "r.json",
+        '[{"source": {"path": "a.pdf"}, "blocks": [\n' + json.dumps(document["blocks"][0]) + "\n]}]",
+    )
+    assert look_at(path).kind == look_at(write(tmp_path / "s.json", json.dumps([document]))).kind == "parsed"
 
 
 def test_lines_that_are_arrays_are_lines(tmp_path: Path) -> None:
