@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain, repeat
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO
@@ -30,6 +31,7 @@ from producers.tables import open_tables
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _HEAD_BYTES = 2**16
+_BLOCK = 2**12
 _LONG_NUMBER = re.compile(rb"[0-9]{16}")
 _LARGEST_EXACT_INTEGER = 2**53 - 1
 
@@ -89,14 +91,14 @@ class RecordFile:
 
     def _elements(self, begin: int) -> Iterator[tuple[Place, bytes]]:
         assert self._file is not None
-        self._file.seek(0)
-        line = 1 + self._file.read(begin).count(b"\n")
+        line = 1 + _line_breaks(self._file, 0, begin)
         for start, end in elements(self._file, begin):
-            self._file.seek(start)
-            raw = self._file.read(min(end - start, self.limit + 1))
-            if data := _trim(raw):
-                yield Place(line + raw[: raw.index(data)].count(b"\n"), start, len(raw)), data
-            line += raw.count(b"\n")
+            at = _after_space(self._file, start, end)
+            line += _line_breaks(self._file, start, at)
+            if at < end:
+                place = Place(line, at, min(end - at, self.limit + 1))
+                yield place, self.read(place)
+            line += _line_breaks(self._file, at, end)
 
     def _files(self) -> Iterator[tuple[Place, bytes]]:
         with closing(open_tables()) as tables:
@@ -113,11 +115,11 @@ class RecordFile:
         with _open(self._path / name) as file:
             begin = _array_begins(file, self.limit)
             for start, end in [(0, self.limit + 1)] if begin is None else elements(file, begin):
-                place = Place(number, start, min(end - start, self.limit + 1), name)
-                file.seek(start)
-                data = _trim(file.read(place.length))
-                if data or begin is None:
-                    yield place, data
+                at = _after_space(file, start, end)
+                place = Place(number, at, min(end - at, self.limit + 1), name)
+                file.seek(at)
+                if at < end or begin is None:
+                    yield place, _trim(file.read(place.length))
 
     def unread(self, uri: str) -> Iterator[LeftOut]:
         """What is said of those files."""
@@ -154,6 +156,22 @@ def _array_begins(file: BinaryIO, limit: int) -> int | None:
     except orjson.JSONDecodeError:
         return begin
     return None if any(map(bytes.strip, iter(partial(file.read, limit), b""))) else begin
+
+
+def _after_space(file: BinaryIO, start: int, end: int) -> int:
+    """Where the first word between the two begins."""
+    file.seek(start)
+    while start < end and (block := file.read(min(_BLOCK, end - start))):
+        if word := block.lstrip():
+            return start + len(block) - len(word)
+        start += len(block)
+    return start
+
+
+def _line_breaks(file: BinaryIO, start: int, end: int) -> int:
+    file.seek(start)
+    lengths = chain(repeat(_BLOCK, (end - start) // _BLOCK), [(end - start) % _BLOCK])
+    return sum(file.read(length).count(b"\n") for length in lengths)
 
 
 def _begins_with_a_record(file: BinaryIO, limit: int) -> bool:

@@ -122,7 +122,19 @@ def test_lines_that_are_arrays_are_lines(tmp_path: Path) -> None:
 def test_an_element_over_the_limit_is_cut(tmp_path: Path) -> None:
     path = write(tmp_path / "r.json", json.dumps([{"a": "x" * 100}, {"b": 1}]))
     with RecordFile(path, limit=20) as file:
-        assert [(place.offset, len(data)) for place, data in file.records()] == [(1, 21), (111, 8)]
+        assert [(place.offset, len(data)) for place, data in file.records()] == [(1, 21), (112, 8)]
+
+
+def test_white_space_is_no_part_of_an_element(tmp_path: Path) -> None:
+    far = "\n" * 10_000
+    path = write(tmp_path / "r.json", f'{far[:3]}[{far}{{"a":\n\n"{"x" * 100}\n"}}, {far} 5{far}]')
+    with RecordFile(path, limit=20) as file:
+        found = [(place.line, place.length, len(data)) for place, data in file.records()]
+    assert found == [(10_004, 21, 21), (20_007, 20 + 1, 1)]
+    (tmp_path / "folder").mkdir()
+    path.rename(tmp_path / "folder" / "r.json")
+    with RecordFile(tmp_path / "folder", limit=20) as file:
+        assert [len(data) for _, data in file.records()] == [21, 1]
 
 
 @pytest.mark.parametrize("indent", [None, 1])
