@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 
 from chunkbus.chunk import Record
-from producers.bridges.detect import detect
+from producers.bridges.detect import Form, detect
 from producers.errors import SOURCE_UNREADABLE, RecordRefused, SourceFailed
 from producers.recorder.log import EVENT_KINDS
 from producers.records.array import begins, elements
@@ -52,7 +52,8 @@ def look_at(path: Path) -> Look:
     value = _parse(text) if is_all else _NO_JSON
     if value is not _NO_JSON and not isinstance(value, list):
         return Look(form_of(value), is_value=True)
-    kind = next(filter(None, map(form_of, map(_parse, _records(text)))), None)
+    records = value if isinstance(value, list) else map(_parse, _records(text))
+    kind = next(filter(None, map(form_of, records)), None)
     if begins(text) is not None and kind == _IN_LINES:
         kind = None
     return Look(kind, is_value=value is not _NO_JSON and kind is None)
@@ -108,11 +109,14 @@ def form_of(value: Any) -> str | None:
         return "ir"
     if _is_document(value, "blocks"):
         return "parsed"
-    if _is_chunk(value):
+    form = _chunk_form(value)
+    if form not in (None, Form.FRAMEWORK):
         return "chunks"
     if "event_type" not in value and "pane_id" not in value and _is_document(value, "text", "tables", "images"):
         return "parsed"
-    return "recorder" if _is_event(value) else None
+    if _is_event(value):
+        return "recorder"
+    return None if form is None else "chunks"
 
 
 def _is_event(record: Record) -> bool:
@@ -127,9 +131,8 @@ def _is_document(record: Record, *fields: str) -> bool:
     return says_who and any(record.get(field) is not None for field in fields)
 
 
-def _is_chunk(record: Record) -> bool:
+def _chunk_form(record: Record) -> Form | None:
     try:
-        detect(record)
+        return detect(record)
     except RecordRefused:
-        return False
-    return True
+        return None

@@ -17,7 +17,7 @@ from producers.records.keeping import checksum_of, first_string, tenant_of
 SOURCES = ("source", "source_uri", "file_path", "filename", "file_name", "url", "path")
 """What in the table names the source: the first that is there."""
 _FIELDS = (("page_content", "metadata"), ("content", "meta"), ("text", "metadata"))
-_SIGNS = frozenset({"page_content", "meta", "element_id", "relationships"})
+_SIGNS = frozenset({"page_content", "element_id", "relationships", "sparse_embedding"})
 _IDS = ("id", "id_", "element_id")
 _NODE_OF_SOURCE = "relationships.1.node_id"  # LlamaIndex numbers its relations: 1 is where a node comes from
 _HEADING = re.compile(r"Header ([1-6])")  # of LangChain's splitters, as their documentation names them
@@ -28,9 +28,10 @@ _VECTOR = "sparse_embedding"
 class Passage(NamedTuple):
     """What a record says, and under which names."""
 
+    record: Record
     text: str
     about: dict[str, Any]
-    placed: tuple[str, str]
+    names: tuple[str, str]
 
 
 def passage_in(record: Record) -> Passage | None:
@@ -40,26 +41,27 @@ def passage_in(record: Record) -> Passage | None:
         text, about = record.get(name), record.get(table)
         if isinstance(text, str) and isinstance(about, dict):
             names_source = first_string(about, *SOURCES) and not isinstance(record.get("source"), dict)
-            return Passage(text, about, (name, table)) if names_source or not _SIGNS.isdisjoint(record) else None
+            is_known = names_source or not _SIGNS.isdisjoint(record)
+            return Passage(record, text, about, (name, table)) if is_known else None
     return None
 
 
 def bridge_framework(record: Record, data: bytes, context: Context) -> Draft:
-    """Its ids are often made anew with each export: they tell the records of a source apart, and name none for good."""
+    """Its ids are often made anew with each export, or are those of the whole document: they tell equal texts of a
+    source apart, and name none for good."""
     passage = passage_in(record)
     if passage is None:
         raise RecordRefused(findings.FIELD_MISSING, "has no text with a table about it")
-    record = _unwrapped(record)
-    own_id = _own_id(record)
-    source = _source(record, passage.about)
+    own_id = _own_id(passage.record)
+    source = _source(passage)
     if source is None and own_id is None:
         raise RecordRefused(
-            findings.FIELD_MISSING, f"names no source: {passage.placed[1]} has none of {', '.join(SOURCES)}"
+            findings.FIELD_MISSING, f"names no source: {passage.names[1]} has none of {', '.join(SOURCES)}"
         )
-    rest = _rest(record, passage)
+    rest = _rest(passage)
     own_tenant = tenant_of(rest) or tenant_of({"metadata": passage.about})
     tenant = own_tenant or context.making.tenant
-    checksum = checksum_of(first_string(record, *CHECKSUMS))
+    checksum = checksum_of(first_string(passage.record, *CHECKSUMS))
     document_id = derive_document_id(source, checksum, tenant=tenant) if source else json_hash([own_id, tenant])
     return foreign_draft(
         rest,
@@ -70,7 +72,7 @@ def bridge_framework(record: Record, data: bytes, context: Context) -> Draft:
         parent=resolve_parent_id(None, source, own_id or ""),
         own_tenant=own_tenant,
         document_id=document_id,
-        given_id=json_hash([document_id, own_id or [passage.text, passage.about]]),
+        given_id=json_hash([document_id, own_id, passage.text, passage.about]),
         id_knows=tenant,
         index=None,
         version=(checksum,),
@@ -85,11 +87,11 @@ def _unwrapped(record: Record) -> Record:
     return held if "lc" in record and isinstance(held, dict) else record
 
 
-def _rest(record: Record, passage: Passage) -> Record:
+def _rest(passage: Passage) -> Record:
     """Everything but the text, and where the contract has a place for it what the table says."""
     about = passage.about
-    rest = {name: value for name, value in record.items() if name not in (*passage.placed, _VECTOR)}
-    rest["metadata" if rest.get("metadata") is None else passage.placed[1]] = about
+    rest = {name: value for name, value in passage.record.items() if name not in (*passage.names, _VECTOR)}
+    rest["metadata" if rest.get("metadata") is None else passage.names[1]] = about
     levels = sorted((int(match[1]), about[name]) for name in about if (match := _HEADING.fullmatch(name)))
     headings = [words for _, words in levels if isinstance(words, str) and words]
     if headings and rest.get("headings_path") is None:
@@ -105,8 +107,9 @@ def _own_id(record: Record) -> str | None:
     return next((str(id) for id in found if isinstance(id, str | int) and not isinstance(id, bool) and id != ""), None)
 
 
-def _source(record: Record, about: Record) -> str | None:
+def _source(passage: Passage) -> str | None:
+    about = passage.about
     named, folder = first_string(about, *SOURCES), about.get("file_directory")
     if named is not None and named == about.get("filename") and isinstance(folder, str) and folder:
         return f"{folder.rstrip('/')}/{named}"
-    return named or first_string(record, *NAMES, _NODE_OF_SOURCE)
+    return named or first_string(passage.record, *NAMES, _NODE_OF_SOURCE)

@@ -13,7 +13,7 @@ from producers.errors import SourceFailed
 
 _BLOCK = 2**20
 _BEGINNING = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?=\[\s*[{\]])")
-_QUOTED = re.compile(rb'["\\]')
+_QUOTED = re.compile(rb'(?:[^"\\]++|\\.)*+("?)', re.DOTALL)
 _BETWEEN = re.compile(rb'["\[\]{},]')
 _WITHIN = re.compile(rb'["\[\]{}]')  # commas part nothing there
 
@@ -33,15 +33,20 @@ def elements(file: BinaryIO, start: int) -> Iterator[tuple[int, int]]:
     position = at = start  # of the block, and of what is looked at next
     while block := _read(file, position):
         while True:
-            sought = _QUOTED if is_quoted else _BETWEEN if depth < 2 else _WITHIN
-            found = sought.search(block, at - position)
+            if is_quoted:
+                quoted = _QUOTED.match(block, at - position)
+                assert quoted is not None
+                at = position + quoted.end()
+                is_quoted = not quoted[1]
+                if is_quoted:
+                    at += 2 * (at < position + len(block))  # a last backslash, and what it escapes in the next block
+                    break
+            found = (_BETWEEN if depth < 2 else _WITHIN).search(block, at - position)
             if found is None:
                 break
             sign, at = found[0], position + found.end()
             if sign == b'"':
-                is_quoted = not is_quoted
-            elif sign == b"\\":
-                at += 1  # what it escapes, be it in the next block
+                is_quoted = True
             elif sign in b"[{":
                 depth += 1
                 if depth == 1 and sign == b"[":

@@ -45,6 +45,9 @@ class Place:
     length: int
     name: str = ""
 
+    def __str__(self) -> str:
+        return self.name or f"line {self.line}"
+
 
 class RecordFile:
     """Records at a path. `with RecordFile(path) as file:`. Raises SourceFailed where nothing can be read."""

@@ -44,9 +44,8 @@ def _read_again(file: RecordFile, place: Place, to_draft: ToDraft) -> Draft:
     try:
         return to_draft(parse_record(data), data)
     except RecordRefused as refusal:
-        where = place.name or f"line {place.line}"
         raise SourceFailed(
-            SOURCE_CHANGED, f"{where} was written to while it was read; run again when its writer has finished"
+            SOURCE_CHANGED, f"{place} was written to while it was read; run again when its writer has finished"
         ) from refusal
 
 
@@ -95,7 +94,7 @@ class _Family:
                 continue
             earlier = chosen.get(member.slot)
             if earlier is not None and earlier.draft.excuse is None:
-                yield self._superseded(earlier, f"line {member.place.line} stands for the same chunk")
+                yield self._superseded(earlier, f"{member.place} stands for the same chunk")
             chosen[member.slot] = member
         in_order = sorted(chosen.values(), key=lambda member: member.draft.order)
         if any(member.draft.excuse is None for member in in_order):

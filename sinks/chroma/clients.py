@@ -1,4 +1,5 @@
-"""Connections to Chroma: a folder in this process, or a server. Only this file and `errors` touch the chromadb package.
+"""Connections to Chroma: a folder in this process, or a server. Beside this file only `errors` and `told` touch the
+chromadb package.
 
 Embedded, chromadb keeps one engine a path and process, and an engine does not see what another process wrote to the
 vectors. So every writer and every reader gets an engine of its own, by spelling the path its own way; only readers

@@ -63,12 +63,12 @@ def _require_asker(connection: "Connection[Any, Any]") -> None:
 
 
 def _portable(error: BaseException) -> BaseException:
-    told = traceback.format_exc()
-    error.add_note(f"In the process that fills the build:\n{told}")
+    trace = traceback.format_exc()
+    error.add_note(f"In the process that fills the build:\n{trace}")
     try:
         pickle.loads(pickle.dumps(error))
     except Exception:
-        return RuntimeError(f"in the process that fills the build:\n{told}")
+        return RuntimeError(f"in the process that fills the build:\n{trace}")
     return error
 
 

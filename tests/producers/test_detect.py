@@ -108,6 +108,20 @@ def test_fields_that_other_json_has_too_make_no_recorder_log(tmp_path: Path, rec
     assert look_at(lines).kind is None
 
 
+@pytest.mark.parametrize(
+    ("kind", "record"),
+    [
+        ("recorder", {"event_type": "gap", "pane_id": 1, "text": "ls", "metadata": {"path": "a"}}),
+        ("parsed", {"source": {"path": "a.pdf"}, "text": "x", "metadata": {}, "relationships": {}}),
+        ("chunks", {"text": "x", "metadata": {"path": "a"}}),
+    ],
+)
+def test_what_only_looks_like_the_passage_of_a_framework_is_what_else_it_is(
+    tmp_path: Path, kind: str, record: dict[str, Any]
+) -> None:
+    assert look_at(write_lines(tmp_path / "r.jsonl", [record, record])).kind == kind
+
+
 @pytest.mark.parametrize("data", [b'{"name": ', b"\xff\xfe{\x00}\x00", b"// said\n{}x"])
 def test_what_is_no_json_is_of_no_kind(tmp_path: Path, data: bytes) -> None:
     path = tmp_path / "r.json"

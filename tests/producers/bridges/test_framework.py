@@ -129,6 +129,11 @@ def test_ids_hold_while_a_framework_makes_new_ones_only_for_what_has_none(tmp_pa
     assert len({chunk["chunk_id"] for chunk in twice}) == 2
 
 
+def test_an_id_that_all_of_a_document_share_loses_none(tmp_path: Path) -> None:
+    [chunks] = read(tmp_path, *(framework_chunk(number, id="doc1") for number in range(4)))
+    assert len({chunk["chunk_id"] for chunk in chunks}) == 4
+
+
 def test_numbers_are_ids_too_and_a_page_may_be_called_anything(tmp_path: Path) -> None:
     records = [framework_chunk(number, id=number, metadata={"page_label": label}) for number, label in enumerate("0x")]
     families = read(tmp_path, *records)
@@ -165,6 +170,7 @@ def test_tenants_share_no_ids(tmp_path: Path) -> None:
         {"page_content": 5, "metadata": {"source": "a"}},
         {"text": "x", "metadata": {"colour": "red"}},
         {"content": "x", "metadata": {"source": "a"}},
+        {"id": 5, "content": "an answer of some server", "meta": {"total": 3}},
         {"text": "x", "metadata": {"source": "a"}, "source": {"path": "b"}},
     ],
 )
