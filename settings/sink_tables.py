@@ -3,8 +3,13 @@
 Sinks that only a variable names are not refused: other programs may share the prefix.
 """
 
-from collections.abc import Collection, Mapping
-from typing import Any
+import sys
+from collections.abc import Collection, Mapping, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 GROUP = "chunksink.sinks"
 """Of entry points; `sinks.registry` opens what stands behind them."""
@@ -65,11 +70,23 @@ def _named(said: str, known: Collection[str]) -> tuple[str, str]:
     return sink, option
 
 
+def installed_sinks() -> Sequence["EntryPoint"]:
+    """All that any package here brings; of one name there may be several."""
+    return _installed(tuple(sys.path))
+
+
 def sink_names() -> list[str]:
     """The sinks that are installed here."""
+    return sorted({found.name for found in installed_sinks()})
+
+
+@cache
+def _installed(path: Sequence[str]) -> Sequence["EntryPoint"]:
+    """As found on this path: every package is looked through, which takes longer than all else that opens a sink."""
     from importlib.metadata import entry_points
 
-    return sorted({found.name for found in entry_points(group=GROUP)})
+    del path
+    return tuple(entry_points(group=GROUP))
 
 
 def _texts(found: Any, kind: Any) -> set[str]:

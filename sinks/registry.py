@@ -8,14 +8,14 @@
 
 import traceback
 from collections.abc import Mapping
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
 
 from settings.config import ConfigError
-from settings.sink_tables import GROUP, sink_names
+from settings.sink_tables import installed_sinks, sink_names
 from sinks.errors import SinkError
 from sinks.sink import Sink
 
@@ -56,7 +56,7 @@ def require_sink(name: str) -> None:
 
 def _entry_point(name: str) -> EntryPoint:
     """Ours before anyone else's. Which of two others came first would be chance, so neither is taken."""
-    offers = {_distribution(found): found for found in entry_points(group=GROUP, name=name)}
+    offers = {_distribution(found): found for found in installed_sinks() if found.name == name}
     if not offers:
         raise ConfigError(f"there is no sink {name!r}; installed are: {', '.join(sink_names())}")
     if _OURS in offers:

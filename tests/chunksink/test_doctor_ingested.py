@@ -20,7 +20,7 @@ FILES = {"ledger": "ledger.db", "ingest": "ingest.db"}
 def ingested(quick_shell: Shell) -> Shell:
     notes = quick_shell.folder / "notes"
     notes.mkdir()
-    for number in range(300):
+    for number in range(60):
         (notes / f"{number}.md").write_text(f"# A note\n\nabout {number}\n")
     assert quick_shell("ingest", "notes").code == Exit.OK
     return quick_shell

@@ -19,11 +19,11 @@ Install = Callable[[str, str, str], Path]
 @pytest.fixture
 def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
     """A package of one module as pip would install it, which brings a sink of this name."""
-    site = tmp_path / "site"
-    site.mkdir()
-    monkeypatch.syspath_prepend(site)
 
     def install(package: str, sink: str, code: str) -> Path:
+        site = tmp_path / package
+        site.mkdir()
+        monkeypatch.syspath_prepend(site)
         module = site / f"{package}.py"
         module.write_text(code)
         metadata = site / f"{package}-1.dist-info"
