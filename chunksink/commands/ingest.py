@@ -91,6 +91,9 @@ def command(
 ) -> int:
     """Make canonical chunks from documents: SOURCE is a folder (all that can be read below it) or a file.
 
+    Markdown, HTML, text, reStructuredText, AsciiDoc and Org are read, PDF and DOCX with an extra
+    (pip install 'chunksink[pdf,docx]'), and files of JSON records by what stands in them.
+
     Sources that did not change are left as they are, a source that fails keeps its last good chunks, and what the
     partition held from other sources stays. A second run does nothing and says so. Exits with 3 when a source or a
     record failed; the others are in. What a source does not say any more goes. Sources that vanished, and
