@@ -92,7 +92,11 @@ class Handle:
         release()
 
     def _read_metadata(self) -> Mapping[str, Any]:
-        return self._client.get_collection(self.collection.name, embedding_function=None).metadata or {}
+        return _metadata(self._client, self.collection.name)
+
+
+def _metadata(client: "ClientAPI", collection: str) -> Mapping[str, Any]:
+    return client.get_collection(collection, embedding_function=None).metadata or {}
 
 
 def metadata_of(marker: Marker, dimensions: int | None) -> dict[str, Any]:
@@ -120,6 +124,10 @@ class Folder:
 
     def open(self, build_id: str, *, writing: bool) -> Handle:
         return self._connect(places.existing(self._root, build_id), writing=writing)
+
+    def untouched(self, build_id: str) -> seal.Untouched | None:
+        """What is known of a build without opening it."""
+        return seal.untouched(places.existing(self._root, build_id))
 
     def builds(self) -> list[str]:
         return places.listing(self._root)
@@ -150,10 +158,11 @@ class Folder:
         def release() -> None:
             try:
                 with turn():
-                    counted = counting.still()
+                    counted = counting.still() if writing else None
+                    metadata = None if counted is None else _metadata(client, COLLECTION)
                     _end(client)
                     if _unspell(whole, spelling, writing) and writing:
-                        seal.put(path, counted)
+                        seal.put(path, counted, metadata)
             finally:
                 unlock()
 

@@ -12,16 +12,16 @@ import fcntl
 import json
 import os
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from sinks.chroma import processes
-from sinks.chroma.counted import Counted
+from sinks.chroma.counted import Counted, changes_of
 from sinks.errors import MEND, BuildBroken, NotConfirmed
 
 FILE = "chunksink-seal.json"
@@ -31,10 +31,19 @@ DATABASE = "chroma.sqlite3"
 _PATIENCE = 300  # seconds
 
 
-def put(path: Path, counted: Counted | None = None) -> None:
-    """The writer is done: this is how its files look, and how many documents it has counted."""
+@dataclass(frozen=True)
+class Untouched:
+    """What a build is and holds, where nobody has written to it since its last writer closed it."""
+
+    documents: int
+    metadata: Mapping[str, Any]
+
+
+def put(path: Path, counted: Counted | None = None, metadata: Mapping[str, Any] | None = None) -> None:
+    """The writer is done: this is how its files look, how many documents it has counted, and as what it is signed."""
     if path.is_dir():  # not dropped meanwhile
-        _write(path, {"files": _files(path), **_told(counted)})
+        signed = {} if metadata is None else {"metadata": dict(metadata)}
+        _write(path, {"files": _files(path), **_told(counted), **signed})
 
 
 def note(path: Path, counted: Counted) -> None:
@@ -55,6 +64,16 @@ def counted(path: Path) -> Counted | None:
         return msgspec.convert(told, Counted) if told is not None else None
     except msgspec.ValidationError:
         return None
+
+
+def untouched(path: Path) -> Untouched | None:
+    """None where that is not certain: the build has to be opened. A writer has lifted the seal."""
+    seal, known = _read(path), counted(path)
+    metadata = seal.get("metadata")
+    if known is None or not isinstance(metadata, dict):
+        return None
+    is_as_sealed = seal.get("files") == _files(path) and changes_of(path / DATABASE) == known.at
+    return Untouched(known.documents, metadata) if is_as_sealed else None
 
 
 @contextmanager

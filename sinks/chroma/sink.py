@@ -12,6 +12,7 @@ from sinks.chroma.clients import Folder, Handle, Server, metadata_of
 from sinks.chroma.distant import DistantBuild, Worker
 from sinks.chroma.errors import Address, RefusedData, StaleIndex
 from sinks.chroma.reader import ChromaReader, marker_of
+from sinks.chroma.untouched import UntouchedBuild
 from sinks.document import Document, Family, Vectors
 from sinks.errors import BuildBroken, BuildMissing, WrongShape
 from sinks.sink import NO_PARENT, Build, Marker, RefusedDocument, Stored
@@ -67,7 +68,7 @@ class ChromaSink:
             raise
         return build
 
-    def open(self, build_id: str) -> "ChromaBuild":
+    def open(self, build_id: str) -> Build:
         return ChromaBuild(self._place.open(build_id, writing=True), self._store_text)
 
     def reader(self, build_id: str) -> ChromaReader:
@@ -101,7 +102,8 @@ class EmbeddedChromaSink(ChromaSink):
     one, since a process takes a second to start, which only much writing wins back."""
 
     def __init__(self, root: Path, *, store_text: bool = True) -> None:
-        super().__init__(Folder(root), store_text=store_text)
+        self._folder = Folder(root)
+        super().__init__(self._folder, store_text=store_text)
         self._start = partial(Worker, root, store_text=store_text)
         self._spare: Worker | None = None
 
@@ -114,6 +116,11 @@ class EmbeddedChromaSink(ChromaSink):
     def create(self, marker: Marker, dimensions: int | None = None) -> Build:
         worker, self._spare = self._spare, None
         return super().create(marker, dimensions) if worker is None else DistantBuild(worker, marker, dimensions)
+
+    def open(self, build_id: str) -> Build:
+        look = partial(self._folder.untouched, build_id)
+        opening = partial(super().open, build_id)
+        return opening() if look() is None else UntouchedBuild(look, opening)
 
     def close(self) -> None:
         spare, self._spare = self._spare, None

@@ -1,0 +1,190 @@
+"""A build that nobody has touched since it was closed says by its seal what it is; Chroma is asked for all else."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chunkbus.layout import BusRoot
+from sinks.chroma import ChromaSink, clients, seal
+from sinks.chroma.untouched import UntouchedBuild
+from sinks.conformance.samples import DIMENSIONS, family, held, marker, wanted
+from sinks.errors import BuildMissing
+from sinks.sink import Build, Marker
+from tests.journey.support import environment
+from tests.rebuild.support import commit, source
+
+FEW = [family("few", ["one", "two"])]
+OTHER_PROGRAM = """
+import sys, chromadb
+chromadb.PersistentClient(sys.argv[1]).get_collection("chunks").delete(ids=sys.argv[2:])
+"""
+SIGNING_PROGRAM = """
+import sys, chromadb
+chromadb.PersistentClient(sys.argv[1]).get_collection("chunks").modify(metadata={"home_id": "theirs"})
+"""
+
+
+@pytest.fixture
+def signed() -> Marker:
+    return marker()
+
+
+@pytest.fixture
+def folder(tmp_path: Path, signed: Marker) -> Path:
+    """Of a build that was closed after it was counted, as every run does."""
+    with closing(ChromaSink.embedded(tmp_path).create(signed, DIMENSIONS)) as build:
+        build.replace(FEW)
+        build.flush()
+        assert build.count() == 2
+    return tmp_path / signed.build_id
+
+
+@pytest.fixture
+def connections(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """Builds that were opened in Chroma."""
+    seen: list[Path] = []
+    real = clients.Folder._connect
+
+    def connect(place: Any, path: Path, **given: Any) -> Any:
+        seen.append(path)
+        return real(place, path, **given)
+
+    monkeypatch.setattr(clients.Folder, "_connect", connect)
+    return seen
+
+
+def opened(folder: Path) -> Build:
+    return ChromaSink.embedded(folder.parent).open(folder.name)
+
+
+def test_what_it_is_and_holds_is_known_without_chroma(folder: Path, signed: Marker, connections: list[Path]) -> None:
+    for _ in range(2):
+        with closing(opened(folder)) as build:
+            assert isinstance(build, UntouchedBuild)
+            assert (build.marker(), build.count(), build.flush()) == (signed, 2, [])
+    assert connections == []
+    with closing(opened(folder)) as build:
+        assert held(build) == wanted(FEW)
+        assert (build.marker(), build.count()) == (signed, 2)
+    assert connections == [folder], "once for all that is asked then"
+
+
+def test_what_is_written_through_it_is_there(folder: Path, signed: Marker, connections: list[Path]) -> None:
+    more, again = family("more", ["three"]), replace(signed, stamp="again")
+    with closing(opened(folder)) as build:
+        build.replace([more])
+        build.delete([FEW[0].parent_id])
+        assert build.flush() == []
+        build.sign(again)
+        assert (build.marker(), build.count()) == (again, 1)
+    assert connections == [folder]
+    with closing(opened(folder)) as build:
+        assert (build.marker(), build.count()) == (again, 1)
+        assert connections == [folder]
+        assert held(build) == wanted([more])
+
+
+def by_another_program(folder: Path) -> None:
+    ids = [document.id for document in FEW[0].documents[:1]]
+    subprocess.run([sys.executable, "-c", OTHER_PROGRAM, str(folder), *ids], check=True)
+
+
+def signed_by_another_program(folder: Path) -> None:
+    subprocess.run([sys.executable, "-c", SIGNING_PROGRAM, str(folder)], check=True)
+
+
+def of_an_older_version(folder: Path) -> None:
+    told = json.loads((folder / seal.FILE).read_text())
+    del told["metadata"]
+    (folder / seal.FILE).write_text(json.dumps(told))
+
+
+def without_seal(folder: Path) -> None:
+    (folder / seal.FILE).unlink()
+
+
+def in_doubt(folder: Path) -> None:
+    (folder / f"{seal.DATABASE}-journal").touch()
+
+
+def another_time(folder: Path) -> None:
+    os.utime(next(folder.glob("*/data_level0.bin")), (1, 1))
+
+
+def damaged_seal(folder: Path) -> None:
+    told = json.loads((folder / seal.FILE).read_text())
+    (folder / seal.FILE).write_text(json.dumps(told | {"metadata": "x"}))
+
+
+@pytest.mark.promise(4)
+@pytest.mark.parametrize(
+    ("touch", "left"),
+    [
+        (by_another_program, 1),
+        (signed_by_another_program, 2),
+        (of_an_older_version, 2),
+        (without_seal, 2),
+        (in_doubt, 2),
+        (another_time, 2),
+        (damaged_seal, 2),
+    ],
+)
+@pytest.mark.parametrize("is_open", [False, True])
+def test_one_that_was_touched_is_asked(
+    folder: Path,
+    signed: Marker,
+    connections: list[Path],
+    touch: Callable[[Path], None],
+    left: int,
+    is_open: bool,
+) -> None:
+    """Before it is opened, and after."""
+    expected = None if touch is signed_by_another_program else signed
+    if is_open:
+        with closing(opened(folder)) as build:
+            touch(folder)
+            assert (build.marker(), build.count()) == (expected, left)
+    else:
+        touch(folder)
+        with closing(opened(folder)) as build:
+            assert not isinstance(build, UntouchedBuild)
+            assert (build.marker(), build.count()) == (expected, left)
+    assert connections == [folder]
+
+
+def test_one_that_somebody_writes_is_asked(folder: Path, connections: list[Path]) -> None:
+    with closing(opened(folder)) as writer, closing(opened(folder)) as other:
+        assert isinstance(other, UntouchedBuild)
+        writer.delete([FEW[0].parent_id])
+        writer.flush()
+        assert other.count() == 0
+        with closing(opened(folder)) as third:
+            assert not isinstance(third, UntouchedBuild)
+    assert len(connections) == 3
+
+
+def test_one_that_is_gone_is_missing(folder: Path) -> None:
+    with pytest.raises(BuildMissing):
+        ChromaSink.embedded(folder.parent).open("nowhere")
+
+
+def test_a_sync_with_nothing_to_do_does_not_load_chroma(tmp_path: Path) -> None:
+    commit(BusRoot(tmp_path / "chunks"), "p1", source("pets.md", "the cat sleeps"))
+    program = (
+        "import sys; from chunksink.cli import run; "
+        "assert run(sys.argv[1:]) == 0; print('chromadb' in sys.modules, 'torch' in sys.modules)"
+    )
+    for arguments, loaded in ((["sync"], "True True"), (["sync"], "False False"), (["plan"], "False False")):
+        command = [sys.executable, "-c", program, *arguments]
+        ended = subprocess.run(command, cwd=tmp_path, env=environment(), capture_output=True, text=True, check=True)
+        assert ended.stdout.splitlines()[-1] == loaded, arguments
