@@ -77,6 +77,8 @@ def _live(name: str, sink: Any, live: Live) -> Check:
         return Check(label, "fail", f"build {build_id} is gone", "`chunksink sync` writes it again from the chunks")
     except BuildBroken as error:
         return Check(label, "fail", str(error), "`chunksink verify --repair` writes it again from the chunks")
+    except ConfigError as error:  # in the way of the engine's library, not of ours
+        return Check(label, "fail", str(error), "set right what that names, and ask again")
     except SinkError as error:
         return Check(label, "fail", str(error), _AGAIN)
     if marker is not None and marker.home_id != live.home_id:

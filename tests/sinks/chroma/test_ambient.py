@@ -99,8 +99,13 @@ def test_others_in_this_process_may_have_a_client_of_the_folder_with_settings_of
 def test_what_makes_no_sense_to_its_library_is_told(tmp_path: Path, others: bytes, reason: str) -> None:
     """It reads them as it is imported, once in a process."""
     commit(BusRoot(tmp_path / "chunks"), "p1", source("pets.md", "the cat sleeps"))
+    assert chunksink(tmp_path, "sync", CHUNKSINK_SINKS="chroma").code == Exit.OK
+    commit(BusRoot(tmp_path / "chunks"), "p2", source("boats.md", "the boat sails"))
     (tmp_path / ".env").write_bytes(others)
-    ended = chunksink(tmp_path, "sync", CHUNKSINK_SINKS="chroma")
-    assert (ended.code, reason in ended.err, str(tmp_path / ".env") in ended.err) == (Exit.USAGE, True, True)
-    assert "se-cret" not in ended.err
-    assert "Traceback" not in ended.err
+    for command, code in (("sync", Exit.USAGE), ("doctor", Exit.ENGINE)):
+        ended = chunksink(tmp_path, command, CHUNKSINK_SINKS="chroma")
+        told = ended.out + ended.err
+        assert (ended.code, reason in told, str(tmp_path / ".env") in told) == (code, True, True), command
+        assert "se-cret" not in told
+        assert "Traceback" not in told
+    assert "ok    locks" in told, "all else is looked at"
