@@ -139,9 +139,9 @@ class Skipping:
         return families == gave.families
 
     def _stands_for(self, key: str, source: Source) -> bool:
-        """Its own, or that of another file which gives it too."""
+        """Its own, or that of a later file which gives it too."""
         family: Family | None = self._shelves.find(key)
-        if family is None or family.origin is None:
+        if family is None or family.origin is None or family.origin < source.uri:
             return False
         return family.origin == source.uri or self._gives(family.origin, key)
 

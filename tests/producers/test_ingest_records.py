@@ -112,6 +112,19 @@ def test_of_two_files_the_later_one_counts_whichever_was_read_last(bench: Bench)
     assert told(bench)["a"] == "from 1 again", "what the later file hid comes back"
 
 
+def test_the_earlier_one_read_alone_between_changes_nothing_for_good(bench: Bench) -> None:
+    """What counts follows from the files of a run, not from those of the runs before."""
+    bench.write("1.jsonl", line("a", "from 1"))
+    bench.write("2.jsonl", line("a", "from 2"))
+    bench.ingest(kind="lines", kinds=kinds())
+    bench.write("1.jsonl", line("a", "from 1 again"))
+    bench.ingest([bench.docs / "1.jsonl"], kind="lines", kinds=kinds(), now=LATER)
+    assert told(bench) == {"a": "from 1 again"}
+    bench.ingest(kind="lines", kinds=kinds(), now=LATER)
+    assert told(bench) == {"a": "from 2"}
+    assert not bench.ingest(kind="lines", kinds=kinds(), now=LATER).written
+
+
 def test_another_version_of_the_reader_reads_again(bench: Bench) -> None:
     bench.write("x.jsonl", line("a", "A"))
     bench.ingest(kind="lines", kinds=kinds())
