@@ -2,7 +2,7 @@
 
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from time import monotonic
 from typing import TYPE_CHECKING
@@ -30,10 +30,11 @@ again: an engine that is silent keeps one search waiting every time."""
 class LiveSearch:
     """Answers from the live generation. Any number of threads may ask; an old view is closed by its last user."""
 
-    def __init__(self, config: Config, *, every_seconds: float = 0.0) -> None:
+    def __init__(self, config: Config, *, every_seconds: float = 0.0, wanted: Collection[str] | None = None) -> None:
         """With `every_seconds` it is looked no more often whether anything was written: to open vectors again takes
-        a moment, and a sync writes often."""
+        a moment, and a sync writes often. `wanted` are the legs that will be asked, where that is known."""
         self.config = config
+        self._wanted = wanted
         self._every = every_seconds
         self._queries = Queries()
         self._following = threading.Lock()
@@ -157,7 +158,7 @@ class LiveSearch:
         watch = _Watch(self.config)
         began = monotonic()
         try:
-            view = open_view(self.config, self._queries)
+            view = open_view(self.config, self._queries, self._wanted)
         except BaseException:
             watch.close()
             raise

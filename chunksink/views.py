@@ -1,6 +1,6 @@
 """What one generation is searched through: its readers, opened by what they can do, and the model of its queries."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from functools import partial
@@ -31,8 +31,11 @@ class View:
             reader.refresh()
 
 
-def open_view(config: Config, queries: "Queries") -> View:
-    """The live generation of a home; NoGeneration where there is none. A leg that cannot be opened is named in it."""
+def open_view(config: Config, queries: "Queries", wanted: Collection[str] | None = None) -> View:
+    """The live generation of a home; NoGeneration where there is none. A leg that cannot be opened is named in it.
+
+    Where the legs that are `wanted` are there, no further sink is opened.
+    """
     from rebuild.lease import reading_live
     from rebuild.state import State
 
@@ -40,14 +43,16 @@ def open_view(config: Config, queries: "Queries") -> View:
     try:
         with State.existing(config.home_path) as state:
             generation = stack.enter_context(reading_live(state))
-        legs = _legs(config, generation, queries, stack)
+        legs = _legs(config, generation, queries, stack, wanted)
     except BaseException:
         stack.close()
         raise
     return View(generation, legs, stack.close)
 
 
-def _legs(config: Config, generation: "Generation", queries: "Queries", stack: ExitStack) -> "Legs":
+def _legs(
+    config: Config, generation: "Generation", queries: "Queries", stack: ExitStack, wanted: Collection[str] | None
+) -> "Legs":
     """The first sink that can search words and the first that can find neighbours, in the order of the configuration.
 
     A sink that is not configured any more is not kept up to date, so it is not asked.
@@ -60,6 +65,8 @@ def _legs(config: Config, generation: "Generation", queries: "Queries", stack: E
     legs: dict[str, Any] = {}
     failed: dict[str, str] = {}
     for name in dict.fromkeys(config.sinks):
+        if wanted is not None and legs.keys() >= set(wanted):
+            break
         build_id = generation.builds.get(name)
         if build_id is None:
             require_sink(name)

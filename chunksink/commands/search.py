@@ -117,7 +117,7 @@ def command(
     from chunksink.wiring import usual_mode
     from search.access import Access
     from search.filters import parse_filters
-    from search.question import FUSIONS, MODES, Question
+    from search.question import FUSIONS, LEGS_OF, MODES, Question
 
     config = config_from(chunks=chunks, home=home)
     access = Access(tenant, required=config.tenants == "required")
@@ -134,7 +134,7 @@ def command(
         context=context,
         fusion=next(known for known in FUSIONS if known == fusion),
     )
-    with closing(LiveSearch(config)) as live:
+    with closing(LiveSearch(config, wanted=LEGS_OF[question.mode])) as live:
         answer = live.search(question, access)
         why = [explained_lines(config, live.generation(), answer, hit) for hit in answer.hits] if explain else []
     if as_json:

@@ -5,15 +5,18 @@ from __future__ import annotations
 import os
 import pty
 import subprocess
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from chunksink import views
 from chunksink.exits import Exit
 from chunksink.output import printable
 from rebuild.state import State
+from settings.config import Config
 from tests.chunksink.shell import Shell
 from tests.journey.support import command_line, environment
 from tests.rebuild.support import source
@@ -105,6 +108,26 @@ def test_an_index_without_vectors_answers_by_words(built: Shell) -> None:
     semantic = built("search", "cat", "--mode", "semantic")
     assert semantic.code == Exit.USAGE
     assert "no build of this index answers semantic searches; ask with the mode hybrid or keyword" in semantic.err
+
+
+def test_only_what_is_asked_is_opened(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    """But what is there without it is known where nothing answers."""
+    shell.commit("p1", GUIDE)
+    assert shell("sync").code == Exit.OK
+    opened: list[str] = []
+    real = views.open_one_sink
+
+    def open_one_sink(config: Config, stack: ExitStack, name: str) -> Any:
+        opened.append(name)
+        return real(config, stack, name)
+
+    monkeypatch.setattr(views, "open_one_sink", open_one_sink)
+    assert shell("search", "cat", "--mode", "keyword").code == Exit.OK
+    assert opened == ["fts"]
+    assert shell("search", "cat").code == Exit.OK
+    assert opened == ["fts", "fts", "chroma"]
+    ended = shell("search", "cat", "--mode", "engine")
+    assert (ended.code, "ask with the mode hybrid or keyword or semantic" in ended.err) == (Exit.USAGE, True)
 
 
 SYNC = "where a sink for that is configured, `chunksink sync` builds it"

@@ -182,12 +182,13 @@ def test_one_that_is_gone_is_missing(folder: Path) -> None:
         ChromaSink.embedded(folder.parent).open("nowhere")
 
 
-def test_a_sync_with_nothing_to_do_does_not_load_chroma(shell: Shell) -> None:
+def test_commands_that_need_no_vectors_do_not_load_chroma(shell: Shell) -> None:
     shell.commit("p1", source("pets.md", "the cat sleeps"))
     assert shell("sync").code == Exit.OK
     program = (
         "import sys; from chunksink.cli import run; "
-        "assert [run([command]) for command in ('sync', 'plan', 'status')] == [0, 0, 0]; "
+        "commands = (['sync'], ['plan'], ['status'], ['search', 'cat', '--mode', 'keyword']); "
+        "assert [run(command) for command in commands] == [0, 0, 0, 0]; "
         "assert 'chromadb' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", program], cwd=shell.folder, env=environment(), check=True)
