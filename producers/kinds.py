@@ -31,8 +31,8 @@ class Kind:
     """One kind of files. A `chunker` makes one family of a file, `records` any number.
 
     Exactly one of the two is given. `may_grow`: what is appended to a file while it is read does no harm.
-    `folders`: a folder of JSON files is one source, each of them a record. `if_asked`: suffixes that are of this kind
-    only where it is asked for; the empty one is of files without any.
+    `folders`: a folder of JSON files is one source, each of them a record or an array of some. `if_asked`: suffixes
+    that are of this kind only where it is asked for; the empty one is of files without any.
     """
 
     name: str

@@ -9,24 +9,28 @@ from sinks.reader import Piece
 _OPEN, _CLOSE = "\ufdd0", "\ufdd1"  # around what was found: of no script, so that hardly any text has them
 _MARKS = re.compile(f"({_OPEN}[^{_OPEN}{_CLOSE}]*{_CLOSE})")
 # An address that can be told from arguments of code: `list[0](x)`, `[this](auto x)`. The last one may be cut off.
-_ADDRESS = r"(?=[^()\s]*[/#.])(?:[^()<>\s]|\([^()<>\s]*\))+"
+_ADDRESS = r"(?=[^()\s]*[/#.])(?:[^()<>\s\\*^|]|\([^()<>\s\\*^|]*\))+"
 _LINK = re.compile(
-    rf'(?<![\w\])])!?\[(?P<words>[^\[\]]*)\]\((?P<address>{_ADDRESS})(?:(?:\s"[^"\n]*")?\)|(?P<cut>…)\Z)'
+    rf'(?<![\w\]){_CLOSE}])!?\[(?P<words>[^\[\]]*)\]\((?P<address>{_ADDRESS})(?:(?:\s"[^"\n]*")?\)|(?P<cut>…)\Z)'
 )
 _HEADING = re.compile(r"^#{1,6} ", re.MULTILINE)
-_BOLD = re.compile(r"(?<![\w*])\*\*(?=[^\s*])([^*\n]{1,500})(?<=\S)\*\*(?![\w*])")
-_MOST = 10_000
-"""Characters of a piece that are looked at: nobody is shown more."""
+_BOLD = re.compile(rf"(?<![\w*{_CLOSE}])\*\*(?=[^\s*])([^*\n]{{1,500}})(?<=\S)\*\*(?![\w*{_OPEN}])")
+_MOST = 5_000
+"""Characters at each end of a piece that are looked at: nobody is shown more."""
 
 
 def as_read(pieces: Sequence[Piece]) -> list[Piece]:
     """Without marks; links as their words, but for those in whose address alone is what was found."""
-    told = [(piece.text[:_MOST], piece.match) for piece in pieces]
+    told = [(_ends(piece.text), piece.match) for piece in pieces]
     marked = "".join(f"{_OPEN}{text}{_CLOSE}" if match else text for text, match in told)
     shown = _LINK.sub(_words, _LINK.sub(_words, marked))  # twice: a link may show a picture
     shown = _BOLD.sub(r"\1", _HEADING.sub("", shown))
     parts = [part for part in _MARKS.split(shown) if part]
     return [Piece(part.strip(_OPEN + _CLOSE), part.startswith(_OPEN)) for part in parts]
+
+
+def _ends(text: str) -> str:
+    return text if len(text) <= 2 * _MOST else f"{text[:_MOST]}{text[-_MOST:]}"
 
 
 def _words(link: re.Match[str]) -> str:

@@ -6,12 +6,13 @@ held in memory.
 """
 
 import json
+import os
 import re
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain, repeat
+from itertools import chain, islice, repeat
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO
@@ -117,7 +118,8 @@ class RecordFile:
         """The record that a file of the folder is, or those of its array."""
         with _open(self._path / name) as file:
             begin = _array_begins(file, self.limit)
-            for start, end in [(0, self.limit + 1)] if begin is None else elements(file, begin):
+            whole = [(0, file.seek(0, os.SEEK_END))]
+            for start, end in whole if begin is None else elements(file, begin):
                 at = _after_space(file, start, end)
                 place = Place(number, at, min(end - at, self.limit + 1), name)
                 file.seek(at)
@@ -178,10 +180,16 @@ def _line_breaks(file: BinaryIO, start: int, end: int) -> int:
 
 
 def _begins_with_a_record(file: BinaryIO, limit: int) -> bool:
-    """False for one record that was written over many lines, as people do it in a `.json` file."""
+    """Its first line or, where that is broken, the next. False for one record that was written over many lines, as
+    people do it in a `.json` file."""
     file.seek(0)
+    lines = filter(None, map(_trim, iter(partial(file.readline, limit + 1), b"")))
+    return any(map(_is_record, islice(lines, 2)))
+
+
+def _is_record(line: bytes) -> bool:
     try:
-        return isinstance(orjson.loads(_trim(file.readline(limit + 1))), dict)
+        return isinstance(orjson.loads(line), dict)
     except orjson.JSONDecodeError:
         return False
 

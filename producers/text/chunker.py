@@ -7,7 +7,7 @@ in what people search and read. Sizes, sentences, overlap and ids are the chunki
 import re
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate, takewhile
+from itertools import accumulate
 
 from chunkbus.chunk import Record
 from producers.markdown.chunker import MarkdownChunker
@@ -20,7 +20,7 @@ from producers.text.headings import Heading, find_headings
 TEXT = Form(("plain-text", "2"), "txt", "text/plain")
 _ORG_TITLE = re.compile(r"#\+title:[ \t]*(\S.*)", re.IGNORECASE)
 # What may stand above a title and is no text: comments, targets and attributes.
-_NO_TEXT = re.compile(r"\W|\w+::|\Z")
+_NO_TEXT = re.compile(r"\.\.(?:\s|\Z)|//|:[\w-]+:|\[.*\]\s*\Z|\w+::|#\+|# -\*-")
 
 
 @dataclass(frozen=True)
@@ -58,26 +58,37 @@ def _lines(text: str) -> list[str]:
 def _title(lines: Sequence[str], headings: Sequence[Heading]) -> str:
     """The one that Org's way of saying it gives, else the heading that it begins with, but not the first of several
     versions."""
-    above = list(takewhile(_NO_TEXT.match, lines[: headings[0].first] if headings else lines))
-    for line in above:
+    begins = _text_begins(lines)
+    for line in lines[:begins]:
         if said := _ORG_TITLE.match(line):
             return carried(said[1])
-    if not headings or len(above) < headings[0].first:
+    if not headings or headings[0].first > begins:
         return ""
     first = headings[0]
     is_alone = all(heading.level > first.level for heading in headings[1:])
     return first.words if is_alone or not names_a_version(first.words) else ""
 
 
+def _text_begins(lines: Sequence[str]) -> int:
+    """Below comments, targets, attributes and what is set in below one."""
+    has_mark = False
+    for number, line in enumerate(lines):
+        if line.strip() and not (has_mark and line[0].isspace()):
+            has_mark = _NO_TEXT.match(line) is not None
+            if not has_mark:
+                return number
+    return len(lines)
+
+
 def _document(lines: Sequence[str], headings: Sequence[Heading], metadata: dict[str, str]) -> Document:
-    """Of a heading its words are text, without its marks."""
+    """Of a heading its text remains, without its marks."""
     shown: list[str] = []
     opening: dict[int, Heading] = {}
     end = 0
     for heading in headings:
         shown += lines[end : heading.first]
         opening[len(shown)] = heading
-        shown.append(heading.words)
+        shown.append(heading.text)
         end = heading.end
     shown += lines[end:]
     text = "\n".join(shown)

@@ -3,28 +3,36 @@ AsciiDoc and Org. Whatever looks like one within an example is none.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from producers.markdown.headings import MAX_CARRIED
 
+_DEEPEST = 12
+"""Of levels: every chunk carries the headings that it stands under."""
 _WORD = re.compile(r"[^\W_]")
-_RULE = re.compile(r"([!-/:-@\[-`{-~])\1{2,}")
-_ASCIIDOC = re.compile(r"(={1,6})[ \t]+(\S.*)")
-_ORG = re.compile(r"(\*+)[ \t]+(?:(?:TODO|DONE)[ \t]+)?(?:\[#\w\][ \t]+)?(\S.*)")
-_ORG_TAGS = re.compile(r"(?<=\S)[ \t]+:[\w@#%:]+:\Z")
-# Between two of the same stands what is shown as it is.
-_FENCE = re.compile(r"-{4,}|\.{4,}|\+{4,}|/{4,}|`{3,}")
-_ORG_BLOCK = re.compile(r"#\+(begin|end)_\w+", re.IGNORECASE)
+# Three dots are an ellipsis, or end a document of YAML; three backticks a fence.
+_RULE = re.compile(r"([!-/:-@\[-_{-~])(?<!\.)\1+|([.`])\2{3,}")
+_ASCIIDOC = re.compile(r"(={1,6}|#{1,6})[ \t]+(\S.*)")
+_ASCIIDOC_RULES = "=-~^+"
+_ASCIIDOC_RULE = re.compile(r"([-=~^+])\1{2,}")
+_ABOVE = re.compile(r"\Z|//|:[\w-]+:|\[.*\]\Z")  # a title may stand right below
+_TARGET = re.compile(r"\.\. _[^:]*:|\[\[[^\[\]]*\]\]|\[#[^\[\]]*\]")
+# Between two of the same stands what is shown as it is; backticks may name a language.
+_FENCE = re.compile(r"(-{4,}|\.{4,}|\+{4,}|/{4,}|`{3,})(?:(?<=`)[\w+#.,-]*)?")
+_ORG = re.compile(r"(\*+)[ \t]+(\S.*)")
+_ORG_MARKS = re.compile(r"\A(?:(?:TODO|DONE)[ \t]+)?(?:\[#\w\][ \t]+)?|(?<=\S)[ \t]+:[\w@#%:]+:\Z")
 
 
 class Heading(NamedTuple):
-    """Lines `[first, end)` say only this. Level 1 is the highest."""
+    """Lines `[first, end)` are only this: `text` without the marks of a heading, `words` without any. Level 1 is the
+    highest."""
 
     first: int
     end: int
     level: int
+    text: str
     words: str
 
 
@@ -33,7 +41,21 @@ def find_headings(lines: Sequence[str], uri: str) -> Iterator[Heading]:
     find = _BY_SUFFIX.get(PurePosixPath(uri).suffix.lower())
     if find is None:
         return iter(())
-    return (heading for heading in find([line.rstrip() for line in lines]) if len(heading.words) <= MAX_CARRIED)
+    lines = [line.rstrip() for line in lines]
+    found = (heading for heading in find(lines) if heading.level <= _DEEPEST and len(heading.words) <= MAX_CARRIED)
+    return _with_targets(lines, found)
+
+
+def _with_targets(lines: Sequence[str], headings: Iterable[Heading]) -> Iterator[Heading]:
+    """What links to a heading lead to stands above it, and is one of its marks."""
+    end = 0
+    for heading in headings:
+        first = number = heading.first
+        while number > end and (not lines[number - 1] or _TARGET.fullmatch(lines[number - 1])):
+            number -= 1
+            first = number if lines[number] else first
+        yield heading._replace(first=first)
+        end = heading.end
 
 
 def _underlined(lines: Sequence[str]) -> Iterator[Heading]:
@@ -50,29 +72,48 @@ def _underlined(lines: Sequence[str]) -> Iterator[Heading]:
             above -= 1
         if not _WORD.search(words) or (words[0].isspace() and not is_framed):
             continue
-        if above >= end and lines[above].strip():
+        if above >= end and lines[above]:
             continue
         level = levels.setdefault((rule[0], is_framed), len(levels) + 1)
         end = number + 1
-        yield Heading(above + 1, end, level, words.strip())
+        yield Heading(above + 1, end, level, words.strip(), words.strip())
 
 
 def _asciidoc(lines: Sequence[str]) -> Iterator[Heading]:
+    """With its marks before the words, or as old documents write it with a rule below them."""
     fence = ""
+    end = 0  # of what cannot be part of a heading that follows
     for number, line in enumerate(lines):
-        if fence or _FENCE.fullmatch(line):
-            fence = "" if line == fence else fence or line
-        elif found := _ASCIIDOC.fullmatch(line):
-            yield Heading(number, number + 1, len(found[1]), found[2].removesuffix(f" {found[1]}"))
+        may_begin = number == end or _ABOVE.match(lines[number - 1]) is not None
+        found = _ASCIIDOC.fullmatch(line) if may_begin and not fence else None
+        opening = None if fence else _FENCE.fullmatch(line)
+        if fence:
+            fence = "" if line == fence else fence
+        elif number > end and _is_title(lines[max(end, number - 2) : number], line):
+            words = lines[number - 1]
+            yield Heading(number - 1, number + 1, _ASCIIDOC_RULES.index(line[0]) + 1, words, words)
+        elif found:
+            words = found[2].removesuffix(f" {found[1]}")
+            yield Heading(number, number + 1, len(found[1]), words, words)
+        elif opening:
+            fence = opening[1]
+        else:
+            continue
+        end = number + 1
+
+
+def _is_title(above: Sequence[str], rule: str) -> bool:
+    """Of one or two lines above it the last: as long as the rule, or a sign more or less."""
+    words = above[-1]
+    is_rule = abs(len(rule) - len(words)) <= 1 and _ASCIIDOC_RULE.fullmatch(rule) is not None
+    return is_rule and words[0].isalnum() and (len(above) == 1 or _ABOVE.match(above[0]) is not None)
 
 
 def _org(lines: Sequence[str]) -> Iterator[Heading]:
-    is_shown = False
+    """Within blocks a star at the beginning of a line has a comma before it."""
     for number, line in enumerate(lines):
-        if block := _ORG_BLOCK.match(line.lstrip()):
-            is_shown = block[1].lower() == "begin"
-        elif not is_shown and (found := _ORG.fullmatch(line)):
-            yield Heading(number, number + 1, len(found[1]), _ORG_TAGS.sub("", found[2]))
+        if found := _ORG.fullmatch(line):
+            yield Heading(number, number + 1, len(found[1]), found[2], _ORG_MARKS.sub("", found[2]))
 
 
 _BY_SUFFIX: Mapping[str, Callable[[Sequence[str]], Iterator[Heading]]] = {

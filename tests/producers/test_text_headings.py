@@ -18,6 +18,9 @@ The Tool
 
 What it is for.
 
+.. _use:
+.. _usage:
+
 Use
 ---
 Call it::
@@ -59,13 +62,39 @@ Much more.
 == Set up
 Begin.
 """
+OLD_ASCIIDOC = """The Tool
+========
+Somebody <a@b.c>
+
+What it is for.
+
+[[use]]
+Use
+---
+
+----
+No heading
+----------
+----
+
+```ruby
+== no heading
+```
+
+More
+~~~~
+Much more.
+
+## Set up
+Begin.
+"""
 ORG = """#+TITLE: Said
 
 * The Tool
 What it is for.
 ** TODO [#A] Use :work:@home:
 #+begin_src org
-* no heading
+,* no heading
 #+end_src
 *** More
 Much more. *bold* text
@@ -79,7 +108,9 @@ def records(text: str, uri: str) -> list[Any]:
     return TextChunker().chunks(data, SourceVersion.of(uri, data), created_at=CREATED_AT, producer=PRODUCER)
 
 
-@pytest.mark.parametrize(("uri", "text"), [("a.rst", REST), ("a.adoc", ASCIIDOC), ("a.org", ORG), ("README", REST)])
+@pytest.mark.parametrize(
+    ("uri", "text"), [("a.rst", REST), ("a.adoc", ASCIIDOC), ("b.adoc", OLD_ASCIIDOC), ("a.org", ORG), ("README", REST)]
+)
 def test_a_text_has_the_sections_of_its_headings(uri: str, text: str) -> None:
     chunks = [chunk for chunk in records(text, uri) if chunk["metadata"]["headings_path"]]
     assert [chunk["metadata"]["headings_path"] for chunk in chunks] == [
@@ -90,7 +121,8 @@ def test_a_text_has_the_sections_of_its_headings(uri: str, text: str) -> None:
     ]
     assert {chunk["metadata"]["title"] for chunk in chunks} == {"Said" if uri == "a.org" else "The Tool"}
     assert chunks[2]["text"].startswith("More\n"), "its words alone are text"
-    assert "no heading" in chunks[1]["text"] or "Heading\n    -------" in chunks[1]["text"]
+    assert chunks[0]["text"].rstrip().endswith("What it is for."), "what leads to the next heading is its mark"
+    assert ("Heading\n    -------" if uri in ("a.rst", "README") else "o heading") in chunks[1]["text"]
 
 
 def test_levels_follow_the_order_in_which_rules_are_met() -> None:
@@ -108,12 +140,20 @@ def test_levels_follow_the_order_in_which_rules_are_met() -> None:
         "\n-----\n-----\n",
         "+--+\n|  |\n+--+\n----\n",
         "words\n--\n",
+        "yes\n...\n",
+        "```\nls\n```\n",
         "words that are longer\n-----\n",
         "x" * 2000 + "\n" + "-" * 2000,
     ],
 )
 def test_what_only_looks_like_a_heading_is_text(text: str) -> None:
     assert list(find_headings(text.split("\n"), "a.rst")) == []
+
+
+def test_short_words_and_many_levels() -> None:
+    assert [heading.words for heading in find_headings(["uv", "==", "", "x", "-"], "a.rst")] == ["uv"]
+    stars = "\n".join("*" * level + f" level {level}" for level in range(1, 400))
+    assert max(heading.level for heading in find_headings(stars.split("\n"), "a.org")) == 12
 
 
 def test_other_texts_have_none() -> None:
@@ -132,12 +172,43 @@ def test_the_first_of_several_versions_is_no_title() -> None:
     assert records("Text\n\nInstall\n-------\n\nText", "a.txt")[0]["metadata"]["title"] == "a", "it begins otherwise"
 
 
+@pytest.mark.parametrize(
+    "first", ['"Not so fast," he said.', "* a point", "[x] done", "    set in", "(1) one", "-- a dash"]
+)
+def test_a_heading_below_text_is_no_title(first: str) -> None:
+    assert records(f"{first}\n\nInstall\n-------\n\nText", "h.txt")[0]["metadata"]["title"] == "h"
+
+
+def test_comments_above_it_are_not_text() -> None:
+    above = ".. a comment\n   that goes on\n\n   and on\n\n:orphan:\n\n.. _install:\n\n"
+    assert records(f"{above}Install\n-------\n\nText", "h.rst")[0]["metadata"]["title"] == "Install"
+
+
+def test_what_org_says_of_a_heading_is_found_in_its_text() -> None:
+    (chunk,) = records("* TODO [#A] Use it :work:home:\nText", "a.org")
+    assert chunk["metadata"]["headings_path"] == ["Use it"]
+    assert chunk["text"] == "TODO [#A] Use it :work:home:\nText"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Some words that introduce it\n----\n== no heading\n----\n",
+        "A paragraph\nof two lines\n------------\nx\n",
+        "words\n== go on\n",
+    ],
+)
+def test_what_only_looks_like_a_heading_in_asciidoc(text: str) -> None:
+    assert list(find_headings(text.split("\n"), "a.adoc")) == []
+
+
 def test_headings_are_found_in_time_in_proportion() -> None:
     started = time.process_time()
     for uri, text in (
         ("a.org", "* a" + " " * 200_000 + "b"),
         ("a.org", "* " + "a :b" * 100_000),
         ("a.adoc", "= " + "= " * 100_000),
+        ("a.adoc", "x\n" + "[" * 200_000 + "\nTitle\n-----"),
         ("a.rst", "-" * 200_000 + "\n" + "a" * 200_000 + "\n" + "-" * 200_000),
         ("a.rst", "Title\n=====\n" * 20_000),
     ):

@@ -40,6 +40,7 @@ def test_a_script_without_spaces() -> None:
         ("[](x.html)", ""),
         ("see [the book](https://example.org/a…", "see the book…"),
         ("[note] (an aside), list[0](x.y), f()[1](a/b), [this](auto x), [&](auto)", ...),
+        (r"[a-z](.*) and [0-9](\.[0-9]+)? and [^/](a/b|c)", ...),
         ("[never closed](https://example.org/", ...),
         ("[" * 500 + "](" * 500, ...),
     ],
@@ -62,6 +63,9 @@ def test_headings_and_what_is_bold_are_shown_without_their_marks(text: str, show
     assert "".join(piece.text for piece in as_read([Piece(text)])) == (text if shown is ... else shown)
     bold = as_read([Piece("**a "), Piece("cat", match=True), Piece(" sits** there")])
     assert bold == [Piece("a "), Piece("cat", match=True), Piece(" sits there")]
+    for code in ("[0](x.y)", "**n + y**"):
+        assert as_read([Piece("list", match=True), Piece(code)]) == [Piece("list", match=True), Piece(code)]
+    assert as_read([Piece("f(**x**"), Piece("n", match=True)]) == [Piece("f(**x**"), Piece("n", match=True)]
 
 
 def test_what_was_found_stays_marked() -> None:
@@ -76,5 +80,8 @@ def test_what_was_found_stays_marked() -> None:
     ]
     giant = [Piece("x" * 20_000), Piece("cat" * 5_000, match=True), Piece(" sits")]
     assert [piece.match for piece in as_read(giant)] == [False, True, False]
+    long = as_read([Piece("a" * 20_000 + " the fat "), Piece("cat", match=True)])
+    assert long[0].text.endswith("a the fat ")
+    assert len(long[0].text) == 10_000
     in_both = [Piece("["), Piece("cat", match=True), Piece("]("), Piece("cat", match=True), Piece(".html)")]
     assert as_read(in_both) == [Piece("cat", match=True)]
