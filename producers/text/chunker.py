@@ -20,7 +20,7 @@ from producers.text.headings import Heading, find_headings
 TEXT = Form(("plain-text", "2"), "txt", "text/plain")
 _ORG_TITLE = re.compile(r"#\+title:[ \t]*(\S.*)", re.IGNORECASE)
 # What may stand above a title and is no text: comments, targets and attributes.
-_NO_TEXT = re.compile(r"\.\.(?:\s|\Z)|//|:[\w-]+:|\[.*\]\s*\Z|\w+::|#\+|# -\*-")
+_NO_TEXT = re.compile(r"\.\.(?:\s|\Z)|//|:!?[\w-]+!?:|\[.*\]\s*\Z|\w+::|#\+|# -\*-")
 
 
 @dataclass(frozen=True)

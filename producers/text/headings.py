@@ -17,7 +17,7 @@ _RULE = re.compile(r"([!-/:-@\[-_{-~])(?<!\.)\1+|([.`])\2{3,}")
 _ASCIIDOC = re.compile(r"(={1,6}|#{1,6})[ \t]+(\S.*)")
 _ASCIIDOC_RULES = "=-~^+"
 _ASCIIDOC_RULE = re.compile(r"([-=~^+])\1{2,}")
-_ABOVE = re.compile(r"\Z|//|:[\w-]+:|\[.*\]\Z")  # a title may stand right below
+_ABOVE = re.compile(r"\Z|//|:!?[\w-]+!?:|\[.*\]\Z")  # a title may stand right below
 _TARGET = re.compile(r"\.\. _[^:]*:|\[\[[^\[\]]*\]\]|\[#[^\[\]]*\]")
 # Between two of the same stands what is shown as it is; backticks may name a language.
 _FENCE = re.compile(r"(-{4,}|\.{4,}|\+{4,}|/{4,}|`{3,})(?:(?<=`)[\w+#.,-]*)?")

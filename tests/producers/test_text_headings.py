@@ -156,6 +156,11 @@ def test_short_words_and_many_levels() -> None:
     assert max(heading.level for heading in find_headings(stars.split("\n"), "a.org")) == 12
 
 
+def test_a_heading_of_asciidoc_may_stand_right_below_an_attribute() -> None:
+    for above in (":name: value", ":!name:", "// a comment", "[role]"):
+        assert [heading.words for heading in find_headings([above, "== Use"], "a.adoc")] == ["Use"]
+
+
 def test_other_texts_have_none() -> None:
     for uri in ("a.log", "a.py", "a.srt"):
         assert list(find_headings(REST.split("\n"), uri)) == []
