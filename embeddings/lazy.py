@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+from embeddings.batches import encoded_batches
 from embeddings.encoder import ClosingEncoder, EncodedBatch, ModelInfo, Precision, Vectors, encode_queries, gathered
 from embeddings.errors import ModelChanged
-from embeddings.vectors import encoded_batches
 
 
 class LazyEncoder:

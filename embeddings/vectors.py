@@ -8,30 +8,25 @@ committed vector is never computed again.
 
 from __future__ import annotations
 
-import threading
-import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
-from itertools import chain
-from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
+from embeddings.batches import encoded_batches
 from embeddings.cache import VectorCache
-from embeddings.encoder import BatchEncoder, EncodedBatch, Encoder, Vectors, info_of
-from embeddings.errors import CacheBusy, CacheDamaged, TextRefused, WrongVectors
+from embeddings.commits import Committer, Computed
+from embeddings.encoder import EncodedBatch, Encoder, Vectors, info_of
+from embeddings.errors import CacheDamaged, WrongVectors
 from embeddings.references import TextHash, raw_hash
 from embeddings.salvage import SalvageReport
 
 _T = TypeVar("_T")
 Flags = np.ndarray[Any, np.dtype[np.bool_]]
 
-_CALL_SECONDS = 1.0
-_COMMIT_ROWS = 4000
 _LONGEST_COMMIT_SECONDS = 4.0
-_LOOK_SECONDS = 0.25
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -161,7 +156,7 @@ class _Run:
         place = {text_hash: number for number, text_hash in enumerate(window.texts)}
         stale = set(corrupt)
 
-        def commit(pending: Sequence[_Computed]) -> None:
+        def commit(pending: Sequence[Computed]) -> None:
             hashes = [computed.text_hash for computed in pending]
             rows = window.rows[[place[text_hash] for text_hash in hashes]]
             drop = [text_hash for text_hash in hashes if text_hash in stale]
@@ -171,7 +166,7 @@ class _Run:
         # The encoder stops before the last commit: its threads must not compute what nobody takes any more.
         texts = [window.texts[text_hash] for text_hash in missing]
         with (
-            _Committer(commit, self._commit_seconds) as committer,
+            Committer(commit, self._commit_seconds) as committer,
             closing(encoded_batches(self._encoder, texts)) as batches,
         ):
             for batch in batches:
@@ -188,7 +183,7 @@ class _Run:
         batch: EncodedBatch,
         missing: list[bytes],
         place: Mapping[bytes, int],
-        committer: _Committer,
+        committer: Committer,
     ) -> None:
         if batch.vectors.shape != (len(batch.positions), self._info.dimension):
             raise WrongVectors(
@@ -241,96 +236,3 @@ class _Run:
             if report is not None:
                 self.report.salvaged.append(report)
             return call()
-
-
-@dataclass(frozen=True, slots=True)
-class _Computed:
-    """A vector that is not yet committed."""
-
-    text_hash: bytes
-    tokens: int
-    since: float
-
-
-class _Committer:
-    """Commits on time, whoever computes: a thread looks when the encoder keeps us waiting.
-
-    A commit that fails there is tried again here, so that whoever reads the stream has the error.
-    """
-
-    def __init__(self, commit: Callable[[Sequence[_Computed]], None], seconds: float) -> None:
-        self._commit = commit
-        self._seconds = seconds
-        self._pending: list[_Computed] = []
-        self._committing = threading.Lock()
-        self._done = threading.Event()
-        self._thread = threading.Thread(target=self._watch, name="chunksink-commit", daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._done.set()
-        try:
-            self._commit_all()
-        finally:
-            self._thread.join()
-
-    def add(self, text_hash: bytes, tokens: int) -> None:
-        self._pending.append(_Computed(text_hash, tokens, time.monotonic()))
-
-    def commit_if_due(self) -> None:
-        pending = self._pending[:1]
-        if pending and (time.monotonic() - pending[0].since >= self._seconds or len(self._pending) >= _COMMIT_ROWS):
-            self._commit_all()
-
-    def _commit_all(self) -> None:
-        with self._committing:  # whoever waited here takes what was added meanwhile, if anything
-            if pending := self._pending[:]:
-                self._commit(pending)
-                del self._pending[: len(pending)]
-
-    def _watch(self) -> None:
-        while not self._done.wait(_LOOK_SECONDS):
-            try:
-                self.commit_if_due()
-            except CacheBusy:
-                continue
-            except Exception:  # the main thread meets it too; until then, one salvage is enough
-                return
-
-
-def encoded_batches(encoder: Encoder, texts: Sequence[str]) -> Generator[EncodedBatch]:
-    """The encoder's own batches, or slices that take it about a second each."""
-    if isinstance(encoder, BatchEncoder):
-        yield from encoder.encode_batches(texts)
-        return
-    start, size = 0, 1  # nobody knows yet how long it takes for one
-    while start < len(texts):
-        positions = range(start, min(start + size, len(texts)))
-        started = time.monotonic()
-        yield from _isolated(encoder, texts, positions)
-        seconds = max(time.monotonic() - started, 1e-3)
-        size = max(1, min(1024, 8 * size, int(len(positions) * _CALL_SECONDS / seconds)))
-        start = positions.stop
-
-
-def _isolated(encoder: Encoder, texts: Sequence[str], positions: range) -> Iterator[EncodedBatch]:
-    """One call, or, where the encoder refuses a text, halves of it until the refused text stands alone."""
-    try:
-        rows = encoder.encode([texts[position] for position in positions])
-    except TextRefused as exc:
-        if len(positions) > 1:
-            middle = positions.start + len(positions) // 2
-            yield from chain(
-                _isolated(encoder, texts, range(positions.start, middle)),
-                _isolated(encoder, texts, range(middle, positions.stop)),
-            )
-            return
-        nothing = np.full((1, encoder.dimension), np.nan, dtype=np.float32)
-        yield EncodedBatch(positions, nothing, [0], {positions.start: str(exc)})
-    else:
-        yield EncodedBatch(positions, np.asarray(rows, dtype=np.float32), [0] * len(positions))

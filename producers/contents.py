@@ -7,7 +7,8 @@ from pathlib import Path
 
 from chunkbus.signature import Signature
 from producers.errors import SOURCE_CHANGED, SOURCE_UNREADABLE, SourceFailed
-from producers.sources import find_sources, open_source
+from producers.find import find_sources
+from producers.sources import open_source
 from producers.tables import open_tables
 
 

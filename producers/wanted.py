@@ -10,12 +10,13 @@ from sqlite3 import Connection
 from producers.before import Before
 from producers.detect import look_at
 from producers.errors import RECORD_FORM_UNKNOWN, SOURCE_EMPTY, IngestRefused, SourceFailed
+from producers.find import find_sources
 from producers.folders import Folder, Seen, Shown, is_json, record_folders
 from producers.guessed import guessed
 from producers.kinds import AUTO, Kind, kinds_for, suffixes_of
 from producers.outputs import Outputs
 from producers.patterns import Patterns
-from producers.sources import Failure, Found, Scope, SourceFile, find_sources, size_of
+from producers.sources import Failure, Found, Scope, SourceFile, size_of
 from producers.tables import below
 
 

@@ -1,7 +1,6 @@
 """The catalog: what the bus says now, as far as it was taken in.
 
-Which version of a family counts is decided here, in SQL: the highest rank wins, tombstones retire lower ranks. Only
-families that changed are decided again, so that what a run costs follows the change.
+Which version of a family counts, `decide` says whenever something changed; the rest is asked here.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,117 +12,11 @@ from chunkbus.findings import Finding, Severity
 from chunkbus.layout import BusRoot
 from chunkbus.reader import Place
 from chunkbus.store import write_transaction
+from rebuild.decide import decide
 from rebuild.errors import NotMissing
 from rebuild.intake import MISSING, VALID, Intake, OnBytes, drop_partition, touch_partition
 from rebuild.state import State
 from sinks.projection import PROJECTION_VERSION
-
-# In the partitions that changed; how a family stood in others is known. The index is named, or SQLite goes through the
-# whole partition for each family: a partition has many chunks, a family few.
-_CHANGED = "undecided cross join chunk indexed by chunk_family using (family, partition)"
-_DECIDE_EDITIONS = f"""
-insert into edition select distinct family, partition, document_id, source_checksum, version from {_CHANGED}
-"""
-_DECIDE_STANDING = f"""
-with last as (
-    select partition, family, source_checksum, max(offset), count(distinct source_checksum) as versions
-    from {_CHANGED} group by family, partition)
-insert into standing
-select c.family, c.partition, p.taken, c.parent_id, c.source_checksum, min(c.offset), count(*), max(1, last.versions),
-    case when count(*) = count(c.created_at) then max(c.created_at) else p.created_at end
-from last cross join chunk c indexed by chunk_family on c.family = last.family and c.partition = last.partition
-join partition p on p.key = c.partition
-where c.source_checksum is last.source_checksum
-group by c.family, c.partition
-"""
-
-_OF_TENANT = "(t.tenant_id is null or s.family = family_key(s.parent_id, t.tenant_id))"
-# A withdrawn document takes along what it had superseded: an older text must not come back.
-_DECIDE_CURRENT = f"""
-create temp table decided as
-with mine as (select * from standing where family in (select family from undecided)),
-retired as (
-    select s.family, s.partition from mine s join tombstone t on t.parent_id in (s.parent_id, s.family)
-    where s.partition <> t.partition and (s.rank, s.partition) < (t.at, t.partition) and {_OF_TENANT}
-    union
-    select s.family, s.partition from mine named
-    join edition e on e.family = named.family and e.partition = named.partition
-    join tombstone t on t.document_id = e.document_id
-    join mine s on s.family = named.family
-    where e.source_checksum is named.source_checksum and t.partition not in (s.partition, named.partition)
-    and {_OF_TENANT}
-    and (named.rank, named.partition) < (t.at, t.partition)
-    and (s.rank, s.partition) <= (named.rank, named.partition))
-select family, partition, taken, source_checksum, first_offset, chunks from (
-    select *, row_number() over (partition by family order by rank desc, partition desc) as place from mine
-    where (family, partition) not in (select family, partition from retired)
-) where place = 1
-"""
-
-# What was projected stays known while it is taken from the same reading.
-_KEEP_CURRENT = """
-insert into current (family, partition, taken, source_checksum, first_offset, chunks)
-select family, partition, taken, source_checksum, first_offset, chunks from decided where true
-on conflict (family) do update set
-    partition = excluded.partition, taken = excluded.taken, source_checksum = excluded.source_checksum,
-    first_offset = excluded.first_offset, chunks = excluded.chunks,
-    family_hash = case when taken = excluded.taken then family_hash end,
-    digest = case when taken = excluded.taken then digest end,
-    texts = case when taken = excluded.taken then texts end
-"""
-
-_HOLD_ABSENT = """
-insert or ignore into held
-select distinct e.family, p.state, 'partition ' || p.key || ' is ' || p.state
-from edition e join partition p on p.key = e.partition
-where p.state <> 'valid' and e.family in (select family from undecided)
-"""
-
-# What is undecided leads (`cross join` keeps that order): SQLite would rather look at every chunk there is.
-_HOLD_TWINS = """
-insert or ignore into held
-select family, 'duplicate id', detail from (
-    select mine.family as one, theirs.family as other,
-        'chunk_id ' || substr(mine.chunk_id, 1, 120) || ' is claimed by document ' || substr(mine.document_id, 1, 120)
-        || ' (partition ' || mine.partition || ', byte ' || mine.offset || ') and by document '
-        || substr(theirs.document_id, 1, 120) || ' (partition ' || theirs.partition || ', byte ' || theirs.offset
-        || '); `chunksink why CHUNK_ID` tells their sources and lines' as detail
-    from (select distinct family from undecided) cross join current u using (family)
-    cross join chunk mine indexed by chunk_family on mine.family = u.family and mine.partition = u.partition
-    cross join current_chunk theirs on theirs.chunk_id = mine.chunk_id and theirs.family <> mine.family
-    where mine.source_checksum is u.source_checksum
-) join current on family in (one, other)
-"""
-
-# Rows of one version in two partitions without a common id are parts of it; with one they are a copy. Nearly always an
-# id stands in all of them: only where none does, they are compared two by two.
-_HOLD_SPLITS = """
-with several as materialized (
-    select family, version, min(partition) as one, count(distinct partition) as partitions from edition
-    where source_checksum is not null and family in (select family from undecided)
-    group by family, version having count(distinct partition) > 1),
-apart as materialized (
-    select family, version from several where not exists (
-        select 1 from chunk x indexed by chunk_family
-        where x.family = several.family and x.partition = one and x.version = several.version and partitions = (
-            select count(distinct y.partition) from chunk y indexed by chunk_id
-            where y.chunk_id = x.chunk_id and y.family = x.family and y.version = x.version))),
-pair as (
-    select family, (
-        select a.partition || ' and ' || b.partition
-        from edition a indexed by edition_family join edition b indexed by edition_family
-        on b.family = a.family and b.version = a.version and b.partition > a.partition
-        where a.family = apart.family and a.version = apart.version and not exists (
-            select 1 from chunk x indexed by chunk_family join chunk y indexed by chunk_id
-            on y.chunk_id = x.chunk_id and y.family = x.family and y.version = x.version
-            where x.family = a.family and x.version = a.version and x.partition = a.partition
-            and y.partition = b.partition)
-        limit 1) as partitions
-    from apart)
-insert or ignore into held
-select family, 'family split', 'other chunks of the same version stand in partitions ' || partitions
-from pair where partitions is not null
-"""
 
 # The chunks of the least and of the greatest family stand for all; family keys are 64 digits long.
 _REPEATED = """
@@ -198,21 +91,7 @@ class Catalog:
     def decide(self) -> None:
         """Works out which versions of the families that changed count, and which of them are held."""
         with write_transaction(self._db):
-            self._db.execute("insert or ignore into undecided select family, '' from held")
-            if self._db.execute("select 1 from undecided limit 1").fetchone() is None:
-                return
-            self._db.execute("drop table if exists temp.decided")
-            for table, decide in (("edition", _DECIDE_EDITIONS), ("standing", _DECIDE_STANDING)):
-                self._db.execute(f"delete from {table} where (family, partition) in undecided")
-                self._db.execute(decide)
-            self._db.execute(_DECIDE_CURRENT)
-            mine = "family in (select family from undecided)"
-            self._db.execute(f"delete from current where {mine} and family not in (select family from decided)")
-            self._db.execute(_KEEP_CURRENT)
-            self._db.execute("delete from held")
-            for hold in (_HOLD_ABSENT, _HOLD_TWINS, _HOLD_SPLITS):
-                self._db.execute(hold)
-            self._db.execute("delete from undecided")
+            decide(self._db)
 
     def counts(self) -> CatalogCounts:
         families, chunks = self._db.execute("select count(*), coalesce(sum(chunks), 0) from current").fetchone()

@@ -25,9 +25,10 @@ from chunkbus.diagnose import diagnose_json, proves_unique_keys
 from chunkbus.examine import MAX_LINE_BYTES
 from chunkbus.reader import read_lines
 from producers.errors import SOURCE_UNREADABLE, RecordRefused, SourceFailed
+from producers.find import find_sources
 from producers.produced import LeftOut
 from producers.records.array import begins, elements
-from producers.sources import Failure, find_sources, open_source
+from producers.sources import Failure, open_source
 from producers.tables import open_tables
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"

@@ -8,8 +8,9 @@ import msgspec
 
 from settings.config import ConfigError
 from settings.secret import key_in
+from sinks.chroma.build import ChromaBuild
 from sinks.chroma.reader import ChromaReader
-from sinks.chroma.sink import ChromaBuild, ChromaSink, EmbeddedChromaSink
+from sinks.chroma.sink import ChromaSink, EmbeddedChromaSink
 from sinks.registry import read_options
 
 __all__ = ["ChromaBuild", "ChromaOptions", "ChromaReader", "ChromaSink", "EmbeddedChromaSink", "open_sink"]

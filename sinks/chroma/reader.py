@@ -9,8 +9,8 @@ import numpy as np
 from chunkbus.canonical import text_hash
 from chunkbus.shared import Shared
 from sinks.chroma import rows
-from sinks.chroma.clients import Handle
 from sinks.chroma.errors import StaleIndex
+from sinks.chroma.handle import Handle
 from sinks.document import Document, Vectors
 from sinks.reader import FamiliesOf, Filter, Hit, nobodys
 from sinks.sink import Marker

@@ -1,28 +1,16 @@
-"""The Chroma sink: vectors with their documents. Writes are done when Chroma has answered; surplus goes at `flush`."""
+"""The Chroma sink: vectors with their documents."""
 
-from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
-import numpy as np
-
-from sinks.chroma import rows
-from sinks.chroma.clients import Folder, Handle, Server, metadata_of
+from sinks.chroma.build import ChromaBuild
 from sinks.chroma.distant import DistantBuild, Worker
-from sinks.chroma.errors import Address, RefusedData, StaleIndex
-from sinks.chroma.reader import ChromaReader, marker_of
+from sinks.chroma.folder import Folder
+from sinks.chroma.reader import ChromaReader
+from sinks.chroma.server import Server
 from sinks.chroma.untouched import UntouchedBuild
-from sinks.document import Document, Family, Vectors
-from sinks.errors import BuildBroken, BuildMissing, WrongShape
-from sinks.sink import NO_PARENT, Build, Marker, RefusedDocument, Stored
-from sinks.vectors import sound_rows
-
-PAGE = 5000  # above 32,766 rows Chroma cannot answer
-REQUEST_BYTES = 32 * 2**20  # a server takes 40 MiB
-_KEYS = 500  # families in one condition
-_LOOKS = 20
-"""For vectors, spread over a build."""
+from sinks.errors import BuildMissing
+from sinks.sink import Build, Marker
 
 
 class ChromaSink:
@@ -127,157 +115,3 @@ class EmbeddedChromaSink(ChromaSink):
         if spare is not None:
             spare.discard()
         super().close()
-
-
-class ChromaBuild:
-    def __init__(self, handle: Handle, store_text: bool) -> None:
-        self._handle = handle
-        self._collection = handle.collection
-        self._store_text = store_text
-        self._is_served = isinstance(handle.where, Address)
-        self._dimensions = _dimensions(self._collection.metadata)
-        self._keep: dict[str, str] = {}  # families replaced since the last flush, and the hash they keep
-        self._refused: dict[str, RefusedDocument] = {}
-
-    def marker(self) -> Marker | None:
-        return marker_of(self._handle.metadata())
-
-    def sign(self, marker: Marker) -> None:
-        with self._handle.asking():
-            self._collection.modify(metadata=metadata_of(marker, self._dimensions))
-
-    def require(self, dimensions: int | None) -> None:
-        """Raise `WrongShape` where it is for vectors of another length."""
-        held = self._width()
-        if dimensions is not None and held is not None and held != dimensions:
-            raise WrongShape(
-                f"the build at {self._handle.where} is for vectors of {held} dimensions, not {dimensions}: rebuild it"
-            )
-
-    def count(self) -> int:
-        return self._handle.count()
-
-    def replace(self, families: Sequence[Family]) -> None:
-        last = {family.parent_id: family for family in families}
-        taken: dict[str, tuple[Document, Vectors]] = {}  # an id that stands twice goes to the later family
-        width = self._width()
-        for family in last.values():
-            width = width or _length(family)
-            good, refused = sound_rows(family, width or 1)  # without any length it is none that can be stored
-            self._refuse(refused)
-            if family.vectors is not None:
-                taken.update((family.documents[row].id, (family.documents[row], family.vectors[row])) for row in good)
-        documents = [document for document, _ in taken.values()]
-        vectors = [vector for _, vector in taken.values()]
-        for parent_id in last:
-            self._keep.pop(parent_id, None)  # should this fail, flush must not remove what it wrote over
-        for part in rows.slices(documents, width or 0, min(self._handle.most, PAGE), REQUEST_BYTES):
-            self._upsert(documents[part], np.stack(vectors[part]))
-        # Also families that the build did not hold: flush then looks for old chunks that are not there, which costs
-        # less than a hundredth of the writing.
-        self._keep.update((parent_id, family.family_hash) for parent_id, family in last.items())
-
-    def delete(self, parent_ids: Sequence[str]) -> None:
-        for start in range(0, len(parent_ids), _KEYS):
-            self._delete(where={"parent_id": {"$in": list(parent_ids[start : start + _KEYS])}})
-        if NO_PARENT in parent_ids:
-            self._delete_strangers()
-
-    def flush(self) -> list[RefusedDocument]:
-        keep = list(self._keep.items())
-        for start in range(0, len(keep), _KEYS):
-            parents = [parent for parent, _ in keep[start : start + _KEYS]]
-            hashes = [hash for _, hash in keep[start : start + _KEYS]]
-            self._delete(where={"$and": [{"parent_id": {"$in": parents}}, {"family_hash": {"$nin": hashes}}]})
-        refused, self._refused, self._keep = list(self._refused.values()), {}, {}
-        return refused
-
-    def scan(self, *, content: bool = False, vectors: bool = False) -> Iterator[Stored]:
-        if content and self._is_served:
-            self._require_vectors(self.count())  # before the first document, for until then all of it is tried again
-        offset = 0
-        while True:
-            page = self.page(offset, PAGE, content, vectors)
-            yield from rows.documents_in(page, content)
-            if len(page["ids"]) < PAGE:
-                return
-            offset += PAGE
-
-    def _require_vectors(self, documents: int) -> None:
-        """Documents and vectors lie apart, and a server that has lost its vectors goes on with the documents. In a
-        folder of our own the seal tells."""
-        for offset in range(0, documents, documents // _LOOKS + 1):
-            self.page(offset, 1, content=False, vectors=True)
-
-    def page(self, offset: int, limit: int, content: bool, vectors: bool) -> rows.Page:
-        """Some of what a scan reads, as Chroma gives it."""
-        include = ["metadatas"]
-        if content and self._store_text:
-            include.append("documents")
-        if vectors:
-            include.append("embeddings")
-        try:
-            with self._handle.asking():
-                found: Any = self._collection.get(limit=limit, offset=offset, include=include)  # type: ignore[arg-type]
-        except StaleIndex as error:
-            if not self._is_served:
-                raise
-            raise BuildBroken(
-                f"Chroma at {self._handle.where} holds documents without their vectors: `chunksink verify --repair` "
-                "writes them again, nothing is computed again"
-            ) from error
-        return {name: found[name] for name in ("ids", "metadatas", "documents", "embeddings")}
-
-    def close(self) -> None:
-        self._handle.close()
-
-    def _upsert(self, documents: list[Document], vectors: Vectors) -> None:
-        """Send it; what Chroma refuses is halved until the document is found that it does not take."""
-        ids = [document.id for document in documents]
-        try:
-            with self._handle.asking():
-                found: Any = self._collection.get(ids=ids, include=["metadatas"])
-                old = dict(zip(found["ids"], found["metadatas"], strict=True))
-                self._collection.upsert(
-                    ids=ids,
-                    embeddings=vectors,
-                    metadatas=[rows.metadata(document, old.get(document.id) or ()) for document in documents],
-                    documents=[document.text for document in documents] if self._store_text else None,
-                )
-        except RefusedData as error:
-            if len(documents) == 1:
-                self._refuse([RefusedDocument(documents[0].id, documents[0].parent_id, str(error))])
-                return
-            middle = len(documents) // 2
-            self._upsert(documents[:middle], vectors[:middle])
-            self._upsert(documents[middle:], vectors[middle:])
-
-    def _width(self) -> int | None:
-        """The length of its vectors; None where none was given and there are none."""
-        if self._dimensions is None and self.count():
-            with self._handle.asking():
-                some: Any = self._collection.get(limit=1, include=["embeddings"])["embeddings"]
-            self._dimensions = len(some[0]) if len(some) else None
-        return self._dimensions
-
-    def _refuse(self, refused: Sequence[RefusedDocument]) -> None:
-        self._refused.update((one.id, one) for one in refused)
-
-    def _delete(self, **selected: Any) -> None:
-        with self._handle.asking():
-            self._collection.delete(**selected)
-
-    def _delete_strangers(self) -> None:
-        """Rows without a parent cannot be selected by a condition."""
-        strangers = [found.id for found in self.scan() if found.parent_id == NO_PARENT]
-        for start in range(0, len(strangers), PAGE):
-            self._delete(ids=strangers[start : start + PAGE])
-
-
-def _length(family: Family) -> int | None:
-    return family.vectors.shape[1] if family.vectors is not None and family.vectors.ndim == 2 else None
-
-
-def _dimensions(held: Any) -> int | None:
-    found = (held or {}).get("dimensions")
-    return found if isinstance(found, int) else None

@@ -35,7 +35,7 @@ def main(handle: int) -> None:
 
 
 def serve(connection: "Connection[Any, Any]") -> None:
-    from sinks.chroma.clients import Folder
+    from sinks.chroma.folder import Folder
     from sinks.chroma.sink import ChromaSink
 
     root, store_text = connection.recv()

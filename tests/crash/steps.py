@@ -86,6 +86,7 @@ STEPS = (*OURS, *sink_steps("fts"), *sink_steps("jsonl"))
 
 # Functions of rebuild/ that write only what ends with the connection, or parts of a step above.
 NO_STEPS = {
+    "decide.py:decide": "within Catalog.decide",
     "scan.py:_insert": "temporary tables",
     "scan.py:run": "temporary tables",
     "intake.py:_take_in": "within _read",

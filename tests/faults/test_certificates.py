@@ -18,7 +18,7 @@ from cryptography.x509.oid import NameOID
 
 from embeddings.endpoint import EndpointEncoder, EndpointSettings
 from embeddings.errors import EndpointDenied
-from sinks.chroma.clients import Server as ChromaServer
+from sinks.chroma.server import Server as ChromaServer
 from sinks.errors import Unreachable
 from sinks.meilisearch.connection import Connection
 

@@ -7,7 +7,7 @@ import pytest
 
 from producers.contents import read_source
 from producers.errors import IngestRefused, SourceFailed
-from producers.sources import find_sources
+from producers.find import find_sources
 from producers.tables import open_tables
 from tests.producers.bench import LATER, Bench
 

@@ -17,7 +17,7 @@ import pytest
 
 from settings.config import ConfigError
 from sinks.chroma import ChromaBuild, ChromaSink, open_sink
-from sinks.chroma.clients import Server
+from sinks.chroma.server import Server
 from sinks.conformance.samples import marker
 from sinks.errors import BuildMissing, Refused, Unreachable, WrongKey
 from tests.engines.servers import ChromaServer, MeilisearchServer

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-import sinks.chroma.sink as chroma_sink
+import sinks.chroma.build as chroma_build
 from sinks.chroma import ChromaBuild, ChromaSink
 from sinks.conformance.samples import DIMENSIONS, family, held, wanted
 from sinks.errors import BuildMissing, NotConfirmed, Transient
@@ -126,5 +126,5 @@ def lose_the_second_answer(build: ChromaBuild, patch: pytest.MonkeyPatch) -> Non
         if len(calls) == 2:
             raise httpx.ReadTimeout("lost")
 
-    patch.setattr(chroma_sink, "PAGE", 2)
+    patch.setattr(chroma_build, "PAGE", 2)
     patch.setattr(build._collection, "upsert", losing)

@@ -148,7 +148,7 @@ def test_readers_in_other_processes_live_while_much_is_written(
 def test_many_refreshes_leave_nothing_open(
     sink: ChromaSink, build: ChromaBuild, signed: Marker, tmp_path: Path
 ) -> None:
-    from sinks.chroma import clients
+    from sinks.chroma import folder as places
 
     build.replace([family("a", ["x"])])
     readers = [sink.reader(signed.build_id) for _ in range(3)]
@@ -161,8 +161,8 @@ def test_many_refreshes_leave_nothing_open(
         reader.close()
     build.close()
     here = folder(tmp_path, signed).resolve()
-    assert not clients._spellings.get(here), "elsewhere one may be spoilt by an engine that did not start"
-    assert here not in clients._writers
+    assert not places._spellings.get(here), "elsewhere one may be spoilt by an engine that did not start"
+    assert here not in places._writers
 
 
 Asked = list[tuple[int, list[str]]]
@@ -329,11 +329,11 @@ def test_a_reader_that_was_closed_opens_nothing(
     sink: ChromaSink, build: ChromaBuild, signed: Marker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """While a question of another thread was about to open it again."""
-    from sinks.chroma import clients
+    from sinks.chroma import folder as places
 
     build.replace([family("a", ["x"])])
     build.close()
-    before = sum(map(len, clients._spellings.values()))
+    before = sum(map(len, places._spellings.values()))
     reader = sink.reader(signed.build_id)
     ask = ChromaReader._ask
 
@@ -345,4 +345,4 @@ def test_a_reader_that_was_closed_opens_nothing(
     monkeypatch.setattr(ChromaReader, "_ask", closed_meanwhile)
     with pytest.raises(RuntimeError, match="closed"):
         reader.query(vector("x"), 1)
-    assert sum(map(len, clients._spellings.values())) == before
+    assert sum(map(len, places._spellings.values())) == before

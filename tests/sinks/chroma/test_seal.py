@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from chromadb.api.models.Collection import Collection
 
-from sinks.chroma import ChromaSink, clients, seal
+from sinks.chroma import ChromaSink, folder, seal
 from sinks.chroma.counted import changes_of
 from sinks.sink import Marker
 from tests.search.support import DIMENSIONS, family, meaning
@@ -179,7 +179,7 @@ def test_what_somebody_writes_meanwhile_is_counted(
     sink: ChromaSink, asked: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str
 ) -> None:
     """Other programs know of no turns."""
-    calls = {"while it is opened": "_collection", "while it is closed": "_end"}
+    calls = {"while it is opened": "collection_in", "while it is closed": "end"}
 
     def remove_one() -> None:
         subprocess.run([sys.executable, "-c", REMOVE_ONE, str(tmp_path / "b")], check=True)
@@ -187,13 +187,13 @@ def test_what_somebody_writes_meanwhile_is_counted(
     assert count(sink) == 20
     with monkeypatch.context() as patch:
         if when in calls:
-            call = getattr(clients, calls[when])
+            call = getattr(folder, calls[when])
 
             def disturbed(*given: Any) -> Any:
                 remove_one()
                 return call(*given)
 
-            patch.setattr(clients, calls[when], disturbed)
+            patch.setattr(folder, calls[when], disturbed)
         else:
             (tmp_path / "b" / seal.FILE).write_text(json.dumps({"files": seal._files(tmp_path / "b")}))
             counted = Collection.count

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from chromadb.config import Settings
 
-import sinks.chroma.sink as chroma_sink
+import sinks.chroma.build as chroma_build
 from sinks.chroma import ChromaBuild, ChromaSink, rows
 from sinks.conformance.samples import DIMENSIONS, family, held, marker, records, vector, wanted
 from sinks.document import Family
@@ -116,7 +116,7 @@ def test_lists_of_a_deleted_collection_reach_nobody(chroma_server: ChromaServer,
 
 
 def test_everything_is_scanned_over_many_pages(build: ChromaBuild, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chroma_sink, "PAGE", 7)
+    monkeypatch.setattr(chroma_build, "PAGE", 7)
     families = [family(f"f{number}", ["one", "two", "three"]) for number in range(7)]
     build.replace(families)
     build.flush()
@@ -129,7 +129,7 @@ def test_everything_is_scanned_over_many_pages(build: ChromaBuild, monkeypatch: 
 
 
 def test_families_beyond_one_condition(build: ChromaBuild, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chroma_sink, "_KEYS", 3)
+    monkeypatch.setattr(chroma_build, "_KEYS", 3)
     old = [family(f"f{number}", ["one", "two"], version="1") for number in range(8)]
     new = [family(f"f{number}", ["one"], version="2") for number in range(8)]
     build.replace(old)

@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 
 from chunksink.exits import Exit
-from sinks.chroma import ChromaSink, clients, seal
+from sinks.chroma import ChromaSink, seal
+from sinks.chroma.folder import Folder
 from sinks.chroma.untouched import UntouchedBuild
 from sinks.conformance.samples import DIMENSIONS, family, held, marker, wanted
 from sinks.errors import BuildMissing
@@ -57,13 +58,13 @@ def folder(tmp_path: Path, signed: Marker) -> Path:
 def connections(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """Builds that were opened in Chroma."""
     seen: list[Path] = []
-    real = clients.Folder._connect
+    real = Folder._connect
 
     def connect(place: Any, path: Path, **given: Any) -> Any:
         seen.append(path)
         return real(place, path, **given)
 
-    monkeypatch.setattr(clients.Folder, "_connect", connect)
+    monkeypatch.setattr(Folder, "_connect", connect)
     return seen
 
 

@@ -5,7 +5,8 @@ from pathlib import Path
 from chunkbus.canonical import canonical_json
 from sinks.conformance.samples import family
 from sinks.document import Family
-from sinks.jsonl import FAMILIES, PENDING, JsonlBuild, JsonlSink
+from sinks.jsonl import JsonlBuild, JsonlSink
+from sinks.jsonl.build import FAMILIES, PENDING
 from sinks.sink import Marker
 
 OLD, NEW = family("a", ["old one", "old two"], version="1"), family("a", ["new"] * 3, version="2")

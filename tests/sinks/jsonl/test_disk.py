@@ -11,7 +11,8 @@ import pytest
 
 from sinks.conformance.samples import family, held, marker, wanted
 from sinks.errors import Refused, SinkError, Transient
-from sinks.jsonl import FAMILIES, JsonlBuild, JsonlSink
+from sinks.jsonl import JsonlBuild, JsonlSink
+from sinks.jsonl.build import FAMILIES
 from tests.sinks.jsonl.support import (
     ADDED,
     BEFORE,

@@ -16,7 +16,8 @@ import pytest
 
 from sinks.conformance.samples import held, wanted
 from sinks.errors import Transient
-from sinks.jsonl import LINK, JsonlSink
+from sinks.jsonl import JsonlSink
+from sinks.jsonl.sink import LINK
 from sinks.sink import Marker
 from tests.conftest import ROOT
 from tests.sinks.jsonl.support import (

@@ -12,7 +12,8 @@ import pytest
 from settings.config import ConfigError
 from sinks.conformance.samples import family, held, wanted, with_vectors
 from sinks.document import Family
-from sinks.jsonl import MARKER, PENDING, JsonlBuild, JsonlSink, open_sink
+from sinks.jsonl import JsonlBuild, JsonlSink, open_sink
+from sinks.jsonl.build import MARKER, PENDING
 from sinks.sink import Marker, Sink
 from tests.sinks.jsonl.support import (
     ADDED,

@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from sinks.errors import BuildMissing, Refused
-from sinks.jsonl import FAMILIES, LINK, MARKER, JsonlBuild, JsonlSink
+from sinks.jsonl import JsonlBuild, JsonlSink
+from sinks.jsonl.build import FAMILIES, MARKER
+from sinks.jsonl.sink import LINK
 from sinks.sink import Marker
 from tests.sinks.jsonl.support import OLD, as_files, file_of, fill, visible
 

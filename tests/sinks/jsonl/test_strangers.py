@@ -10,7 +10,8 @@ import pytest
 
 from sinks.conformance.samples import held, wanted
 from sinks.errors import BuildBroken, Refused
-from sinks.jsonl import FAMILIES, MARKER, PENDING, JsonlBuild, JsonlSink
+from sinks.jsonl import JsonlBuild, JsonlSink
+from sinks.jsonl.build import FAMILIES, MARKER, PENDING
 from sinks.sink import NO_PARENT, Marker
 from tests.sinks.jsonl.support import ADDED, NEW, OLD, as_files, file_of, fill, visible
 

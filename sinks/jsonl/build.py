@@ -1,23 +1,16 @@
-"""The jsonl sink: projected documents as plain files, for any other system to pick up. No engine, no server.
+"""One build: a file a family.
 
-    <root>/current -> <build_id>                         what others read; changed in one step
-    <root>/<build_id>/marker.json                        whose build it is
-    <root>/<build_id>/families/ab/ab...<64 digits>.jsonl a family: its documents in order, each a line of canonical JSON
-    <root>/<build_id>/.pending/                          written, not yet flushed
-
-A family is one file, renamed over its old one: never absent, and no surplus to look for. A stranger's file is one
-document to `scan`. A line that cannot be read is one without hashes: so its family differs, not the whole build. An
-id that moved to another family stands in both until the old one is replaced or deleted.
+It is renamed over its old one: never absent, and no surplus to look for. A stranger's file is one document to `scan`.
+A line that cannot be read is one without hashes: so its family differs, not the whole build. An id that moved to
+another family stands in both until the old one is replaced or deleted.
 """
 
-import errno
 import os
 import re
 import shutil
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from functools import partial
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -28,102 +21,13 @@ from chunkbus.canonical import canonical_json, text_hash
 from chunkbus.errors import NotCanonical
 from sinks import places
 from sinks.document import Document, Family, document_hash
-from sinks.errors import MEND, BuildBroken, Refused, Transient
-from sinks.registry import read_options
+from sinks.errors import MEND, BuildBroken
+from sinks.jsonl.errors import translated
 from sinks.sink import NO_PARENT, Marker, RefusedDocument, Stored
 
-LINK, MARKER, FAMILIES, PENDING = "current", "marker.json", "families", ".pending"
+MARKER, FAMILIES, PENDING = "marker.json", "families", ".pending"
 _DIGEST = re.compile("[0-9a-f]{64}")
 _FILE = re.compile(r"([0-9a-f]{2})/(\1[0-9a-f]{62})\.jsonl")
-_REMEDIES = {
-    (Transient, "make room on that disk and run again"): ("ENOSPC", "EDQUOT", "EFBIG"),
-    (Transient, "look after that disk and run again"): ("EIO", "EAGAIN", "EBUSY", "EMFILE", "ENFILE", "ENOMEM"),
-    (Refused, "correct its permissions"): ("EACCES", "EPERM", "EROFS"),
-    (Refused, "move away what is there"): ("ENOTDIR", "EISDIR", "EEXIST", "ENOTEMPTY", "EINVAL", "ELOOP"),
-    (BuildBroken, "something of it is gone, so run again or rebuild it"): ("ENOENT",),
-}
-
-
-class JsonlOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What can be set: the `folder` of the builds; without it `jsonl` in the home."""
-
-    folder: str | None = None
-
-
-def open_sink(home: Path, options: Mapping[str, Any]) -> "JsonlSink":
-    folder = read_options("jsonl", JsonlOptions, options).folder
-    return JsonlSink(Path(folder) if folder else home / "jsonl")
-
-
-class JsonlSink:
-    name = "jsonl"
-    wants_vectors = False
-
-    def __init__(self, root: Path) -> None:
-        self._root = root.absolute()
-        self._link = self._root / LINK
-
-    def create(self, marker: Marker, dimensions: int | None = None) -> "JsonlBuild":
-        folder = places.folder(self._root, marker.build_id)
-        if folder == self._link:
-            raise ValueError(f"a build cannot be called {LINK!r}: that is the link to the live one")
-        with _translated(self._root):
-            places.make(self._root, marker.build_id, partial(_lay_out, marker))
-        build = self.open(marker.build_id)
-        if build.marker() is None:
-            build.sign(marker)
-        return build
-
-    def open(self, build_id: str) -> "JsonlBuild":
-        with _translated(self._root):
-            build = JsonlBuild(places.existing(self._root, build_id))
-            build.require()
-        return build
-
-    def builds(self) -> list[str]:
-        with _translated(self._root):
-            return places.listing(self._root)
-
-    def flip(self, old: str | None, new: str) -> None:
-        self.open(new)
-        with _translated(self._root):
-            if (live := self._live()) not in (None, old, new):  # where there is no link, none is taken from anybody
-                raise Refused(f"{self._link} leads to {live}, not to {old}: look at the pointer, or correct the link")
-            if live != new:
-                aside = self._root / f".{LINK}"
-                aside.unlink(missing_ok=True)  # of a kill in between
-                aside.symlink_to(new)  # relative: the folder may be moved
-                aside.replace(self._link)
-            places.sync(self._root)
-
-    def shown(self) -> Marker | None:
-        """Whose build the link leads to; nobody's where that cannot be read any more."""
-        with _translated(self._root):
-            live = self._live()
-            if live is None or live not in places.listing(self._root):
-                return None
-            with suppress(BuildBroken):
-                return self.open(live).marker()
-            return None
-
-    def drop(self, build_id: str) -> None:
-        folder = places.folder(self._root, build_id)
-        with _translated(self._root):
-            if self._root.is_dir() and not folder.is_symlink():
-                if self._live() == build_id:
-                    self._link.unlink()
-                places.remove(self._root, build_id)
-                places.sync(self._root)
-
-    def address(self, build_id: str) -> dict[str, str]:
-        """Where other programs find a build, and the link that leads to the live one."""
-        return {"folder": str(places.folder(self._root, build_id)), "link": str(self._link)}
-
-    def close(self) -> None:
-        pass
-
-    def _live(self) -> str | None:
-        return str(self._link.readlink()) if os.path.lexists(self._link) else None
 
 
 class JsonlBuild:
@@ -143,23 +47,23 @@ class JsonlBuild:
 
     def marker(self) -> Marker | None:
         path = self._folder / MARKER
-        with _translated(self._folder):
+        with translated(self._folder):
             try:
                 return msgspec.json.decode(path.read_bytes(), type=Marker) if path.exists() else None
             except msgspec.MsgspecError as error:
                 raise BuildBroken(f"{path} is damaged ({error}): {MEND}") from error
 
     def sign(self, marker: Marker) -> None:
-        with _translated(self._folder):
+        with translated(self._folder):
             self._write([canonical_json(msgspec.to_builtins(marker))]).replace(self._folder / MARKER)
             places.sync(self._folder)
 
     def count(self) -> int:
-        with _translated(self._folder):
+        with translated(self._folder):
             return sum(1 if parent_id == NO_PARENT else self._count_of(place) for place, parent_id in self._files())
 
     def replace(self, families: Sequence[Family]) -> None:
-        with _translated(self._folder):
+        with translated(self._folder):
             for parent_id, family in {family.parent_id: family for family in families}.items():
                 lines, refused = _lines(family)
                 self._ask(parent_id, self._write(lines) if lines else None, refused)
@@ -169,7 +73,7 @@ class JsonlBuild:
             self._ask(parent_id, None, [])
 
     def flush(self) -> list[RefusedDocument]:
-        with _translated(self._folder):
+        with translated(self._folder):
             for parent_id, path in list(self._waiting.items()):
                 self._settle(parent_id, path)
                 del self._waiting[parent_id]  # not before: the next flush goes on with what failed
@@ -180,13 +84,13 @@ class JsonlBuild:
         return refused
 
     def scan(self, *, content: bool = False, vectors: bool = False) -> Iterator[Stored]:
-        with _translated(self._folder):
+        with translated(self._folder):
             for place, parent_id, line in self._held():
                 yield _stored(place, parent_id, line, content)
 
     def scrub(self) -> None:
         """What a writer that was killed has left goes too."""
-        with _translated(self._folder):
+        with translated(self._folder):
             if (pending := self._folder / PENDING).is_dir():
                 shutil.rmtree(pending)
 
@@ -259,11 +163,6 @@ class JsonlBuild:
                     yield place, family[2] if family else NO_PARENT
 
 
-def _lay_out(marker: Marker, folder: Path) -> None:
-    (folder / FAMILIES).mkdir()
-    JsonlBuild(folder).sign(marker)
-
-
 def _lines(family: Family) -> tuple[list[bytes], list[RefusedDocument]]:
     documents = {document.id: document for document in family.documents}.values()
     if not _DIGEST.fullmatch(family.parent_id):  # it could be a path
@@ -293,16 +192,3 @@ def _stored(place: str, parent_id: str, line: bytes, content: bool) -> Stored:
         return Stored(id, parent_id, family, document_hash(document.fields()), text_hash(document.text), document)
     except (ValueError, NotCanonical):  # no sink has written this
         return Stored(id, parent_id, family, "", "")
-
-
-@contextmanager
-def _translated(folder: Path) -> Iterator[None]:
-    """The system's errors as ours, once."""
-    try:
-        yield
-    except OSError as error:
-        name = errno.errorcode.get(error.errno or 0)
-        for (kind, remedy), names in _REMEDIES.items():
-            if name in names:
-                raise kind(f"{folder} cannot be used ({error}): {remedy}") from error
-        raise

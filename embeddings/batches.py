@@ -1,0 +1,47 @@
+"""What an encoder makes of many texts, in batches: one that makes none of its own is given slices of them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Generator, Iterator, Sequence
+from itertools import chain
+
+import numpy as np
+
+from embeddings.encoder import BatchEncoder, EncodedBatch, Encoder
+from embeddings.errors import TextRefused
+
+_CALL_SECONDS = 1.0
+
+
+def encoded_batches(encoder: Encoder, texts: Sequence[str]) -> Generator[EncodedBatch]:
+    """The encoder's own batches, or slices that take it about a second each."""
+    if isinstance(encoder, BatchEncoder):
+        yield from encoder.encode_batches(texts)
+        return
+    start, size = 0, 1  # nobody knows yet how long it takes for one
+    while start < len(texts):
+        positions = range(start, min(start + size, len(texts)))
+        started = time.monotonic()
+        yield from _isolated(encoder, texts, positions)
+        seconds = max(time.monotonic() - started, 1e-3)
+        size = max(1, min(1024, 8 * size, int(len(positions) * _CALL_SECONDS / seconds)))
+        start = positions.stop
+
+
+def _isolated(encoder: Encoder, texts: Sequence[str], positions: range) -> Iterator[EncodedBatch]:
+    """One call, or, where the encoder refuses a text, halves of it until the refused text stands alone."""
+    try:
+        rows = encoder.encode([texts[position] for position in positions])
+    except TextRefused as exc:
+        if len(positions) > 1:
+            middle = positions.start + len(positions) // 2
+            yield from chain(
+                _isolated(encoder, texts, range(positions.start, middle)),
+                _isolated(encoder, texts, range(middle, positions.stop)),
+            )
+            return
+        nothing = np.full((1, encoder.dimension), np.nan, dtype=np.float32)
+        yield EncodedBatch(positions, nothing, [0], {positions.start: str(exc)})
+    else:
+        yield EncodedBatch(positions, np.asarray(rows, dtype=np.float32), [0] * len(positions))

@@ -1,0 +1,75 @@
+"""Committing computed vectors on time, whoever computes."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+
+from embeddings.errors import CacheBusy
+
+_COMMIT_ROWS = 4000
+_LOOK_SECONDS = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class Computed:
+    """A vector that is not yet committed."""
+
+    text_hash: bytes
+    tokens: int
+    since: float
+
+
+class Committer:
+    """A thread looks when the encoder keeps us waiting.
+
+    A commit that fails there is tried again here, so that whoever reads the stream has the error.
+    """
+
+    def __init__(self, commit: Callable[[Sequence[Computed]], None], seconds: float) -> None:
+        self._commit = commit
+        self._seconds = seconds
+        self._pending: list[Computed] = []
+        self._committing = threading.Lock()
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="chunksink-commit", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._done.set()
+        try:
+            self._commit_all()
+        finally:
+            self._thread.join()
+
+    def add(self, text_hash: bytes, tokens: int) -> None:
+        self._pending.append(Computed(text_hash, tokens, time.monotonic()))
+
+    def commit_if_due(self) -> None:
+        pending = self._pending[:1]
+        if pending and (time.monotonic() - pending[0].since >= self._seconds or len(self._pending) >= _COMMIT_ROWS):
+            self._commit_all()
+
+    def _commit_all(self) -> None:
+        with self._committing:  # whoever waited here takes what was added meanwhile, if anything
+            if pending := self._pending[:]:
+                self._commit(pending)
+                del self._pending[: len(pending)]
+
+    def _watch(self) -> None:
+        while not self._done.wait(_LOOK_SECONDS):
+            try:
+                self.commit_if_due()
+            except CacheBusy:
+                continue
+            except Exception:  # the main thread meets it too; until then, one salvage is enough
+                return

@@ -1,0 +1,145 @@
+"""Chroma in this process: one folder a build.
+
+chromadb keeps one engine a path and process, and an engine does not see what another process wrote to the vectors. So
+every writer and every reader gets an engine of its own, by spelling the path its own way; only readers in the process
+of an open writer share that writer's engine, which is always current.
+"""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from sinks import places
+from sinks.chroma import seal, told
+from sinks.chroma.counted import Counting
+from sinks.chroma.errors import translated
+from sinks.chroma.handle import Handle, collection_in, end, metadata_in, metadata_of, nothing
+from sinks.chroma.known import Known
+from sinks.sink import Marker
+
+COLLECTION = "chunks"
+_ROWS_A_TURN = 1000
+"""Of a build that readers may have; they wait for so many to be written, and no longer. One that is being made nobody
+reads, and Chroma takes a sixth less time for five times as many."""
+
+_lock = threading.Lock()
+_spellings: dict[Path, dict[int, int]] = {}  # of each folder: spelling -> handles that use it
+_writers: dict[Path, int] = {}  # the spelling of the writer in this process
+
+
+class Folder:
+    """One folder a build below a root. `in_turn` is called at the beginning of every turn, and may end it."""
+
+    def __init__(self, root: Path, in_turn: Callable[[], None] = nothing) -> None:
+        self._root = root
+        self._in_turn = in_turn
+
+    def create(self, marker: Marker, dimensions: int | None) -> Handle:
+        path = places.folder(self._root, marker.build_id)
+        path.mkdir(parents=True, exist_ok=True)
+        return self._connect(path, writing=True, made=metadata_of(marker, dimensions))
+
+    def open(self, build_id: str, *, writing: bool) -> Handle:
+        return self._connect(places.existing(self._root, build_id), writing=writing)
+
+    def untouched(self, build_id: str) -> seal.Untouched | None:
+        """What is known of a build without opening it."""
+        return seal.untouched(places.existing(self._root, build_id))
+
+    def builds(self) -> list[str]:
+        return places.listing(self._root)
+
+    def address(self, build_id: str) -> dict[str, str]:
+        return {"path": str(places.folder(self._root, build_id).absolute()), "collection": COLLECTION}
+
+    def version(self) -> str:
+        from importlib.metadata import version
+
+        return f"chromadb {version('chromadb')}, embedded"
+
+    def drop(self, build_id: str) -> None:
+        with seal.turn(places.folder(self._root, build_id)):  # a dead run's last call may be under way
+            places.remove(self._root, build_id)
+
+    def close(self) -> None:
+        pass
+
+    def _connect(self, path: Path, *, writing: bool, made: dict[str, Any] | None = None) -> Handle:
+        settings = told.settings()
+        unlock = seal.check(path, writing=writing)
+        whole = path.resolve()
+        spelling, shares = _spell(whole, writing)
+        started = True
+        turn = partial(self._turn, path, writing)
+
+        def release() -> None:
+            try:
+                with turn():
+                    counted = counting.still() if writing else None
+                    metadata = None if counted is None else metadata_in(client, COLLECTION)
+                    end(client)
+                    if _unspell(whole, spelling, writing) and writing:
+                        seal.put(path, counted, metadata)
+            finally:
+                unlock()
+
+        try:
+            with turn(), translated(str(path)):
+                counted = seal.counted(path)
+                started = False  # chromadb keeps an engine that did not start, too, by the spelling of its path
+                client = told.package().PersistentClient(f"{whole}{'/.' * spelling}", settings=settings)
+                started = True
+                try:
+                    collection = collection_in(client, COLLECTION, str(path), made)
+                    most = client.get_max_batch_size() if made else min(client.get_max_batch_size(), _ROWS_A_TURN)
+                    known = Known(path / seal.DATABASE, is_loaded=shares)
+                    counting = Counting(path / seal.DATABASE, counted)
+                    if writing:
+                        seal.lift(path)
+                    elif (counted := counting.still()) is not None:
+                        seal.note(path, counted)
+                except BaseException:
+                    end(client)
+                    raise
+        except BaseException:
+            _unspell(whole, spelling, writing, again=started)
+            unlock()
+            raise
+        return Handle(collection, most, str(path), client, release, turn, known, counting)
+
+    @contextmanager
+    def _turn(self, path: Path, writing: bool) -> Iterator[None]:
+        with seal.turn(path):
+            self._in_turn()
+            with nullcontext() if writing else seal.kept(path):
+                yield
+
+
+def _spell(path: Path, writing: bool) -> tuple[int, bool]:
+    """The spelling, and whether it is that of an open writer, whose engine is there already."""
+    with _lock:
+        used = _spellings.setdefault(path, {})
+        theirs = _writers.get(path) if not writing else None
+        # Never as it is written: so another's client may have it, whatever its settings.
+        free = next(number for number in range(1, len(used) + 2) if number not in used)
+        spelling = free if theirs is None else theirs
+        used[spelling] = used.get(spelling, 0) + 1
+        if writing:
+            _writers[path] = spelling
+        return spelling, theirs is not None
+
+
+def _unspell(path: Path, spelling: int, writing: bool, *, again: bool = True) -> bool:
+    """Give a spelling back, if anybody may have it `again`; true when nobody in this process writes the folder any
+    more."""
+    with _lock:
+        used = _spellings[path]
+        used[spelling] -= 1 if again else 0
+        if not used[spelling]:
+            del used[spelling]
+        if writing and _writers.get(path) == spelling:
+            del _writers[path]
+        return path not in _writers

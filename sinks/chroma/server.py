@@ -1,0 +1,188 @@
+"""A Chroma server: one collection a build. How its client is made without asking it anything stands here, too."""
+
+import math
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from sinks import places
+from sinks.chroma import told
+from sinks.chroma.errors import Address, no_chroma, translated
+from sinks.chroma.handle import Handle, collection_in, end, metadata_of
+from sinks.errors import BuildMissing, Refused
+from sinks.sink import Marker
+
+if TYPE_CHECKING:
+    from chromadb.api import ClientAPI
+    from chromadb.api.models.Collection import Collection
+
+_SHAPE = "http://HOST:PORT"
+_PAGE = 5000
+_HARMLESS = re.compile(r"([a-z]+://)?[\w.-]*(:\d*)?", re.ASCII)
+"""Whatever it is, it holds no password."""
+_PREFIX = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,399}")  # Chroma takes names of 512
+
+
+class Server:
+    """The client's requests end after `timeout` seconds, those of readers
+    after `search_timeout`: somebody waits for their answers."""
+
+    def __init__(
+        self, url: str, *, prefix: str, headers: dict[str, str] | None, timeout: float, search_timeout: float = 5.0
+    ) -> None:
+        self._ssl, self._host, self._port = address(url)
+        self._where = Address(f"{'https' if self._ssl else 'http'}://{self._host}:{self._port}")
+        self._where.secrets = tuple((headers or {}).values())
+        if not _PREFIX.fullmatch(prefix):
+            raise ValueError(
+                f"the prefix {prefix!r} cannot begin the name of a collection: up to 400 of A-Z a-z 0-9 . _ -, "
+                "beginning with one of A-Z a-z 0-9"
+            )
+        for seconds in (timeout, search_timeout):
+            if not 0 < seconds < math.inf:
+                raise ValueError(f"a timeout of {seconds} seconds: it must be more than 0")
+        for name, value in (headers or {}).items():
+            if not (name.isascii() and value.isascii() and f"{name}{value}".isprintable() and value == value.strip()):
+                raise ValueError(f"the header {name!a} holds what no header can: printable ASCII only")
+        self._prefix = f"{prefix}-"
+        self._headers = headers or {}
+        self._timeout = timeout
+        self._search_timeout = min(timeout, search_timeout)
+
+    def create(self, marker: Marker, dimensions: int | None) -> Handle:
+        build_id = places.check_build_id(marker.build_id)
+        return self._connect(build_id, self._timeout, made=metadata_of(marker, dimensions))
+
+    def open(self, build_id: str, *, writing: bool) -> Handle:
+        timeout = self._timeout if writing else self._search_timeout
+        return self._connect(places.check_build_id(build_id), timeout)
+
+    def builds(self) -> list[str]:
+        found: list[Collection] = []
+        with self._client() as client, translated(self._where):
+            while True:
+                page = client.list_collections(limit=_PAGE, offset=len(found))
+                found += page
+                if len(page) < _PAGE:
+                    break
+        # By what they say of themselves: after `a-` the name of one of the prefix `a-b` goes on with `b-`.
+        ids = {collection.name: str(_build_in(collection)) for collection in found}
+        return sorted(build_id for name, build_id in ids.items() if name == self._prefix + build_id)
+
+    def address(self, build_id: str) -> dict[str, str]:
+        return {"url": self._where, "collection": self._prefix + places.check_build_id(build_id)}
+
+    def version(self) -> str:
+        with self._client() as client, translated(self._where):
+            return f"Chroma at {self._where}, whose API calls itself {client.get_version()}"
+
+    def drop(self, build_id: str) -> None:
+        name = self._prefix + places.check_build_id(build_id)
+        with self._client() as client:
+            try:
+                with translated(self._where):
+                    collection = client.get_collection(name, embedding_function=None)
+                    if _build_in(collection) not in (None, build_id):  # of another prefix
+                        return
+                    # Row by row: deleting a collection alone leaves its lists behind, and the next collection
+                    # of anybody on that server inherits them (chroma-core/chroma#7594).
+                    while ids := collection.get(limit=_PAGE, include=[])["ids"]:
+                        collection.delete(ids=ids)
+                    client.delete_collection(name)
+            except BuildMissing:
+                pass
+
+    def close(self) -> None:
+        pass
+
+    def _connect(self, build_id: str, timeout: float, made: dict[str, Any] | None = None) -> Handle:
+        client = self._open(timeout)
+        try:
+            self._require_chroma(client)
+            with translated(self._where):
+                collection = collection_in(client, self._prefix + build_id, self._where, made)
+                self._require(collection, build_id, BuildMissing if made is None else Refused)
+                return Handle(collection, client.get_max_batch_size(), self._where, client, partial(_hang_up, client))
+        except BaseException:
+            _hang_up(client)
+            raise
+
+    def _require(self, collection: "Collection", build_id: str, error: type[Refused]) -> None:
+        held = _build_in(collection)
+        if held not in (None, build_id):
+            raise error(
+                f"collection {collection.name} of Chroma at {self._where} is build {held} of another prefix, "
+                f"not {build_id}: choose another prefix"
+            )
+
+    def _require_chroma(self, client: "ClientAPI") -> None:
+        """Chroma's client takes any JSON for what it asked for, and stumbles over it later."""
+        with translated(self._where):
+            version: object = client.get_version()
+        if not isinstance(version, str):
+            raise no_chroma(self._where, f"its version is {version!r:.50}")
+
+    def _open(self, timeout: float) -> "ClientAPI":
+        """A client that has not asked the server anything yet: what `chromadb.HttpClient` asks while it is made has
+        no timeout, and where it fails the reason is lost."""
+        import httpx
+
+        told.package()
+        from chromadb.api import ServerAPI
+        from chromadb.api.client import Client
+        from chromadb.api.shared_system_client import SharedSystemClient
+
+        settings = told.settings(
+            chroma_api_impl="chromadb.api.fastapi.FastAPI",
+            chroma_server_host=self._host,
+            chroma_server_http_port=self._port,
+            chroma_server_ssl_enabled=self._ssl,
+            chroma_server_ssl_verify=self._ssl,  # else all certificates are read for nothing, some 50 ms
+            chroma_server_headers=dict(self._headers),
+        )
+        client = Client.__new__(Client)
+        SharedSystemClient.__init__(client, settings)
+        client._server = client._system.instance(ServerAPI)  # type: ignore[type-abstract]
+        client._server._session.timeout = httpx.Timeout(timeout)  # type: ignore[attr-defined]
+        return client
+
+    @contextmanager
+    def _client(self) -> Iterator["ClientAPI"]:
+        client = self._open(self._timeout)
+        try:
+            self._require_chroma(client)
+            yield client
+        finally:
+            _hang_up(client)
+
+
+def address(url: str) -> tuple[bool, str, int]:
+    """Whether it is https, the host and the port. Nothing of it that could be a password is in the message."""
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        raise ValueError(f"that is no address of a Chroma server: {_SHAPE}") from None  # it quotes what it was given
+    if "@" in parts.netloc:
+        raise ValueError(f"with user or password that is no address of a Chroma server: {_SHAPE}, and `token_variable`")
+    if parts.scheme not in ("http", "https") or not host:
+        raise ValueError(f"{url if _HARMLESS.fullmatch(url) else 'that'} is no address of a Chroma server: {_SHAPE}")
+    if parts.path.strip("/") or "?" in url or "#" in url:
+        raise ValueError(f"with a path that is no address of a Chroma server: {_SHAPE}")
+    ssl = parts.scheme == "https"
+    return ssl, host, (443 if ssl else 8000) if port is None else port
+
+
+def _hang_up(client: Any) -> None:
+    """Chroma's client would leave its connection to the server open until somebody collects it."""
+    session = client._server._session
+    end(client)
+    session.close()
+
+
+def _build_in(collection: "Collection") -> Any:
+    """The id of the build that a collection says it is; None where it says nothing."""
+    return (collection.metadata or {}).get("build_id")

@@ -1,0 +1,30 @@
+"""The jsonl sink: projected documents as plain files, for any other system to pick up. No engine, no server.
+
+<root>/current -> <build_id>                         what others read; changed in one step
+<root>/<build_id>/marker.json                        whose build it is
+<root>/<build_id>/families/ab/ab...<64 digits>.jsonl a family: its documents in order, each a line of canonical JSON
+<root>/<build_id>/.pending/                          written, not yet flushed
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from sinks.jsonl.build import JsonlBuild
+from sinks.jsonl.sink import JsonlSink
+from sinks.registry import read_options
+
+__all__ = ["JsonlBuild", "JsonlOptions", "JsonlSink", "open_sink"]
+
+
+class JsonlOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What can be set: the `folder` of the builds; without it `jsonl` in the home."""
+
+    folder: str | None = None
+
+
+def open_sink(home: Path, options: Mapping[str, Any]) -> "JsonlSink":
+    folder = read_options("jsonl", JsonlOptions, options).folder
+    return JsonlSink(Path(folder) if folder else home / "jsonl")

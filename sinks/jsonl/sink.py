@@ -1,0 +1,90 @@
+"""The builds below a folder, and the link to the live one."""
+
+import os
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+
+from sinks import places
+from sinks.errors import BuildBroken, Refused
+from sinks.jsonl.build import FAMILIES, JsonlBuild
+from sinks.jsonl.errors import translated
+from sinks.sink import Marker
+
+LINK = "current"
+
+
+class JsonlSink:
+    name = "jsonl"
+    wants_vectors = False
+
+    def __init__(self, root: Path) -> None:
+        self._root = root.absolute()
+        self._link = self._root / LINK
+
+    def create(self, marker: Marker, dimensions: int | None = None) -> "JsonlBuild":
+        folder = places.folder(self._root, marker.build_id)
+        if folder == self._link:
+            raise ValueError(f"a build cannot be called {LINK!r}: that is the link to the live one")
+        with translated(self._root):
+            places.make(self._root, marker.build_id, partial(_lay_out, marker))
+        build = self.open(marker.build_id)
+        if build.marker() is None:
+            build.sign(marker)
+        return build
+
+    def open(self, build_id: str) -> "JsonlBuild":
+        with translated(self._root):
+            build = JsonlBuild(places.existing(self._root, build_id))
+            build.require()
+        return build
+
+    def builds(self) -> list[str]:
+        with translated(self._root):
+            return places.listing(self._root)
+
+    def flip(self, old: str | None, new: str) -> None:
+        self.open(new)
+        with translated(self._root):
+            if (live := self._live()) not in (None, old, new):  # where there is no link, none is taken from anybody
+                raise Refused(f"{self._link} leads to {live}, not to {old}: look at the pointer, or correct the link")
+            if live != new:
+                aside = self._root / f".{LINK}"
+                aside.unlink(missing_ok=True)  # of a kill in between
+                aside.symlink_to(new)  # relative: the folder may be moved
+                aside.replace(self._link)
+            places.sync(self._root)
+
+    def shown(self) -> Marker | None:
+        """Whose build the link leads to; nobody's where that cannot be read any more."""
+        with translated(self._root):
+            live = self._live()
+            if live is None or live not in places.listing(self._root):
+                return None
+            with suppress(BuildBroken):
+                return self.open(live).marker()
+            return None
+
+    def drop(self, build_id: str) -> None:
+        folder = places.folder(self._root, build_id)
+        with translated(self._root):
+            if self._root.is_dir() and not folder.is_symlink():
+                if self._live() == build_id:
+                    self._link.unlink()
+                places.remove(self._root, build_id)
+                places.sync(self._root)
+
+    def address(self, build_id: str) -> dict[str, str]:
+        """Where other programs find a build, and the link that leads to the live one."""
+        return {"folder": str(places.folder(self._root, build_id)), "link": str(self._link)}
+
+    def close(self) -> None:
+        pass
+
+    def _live(self) -> str | None:
+        return str(self._link.readlink()) if os.path.lexists(self._link) else None
+
+
+def _lay_out(marker: Marker, folder: Path) -> None:
+    (folder / FAMILIES).mkdir()
+    JsonlBuild(folder).sign(marker)
