@@ -42,6 +42,7 @@ SCAN_WITHOUT_TEXT = "SCAN_WITHOUT_TEXT"
 WITHOUT_TEXT = (SOURCE_EMPTY, SCAN_WITHOUT_TEXT)
 FOLDER_LINKED = "FOLDER_LINKED"
 FOLDER_IS_OUTPUT = "FOLDER_IS_OUTPUT"
+FOLDER_OF_TOOL = "FOLDER_OF_TOOL"
 CONVERTER_MISSING = "CONVERTER_MISSING"
 EVENT_MALFORMED = "EVENT_MALFORMED"
 EVENT_NOT_UTF8 = "EVENT_NOT_UTF8"
@@ -84,6 +85,11 @@ MEANINGS: dict[str, tuple[str, str]] = {
         "a folder holds what was made from sources and was not read: a bus of chunks (`canonical/` and `manifest/` are "
         "in it), the bus that the run writes to, or the home; not a failure",
         "nothing; name a bus as a source of its own, if another one's chunks are to be read",
+    ),
+    FOLDER_OF_TOOL: (
+        "a folder holds what a tool put there and was not read: installed packages (`node_modules`, or an environment "
+        "of Python with its `pyvenv.cfg`) or a cache (tagged with `CACHEDIR.TAG`); not a failure",
+        "nothing; name the folder as a source of its own, if it is to be read",
     ),
     CONVERTER_MISSING: (
         "what reads this kind of source is not installed",

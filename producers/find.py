@@ -11,10 +11,12 @@ from sqlite3 import Connection
 from producers.errors import (
     FOLDER_IS_OUTPUT,
     FOLDER_LINKED,
+    FOLDER_OF_TOOL,
     SOURCE_NAME_INVALID,
     SOURCE_UNREADABLE,
     IngestRefused,
 )
+from producers.filled import filled_by_tool
 from producers.names import folder_uri, is_same_file, is_unicode, printable, uri_of
 from producers.outputs import BUS, NOWHERE, OWN, Outputs, looks_like_bus
 from producers.patterns import NONE, Patterns
@@ -44,9 +46,9 @@ def find_sources(
     A `uri` is the path below the `root` of what was named: that begins with the name of a folder, or is that of a file.
     What several of the paths reach is one source, called as the first of them says. Hidden files and folders are passed
     over; links to folders are not followed, so that no cycle has no end, but where they are named. Nor is a bus of
-    chunks read that lies among the sources, nor what is `excluded` below a folder; what is
-    `included` there is read whatever its suffix, and so is what is `followed`, by its name and place. A folder that is
-    `lost` is an empty one for who prunes.
+    chunks read that lies among the sources, nor what tools filled for themselves, nor what is `excluded` below a
+    folder; what is `included` there is read whatever its suffix, and so is what is `followed`, by its name and place. A
+    folder that is `lost` is an empty one for who prunes.
     """
     finding = _Finding(suffixes, paths, tables, outputs, excluded, included, followed, prunes)
     for path in paths:
@@ -163,7 +165,7 @@ class _Finding:
                                 self._tally.add(entry.name)
                         elif entry.is_symlink():
                             self._note_link(entry.path, root)
-                        elif not self._is_output(entry.path, root):
+                        elif not self._is_output(entry.path, root) and not self._is_of_tool(entry.path, root):
                             pending.append(entry.path)
             except OSError as error:
                 reason = f"the folder cannot be listed: {error.strerror}"
@@ -195,6 +197,15 @@ class _Finding:
             self._own.append(uri)
         if self._reach(real, uri) is None:
             self._left_out.append(Failure(uri, FOLDER_IS_OUTPUT, OWN if is_own else BUS))
+        return True
+
+    def _is_of_tool(self, folder: str, root: Path) -> bool:
+        reason = filled_by_tool(folder)
+        if reason is None or (real := self._real(folder)) in self._named:
+            return False
+        uri = folder_uri(folder, root)
+        if self._reach(real, uri) is None:
+            self._left_out.append(Failure(uri, FOLDER_OF_TOOL, reason))
         return True
 
     def _real(self, path: Path | str) -> str:

@@ -98,7 +98,8 @@ def command(
     partition held from other sources stays. A second run does nothing and says so. Exits with 3 when a source or a
     record failed; the others are in. What a source does not say any more goes. Sources that vanished, and
     records that vanished from a file, keep their chunks, unless --prune is given; what --exclude passes over counts
-    as vanished. Hidden files and a bus of chunks that lies among the sources are passed over. A source is called by the
+    as vanished. Hidden files, a bus of chunks that lies among the sources, and folders of installed packages
+    (node_modules, environments of Python) or of a cache (CACHEDIR.TAG) are passed over. A source is called by the
     folder that was named and its path below it, a file by the folder that it lies in. What lies in a folder that was
     read before keeps the names that it got there: after an edit, one file can be ingested alone.
 
@@ -108,7 +109,7 @@ def command(
       chunksink ingest docs README.md --to /data/chunks --partition docs --sync
       chunksink ingest sessions --as recorder --partition by-date
       chunksink ingest chunks-of-langchain.jsonl elements-of-unstructured.json
-      chunksink ingest . --exclude node_modules/ --exclude "*.min.html" --prune
+      chunksink ingest . --exclude drafts/ --exclude "*.min.html" --prune
       chunksink ingest ~/projects --include "*.py" --include "config/*.toml"
     """
     from chunksink.ingesting import ingest

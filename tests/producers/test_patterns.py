@@ -11,7 +11,7 @@ from tests.producers.bench import Bench
 
 @pytest.fixture
 def project(bench: Bench) -> Bench:
-    for name in ("a.md", "draft.md", "docs/b.md", "docs/drafts/c.md", "x/node_modules/p/README.md", "keep/draft.md"):
+    for name in ("a.md", "draft.md", "docs/b.md", "docs/drafts/c.md", "x/third_party/p/README.md", "keep/draft.md"):
         bench.write(name, f"# About {name}")
     return bench
 
@@ -19,12 +19,12 @@ def project(bench: Bench) -> Bench:
 @pytest.mark.parametrize(
     ("patterns", "read"),
     [
-        (("node_modules/",), {"a.md", "draft.md", "docs/b.md", "docs/drafts/c.md", "keep/draft.md"}),
-        (("/node_modules/", "draft*"), {"a.md", "docs/b.md", "x/node_modules/p/README.md"}),
+        (("third_party/",), {"a.md", "draft.md", "docs/b.md", "docs/drafts/c.md", "keep/draft.md"}),
+        (("/third_party/", "draft*"), {"a.md", "docs/b.md", "x/third_party/p/README.md"}),
         (("/docs", "x"), {"a.md", "draft.md", "keep/draft.md"}),
         (("*.md", "!a.md"), {"a.md"}),
         (("docs/*", "!docs/b.md", "**/p"), {"a.md", "draft.md", "docs/b.md", "keep/draft.md"}),
-        ((), {"a.md", "draft.md", "docs/b.md", "docs/drafts/c.md", "x/node_modules/p/README.md", "keep/draft.md"}),
+        ((), {"a.md", "draft.md", "docs/b.md", "docs/drafts/c.md", "x/third_party/p/README.md", "keep/draft.md"}),
     ],
 )
 def test_patterns_mean_what_they_mean_for_git(patterns: tuple[str, ...], read: set[str], project: Bench) -> None:
@@ -34,15 +34,15 @@ def test_patterns_mean_what_they_mean_for_git(patterns: tuple[str, ...], read: s
 
 
 def test_below_each_folder_that_is_named_and_never_that_folder(project: Bench) -> None:
-    folder = project.docs / "x" / "node_modules"
-    assert project.ingest(paths=[folder], exclude=("node_modules", "x")).processed == 1
+    folder = project.docs / "x" / "third_party"
+    assert project.ingest(paths=[folder], exclude=("third_party", "x")).processed == 1
     assert project.ingest(paths=[project.docs / "draft.md"], exclude=("draft.md",)).processed == 1
 
 
 def test_a_run_that_prunes_withdraws_it(project: Bench) -> None:
     assert project.ingest().documents == 6
-    assert project.ingest(exclude=("node_modules",)).documents == 6
-    pruned = project.ingest(exclude=("node_modules",), prune=True)
+    assert project.ingest(exclude=("third_party",)).documents == 6
+    pruned = project.ingest(exclude=("third_party",), prune=True)
     assert (pruned.pruned, pruned.documents) == (1, 5)
 
 
