@@ -1,5 +1,5 @@
 """Texts that are shown in part: whole words, where the one that would be cut through is no giant, as a line of Chinese
-is; and of links, headings and what is bold, as Markdown writes them, what a reader would see of them."""
+is; and of links, headings and what is bold in Markdown, and of roles in reStructuredText, what a reader would see."""
 
 import re
 from collections.abc import Sequence
@@ -13,7 +13,10 @@ _ADDRESS = r"(?=[^()\s]*[/#.])(?:[^()<>\s\\*^|]|\([^()<>\s\\*^|]*\))+"
 _LINK = re.compile(
     rf'(?<![\w\]){_CLOSE}])!?\[(?P<words>[^\[\]]*)\]\((?P<address>{_ADDRESS})(?:(?:\s"[^"\n]*")?\)|(?P<cut>…)\Z)'
 )
-_HEADING = re.compile(r"^#{1,6} ", re.MULTILINE)
+_HEADING = re.compile(r"^#{1,6} (.*?)(?:[ \t]+\{[ \t]*#[^{}\n]*\})?$", re.MULTILINE)
+_ROLE = re.compile(
+    r"(?<![\w`:])(?::[A-Za-z][\w+.-]*){1,3}:`[~!]?(?P<words>[^`<>]{1,500}?)(?:\s*<(?P<address>[^`<>]{1,500})>)?`(?![`\w])"
+)
 _BOLD = re.compile(rf"(?<![\w*{_CLOSE}])\*\*(?=[^\s*])([^*\n]{{1,500}})(?<=\S)\*\*(?![\w*{_OPEN}])")
 _MOST = 5_000
 """Characters at each end of a piece that are looked at: nobody is shown more."""
@@ -24,7 +27,7 @@ def as_read(pieces: Sequence[Piece]) -> list[Piece]:
     told = [(_ends(piece.text), piece.match) for piece in pieces]
     marked = "".join(f"{_OPEN}{text}{_CLOSE}" if match else text for text, match in told)
     shown = _LINK.sub(_words, _LINK.sub(_words, marked))  # twice: a link may show a picture
-    shown = _BOLD.sub(r"\1", _HEADING.sub("", shown))
+    shown = _ROLE.sub(_words, _BOLD.sub(r"\1", _HEADING.sub(r"\1", shown)))
     parts = [part for part in _MARKS.split(shown) if part]
     return [Piece(part.strip(_OPEN + _CLOSE), part.startswith(_OPEN)) for part in parts]
 
@@ -34,9 +37,9 @@ def _ends(text: str) -> str:
 
 
 def _words(link: re.Match[str]) -> str:
-    if _OPEN in link["address"] and _OPEN not in link["words"]:
+    if _OPEN in (link["address"] or "") and _OPEN not in link["words"]:
         return link[0]
-    return link["words"] + (link["cut"] or "")
+    return link["words"] + (link.groupdict().get("cut") or "")
 
 
 def beginning(text: str, most: int) -> str:

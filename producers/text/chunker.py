@@ -17,7 +17,7 @@ from producers.markdown.normalise import clean, collapse_line, decode
 from producers.markdown.records import Form, SourceVersion
 from producers.text.headings import Heading, find_headings
 
-TEXT = Form(("plain-text", "2"), "txt", "text/plain")
+TEXT = Form(("plain-text", "3"), "txt", "text/plain")
 _ORG_TITLE = re.compile(r"#\+title:[ \t]*(\S.*)", re.IGNORECASE)
 # What may stand above a title and is no text: comments, targets and attributes.
 _NO_TEXT = re.compile(r"\.\.(?:\s|\Z)|//|:!?[\w-]+!?:|\[.*\]\s*\Z|\w+::|#\+|# -\*-")

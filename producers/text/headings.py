@@ -8,6 +8,7 @@ from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from producers.markdown.headings import MAX_CARRIED
+from producers.text.spans import ASCIIDOC, ORG, UNDERLINED, as_read
 
 _DEEPEST = 12
 """Of levels: every chunk carries the headings that it stands under."""
@@ -76,7 +77,7 @@ def _underlined(lines: Sequence[str]) -> Iterator[Heading]:
             continue
         level = levels.setdefault((rule[0], is_framed), len(levels) + 1)
         end = number + 1
-        yield Heading(above + 1, end, level, words.strip(), words.strip())
+        yield Heading(above + 1, end, level, words.strip(), as_read(words.strip(), UNDERLINED))
 
 
 def _asciidoc(lines: Sequence[str]) -> Iterator[Heading]:
@@ -91,10 +92,10 @@ def _asciidoc(lines: Sequence[str]) -> Iterator[Heading]:
             fence = "" if line == fence else fence
         elif number > end and _is_title(lines[max(end, number - 2) : number], line):
             words = lines[number - 1]
-            yield Heading(number - 1, number + 1, _ASCIIDOC_RULES.index(line[0]) + 1, words, words)
+            yield Heading(number - 1, number + 1, _ASCIIDOC_RULES.index(line[0]) + 1, words, as_read(words, ASCIIDOC))
         elif found:
             words = found[2].removesuffix(f" {found[1]}")
-            yield Heading(number, number + 1, len(found[1]), words, words)
+            yield Heading(number, number + 1, len(found[1]), words, as_read(words, ASCIIDOC))
         elif opening:
             fence = opening[1]
         else:
@@ -113,7 +114,7 @@ def _org(lines: Sequence[str]) -> Iterator[Heading]:
     """Within blocks a star at the beginning of a line has a comma before it."""
     for number, line in enumerate(lines):
         if found := _ORG.fullmatch(line):
-            yield Heading(number, number + 1, len(found[1]), found[2], _ORG_MARKS.sub("", found[2]))
+            yield Heading(number, number + 1, len(found[1]), found[2], as_read(_ORG_MARKS.sub("", found[2]), ORG))
 
 
 _BY_SUFFIX: Mapping[str, Callable[[Sequence[str]], Iterator[Heading]]] = {

@@ -219,3 +219,41 @@ def test_headings_are_found_in_time_in_proportion() -> None:
     ):
         list(find_headings(text.split("\n"), uri))
     assert time.process_time() - started < 5
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        (":mod:`sphinx.ext.autodoc` -- Documentation", "sphinx.ext.autodoc -- Documentation"),
+        (":class:`~app.Sphinx`, ``conf.py`` and :ref:`the rest <rest>`", "app.Sphinx, conf.py and the rest"),
+        ("The `book <https://example.org/>`_ and a `target`_", "The book and a target"),
+        (r"Options \*args and \`x", "Options *args and `x"),
+        ("At 10:30:`x`, ``a`` and ``b``, a::`b`", "At 10:30:`x`, a and b, a::`b`"),
+    ],
+)
+def test_underlined_headings_are_carried_as_they_are_read(line: str, words: str) -> None:
+    [heading] = find_headings([line, "=" * len(line)], "a.rst")
+    assert (heading.text, heading.words) == (line, words)
+
+
+@pytest.mark.parametrize(
+    ("uri", "line", "words"),
+    [
+        ("a.adoc", "== Start with `require` and `+a+`", "Start with require and a"),
+        ("a.adoc", "== See xref:b.adoc#c[the rest] or https://example.org/[that^]", "See the rest or that"),
+        ("a.adoc", "== A <<b,word>>, a `b and c[d]", "A word, a `b and c[d]"),
+        ("a.org", "* Set =x= and ~y z~, a=b=c", "Set x and y z, a=b=c"),
+        ("a.org", "* TODO The [[https://example.org][book]]", "The book"),
+    ],
+)
+def test_headings_are_carried_as_they_are_read(uri: str, line: str, words: str) -> None:
+    assert [heading.words for heading in find_headings([line], uri)] == [words]
+
+
+def test_marks_without_end_cost_little() -> None:
+    started = time.process_time()
+    for mark in (":a:`", "``", "`", "<<a,", "[[a][", "=a", "xref:"):
+        list(find_headings([mark * 5000, "=" * 25_000], "a.rst"))
+        for uri in ("a.adoc", "a.org"):
+            list(find_headings([f"== {mark * 5000}", f"* {mark * 5000}"], uri))
+    assert time.process_time() - started < 5

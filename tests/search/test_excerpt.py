@@ -68,6 +68,29 @@ def test_headings_and_what_is_bold_are_shown_without_their_marks(text: str, show
     assert as_read([Piece("f(**x**"), Piece("n", match=True)]) == [Piece("f(**x**"), Piece("n", match=True)]
 
 
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("## Use it { #use-it }\n\nfirst\n### Then {#then .new}", "Use it\n\nfirst\nThen"),
+        ("as {#this} and { x }\n## A set { 1, 2 }", "as {#this} and { x }\nA set { 1, 2 }"),
+        (
+            "See :rst:dir:`automodule:members` and :meth:`~app.Sphinx.add`.",
+            "See automodule:members and app.Sphinx.add.",
+        ),
+        (":ref:`the book\n<a-target>`, :doc:`/usage/index`", "the book, /usage/index"),
+        ("a::`x`, `:ref:`, ``:ref:`x```, key:value:`x`, 10:30:`x`", ...),
+        (":a:" * 3_000, ...),
+    ],
+)
+def test_anchors_of_headings_and_roles_are_not_shown(text: str, shown: str) -> None:
+    assert "".join(piece.text for piece in as_read([Piece(text)])) == (text if shown is ... else shown)
+
+
+def test_a_target_in_which_alone_something_was_found_is_shown() -> None:
+    found = [Piece(":ref:`the book <a-"), Piece("target", match=True), Piece(">`")]
+    assert as_read(found) == found
+
+
 def test_what_was_found_stays_marked() -> None:
     found = [Piece("a [big "), Piece("cat", match=True), Piece("](c.html) and [its "), Piece("mat", match=True)]
     in_address = [Piece(" [here](https://example.org/"), Piece("cat", match=True), Piece(".html)")]
