@@ -18,7 +18,7 @@ with last as (
     from {_CHANGED} group by family, partition)
 insert into standing
 select c.family, c.partition, p.taken, c.parent_id, c.source_checksum, min(c.offset), count(*), max(1, last.versions),
-    case when count(*) = count(c.created_at) then max(c.created_at) else p.created_at end
+    case when count(*) = count(c.created_at) then max(c.created_at) else p.created_at end, content_of(c.line)
 from last cross join chunk c indexed by chunk_family on c.family = last.family and c.partition = last.partition
 join partition p on p.key = c.partition
 where c.source_checksum is last.source_checksum
@@ -42,22 +42,22 @@ retired as (
     and {_OF_TENANT}
     and (named.rank, named.partition) < (t.at, t.partition)
     and (s.rank, s.partition) <= (named.rank, named.partition))
-select family, partition, taken, source_checksum, first_offset, chunks from (
+select family, partition, taken, source_checksum, first_offset, chunks, content from (
     select *, row_number() over (partition by family order by rank desc, partition desc) as place from mine
     where (family, partition) not in (select family, partition from retired)
 ) where place = 1
 """
 
-# What was projected stays known while it is taken from the same reading.
+# What was projected stays known while the lines are the same, wherever they stand.
 _KEEP_CURRENT = """
-insert into current (family, partition, taken, source_checksum, first_offset, chunks)
-select family, partition, taken, source_checksum, first_offset, chunks from decided where true
+insert into current (family, partition, taken, source_checksum, first_offset, chunks, content)
+select family, partition, taken, source_checksum, first_offset, chunks, content from decided where true
 on conflict (family) do update set
     partition = excluded.partition, taken = excluded.taken, source_checksum = excluded.source_checksum,
-    first_offset = excluded.first_offset, chunks = excluded.chunks,
-    family_hash = case when taken = excluded.taken then family_hash end,
-    digest = case when taken = excluded.taken then digest end,
-    texts = case when taken = excluded.taken then texts end
+    first_offset = excluded.first_offset, chunks = excluded.chunks, content = excluded.content,
+    family_hash = case when current.content = excluded.content then family_hash end,
+    digest = case when current.content = excluded.content then digest end,
+    texts = case when current.content = excluded.content then texts end
 """
 
 _HOLD_ABSENT = """

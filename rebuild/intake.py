@@ -7,22 +7,17 @@ deleted. One whose manifest and chunks file are the same files as before, judged
 from collections.abc import Callable
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager, nullcontext, suppress
-from functools import lru_cache
 from typing import Any, BinaryIO
 
-import msgspec
-
-from chunkbus.canonical import bare_hex, json_hash, sha256_hex, text_hash
-from chunkbus.chunk import Chunk
-from chunkbus.diagnose import parse_time
+from chunkbus.canonical import sha256_hex
 from chunkbus.errors import PartitionChanged
 from chunkbus.findings import PARTITION_KEY, Finding, Severity
-from chunkbus.identity import family_key, own_field, resolve_parent_id
 from chunkbus.layout import BusRoot
 from chunkbus.manifest import Manifest, decode_manifest
-from chunkbus.reader import Place, open_partition, read_lines
+from chunkbus.reader import open_partition
 from chunkbus.store import write_transaction
 from chunkbus.validate import RULES, Validation
+from rebuild.noted import COLUMNS, instant, rows_of
 from rebuild.state import State
 
 VALID, INVALID, MISSING = "valid", "invalid", "missing"
@@ -167,7 +162,7 @@ class Intake:
             touch_partition(self._db, key)
 
     def _note_manifest(self, key: str, manifest: Manifest, digest: str, signature: str) -> None:
-        created_at = _instant(manifest.created_at)
+        created_at = instant(manifest.created_at)
         stands = {
             "key": key,
             "signature": signature,
@@ -178,18 +173,14 @@ class Intake:
         }
         self._db.table("partition").insert(stands)
         for tombstone in manifest.tombstones:
-            at = _instant(tombstone.at) if tombstone.at else created_at
+            at = instant(tombstone.at) if tombstone.at else created_at
             named = {name: getattr(tombstone, name) for name in _WITHDRAWN}
             row: dict[str, Any] = {"partition": key, **named, "at": at}
             self._db.table("tombstone").insert(row)
 
     def _note_chunks(self, key: str, file: BinaryIO) -> None:
-        decode = msgspec.json.Decoder(Chunk).decode
-        rows = (_chunk_row(key, place, decode(line)) for place, line in read_lines(file))
         self._db.conn.executemany(
-            "insert into chunk values (:partition, :offset, :length, :family, :parent_id, :document_id, "
-            ":chunk_id, :text_hash, :source_checksum, :version, :created_at)",
-            rows,
+            f"insert into chunk ({COLUMNS}) values ({', '.join('?' * len(COLUMNS.split(',')))})", rows_of(key, file)
         )
 
     def _set_state(self, key: str, state: str, signature: str | None) -> bool:
@@ -243,35 +234,3 @@ def _files(root: BusRoot, key: str) -> str:
             stat = path.stat()
             parts.append(f"{stat.st_ino}.{stat.st_size}.{stat.st_mtime_ns}.{stat.st_ctime_ns}")
     return " ".join(parts)
-
-
-def _chunk_row(key: str, place: Place, chunk: Chunk) -> dict[str, Any]:
-    parent = resolve_parent_id(_own(chunk, "parent_id"), chunk.provenance.source(), chunk.document_id)
-    checksum = chunk.provenance.source_checksum
-    return {
-        "partition": key,
-        "offset": place.offset,
-        "length": place.length,
-        "family": family_key(parent, _own(chunk, "tenant_id")),
-        "parent_id": parent,
-        "document_id": chunk.document_id,
-        "chunk_id": chunk.chunk_id,
-        "text_hash": text_hash(chunk.text),
-        "source_checksum": bare_hex(checksum) or checksum,
-        "version": _version(chunk.provenance.version()),
-        "created_at": _instant(chunk.created_at) if chunk.created_at else None,
-    }
-
-
-def _own(chunk: Chunk, field: str) -> str | None:
-    return getattr(chunk, field) or own_field({"metadata": chunk.metadata}, field)
-
-
-@lru_cache(maxsize=256)  # neighbours mostly share it
-def _version(version: tuple[str | None, ...]) -> str:
-    return json_hash(version)[:16]
-
-
-def _instant(stamp: str) -> str:
-    """One spelling for one moment, so that text order is order in time."""
-    return parse_time(stamp).replace(tzinfo=None).isoformat(timespec="microseconds")  # strftime pads no year

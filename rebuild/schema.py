@@ -178,6 +178,14 @@ def create_stamps(db: Database) -> None:
     db.execute("create table stamp (build text, stamp text, primary key (build, stamp)) without rowid")
 
 
+@migrations()
+def create_contents(db: Database) -> None:
+    # `line`: a hash of the chunk's line. `content`: one hash for those of a family; where it is the same,
+    # so is what is projected of them, whatever else its partition says now. Null in what was read before.
+    for table, column in (("chunk", "line"), ("standing", "content"), ("current", "content")):
+        db.execute(f"alter table {table} add column {column} blob")
+
+
 def home_id(home: Path) -> str:
     """Made once for a home. In a file of its own, so that a home that lost its records still knows its builds."""
     while (known := existing_home_id(home)) is None:

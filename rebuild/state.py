@@ -14,6 +14,7 @@ from chunkbus.identity import family_key
 from chunkbus.store import Store, write_transaction
 from embeddings.encoder import ModelInfo
 from embeddings.settings import EncoderSettings
+from rebuild.content import ContentOf
 from rebuild.errors import NoGeneration
 from rebuild.schema import RECORDS_OF_BUILD, home_id, migrations
 
@@ -61,6 +62,7 @@ class State(Store):
     def __init__(self, home: Path) -> None:
         super().__init__(home / "state.db", migrations)
         self.db.register_function(family_key, deterministic=True)
+        self.db.conn.create_aggregate("content_of", 1, ContentOf)  # type: ignore[arg-type]  # of bytes, too
         self.home_id = home_id(home)
 
     @classmethod

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from chunkbus.layout import BusRoot
-from rebuild import execute, intake
+from rebuild import execute, noted
 from rebuild.state import State
 from tests.rebuild.engines import ENGINES
 from tests.rebuild.support import Home
@@ -46,7 +46,7 @@ def main(home: str, chunks: str, step: str, *engines: str) -> None:
         run.rebuild(wrap=watching(engine, Moment(call, number, die, after=after)))
         return
     if step == "chunks half read":
-        _die_at(intake, "_chunk_row", Moment("_chunk_row", 3, die))
+        _die_at(noted, "_row", Moment("_row", 3, die))
     elif step == "sinks flipped":
         _die_at(State, "flip", Moment("flip", 1, die))
     elif step == "pointer moved":
