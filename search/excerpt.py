@@ -2,7 +2,7 @@
 is; and of links, headings and what is bold in Markdown, and of roles in reStructuredText, what a reader would see."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from sinks.reader import Piece
 
@@ -18,6 +18,7 @@ _ROLE = re.compile(
     r"(?<![\w`:])(?::[A-Za-z][\w+.-]*){1,3}:`[~!]?(?P<words>[^`<>]{1,500}?)(?:\s*<(?P<address>[^`<>]{1,500})>)?`(?![`\w])"
 )
 _BOLD = re.compile(rf"(?<![\w*{_CLOSE}])\*\*(?=[^\s*])([^*\n]{{1,500}})(?<=\S)\*\*(?![\w*{_OPEN}])")
+_SIGNS = str.maketrans("", "", "`*")
 _MOST = 5_000
 """Characters at each end of a piece that are looked at: nobody is shown more."""
 
@@ -30,6 +31,25 @@ def as_read(pieces: Sequence[Piece]) -> list[Piece]:
     shown = _ROLE.sub(_words, _BOLD.sub(r"\1", _HEADING.sub(r"\1", shown)))
     parts = [part for part in _MARKS.split(shown) if part]
     return [Piece(part.strip(_OPEN + _CLOSE), part.startswith(_OPEN)) for part in parts]
+
+
+def below_headings(pieces: Sequence[Piece], headings: Collection[str]) -> list[Piece]:
+    """Without the headings that the text begins with, where these are shown above it."""
+    line, _, rest = "".join(piece.text for piece in pieces).partition("\n")
+    if not rest.strip() or _words_of(line) not in map(_words_of, headings):
+        return list(pieces)
+    left: list[Piece] = []
+    passed = len(line)
+    for piece in pieces:
+        text = piece.text[passed:]
+        passed = max(0, passed - len(piece.text))
+        if text := text if left else text.lstrip():
+            left.append(Piece(text, piece.match))
+    return below_headings(left, headings)
+
+
+def _words_of(heading: str) -> str:
+    return " ".join(heading.translate(_SIGNS).split())
 
 
 def _ends(text: str) -> str:

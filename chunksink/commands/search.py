@@ -199,12 +199,13 @@ def _address(hit: "SearchHit") -> str:
 
 
 def _excerpt(hit: "SearchHit") -> str:
-    from search.excerpt import as_read
+    from search.excerpt import as_read, below_headings
     from sinks.reader import Piece
 
-    pieces = [(printable(text), match) for text, match in _near(as_read(hit.snippet))]
-    if not pieces:
-        return _line("".join(piece.text for piece in as_read([Piece(hit.text)])))
+    shown = below_headings(as_read(hit.snippet or [Piece(hit.text)]), (hit.title or "", *hit.document.headings))
+    if not hit.snippet:
+        return _line("".join(piece.text for piece in shown))
+    pieces = [(printable(text), match) for text, match in _near(shown)]
     return "".join(click.style(text, bold=True) if match else text for text, match in pieces).strip()
 
 

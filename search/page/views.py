@@ -8,7 +8,7 @@ from urllib.parse import quote, urlsplit
 
 from search import question
 from search.answer import Answer, SearchHit
-from search.excerpt import as_read, beginning, ending
+from search.excerpt import as_read, beginning, below_headings, ending
 from search.link import link_of, locator_of, name_of, section_of
 from search.page.asked import Asked
 from search.passage import Surrounded
@@ -92,7 +92,7 @@ def hit_view(number: int, hit: SearchHit, asked: Asked, source_url: str | None) 
         number=number,
         chunk_id=hit.chunk_id,
         place=place_of(hit.document, source_url),
-        pieces=tuple(_near(as_read(hit.snippet))) or (Piece(_line(hit.text)),),
+        pieces=_excerpt(hit),
         badges=tuple(hit.ranks.items()),
         passage_url=chunk_url(hit.chunk_id, asked.tenant),
         facts=tuple(_facts(hit.document)),
@@ -100,6 +100,11 @@ def hit_view(number: int, hit: SearchHit, asked: Asked, source_url: str | None) 
             Elsewhere(place_of(other, source_url), chunk_url(other.chunk_id, asked.tenant)) for other in hit.same_text
         ),
     )
+
+
+def _excerpt(hit: SearchHit) -> tuple[Piece, ...]:
+    pieces = below_headings(as_read(hit.snippet or [Piece(hit.text)]), (hit.title or "", *hit.document.headings))
+    return tuple(_near(pieces)) if hit.snippet else (Piece(_line(pieces)),)
 
 
 def _near(snippet: Sequence[Piece]) -> Iterator[Piece]:
@@ -236,6 +241,5 @@ def ago(moment: str) -> str:
     return "just now"
 
 
-def _line(text: str) -> str:
-    told = "".join(piece.text for piece in as_read([Piece(text)]))
-    return beginning(" ".join(told.split()), _SHOWN_CHARACTERS)
+def _line(pieces: Sequence[Piece]) -> str:
+    return beginning(" ".join("".join(piece.text for piece in pieces).split()), _SHOWN_CHARACTERS)

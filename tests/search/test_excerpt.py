@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from search.excerpt import as_read, beginning, ending
+from search.excerpt import as_read, beginning, below_headings, ending
 from sinks.reader import Piece
 
 CHINESE = "Rust 里的所有权是一组规则它管理程序如何使用内存"
@@ -108,3 +108,29 @@ def test_what_was_found_stays_marked() -> None:
     assert len(long[0].text) == 10_000
     in_both = [Piece("["), Piece("cat", match=True), Piece("]("), Piece("cat", match=True), Piece(".html)")]
     assert as_read(in_both) == [Piece("cat", match=True)]
+
+
+HEADINGS = ["The Book", "Use `it` now"]
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("Use it now\n\nfirst\nsecond", "first\nsecond"),
+        ("The Book\nUse it now\n\nfirst", "first"),
+        ("Use it now", ...),
+        ("Use it now\n \n", ...),
+        ("Use it now and then\n\nfirst", ...),
+        ("first\nUse it now\nsecond", ...),
+        ("\n\nfirst", ...),
+        ("", ...),
+    ],
+)
+def test_headings_that_are_shown_above_are_not_repeated(text: str, shown: str) -> None:
+    assert "".join(piece.text for piece in below_headings([Piece(text)], HEADINGS)) == (text if shown is ... else shown)
+
+
+def test_what_was_found_below_the_headings_stays_marked() -> None:
+    found = [Piece("Use "), Piece("it", match=True), Piece(" now\n\na "), Piece("cat", match=True), Piece(" sits")]
+    assert below_headings(found, HEADINGS) == [Piece("a "), Piece("cat", match=True), Piece(" sits")]
+    assert below_headings([Piece("Use it now\n"), Piece("cat", match=True)], HEADINGS) == [Piece("cat", match=True)]
