@@ -1,9 +1,11 @@
 """Texts that are shown in part: whole words, where the one that would be cut through is no giant, as a line of Chinese
-is; and of links, headings and what is bold in Markdown, and of roles in reStructuredText, what a reader would see."""
+is; and what a reader would see of links, headings, tags and bold words of Markdown, and of roles of reStructuredText.
+"""
 
 import re
 from collections.abc import Collection, Sequence
 
+from sinks.document import Document
 from sinks.reader import Piece
 
 _OPEN, _CLOSE = "\ufdd0", "\ufdd1"  # around what was found: of no script, so that hardly any text has them
@@ -18,16 +20,31 @@ _ROLE = re.compile(
     r"(?<![\w`:])(?::[A-Za-z][\w+.-]*){1,3}:`[~!]?(?P<words>[^`<>]{1,500}?)(?:\s*<(?P<address>[^`<>]{1,500})>)?`(?![`\w])"
 )
 _BOLD = re.compile(rf"(?<![\w*{_CLOSE}])\*\*(?=[^\s*])([^*\n]{{1,500}})(?<=\S)\*\*(?![\w*{_OPEN}])")
+# Code between backticks, or one of the tags that stand within a line.
+_TAG = re.compile(
+    r"(?P<ticks>`+).*?(?:(?P=ticks)|\Z)|<br ?/?>|</?(?P<name>a|abbr|b|code|del|dfn|em|font|i|img|ins|kbd|mark|q|s|samp|"
+    r"small|span|strong|sub|sup|tt|u|var)(?:\s[^<>]*)?>",
+    re.IGNORECASE | re.DOTALL,
+)
+_FENCES = ("```", "~~~")
 _SIGNS = str.maketrans("", "", "`*")
 _MOST = 5_000
 """Characters at each end of a piece that are looked at: nobody is shown more."""
 
 
-def as_read(pieces: Sequence[Piece]) -> list[Piece]:
-    """Without marks; links as their words, but for those in whose address alone is what was found."""
+def excerpt(pieces: Sequence[Piece], document: Document) -> list[Piece]:
+    """As it is read below the title and the headings of its document."""
+    is_prose = document.mime_type == "text/markdown" and not document.text.startswith(_FENCES)
+    return below_headings(as_read(pieces, with_tags=is_prose), (document.title or "", *document.headings))
+
+
+def as_read(pieces: Sequence[Piece], *, with_tags: bool = False) -> list[Piece]:
+    """Without marks; links as their words, but for those in whose address alone is what was found. `with_tags` it has
+    tags of HTML, which are marks too."""
     told = [(_ends(piece.text), piece.match) for piece in pieces]
     marked = "".join(f"{_OPEN}{text}{_CLOSE}" if match else text for text, match in told)
     shown = _LINK.sub(_words, _LINK.sub(_words, marked))  # twice: a link may show a picture
+    shown = _TAG.sub(_untagged, shown) if with_tags else shown
     shown = _ROLE.sub(_words, _BOLD.sub(r"\1", _HEADING.sub(r"\1", shown)))
     parts = [part for part in _MARKS.split(shown) if part]
     return [Piece(part.strip(_OPEN + _CLOSE), part.startswith(_OPEN)) for part in parts]
@@ -60,6 +77,12 @@ def _words(link: re.Match[str]) -> str:
     if _OPEN in (link["address"] or "") and _OPEN not in link["words"]:
         return link[0]
     return link["words"] + (link.groupdict().get("cut") or "")
+
+
+def _untagged(found: re.Match[str]) -> str:
+    if found["ticks"] or _OPEN in found[0]:
+        return found[0]
+    return "" if found["name"] else " "
 
 
 def beginning(text: str, most: int) -> str:

@@ -199,10 +199,10 @@ def _address(hit: "SearchHit") -> str:
 
 
 def _excerpt(hit: "SearchHit") -> str:
-    from search.excerpt import as_read, below_headings
+    from search.excerpt import excerpt
     from sinks.reader import Piece
 
-    shown = below_headings(as_read(hit.snippet or [Piece(hit.text)]), (hit.title or "", *hit.document.headings))
+    shown = excerpt(hit.snippet or [Piece(hit.text)], hit.document)
     if not hit.snippet:
         return _line("".join(piece.text for piece in shown))
     pieces = [(printable(text), match) for text, match in _near(shown)]

@@ -8,7 +8,7 @@ from urllib.parse import quote, urlsplit
 
 from search import question
 from search.answer import Answer, SearchHit
-from search.excerpt import as_read, beginning, below_headings, ending
+from search.excerpt import beginning, ending, excerpt
 from search.link import link_of, locator_of, name_of, section_of
 from search.page.asked import Asked
 from search.passage import Surrounded
@@ -103,7 +103,7 @@ def hit_view(number: int, hit: SearchHit, asked: Asked, source_url: str | None) 
 
 
 def _excerpt(hit: SearchHit) -> tuple[Piece, ...]:
-    pieces = below_headings(as_read(hit.snippet or [Piece(hit.text)]), (hit.title or "", *hit.document.headings))
+    pieces = excerpt(hit.snippet or [Piece(hit.text)], hit.document)
     return tuple(_near(pieces)) if hit.snippet else (Piece(_line(pieces)),)
 
 

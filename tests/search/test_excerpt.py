@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from search.excerpt import as_read, beginning, below_headings, ending
+from search.excerpt import as_read, beginning, below_headings, ending, excerpt
 from sinks.reader import Piece
+from tests.search.support import family
 
 CHINESE = "Rust 里的所有权是一组规则它管理程序如何使用内存"
 
@@ -134,3 +135,38 @@ def test_what_was_found_below_the_headings_stays_marked() -> None:
     found = [Piece("Use "), Piece("it", match=True), Piece(" now\n\na "), Piece("cat", match=True), Piece(" sits")]
     assert below_headings(found, HEADINGS) == [Piece("a "), Piece("cat", match=True), Piece(" sits")]
     assert below_headings([Piece("Use it now\n"), Piece("cat", match=True)], HEADINGS) == [Piece("cat", match=True)]
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ('a <dfn title="x"><strong>big</strong></dfn> cat<br>sits<br/>', "a big cat sits "),
+        ('<a href="x.html">the docs</a>, press <kbd>Ctrl</kbd>', "the docs, press Ctrl"),
+        ("a `<b>` and ``<b>`` tag, `<i> cut off <b>", ...),
+        ("List<String>, a < b > c, <p>, <div class='x'>, <bold>, <Button>", ...),
+    ],
+)
+def test_tags_within_a_line_of_markdown_are_not_shown(text: str, shown: str) -> None:
+    written = text if shown is ... else shown
+    assert "".join(piece.text for piece in as_read([Piece(text)], with_tags=True)) == written
+    assert as_read([Piece(text)]) == [Piece(text)]
+
+
+def test_a_tag_in_which_something_was_found_is_shown() -> None:
+    found = [Piece('a <dfn title="'), Piece("cat", match=True), Piece('">big</dfn>')]
+    assert as_read(found, with_tags=True) == [*found[:2], Piece('">big')]
+
+
+@pytest.mark.parametrize(
+    ("mime_type", "text", "shown"),
+    [
+        ("text/markdown", "## A\n\na <b>cat</b>", "a cat"),
+        ("text/markdown", "```html\na <b>cat</b>", "```html\na <b>cat</b>"),
+        ("text/html", "A\na <b>cat</b>", "a <b>cat</b>"),
+        (None, "The Title\nA\na <b>cat</b>", "a <b>cat</b>"),
+    ],
+)
+def test_an_excerpt_stands_below_its_title_and_headings(mime_type: str | None, text: str, shown: str) -> None:
+    said = {"title": "The Title", "headings": ["A"], "mime_type": mime_type}
+    [document] = family("a.md", text, metadata=said).documents
+    assert "".join(piece.text for piece in excerpt([Piece(text)], document)) == shown
