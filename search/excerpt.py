@@ -44,7 +44,7 @@ def as_read(pieces: Sequence[Piece], *, with_tags: bool = False) -> list[Piece]:
     told = [(_ends(piece.text), piece.match) for piece in pieces]
     marked = "".join(f"{_OPEN}{text}{_CLOSE}" if match else text for text, match in told)
     shown = _LINK.sub(_words, _LINK.sub(_words, marked))  # twice: a link may show a picture
-    shown = _TAG.sub(_untagged, shown) if with_tags else shown
+    shown = _without_tags(shown) if with_tags else shown
     shown = _ROLE.sub(_words, _BOLD.sub(r"\1", _HEADING.sub(r"\1", shown)))
     parts = [part for part in _MARKS.split(shown) if part]
     return [Piece(part.strip(_OPEN + _CLOSE), part.startswith(_OPEN)) for part in parts]
@@ -79,10 +79,10 @@ def _words(link: re.Match[str]) -> str:
     return link["words"] + (link.groupdict().get("cut") or "")
 
 
-def _untagged(found: re.Match[str]) -> str:
-    if found["ticks"] or _OPEN in found[0]:
-        return found[0]
-    return "" if found["name"] else " "
+def _without_tags(marked: str) -> str:
+    """As it is, where what was found is in tags alone."""
+    read = _TAG.sub(lambda tag: tag[0] if tag["ticks"] else "" if tag["name"] else " ", marked)
+    return read if _OPEN in read or _OPEN not in marked else marked
 
 
 def beginning(text: str, most: int) -> str:

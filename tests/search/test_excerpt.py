@@ -152,9 +152,11 @@ def test_tags_within_a_line_of_markdown_are_not_shown(text: str, shown: str) -> 
     assert as_read([Piece(text)]) == [Piece(text)]
 
 
-def test_a_tag_in_which_something_was_found_is_shown() -> None:
-    found = [Piece('a <dfn title="'), Piece("cat", match=True), Piece('">big</dfn>')]
-    assert as_read(found, with_tags=True) == [*found[:2], Piece('">big')]
+def test_tags_in_which_alone_something_was_found_are_shown() -> None:
+    found = [Piece('a <dfn title="'), Piece("cat", match=True), Piece('">big</dfn> ')]
+    assert as_read(found, with_tags=True) == found
+    more = Piece("cat", match=True)
+    assert as_read([*found, more], with_tags=True) == [Piece("a big "), more]
 
 
 @pytest.mark.parametrize(
