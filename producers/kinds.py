@@ -109,6 +109,7 @@ def _chunks() -> RecordReader:
     return BridgeReader()
 
 
+_MARKDOWN = (".md", ".markdown", ".mdown", ".mkd", ".mdx", ".qmd", ".rmd")
 _JSON = (".jsonl", ".ndjson", ".json")
 _TEXTS = (".txt", ".text", ".rst", ".adoc", ".asciidoc", ".org")
 # Markup whose headings nobody knows here, and what programs write for people.
@@ -117,7 +118,7 @@ _TEXTS_IF_ASKED = (".textile", ".wiki", ".tex", ".log", ".srt", ".vtt", "")
 KINDS: Mapping[str, Kind] = {
     kind.name: kind
     for kind in (
-        Kind("markdown", (".md", ".markdown", ".mdx"), chunker=_markdown),
+        Kind("markdown", _MARKDOWN, chunker=_markdown),
         Kind("text", _TEXTS, chunker=_text, if_asked=_TEXTS_IF_ASKED),
         Kind("html", (".html", ".htm", ".xhtml"), chunker=_html),
         Kind("pdf", (".pdf",), chunker=_pdf),

@@ -151,9 +151,9 @@ def test_a_source_that_is_written_to_meanwhile_is_left_for_the_next_run(
 
 
 def test_markdown_by_every_suffix(bench: Bench) -> None:
-    for name in ("a.md", "b.MARKDOWN", "c.mdx", "d.txt.md"):
+    for name in ("a.md", "b.MARKDOWN", "c.mdx", "d.txt.md", "e.qmd", "f.Rmd", "g.mkd", "h.mdown"):
         bench.write(name, f"# {name}")
-    bench.write("e.mdown", "# no")
+    bench.write("a.mkdx", "# no")
     report = bench.ingest(kind="auto")
-    assert (report.processed, report.other_kinds) == (4, {".mdown": 1})
+    assert (report.processed, report.other_kinds) == (8, {".mkdx": 1})
     assert bench.texts("c.mdx") == ["# c.mdx"]
