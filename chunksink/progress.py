@@ -1,4 +1,5 @@
-"""Progress for people: a tqdm bar on a terminal; in a pipe a line on standard error every few seconds.
+"""Progress for people: a tqdm bar on a terminal, or a word where nothing can be counted; in a pipe a line on standard
+error every few seconds.
 
 Libraries only call back.
 """
@@ -6,12 +7,14 @@ Libraries only call back.
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from threading import Event, Thread
 from time import monotonic
 from typing import Protocol
 
 import click
 
 SECONDS_BETWEEN_LINES = 5.0
+SECONDS_WITHOUT_A_WORD = 1.0
 
 
 class Progress(Protocol):
@@ -33,6 +36,29 @@ def progress(label: str, total: int | None, unit: str) -> Iterator[Progress]:
         yield bar
     finally:
         bar.close()
+
+
+@contextmanager
+def waiting(word: str) -> Iterator[None]:
+    """On a terminal, what takes so long; it goes when that is done."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    done = Event()
+
+    def say() -> None:
+        if not done.wait(SECONDS_WITHOUT_A_WORD):
+            click.echo(word, err=True, nl=False)
+            done.wait()
+            click.echo(f"\r{' ' * len(word)}\r", err=True, nl=False)
+
+    thread = Thread(target=say, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
 
 
 class _Bar:

@@ -12,6 +12,7 @@ from chunksink.errors import Refusal
 from chunksink.exits import Exit
 from chunksink.options import chunks_option, config_from, home_option, json_option
 from chunksink.output import counted, print_json, printable
+from chunksink.progress import waiting
 
 if TYPE_CHECKING:
     from search.answer import Answer, SearchHit
@@ -117,7 +118,7 @@ def command(
     from chunksink.wiring import usual_mode
     from search.access import Access
     from search.filters import parse_filters
-    from search.question import FUSIONS, LEGS_OF, MODES, Question
+    from search.question import FUSIONS, LEGS_OF, MODES, SEMANTIC, Question
 
     config = config_from(chunks=chunks, home=home)
     access = Access(tenant, required=config.tenants == "required")
@@ -134,8 +135,10 @@ def command(
         context=context,
         fusion=next(known for known in FUSIONS if known == fusion),
     )
-    with closing(LiveSearch(config, wanted=LEGS_OF[question.mode])) as live:
-        answer = live.search(question, access)
+    legs = LEGS_OF[question.mode]
+    with closing(LiveSearch(config, wanted=legs)) as live:
+        with waiting("loading the model …" if SEMANTIC in legs else "searching …"):
+            answer = live.search(question, access)
         why = [explained_lines(config, live.generation(), answer, hit) for hit in answer.hits] if explain else []
     if as_json:
         told = answer.as_json(explain=explain)
