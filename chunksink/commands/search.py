@@ -118,7 +118,7 @@ def command(
     from chunksink.wiring import usual_mode
     from search.access import Access
     from search.filters import parse_filters
-    from search.question import FUSIONS, LEGS_OF, MODES, SEMANTIC, Question
+    from search.question import FUSIONS, KEYWORD, LEGS_OF, MODES, SEMANTIC, Question
 
     config = config_from(chunks=chunks, home=home)
     access = Access(tenant, required=config.tenants == "required")
@@ -136,7 +136,8 @@ def command(
         fusion=next(known for known in FUSIONS if known == fusion),
     )
     legs = LEGS_OF[question.mode]
-    with closing(LiveSearch(config, wanted=legs)) as live:
+    # By words in any case: what stands in quotes is looked for by these.
+    with closing(LiveSearch(config, wanted={KEYWORD, *legs})) as live:
         with waiting("loading the model …" if SEMANTIC in legs else "searching …"):
             answer = live.search(question, access)
         why = [explained_lines(config, live.generation(), answer, hit) for hit in answer.hits] if explain else []

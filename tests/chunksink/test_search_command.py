@@ -373,3 +373,32 @@ def test_a_place_before_the_first_heading_is_not_shown(built: Shell) -> None:
     built.commit("p2", source("plain.txt", "a zebra", title="Plain", metadata={"chunk_path": "/"}))
     assert built("sync").code == Exit.OK
     assert built("search", "zebra").out.splitlines()[0] == "1. Plain"
+
+
+@pytest.mark.parametrize(
+    ("sinks", "mode", "opened"),
+    [
+        ("fts,chroma", "keyword", ["fts"]),
+        ("chroma,fts", "keyword", ["chroma", "fts"]),
+        ("fts,chroma", "hybrid", ["fts", "chroma"]),
+        ("chroma,fts", "semantic", ["chroma", "fts"]),
+        ("fts,chroma,jsonl", "semantic", ["fts", "chroma"]),
+    ],
+)
+def test_no_more_sinks_are_opened_than_answer(
+    shell: Shell, sinks: str, mode: str, opened: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One of words in any case: it tells what holds what stands in quotes, too."""
+    monkeypatch.setenv("CHUNKSINK_SINKS", sinks)
+    shell.commit("p1", NOTES, GUIDE)
+    assert shell("sync").code == Exit.OK
+    seen: list[str] = []
+    real = views.open_one_sink
+
+    def noting(config: Config, stack: ExitStack, name: str) -> Any:
+        seen.append(name)
+        return real(config, stack, name)
+
+    monkeypatch.setattr(views, "open_one_sink", noting)
+    assert sources(shell, '"the notes"', "--mode", mode) == ["notes.txt"]
+    assert seen == opened
