@@ -198,13 +198,18 @@ class PartitionReader:
         if self._file is not None:
             self._file.close()
 
-    def record(self, place: Place, expected_text_hash: str) -> Record:
-        """The record at a place, checked against the hash of its text that was recorded with the place."""
+    def line(self, place: Place) -> bytes:
+        """What stands at a place, whatever it is."""
         if self._file is None:
             raise RuntimeError("a PartitionReader reads inside its `with` block")
         self._file.seek(place.offset)
+        return self._file.read(place.length)
+
+    def record(self, place: Place, expected_text_hash: str) -> Record:
+        """The record at a place, checked against the hash of its text that was recorded with the place."""
+        line = self.line(place)
         try:
-            record: Record = orjson.loads(self._file.read(place.length))
+            record: Record = orjson.loads(line)
             actual = text_hash(record["text"])
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise PartitionChanged(f"{self.key} at byte {place.offset}: no chunk stands there now") from error

@@ -6,7 +6,7 @@ Which version of a family counts, `decide` says whenever something changed; the 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any
+from typing import Any, NamedTuple
 
 from chunkbus.findings import Finding, Severity
 from chunkbus.layout import BusRoot
@@ -28,6 +28,14 @@ GONE = "family not in (select family from current) and family not in (select fam
 """Of families in the index: those that the bus does not say any more."""
 
 
+class Member(NamedTuple):
+    """A chunk of a family: where it lies, and the hashes of its text and of its line."""
+
+    place: Place
+    text_hash: str
+    line: bytes
+
+
 @dataclass(frozen=True)
 class CurrentFamily:
     """A family that the index must hold, and where its chunks lie."""
@@ -35,8 +43,7 @@ class CurrentFamily:
     family: str
     partition: str
     taken: int
-    chunks: tuple[tuple[Place, str], ...]
-    """Each chunk's place and text hash."""
+    chunks: tuple[Member, ...]
 
 
 @dataclass(frozen=True)
@@ -146,15 +153,15 @@ class Catalog:
         if keys is not None:
             rows_of, values = f"family_chunk where family in ({', '.join('?' * len(keys))})", list(keys)
         rows: Iterable[Any] = self._db.execute(
-            f"select family, partition, offset, length, text_hash, taken from {rows_of} "
+            f"select family, partition, offset, length, text_hash, line, taken from {rows_of} "
             f"order by partition, first_offset, family, offset",
             values,
         )
         if keys is not None:  # an open look would keep this connection from writing once another one has written
             rows = list(rows)
-        for (family, partition, taken), members in groupby(rows, key=lambda row: (row[0], row[1], row[5])):
-            places = tuple((Place(offset, length), hashed) for _, _, offset, length, hashed, _ in members)
-            yield CurrentFamily(family, partition, taken, places)
+        for (family, partition, taken), members in groupby(rows, key=lambda row: (row[0], row[1], row[6])):
+            chunks = tuple(Member(Place(row[2], row[3]), row[4], row[5]) for row in members)
+            yield CurrentFamily(family, partition, taken, chunks)
 
     def chunks(self) -> Iterator[CurrentChunk]:
         """The chunks of the current families, in the order in which they lie on disk."""

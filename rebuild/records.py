@@ -6,13 +6,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
 
+import orjson
+
 from chunkbus.canonical import json_hash
 from chunkbus.chunk import Record
 from chunkbus.errors import PartitionChanged
-from chunkbus.identity import family_key, parent_id, tenant_id
 from chunkbus.layout import BusRoot
 from chunkbus.reader import PartitionReader, Place
-from rebuild.catalog import Catalog, CurrentFamily
+from rebuild.catalog import Catalog, CurrentFamily, Member
+from rebuild.content import hash_of_line
 from rebuild.digest import document_digest, family_digest
 from rebuild.state import State
 from sinks.document import Document
@@ -55,11 +57,12 @@ class Projected:
         return json_hash([document.text_hash for document in self.documents])
 
 
-def _record(reader: PartitionReader, family: CurrentFamily, place: Place, hashed: str) -> Record:
-    """Of the family, too: another one's chunks may say the same in the same place."""
-    record = reader.record(place, hashed)
-    if family_key(parent_id(record), tenant_id(record)) != family.family:
-        raise PartitionChanged(f"{family.partition} at byte {place.offset}: a chunk of another source stands there now")
+def _record(reader: PartitionReader, chunk: Member) -> Record:
+    """Letter for letter what was taken in, for by that what is projected stays known."""
+    line = reader.line(chunk.place)
+    if hash_of_line(line) != chunk.line:
+        raise PartitionChanged(f"{reader.key} at byte {chunk.place.offset}: another chunk stands there now")
+    record: Record = orjson.loads(line)
     return record
 
 
@@ -101,7 +104,7 @@ class Records:
                     if reader is None or reader.key != family.partition:
                         stack.close()
                         reader = stack.enter_context(PartitionReader(self._root, family.partition))
-                    records = [_record(reader, family, place, hashed) for place, hashed in family.chunks]
+                    records = [_record(reader, chunk) for chunk in family.chunks]
                 projected = Projected(family.family, family.taken, project_family(records))
                 self._keep(projected)
                 yield projected

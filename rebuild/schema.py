@@ -181,9 +181,11 @@ def create_stamps(db: Database) -> None:
 @migrations()
 def create_contents(db: Database) -> None:
     # `line`: a hash of the chunk's line. `content`: one hash for those of a family; where it is the same,
-    # so is what is projected of them, whatever else its partition says now. Null in what was read before.
+    # so is what is projected of them, whatever else its partition says now. Null in what was read before; all that is
+    # there is read again.
     for table, column in (("chunk", "line"), ("standing", "content"), ("current", "content")):
         db.execute(f"alter table {table} add column {column} blob")
+    db.execute("update partition set signature = null, manifest = null")
 
 
 def home_id(home: Path) -> str:

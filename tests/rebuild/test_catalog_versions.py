@@ -62,9 +62,9 @@ def test_the_last_source_checksum_in_a_partition_wins(root: BusRoot, probe: Cata
     assert probe.catalog.counts() == CatalogCounts(families=2, chunks=2, superseded=1)
     with PartitionReader(root, "p1") as reader:
         texts = [
-            reader.record(place, hashed)["text"]
+            reader.record(chunk.place, chunk.text_hash)["text"]
             for family in probe.catalog.families()
-            for place, hashed in family.chunks
+            for chunk in family.chunks
         ]
     assert texts == ["between", "new"]
 
@@ -98,5 +98,5 @@ def test_families_come_whole_and_in_the_order_in_which_they_lie(root: BusRoot, p
     texts = []
     for family in found:
         with PartitionReader(root, family.partition) as reader:
-            texts.append([reader.record(place, hashed)["text"] for place, hashed in family.chunks])
+            texts.append([reader.record(chunk.place, chunk.text_hash)["text"] for chunk in family.chunks])
     assert texts == [["z0"], ["b0", "b1", "b2"], ["a0", "a2", "a1"]]

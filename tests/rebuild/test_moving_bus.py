@@ -159,3 +159,16 @@ class Always(Moment):
             return call(*arguments, **named)
 
         return watched
+
+
+def test_what_is_said_beside_a_text_may_move_away_and_back(root: BusRoot, home: Home) -> None:
+    """What was read in between is not taken for what the lines said before."""
+    here, there = (source("docs/a.md", "the same text", tags=[tag]) for tag in ("one", "two"))
+    commit(root, "p1", source("docs/b.md", "other"))
+    home.rebuild()
+    commit(root, "p1", here)
+    home.sync(wrap=watching("fts", Moment("marker", 1, lambda: commit(root, "p1", there))))
+    assert home.contents()["fts"] == projected(there)
+    commit(root, "p1", here)
+    home.sync()
+    assert home.contents()["fts"] == projected(here)
