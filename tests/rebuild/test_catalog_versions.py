@@ -100,3 +100,11 @@ def test_families_come_whole_and_in_the_order_in_which_they_lie(root: BusRoot, p
         with PartitionReader(root, family.partition) as reader:
             texts.append([reader.record(chunk.place, chunk.text_hash)["text"] for chunk in family.chunks])
     assert texts == [["z0"], ["b0", "b1", "b2"], ["a0", "a2", "a1"]]
+
+
+def test_a_checksum_is_the_same_with_and_without_its_prefix(root: BusRoot, probe: CatalogProbe) -> None:
+    bare, prefixed = source("docs/a.md", "one", "two")
+    bare["provenance"]["source_checksum"] = bare["provenance"]["source_checksum"].removeprefix("sha256:")
+    del bare["hashes"]["chunk_object_hash"]
+    commit(root, "p1", [bare, prefixed])
+    assert probe.refresh().catalog.counts() == CatalogCounts(families=1, chunks=2, superseded=0)

@@ -135,6 +135,7 @@ def test_one_that_is_unknown_makes_all_unknown() -> None:
         {},
         {"parent_id": "p"},
         {"parent_id": "", "metadata": {"parent_id": "of metadata"}},
+        {"parent_id": "p", "metadata": {"parent_id": "of metadata"}},
         {"metadata": {"parent_id": None, "tenant_id": "", "other": {"parent_id": "no"}}},
         {"tenant_id": "acme", "metadata": {"tenant_id": "other"}},
         {"metadata": {"tenant_id": "acme", "parent_id": ""}},
