@@ -165,9 +165,10 @@ def _rebuilt(bus: Path, home: Path, make_encoder: Callable[[], Any]) -> dict[str
         chroma.prepare(wait=True)  # ready, as the peers are
         ready = time.perf_counter()
         work.refresh(reread=True)
-        Rebuild(work, embedder).run()
+        done = Rebuild(work, embedder).run().outcome.done
         chunks = work.catalog.counts().chunks
         seconds = time.perf_counter() - ready
+    assert set(done.written.values()) == {chunks}, done.written  # what an engine refused took no time
     return {"ready": ready - started, "seconds": seconds, "chunks": chunks}
 
 

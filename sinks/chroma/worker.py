@@ -37,6 +37,7 @@ def main(handle: int) -> None:
 def serve(connection: "Connection[Any, Any]") -> None:
     from sinks.chroma.folder import Folder
     from sinks.chroma.sink import ChromaSink
+    from sinks.chroma.threads import Threads
 
     root, store_text = connection.recv()
     sink = ChromaSink(Folder(Path(root), partial(_require_asker, connection)), store_text=store_text)
@@ -46,9 +47,11 @@ def serve(connection: "Connection[Any, Any]") -> None:
         answer: tuple[bool, Any] = True, None
         try:
             if call == "create":
-                build = sink.create(*arguments)
+                build, threads = sink.create(*arguments), Threads()
             elif call != "wait":
                 answer = True, getattr(build, call)(*arguments)
+                if call == "replace":
+                    threads.gather()
         except BaseException as error:  # the engine's own panics too
             answer = False, _portable(error)
         del arguments  # a batch is large, and the next one is coming

@@ -15,6 +15,7 @@ import pytest
 
 from sinks.chroma import ChromaBuild, EmbeddedChromaSink
 from sinks.chroma.distant import DistantBuild
+from sinks.chroma.threads import Threads
 from sinks.conformance.samples import DIMENSIONS, family, held, marker, wanted
 from sinks.document import Family
 from sinks.errors import BuildBroken
@@ -43,6 +44,26 @@ def distant(sink: EmbeddedChromaSink, signed: Marker) -> Iterator[DistantBuild]:
     assert isinstance(build, DistantBuild)
     yield build
     build.close()
+
+
+@pytest.mark.skipif(
+    not hasattr(os, "sched_getaffinity") or len(os.sched_getaffinity(0)) < 2, reason="there is one processor"
+)
+def test_threads_that_wait_for_one_another_share_a_processor(distant: DistantBuild) -> None:
+    """Those of SQLite and those that ask them; those that insert vectors, which work side by side, keep them all."""
+    for some in (FEW, many()):
+        distant.replace(some)
+    process = distant._worker._process.pid
+    allowed = {task: os.sched_getaffinity(int(task.name)) for task in Path(f"/proc/{process}/task").iterdir()}
+    statements = {frozenset(where) for task, where in allowed.items() if (task / "comm").read_text().startswith("sqlx")}
+    free = [task.name for task, where in allowed.items() if where == os.sched_getaffinity(0)]
+    assert len(statements) == 1 and len(next(iter(statements))) == 1
+    assert str(process) in free and len(free) > len(os.sched_getaffinity(0))
+
+
+def test_threads_stay_where_they_are_on_a_system_that_moves_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(os, "sched_setaffinity", raising=False)
+    Threads().gather()
 
 
 def test_everything_else_goes_on_while_it_writes(distant: DistantBuild) -> None:
