@@ -57,6 +57,10 @@ def test_two_families_that_claim_one_id_are_both_held(root: BusRoot, indexed: Ho
     assert indexed.verify().ok
     with pytest.raises(InvalidBus, match="duplicate id: chunk_id the-same"):
         indexed.rebuild()
+    commit(root, "p4", another := source("docs/e.md", "e"))
+    indexed.sync()
+    assert held(indexed).keys() == {A, D}, "whatever else has changed"
+    assert indexed.contents()["fts"] == projected(OLD_A, OLD_B, OLD_C, another)
     commit(root, "p3", source("docs/d.md", "d", version="2"))
     indexed.sync(wrap=calls)
     assert (calls.sent("fts"), held(indexed)) == (sorted([A, D]), {})
