@@ -132,6 +132,9 @@ def _print_troubles(report: "RunReport") -> None:
             click.echo(f"{name}: its build was gone or broken; it was made again", err=True)
         if sink.drifted:
             click.echo(f"{name} did not hold what its records said; it was read and put right", err=True)
+        if sink.held_and_lost:
+            lost = counted(sink.held_and_lost, "source")
+            click.echo(f"{name} has lost {lost} that cannot be written again while they are held", err=True)
         for letter in sink.refused[:_SHOWN]:
             click.echo(f"refused by {name}: {printable(letter.id)}: {printable(letter.reason)}", err=True)
         if len(sink.refused) > _SHOWN:

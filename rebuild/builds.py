@@ -1,6 +1,6 @@
 """Opening the builds of a generation to write to them: gone ones are made again, others' are left alone."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 
 from rebuild.errors import OtherHome
@@ -22,10 +22,12 @@ def opened(
     make: bool = True,
     heal: bool = False,
     adopt: bool = False,
+    before_making: Callable[[], None] = lambda: None,
 ) -> Iterator[list[Target]]:
     """The builds of a generation, of the sinks that this run writes. Those that cannot be opened are in `failed`.
 
-    With `make` a build that is gone is made again, empty; with `heal` one that is broken too.
+    With `make` a build that is gone is made again, empty; with `heal` one that is broken too; but first it is asked
+    whether that may be, while it is still known what was there.
     """
     with ExitStack() as stack:
         targets = []
@@ -33,7 +35,7 @@ def opened(
             if name not in generation.builds:
                 continue
             try:
-                build, made = _open(work, sink, generation, make=make, heal=heal, adopt=adopt)
+                build, made = _open(work, sink, generation, before_making, make=make, heal=heal, adopt=adopt)
                 stack.callback(build.close)
                 require_our_build(work, sink, build, adopt=adopt)
             except SinkError as error:
@@ -44,7 +46,16 @@ def opened(
         yield targets
 
 
-def _open(work: Work, sink: Sink, generation: Generation, *, make: bool, heal: bool, adopt: bool) -> tuple[Build, bool]:
+def _open(
+    work: Work,
+    sink: Sink,
+    generation: Generation,
+    before_making: Callable[[], None],
+    *,
+    make: bool,
+    heal: bool,
+    adopt: bool,
+) -> tuple[Build, bool]:
     """The build, and whether it had to be made."""
     build_id = generation.builds[sink.name]
     receipts = Receipts(work.state.db, build_id)
@@ -63,9 +74,11 @@ def _open(work: Work, sink: Sink, generation: Generation, *, make: bool, heal: b
     except BuildBroken:
         if not heal:
             raise
+        before_making()
         sink.drop(build_id)
     require_ours(work, [sink.name], adopt=adopt)  # else another one would be left, and the records of this one lost
-    receipts.forget_all()
+    before_making()
+    receipts.lose_all()
     vectors = sink.wants_vectors and generation.holds_vectors
     return sink.create(work.marker(build_id), generation.model.dimension if vectors else None), True
 

@@ -117,6 +117,11 @@ class Catalog:
         rows = self._db.execute("select key from partition where state = ? order by key", [MISSING])
         return [key for (key,) in rows]
 
+    def unread_partitions(self) -> list[str]:
+        """Those that are missing or invalid."""
+        rows = self._db.execute("select key from partition where state <> ? order by key", [VALID])
+        return [key for (key,) in rows]
+
     def findings(self, limit: int = -1) -> list[Finding]:
         """What is wrong with partitions as they were last read; errors first."""
         rows = self._db.execute(

@@ -123,8 +123,8 @@ def _brake(work: Work, planned: Planned) -> Removal | None:
     live = work.state.live_or_none()
     if live is None:
         return None
-    if work.catalog.is_whole() and any(name not in live.builds for name in work.sinks):
-        # The new sink is built first, and a rebuild asks about all that is live.
+    if work.catalog.is_whole() and planned.empty:
+        # What is new or gone is made first, and before that it is asked about all that is live.
         return large_removal(work.state.db, list(live.builds.values()))
     if planned.plan.removed() < LEAST_REMOVALS:
         return None

@@ -79,8 +79,22 @@ class Receipts:
     def forget_all(self) -> None:
         """Nothing is known of the build any more."""
         with write_transaction(self._db):
-            for table in RECORDS_OF_BUILD:
-                self._db.execute(f"delete from {table} where build = ?", [self.build_id])
+            self._forget_all()
+
+    def lose_all(self) -> None:
+        """The build is gone. Nothing is known of the next one, but that it lacks what is held and stood in this one."""
+        held = "select family, label from receipt where build = ? and family in (select family from held)"
+        with write_transaction(self._db):
+            lacking = self._db.execute(held, [self.build_id]).fetchall()
+            self._forget_all()
+            self._db.conn.executemany(
+                "insert into receipt values (?, ?, '', null, 0, ?)", [(self.build_id, *each) for each in lacking]
+            )
+
+    def held_and_lost(self) -> int:
+        """Sources that it had and has not any more, and that no run writes again since they are held."""
+        lost = "select count(*) from receipt join held using (family) where build = ? and documents = 0"
+        return int(self._db.execute(lost, [self.build_id]).fetchone()[0])
 
     def recall(self, found: Iterable[tuple[str, str]], on_documents: Callable[[int], object]) -> None:
         """Nothing was known of the build: now, which families it holds. `found` names one and its label a document."""
@@ -128,6 +142,10 @@ class Receipts:
             )
             counted = self._db.execute("select count(*) from dead_letter where build = ?", [self.build_id])
             return int(counted.fetchone()[0])
+
+    def _forget_all(self) -> None:
+        for table in RECORDS_OF_BUILD:
+            self._db.execute(f"delete from {table} where build = ?", [self.build_id])
 
     def _has_intent(self, condition: str) -> bool:
         select = f"select 1 from intent where build = ? {condition} limit 1"

@@ -40,6 +40,8 @@ class SinkReport:
     """Whether its live build was gone or broken, so that all of it was written."""
     built: bool = False
     """Whether it had no live build before, so that all of it was written."""
+    held_and_lost: int = 0
+    """Sources that it had and lost, and that were not written again since they are held."""
     settings: tuple[str, ...] = ()
     """Index settings that were changed."""
     error: SinkError | RebuildError | None = None
@@ -160,6 +162,7 @@ def _sink_report(work: Work, name: str, build_id: str, outcome: Outcome) -> Sink
         drifted=name in outcome.drifted,
         made_again=name in outcome.made_again,
         built=name in outcome.built,
+        held_and_lost=receipts.held_and_lost(),
         settings=tuple(outcome.settings.get(name, ())),
         error=outcome.done.failed.get(name),
     )
@@ -176,6 +179,7 @@ def _sink_as_json(sink: SinkReport) -> dict[str, Any]:
         "drifted": sink.drifted,
         "made_again": sink.made_again,
         "built": sink.built,
+        "held_and_lost": sink.held_and_lost,
         "settings": sink.settings,
         "error": str(sink.error) if sink.error else None,
     }

@@ -17,6 +17,7 @@ from rebuild.digest import document_digest, family_digest
 from rebuild.plan import unhashed
 from rebuild.receipts import STRANGERS, Receipts
 from rebuild.records import Projected, Records, label_of
+from sinks.fields import sink_id
 from sinks.sink import Stored
 
 Progress = Callable[[int], object]
@@ -42,6 +43,15 @@ select family from current left join found_family f using (family)
 where family not in (select family from held)
 and (f.digest is not current.digest or family in (select family from dead_letter where build = ?))
 """
+# Held, since their chunks are not there any more or break the contract; but what was last read of them is known, and
+# that the build has taken it. The lines are gone: of what the engine shows, the family as a whole is compared.
+_HELD_SUSPECTS = """
+select c.family from held cross join current c using (family) join partition p on p.key = c.partition
+join receipt r on r.build = :build and r.family = c.family left join found_family f on f.family = c.family
+where p.state <> 'valid' and f.digest is not c.digest and c.digest is not null
+and coalesce(r.family_hash, '') in ('', c.family_hash)
+and c.family not in (select family from dead_letter where build = :build)
+"""
 # A document that was refused is no missing one, as long as its family is the one that was sent; also while it waits to
 # be sent again.
 _EXCUSED = """
@@ -52,12 +62,15 @@ _UNMOVED = """
 select family from receipt r join current c using (family)
 where r.build = :build and r.family_hash is c.family_hash
 """
+_HELD_AND_LOST = "family in (select family from held) and family not in (select family from found_family)"
 _FORGET = (
     "delete from dead_letter where build = :build and (family in (select family from drift) "
     f"or family not in (select family from held) and family not in ({_UNMOVED}))",
+    # What is held and not there any more: nobody writes it, but that it is missing stays known.
+    f"update receipt set family_hash = '', texts = null, documents = 0 where build = :build and {_HELD_AND_LOST}",
     # Families of which nothing was taken: a scan cannot find them.
-    f"delete from receipt where build = :build and not (documents = 0 and family in ({_UNMOVED}) "
-    "and family not in (select family from found_family) and family not in (select family from drift))",
+    f"delete from receipt where build = :build and not ({_HELD_AND_LOST}) and not (documents = 0 and family in "
+    f"({_UNMOVED}) and family not in (select family from found_family) and family not in (select family from drift))",
     # What was refused and is to be sent again still is. Of what is held no run would close it.
     "delete from intent where build = :build and (family in (select family from held) "
     "or family not in (select family from dead_letter where build = :build))",
@@ -114,6 +127,8 @@ class Scan:
         suspects = [family for (family,) in self._db.execute(_SUSPECTS, [self._build_id])]
         for start in range(0, len(suspects), _FAMILIES):
             self._insert("insert into drift values (?, ?, ?)", self._compared(suspects[start : start + _FAMILIES]))
+        held = [family for (family,) in self._db.execute(_HELD_SUSPECTS, {"build": self._build_id})]
+        self._insert("insert into drift values (?, ?, ?)", (row for family in held for row in self._held_drift(family)))
         if removals:
             self._db.execute(f"insert into drift select 'extra', id, family from found where {GONE}")
         if cached is not None:
@@ -139,6 +154,11 @@ class Scan:
         """Ids of documents that are wrong in this way."""
         select = "select id from drift where kind = ? order by family, id limit ?"
         return [id for (id,) in self._db.execute(select, [kind, limit])]
+
+    def held_drift(self) -> int:
+        """Documents that are wrong and of sources that are held: no run puts them right for now."""
+        of_held = "select count(*) from drift where family in (select family from held)"
+        return int(self._db.execute(of_held).fetchone()[0])
 
     def examples(self, limit: int = 3) -> str:
         """Some of what is wrong, in words."""
@@ -192,6 +212,16 @@ class Scan:
         refused = {id for (id,) in rows}
         for wanted in self._records.project(families):
             yield from _drift(wanted, found[wanted.family], refused)
+
+    def _held_drift(self, family: str) -> Iterator[tuple[str, str, str]]:
+        """Where all ids are there, each of them may be the one that was changed."""
+        chunks = self._db.execute("select chunk_id from family_chunk where family = ?", [family])
+        wanted = {sink_id(chunk_id) for (chunk_id,) in chunks}
+        found = {id for (id,) in self._db.execute("select id from found where family = ?", [family])}
+        yield from ((MISSING, id, family) for id in sorted(wanted - found))
+        yield from ((EXTRA, id, family) for id in sorted(found - wanted))
+        if wanted == found:
+            yield from ((CHANGED, id, family) for id in sorted(found))
 
 
 def _drift(wanted: Projected, held: dict[str, str], refused: set[str]) -> Iterator[tuple[str, str, str]]:

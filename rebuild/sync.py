@@ -188,10 +188,18 @@ def _sync(work: Work, live: Generation, embedder: DocumentEmbedder, options: Syn
     work.refresh()
     if options.strict:
         require_valid(work.catalog)
-    if options.scan and work.catalog.is_whole():  # before what is broken is made anew
-        brake(work.state.db, [live.builds[name] for name in work.sinks if name in live.builds], options.allow_deletions)
+
+    def stop_large_removals() -> None:
+        if work.catalog.is_whole():
+            builds = [live.builds[name] for name in work.sinks if name in live.builds]
+            brake(work.state.db, builds, options.allow_deletions)
+
+    if options.scan:
+        stop_large_removals()
     failed: dict[str, SinkError] = {}
-    with opened(work, live, failed, adopt=options.adopt, heal=options.scan) as targets:
+    with opened(
+        work, live, failed, adopt=options.adopt, heal=options.scan, before_making=stop_large_removals
+    ) as targets:
         convergence = Convergence(work, targets, embedder)
         convergence.outcome.done.failed |= failed
         convergence.outcome.made_again = [target.sink for target in targets if target.made]

@@ -15,6 +15,7 @@ from rebuild.builds import opened, require_our_build
 from rebuild.deep import Lookup, Scanned
 from rebuild.errors import OtherHome
 from rebuild.flip import end_begun_flip
+from rebuild.held import held_by_reason
 from rebuild.lease import reading_live
 from rebuild.lock import WAIT_SECONDS, WriterLock
 from rebuild.receipts import Receipts
@@ -46,6 +47,8 @@ class SinkVerified:
     """Settings of the index that are not as configured: what it holds is not found as it should be."""
     unjudged: int
     """Vectors that were to be compared, and could not be: the cache has none of their texts."""
+    held: int
+    """Documents among them of sources that are held: a repair leaves them as they are."""
 
     @property
     def ok(self) -> bool:
@@ -64,6 +67,10 @@ class Verified:
     """Sinks of the live index that are not configured any more; they were not asked."""
     unbuilt: tuple[str, ...]
     """Sinks that are configured and have no build yet."""
+    held: int
+    """Sources that are left as they are, since their chunks are missing, invalid or contradict each other."""
+    unread: tuple[str, ...]
+    """Partitions that are missing or invalid: while there are any, nothing is known to be surplus."""
 
     @property
     def unknown(self) -> dict[str, SinkError]:
@@ -79,7 +86,8 @@ class Verified:
         """The same names for each sink. Of one that could not be asked nothing is known."""
         names = [*self.sinks, *(name for name in self.failed if name not in self.sinks)]
         sinks = {name: _as_json(self.sinks.get(name), self.failed.get(name)) for name in names}
-        return {"ok": self.ok, "sinks": sinks, "unconfigured": list(self.unconfigured), "unbuilt": list(self.unbuilt)}
+        lists = {"unconfigured": self.unconfigured, "unbuilt": self.unbuilt, "unread": self.unread}
+        return {"ok": self.ok, "sinks": sinks, "held": self.held} | {name: list(of) for name, of in lists.items()}
 
     def numbers(self) -> dict[str, dict[str, Any]]:
         """For the record of the run: how much was wrong, not what."""
@@ -99,7 +107,7 @@ class Verified:
 
 
 def _as_json(sink: SinkVerified | None, error: Exception | None) -> dict[str, Any]:
-    told: dict[str, Any] = dict.fromkeys(("families", "chunks", "digest", "shown", "unjudged"))
+    told: dict[str, Any] = dict.fromkeys(("families", "chunks", "digest", "shown", "unjudged", "held"))
     told |= dict.fromkeys(("missing", "extra", "changed", "refused", "settings"), ())
     if sink is not None:
         told = asdict(sink)
@@ -175,6 +183,8 @@ def _verified(work: Work, live: Generation, cached: Lookup | None, out_of_reach:
         failed,
         unconfigured=tuple(name for name in live.builds if name not in {*work.sinks, *out_of_reach}),
         unbuilt=tuple(name for name in work.sinks if name not in live.builds),
+        held=sum(held_by_reason(work.state.db, list(live.builds.values())).values()),
+        unread=tuple(work.catalog.unread_partitions()),
     )
 
 
@@ -208,6 +218,7 @@ def _compared(
         shown=_is_shown(work, work.sinks[name], build_id),
         settings=(),
         unjudged=scan.unjudged,
+        held=scan.held_drift(),
     )
     return verified, scan.damage
 

@@ -30,9 +30,10 @@ def command(
     """Compare what the engines hold with what the chunks say, document by document, and repair it.
 
     Every document is read through the engine's own interface; our records are not asked. Named are ids that are
-    missing, extra or changed. Documents that an engine refused are told apart, and sources that are held are left
-    alone. The digest depends on nothing but the content: two homes that hold the same show the same one.
-    Exits with 4 when something is wrong, and was not repaired.
+    missing, extra or changed. Documents that an engine refused are told apart. Sources that are held, since their
+    chunks are missing or invalid, are compared with what was last read of them, and left as they are. The digest
+    depends on nothing but the content: two homes that hold the same show the same one.
+    Exits with 4 when something is wrong, and was not repaired; else with 3 where sources are held.
 
     \b
     Examples:
@@ -59,12 +60,14 @@ def command(
         _print(found, config.why_these_sinks)
         if any(sink.unjudged for sink in found.sinks.values()):
             click.echo("`chunksink rebuild` computes what the cache has lost", err=True)
-        if not repair and any(_differs(sink) for sink in found.sinks.values()):
+        if not repair and any(_can_be_repaired(sink) for sink in found.sinks.values()):
             click.echo(_remedy(found), err=True)
     if found.unknown:
         return Exit.ENGINE
     if not found.ok:
         return Exit.DRIFT
+    if found.held or found.unread:
+        return Exit.INVALID_INPUT
     return exit_code(repaired) if repaired is not None else Exit.OK
 
 
@@ -97,15 +100,29 @@ def _print(found: "Verified", why_these_sinks: str | None) -> None:
         click.echo(f"  digest {sink.digest}")
     for name, error in found.failed.items():
         click.echo(f"{name}: {error}", err=True)
-    for line in (*unconfigured_lines(found.unconfigured), *unbuilt_lines(found.unbuilt)):
+    for line in (*_held_lines(found), *unconfigured_lines(found.unconfigured), *unbuilt_lines(found.unbuilt)):
         click.echo(line, err=True)
     if found.unconfigured and why_these_sinks:
         click.echo(why_these_sinks, err=True)
 
 
-def _differs(sink: "SinkVerified") -> bool:
-    """In what a repair would put right; a vector that nothing could be compared with is none of it."""
-    return bool(not sink.shown or sink.missing or sink.extra or sink.changed or sink.settings)
+def _held_lines(found: "Verified") -> list[str]:
+    lines = [f"partition {printable(key)} is missing or invalid" for key in found.unread[:_SHOWN]]
+    if len(found.unread) > _SHOWN:
+        lines.append(f"... and {len(found.unread) - _SHOWN:,} more")
+    if found.held:
+        lines.append(f"{counted(found.held, 'source')} held as they are; `chunksink status` says why")
+    if wrong := max((sink.held for sink in found.sinks.values()), default=0):
+        lines.append(
+            f"{counted(wrong, 'document')} of those named above cannot be put right now, for they are of held sources"
+        )
+    return lines
+
+
+def _can_be_repaired(sink: "SinkVerified") -> bool:
+    """A vector that nothing could be compared with cannot, nor what is held."""
+    wrong = len(sink.missing) + len(sink.extra) + len(sink.changed)
+    return bool(not sink.shown or sink.settings or wrong > sink.held)
 
 
 def _print_drift(sink: "SinkVerified") -> None:

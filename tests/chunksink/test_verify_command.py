@@ -72,7 +72,7 @@ def test_all_is_well(synced: Shell, models: Models) -> None:
 
 def test_the_report_for_machines(synced: Shell) -> None:
     report = synced("verify", "--json").json
-    assert set(report) == {"ok", "sinks", "unconfigured", "unbuilt"}
+    assert set(report) == {"ok", "sinks", "held", "unread", "unconfigured", "unbuilt"}
     assert (report["ok"], report["unconfigured"]) == (True, [])
     assert list(report["sinks"]) == ["fts", "chroma"]
     for sink in report["sinks"].values():
@@ -298,8 +298,40 @@ def test_chunks_that_were_not_synced_yet_are_missing(synced: Shell) -> None:
 
 def test_what_is_held_is_left_alone(synced: Shell) -> None:
     synced.remove("p1")
+    for arguments in (["verify"], ["verify", "--repair"]):
+        found = synced(*arguments)
+        assert found.code == Exit.INVALID_INPUT
+        assert (
+            "partition p1 is missing or invalid\n3 sources held as they are; `chunksink status` says why" in found.err
+        )
+    assert len(synced.texts()) == 4
+
+
+def test_what_is_held_and_damaged_is_named_though_nothing_can_write_it(synced: Shell) -> None:
+    synced.remove("p1")
+    with sqlite3.connect(fts_file(synced)) as db:
+        db.execute("delete from documents where text in ('a cat', 'a boat')")
+    db.close()
+    for arguments in (["verify"], ["verify", "--repair"], ["verify"]):
+        found = synced(*arguments)
+        assert found.code == Exit.DRIFT
+        assert "fts: 2 chunks of 2 sources, not as it should be" in found.out
+        assert "2 documents of those named above cannot be put right now, for they are of held sources" in found.err
+        assert "puts it right" not in found.err
+    assert len(synced.texts()) == 2
+
+
+def test_a_sync_says_what_is_lost_and_held(synced: Shell) -> None:
+    synced.remove("p1")
+    shutil.rmtree(Path(fts_file(synced)).parent)
+    found = synced("sync")
+    assert found.code == Exit.INVALID_INPUT
+    assert "fts has lost 3 sources that cannot be written again while they are held" in found.err
+    assert synced("sync", "--json").json["sinks"]["fts"]["held_and_lost"] == 3
+    assert synced("verify").code == Exit.DRIFT
+    synced.commit("p1", A, B, C)
+    assert synced("sync").code == Exit.OK
     assert synced("verify").code == Exit.OK
-    assert synced("verify", "--repair").code == Exit.OK
     assert len(synced.texts()) == 4
 
 

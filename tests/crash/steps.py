@@ -41,7 +41,8 @@ OURS = (
     Step("rebuild.receipts", "Receipts", "confirm", "sync"),
     Step("rebuild.receipts", "Receipts", "confirm", "sync", 2),
     Step("rebuild.receipts", "Receipts", "confirm_gone", "sync"),
-    Step("rebuild.receipts", "Receipts", "forget_all", "lost"),
+    Step("rebuild.receipts", "Receipts", "forget_all", "recalled"),
+    Step("rebuild.receipts", "Receipts", "lose_all", "lost"),
     Step("rebuild.receipts", "Receipts", "recall", "recalled"),
     Step("rebuild.receipts", "Receipts", "retry_dead_letters", "retry"),
     Step("rebuild.scan", "Scan", "make_receipts", "repair"),
@@ -87,6 +88,7 @@ STEPS = (*OURS, *sink_steps("fts"), *sink_steps("jsonl"))
 # Functions of rebuild/ that write only what ends with the connection, or parts of a step above.
 NO_STEPS = {
     "decide.py:decide": "within Catalog.decide",
+    "receipts.py:_forget_all": "within forget_all and lose_all",
     "scan.py:_insert": "temporary tables",
     "scan.py:run": "temporary tables",
     "intake.py:_take_in": "within _read",

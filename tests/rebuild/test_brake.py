@@ -17,7 +17,7 @@ from tests.conformance.test_meilisearch import SETTINGS
 from tests.engines.servers import MeilisearchServer
 from tests.rebuild.engines import fts
 from tests.rebuild.support import FEBRUARY, Home, commit, parent_of, source
-from tests.rebuild.tampering import lose, require_sound
+from tests.rebuild.tampering import lose, require_sound, sink_of
 from tests.rebuild.wrapping import Calls, Moment, watching
 
 pytestmark = pytest.mark.promise(6)
@@ -199,6 +199,27 @@ def test_it_is_asked_of_what_the_engines_hold_where_the_records_were_lost(home: 
     with pytest.raises(Brake, match="12 of the 20"):
         home.sync()
     assert texts(home) == 40
+
+
+@pytest.mark.parametrize("how", ["sync", "repair", "rebuild"])
+def test_it_is_asked_of_what_was_there_where_the_builds_are_gone(how: str, home: Home, tmp_path: Path) -> None:
+    of(home, 20)
+    commit(home.root, "p1", sources(*range(8)))
+    for name, build in home.live().builds.items():
+        with closing(sink_of(home, name)) as sink:
+            sink.drop(build)
+
+    def run(**options: int) -> None:
+        if how == "rebuild":
+            home.rebuild(**options)
+        else:
+            home.sync(scan=how == "repair", **options)
+
+    with pytest.raises(Brake, match=r"12 of the 20 .* nothing was written"):
+        run()
+    assert home.builds() == {"fts": [], "memory": []}
+    run(allow_deletions=12)
+    require_sound(home, tmp_path)
 
 
 def test_a_repair_goes_on_where_nothing_may_go_for_a_partition_is_gone(home: Home) -> None:

@@ -15,7 +15,7 @@ from rebuild.held import WITHHELD, held_by_reason
 from rebuild.held import held as held_with_withheld
 from rebuild.state import State
 from tests.rebuild.support import FEBRUARY, MARCH, CatalogProbe, Home, commit, parent_of, projected, source
-from tests.rebuild.tampering import require_sound
+from tests.rebuild.tampering import altered, lose, put, require_sound
 from tests.rebuild.wrapping import Calls
 
 pytestmark = pytest.mark.promise(6)
@@ -93,6 +93,40 @@ def test_its_families_stay_as_they_are_and_the_others_are_synced(
     indexed.sync(wrap=calls)
     assert (calls, held(indexed)) == ([], {})
     require_sound(indexed, tmp_path)
+
+
+@DAMAGES
+def test_what_the_engine_lost_of_it_is_found_and_written_once_it_is_back(
+    damage: Damage, root: BusRoot, indexed: Home, tmp_path: Path
+) -> None:
+    before = files_of(root, "p2")
+    damage(root, "p2")
+    by_family = {each.parent_id: each for each in indexed.contents()["fts"]}
+    b, c = by_family[B], by_family[C]
+    lose(indexed, "fts", [b])
+    put(indexed, "fts", [altered(c, text="something else")])
+    for scan in (None, False, True):  # nobody can write it, whoever looks
+        if scan is not None:
+            indexed.sync(scan=scan)
+        found = indexed.verify().sinks
+        assert (found["fts"].missing, found["fts"].changed, found["fts"].held) == ((b.id,), (c.id,), 2)
+        assert found["memory"].ok
+    for path, data in before.items():
+        path.write_bytes(data)
+    indexed.sync()
+    require_sound(indexed, tmp_path)
+
+
+@DAMAGES
+def test_what_a_newer_version_would_replace_is_not_compared_with_it(
+    damage: Damage, root: BusRoot, indexed: Home
+) -> None:
+    commit(root, "p2", [*source("docs/b.md", "b, edited", version="2"), *OLD_C], at=FEBRUARY)
+    with indexed.work() as work:
+        work.refresh()
+        work.records.project([B])
+    damage(root, "p2")
+    assert indexed.verify().ok, "the engine has the older one, as it was confirmed"
 
 
 @DAMAGES
