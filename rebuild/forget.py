@@ -102,7 +102,9 @@ def _unknown(name: str, tenant: str | None) -> UnknownSource:
     of_tenant = "" if tenant is None else f" of tenant {tenant!r:.200}"
     return UnknownSource(
         f"no source {name!r:.200}{of_tenant} is known here: name its family, parent_id, document_id, or its source as "
-        "`chunksink search` shows it"
+        "`chunksink search` shows it. Of one that was withdrawn and synced before perhaps nothing tells any more: "
+        "`chunksink cache gc` drops its vectors, two times `chunksink rebuild` replaces builds that may hold its words "
+        "in freed pages"
     )
 
 

@@ -34,7 +34,7 @@ def command(source: str, tenant: str | None, every: bool, chunks: str | None, ho
     says which. While the bus holds it, the next sync brings it back: withdraw it there first, with a tombstone or by
     writing its partition anew.
 
-    One that was withdrawn and synced before is found by what the builds and the records of runs still say of it.
+    One that was withdrawn and synced before is found by its tombstone, or by what builds and records of runs still say.
     Keyword builds are written anew, so that no page of theirs holds its words; that takes as much room again.
     Exits with 3 when the bus still holds it, with 5 when a sink that is not configured any more could not be asked, or
     builds lie where a sink was before.

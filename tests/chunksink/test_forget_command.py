@@ -7,6 +7,7 @@ from contextlib import closing
 
 import pytest
 
+from chunkbus.manifest import Tombstone
 from chunkbus.runlog import RunLog
 from chunkbus.store import write_transaction
 from chunksink.exits import Exit
@@ -16,7 +17,7 @@ from sinks.fts import FtsSink
 from sinks.projection import project_family
 from tests.chunksink.forgetting import GONE, OTHER, SECRET, builds, cached, traces
 from tests.chunksink.shell import Models, Shell
-from tests.rebuild.support import FEBRUARY, parent_of, source
+from tests.rebuild.support import FEBRUARY, MARCH, parent_of, source
 
 
 def withdraw(shell: Shell) -> None:
@@ -124,6 +125,27 @@ def test_one_that_only_builds_still_hold(name: str, twice: Shell) -> None:
     for sink, build in builds(twice):
         assert twice.texts(sink, build) == ["nothing to hide", "shared by both"]
     assert cached(twice, "the moon is made of cheese", "shared by both") == ["shared by both"]
+
+
+def test_one_that_only_a_tombstone_names(shell: Shell) -> None:
+    """It was edited, withdrawn and synced each time: no build holds it, and freed pages still do."""
+    shell.commit("p1", SECRET)
+    shell.commit("p2", OTHER)
+    for written in ("", "the moon is made of cheddar"):
+        if written:
+            shell.commit("p1", source("secret.md", written, version="2", at=FEBRUARY))
+        assert shell("sync").code == Exit.OK
+    shell.commit("p1", at=FEBRUARY, tombstones=[Tombstone(parent_id=parent_of("secret.md"), at=MARCH)])
+    assert shell("sync").code == Exit.OK
+    assert traces(shell, "cheese", "cheddar") != set()
+    ended = shell("forget", "secret.md")
+    assert (ended.code, ended.err) == (Exit.OK, "")
+    assert "none of its vectors could be found" in ended.out
+    assert "`chunksink cache gc` drops them" in ended.out
+    assert traces(shell, "cheese", "cheddar") == set()
+    unknown = shell("forget", "nobody.md")
+    assert unknown.code == Exit.USAGE
+    assert "two times `chunksink rebuild` replaces builds that may hold its words" in unknown.err
 
 
 def test_a_build_that_no_record_names(twice: Shell) -> None:
