@@ -61,11 +61,11 @@ class Run:
         return next((sink for name, sink in self.work.sinks.items() if name not in tried), None)
 
     def rebuild_due(self, live: "Generation") -> str | None:
-        """Why a rebuild would make another index than the live one, as far as the settings tell."""
-        from chunksink.wiring import rebuild_due
+        """Why a rebuild would make another index than the live one, as far as settings and files tell."""
+        from chunksink.due import rebuild_due
 
         if live.holds_vectors:
-            return rebuild_due(self.config, live)
+            return rebuild_due(self.config, self.work.state, live)
         wanting = [name for name, sink in self.work.sinks.items() if name in live.builds and sink.wants_vectors]
         return f"{' and '.join(wanting)} shall hold vectors, and the live index has none" if wanting else None
 

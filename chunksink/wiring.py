@@ -237,21 +237,10 @@ def live_embedder(config: Config, live: "Generation") -> Iterator["DocumentEmbed
         yield DocumentEmbedder(live.encoder, encoder, cache)
 
 
-def rebuild_due(config: Config, live: "Generation") -> str | None:
-    """Why a rebuild would use another model than the live index has, as far as the settings tell."""
-    from embeddings.settings import same_encoder
-
-    wanted = encoder_settings(config)
-    if not live.holds_vectors or same_encoder(wanted, live.encoder):
-        return None
-    if wanted.model != live.encoder.model:
-        return f"the live index was made with {live.encoder.model}, configured is {wanted.model}"
-    return f"the live index was made with other settings of {wanted.model} than are configured"
-
-
 def status_of(config: Config, named: int = -1) -> "Status":
     """What the home says of itself, with so many names of what is held; NoGeneration where nothing was built yet."""
     from chunkbus.layout import BusRoot
+    from chunksink.due import rebuild_due
     from rebuild.intake import Intake
     from rebuild.state import State
     from rebuild.status import status
@@ -262,7 +251,7 @@ def status_of(config: Config, named: int = -1) -> "Status":
         for name in set(config.sinks) - state.live().builds.keys():
             require_sink(name)
         intake = Intake(root, state, require_source_checksum=config.require_source_checksum)
-        return status(state, root, intake, partial(rebuild_due, config), config.sinks, named=named)
+        return status(state, root, intake, partial(rebuild_due, config, state), config.sinks, named=named)
 
 
 @contextmanager

@@ -93,8 +93,19 @@ def fingerprint_of_model(
 
 def digest_of_files(folder: Path) -> str:
     """One digest of every file in a model's folder, for whoever only asks whether anything there is another."""
-    files = sorted(path for path in folder.rglob("*") if path.is_file())
-    return _digest_of([(path.relative_to(folder).as_posix(), _file_digest(path)) for path in files])
+    return _digest_of([(path.relative_to(folder).as_posix(), _file_digest(path)) for path in _files(folder)])
+
+
+def signature_of_files(folder: Path) -> str:
+    """Another one when any of these files is written or replaced; none of them is read."""
+    looks = [path.stat() for path in _files(folder)]
+    return _digest_of(
+        [str(folder), *((look.st_ino, look.st_size, look.st_mtime_ns, look.st_ctime_ns) for look in looks)]
+    )
+
+
+def _files(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*") if path.is_file())
 
 
 def fingerprint_of_endpoint(url: str, model: str, dimension: int, settings: Mapping[str, Any]) -> str:

@@ -188,6 +188,12 @@ def create_contents(db: Database) -> None:
     db.execute("update partition set signature = null, manifest = null")
 
 
+@migrations()
+def create_model_files(db: Database) -> None:
+    # What the files of a model come to, by what the file system says of them: reading them takes a moment.
+    db.execute("create table model_files (signature text primary key, digest text) without rowid")
+
+
 def home_id(home: Path) -> str:
     """Made once for a home. In a file of its own, so that a home that lost its records still knows its builds."""
     while (known := existing_home_id(home)) is None:

@@ -90,6 +90,7 @@ NO_STEPS = {
     "decide.py:decide": "within Catalog.decide",
     "receipts.py:_forget_all": "within forget_all and lose_all",
     "scan.py:_insert": "temporary tables",
+    "state.py:note_model": "a note that is made again where it is missing",
     "scan.py:run": "temporary tables",
     "intake.py:_take_in": "within _read",
     "intake.py:_set_state": "within _read",
