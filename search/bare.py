@@ -1,9 +1,9 @@
 """A chunk that says nothing but headings is shown by the one that follows it: that is where its answer stands.
 
 Chunkers make such ones where a heading is followed by a deeper one, by code or by a table. They are found first of all,
-for all of their few words fit. So are chunks of what nobody sees in its source, as comments, empty anchors, directives
-and the names of links, and tables of contents. What only leads to the code or table after it (`Run this:`) stands at
-its beginning too, and is shown with it.
+for all of their few words fit. So are chunks of what nobody sees in its source, as front matter, comments, empty
+anchors, directives and the names of links, and tables of contents. What only leads to the code or table after it (`Run
+this:`) stands at its beginning too, and is shown with it.
 """
 
 import re
@@ -19,10 +19,13 @@ from sinks.document import Document
 
 _UNSEEN = re.compile(
     r"<!--.*?-->|<a\b[^>]*(?:/>|>\s*</a\s*>)"
+    # Front matter: its title stands above every hit of its source.
+    r"|\A(?P<matter>---|\+\+\+)[ \t]*\n(?=[ \t]*(?:[\w.-]+[ \t]*[:=]|#|\[)).*?^(?P=matter)[ \t]*$"
     # in whose place another file is shown, or a list of contents, or since when something is there
     r"|^[ \t]*(?:\[!INCLUDE\s*\[[^]\n]*\]\([^)\n]*\)\]|:::\w[^\n]*:::|-{1,2}8<-{1,2}[ \t]+[\"'][^\n]*|\[\[?_?TOC_?\]\]?"
     r"|\{\{[<%][ \t]*(?:include|readfile|new-in|deprecated-in|toc)\b[^}\n]*\}\}|\{\{#\w*include\b[^}\n]*\}\}"
-    r"|\{%-?[ \t]*include\w*[ \t][^}\n]*\}|\.\.[ \t]+(?:literal)?include::[^\n]*)[ \t]*$"
+    r"|\{%-?[ \t]*include\w*[ \t][^}\n]*\}|\.\.[ \t]+(?:literal)?include::[^\n]*|\{\*[ \t][^*\n]*\*\})[ \t]*$"
+    r"|^:::[ \t]+\w+(?:\.\w+)+[ \t]*(?:\n[ \t]+[^\n]*)*$"  # documentation of code, with its options
     r"|^[ \t]*(?P<fence>`{3,}|~{3,})[^`\n]*\n\s*(?P=fence)[ \t]*$"
     r"|^[ \t]*(?P<tree>`{3,}|~{3,})\{toctree\}.*?^[ \t]*(?P=tree)[ \t]*$|^\([\w.:-]+\)=[ \t]*$"
     r"|^ {0,3}\[(?!\^)[^][\n]+\]:[ \t]*\S+(?:[ \t]+(?:\"[^\"\n]*\"|'[^'\n]*'|\([^()\n]*\)))?[ \t]*$"
@@ -38,11 +41,16 @@ _MOST_STEPS = 10
 
 def is_bare(document: Document, *, unseen: bool = True) -> bool:
     """Whether there is nothing to read in it but headings and, where they count, what nobody sees in the source."""
-    text = _UNSEEN.sub("", document.text) if unseen else document.text
+    text = _without_unseen(document.text) if unseen else document.text
     lines = [line for line in text.splitlines() if line.strip()]
     if not document.headings:  # without a place in an outline `# x` may be a comment of some code
         return bool(document.text) and not lines
     return bool(document.text) and all(_HEADING.fullmatch(line) or line.strip() in document.headings for line in lines)
+
+
+def _without_unseen(text: str) -> str:
+    """Twice: a fence may hold nothing but the place of another file."""
+    return _UNSEEN.sub("", _UNSEEN.sub("", text))
 
 
 def shown_by(legs: Legs, access: Access, question: Question, documents: Sequence[Document]) -> dict[str, Document]:

@@ -137,6 +137,12 @@ def test_what_follows_passes_the_filters_and_may_be_seen(legs: Legs) -> None:
         "{% include note.html text='x' %}\n{%- include_relative a.md -%}",
         "{{#include ../listings/main.rs:5:9}}\n\n[[_TOC_]]",
         '--8<-- "docs/a.md"\n\n[TOC]\n\n.. include:: ../README.rst',
+        "---\ntitle: Backups\nsort_rank: 6\n---",
+        "---\n# as a site wants it\ntags:\n  - disks\n---\n",
+        '+++\ntitle = "Backups"\n[extra]\n+++',
+        "```rust\n{{#rustdoc_include ../listings/ch10/src/main.rs}}\n```",
+        "{* ../../docs_src/first_steps/tutorial001.py hl[3] *}",
+        "::: fastapi.BackgroundTasks\n    options:\n        members: no",
     ],
 )
 def test_empty_fences_and_directives_say_nothing(text: str) -> None:
@@ -165,6 +171,12 @@ def test_empty_fences_and_directives_say_nothing(text: str) -> None:
         "[TOC](contents.md)",
         "see --8<-- 'a'",
         ".. note:: include::",
+        "---\ntitle: Backups\n---\nEvery night.",
+        "---\nEvery night.\n---",
+        "Every night.\n\n---\nat: two\n---",
+        "::: fastapi",
+        "see ::: fastapi.BackgroundTasks",
+        "{* every night *} and more",
     ],
 )
 def test_what_says_something_beside_them_is_not_bare(text: str) -> None:
