@@ -26,6 +26,7 @@ _UNSEEN = re.compile(
     r"|\{\{[<%][ \t]*(?:include|readfile|new-in|deprecated-in|toc)\b[^}\n]*\}\}|\{\{#\w*include\b[^}\n]*\}\}"
     r"|\{%-?[ \t]*include\w*[ \t][^}\n]*\}|\.\.[ \t]+(?:literal)?include::[^\n]*|\{\*[ \t][^*\n]*\*\})[ \t]*$"
     r"|^:::[ \t]+\w+(?:\.\w+)+[ \t]*(?:\n[ \t]+[^\n]*)*$"  # documentation of code, with its options
+    r"|^import\s(?:[\w*{][^;'\"]{0,500}?\sfrom\s+)?[\"'][^\"'\n]+[\"'];?[ \t]*$"  # of MDX
     r"|^[ \t]*(?P<fence>`{3,}|~{3,})[^`\n]*\n\s*(?P=fence)[ \t]*$"
     r"|^[ \t]*(?P<tree>`{3,}|~{3,})\{toctree\}.*?^[ \t]*(?P=tree)[ \t]*$|^\([\w.:-]+\)=[ \t]*$"
     r"|^ {0,3}\[(?!\^)[^][\n]+\]:[ \t]*\S+(?:[ \t]+(?:\"[^\"\n]*\"|'[^'\n]*'|\([^()\n]*\)))?[ \t]*$"

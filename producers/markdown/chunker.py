@@ -41,7 +41,8 @@ class MarkdownChunker:
 
     def chunks(self, data: bytes, source: SourceVersion, *, created_at: str, producer: Record) -> list[Record]:
         """The source's chunks, none where it has no text. Raises SourceFailed where it breaks the specification."""
-        return self.cut(parse(decode(data)), source, MARKDOWN, created_at=created_at, producer=producer)
+        document = parse(decode(data), is_mdx=source.uri.lower().endswith(".mdx"))
+        return self.cut(document, source, MARKDOWN, created_at=created_at, producer=producer)
 
     def cut(
         self, document: Document, source: SourceVersion, form: Form, *, created_at: str, producer: Record

@@ -1,6 +1,9 @@
-"""The CommonMark parser, set up once: blocks with tables, inline text on demand, addresses left as written."""
+"""The CommonMark parser, set up once: blocks with tables, inline text on demand, addresses left as written; and the
+same for MDX, where tags stand beside blocks of Markdown and indentation makes no code."""
 
 import re
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from markdown_it import MarkdownIt
@@ -21,9 +24,32 @@ def link_definition(state: StateBlock, start: int, end: int, silent: bool) -> bo
     return reference(state, start, end, silent)
 
 
+_ATTRIBUTE = r"[\w:.-]+(?:=(?:\"[^\"]*\"|'[^']*'|\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\}))?|\{\.\.\.[^{}]*\}"
+_COMPONENT = re.compile(rf"<(?:/?[A-Za-z][\w.:-]*(?:\s+(?:{_ATTRIBUTE}))*\s*/?)?>[ \t]*(?:\n|\Z)")
+_MOST_OF_A_TAG = 4000
+
+
+def component(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    """A tag of MDX that has its lines for itself: what follows is Markdown again, without an empty line between."""
+    first = state.bMarks[start] + state.tShift[start]
+    tag = _COMPONENT.match(state.src, first, first + _MOST_OF_A_TAG)
+    if silent or tag is None:
+        return False
+    following = start + 1
+    while following < end and state.bMarks[following] < tag.end():
+        following += 1
+    state.line = following
+    token = state.push("html_block", "", 0)
+    token.map = [start, following]
+    token.content = state.getLines(start, following, state.blkIndent, True)
+    return True
+
+
+Rule = Callable[[StateBlock, int, int, bool], bool]
+
 # The only rules that can find a block in a line with this character at its head; but what makes a table is its second
 # line, and what makes code its indentation.
-_RULES = {
+_RULES: dict[str, tuple[Rule, ...]] = {
     "#": (heading,),
     ">": (blockquote,),
     "-": (hr, list_block),
@@ -63,14 +89,16 @@ class _Parser(MarkdownIt):
         return True
 
 
-def _by_first_character(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+def _by_first_character(
+    rules: Mapping[str, tuple[Rule, ...]], state: StateBlock, start: int, end: int, silent: bool
+) -> bool:
     """The rule that a line's first character calls for, else a paragraph: the other rules need not look at it.
 
     Finds exactly what the library finds with all its rules in turn, and leaves to them what it cannot tell.
     """
     if state.is_code_block(start) or _may_be_table(state, start):
         return False
-    for rule in _RULES.get(state.src[state.bMarks[start] + state.tShift[start]], ()):
+    for rule in rules.get(state.src[state.bMarks[start] + state.tShift[start]], ()):
         if rule(state, start, end, silent):
             return True
     source, marks, shifts, ends = state.src, state.bMarks, state.tShift, state.eMarks
@@ -109,15 +137,22 @@ def _push_paragraph(state: StateBlock, start: int, end: int) -> None:
     state.level -= 1
 
 
-def _make() -> _Parser:
+def _make(rules: Mapping[str, tuple[Rule, ...]] = _RULES) -> _Parser:
     parser = _Parser("commonmark", {"maxNesting": MAX_NESTING})
     parser.enable("table")
     parser.block.ruler.at("reference", link_definition)
-    parser.block.ruler.before("table", "by_first_character", _by_first_character)
+    parser.block.ruler.before("table", "by_first_character", partial(_by_first_character, rules))
+    return parser
+
+
+def _make_for_mdx() -> _Parser:
+    parser = _make(_RULES | {"<": (component, html_block)})
+    parser.disable("code")
     return parser
 
 
 _parser = _make()
+_mdx_parser = _make_for_mdx()
 
 
 def _make_for_links() -> _Parser:
@@ -131,11 +166,12 @@ def _make_for_links() -> _Parser:
 _link_parser = _make_for_links()
 
 
-def parse_blocks(text: str) -> tuple[list[Token], dict[str, Any]]:
+def parse_blocks(text: str, *, is_mdx: bool = False) -> tuple[list[Token], dict[str, Any]]:
     """Block tokens with their lines, inline text not yet parsed; and the link definitions of the text."""
     tokens: list[Token] = []
     definitions: dict[str, Any] = {}
-    _parser.block.parse(text, _parser, definitions, tokens)
+    parser = _mdx_parser if is_mdx else _parser
+    parser.block.parse(text, parser, definitions, tokens)
     return tokens, definitions
 
 

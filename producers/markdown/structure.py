@@ -44,13 +44,13 @@ def normalise(text: str) -> str:
     return parse(text).text
 
 
-def parse(text: str) -> Document:
+def parse(text: str, *, is_mdx: bool = False) -> Document:
     """The structure of a Markdown text, which is normalised on the way."""
     text = clean_markdown(text)
     head, said, lists = find_front_matter(text)
     lines = text.split("\n")
     head_lines = text.count("\n", 0, head) + (1 if head and not text.endswith("\n", 0, head) else 0)
-    tokens, definitions = parse_blocks("\n" * head_lines + "\n".join(lines[head_lines:]))
+    tokens, definitions = parse_blocks("\n" * head_lines + "\n".join(lines[head_lines:]), is_mdx=is_mdx)
     drop_embedded(lines, tokens, definitions)
     _collapse_prose(lines, tokens)
     reader = _Reader("\n".join(lines), lines, _offsets(lines), definitions)
