@@ -31,6 +31,8 @@ _KNOWN = (
     ("rebuild.errors", "RebuildError", Exit.USAGE),
     ("embeddings.errors", "CacheBusy", Exit.LOCKED),
     ("embeddings.errors", "CacheDamaged", Exit.DRIFT),
+    ("embeddings.errors", "CacheForeign", Exit.DRIFT),
+    ("embeddings.errors", "CacheFull", Exit.ENGINE),
     ("embeddings.errors", "EndpointError", Exit.ENGINE),
     ("embeddings.errors", "EmbeddingsError", Exit.USAGE),
     ("search.errors", "SearchError", Exit.USAGE),

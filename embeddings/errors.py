@@ -18,6 +18,7 @@
     │   ├── CacheDamaged        SQLite cannot read the file; its sound rows can be salvaged
     │   ├── CacheBusy           transient: another process has held the cache for too long
     │   ├── CacheUnavailable    the file cannot be opened, read or written
+    │   │   └── CacheFull       the disk has no room for it, or fails
     │   └── VectorRefused       a vector that must not be cached: not finite, or of the wrong dimension
     └── ExchangeError
         ├── BadExport           the export file is damaged, cut off or of another kind
@@ -100,6 +101,10 @@ class CacheBusy(CacheError):
 
 class CacheUnavailable(CacheError):
     """The cache file cannot be opened, read or written."""
+
+
+class CacheFull(CacheUnavailable):
+    """The disk has no room for the cache, or fails."""
 
 
 class VectorRefused(CacheError):

@@ -22,6 +22,7 @@ from embeddings.errors import (
     CacheDamaged,
     CacheError,
     CacheForeign,
+    CacheFull,
     CacheTooNew,
     CacheUnavailable,
 )
@@ -270,9 +271,9 @@ def _translate(exc: sqlite3.Error, path: Path) -> CacheError:
     primary = code & 0xFF if isinstance(code, int) else None
     if primary in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return CacheBusy(f"another process holds the cache {path}: {exc}; wait for it or end it")
+    if primary in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
+        return CacheFull(f"the cache {path} cannot be used: {exc}; make room on its disk, and run it again")
     if primary in (
-        sqlite3.SQLITE_FULL,
-        sqlite3.SQLITE_IOERR,
         sqlite3.SQLITE_READONLY,
         sqlite3.SQLITE_CANTOPEN,
         sqlite3.SQLITE_PERM,

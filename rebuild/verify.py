@@ -168,7 +168,7 @@ def _verified(work: Work, live: Generation, cached: Lookup | None, out_of_reach:
                 if damage:
                     failed[name] = BuildBroken(damage)
                 require_our_build(work, work.sinks[name], target.build, adopt=False)
-                if not found[name].shown and target.build.marker() is None:
+                if target.build.marker() is None:
                     failed[name] = BuildBroken(
                         "what it shows has lost the marker by which searches here know it: `chunksink sync` signs it "
                         "again"

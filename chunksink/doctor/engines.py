@@ -111,6 +111,7 @@ def _marker(sink: Any, build_id: str) -> Any:
 
 
 def _settings(config: Config, name: str, sink: Any) -> Check:
+    from chunkbus.errors import ChunkBusError
     from chunksink.wiring import live_dimensions
     from settings.engine_settings import DEFAULTS
     from settings.index_settings import differences, find_settings_file, load_index_settings
@@ -127,7 +128,11 @@ def _settings(config: Config, name: str, sink: Any) -> Check:
         return Check(label, "fail", str(error), _AGAIN)
     if refused := _refused(label, file, wanted, live):
         return refused
-    if found := differences(sink.wanted_settings(live_dimensions(config, name)), live):
+    try:
+        dimensions = live_dimensions(config, name)
+    except (ChunkBusError, OSError):
+        return Check(label, "warn", "not compared, for the records of the index cannot be read", "see `index` above")
+    if found := differences(sink.wanted_settings(dimensions), live):
         names = ", ".join(each.name for each in found)
         remedy = "`chunksink settings diff` shows them, `chunksink settings apply` changes the live index"
         return Check(label, "warn", f"the live index differs from {file}: {names}", remedy)

@@ -28,7 +28,9 @@ def model(config: Config) -> Iterator[Check]:
     try:
         found = resolve_model(config.model, network=False)
     except ModelError as error:
-        yield Check("model", "fail", str(error), "the next rebuild would need the network")
+        yield Check(
+            "model", "fail", str(error), "correct the setting `model`, or get that model: the next rebuild needs it"
+        )
         return
     if not any(any(found.folder.rglob(f"*{ending}")) for ending in (".safetensors", ".bin")):
         yield Check("model", "fail", f"no weights in {found.folder}", "copy the model again")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from settings.secret import checked
-from sinks.errors import Refused
+from sinks.errors import BuildMissing, Refused
 from sinks.meilisearch.errors import RefusedData, not_meilisearch, of_answer, translated
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ class Connection:
         """Refuses versions that would not do, while nothing has been written."""
         try:
             body = self._read(answer)
-        except RefusedData as error:
+        except (RefusedData, BuildMissing) as error:  # below one of its paths, `version` is the name of an index
             raise not_meilisearch(self.where, str(error)) from error
         version = str(body.get("pkgVersion", ""))
         found = re.match(r"(\d+)\.(\d+)", version)

@@ -61,9 +61,11 @@ def _string(value: Any) -> str:
 
 
 def _vector(held: Mapping[str, Any], embedder: str | None) -> Vectors | None:
+    """None also where there are several, as only somebody else stores them: each is searched."""
     try:
-        return np.asarray(held[VECTORS][embedder]["embeddings"][0], dtype=np.float32)
-    except (KeyError, IndexError, TypeError):
+        (only,) = held[VECTORS][embedder]["embeddings"]
+        return np.asarray(only, dtype=np.float32)
+    except (KeyError, ValueError, TypeError):
         return None
 
 

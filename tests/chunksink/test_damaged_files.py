@@ -36,3 +36,11 @@ def test_one_of_a_newer_chunksink_needs_that(file: str, command: str, ingested: 
     newer(ingested.home / file)
     ended = ingested(*command.split())
     assert (ended.code, "upgrade" in ended.err) == (Exit.USAGE, True)
+
+
+def test_another_file_in_the_place_of_the_cache_is_damage(ingested: Shell) -> None:
+    assert ingested("sync").code == Exit.OK
+    (ingested.home / "vectors.db").write_bytes(b"gggg" * 100)
+    for command in (["rebuild"], ["verify", "--deep"], ["cache", "stats"]):
+        ended = ingested(*command)
+        assert (ended.code, "is not a chunksink cache; move the file away" in ended.err) == (Exit.DRIFT, True)

@@ -51,3 +51,12 @@ def test_it_is_taken_before_the_first_sync(served: Shell, index: str, meilisearc
         assert "something that is not ours" in found["public name in meilisearch"]["found"]
         assert found["index"]["found"] == "none yet; `chunksink rebuild` makes it"
         assert served("sync").code == Exit.ENGINE
+
+
+def test_records_that_cannot_be_read_end_no_other_check(served: Shell) -> None:
+    assert served("sync").code == Exit.OK
+    (served.home / "state.db").write_bytes(b"garbage" * 1000)
+    found = checks(served)
+    assert amiss(found) == {"index": "fail", "settings of meilisearch": "warn"}
+    assert "cannot be read" in found["settings of meilisearch"]["found"]
+    assert {"sink meilisearch", "cache", "model"} <= found.keys()

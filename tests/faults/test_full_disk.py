@@ -126,7 +126,7 @@ def test_the_command_line_says_so_without_a_traceback(limit: int, tmp_path: Path
         check=False,
     )
     assert "Traceback" not in done.stderr
-    assert done.returncode in (Exit.USAGE, Exit.ENGINE), done.stderr
+    assert done.returncode == Exit.ENGINE, done.stderr
     assert str(tmp_path) in done.stderr
     assert_whole(home.folder)
     home.sync()

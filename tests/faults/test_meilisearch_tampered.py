@@ -366,6 +366,19 @@ def test_documents_that_came_while_there_was_no_embedder_get_their_vectors(built
     assert home.verify(deep=True).ok
 
 
+def test_a_vector_beside_ours_is_found_and_goes(built: Place) -> None:
+    """Both are searched: the document would be found for what it does not say."""
+    home = built.home
+    (bird,) = [each for each in home.contents()["meilisearch"] if each.id == projected(CATS)[0].id]
+    ours = home.encoder.vector(bird.text).tolist()
+    both = {"id": bird.id, "_vectors": {"default": {"embeddings": [ours, [0.05] * 8], "regenerate": False}}}
+    assert built.do("PUT", f"/{built.index}/documents", json=[both])["status"] == "succeeded"
+    assert home.verify(deep=True).sinks["meilisearch"].changed == (bird.id,)
+    home.sync(scan=True, deep=True)
+    assert home.verify(deep=True).ok
+    assert built.embeddings() == 3
+
+
 def test_a_deep_repair_brings_an_embedder_back(built: Place) -> None:
     home = built.home
     TAMPERED["removed"](built)

@@ -166,6 +166,9 @@ def test_a_marker_that_was_lost_is_made_again(indexed: Home, tmp_path: Path) -> 
     assert isinstance(sink, MemorySink)
     before = marker(indexed, "memory")
     sink._shelf(indexed.live().builds["memory"]).marker = None
+    verified = indexed.verify()
+    assert not verified.ok, "searches do not use it so"
+    assert "has lost the marker" in str(verified.failed["memory"])
     calls = mended(indexed, "memory")
     assert [call for _, call, _ in calls] == ["scan", "sign"], "nothing was wrong with its documents"
     assert whose(marker(indexed, "memory")) == whose(before)

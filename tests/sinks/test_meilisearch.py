@@ -340,6 +340,11 @@ def test_versions_that_would_not_do_are_refused_at_once(body: Any, told: str, se
         server.sink(url=url).builds()
 
 
+def test_a_path_below_its_address_is_told_as_one(server: Server) -> None:
+    with pytest.raises(Refused, match="is no Meilisearch .*correct the address"):
+        server.sink(url=f"{server.url}/indexes").builds()
+
+
 def test_later_versions_are_taken(server: Server) -> None:
     with something_else({"pkgVersion": "1.46.2", "results": []}) as url:
         assert server.sink(url=url).builds() == []
