@@ -341,7 +341,7 @@ def test_versions_that_would_not_do_are_refused_at_once(body: Any, told: str, se
 
 
 def test_a_path_below_its_address_is_told_as_one(server: Server) -> None:
-    with pytest.raises(Refused, match="is no Meilisearch .*correct the address"):
+    with pytest.raises(Refused, match=r"is no Meilisearch .*correct the address"):
         server.sink(url=f"{server.url}/indexes").builds()
 
 
