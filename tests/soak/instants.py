@@ -1,22 +1,30 @@
-"""Real processes killed at random instants of a sync or a rebuild, each followed by a plain run that must converge."""
+"""Real processes killed at random instants of a sync or a rebuild, each followed by a plain run that must converge.
+
+A reader looks all the while whether every source that stays is there.
+"""
 
 from __future__ import annotations
 
 import random
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
+from types import TracebackType
 
 from chunkbus.chunk import Record
 from chunkbus.layout import BusRoot
+from sinks.fts.sink import FILE
 from tests.conftest import ROOT
 from tests.crash.homes import committed_texts, home_in
-from tests.rebuild.support import Home, commit, source
+from tests.rebuild.support import Home, commit, parent_of, source
 from tests.soak.child import READY
 
 SOURCES = 30
@@ -34,6 +42,9 @@ class Bus:
         for number in range(SOURCES):
             self._edit(f"docs/{number}.md")
         self._write()
+
+    def families(self) -> set[str]:
+        return set(map(parent_of, self._sources))
 
     def move_on(self) -> set[str]:
         """What it says that is new."""
@@ -60,6 +71,33 @@ class Bus:
             commit(self.root, f"p{number}", records)
 
 
+class Reader:
+    """Looks again and again, beside all runs, which of some families the live build lacks."""
+
+    def __init__(self, home: Home, families: set[str]) -> None:
+        self._home, self._families = home, families
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._read)
+        self.looks = 0
+        self.absent: set[str] = set()
+
+    def __enter__(self) -> Reader:
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def _read(self) -> None:
+        while not self._ended.is_set():
+            file = self._home.folder / "fts" / self._home.live().builds["fts"] / FILE
+            with closing(sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True, timeout=60)) as db:
+                found = {parent for (parent,) in db.execute("select distinct parent_id from documents")}
+            self.absent |= self._families - found
+            self.looks += 1
+
+
 def digests(home: Home) -> dict[str, str]:
     verified = home.verify()
     assert verified.ok, verified
@@ -84,16 +122,20 @@ def run(kills: int, seed: int, say: Callable[[str], object]) -> str:
         home.rebuild()
         spans = {"sync": FIRST_GUESS, "rebuild": FIRST_GUESS}
         hits = dict.fromkeys(spans, 0)
-        rounds = 0
+        rounds = looks = 0
         while sum(hits.values()) < kills:
             rounds += 1
             assert rounds < 3 * kills + 20, "most runs end before they are killed"
             command = rng.choice(("sync", "sync", "rebuild"))
+            before = bus.families()
             new = bus.move_on()
-            hits[command] += _killed(home, command, spans, rng)
-            committed = committed_texts(home, new)
-            home.encoder.asked.clear()
-            home.sync()
+            with Reader(home, before & bus.families()) as reader:
+                hits[command] += _killed(home, command, spans, rng)
+                committed = committed_texts(home, new)
+                home.encoder.asked.clear()
+                home.sync()
+            assert not reader.absent, "a source was absent for a moment"
+            looks += reader.looks
             assert not set(home.encoder.asked) & committed, "a committed vector was computed again"
             assert digests(home) == oracle(home.root, folder / "fresh")
             if rounds % 20 == 0:
@@ -101,7 +143,8 @@ def run(kills: int, seed: int, say: Callable[[str], object]) -> str:
         home.rebuild()
         left = {name: len(builds) for name, builds in home.builds().items()}
         assert left == {"fts": 2, "jsonl": 2}, f"builds that nobody needs are left: {left}"
-        return f"{hits['sync']} in a sync, {hits['rebuild']} in a rebuild, {rounds} rounds, seed {seed}"
+        killed = f"{hits['sync']} in a sync, {hits['rebuild']} in a rebuild, {rounds} rounds, seed {seed}"
+        return f"{killed}; a reader looked {looks:,} times and missed no source"
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
