@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import shutil
 from collections.abc import Callable, Iterator
-from itertools import chain, combinations
+from itertools import chain, combinations, count
 from pathlib import Path
 from typing import Any
 
@@ -71,22 +71,43 @@ def test_a_clock_that_is_wrong_decides_nothing(
     shutil.copytree(built.folder, tmp_path / "home")
     shutil.copytree(built.root.path, tmp_path / "chunks")
     home = Home(tmp_path / "home", BusRoot(tmp_path / "chunks"), fts, chroma)
-    monkeypatch.setattr(runlog, "datetime", _shifted(years))
+    monkeypatch.setattr(runlog, "datetime", _shifted(lambda: 365 * years))
     edited = source("docs/0.md", "edited", version="2", at=FEBRUARY)
     commit(home.root, "p2", edited, at=FEBRUARY)
     outcome = home.sync()
     assert (outcome.families.changed, outcome.families.removed) == (1, 0)
-    monkeypatch.setattr(runlog, "datetime", _shifted(-years))
+    monkeypatch.setattr(runlog, "datetime", _shifted(lambda: -365 * years))
     home.rebuild()
     fresh = Home(tmp_path / "fresh", home.root, fts, chroma)
     fresh.rebuild()
     assert digests(home) == digests(fresh)
 
 
-def _shifted(years: int) -> Any:
+@pytest.mark.promise(10)
+@pytest.mark.parametrize("how", ["sync", "rebuild"])
+def test_a_clock_that_runs_backwards_in_a_run_decides_nothing(
+    how: str, built: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each time that it is asked it is a day earlier: whatever a run notes comes before what it noted first."""
+    shutil.copytree(built.folder, tmp_path / "home")
+    shutil.copytree(built.root.path, tmp_path / "chunks")
+    home = Home(tmp_path / "home", BusRoot(tmp_path / "chunks"), fts, chroma)
+    commit(home.root, "p2", source("docs/0.md", "edited", version="2", at=FEBRUARY), at=FEBRUARY)
+    asked = count()
+    monkeypatch.setattr(runlog, "datetime", _shifted(lambda: -next(asked)))
+    home.sync() if how == "sync" else home.rebuild()
+    assert next(asked) >= 2
+    home.sync()
+    monkeypatch.undo()
+    fresh = Home(tmp_path / "fresh", home.root, fts, chroma)
+    fresh.rebuild()
+    assert digests(home) == digests(fresh)
+
+
+def _shifted(days: Callable[[], int]) -> Any:
     class Shifted(datetime.datetime):
         @classmethod
         def now(cls, tz: datetime.tzinfo | None = None) -> datetime.datetime:
-            return datetime.datetime.now(tz) + datetime.timedelta(days=365 * years)
+            return datetime.datetime.now(tz) + datetime.timedelta(days=days())
 
     return Shifted
