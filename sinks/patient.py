@@ -68,9 +68,13 @@ class _Caller:
     def __call__(self, call: str, function: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
         started = self.clock()
         first, longest = self.patience.first_wait_seconds, self.patience.longest_wait_seconds
+        growing = wait_random_exponential(multiplier=2 * first, min=first, max=longest)
 
-        def too_late(state: RetryCallState) -> bool:
-            return self.clock() - started + state.upcoming_sleep >= self.patience.deadline_seconds
+        def left() -> float:
+            return self.patience.deadline_seconds - (self.clock() - started)
+
+        def wait(state: RetryCallState) -> float:
+            return min(growing(state), max(left(), 0.0))  # the last try begins at the deadline
 
         def tell(state: RetryCallState) -> None:
             self.tell(call, _error(state), state.attempt_number)
@@ -86,8 +90,8 @@ class _Caller:
 
         return Retrying(
             retry=retry_if_exception_type(Transient),
-            wait=wait_random_exponential(multiplier=2 * first, min=first, max=longest),
-            stop=too_late,
+            wait=wait,
+            stop=lambda _state: left() <= 0,
             sleep=self.sleep,
             after=tell,
             retry_error_callback=give_up,

@@ -166,6 +166,16 @@ def test_the_last_error_is_raised_by_the_deadline() -> None:
     assert {fault.error for fault in case.told} == {"NotConfirmed: not yet"}
 
 
+@pytest.mark.parametrize("seconds", [1, 20, 120])
+def test_the_last_try_begins_at_the_deadline(seconds: int) -> None:
+    """Not where the next wait would have gone beyond it."""
+    case = Case(Patience(deadline_seconds=seconds))
+    case.errors["builds"] = [Unreachable("down") for _ in range(1000)]
+    with pytest.raises(Unreachable, match=rf" in {seconds}\.0 s: "):
+        case.sink.builds()
+    assert sum(case.slept) == pytest.approx(seconds)
+
+
 def test_the_deadline_is_one_of_each_call() -> None:
     case = Case(Patience(deadline_seconds=5))
     for _ in range(4):
