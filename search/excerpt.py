@@ -26,6 +26,9 @@ _TAG = re.compile(
     r"small|span|strong|sub|sup|tt|u|var)(?:\s[^<>]*)?>",
     re.IGNORECASE | re.DOTALL,
 )
+# What is left of them where an excerpt begins within.
+_REST_OF_TAG = re.compile(r"\A…[^<>\n]{0,300}[\"'](?:\s*/)?>")
+_REST_OF_HEADING = re.compile(r"\A(…[^\n]*?)[ \t]+\{[ \t]*#[^{}\n]*\}$", re.MULTILINE)
 _FENCES = ("```", "~~~")
 _SIGNS = str.maketrans("", "", "`*")
 _MOST = 5_000
@@ -45,7 +48,8 @@ def as_read(pieces: Sequence[Piece], *, with_tags: bool = False) -> list[Piece]:
     marked = "".join(f"{_OPEN}{text}{_CLOSE}" if match else text for text, match in told)
     shown = _LINK.sub(_words, _LINK.sub(_words, marked))  # twice: a link may show a picture
     shown = _without_tags(shown) if with_tags else shown
-    shown = _ROLE.sub(_words, _BOLD.sub(r"\1", _HEADING.sub(r"\1", shown)))
+    shown = _REST_OF_HEADING.sub(r"\1", _HEADING.sub(r"\1", shown))
+    shown = _ROLE.sub(_words, _BOLD.sub(r"\1", shown))
     parts = [part for part in _MARKS.split(shown) if part]
     return [Piece(part.strip(_OPEN + _CLOSE), part.startswith(_OPEN)) for part in parts]
 
@@ -81,7 +85,7 @@ def _words(link: re.Match[str]) -> str:
 
 def _without_tags(marked: str) -> str:
     """As it is, where what was found is in tags alone."""
-    read = _TAG.sub(lambda tag: tag[0] if tag["ticks"] else "" if tag["name"] else " ", marked)
+    read = _TAG.sub(lambda tag: tag[0] if tag["ticks"] else "" if tag["name"] else " ", _REST_OF_TAG.sub("…", marked))
     return read if _OPEN in read or _OPEN not in marked else marked
 
 

@@ -81,6 +81,8 @@ def test_headings_and_what_is_bold_are_shown_without_their_marks(text: str, show
         (":ref:`the book\n<a-target>`, :doc:`/usage/index`", "the book, /usage/index"),
         ("a::`x`, `:ref:`, ``:ref:`x```, key:value:`x`, 10:30:`x`", ...),
         (":a:" * 3_000, ...),
+        ("…startup - shutdown { #startup-shutdown }\n\nWhen you", "…startup - shutdown\n\nWhen you"),
+        ("…said {#this} and more\nof {#it}", ...),
     ],
 )
 def test_anchors_of_headings_and_roles_are_not_shown(text: str, shown: str) -> None:
@@ -143,6 +145,9 @@ def test_what_was_found_below_the_headings_stays_marked() -> None:
         ('a <dfn title="x"><strong>big</strong></dfn> cat<br>sits<br/>', "a big cat sits "),
         ('<a href="x.html">the docs</a>, press <kbd>Ctrl</kbd>', "the docs, press Ctrl"),
         ("a `<b>` and ``<b>`` tag, `<i> cut off <b>", ...),
+        ('…title="Cross-Origin Resource Sharing">CORS, check', "…CORS, check"),
+        ('…Einbringen">Dependency <b>Injection</b>', "…Dependency Injection"),
+        ("…where a > b and 'c' > 'd' holds", ...),
         ("List<String>, a < b > c, <p>, <div class='x'>, <bold>, <Button>", ...),
     ],
 )
