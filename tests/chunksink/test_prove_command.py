@@ -120,7 +120,8 @@ def test_held_chunks_are_not_proved(how: str, synced: Shell) -> None:
         synced.cut_off("p2")
     else:
         synced.root.manifest_file("p2").unlink()
-    assert synced("verify").code == Exit.OK
+    verified = synced("verify")
+    assert (verified.code, verified.out.count("as it should be")) == (Exit.INVALID_INPUT, 2)
     ended = synced("prove", "proof.json")
     assert (ended.code, ended.out) == (Exit.INVALID_INPUT, "")
     assert "p2" in ended.err

@@ -41,15 +41,6 @@ def test_a_part_of_a_folder_is_that_of_the_folder_and_prunes_there(
     assert bench.texts("notes/a.md") == ["# a.md"]
 
 
-def test_what_lies_around_a_folder_that_was_read_leaves_it_its_names(bench: Bench, notes: Path) -> None:
-    bench.write("readme.md", "# readme")
-    report = bench.ingest(paths=[bench.docs], base=None, now=LATER)
-    assert (report.processed, report.unchanged, report.documents, report.missing) == (1, 3, 4, 0)
-    assert bench.texts("readme.md") == ["# readme"]
-    assert bench.ingest(paths=[bench.docs], base=None).unchanged == 4
-    assert bench.ingest(paths=[notes], base=None).unchanged == 3
-
-
 def test_a_base_need_be_said_once(bench: Bench) -> None:
     bench.write("x/notes/a.md", "# A")
     folder = bench.docs / "x" / "notes"
