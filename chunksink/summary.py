@@ -52,7 +52,8 @@ def print_report(
         click.echo(f"{counted(report.total.superseded, 'older version')} of sources left out")
     if report.repeated and report.repeated.texts:
         example = " and ".join(printable(chunk_id) for chunk_id in report.repeated.examples[0])
-        click.echo(f"{counted(report.repeated.texts, 'text')} in more than one source, as in {example}")
+        told = f"{counted(report.repeated.texts, 'text')} in more than one source, as in {example}"
+        click.echo(f"{told}; `chunksink why` names their sources")
     change = report.model_change
     if change:
         share = "cannot be told" if change.overlap is None else f"{change.overlap:.0%} on {change.sample} chunks"
