@@ -62,15 +62,20 @@ def test_whatever_is_lost_comes_back(lost: tuple[str, ...], built: Home, tmp_pat
     assert (again.families.added, again.families.changed, again.families.removed) == (0, 0, 0)
 
 
+@pytest.fixture
+def home(built: Home, tmp_path: Path) -> Home:
+    """A copy, to be changed."""
+    shutil.copytree(built.folder, tmp_path / "home")
+    shutil.copytree(built.root.path, tmp_path / "chunks")
+    return Home(tmp_path / "home", BusRoot(tmp_path / "chunks"), fts, chroma)
+
+
 @pytest.mark.promise(10)
 @pytest.mark.parametrize("years", [-10, 10])
 def test_a_clock_that_is_wrong_decides_nothing(
-    years: int, built: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    years: int, home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also when it jumps between two runs: only the chunks' own times rank them."""
-    shutil.copytree(built.folder, tmp_path / "home")
-    shutil.copytree(built.root.path, tmp_path / "chunks")
-    home = Home(tmp_path / "home", BusRoot(tmp_path / "chunks"), fts, chroma)
     monkeypatch.setattr(runlog, "datetime", _shifted(lambda: 365 * years))
     edited = source("docs/0.md", "edited", version="2", at=FEBRUARY)
     commit(home.root, "p2", edited, at=FEBRUARY)
@@ -86,19 +91,15 @@ def test_a_clock_that_is_wrong_decides_nothing(
 @pytest.mark.promise(10)
 @pytest.mark.parametrize("how", ["sync", "rebuild"])
 def test_a_clock_that_runs_backwards_in_a_run_decides_nothing(
-    how: str, built: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    how: str, home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each time that it is asked it is a day earlier: whatever a run notes comes before what it noted first."""
-    shutil.copytree(built.folder, tmp_path / "home")
-    shutil.copytree(built.root.path, tmp_path / "chunks")
-    home = Home(tmp_path / "home", BusRoot(tmp_path / "chunks"), fts, chroma)
     commit(home.root, "p2", source("docs/0.md", "edited", version="2", at=FEBRUARY), at=FEBRUARY)
     asked = count()
     monkeypatch.setattr(runlog, "datetime", _shifted(lambda: -next(asked)))
     home.sync() if how == "sync" else home.rebuild()
     assert next(asked) >= 2
     home.sync()
-    monkeypatch.undo()
     fresh = Home(tmp_path / "fresh", home.root, fts, chroma)
     fresh.rebuild()
     assert digests(home) == digests(fresh)

@@ -15,6 +15,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from types import TracebackType
@@ -77,17 +78,18 @@ class Reader:
     def __init__(self, home: Home, families: set[str]) -> None:
         self._home, self._families = home, families
         self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._read)
+        self._thread = ThreadPoolExecutor(1)
         self.looks = 0
         self.absent: set[str] = set()
 
     def __enter__(self) -> Reader:
-        self._thread.start()
+        self._reading = self._thread.submit(self._read)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._ended.set()
-        self._thread.join()
+        self._thread.shutdown()
+        self._reading.result()  # a reader that failed saw nothing any more
 
     def _read(self) -> None:
         while not self._ended.is_set():
