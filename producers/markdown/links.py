@@ -2,12 +2,13 @@
 
 import posixpath
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
-from itertools import accumulate, zip_longest
+from itertools import accumulate
 from typing import Any
 from urllib.parse import unquote
 
+from markdown_it.common.utils import normalizeReference
 from markdown_it.token import Token
 
 from producers.markdown.confluence import is_confluence
@@ -33,9 +34,19 @@ _HTML_ADDRESS = re.compile(
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 
 
-# Nearly all links are written like this; code spans hide what looks like one.
-_PLAIN = re.compile(r"`[^`]+`|(?<!!)\[(?:[^\[\]`\\<&]|`[^`\[\]]+`)*\]\(([^\s()<>\\&`\x00-\x1f\x7f]*)\)")
-_NOT_PLAIN = re.compile(r"[\\`\[<&]")
+# Nearly all links are written like this, and so is what stands beside them; code and tags hide what looks like one.
+# Each alternative begins with a sign, or a search would try all of them at every character.
+_ENTITY = r"&(?=#?\w{1,32};)"
+_PLAIN = re.compile(
+    r"`[^`]+`"
+    r"|<!--[ \n][^<>`-]*-->"
+    r"|<(?P<tag>/[A-Za-z][A-Za-z0-9-]*|[A-Za-z][A-Za-z0-9-]*(?:[ \n][A-Za-z_:][A-Za-z0-9_.:-]*=\"[^\"`]*\")*[ ]?/?)>"
+    r"|<(?P<auto>https?://[^\s<>\\&`\x00-\x1f\x7f]*)>"
+    r"|\[(?P<words>(?:[^\[\]`\\<]|`[^`\[\]]+`)*)\]"
+    rf"(?:\((?P<address>(?:(?!{_ENTITY})[^\s()<>\\`\x00-\x1f\x7f])*)(?:[ ]\"[^\"\\`\n]*\")?\)"
+    r"|(?:\[(?P<name>[^\[\]`\\<]*)\])?(?![\[(]))"
+)
+_NOT_PLAIN = re.compile(rf"\\|`|\[|<(?=[A-Za-z/!?])|{_ENTITY}")
 
 # As Obsidian writes them: `[[Note#Part|shown]]`. None are numbers of footnotes, a mark for the contents, and classes of
 # characters; `[[ -f x ]]` is a test of a shell.
@@ -49,10 +60,13 @@ _HTML_SIGN = re.compile(r"<(?:[aA]|img|IMG)\b")
 _HTML_ATTRIBUTE = re.compile("href|src", re.I)  # most `<a` of a text that is built into a site are anchors
 
 
+def may_hold_links(content: str) -> bool:
+    """Nearly never, and soon seen."""
+    return "[" in content or "<" in content or "://" in content
+
+
 def find_links(content: str, definitions: dict[str, Any]) -> Iterator[tuple[str, LinkKind]]:
     """Address and kind of each link in a paragraph's or cell's inline Markdown, in order."""
-    if "<" not in content and "[" not in content and "://" not in content:  # nearly always, and soon seen
-        return
     if (
         not (definitions and "[" in content)
         and not _SIGNS.search(content)
@@ -63,23 +77,41 @@ def find_links(content: str, definitions: dict[str, Any]) -> Iterator[tuple[str,
         for match in _PATTERN.finditer(content):
             yield match[2], LinkKind.IMAGE if match[1] else classify(match[2])
         return
-    plain = _plain_links(content)
+    plain = _plain_links(content, definitions.get("references", {}))
     yield from links_of(parse_links(content, definitions)) if plain is None else plain
 
 
-def _plain_links(content: str) -> list[tuple[str, LinkKind]] | None:
+def _plain_links(content: str, named: Mapping[str, Any]) -> list[tuple[str, LinkKind]] | None:
     """What parsing finds, in a tenth of its time; None where there is more to it than plain links, code and text."""
     if "``" in content:
         return None
     found: list[tuple[str, LinkKind]] = []
-    parts = _PLAIN.split(content)  # text and address in turns; a code span has no address
-    for text, url in zip_longest(parts[::2], parts[1::2]):
-        if _NOT_PLAIN.search(text):
+    begin = seen = 0  # of the text that is not looked through for bare addresses yet; of what is not looked at at all
+    for match in _PLAIN.finditer(content):
+        if _NOT_PLAIN.search(content, seen, match.start()):
             return None
-        if "://" in text:
-            found += _bare_links(text)
+        seen = match.end()
+        if match["tag"]:
+            found += _bare_links(content[begin : match.start()])
+            found += find_html_links(match[0])
+            begin = seen
+            continue
+        url = match["auto"] or match["address"]
+        if url is None and match["words"] is not None:
+            definition = named.get(normalizeReference(match["name"] or match["words"])) if named else None
+            if definition is None and ("`" in match[0] or "&" in match[0] or (match["name"] and named)):
+                return None
+            if definition is None:
+                continue  # brackets of the text
+            url = definition["href"]
+        found += _bare_links(content[begin : match.start()])
         if url is not None:
-            found.append((url, classify(url)))
+            is_image = content[match.start() - 1 : match.start()] == "!"
+            found.append((url, LinkKind.IMAGE if is_image else classify(url)))
+        begin = seen
+    if _NOT_PLAIN.search(content, seen):
+        return None
+    found += _bare_links(content[begin:])
     return found
 
 

@@ -16,7 +16,7 @@ _PREFIX = re.compile(r"[ \t]*(?:(?:>|[-*+](?=[ \t])|\d{1,9}[.)](?=[ \t])|#{1,6}(
 _SIGNS = "\x0b\x0c\x85\u2028\u2029"
 _SEPARATORS = f"[{_SIGNS}]"
 _SEPARATOR = re.compile(rf"(?P<edge>^{_SEPARATORS}+|{_SEPARATORS}+$)|{_SEPARATORS}", re.MULTILINE)
-_UNSEEN = re.compile("[\ufeff\u00ad\u2060]")
+_UNSEEN = "\ufeff\u00ad\u2060"
 # Looking for the end of code spans that have none is quadratic.
 MAX_LINE_CHARACTERS = 20_000
 # The longer marks first: one begins as that of UTF-16 does.
@@ -70,7 +70,10 @@ def clean(text: str) -> str:
     Byte order marks go wherever they stand: joined files have them inside, where they would hide a heading. So do soft
     hyphens and word joiners: nobody sees or types them, and no word with one within is found.
     """
-    return canonical_text(f"|{_UNSEEN.sub('', text)}|")[1:-1]
+    for sign in _UNSEEN:
+        if sign in text:
+            text = text.replace(sign, "")
+    return canonical_text(f"|{text}|")[1:-1]
 
 
 def clean_markdown(text: str) -> str:

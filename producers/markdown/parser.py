@@ -2,7 +2,7 @@
 same for MDX, where tags stand beside blocks of Markdown and indentation makes no code."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -10,6 +10,8 @@ from markdown_it import MarkdownIt
 from markdown_it.common.utils import mdTrim
 from markdown_it.rules_block import StateBlock, blockquote, fence, heading, hr, html_block, list_block, reference
 from markdown_it.token import Token
+
+from producers.markdown.plain import PARAGRAPH_CLOSE, PlainState, Rule, plain_blocks
 
 # Deeper nesting is kept as text. Each level is a few Python frames, and real documents stay below ten.
 MAX_NESTING = 100
@@ -45,8 +47,6 @@ def component(state: StateBlock, start: int, end: int, silent: bool) -> bool:
     return True
 
 
-Rule = Callable[[StateBlock, int, int, bool], bool]
-
 # The only rules that can find a block in a line with this character at its head; but what makes a table is its second
 # line, and what makes code its indentation.
 _RULES: dict[str, tuple[Rule, ...]] = {
@@ -72,10 +72,7 @@ _NO_MORE_TEXT = re.compile(
     r"|```"
 )
 _NO_MORE_TEXT_BEGINS = frozenset("#>-+=~<|:*_0123456789`")
-# One for all: only its type is ever read.
-_PARAGRAPH_CLOSE = Token("paragraph_close", "p", -1, block=True)
-
-
+_WORDS_AND_CODE = re.compile(r"(?:[^\\`*_\[\]<>&!]++|`[^`]+`)*+")
 _WORDS = ("text", "code_inline", "text_special")
 
 
@@ -133,20 +130,22 @@ def _push_paragraph(state: StateBlock, start: int, end: int) -> None:
         inline.content = mdTrim(state.getLines(start, end, state.blkIndent, False))
     inline.map = [start, end]
     inline.children = []
-    state.tokens.append(_PARAGRAPH_CLOSE)
+    state.tokens.append(PARAGRAPH_CLOSE)
     state.level -= 1
 
 
-def _make(rules: Mapping[str, tuple[Rule, ...]] = _RULES) -> _Parser:
+def _make(rules: Mapping[str, tuple[Rule, ...]] = _RULES, *, html: bool = True) -> _Parser:
     parser = _Parser("commonmark", {"maxNesting": MAX_NESTING})
     parser.enable("table")
     parser.block.ruler.at("reference", link_definition)
+    parser.block.ruler.before("table", "plain_blocks", plain_blocks(html=html))
     parser.block.ruler.before("table", "by_first_character", partial(_by_first_character, rules))
     return parser
 
 
 def _make_for_mdx() -> _Parser:
-    parser = _make(_RULES | {"<": (component, html_block)})
+    parser = _make(_RULES | {"<": (component, html_block)}, html=False)
+    parser.block.ruler.before("html_block", "component", component)
     parser.disable("code")
     return parser
 
@@ -171,7 +170,8 @@ def parse_blocks(text: str, *, is_mdx: bool = False) -> tuple[list[Token], dict[
     tokens: list[Token] = []
     definitions: dict[str, Any] = {}
     parser = _mdx_parser if is_mdx else _parser
-    parser.block.parse(text, parser, definitions, tokens)
+    state = PlainState(text, parser, definitions, tokens)
+    parser.block.tokenize(state, 0, state.lineMax)
     return tokens, definitions
 
 
@@ -190,7 +190,9 @@ def parse_links(content: str, definitions: dict[str, Any]) -> list[Token]:
 
 def plain_text(content: str, definitions: dict[str, Any]) -> str:
     """Inline Markdown without its marks, on one line."""
-    if any(mark in content for mark in "\\`*_[]<>&!") and len(content) <= MAX_INLINE_CHARACTERS:
+    if "``" not in content and _WORDS_AND_CODE.fullmatch(content):
+        content = content.replace("`", "")
+    elif any(mark in content for mark in "\\`*_[]<>&!") and len(content) <= MAX_INLINE_CHARACTERS:
         content = _text_of(parse_inline(content, definitions))
     return " ".join(content.split())
 

@@ -25,6 +25,7 @@ from producers.markdown.sentences import sentence_spans
 from producers.markdown.tokens import Tokenizer
 
 _TAIL_CHARACTERS = 24  # for each token of the overlap, how far back its beginning is looked for
+_SHORT = 16  # characters for each token that a passage can take: so long a run is looked at as a whole
 _AFTER_WORDS = " \t\n*_"  # what may end a line after its last sign: `**Run this:**`
 # A tag that shows and points to something is as good as a word.
 _WORD_OR_TAG = re.compile(r"[^\W_]|</?[a-z][a-z0-9-]*(?=[\s/>])(?![^<>]*\b(?:href|src|alt)\b)[^<>]*>", re.IGNORECASE)
@@ -97,11 +98,22 @@ class _Cutter:
             yield run
 
     def _is_only_marks(self, run: list[Block]) -> bool:
-        found = _WORD_OR_TAG.finditer(self._text, run[0].start, run[-1].end)
-        return run[0].kind is Kind.PROSE and all(match[0][0] == "<" for match in found)
+        if run[0].kind is not Kind.PROSE:
+            return False
+        start, end = run[0].start, run[-1].end
+        while (found := _WORD_OR_TAG.search(self._text, start, end)) and found[0][0] == "<":
+            start = found.end()
+        return found is None
 
     def _pack(self, run: list[Block]) -> Iterator[Passage]:
-        pieces = _Ahead(chain.from_iterable(map(self._blocks.cut, run)), self._policy.soft_max)
+        cut: Iterator[Piece] = chain.from_iterable(map(self._blocks.cut, run))
+        if run[-1].end - run[0].start <= _SHORT * self._policy.soft_max:
+            few = list(cut)
+            if passage := self._whole(few):
+                yield passage
+                return
+            cut = iter(few)
+        pieces = _Ahead(cut, self._policy.soft_max)
         part = 0
         while (piece := pieces.take()) is not None:
             own = [piece]
@@ -114,16 +126,26 @@ class _Cutter:
                 own.append(following)
                 total += following.tokens
                 pieces.take()
-            self._last = self._passage(start, own, total, part)
-            self._last_is_heading = all(piece.block.is_heading for piece in own)
-            yield self._last
+            yield self._passage(start, own, total, part)
             part += 1
 
+    def _whole(self, pieces: list[Piece]) -> Passage | None:
+        """All of them in one, as nearly always; None where they are none or too many."""
+        total = sum(piece.tokens for piece in pieces)
+        if not 0 < total <= self._policy.soft_max:
+            return None
+        start, repeated = self._overlap(pieces[0], within_run=False)
+        total += repeated
+        return self._passage(start, pieces, total, 0) if total <= self._policy.soft_max else None
+
     def _passage(self, start: int, own: list[Piece], tokens: int, part: int) -> Passage:
-        first = own[0]
+        self._last_is_heading = all(piece.block.is_heading for piece in own)
         element = next((piece.block.element for piece in own if piece.block.element), "")
-        block = first.block
-        return Passage(start, first.start, own[-1].end, tokens, block.kind, block.section, element, block.detail, part)
+        first, block = own[0], own[0].block
+        self._last = Passage(
+            start, first.start, own[-1].end, tokens, block.kind, block.section, element, block.detail, part
+        )
+        return self._last
 
     def _overlap(self, first: Piece, within_run: bool) -> tuple[int, int]:
         """Where the passage that begins with `first` starts, and how many tokens it repeats."""

@@ -19,7 +19,7 @@ from producers.markdown.embedded import drop_embedded
 from producers.markdown.front_lists import Lists
 from producers.markdown.front_matter import find_front_matter
 from producers.markdown.headings import carried, names_a_version, split_heading
-from producers.markdown.links import LinkKind, find_html_links, find_links
+from producers.markdown.links import LinkKind, find_html_links, find_links, may_hold_links
 from producers.markdown.normalise import clean_markdown, collapse_line
 from producers.markdown.parser import has_words, parse_blocks, plain_text
 
@@ -115,18 +115,23 @@ class _Reader:
         lists = 0
         for number, token in enumerate(tokens):
             name = token.type
-            self._has_begun = self._has_begun or self._shows_words(token)
+            if not self._has_begun:
+                self._has_begun = self._shows_words(token)
             if name == "inline":
-                self._find_links(token)
-            elif name in _LEAVES:
+                if may_hold_links(token.content):
+                    self._find_links(token)
+            elif kind := _LEAVES.get(name):
                 if token.map:
                     start, end = token.map
-                    self._close_gap(start)
+                    if start > self._end:
+                        self._close_gap(start)
                     if name == "heading_open" and depth == 0:
                         self._open_section(token, tokens[number + 1])
                     elif name == "html_block" and depth == 0 and (top := _H1.match(token.content)):
                         self._title = self._title or carried(plain_text(top[1], {}))
-                    self._add(_LEAVES[name], start, end, token)
+                    self._add(kind, start, end, token)
+            elif name == "paragraph_close":
+                continue
             elif name in _LISTS:
                 if lists == 0 and token.map:
                     self._close_gap(token.map[0])
@@ -147,7 +152,8 @@ class _Reader:
         self._close_gap(len(self.lines))
 
     def _add(self, kind: Kind, start: int, end: int, token: Token) -> None:
-        start = max(start, self._end)
+        if start < self._end:
+            start = self._end
         if start >= end:
             return
         element = self._list[1] if self._list else ""

@@ -12,7 +12,7 @@ from markdown_it.token import Token
 
 from producers.markdown import normalise
 from producers.markdown.links import find_links, links_of
-from producers.markdown.parser import MAX_NESTING, link_definition, parse_blocks
+from producers.markdown.parser import MAX_NESTING, component, link_definition, parse_blocks
 from tests.conftest import examples
 from tests.producers.support import commonmark_examples, corpus
 from tests.producers.test_markdown_properties import documents
@@ -75,6 +75,87 @@ _BEFORE = ["", "", "", " ", "   ", "    ", "\t", "> ", ">", "- ", "1. ", "  - ",
 _heads = st.lists(
     st.builds("{}{}".format, st.sampled_from(_BEFORE), st.sampled_from(_LINES)), min_size=1, max_size=10
 ).map("\n".join)
+# Whole blocks as people write them, and what almost is one; what joins them decides whether it is.
+_BLOCKS_OF_LINES = [
+    *(
+        "- a\n- [b](c) d\n  e\n- `f`",
+        "* a\n\n* b",
+        "- a\n+ b",
+        "- a\n  - b",
+        "1. a\n2. b\nc",
+        "1) a\n\n2) b",
+        "1. a\n1) b",
+        "-   a\n    b",
+    ),
+    *("- a\n\n  b", "- [x]: y", "- # a", "1. 1. a", "- a\n1. b", "- -", "-     a", "- a\n---", "* * *", "- [ ] a"),
+    *("| a | b |\n|---|---|", "| a |\n|:-:|\n| c | d |\n||\n|", "|a|b|\n|-|\n|c|", "| a\\| b |\n|---|", "|a|\n|-|\nb"),
+    *("> a\n> b", "> a\nb", "> [!NOTE]\n> a", "> [r]: /u", ">  a\n> - b", "> `a`\n>\n> b"),
+    *(
+        "```py\na\n\n# b\n```",
+        "```\n  ```",
+        "```\na\n    ```\n```",
+        "````\n```\n````",
+        "```a`b\nc\n```",
+        "~~~\n```\n~~~",
+    ),
+    *("# a", "## a ##", "# a #b", "#  a  ", "# #", "#", "####### a", "# a\n| - |\n", "# a | b\n-|-", "a | b\n- | -"),
+    *(
+        "<div>\n*a*\n</div>",
+        '<p class="a">',
+        "</p>",
+        "<br/>",
+        "<pre>\n\na</pre>",
+        "<b>a</b>",
+        "<b>",
+        "</b >",
+        "<a b='c>d'>e",
+        "<i\n>",
+    ),
+    *(
+        "<!-- a -->",
+        "<!-- a\n\nb --> c",
+        "<!-->",
+        "<!--->a-->",
+        "<!-- a",
+        "<script>\n\n</script>",
+        "<?a?>",
+        "<https://a.example>",
+    ),
+    *(
+        "[r]: /u\n[s]: /v",
+        "[R]: <u>",
+        "[r]: /u 't'",
+        "[r]: /u\n't'",
+        "[r]: /u\na",
+        "[^1]: a",
+        "[r]: a(b",
+        "[ ]: /u",
+        "[r]:/u",
+        "[\u00a0]: /u",
+    ),
+    *(
+        "a\n  [b]: c",
+        "a\n===",
+        "a\n- b",
+        "a\n-",
+        "a\n# b",
+        "a\n1. b",
+        "a\n2. b",
+        "**a** b",
+        "2 a",
+        "a  \nb",
+        "[a\nb]: /u",
+        "a\n<b>\nc",
+    ),
+]
+_joined = st.lists(
+    st.builds(
+        "{}{}".format,
+        st.sampled_from(_BLOCKS_OF_LINES),
+        st.sampled_from(["\n\n", "\n\n", "\n\n\n", "\n", "\n \n", "\n\t\n"]),
+    ),
+    max_size=8,
+).map("".join)
 _LINKS = [
     *("[a](b.md)", "[a](<b c>)", "![i](p.png)", "[r]", "[a][r]", "<https://a.example/b>", "https://a.example/b", "[["),
     *(
@@ -95,6 +176,28 @@ _LINKS = [
         "_",
         "]",
     ),
+    *(
+        "[r][]",
+        "![i][r]",
+        "[a][x]",
+        "[`r`]",
+        "[a `c` d]",
+        "<!-- c -->",
+        "<!-- -- -->",
+        "<https://a.example/&amp;>",
+        "< ",
+        "& ",
+    ),
+    *(
+        '[a](b.md "t")',
+        "[a & b](c.md?d&e)",
+        "[a](b&amp;c)",
+        "[&amp;]",
+        '<a href="b.md">c</a>',
+        '<i class="`">',
+        "<br/>",
+        "<!--\nc -->",
+    ),
     *("https://a.example/b_(c)", "https://a.example/b&amp;c", "\\_", "[^1]"),
     *("\\", "\\\n", "\n", "  \n  ", " ", "a", "é", "&amp;", "&", "!", "<", ">", "(", ")", "](", "'t'", ":", "#", "~"),
 ]
@@ -107,10 +210,16 @@ def test_any_line_after_any_other(before: str) -> None:
 
 
 @settings(max_examples=examples(600), deadline=None)
-@given(st.one_of(documents, _heads, _heads))
+@given(st.one_of(documents, _heads, _heads, _joined, _joined))
 def test_any_document(text: str) -> None:
     _check_blocks(text)
     _check_blocks(normalise(text))
+
+
+def test_any_block_after_any_other() -> None:
+    for first, second in product(_BLOCKS_OF_LINES, repeat=2):
+        for between in ("\n", "\n\n"):
+            _check_blocks(f"{first}{between}{second}")
 
 
 @settings(max_examples=examples(500), deadline=None)
@@ -140,20 +249,27 @@ def _library() -> MarkdownIt:
 
 
 _BLOCKS = _library()
+_MDX = _library().disable("code")
+_MDX.block.ruler.before("html_block", "component", component)
 _INLINE = _library().disable(["emphasis", "balance_pairs", "fragments_join", "text_join"])  # they cut bare addresses
 
 
 def _check_blocks(text: str) -> None:
-    definitions: dict[str, Any] = {}
-    expected: list[Token] = []
-    _BLOCKS.block.parse(text, _BLOCKS, definitions, expected)
-    tokens, found = parse_blocks(text)
-    assert [_shape(token) for token in tokens] == [_shape(token) for token in expected], text
-    assert found == definitions, text
+    for library in (_BLOCKS, _MDX):
+        definitions: dict[str, Any] = {}
+        expected: list[Token] = []
+        library.block.parse(text, library, definitions, expected)
+        tokens, found = parse_blocks(text, is_mdx=library is _MDX)
+        assert _shapes(tokens) == _shapes(expected), text
+        assert found == definitions, text
 
 
-def _shape(token: Token) -> tuple[str, str, str, str, list[int] | None]:
-    return token.type, token.tag, token.info, token.content, token.map
+def _shapes(tokens: list[Token]) -> list[tuple[str, str, str, str, list[int] | None]]:
+    """All that is read of tokens; nobody asks for items, rows and cells, but for what stands in them."""
+    read = (
+        token for token in tokens if not token.type.startswith(("list_item", "thead", "tbody", "tr_", "th_", "td_"))
+    )
+    return [(token.type, token.tag, token.info, token.content, token.map) for token in read]
 
 
 def _check_links(content: str, definitions: dict[str, Any]) -> None:
