@@ -40,20 +40,22 @@ _HEADING_BEGINS = r"\#{1,6}[ ]"
 _BULLET = r"[-*+][ ]{1,4}"
 _NUMBER = r"[0-9]{1,9}[.)][ ]{1,4}"
 _ITEM = re.compile(rf"({_BULLET}|{_NUMBER})({_LINES})\n*")
+_QUOTED = rf">[ ]{_TEXT}[^\n]*(?:\n>[ ](?:{_TEXT}|\[)[^\n]*)*+"
+_PARAGRAPH_OF_QUOTE = re.compile(r"(?:> \S[^\n]*\n?)+")
 _TAG_NAME = r"(?!(?:script|pre|style|textarea)\b)[a-z][a-z0-9-]*"
 _ATTRIBUTE = r"[ ][a-z_:][a-z0-9_.:-]*=\"[^\"\n]*\""
 
 # What nothing that follows can change; `_MAKERS` tells what becomes of each. Tags stand apart: MDX has its own rule.
 _PLAIN = "|".join(
     (
-        rf"(?P<paragraph>{_LINES})(?:{_ENDS}|(?=\n{_HEADING_BEGINS}|\n[-*+][ ][^\s|:\-*+]))",
-        r"(?P<heading>(?P<level>\#{1,6})[ ]++(?P<words>[^\s#](?:[^\n#]*[^\s#])?)[ \t]*)(?=\n(?![ \t]*[|:\-])|\Z)",
+        rf"(?P<paragraph>{_LINES})(?:{_ENDS}|(?=\n{_HEADING_BEGINS}|\n[-*+][ ]\S))",
+        r"(?P<heading>(?P<level>\#{1,6})[ ]++(?P<words>[^\s#](?:[^\n]*[^\s#])?)[ \t]*)(?=\n(?![ \t]*[|:\-])|\Z)",
         r"(?P<fence>```(?P<info>[^`\n]*)\n(?P<code>(?:(?![ \t]*```)[^\n]*\n)*+)[ ]{0,3}```++[ \t]*)(?=\n|\Z)",
         rf"(?P<bullets>(?P<mark>[-*+])[ ]{{1,4}}{_LINES}(?:\n+(?P=mark)[ ]{{1,4}}{_LINES})*+)(?=\n\n+[^\s\-*+]|\n*\Z)",
         rf"(?P<numbers>[0-9]{{1,9}}(?P<sign>[.)])[ ]{{1,4}}{_LINES}(?:\n+[0-9]{{1,9}}(?P=sign)[ ]{{1,4}}{_LINES})*+)"
         r"(?=\n\n+[^\s0-9]|\n*\Z)",
         rf"(?P<table>(?P<head>\|[^\n\\]*\|)[ ]*\n(?P<rule>\|(?:[ ]*:?-+:?[ ]*\|)+)[ ]*(?:\n\|[^\n\\]*\|[ ]*)*+){_ENDS}",
-        rf"(?P<quote>>[ ]{_TEXT}[^\n]*(?:\n>[ ](?:{_TEXT}|\[)[^\n]*)*+){_ENDS}",
+        rf"(?P<quote>{_QUOTED}(?:(?:\n>[ ]*)++\n{_QUOTED})*+){_ENDS}",
         r"(?P<definition>\[(?P<name>(?!\^)[^\s\[\]\\][^\[\]\\\n]*)\]:[ ]+(?P<address>[^\s<>\\&()\x00-\x1f\x7f]+)[ ]*)"
         r"(?=\n\n|\n?\Z|\n\[)",
         r"(?P<comment><!--(?!-?>)[\s\S]*?-->[^\n]*)(?=\n|\Z)",
@@ -105,7 +107,7 @@ def plain_blocks(*, html: bool) -> Rule:
             after = following + at - block.end() - 1
             _MAKERS[kind](state, block, line, after if kind in _ENDS_WITH_NEXT else following)
             line = after
-        state.line = min(line, state.lineMax)
+        state.line = line
         return line > start
 
     return rule
@@ -171,7 +173,12 @@ def _table(state: StateBlock, block: re.Match[str], start: int, end: int) -> Non
 
 def _quote(state: StateBlock, block: re.Match[str], start: int, end: int) -> None:
     state.tokens.append(Token("blockquote_open", "blockquote", 1, {}, [start, end]))
-    _push_paragraph(state.tokens, mdTrim(block[0][2:].replace("\n> ", "\n")), [start, end])
+    line, at = start, block.start()
+    for paragraph in _PARAGRAPH_OF_QUOTE.finditer(state.src, at, block.end()):
+        line, at = line + state.src.count("\n", at, paragraph.start()), paragraph.start()
+        text = paragraph[0].rstrip("\n")
+        lines = [line, line + 1 + text.count("\n")]
+        _push_paragraph(state.tokens, mdTrim(text[2:].replace("\n> ", "\n")), lines)
     state.tokens.append(_QUOTE_CLOSE)
 
 
