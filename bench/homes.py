@@ -10,9 +10,11 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
+from itertools import groupby
 from pathlib import Path
 
 import numpy as np
+import orjson
 
 from chunkbus.layout import BusRoot
 from chunksink.wiring import cache_file, open_work
@@ -23,6 +25,8 @@ from rebuild.embed import DocumentEmbedder
 from rebuild.rebuild import Rebuild, Rebuilt
 from rebuild.work import Work
 from settings.config import Config
+from sinks.document import Family
+from sinks.projection import project_family
 from sinks.sink import Sink
 
 DIMENSIONS = 384
@@ -69,6 +73,16 @@ def build(bus: Path, home: Path, sinks: Sequence[str], others: Mapping[str, Sink
             stack.enter_context(closing(sink))
         work.refresh(reread=True)
         return Rebuild(work, stack.enter_context(embedder(home))).run()
+
+
+def families(bus: Path) -> Iterator[Family]:
+    """What a sink is sent for a bus whose sources lie together, with their vectors."""
+    encoder = Drawn()
+    for file in sorted((bus / "canonical").glob("*.jsonl")):
+        with file.open("rb") as lines:
+            for _, members in groupby(map(orjson.loads, lines), key=lambda record: record["document_id"]):
+                documents = project_family(list(members))
+                yield Family(documents, encoder.encode([document.text for document in documents]))
 
 
 if __name__ == "__main__":

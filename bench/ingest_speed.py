@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from bench.processes import Ran, ours
-from producers.markdown import MarkdownChunker, SourceVersion, cut, find_problems, parse
+from producers.markdown import MarkdownChunker, SourceVersion, WordTokenizer, cut, find_problems, parse
 from producers.markdown.parser import parse_blocks
 from producers.markdown.records import build_records
 
@@ -36,6 +36,13 @@ def main() -> None:
         _unchanged(Path(folder), asked.files, asked.rounds)
         _memory(Path(folder), texts, asked.megabytes)
         _long_line(Path(folder))
+
+
+class _Lengths(WordTokenizer):
+    """Counts no tokens: takes five characters for one."""
+
+    def counter(self, text: str) -> Callable[[int, int], int]:
+        return lambda start, end: (end - start + 4) // 5
 
 
 def _steps(texts: list[str], rounds: int) -> None:
@@ -62,6 +69,10 @@ def _steps(texts: list[str], rounds: int) -> None:
         "markdown-it-py, blocks alone": lambda: [parse_blocks(text) for text in texts],
         "parse (blocks, links, normalised text)": lambda: [parse(text) for text in texts],
         "cut, tokens counted": lambda: [list(cut(document, policy, tokenizer)) for document in documents],
+        "parse and cut, no tokens counted, goal 20": lambda: [
+            list(cut(parse(text), policy, _Lengths())) for text in texts
+        ],
+        "parse and cut, goal 5": lambda: [list(cut(parse(text), policy, tokenizer)) for text in texts],
         "records (ids, hashes)": lambda: [make(number) for number in range(len(texts))],
         "checklist (tokens counted again)": lambda: [find_problems(made, policy, tokenizer) for made in records],
         "all of it": lambda: [

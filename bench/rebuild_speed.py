@@ -20,9 +20,8 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -38,8 +37,6 @@ from embeddings.resolve import resolve_model
 from embeddings.settings import EncoderSettings, open_encoder
 from embeddings.vectors import vectors_for
 from rebuild.rebuild import Rebuild
-from sinks.document import Family
-from sinks.projection import project_family
 
 WORDS = 150  # about 1,050 characters
 PEERS = ("langchain", "llamaindex")
@@ -175,7 +172,7 @@ def _rebuilt(bus: Path, home: Path, make_encoder: Callable[[], Any]) -> dict[str
 def fill(bus: Path, home: Path) -> dict[str, Any]:
     """A home that has nothing but its cache."""
     home.mkdir(parents=True)
-    documents = (document for family in _families(bus) for document in family.documents)
+    documents = (document for family in homes.families(bus) for document in family.documents)
     texts = ((document.text_hash, document.text) for document in documents)
     with VectorCache.open(cache_file(home)) as cache:
         return {"chunks": sum(1 for _ in vectors_for(texts, homes.Drawn(), cache))}
@@ -186,20 +183,11 @@ def bare(bus: Path, folder: Path) -> dict[str, Any]:
 
     folder.mkdir(parents=True)
     started = time.perf_counter()
-    families = list(_families(bus))
+    families = list(homes.families(bus))
     ready = time.perf_counter()
     seconds = bare_chroma(folder / "bare", families)
     count = sum(len(family.documents) for family in families)
     return {"ready": ready - started, "seconds": seconds, "chunks": count}
-
-
-def _families(bus: Path) -> Iterator[Family]:
-    encoder = homes.Drawn()
-    for file in sorted((bus / "canonical").glob("*.jsonl")):
-        with file.open("rb") as lines:
-            for _, members in groupby(map(orjson.loads, lines), key=lambda record: record["document_id"]):
-                documents = project_family(list(members))
-                yield Family(documents, encoder.encode([document.text for document in documents]))
 
 
 _ONE = {"cold": rebuilt_cold, "warm": rebuilt_warm, "fill": fill, "bare": bare}
