@@ -3,9 +3,9 @@
     python -m bench.rebuild_memory [--chunks 100000] [--against 10000] [--folder FOLDER] [--files | --memory]
 
 A rebuild of fts, which here asks for vectors, so that every text goes through encoder and cache; the encoder costs next
-to nothing. With `--files` of jsonl besides, a file for each of ten chunks. With `--memory` of the sink in memory besides,
-which cannot be flat: of the peak is taken off what a process needs that does nothing but fill such a sink. Each number
-of chunks runs in a process of its own. Prints a Markdown table. The goal: 1,000,000 chunks in less than 700 MB, and at
+to nothing. With `--files` of jsonl besides, a file for each of ten chunks. With `--memory` of the sink in memory, which
+cannot be flat: of the peak is taken off what a process needs that does nothing but fill such a sink. Each number of
+chunks runs in a process of its own. Prints a Markdown table. The goal: 1,000,000 chunks in less than 700 MB, and at
 most 1.3 times the time per chunk that 100,000 take:
 
     python -m bench.rebuild_memory --chunks 1000000 --against 100000
