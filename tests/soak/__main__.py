@@ -14,6 +14,7 @@ import sys
 import tempfile
 import time
 import traceback
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -41,13 +42,17 @@ def say(line: str) -> None:
     sys.stdout.flush()
 
 
-def tests(*arguments: str, **variables: str) -> tuple[str, bool]:
-    """Runs some tests in a process of their own; how many there were."""
+def tests(*arguments: str, noted: Counter[str] | None = None, **variables: str) -> tuple[str, bool]:
+    """Runs some tests in a process of their own; how many there were. What they recorded is added to `noted`."""
     with tempfile.TemporaryDirectory() as folder:
         told = Path(folder) / "tests.xml"
-        command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", f"--junitxml={told}", *arguments]
+        told_in = [f"--junitxml={told}", "-o", "junit_family=xunit1"]  # the newer kind has no properties
+        command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *told_in, *arguments]
         code = subprocess.run(command, cwd=ROOT, env={**os.environ, **variables}, check=False).returncode
-        suite = next(ElementTree.parse(told).iter("testsuite")) if told.exists() else {}
+        suite = next(ElementTree.parse(told).iter("testsuite")) if told.exists() else ElementTree.Element("none")
+    for each in suite.iter("property"):
+        if noted is not None:
+            noted[each.attrib["name"]] += int(each.attrib["value"])
     total, wrong, skipped = (
         sum(int(suite.get(name, 0)) for name in names) for names in (("tests",), ("failures", "errors"), ("skipped",))
     )
@@ -70,8 +75,12 @@ def random_instants(quick: bool) -> tuple[str, bool]:
 
 def machine(quick: bool) -> tuple[str, bool]:
     number = 1_000 if quick else 10_000
-    counts, ok = tests("tests/rebuild/test_machine.py", CHUNKSINK_SOAK_STEPS=str(number))
-    return f"up to {number:,} steps" if ok else f"up to {number:,} steps, {counts}", ok
+    noted: Counter[str] = Counter()
+    counts, ok = tests(
+        "tests/rebuild/test_machine.py", "-n", PROCESSES, noted=noted, CHUNKSINK_SOAK_SEQUENCES=str(number)
+    )
+    done = f"{noted['sequences']:,} sequences of {noted['edits']:,} edits, compared after {noted['runs']:,} runs"
+    return done if ok else f"{done}, {counts}", ok
 
 
 def tenants(quick: bool) -> tuple[str, bool]:
