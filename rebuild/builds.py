@@ -26,8 +26,8 @@ def opened(
 ) -> Iterator[list[Target]]:
     """The builds of a generation, of the sinks that this run writes. Those that cannot be opened are in `failed`.
 
-    With `make` a build that is gone is made again, empty; with `heal` one that is broken too; but first it is asked
-    whether that may be, while it is still known what was there.
+    With `make` a build that is gone is made again, empty, and one that broke while a run was writing to it; with `heal`
+    whatever is broken. But first it is asked whether that may be, while it is still known what was there.
     """
     with ExitStack() as stack:
         targets = []
@@ -72,7 +72,7 @@ def _open(
             require_ours(work, [sink.name], adopt=adopt)  # why it could not be made again comes first
             raise
     except BuildBroken:
-        if not heal:
+        if not (heal or (make and was_left_unfinished(work, build_id))):
             raise
         before_making()
         sink.drop(build_id)
@@ -81,6 +81,14 @@ def _open(
     receipts.lose_all()
     vectors = sink.wants_vectors and generation.holds_vectors
     return sink.create(work.marker(build_id), generation.model.dimension if vectors else None), True
+
+
+def was_left_unfinished(work: Work, build_id: str) -> bool:
+    """Whether a run ended in the middle of its writing: an engine that saves in place may have been broken by that.
+
+    Else nobody knows what broke it: people are told, and say when it is made anew.
+    """
+    return Receipts(work.state.db, build_id).has_intents()
 
 
 def require_our_build(work: Work, sink: Sink, build: Build, *, adopt: bool) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from chunkbus.errors import PartitionChanged
 from rebuild.again import TRIES
 from rebuild.brake import LEAST_REMOVALS, brake
-from rebuild.builds import opened
+from rebuild.builds import opened, was_left_unfinished
 from rebuild.catalog import Catalog
 from rebuild.converge import Convergence, Outcome
 from rebuild.embed import DocumentEmbedder
@@ -103,6 +103,7 @@ def planned(
         require_ours(work, work.sinks, adopt=adopt)  # a first sync would refuse, too
     with ExitStack() as stack:
         targets = [] if live is None else stack.enter_context(opened(work, live, failed, make=False, adopt=adopt))
+        left_unfinished = {name for name in failed if live and was_left_unfinished(work, live.builds[name])}
         convergence = Convergence(work, targets, embedder)
         convergence.look(sign=False)
         failed |= convergence.outcome.done.failed
@@ -111,17 +112,25 @@ def planned(
                 raise error
         known = {} if live is None else live.builds
         builds = {name: known.get(name, name) for name in work.sinks}
-        empty = {name: _why_empty(failed.get(name)) for name in work.sinks if name in failed or name not in known}
+        told = {name for name, error in failed.items() if isinstance(error, BuildBroken)} - left_unfinished
+        empty = {
+            name: _why_empty(failed.get(name), is_told=name in told)
+            for name in work.sinks
+            if name in failed or name not in known
+        }
         plan = convergence.plan([builds[name] for name in empty])
-        written = [builds[name] for name in known if name in builds and not isinstance(failed.get(name), BuildBroken)]
+        written = [builds[name] for name in known if name in builds and name not in told]
         settings = {} if live is None else settings_due(work, live, targets)
         yield Planned(plan, builds, empty, None if live is None else plan.digest(written, settings), settings)
 
 
-def _why_empty(error: SinkError | None) -> str:
-    if isinstance(error, BuildBroken):
+def _why_empty(error: SinkError | None, *, is_told: bool) -> str:
+    if is_told:
         return f"`chunksink verify --repair` or a rebuild writes all of it again, for it is broken ({error})"
-    return "it has no build yet" if error is None else "its build is gone, and a sync writes all of it again"
+    if error is None:
+        return "it has no build yet"
+    how = "broke while it was written" if isinstance(error, BuildBroken) else "is gone"
+    return f"its build {how}, and a sync writes all of it again"
 
 
 def _names(given: str, digest: str) -> bool:

@@ -11,6 +11,7 @@ when the writer dies, whereas a process number may be another one's by then.
 import fcntl
 import json
 import os
+import signal
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -140,6 +141,8 @@ def _check(path: Path) -> None:
     if done.returncode == 0:
         put(path)  # proved; whoever writes next lifts it
         return
+    if done.returncode == -signal.SIGKILL:  # not by what it read
+        raise NotConfirmed(f"the process that loaded the vector index at {path} was killed, as where memory is short")
     how = f"crashes with signal {-done.returncode}" if done.returncode < 0 else done.stdout.strip() or "fails"
     raise BuildBroken(f"the vector index at {path} cannot be loaded ({how}): {MEND}")
 

@@ -11,6 +11,9 @@ from chunkbus.layout import BusRoot
 from rebuild.plan import FamilyCounts
 from rebuild.receipts import Receipts
 from rebuild.state import State
+from rebuild.sync import planned
+from sinks.chroma import handle
+from sinks.fts.sink import FILE
 from tests.rebuild.engines import chroma, fts, memory
 from tests.rebuild.support import FEBRUARY, Home, commit, parent_of, projected, source
 from tests.rebuild.tampering import lose, require_sound
@@ -177,3 +180,37 @@ def test_a_kill_in_one_engine_leaves_the_other_ones_receipts(home: Home, tmp_pat
     home.sync(wrap=calls)
     assert B in calls.sent(name)
     require_sound(home, tmp_path)
+
+
+def test_a_build_that_broke_while_it_was_written_is_made_anew_by_the_next_run(home: Home, tmp_path: Path) -> None:
+    """Embedded Chroma saves its vectors in place: a kill in between leaves files that fit no more. Where no run was
+    writing, it is told (`test_markers`)."""
+    file = home.folder / "fts" / home.live().builds["fts"] / FILE
+    commit(home.root, "p2", source("docs/b.md", "b0", "b1"))
+    dies(home, "replace", after=False, engine="fts")
+    file.write_bytes(b"half of what it was" * 500)
+    with home.work() as work, home.embedder() as embedder, planned(work, home.live(), embedder) as looked:
+        named = looked.hash
+        assert looked.empty == {"fts": "its build broke while it was written, and a sync writes all of it again"}
+    assert named is not None
+    outcome = home.sync(only_plan=named)
+    assert (outcome.made_again, outcome.done.failed) == (["fts"], {})
+    require_sound(home, tmp_path)
+
+
+def test_vectors_that_were_half_saved_when_a_run_was_killed_are_made_anew(
+    embedded_home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a large build is saved: with the documents of each batch."""
+    monkeypatch.setitem(handle._SPACE, "hnsw", {**handle._SPACE["hnsw"], "batch_size": 2, "sync_threshold": 2})
+    commit(embedded_home.root, "p1", source("docs/a.md", "a0", "a1", "a2"))
+    embedded_home.rebuild()
+    commit(embedded_home.root, "p2", source("docs/b.md", "b0", "b1"))
+    dies(embedded_home, "flush", after=False, engine="chroma")
+    [saved] = (embedded_home.folder / "chroma" / embedded_home.live().builds["chroma"]).glob("*/length.bin")
+    saved.write_bytes(saved.read_bytes()[:-4])
+    before = list(embedded_home.encoder.asked)
+    assert embedded_home.sync().made_again == ["chroma"]
+    assert embedded_home.encoder.asked == before, "what was computed is in the cache"
+    assert embedded_home.verify(deep=True).ok
+    require_sound(embedded_home, tmp_path)

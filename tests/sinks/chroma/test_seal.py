@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from chromadb.api.models.Collection import Collection
 
 from sinks.chroma import ChromaSink, folder, seal
 from sinks.chroma.counted import changes_of
+from sinks.errors import NotConfirmed
 from sinks.sink import Marker
 from tests.search.support import DIMENSIONS, family, meaning
 
@@ -219,3 +221,16 @@ def test_a_database_with_a_log_is_counted(sink: ChromaSink, asked: list[int], tm
     for _ in range(2):
         assert count(sink) == 20
     assert len(asked) == 2
+
+
+def test_a_proof_that_was_killed_proves_nothing(
+    sink: ChromaSink, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next sync would write all of it again."""
+    (tmp_path / "b" / seal.FILE).unlink()
+    with monkeypatch.context() as patch:
+        killed = subprocess.CompletedProcess([], -signal.SIGKILL, "", "")
+        patch.setattr(seal.subprocess, "run", lambda *_, **__: killed)
+        with pytest.raises(NotConfirmed, match="killed, as where memory is short"):
+            look(sink)
+    look(sink)
