@@ -57,7 +57,7 @@ lock: $(VENV)/.python ## pin the newest versions of the whole tree in constraint
 engines: $(VENV)/.test ## get the real engines that the tests use
 	@$(BIN)/python tools/engines.py
 
-soak: $(VENV)/.test engines ## the long forms of the tests: kills at random instants, faults, races (some twenty minutes)
+soak: $(VENV)/.test engines ## the long forms of the tests: kills at random instants, faults, races (some thirty minutes)
 	$(BIN)/python -m tests.soak
 
 bench: $(VENV)/.test ## measure it, in small; with `make peers` also beside others (some forty minutes)

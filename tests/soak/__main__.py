@@ -22,6 +22,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from tests.conftest import ROOT
+from tests.engines.servers import MeilisearchServer, run_meilisearch
 from tests.soak import instants
 
 TESTS = ROOT / "tests"
@@ -66,11 +67,25 @@ def steps(quick: bool) -> tuple[str, bool]:
 
 
 def random_instants(quick: bool) -> tuple[str, bool]:
+    return killed(20 if quick else 200, "jsonl")
+
+
+def instants_with_chroma(quick: bool) -> tuple[str, bool]:
+    return killed(4 if quick else 40, "chroma")
+
+
+def instants_with_meilisearch(quick: bool) -> tuple[str, bool]:
+    with run_meilisearch() as server:
+        return killed(3 if quick else 25, "meilisearch", server)
+
+
+def killed(times: int, beside: str, server: MeilisearchServer | None = None) -> tuple[str, bool]:
+    seed = int(time.time())
     try:
-        return instants.run(20 if quick else 200, seed=int(time.time()), say=say), True
-    except AssertionError:
+        return instants.run(times, seed, say, beside, server), True
+    except Exception:  # whatever it is, the other forms go on
         traceback.print_exc()
-        return "did not converge", False
+        return f"did not converge, seed {seed}", False
 
 
 def machine(quick: bool) -> tuple[str, bool]:
@@ -111,7 +126,9 @@ def heavy(quick: bool) -> tuple[str, bool]:
 Form = tuple[str, str, Callable[[bool], tuple[str, bool]]]
 FORMS: dict[str, Form] = {
     "steps": ("killed before and after every named step", "some of them", steps),
-    "instants": ("killed at random instants", "a tenth", random_instants),
+    "instants": ("killed at random instants, fts and jsonl", "a tenth", random_instants),
+    "chroma": ("killed at random instants, fts and a real Chroma in its folder", "a tenth", instants_with_chroma),
+    "meilisearch": ("killed at random instants, fts and a real Meilisearch", "a tenth", instants_with_meilisearch),
     "machine": ("random sequences of edits against a plain dict", "a tenth", machine),
     "tenants": ("tenants are apart in every answer", "a tenth", tenants),
     "races": ("many processes on one home", "a tenth", races),

@@ -1,27 +1,33 @@
-"""A run that somebody kills: says when it begins.
-
-python -m tests.soak.child HOME CHUNKS sync|rebuild
-"""
+"""A run that somebody kills: says when it begins."""
 
 from __future__ import annotations
 
-import os
-import sys
+from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import Any
 
 from chunkbus.layout import BusRoot
 from rebuild import execute
-from tests.crash.homes import home_in
+from tests.engines.servers import MeilisearchServer
+from tests.soak.engines import home_in
 
-READY = b"ready\n"
+COMMANDS = {"sync": "sync", "rebuild": "rebuild", "apart": "rebuild by a process of its own"}
 
 
-def main(folder: str, chunks: str, command: str) -> None:
+def main(
+    folder: Path, root: BusRoot, beside: str, server: MeilisearchServer | None, command: str, began: Connection
+) -> None:
     execute.EMBEDDED_AT_ONCE = execute.WRITTEN_AT_ONCE = 4
-    home = home_in(Path(folder), BusRoot(Path(chunks)))
-    os.write(sys.stdout.fileno(), READY)
-    home.rebuild() if command == "rebuild" else home.sync()
+    home = home_in(folder, root, beside, server)
+    began.send(command)
+    if command == "sync":
+        home.sync()
+    else:
+        home.rebuild(wrap=_prepared if command == "apart" else lambda sink: sink)
 
 
-if __name__ == "__main__":
-    main(*sys.argv[1:])
+def _prepared(sink: Any) -> Any:
+    """As a large rebuild has it: a process of its own fills the new build."""
+    if hasattr(sink, "prepare"):
+        sink.prepare()
+    return sink

@@ -1,35 +1,36 @@
 """Real processes killed at random instants of a sync or a rebuild, each followed by a plain run that must converge.
 
-A reader looks all the while whether every source that stays is there.
+A reader looks into the engines all the while whether every source that stays is there.
 """
 
 from __future__ import annotations
 
+import multiprocessing
 import random
 import shutil
 import signal
-import sqlite3
-import subprocess
-import sys
 import tempfile
-import threading
 import time
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from multiprocessing.connection import Connection
 from pathlib import Path
-from types import TracebackType
 
 from chunkbus.chunk import Record
 from chunkbus.layout import BusRoot
-from sinks.fts.sink import FILE
-from tests.conftest import ROOT
-from tests.crash.homes import committed_texts, home_in
+from tests.crash.homes import committed_texts
+from tests.engines.servers import MeilisearchServer
 from tests.rebuild.support import Home, commit, parent_of, source
-from tests.soak.child import READY
+from tests.soak import child, reader
+from tests.soak.engines import drop_builds, home_in
 
 SOURCES = 30
-FIRST_GUESS = 0.3  # seconds that a run takes
+LONGEST = 60.0  # seconds that a run may take
+
+# Each is forked from a process that has imported what it needs: to do that takes longer than the runs.
+FORKING = multiprocessing.get_context("forkserver")
+FORKING.set_forkserver_preload([child.__name__, reader.__name__, "chromadb"])
 
 
 class Bus:
@@ -72,98 +73,123 @@ class Bus:
             commit(self.root, f"p{number}", records)
 
 
-class Reader:
-    """Looks again and again, beside all runs, which of some families the live build lacks."""
+class Rounds:
+    """Of one home: the bus moves on, a run is killed, a plain one must put all in order."""
 
-    def __init__(self, home: Home, families: set[str]) -> None:
-        self._home, self._families = home, families
-        self._ended = threading.Event()
-        self._thread = ThreadPoolExecutor(1)
-        self.looks = 0
-        self.absent: set[str] = set()
+    def __init__(self, folder: Path, beside: str, server: MeilisearchServer | None, seed: int) -> None:
+        self._rng = random.Random(seed)
+        self._folder, self._beside, self._server = folder, beside, server
+        self._home = self._home_in("home")
+        self._bus = Bus(self._home.root, self._rng)
+        self._commands = (
+            ["sync", "sync", "rebuild"] if beside != "chroma" else ["sync", "sync", "sync", "rebuild", "apart"]
+        )
+        self._spans: dict[str, float] = {}
+        """How long each takes; learnt from one that nobody kills, and on the way."""
+        self.hits: Counter[str] = Counter()
+        self.looks: Counter[str] = Counter()
+        self.broken = 0
+        self.number = 0
+        self._home.rebuild()
 
-    def __enter__(self) -> Reader:
-        self._reading = self._thread.submit(self._read)
-        return self
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        ours, its = FORKING.Pipe()
+        process = FORKING.Process(target=reader.main, args=(self._home.folder, self._server, its), daemon=True)
+        process.start()
+        its.close()
+        with closing(ours):
+            yield ours
+        process.join()
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._ended.set()
-        self._thread.shutdown()
-        self._reading.result()  # a reader that failed saw nothing any more
+    def next(self, looking: Connection) -> None:
+        self.number += 1
+        command = self._rng.choice(self._commands)
+        before = self._bus.families()
+        new = self._bus.move_on()
+        with reader.beside(looking, before & self._bus.families()) as seen:
+            self.hits[command] += self._killed(command)
+            committed = committed_texts(self._home, new)
+            self._home.encoder.asked.clear()
+            outcome = self._home.sync()
+        assert not outcome.done.failed, f"the next run did not converge: {outcome.done.failed}"
+        if outcome.made_again:  # the kill had broken it: until it was made anew, nobody found anything in it
+            assert outcome.made_again == ["chroma"], outcome.made_again
+            self.broken += 1
+            seen.absent.pop("chroma", None)
+            seen.unanswered.pop("chroma", None)
+        assert not seen.absent, f"sources were absent for a moment: {seen.absent}"
+        assert not seen.unanswered, f"a reader could not look: {seen.unanswered}"
+        self.looks += seen.looks
+        assert not set(self._home.encoder.asked) & committed, "a committed vector was computed again"
+        assert self._digests(self._home) == self._oracle()
 
-    def _read(self) -> None:
-        while not self._ended.is_set():
-            file = self._home.folder / "fts" / self._home.live().builds["fts"] / FILE
-            with closing(sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True, timeout=60)) as db:
-                found = {parent for (parent,) in db.execute("select distinct parent_id from documents")}
-            self.absent |= self._families - found
-            self.looks += 1
+    def end(self) -> None:
+        self._home.rebuild()
+        left = {name: len(builds) for name, builds in self._home.builds().items()}
+        assert left == {"fts": 2, self._beside: 2}, f"builds that nobody needs are left: {left}"
+        drop_builds(self._home)
+
+    def _home_in(self, name: str) -> Home:
+        return home_in(self._folder / name, BusRoot(self._folder / "chunks"), self._beside, self._server)
+
+    def _digests(self, home: Home) -> dict[str, str]:
+        verified = home.verify(deep=self._beside != "jsonl")  # files hold no vectors
+        assert verified.ok, verified
+        return {name: sink.digest for name, sink in verified.sinks.items()}
+
+    def _oracle(self) -> dict[str, str]:
+        fresh = self._home_in("fresh")
+        fresh.rebuild()
+        found = self._digests(fresh)
+        drop_builds(fresh)
+        shutil.rmtree(fresh.folder)
+        return found
+
+    def _killed(self, command: str) -> bool:
+        """Whether it was killed before it ended."""
+        ours, its = FORKING.Pipe(duplex=False)
+        run = (self._home.folder, self._home.root, self._beside, self._server, command, its)
+        process = FORKING.Process(target=child.main, args=run)
+        process.start()
+        its.close()
+        ours.recv()
+        started = time.monotonic()
+        span = self._spans.get(command)
+        process.join(LONGEST if span is None else self._rng.uniform(0, span))
+        if span is not None and process.is_alive():
+            process.kill()
+            process.join()
+            self._spans[command] = span * 1.02
+        else:
+            self._spans[command] = min(span or LONGEST, time.monotonic() - started)
+        assert process.exitcode in (0, -signal.SIGKILL)
+        return process.exitcode != 0
 
 
-def digests(home: Home) -> dict[str, str]:
-    verified = home.verify()
-    assert verified.ok, verified
-    return {name: sink.digest for name, sink in verified.sinks.items()}
-
-
-def oracle(root: BusRoot, folder: Path) -> dict[str, str]:
-    fresh = home_in(folder, root)
-    fresh.rebuild()
-    found = digests(fresh)
-    shutil.rmtree(folder)
-    return found
-
-
-def run(kills: int, seed: int, say: Callable[[str], object]) -> str:
-    """So many kills that hit; AssertionError where something did not converge."""
-    rng = random.Random(seed)
+def run(
+    kills: int,
+    seed: int,
+    say: Callable[[str], object],
+    beside: str = "jsonl",
+    server: MeilisearchServer | None = None,
+) -> str:
+    """So many kills that hit, with the engine `beside` fts; AssertionError where something did not converge."""
     folder = Path(tempfile.mkdtemp(prefix="chunksink-soak-"))
     try:
-        home = home_in(folder / "home", BusRoot(folder / "chunks"))
-        bus = Bus(home.root, rng)
-        home.rebuild()
-        spans = {"sync": FIRST_GUESS, "rebuild": FIRST_GUESS}
-        hits = dict.fromkeys(spans, 0)
-        rounds = looks = 0
-        while sum(hits.values()) < kills:
-            rounds += 1
-            assert rounds < 3 * kills + 20, "most runs end before they are killed"
-            command = rng.choice(("sync", "sync", "rebuild"))
-            before = bus.families()
-            new = bus.move_on()
-            with Reader(home, before & bus.families()) as reader:
-                hits[command] += _killed(home, command, spans, rng)
-                committed = committed_texts(home, new)
-                home.encoder.asked.clear()
-                home.sync()
-            assert not reader.absent, "a source was absent for a moment"
-            looks += reader.looks
-            assert not set(home.encoder.asked) & committed, "a committed vector was computed again"
-            assert digests(home) == oracle(home.root, folder / "fresh")
-            if rounds % 20 == 0:
-                say(f"  {sum(hits.values())} of {kills} kills")
-        home.rebuild()
-        left = {name: len(builds) for name, builds in home.builds().items()}
-        assert left == {"fts": 2, "jsonl": 2}, f"builds that nobody needs are left: {left}"
-        killed = f"{hits['sync']} in a sync, {hits['rebuild']} in a rebuild, {rounds} rounds, seed {seed}"
-        return f"{killed}; a reader looked {looks:,} times and missed no source"
+        rounds = Rounds(folder, beside, server, seed)
+        with rounds.reading() as looking:
+            while rounds.hits.total() < kills:
+                rounds.next(looking)
+                assert rounds.number < 3 * kills + 20, "most runs end before they are killed"
+                if rounds.number % 20 == 0:
+                    say(f"  {rounds.hits.total()} of {kills} kills")
+        rounds.end()
+        killed = ", ".join(
+            f"{rounds.hits[name]} in a {what}" for name, what in child.COMMANDS.items() if rounds.hits[name]
+        )
+        killed += f", of which {rounds.broken} broke Chroma's vectors" if rounds.broken else ""
+        looks = " and ".join(f"{number:,} times into {name}" for name, number in rounds.looks.items())
+        return f"{killed}, {rounds.number} rounds, seed {seed}; a reader looked {looks} and missed no source"
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def _killed(home: Home, command: str, spans: dict[str, float], rng: random.Random) -> bool:
-    """Whether it was killed before it ended; how long a run takes is learnt on the way."""
-    line = [sys.executable, "-m", "tests.soak.child", str(home.folder), str(home.root.path), command]
-    with subprocess.Popen(line, cwd=ROOT, stdout=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == READY
-        started = time.monotonic()
-        try:
-            process.wait(rng.uniform(0, spans[command]))
-        except subprocess.TimeoutExpired:
-            process.kill()
-            spans[command] *= 1.02
-            return process.wait() == -signal.SIGKILL
-        assert process.returncode == 0
-        spans[command] = min(spans[command], time.monotonic() - started)
-        return False

@@ -1,0 +1,81 @@
+"""A reader beside the runs that are killed: looks again and again which of some families the live builds lack.
+
+A process of its own, as readers are: what it sees it has from the engines.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+from rebuild.lease import reading_live
+from rebuild.state import State
+from sinks.errors import SinkError
+from tests.engines.servers import MeilisearchServer
+from tests.soak.engines import Look, looking
+
+FILES = "jsonl"
+"""Nobody reads these while they are written."""
+_PAUSE = 0.001  # seconds; two processors are not many
+
+
+@dataclass
+class Seen:
+    """By engine: how often it looked, and what was absent then."""
+
+    looks: Counter[str] = field(default_factory=Counter)
+    absent: dict[str, set[str]] = field(default_factory=dict)
+    unanswered: dict[str, str] = field(default_factory=dict)
+    """Why some looks showed nothing: the last one of each engine."""
+
+
+@contextmanager
+def beside(reader: Connection, families: set[str]) -> Iterator[Seen]:
+    """The reader looks for these while the block runs; what it has seen is known when that has ended.
+
+    EOFError where it has failed.
+    """
+    seen = Seen()
+    reader.send(families)
+    reader.recv()
+    yield seen
+    reader.send(None)
+    last: Seen = reader.recv()
+    seen.looks, seen.absent, seen.unanswered = last.looks, last.absent, last.unanswered
+
+
+def main(home: Path, server: MeilisearchServer | None, asked: Connection) -> None:
+    """Until the other end is closed."""
+    with ExitStack() as stack:
+        state = stack.enter_context(State.existing(home))
+        looks = {
+            name: stack.enter_context(looking(name, home, server)) for name in state.live().builds if name != FILES
+        }
+        with suppress(EOFError):
+            while True:
+                asked.send(_look(state, looks, asked.recv(), asked))
+
+
+def _look(state: State, looks: dict[str, Look], families: set[str], asked: Connection) -> Seen:
+    """Until it is told that it is enough; that it is at work it says after the first time."""
+    seen = Seen()
+    while True:
+        for name, look in looks.items():
+            with reading_live(state) as live:
+                try:
+                    found = look(live.builds[name])
+                except SinkError as error:
+                    seen.unanswered[name] = str(error)
+                else:
+                    if lacking := families - found:
+                        seen.absent.setdefault(name, set()).update(lacking)
+            seen.looks[name] += 1
+        if seen.looks.total() == len(looks):
+            asked.send(None)
+        if asked.poll(_PAUSE):
+            asked.recv()
+            return seen
