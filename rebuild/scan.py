@@ -15,7 +15,7 @@ from rebuild.catalog import GONE
 from rebuild.deep import Lookup, Scanned, wrong_vectors
 from rebuild.digest import document_digest, family_digest
 from rebuild.plan import unhashed
-from rebuild.receipts import STRANGERS, Receipts
+from rebuild.receipts import OLDER, STRANGERS, Receipts
 from rebuild.records import Projected, Records, label_of
 from sinks.fields import sink_id
 from sinks.sink import Stored
@@ -84,7 +84,7 @@ select :build, f.family, case
         select drift.family from drift join found using (family, id) join current using (family)
         where kind = 'extra' and found.family_hash is current.family_hash) then :strangers
     when f.family in (select family from drift) then ''
-    when f.family in (select family from held) and f.digest is not c.digest then ''
+    when f.family in (select family from held) and f.digest is not c.digest then :older
     else coalesce(c.family_hash, '') end, case when f.digest is c.digest then c.texts end, f.documents, f.label
 from found_family f left join current c using (family)
 """
@@ -175,7 +175,7 @@ class Scan:
         with write_transaction(self._db):
             for statement in _FORGET:
                 self._db.execute(statement, {"build": build})
-            self._db.execute(_MAKE_RECEIPTS, {"build": build, "strangers": STRANGERS})
+            self._db.execute(_MAKE_RECEIPTS, {"build": build, "strangers": STRANGERS, "older": OLDER})
 
     def _count_unjudged(self, vectors: int) -> None:
         self.unjudged += vectors

@@ -130,6 +130,32 @@ def test_what_a_newer_version_would_replace_is_not_compared_with_it(
 
 
 @DAMAGES
+def test_a_scan_does_not_take_the_older_version_for_a_changed_one(
+    damage: Damage, root: BusRoot, indexed: Home, tmp_path: Path
+) -> None:
+    """It is told as soon as that one is lost."""
+    commit(root, "p2", [*source("docs/b.md", "b, edited", version="2"), *OLD_C], at=FEBRUARY)
+    with indexed.work() as work:
+        work.refresh()
+        work.records.project([B])
+    before = files_of(root, "p2")
+    damage(root, "p2")
+    for _ in range(2):
+        indexed.sync(scan=True)
+        assert indexed.verify().ok
+    lose(indexed, "fts", [each for each in indexed.contents()["fts"] if each.parent_id == B])
+    for _ in range(2):
+        indexed.sync(scan=True)
+        verified = indexed.verify().sinks
+        assert (len(verified["fts"].missing), verified["fts"].held, verified["memory"].ok) == (1, 1, True)
+    for path, data in before.items():
+        path.write_bytes(data)
+    indexed.sync()
+    assert indexed.contents()["fts"] == projected(OLD_A, source("docs/b.md", "b, edited", version="2"), OLD_C)
+    require_sound(indexed, tmp_path)
+
+
+@DAMAGES
 def test_what_would_be_retired_meanwhile_waits(damage: Damage, root: BusRoot, indexed: Home, tmp_path: Path) -> None:
     """a left its partition, but perhaps it went into the one that cannot be read."""
     before = files_of(root, "p2")
