@@ -169,9 +169,9 @@ class Index:
     def plan(self, *, adopt: bool = False) -> "Forecast":
         """What a sync would do and cost, the first one as well; nothing is written but our own records.
 
-        What the cache has for a model that made no index yet is not known before it is loaded: it counts as missing.
+        Before the first index the model is loaded only where there is a cache, to know what is in it for this one.
         """
-        from chunksink.wiring import open_embedder, token_lengths
+        from chunksink.wiring import holds_vectors, open_embedder, token_lengths
         from rebuild.again import again
         from rebuild.flip import live_generation
         from rebuild.forecast import forecast
@@ -181,7 +181,8 @@ class Index:
         with self._run("plan") as run, run.lock(WAIT_SECONDS):
             live = live_generation(run.work, adopt=adopt)
             if live is None:
-                due, embedder = None, run.stack.enter_context(open_embedder(self.config, wanted=False))
+                wanted = run.work.wants_vectors and holds_vectors(self.config)
+                due, embedder = None, run.stack.enter_context(open_embedder(self.config, wanted=wanted))
             else:
                 due, embedder = run.rebuild_due(live), run.embedder(live)
             lengths = run.stack.enter_context(token_lengths(self.config, embedder.info.fingerprint))

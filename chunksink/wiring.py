@@ -185,6 +185,14 @@ def existing_cache(config: Config, *, read_only: bool, salvage: bool = False) ->
         yield cache
 
 
+def holds_vectors(config: Config) -> bool:
+    """Whether there is a cache with any vector in it, of whatever model."""
+    if not cache_file(config.home_path).exists():
+        return False
+    with existing_cache(config, read_only=True) as cache:
+        return bool(cache.read("SELECT 1 FROM vector LIMIT 1"))
+
+
 def encoder_settings(config: Config) -> "EncoderSettings":
     from embeddings.settings import EncoderSettings
 

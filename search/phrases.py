@@ -54,7 +54,16 @@ def phrases_of(text: str) -> Phrases:
 
 
 def for_words(text: str) -> str:
-    """A query as keyword search is asked: what stands in quotes first, for Meilisearch reads no more than ten words."""
+    """A query as keyword search is asked: what stands in quotes first, for Meilisearch reads no more than ten words.
+
+    Quotes around signs alone are left out, and so are they where nothing but signs was typed.
+    """
     phrases = phrases_of(text)
-    rest = _SIGNS.sub(" ", _QUOTED.sub(" ", text))
-    return f"{phrases.query} {rest}" if phrases else rest if _SIGNS.search(text) else text
+    if not phrases and not _SIGNS.search(text):
+        return text
+    rest = _SIGNS.sub(" ", _QUOTED.sub(" " if phrases else _unquoted, text))
+    return f"{phrases.query} {rest}" if phrases else rest if rest.strip() else text
+
+
+def _unquoted(match: re.Match[str]) -> str:
+    return f" {match[match.lastindex or 0]} "

@@ -8,6 +8,7 @@ from chunksink.doctor.check import Check
 from settings.config import Config
 
 _ID = re.compile("[0-9a-f]{32}")
+_OF_THE_DISK = "make room where it is full, or make the folder and its files writable: nothing in them is wrong"
 _ADOPT = "then `chunksink sync --adopt` makes its builds this home's again"
 
 
@@ -31,7 +32,9 @@ def index(home: Path) -> tuple[Check, Live | None]:
     try:
         with State.existing(home) as state:
             live, begun, home_id = state.live_or_none(), state.unfinished(), state.home_id
-    except (ChunkBusError, OSError) as error:
+    except OSError as error:
+        return Check("index", "fail", str(error), _OF_THE_DISK), None
+    except ChunkBusError as error:
         remedy = "move state.db away and run `chunksink rebuild`: nothing is lost"
         return Check("index", "fail", str(error), remedy), None
     found = Live({} if live is None else dict(live.builds), home_id)
@@ -64,5 +67,5 @@ def cache(config: Config) -> Check:
         remedy = "without it the next run makes another, and computes the vectors that it needs again"
         return Check("cache", "fail", str(error), remedy)
     except CacheError as error:
-        return Check("cache", "fail", str(error), "correct owner and mode of the file and of its folder")
+        return Check("cache", "fail", str(error), _OF_THE_DISK)
     return Check("cache", "ok", f"{path} can be read; `chunksink cache verify` checks every vector")

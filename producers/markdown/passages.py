@@ -6,9 +6,10 @@ So own parts, in order, are the document; a passage can be replayed from its spa
 A passage begins at a heading, where code, a table or front matter begins or ends, where a list ends or another
 begins, and where its predecessor is full. Marks without a word, as a rule below a table, begin none of their own:
 where no prose follows them they go with what stands above. Overlap stays within a section. At a full predecessor it is
-15 % of it in whole sentences (lines of code or a table), the last sentence up to twice that, else its last tokens; at
-another boundary only whole sentences of prose within the 15 %, since the end of a table or of code says little alone.
-There a last sentence or item that ends with a colon may have 15 % of the target: it says what the next passage is.
+15 % of it in whole sentences (lines of code or a table), the last sentence up to twice that, else in lines, else its
+last tokens; at another boundary only whole sentences of prose within the 15 %, since the end of a table or of code says
+little alone. There a last sentence or item that ends with a colon may have 15 % of the target: it says what the next
+passage is.
 A heading that code or a table follows at once is a passage of its own and is repeated whole: without it neither could
 be cited.
 """
@@ -164,18 +165,25 @@ class _Cutter:
         if min(longest, room) <= 0:
             return nothing
         begin = max(last.own_start, last.end - max(2 * share, longest) * _TAIL_CHARACTERS)
-        found = nothing
-        spans = list(sentence_spans(self._text, begin, last.end, last.kind))
+        at_most = (min(room, longest), min(room, share))
+        found = self._last_spans(last, last.kind, begin, *at_most)
+        if found is None and within_run:
+            found = self._last_spans(last, Kind.CODE, begin, *at_most)
+            found = found or self._last_tokens(begin, last.end, min(share, room))
+        return found or nothing
+
+    def _last_spans(self, last: Passage, kind: Kind, begin: int, one: int, several: int) -> tuple[int, int] | None:
+        """As many of the last sentences or lines as there is room for, or one that takes more."""
+        spans = list(sentence_spans(self._text, begin, last.end, kind))
         if begin > last.own_start:
             del spans[0]  # it may have begun earlier
+        found = None
         for start, _ in reversed(spans):
             size = self._count(start, last.end)
-            if size > min(room, longest if found is nothing else share):
+            if size > (several if found else one):
                 break
             if size:
                 found = (start, size)
-        if found is nothing and within_run:
-            return self._last_tokens(begin, last.end, min(share, room)) or nothing
         return found
 
     def _introduces(self, passage: Passage) -> bool:

@@ -1,10 +1,11 @@
-"""Structural units cut to what a chunk can hold: the unit, else its sentences, else windows of tokens."""
+"""Structural units cut to what a chunk can hold: the unit, else its sentences, else their lines, else
+windows of tokens."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from producers.markdown.document import Block
+from producers.markdown.document import Block, Kind
 from producers.markdown.policy import Policy
 from producers.markdown.sentences import sentence_spans
 from producers.markdown.tokens import Tokenizer
@@ -41,9 +42,18 @@ class BlockCutter:
         for start, end in sentence_spans(self.text, block.start, block.end, block.kind):
             size = self._count_up_to_limit(start, end)
             if size > self.policy.hard_max:
-                yield from self._windows(start, end, block)
+                yield from self._lines(start, end, block)
             elif size:
                 yield Piece(start, end, size, block)
+
+    def _lines(self, start: int, end: int, block: Block) -> Iterator[Piece]:
+        """A sentence without end, as a log is: by its lines, and by windows what is too long even so."""
+        for begin, until in sentence_spans(self.text, start, end, Kind.CODE):
+            size = self._count_up_to_limit(begin, until)
+            if size > self.policy.hard_max:
+                yield from self._windows(begin, until, block)
+            elif size:
+                yield Piece(begin, until, size, block)
 
     def _count_up_to_limit(self, start: int, end: int) -> int:
         """The number of tokens, or anything over `hard_max`: a huge unit is not counted to its end."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -109,6 +110,19 @@ def test_records_and_cache_that_are_damaged(home: Home, capsys: pytest.CaptureFi
     assert amiss(found) == {"index": "fail", "cache": "fail"}
     assert "move the file away" in found["cache"]["found"]
     assert "--repair" not in found["cache"]["remedy"]  # which refuses what never was a cache
+
+
+def test_records_on_a_full_disk_are_not_to_be_moved_away(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def full(_home: Path) -> None:
+        raise OSError(errno.EIO, "cannot be written (disk I/O error), make room")
+
+    monkeypatch.setattr("rebuild.state.State.existing", full)
+    index = checks(capsys, Exit.ENGINE)["index"]
+    assert index["verdict"] == "fail"
+    assert "make room" in index["remedy"]
+    assert "move" not in index["remedy"]
 
 
 def test_a_home_that_cannot_be_one(

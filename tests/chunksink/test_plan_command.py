@@ -285,3 +285,15 @@ def test_chunks_that_are_rewritten_while_it_looks_are_looked_at_again(
     assert ended.code == code
     assert ("1 source to change" in ended.out) == (code == Exit.OK)
     assert ("was rewritten meanwhile, run again" in ended.err) == (code != Exit.OK)
+
+
+def test_before_the_first_index_a_plan_knows_what_the_cache_has(moved: Shell, models: Models) -> None:
+    assert moved("sync").code == Exit.OK
+    for left in moved.home.iterdir():
+        if not left.name.startswith("vectors.db"):
+            shutil.rmtree(left) if left.is_dir() else left.unlink()
+    found = moved("plan", "--json").json["embeddings"]
+    assert (found["cached"], found["missing"]) == (4, 0)
+    models.asked()
+    assert moved("sync").code == Exit.OK
+    assert models.asked() == []

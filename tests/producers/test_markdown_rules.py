@@ -218,6 +218,17 @@ def test_a_sentence_over_the_hard_maximum_is_cut_in_windows_that_overlap_by_15_p
         assert overlap.startswith("word"), "a window begins with a whole word"
 
 
+def test_a_log_is_cut_between_its_lines() -> None:
+    """Nothing ends a sentence in it."""
+    lines = [f"2024-05-17T08:{number:02}:00Z INFO request {number} took 13 ms and went well" for number in range(60)]
+    records = chunks_of("\n".join(lines))
+    assert len(records) > 2
+    for before, after in pairwise(records):
+        shown = after["text"].split("\n")
+        assert set(shown) <= set(lines)
+        assert shown[0] in before["text"].split("\n"), "the last lines are repeated"
+
+
 def test_a_word_without_end_is_cut_too() -> None:
     records = chunks_of("x" * 20_000)
     assert "".join(own_parts(records)) == "x" * 20_000

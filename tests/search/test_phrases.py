@@ -130,6 +130,11 @@ def test_these_are_no_phrases(legs: Legs, typed: str) -> None:
     assert search(legs, Question(typed)).notice is None
 
 
+@pytest.mark.parametrize("typed", ['"&&"', '"..=" "?!"', '""', '"'])
+def test_quotes_around_signs_alone_do_not_find_everything(legs: Legs, typed: str) -> None:
+    assert len(search(legs, Question(typed, mode="keyword"))) == len(search(legs, Question("&&", mode="keyword"))) == 0
+
+
 def test_phrases_come_as_they_were_typed() -> None:
     assert phrases_of('say "one  two" or"three" "one  two" "').told == ("one  two", "three")
 
@@ -138,6 +143,7 @@ def test_keyword_search_is_asked_for_phrases_first() -> None:
     assert for_words('a "b c" d "e') == '"b c" a   d  e', "a quote that is left open is none"
     assert for_words('cat "b c"').endswith("cat  "), "cat is not the last word, which may still be being typed"
     assert for_words("cat ") == "cat "
+    assert for_words('cat "&&"').split() == ["cat", "&&"], "quotes around signs alone are none"
 
 
 @pytest.mark.parametrize("fusion", FUSIONS)
