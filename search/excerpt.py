@@ -13,7 +13,7 @@ _MARKS = re.compile(f"({_OPEN}[^{_OPEN}{_CLOSE}]*{_CLOSE})")
 # An address that can be told from arguments of code: `list[0](x)`, `[this](auto x)`. The last one may be cut off.
 _ADDRESS = r"(?=[^()\s]*[/#.])(?:[^()<>\s\\*^|]|\([^()<>\s\\*^|]*\))+"
 _LINK = re.compile(
-    rf'(?<![\w\]){_CLOSE}])!?\[(?P<words>[^\[\]]*)\]\((?P<address>{_ADDRESS})(?:(?:\s"[^"\n]*")?\)|(?P<cut>…)\Z)'
+    rf'(?<![A-Za-z0-9_\]){_CLOSE}])!?\[(?P<words>[^\[\]]*)\]\((?P<address>{_ADDRESS})(?:(?:\s"[^"\n]*")?\)|(?P<cut>…)\Z)'
 )
 _HEADING = re.compile(r"^#{1,6} (.*?)(?:[ \t]+\{[ \t]*#[^{}\n]*\})?$", re.MULTILINE)
 _ROLE = re.compile(
@@ -25,6 +25,14 @@ _TAG = re.compile(
     r"(?P<ticks>`+).*?(?:(?P=ticks)|\Z)|<br ?/?>|</?(?P<name>a|abbr|b|code|del|dfn|em|font|i|img|ins|kbd|mark|q|s|samp|"
     r"small|span|strong|sub|sup|tt|u|var)(?:\s[^<>]*)?>",
     re.IGNORECASE | re.DOTALL,
+)
+# Lines of Markdown that nobody is to read: definitions of links, edges of containers and of code, rules of tables, and
+# tags.
+_ONLY_MARKS = re.compile(
+    r"^[ \t]*(?:\[[^\[\]\n]+\]:[ \t]+\S[^\n]*|:{3,}[ \t]*[\w-]*|(?:`{3,}|~{3,})[^`\n]*"
+    r"|</?[A-Za-z][\w.-]*(?:\s[^<>\n]*)?/?>"
+    r"|\|?(?:[ \t]*:?-{3,}:?[ \t]*\|)+(?:[ \t]*:?-{3,}:?)?[ \t]*)(?:\n|\Z)",
+    re.MULTILINE,
 )
 # What is left of them where an excerpt begins within.
 _REST_OF_TAG = re.compile(r"\A…[^<>\n]{0,300}[\"'](?:\s*/)?>")
@@ -47,7 +55,7 @@ def as_read(pieces: Sequence[Piece], *, with_tags: bool = False) -> list[Piece]:
     told = [(_ends(piece.text), piece.match) for piece in pieces]
     marked = "".join(f"{_OPEN}{text}{_CLOSE}" if match else text for text, match in told)
     shown = _LINK.sub(_words, _LINK.sub(_words, marked))  # twice: a link may show a picture
-    shown = _without_tags(shown) if with_tags else shown
+    shown = _without_marks(shown) if with_tags else shown
     shown = _REST_OF_HEADING.sub(r"\1", _HEADING.sub(r"\1", shown))
     shown = _ROLE.sub(_words, _BOLD.sub(r"\1", shown))
     parts = [part for part in _MARKS.split(shown) if part]
@@ -83,9 +91,10 @@ def _words(link: re.Match[str]) -> str:
     return link["words"] + (link.groupdict().get("cut") or "")
 
 
-def _without_tags(marked: str) -> str:
-    """As it is, where what was found is in tags alone."""
+def _without_marks(marked: str) -> str:
+    """As it is, where what was found is in tags alone, or in lines of marks."""
     read = _TAG.sub(lambda tag: tag[0] if tag["ticks"] else "" if tag["name"] else " ", _REST_OF_TAG.sub("…", marked))
+    read = _ONLY_MARKS.sub("", read)
     return read if _OPEN in read or _OPEN not in marked else marked
 
 

@@ -39,6 +39,7 @@ def test_a_script_without_spaces() -> None:
         ('[a](b.html "What it is") and [c](#d)', "a and c"),
         ("![a cat](cat.png) [![badge](b.svg)](https://example.org/)", "a cat badge"),
         ("[](x.html)", ""),
+        ("请使用[本专用流](https://example.org/x)。", "请使用本专用流。"),
         ("see [the book](https://example.org/a…", "see the book…"),
         ("[note] (an aside), list[0](x.y), f()[1](a/b), [this](auto x), [&](auto)", ...),
         (r"[a-z](.*) and [0-9](\.[0-9]+)? and [^/](a/b|c)", ...),
@@ -155,6 +156,28 @@ def test_tags_within_a_line_of_markdown_are_not_shown(text: str, shown: str) -> 
     written = text if shown is ... else shown
     assert "".join(piece.text for piece in as_read([Piece(text)], with_tags=True)) == written
     assert as_read([Piece(text)]) == [Piece(text)]
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("a cat\n[mat]: https://example.org/mat\n[`a b`]: #x 'T'\nsits", "a cat\nsits"),
+        (":::warning\na cat\n:::\n::: tip A title\nsits", "a cat\n::: tip A title\nsits"),
+        ("a cat\n```vue-html\nmeows\n```\n~~~\n", "a cat\nmeows\n"),
+        ("| a | cat |\n|---|:---:|\n| sits | - |\n", "| a | cat |\n| sits | - |\n"),
+        ('<div class="x">\na cat\n</div>\n<Tabs.Item />\nsits', "a cat\nsits"),
+        ("a list:\n- [x]: no\n--- and | - | --\n[not]: \n: no, :: no", ...),
+    ],
+)
+def test_lines_of_markdown_that_are_marks_alone_are_not_shown(text: str, shown: str) -> None:
+    written = text if shown is ... else shown
+    assert "".join(piece.text for piece in as_read([Piece(text)], with_tags=True)) == written
+    assert as_read([Piece(text)]) == [Piece(text)]
+
+
+def test_marks_in_which_alone_something_was_found_are_shown() -> None:
+    found = [Piece("a dog\n[mat]: https://example.org/"), Piece("cat", match=True), Piece("\n")]
+    assert as_read(found, with_tags=True) == found
 
 
 def test_tags_in_which_alone_something_was_found_are_shown() -> None:
