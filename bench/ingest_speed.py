@@ -66,7 +66,7 @@ def _steps(texts: list[str], rounds: int) -> None:
 
     records = [make(number) for number in range(len(texts))]
     steps: dict[str, Callable[[], object]] = {
-        "markdown-it-py, blocks alone": lambda: [parse_blocks(text) for text in texts],
+        "blocks (markdown-it-py, plain ones by our rule)": lambda: [parse_blocks(text) for text in texts],
         "parse (blocks, links, normalised text)": lambda: [parse(text) for text in texts],
         "cut, tokens counted": lambda: [list(cut(document, policy, tokenizer)) for document in documents],
         "parse and cut, no tokens counted, goal 20": lambda: [

@@ -169,9 +169,10 @@ class Index:
     def plan(self, *, adopt: bool = False) -> "Forecast":
         """What a sync would do and cost, the first one as well; nothing is written but our own records.
 
-        Before the first index the model is loaded only where there is a cache, to know what is in it for this one.
+        Before the first index the model is loaded where something is cached, to know whether it is for this one; where
+        it is not here, all counts as missing.
         """
-        from chunksink.wiring import holds_vectors, open_embedder, token_lengths
+        from chunksink.wiring import fingerprint_in_cache, open_embedder, token_lengths
         from rebuild.again import again
         from rebuild.flip import live_generation
         from rebuild.forecast import forecast
@@ -181,11 +182,12 @@ class Index:
         with self._run("plan") as run, run.lock(WAIT_SECONDS):
             live = live_generation(run.work, adopt=adopt)
             if live is None:
-                wanted = run.work.wants_vectors and holds_vectors(self.config)
-                due, embedder = None, run.stack.enter_context(open_embedder(self.config, wanted=wanted))
+                due, embedder = None, run.stack.enter_context(open_embedder(self.config, wanted=False))
+                known = fingerprint_in_cache(self.config) if run.work.wants_vectors else None
             else:
-                due, embedder = run.rebuild_due(live), run.embedder(live)
-            lengths = run.stack.enter_context(token_lengths(self.config, embedder.info.fingerprint))
+                due, embedder, known = run.rebuild_due(live), run.embedder(live), None
+            fingerprint = known or embedder.info.fingerprint
+            lengths = run.stack.enter_context(token_lengths(self.config, fingerprint))
 
             def look() -> "Forecast":
                 with planned(run.work, live, embedder, adopt=adopt) as plan:

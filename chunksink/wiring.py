@@ -185,12 +185,19 @@ def existing_cache(config: Config, *, read_only: bool, salvage: bool = False) ->
         yield cache
 
 
-def holds_vectors(config: Config) -> bool:
-    """Whether there is a cache with any vector in it, of whatever model."""
-    if not cache_file(config.home_path).exists():
-        return False
+def fingerprint_in_cache(config: Config) -> str | None:
+    """Of the configured model, where something is cached; None where it cannot be told without asking anyone for it."""
+    from embeddings.errors import EmbeddingsError
+    from embeddings.settings import open_encoder
+
+    if not cache_file(config.home_path).exists() or (config.endpoint and config.endpoint_dimensions is None):
+        return None
     with existing_cache(config, read_only=True) as cache:
-        return bool(cache.read("SELECT 1 FROM vector LIMIT 1"))
+        if not cache.read("SELECT 1 FROM vector LIMIT 1"):
+            return None
+    with suppress(EmbeddingsError), closing(open_encoder(encoder_settings(config), network=False)) as encoder:
+        return encoder.fingerprint
+    return None
 
 
 def encoder_settings(config: Config) -> "EncoderSettings":

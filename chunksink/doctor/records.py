@@ -8,7 +8,7 @@ from chunksink.doctor.check import Check
 from settings.config import Config
 
 _ID = re.compile("[0-9a-f]{32}")
-_OF_THE_DISK = "make room where it is full, or make the folder and its files writable: nothing in them is wrong"
+_OF_THE_DISK = "make room where the disk is full, or make the folder and its files writable"
 _ADOPT = "then `chunksink sync --adopt` makes its builds this home's again"
 
 

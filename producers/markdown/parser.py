@@ -7,11 +7,10 @@ from functools import partial
 from typing import Any
 
 from markdown_it import MarkdownIt
-from markdown_it.common.utils import mdTrim
 from markdown_it.rules_block import StateBlock, blockquote, fence, heading, hr, html_block, list_block, reference
 from markdown_it.token import Token
 
-from producers.markdown.plain import PARAGRAPH_CLOSE, PlainState, Rule, plain_blocks
+from producers.markdown.plain import PlainState, Rule, plain_blocks, push_paragraph
 
 # Deeper nesting is kept as text. Each level is a few Python frames, and real documents stay below ten.
 MAX_NESTING = 100
@@ -108,7 +107,7 @@ def _by_first_character(
         if source[first] in _NO_MORE_TEXT_BEGINS and _NO_MORE_TEXT.match(source, first):
             return False
         line += 1
-    _push_paragraph(state, start, line)
+    _paragraph(state, start, line)
     return True
 
 
@@ -120,18 +119,13 @@ def _may_be_table(state: StateBlock, start: int) -> bool:
     return first < state.eMarks[following] and state.src[first] in "|-:"
 
 
-def _push_paragraph(state: StateBlock, start: int, end: int) -> None:
-    state.line = end
-    state.push("paragraph_open", "p", 1).map = [start, end]
-    inline = state.push("inline", "", 0)
-    if state.level == 1:  # in no list and no quote, whose marks would have to be left out
-        inline.content = mdTrim(state.src[state.bMarks[start] : state.eMarks[end - 1]])
+def _paragraph(state: StateBlock, start: int, end: int) -> None:
+    if state.level == 0:  # in no list and no quote, whose marks would have to be left out
+        content = state.src[state.bMarks[start] : state.eMarks[end - 1]]
     else:
-        inline.content = mdTrim(state.getLines(start, end, state.blkIndent, False))
-    inline.map = [start, end]
-    inline.children = []
-    state.tokens.append(PARAGRAPH_CLOSE)
-    state.level -= 1
+        content = state.getLines(start, end, state.blkIndent, False)
+    push_paragraph(state.tokens, content, [start, end])
+    state.line = end
 
 
 def _make(rules: Mapping[str, tuple[Rule, ...]] = _RULES, *, html: bool = True) -> _Parser:
@@ -193,7 +187,7 @@ def plain_text(content: str, definitions: dict[str, Any]) -> str:
     if "``" not in content and _WORDS_AND_CODE.fullmatch(content):
         content = content.replace("`", "")
     elif any(mark in content for mark in "\\`*_[]<>&!") and len(content) <= MAX_INLINE_CHARACTERS:
-        content = _text_of(parse_inline(content, definitions))
+        content = text_of(parse_inline(content, definitions))
     return " ".join(content.split())
 
 
@@ -204,11 +198,12 @@ def has_words(content: str, definitions: dict[str, Any]) -> bool:
     return bool(content.strip())
 
 
-def _text_of(tokens: list[Token]) -> str:
+def text_of(tokens: list[Token]) -> str:
+    """What inline tokens show, pictures by their words."""
     parts = []
     for token in tokens:
         if token.type == "image":
-            parts.append(_text_of(token.children or []))
+            parts.append(text_of(token.children or []))
         elif token.type in ("softbreak", "hardbreak"):
             parts.append(" ")
         elif token.type in _WORDS:

@@ -1,7 +1,8 @@
 """Blocks that a pattern can tell for what they are: most of every document, in a fraction of the library's time.
 
 Only at the top level, only written in the plainest way, and only where nothing that follows can change what they are;
-all else is the library's. What is found is what the library finds, token for token, but for items, rows and cells.
+all else is the library's. What is found is what the library finds, token for token in all that is read of them: items,
+rows and cells have none of their own.
 """
 
 import re
@@ -18,7 +19,7 @@ from markdown_it.token import Token
 Rule = Callable[[StateBlock, int, int, bool], bool]
 
 # One for all: only their types are ever read.
-PARAGRAPH_CLOSE = Token("paragraph_close", "p", -1, block=True)
+_PARAGRAPH_CLOSE = Token("paragraph_close", "p", -1, block=True)
 _LIST_CLOSES = {tag: Token(f"{name}_list_close", tag, -1) for name, tag in (("bullet", "ul"), ("ordered", "ol"))}
 _TABLE_CLOSE = Token("table_close", "table", -1)
 _QUOTE_CLOSE = Token("blockquote_close", "blockquote", -1)
@@ -114,14 +115,14 @@ def plain_blocks(*, html: bool) -> Rule:
 
 
 def _paragraph(state: StateBlock, block: re.Match[str], start: int, end: int) -> None:
-    _push_paragraph(state.tokens, mdTrim(block[0]), [start, end])
+    push_paragraph(state.tokens, block[0], [start, end])
 
 
-def _push_paragraph(tokens: list[Token], content: str, lines: list[int]) -> None:
+def push_paragraph(tokens: list[Token], content: str, lines: list[int]) -> None:
     tokens += (
         Token("paragraph_open", "p", 1, {}, lines),
-        Token("inline", "", 0, {}, lines, content=content),
-        PARAGRAPH_CLOSE,
+        Token("inline", "", 0, {}, lines, content=mdTrim(content)),
+        _PARAGRAPH_CLOSE,
     )
 
 
@@ -154,7 +155,7 @@ def _list(state: StateBlock, block: re.Match[str], start: int, end: int) -> None
         if "\n" in content:
             following += content.count("\n")
             content = re.sub(rf"\n[ ]{{1,{len(mark)}}}", "\n", content)
-        _push_paragraph(state.tokens, mdTrim(content), [line, following])
+        push_paragraph(state.tokens, content, [line, following])
         line += item[0].count("\n")
     state.tokens.append(_LIST_CLOSES[tag])
 
@@ -178,7 +179,7 @@ def _quote(state: StateBlock, block: re.Match[str], start: int, end: int) -> Non
         line, at = line + state.src.count("\n", at, paragraph.start()), paragraph.start()
         text = paragraph[0].rstrip("\n")
         lines = [line, line + 1 + text.count("\n")]
-        _push_paragraph(state.tokens, mdTrim(text[2:].replace("\n> ", "\n")), lines)
+        push_paragraph(state.tokens, text[2:].replace("\n> ", "\n"), lines)
     state.tokens.append(_QUOTE_CLOSE)
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from chunkbus.chunk import Record
 from chunksink.exits import Exit
+from embeddings.errors import ModelUnavailable
 from rebuild.catalog import Catalog, CurrentFamily
 from rebuild.receipts import Receipts
 from rebuild.state import State
@@ -287,13 +288,30 @@ def test_chunks_that_are_rewritten_while_it_looks_are_looked_at_again(
     assert ("was rewritten meanwhile, run again" in ended.err) == (code != Exit.OK)
 
 
-def test_before_the_first_index_a_plan_knows_what_the_cache_has(moved: Shell, models: Models) -> None:
+@pytest.fixture
+def cached(moved: Shell, models: Models) -> Shell:
+    """Nothing but the cache is left in the home."""
     assert moved("sync").code == Exit.OK
     for left in moved.home.iterdir():
         if not left.name.startswith("vectors.db"):
             shutil.rmtree(left) if left.is_dir() else left.unlink()
-    found = moved("plan", "--json").json["embeddings"]
-    assert (found["cached"], found["missing"]) == (4, 0)
     models.asked()
-    assert moved("sync").code == Exit.OK
+    return moved
+
+
+def test_before_the_first_index_a_plan_knows_what_the_cache_has(cached: Shell, models: Models) -> None:
+    found = cached("plan", "--json").json["embeddings"]
+    assert (found["cached"], found["missing"]) == (4, 0)
+    assert cached("sync").code == Exit.OK
     assert models.asked() == []
+
+
+def test_before_the_first_index_a_plan_needs_no_model(
+    cached: Shell, models: Models, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def gone(name: str, **_settings: object) -> None:
+        raise ModelUnavailable(f"{name} is not here")
+
+    monkeypatch.setattr("embeddings.load.load_encoder", gone)
+    ended = cached("plan", "--json")
+    assert (ended.code, ended.json["embeddings"]["missing"]) == (Exit.OK, 4)

@@ -12,7 +12,15 @@ from markdown_it.token import Token
 
 from producers.markdown import normalise
 from producers.markdown.links import find_links, links_of
-from producers.markdown.parser import MAX_NESTING, component, link_definition, parse_blocks
+from producers.markdown.parser import (
+    MAX_NESTING,
+    component,
+    link_definition,
+    parse_blocks,
+    parse_inline,
+    plain_text,
+    text_of,
+)
 from tests.conftest import examples
 from tests.producers.support import commonmark_examples, corpus
 from tests.producers.test_markdown_properties import documents
@@ -254,6 +262,13 @@ def test_any_block_after_any_other() -> None:
 @given(st.lists(st.sampled_from(_LINKS), max_size=14).map("".join), st.booleans())
 def test_links_of_any_paragraph(content: str, defined: bool) -> None:
     _check_links(content, {"references": {"R": {"href": "r.md", "title": ""}}} if defined else {})
+
+
+@settings(max_examples=examples(300), deadline=None)
+@given(st.lists(st.sampled_from([*_LINKS, "`a  b`", "`&lt;`", "`a_b`", "_a_", "a_b"]), max_size=8).map("".join))
+def test_plain_text_of_any_heading(content: str) -> None:
+    tokens = parse_inline(content, {})
+    assert plain_text(content, {}) == " ".join(text_of(tokens).split())
 
 
 def test_every_commonmark_example_and_document(shared_data: Path) -> None:
