@@ -11,7 +11,12 @@ _OPEN, _CLOSE = "\x02", "\x03"
 _WORDS = 40
 _AROUND = 90  # characters before and after, where words cannot be counted
 
-CALL = f"snippet(documents_fts, {TEXT_COLUMN}, char(2), char(3), '…', {_WORDS})"
+_SHORT = 400  # characters; such a text is shown whole: a part might leave out what a search by meaning has found
+
+CALL = (
+    f"CASE WHEN length(text) <= {_SHORT} THEN highlight(documents_fts, {TEXT_COLUMN}, char(2), char(3)) "
+    f"ELSE snippet(documents_fts, {TEXT_COLUMN}, char(2), char(3), '…', {_WORDS}) END"
+)
 
 
 def pieces(marked: str | None) -> tuple[Piece, ...]:

@@ -225,6 +225,20 @@ def test_a_snippet_is_plain_text(build: FtsBuild, reader: FtsReader) -> None:
         assert query in marked(pieces)
 
 
+def test_a_short_text_is_shown_whole(build: FtsBuild, reader: FtsReader) -> None:
+    """A part might leave out what a search by meaning has found, and show a word that happens to be there."""
+    text = "Dogs are welcome in the front rooms, " + "and so on, " * 30 + "bring a blanket"
+    long = text + " and so on" * 20
+    build.replace([family("a", [text]), family("b", [long])])
+    ids = [hit.id for hit in reader.search("bring")]
+    shown = {
+        "".join(piece.text for piece in pieces): marked(pieces) for pieces in reader.snippets("bring", ids).values()
+    }
+    assert shown.pop(text) == ["bring"]
+    [(cut, found)] = shown.items()
+    assert (cut[0], found) == ("…", ["bring"])
+
+
 def test_queries_fall_apart_as_they_should() -> None:
     assert parse('red "two words" c++ 東京タワー').words == ("red", "two words", "c")
     assert parse("東京タワー red").runs == ("東京タワー",)
