@@ -15,8 +15,10 @@ from sinks.fts.scripts import SPACED, is_spaceless
 from sinks.fts.typed import Query
 
 _HYPHENS = "-\u2010-\u2015"
-# Signs within a word and some at its ends are a part of it; a full stop after it is not.
-_WORD = re.compile(rf"(?<![{_HYPHENS}.#$@])[{_HYPHENS}.#$@]*+\w+(?:[{_HYPHENS}+#.$@&/:=~\\]+\w+)*[+#]*")
+_APOSTROPHES = "'\u2018\u2019"
+_BEFORE = rf"{_HYPHENS}{_APOSTROPHES}.#$@&:?!%*~^<\[{{/\\"
+# Signs within a word and some at its ends are a part of it; a full stop after it is not, nor is a bracket.
+_WORD = re.compile(rf"(?:(?<![{_BEFORE}\w])[{_BEFORE}]++)?+\w+(?:[{_HYPHENS}+#.$@&/:=~\\]+\w+)*[+#]*")
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,7 @@ def pattern(phrase: str, *, begun: bool = False) -> str:
     """For a text in small letters: the words with their signs, whatever is between them, and not within longer ones.
     The last one may be only `begun`."""
     parts = words(phrase.lower())
-    told = [re.sub(rf"\\-|[{_HYPHENS}]", f"[{_HYPHENS}]", re.escape(part)) for part in parts]
+    told = ["".join(map(_told, part)) for part in parts]
     between = [rf"[\W_]{'*' if is_spaceless(one[-1] + other[0]) else '+'}" for one, other in pairwise(parts)]
     joined = "".join(chain(*zip_longest(told, between, fillvalue="")))
     first, last = parts[0][0], parts[-1][-1]
@@ -60,3 +62,8 @@ def pattern(phrase: str, *, begun: bool = False) -> str:
     if begun or is_spaceless(last):
         return before + joined
     return f"{before}{joined}(?!{SPACED if last.isalnum() else '[+#]'})"
+
+
+def _told(sign: str) -> str:
+    """There are several hyphens, and several apostrophes."""
+    return next((f"[{alike}]" for alike in (_HYPHENS, _APOSTROPHES) if re.match(f"[{alike}]", sign)), re.escape(sign))

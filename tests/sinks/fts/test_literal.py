@@ -24,6 +24,10 @@ TEXTS = {
     "file": "see plan.py here",
     "files": "a plan. Py is another one",
     "beside": "使用C++的系统",
+    "borrowed": "takes a (&str, &'static [u8]) and T: ?Sized",
+    "owned": "takes a str of static size, sized [u8",
+    "attribute": "write #[derive(Debug)] above, don\u2019t write!it",
+    "derived": "how to derive Debug, and a :host",
 }
 PHRASES: Mapping[str, set[str]] = {
     '"C++"': {"cpp", "cpp17", "beside"},
@@ -40,6 +44,17 @@ PHRASES: Mapping[str, set[str]] = {
     '"plan py"': {"file", "files"},
     '"C++" templates': {"cpp", "cpp17", "beside"},
     '"使用C++的"': {"beside"},
+    '"&str"': {"borrowed"},
+    '"str"': {"borrowed", "owned"},
+    '"\'static"': {"borrowed"},
+    '"\u2019static"': {"borrowed"},
+    '"?Sized"': {"borrowed"},
+    '"T: ?Sized"': {"borrowed"},
+    '"[u8"': {"borrowed", "owned"},
+    '"#[derive"': {"attribute"},
+    '"derive"': {"attribute", "derived"},
+    '":host"': {"derived"},
+    '"don\'t write!it"': {"attribute"},
 }
 
 
@@ -97,7 +112,7 @@ def test_which_words_have_signs(typed: str, signed: tuple[tuple[str, str], ...])
 
 
 def test_which_phrases_have_signs() -> None:
-    assert all(map(has_signs, ("C++", "err_42", "a/b", "say --force", "std::vec", "is .NET.")))
+    assert all(map(has_signs, ("C++", "err_42", "a/b", "say --force", "std::vec", "is .NET.", "&str", "a ?Sized")))
     assert not any(
         map(has_signs, ("left the harbour.", "don't, please", "one (two) three - four", "展望台、無料", "ปลา"))
     )
