@@ -30,6 +30,8 @@ from sinks.projection import PROJECTION_VERSION
 from sinks.sink import Marker
 
 PARTITION = 10_000
+FAMILIES = 1_000
+"""Written together: each batch has the sink in memory look at all that it holds."""
 
 
 class Eager(FtsSink):
@@ -85,9 +87,11 @@ def rebuild(what: str, bus: Path, home: Path) -> float:
     started = time.perf_counter()
     if what == "memory alone":
         build = MemorySink().create(Marker("bench", "bench", PROJECTION_VERSION), homes.DIMENSIONS)
-        for family in homes.families(bus):
+        for number, family in enumerate(homes.families(bus), start=1):
             build.replace([family])
-            build.flush()
+            if number % FAMILIES == 0:
+                build.flush()
+        build.flush()
     else:
         memory = {"memory": MemorySink()} if what == "memory" else {}
         homes.build(bus, home, ["jsonl"] if what == "jsonl" else [], {"fts": Eager(home / "fts"), **memory})
