@@ -26,6 +26,8 @@ _BLOCK = 2**20
 _HASHED = "h-"
 _LEAST_ALIKE = 3
 """Characters that both ids begin with; others have nothing in common."""
+_LEAST_BEGUN = 4
+"""Characters that can stand for a whole id."""
 
 Verdict = Literal["current", "superseded", "retired", "undecided"]
 
@@ -86,7 +88,7 @@ class Why:
 
 
 def why(state: State, root: BusRoot, live: Generation, name: str, open_sink: Callable[[str], Sink]) -> Why:
-    """`name` is a chunk's id, or its document's id in the sinks."""
+    """`name` is a chunk's id, the beginning of no other one's, or its document's id in the sinks."""
     chunk_id = _chunk_id(state.db, name)
     rows = state.db.execute(
         "select c.partition, p.state, c.offset, c.length, c.family, c.parent_id, c.document_id, c.text_hash, "
@@ -127,7 +129,18 @@ def _chunk_id(db: Any, name: str) -> str:
         for (chunk_id,) in db.execute("select distinct chunk_id from chunk"):
             if sink_id(chunk_id) == name:
                 return str(chunk_id)
+    begun = _begun_with(db, name)
+    if len(begun) == 1:
+        return begun[0]
     raise UnknownChunk(f"no chunk {name!r:.100} was ever taken in{_hint(db, name)}")
+
+
+def _begun_with(db: Any, beginning: str) -> list[str]:
+    """The first chunks whose ids begin so; of less than `_LEAST_BEGUN` characters none."""
+    if len(beginning) < _LEAST_BEGUN:
+        return []
+    select = "select distinct chunk_id from chunk where chunk_id between ? and ? order by chunk_id limit 3"
+    return [chunk_id for (chunk_id,) in db.execute(select, [beginning, beginning + "\U0010ffff"])]
 
 
 def _hint(db: Any, name: str) -> str:
@@ -137,6 +150,8 @@ def _hint(db: Any, name: str) -> str:
         chunks = [chunk_id for (chunk_id,) in db.execute(select, [name])]
         if chunks:
             return f"; that is a {what}, its chunks are {', '.join(chunks)}"
+    if begun := _begun_with(db, name):
+        return f", but others whose ids begin so, as {', '.join(begun)}"
     near = [
         row[0]
         for row in (

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 @home_option
 @json_option
 def command(chunk_id: str, chunks: str | None, home: str | None, as_json: bool) -> int:
-    """Tell all that is known of one chunk: CHUNK_ID is its id, or the id of its document in the engines.
+    """Tell all that is known of one chunk: CHUNK_ID is its id, at least four characters that it alone
+    begins with, or the id of its document in the engines.
 
     Where it stands in the chunks, whether that place counts or what took its place, whether its source is held and
     why, whether its vector is cached, and for every engine what was confirmed and what the engine answers now.

@@ -181,6 +181,15 @@ def test_by_the_id_that_engines_have(home: Home, capsys: pytest.CaptureFixture[s
         assert copies(found) == everywhere("present")
 
 
+def test_by_what_its_id_alone_begins_with(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    commit(home.root, "p2", [record | {"chunk_id": f"thing-{n}x"} for n, record in enumerate(source("c.md", "1", "2"))])
+    home.sync()
+    assert why(home, capsys, "thing-1")["chunk_id"] == "thing-1x"
+    for name, told in (("thing", "but others whose ids begin so, as thing-0x, thing-1x"), ("thi", "the nearest is")):
+        assert run(["why", name, "--home", str(home.folder), "--chunks", str(home.root.path)]) == Exit.USAGE
+        assert told in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("name", "told"),
     [
