@@ -256,14 +256,21 @@ def status_of(config: Config, named: int = -1) -> "Status":
     """What the home says of itself, with so many names of what is held; NoGeneration where nothing was built yet."""
     from chunkbus.layout import BusRoot
     from chunksink.due import rebuild_due
+    from rebuild.errors import NoGeneration
     from rebuild.intake import Intake
     from rebuild.state import State
-    from rebuild.status import status
+    from rebuild.status import held_locks, status
     from sinks.registry import require_sink
 
     root = BusRoot(config.chunks_path)
     with State.existing(config.home_path) as state:
-        for name in set(config.sinks) - state.live().builds.keys():
+        try:
+            live = state.live()
+        except NoGeneration as error:
+            if not held_locks(state.home):
+                raise
+            raise NoGeneration(f"no index in {state.home} yet; the run that builds one is under way") from error
+        for name in set(config.sinks) - live.builds.keys():
             require_sink(name)
         intake = Intake(root, state, require_source_checksum=config.require_source_checksum)
         return status(state, root, intake, partial(rebuild_due, config, state), config.sinks, named=named)

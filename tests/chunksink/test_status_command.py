@@ -60,6 +60,19 @@ def test_without_an_index_it_says_what_makes_one_and_makes_nothing(
     assert not (tmp_path / "home").exists()
 
 
+def test_while_the_first_index_is_built_it_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    started = Home(tmp_path / "started", BusRoot(tmp_path / "chunks"), fts)
+    commit(started.root, "p1", source("a.md", "a cat"))
+    with pytest.raises(KeyboardInterrupt):
+        started.rebuild(wrap=watching("fts", Moment("flush", 1, stop)))
+    status = ["status", "--home", str(started.folder), "--chunks", str(started.root.path)]
+    with rebuilding(started.folder):
+        assert run(status) == Exit.USAGE
+        assert "the run that builds one is under way" in capsys.readouterr().err
+    assert run(status) == Exit.USAGE
+    assert "build one with `chunksink sync`" in capsys.readouterr().err
+
+
 def test_an_index_that_is_up_to_date(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
     found = report(home, capsys)
     assert found["current"] is True
