@@ -262,18 +262,17 @@ def status_of(config: Config, named: int = -1) -> "Status":
     from rebuild.status import held_locks, status
     from sinks.registry import require_sink
 
-    root = BusRoot(config.chunks_path)
-    with State.existing(config.home_path) as state:
-        try:
-            live = state.live()
-        except NoGeneration as error:
-            if not held_locks(state.home):
-                raise
-            raise NoGeneration(f"no index in {state.home} yet; the run that builds one is under way") from error
-        for name in set(config.sinks) - live.builds.keys():
-            require_sink(name)
-        intake = Intake(root, state, require_source_checksum=config.require_source_checksum)
-        return status(state, root, intake, partial(rebuild_due, config, state), config.sinks, named=named)
+    root, home = BusRoot(config.chunks_path), config.home_path
+    try:
+        with State.existing(home) as state:
+            for name in set(config.sinks) - state.live().builds.keys():
+                require_sink(name)
+            intake = Intake(root, state, require_source_checksum=config.require_source_checksum)
+            return status(state, root, intake, partial(rebuild_due, config, state), config.sinks, named=named)
+    except NoGeneration as error:
+        if held_locks(home):
+            raise NoGeneration(f"no index in {home} yet; the run that builds one is under way") from error
+        raise
 
 
 @contextmanager

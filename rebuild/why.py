@@ -88,7 +88,7 @@ class Why:
 
 
 def why(state: State, root: BusRoot, live: Generation, name: str, open_sink: Callable[[str], Sink]) -> Why:
-    """`name` is a chunk's id, the beginning of no other one's, or its document's id in the sinks."""
+    """`name` is a chunk's id, a beginning that no other one has, or its document's id in the sinks."""
     chunk_id = _chunk_id(state.db, name)
     rows = state.db.execute(
         "select c.partition, p.state, c.offset, c.length, c.family, c.parent_id, c.document_id, c.text_hash, "
@@ -132,7 +132,7 @@ def _chunk_id(db: Any, name: str) -> str:
     begun = _begun_with(db, name)
     if len(begun) == 1:
         return begun[0]
-    raise UnknownChunk(f"no chunk {name!r:.100} was ever taken in{_hint(db, name)}")
+    raise UnknownChunk(f"no chunk {name!r:.100} was ever taken in{_hint(db, name, begun)}")
 
 
 def _begun_with(db: Any, beginning: str) -> list[str]:
@@ -143,14 +143,14 @@ def _begun_with(db: Any, beginning: str) -> list[str]:
     return [chunk_id for (chunk_id,) in db.execute(select, [beginning, beginning + "\U0010ffff"])]
 
 
-def _hint(db: Any, name: str) -> str:
+def _hint(db: Any, name: str, begun: list[str]) -> str:
     """What may have been meant: a document or a source instead of a chunk, or the id that begins most alike."""
     for column, what in (("document_id", "document"), ("family", "source"), ("parent_id", "source")):
         select = f"select chunk_id from chunk where {column} = ? order by partition, offset limit 3"
         chunks = [chunk_id for (chunk_id,) in db.execute(select, [name])]
         if chunks:
             return f"; that is a {what}, its chunks are {', '.join(chunks)}"
-    if begun := _begun_with(db, name):
+    if begun:
         return f", but others whose ids begin so, as {', '.join(begun)}"
     near = [
         row[0]

@@ -54,7 +54,7 @@ def pattern(phrase: str, *, begun: bool = False) -> str:
     """For a text in small letters: the words with their signs, whatever is between them, and not within longer ones.
     The last one may be only `begun`."""
     parts = words(phrase.lower())
-    told = ["".join(map(_told, part)) for part in parts]
+    told = map(_told, parts)
     between = [rf"[\W_]{'*' if is_spaceless(one[-1] + other[0]) else '+'}" for one, other in pairwise(parts)]
     joined = "".join(chain(*zip_longest(told, between, fillvalue="")))
     first, last = parts[0][0], parts[-1][-1]
@@ -64,6 +64,7 @@ def pattern(phrase: str, *, begun: bool = False) -> str:
     return f"{before}{joined}(?!{SPACED if last.isalnum() else '[+#]'})"
 
 
-def _told(sign: str) -> str:
-    """There are several hyphens, and several apostrophes."""
-    return next((f"[{alike}]" for alike in (_HYPHENS, _APOSTROPHES) if re.match(f"[{alike}]", sign)), re.escape(sign))
+def _told(word: str) -> str:
+    """A pattern that has any hyphen for a hyphen, and any apostrophe for an apostrophe."""
+    told = re.sub(f"[{_APOSTROPHES}]", f"[{_APOSTROPHES}]", re.escape(word))
+    return re.sub(rf"\\-|[{_HYPHENS}]", f"[{_HYPHENS}]", told)

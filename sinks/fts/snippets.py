@@ -10,7 +10,6 @@ from sinks.reader import Piece
 _OPEN, _CLOSE = "\x02", "\x03"
 _WORDS = 40
 _AROUND = 90  # characters before and after, where words cannot be counted
-
 _SHORT = 400  # characters; such a text is shown whole: a part might leave out what a search by meaning has found
 
 CALL = (
@@ -20,7 +19,7 @@ CALL = (
 
 
 def pieces(marked: str | None) -> tuple[Piece, ...]:
-    """What FTS5's snippet() gave, taken apart."""
+    """What FTS5's snippet() or highlight() gave, taken apart."""
     found = []
     for part in re.split(f"(?={_OPEN})|(?<={_CLOSE})", marked or ""):
         text = part.replace(_OPEN, "").replace(_CLOSE, "")

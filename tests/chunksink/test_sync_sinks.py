@@ -12,14 +12,13 @@ import orjson
 import pytest
 
 from chunksink.exits import Exit
-from embeddings.resolve import DEFAULT_MODEL
 from sinks.errors import Refused
 from sinks.jsonl import JsonlBuild
 from sinks.meilisearch import MeilisearchSink
 from tests.chunksink.shell import Models, Shell
 from tests.conftest import ROOT
 from tests.engines.servers import MeilisearchServer
-from tests.rebuild.support import FEBRUARY, PoisonedEncoder, source
+from tests.rebuild.support import FEBRUARY, source
 
 A, B = source("a.md", "a cat", "a mat"), source("b.md", "a boat")
 
@@ -156,42 +155,6 @@ def test_a_sink_that_is_new_in_the_configuration_is_built(
     assert "configured is other" in ended.json["rebuild_due"]
     assert shell("verify", "--deep").code == Exit.OK
     assert shell("sync", "--json").json["chunks"] == {"written": 0, "deleted": 0}
-
-
-def test_the_first_sink_with_vectors_decides_the_model(
-    quick_shell: Shell, models: Models, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Until then none is loaded, and none is live that another could differ from."""
-    shell = quick_shell
-    shell.commit("p1", A)
-    assert shell("rebuild").code == Exit.OK
-    monkeypatch.setenv("CHUNKSINK_MODEL", "other")
-    shell.commit("p2", B)
-    for command in ("plan", "sync", "rebuild", "verify", "status"):
-        ended = shell(command)
-        assert (ended.code, ended.err) == (Exit.OK, "")
-        assert "a rebuild is due" not in ended.out
-    assert models.loaded == []
-    before = shell.live()
-    monkeypatch.setenv("CHUNKSINK_SINKS", "fts,chroma")
-    assert shell("sync").code == Exit.OK
-    assert (shell.live().model.name, shell.live().builds["fts"]) == ("other", before.builds["fts"])
-    assert sorted(models.known["other"].asked) == ["a boat", "a cat", "a mat"]
-    assert shell("verify", "--deep").code == Exit.OK
-
-
-def test_a_rebuild_of_one_sink_without_vectors_keeps_the_model_of_the_others(
-    shell: Shell, models: Models, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shell.commit("p1", A)
-    assert shell("sync").code == Exit.OK
-    before = shell.live()
-    models.loaded.clear()
-    monkeypatch.setenv("CHUNKSINK_MODEL", "other")
-    assert shell("rebuild", "--only", "fts").code == Exit.OK
-    assert (shell.live().model, shell.live().builds["chroma"]) == (before.model, before.builds["chroma"])
-    assert models.loaded == []
-    assert "a rebuild is due" in shell("sync").err
 
 
 def test_a_new_sink_waits_while_chunks_are_missing_and_the_others_sync(
@@ -341,45 +304,6 @@ def test_an_engine_that_left_and_is_gone_stops_nothing(
     assert shell("rebuild", "--json").json["not_removed"] == []
 
 
-def test_a_changed_model_keeps_the_live_one_until_a_rebuild_is_asked_for(
-    shell: Shell, models: Models, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shell.commit("p1", *(source(f"{number}.md", f"text {number}") for number in range(15)))
-    assert shell("sync").code == Exit.OK
-    before = shell.live()
-    monkeypatch.setenv("CHUNKSINK_MODEL", "other")
-    shell.commit("p2", A, at=FEBRUARY)
-    ended = shell("sync")
-    assert ended.code == Exit.OK
-    assert "a rebuild is due: the live index was made with " in ended.err
-    assert "configured is other. The live model was kept" in ended.err
-    assert shell.live() == before
-    assert models.known["other"].asked == []
-    assert "a rebuild is due: " in shell("plan").out
-
-    report = shell("sync", "--rebuild", "--json").json
-    assert (report["status"], report["rebuild_due"]) == ("ok", None)
-    assert (report["embeddings"]["model"], report["embeddings"]["computed"]) == ("other", 17)
-    change = report["model_change"]
-    assert (change["before"], change["after"], change["sample"]) == (before.model.name, "other", 17)
-    assert 0 < change["overlap"] < 1
-    assert shell.live().model.name == "other"
-    again = shell("sync", "--rebuild", "--json").json
-    assert (again["model_change"], again["chunks"]["written"]) == (None, 0)
-    assert shell("verify", "--deep").code == Exit.OK
-
-
-def test_a_changed_model_is_told_for_people_too(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    shell.commit("p1", A, B)
-    assert shell("sync").code == Exit.OK
-    monkeypatch.setenv("CHUNKSINK_MODEL", "other")
-    ended = shell("sync", "--rebuild")
-    assert (ended.code, ended.err) == (Exit.OK, "")
-    assert "model changed from sentence-transformers/all-MiniLM-L6-v2 to other; their ten nearest in common: 100%" in (
-        ended.out
-    )
-
-
 @pytest.mark.usefixtures("models")
 def test_a_build_that_is_gone_is_made_again_and_that_is_told(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CHUNKSINK_SINKS", "fts,jsonl")
@@ -393,18 +317,6 @@ def test_a_build_that_is_gone_is_made_again_and_that_is_told(shell: Shell, monke
     assert shell.texts() == ["a cat", "a mat"]
     report = shell("sync", "--json").json
     assert [sink["made_again"] for sink in report["sinks"].values()] == [False, False]
-
-
-def test_other_settings_of_one_model_are_told_apart(
-    shell: Shell, models: Models, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It is another model to the cache, and bears the same name."""
-    shell.commit("p1", A)
-    assert shell("sync").code == Exit.OK
-    models.known[DEFAULT_MODEL] = PoisonedEncoder(dimension=12, name=DEFAULT_MODEL)
-    ended = shell("rebuild")
-    assert ended.code == Exit.OK, ended
-    assert f"model changed from {DEFAULT_MODEL} (dimension 8) to {DEFAULT_MODEL} (dimension 12); " in ended.out
 
 
 @pytest.mark.usefixtures("meilisearch")

@@ -16,8 +16,8 @@ from producers.markdown import SourceVersion
 from producers.pdf import PdfChunker
 from producers.text import TextChunker
 from tests.producers.bench import LATER, Bench
+from tests.producers.docx_files import docx
 from tests.producers.support import CREATED_AT, PRODUCER, without_space
-from tests.producers.test_docx import docx
 
 PAGE = """<!DOCTYPE html><html lang="en"><head><title>The  page</title><style>p {}</style></head><body>
 <nav>Menu</nav><h1>Title</h1><p>Some <b>bold</b> text in snake_case.</p><h2>List</h2><ul><li>one<li>two</ul>

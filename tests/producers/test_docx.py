@@ -1,58 +1,11 @@
 """DOCX keeps its text, whatever it is written with, and what its file says of it."""
 
-import zipfile
-from io import BytesIO
-
 import pytest
 
-from chunkbus.chunk import Record
-from producers.docx import DocxChunker
 from producers.errors import SourceFailed
-from producers.markdown import SourceVersion
-from tests.producers.support import CREATED_AT, PRODUCER
+from tests.producers.docx_files import chunks, docx, paragraph, read, relation, text
 
 pytest.importorskip("mammoth")
-
-_NAMES = (
-    'xmlns:wp="http://schemas.openxmlformats.org/drawingml/2006/wordprocessingDrawing" '
-    'xmlns:a="http://schemas.openxmlformats.org/drawingml/2006/main" '
-    'xmlns:pic="http://schemas.openxmlformats.org/drawingml/2006/picture" '
-    'xmlns:r="http://schemas.openxmlformats.org/officeDocument/2006/relationships" '
-    'xmlns:m="http://schemas.openxmlformats.org/officeDocument/2006/math" '
-    'xmlns:mc="http://schemas.openxmlformats.org/markup-compatibility/2006" '
-    'xmlns:wps="http://schemas.microsoft.com/office/word/2010/wordprocessingShape" '
-    'xmlns:v="urn:schemas-microsoft-com:vml"'
-)
-
-
-def docx(body: str, parts: dict[str, str] | None = None) -> bytes:
-    word = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
-    types = "http://schemas.openxmlformats.org/package/2006/content-types"
-    relations = "http://schemas.openxmlformats.org/package/2006/relationships"
-    office = "http://schemas.openxmlformats.org/officeDocument/2006/relationships/officeDocument"
-    main = "application/vnd.openxmlformats-officedocument.wordprocessingml.document.main+xml"
-    out = BytesIO()
-    with zipfile.ZipFile(out, "w") as archive:
-        part = f'<Override PartName="/word/document.xml" ContentType="{main}"/>'
-        archive.writestr("[Content_Types].xml", f'<Types xmlns="{types}">{part}</Types>')
-        link = f'<Relationship Id="r1" Type="{office}" Target="word/document.xml"/>'
-        archive.writestr("_rels/.rels", f'<Relationships xmlns="{relations}">{link}</Relationships>')
-        archive.writestr("word/document.xml", f"<w:document {word} {_NAMES}><w:body>{body}</w:body></w:document>")
-        for name, content in (parts or {}).items():
-            archive.writestr(name, content)
-    return out.getvalue()
-
-
-def read(data: bytes) -> list[Record]:
-    return DocxChunker().chunks(data, SourceVersion.of("a", data), created_at=CREATED_AT, producer=PRODUCER)
-
-
-def chunks(body: str, parts: dict[str, str] | None = None) -> list[Record]:
-    return read(docx(body, parts))
-
-
-def text(body: str, parts: dict[str, str] | None = None) -> str:
-    return "\n\n".join(record["text"] for record in chunks(body, parts))
 
 
 def test_docx_keeps_its_headings() -> None:
@@ -70,10 +23,6 @@ def properties(title: str, author: str = "") -> str:
     names += ' xmlns:dc="http://purl.org/dc/elements/1.1/"'
     said = f"<dc:title>{title}</dc:title><dc:creator>{author}</dc:creator>"
     return f"<cp:coreProperties {names}>{said}</cp:coreProperties>"
-
-
-def paragraph(text: str, style: str = "Normal") -> str:
-    return f'<w:p><w:pPr><w:pStyle w:val="{style}"/></w:pPr><w:r><w:t>{text}</w:t></w:r></w:p>'
 
 
 @pytest.mark.parametrize(
@@ -301,13 +250,6 @@ def test_the_words_of_a_title_on_two_lines_are_parted() -> None:
     assert chunks(body)[0]["metadata"]["title"] == "Doc Title"
 
 
-def relation(kind: str, target: str, more: str = "") -> dict[str, str]:
-    names = "http://schemas.openxmlformats.org/package/2006/relationships"
-    of = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
-    link = f'<Relationship Id="r9" Type="{of}/{kind}" Target="{target}" {more}/>'
-    return {"word/_rels/document.xml.rels": f'<Relationships xmlns="{names}">{link}</Relationships>'}
-
-
 def numbering(levels: str) -> dict[str, str]:
     word = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
     own = "<w:lvlOverride w:ilvl='0'><w:startOverride w:val='1'/></w:lvlOverride>"
@@ -340,66 +282,3 @@ def test_items_have_the_numbers_that_word_shows() -> None:
 def test_our_own_marks_are_no_text_of_anybodys() -> None:
     body = paragraph("a\ufdd25\ufdd3b") + paragraph("\ufdd40\ufdd5") + paragraph("c")
     assert text(body) == "a5b\n\n0\n\nc"
-
-
-@pytest.mark.parametrize(
-    ("name", "data", "shown"),
-    [
-        (
-            "a.html",
-            "<html><head><title>t</title></head><body><h2>One</h2><p>Two &amp; ü</body></html>",
-            "## One\n\nTwo & ü",
-        ),
-        ("a.txt", "one <a>\r\ntwo", "one <a>\n\ntwo"),
-        (
-            "a.mht",
-            "MIME-Version: 1.0\nContent-Type: text/html; charset=iso-8859-1\n"
-            "Content-Transfer-Encoding: quoted-printable\n\n<p>=FCber</p>",
-            "über",
-        ),
-    ],
-)
-def test_a_file_that_is_brought_in_is_text_where_it_stands(name: str, data: str, shown: str) -> None:
-    body = paragraph("Before.") + "<w:altChunk r:id='r9'/>" + paragraph("After.")
-    for target in (f"/word/{name}", name):
-        parts = relation("aFChunk", target) | {f"word/{name}": data}
-        assert text(body, parts) == f"Before.\n\n{shown}\n\nAfter."
-        for_editors = {part: data.replace("<Relationship ", "<!-- c --><Relationship ") for part, data in parts.items()}
-        assert text(body, for_editors) == f"Before.\n\n{shown}\n\nAfter."
-
-
-def with_import(data: bytes) -> bytes:
-    out = BytesIO(docx("<w:altChunk r:id='r9'/>", relation("aFChunk", "a.docx")))
-    with zipfile.ZipFile(out, "a") as archive:
-        archive.writestr("word/a.docx", data)
-    return out.getvalue()
-
-
-def test_a_document_may_bring_in_others() -> None:
-    document = docx(paragraph("Inside."))
-    assert [record["text"] for record in read(with_import(document))] == ["Inside."]
-    for _ in range(9):
-        document = with_import(document)
-    with pytest.raises(SourceFailed, match="over 8 files bring in one another"):
-        read(document)
-
-
-@pytest.mark.parametrize(
-    ("parts", "reason"),
-    [
-        ({}, "brings in a file that it lacks"),
-        (relation("aFChunk", "http://ex.com/a.html", 'TargetMode="External"'), "brings in a file that it lacks"),
-        (relation("aFChunk", "a.html"), "brings in word/a.html that it lacks"),
-        (
-            relation("aFChunk", "a.rtf") | {"word/a.rtf": "{\\rtf1 x}"},
-            "word/a.rtf, which is neither HTML, text nor DOCX",
-        ),
-        (
-            relation("aFChunk", "a.mht") | {"word/a.mht": "MIME-Version: 1.0\n\nx"},
-            "neither HTML, text nor DOCX; open it",
-        ),
-    ],
-)
-def test_a_document_that_brings_in_what_cannot_be_read_is_refused(parts: dict[str, str], reason: str) -> None:
-    with pytest.raises(SourceFailed, match=reason):
-        chunks("<w:altChunk r:id='r9'/>", parts)
