@@ -89,7 +89,19 @@ def explained() -> Iterator[None]:
         code = _exit_code(error)
         if code is None:
             raise
-        raise Refusal(str(error), code) from error
+        raise Refusal(_told(error), code) from error
+
+
+def _told(error: Exception) -> str:
+    """Asked once a command has ended: what is locked now somebody else has locked."""
+    from rebuild.errors import NothingBuilt
+
+    if isinstance(error, NothingBuilt):
+        from rebuild.status import held_locks
+
+        if held_locks(error.home):
+            return f"no index in {error.home} yet; the run that builds one is under way"
+    return str(error)
 
 
 def _remedy(error: OSError) -> str:

@@ -256,23 +256,17 @@ def status_of(config: Config, named: int = -1) -> "Status":
     """What the home says of itself, with so many names of what is held; NoGeneration where nothing was built yet."""
     from chunkbus.layout import BusRoot
     from chunksink.due import rebuild_due
-    from rebuild.errors import NoGeneration
     from rebuild.intake import Intake
     from rebuild.state import State
-    from rebuild.status import held_locks, status
+    from rebuild.status import status
     from sinks.registry import require_sink
 
-    root, home = BusRoot(config.chunks_path), config.home_path
-    try:
-        with State.existing(home) as state:
-            for name in set(config.sinks) - state.live().builds.keys():
-                require_sink(name)
-            intake = Intake(root, state, require_source_checksum=config.require_source_checksum)
-            return status(state, root, intake, partial(rebuild_due, config, state), config.sinks, named=named)
-    except NoGeneration as error:
-        if held_locks(home):
-            raise NoGeneration(f"no index in {home} yet; the run that builds one is under way") from error
-        raise
+    root = BusRoot(config.chunks_path)
+    with State.existing(config.home_path) as state:
+        for name in set(config.sinks) - state.live().builds.keys():
+            require_sink(name)
+        intake = Intake(root, state, require_source_checksum=config.require_source_checksum)
+        return status(state, root, intake, partial(rebuild_due, config, state), config.sinks, named=named)
 
 
 @contextmanager

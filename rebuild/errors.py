@@ -3,7 +3,7 @@
 RebuildError
 ├── InvalidBus       chunks break the contract, so that no complete index can be made of them
 ├── NotVerified      what the engine holds is not what was written; the live generation is untouched
-├── NoGeneration     nothing was ever built here
+├── NoGeneration     nothing was ever built here; NothingBuilt names the home
 ├── OtherModel       some sinks would hold vectors of one model and some of another
 ├── OtherHome        the build was made by another home
 ├── OtherPlan        what a sync would do now is not the plan that was named
@@ -18,6 +18,7 @@ A `state.db` that cannot be opened is `chunkbus.errors.StoreUnreadable` or `Newe
 """
 
 from dataclasses import dataclass
+from pathlib import Path
 
 
 class RebuildError(Exception):
@@ -34,6 +35,14 @@ class NotVerified(RebuildError):
 
 class NoGeneration(RebuildError):
     """Nothing was ever built here: run `chunksink sync`."""
+
+
+class NothingBuilt(NoGeneration):
+    """There is no live generation, and there was none before."""
+
+    def __init__(self, home: Path) -> None:
+        super().__init__(f"no index in {home} yet; build one with `chunksink sync`")
+        self.home = home
 
 
 class OtherModel(RebuildError):

@@ -15,7 +15,7 @@ from chunkbus.store import Store, write_transaction
 from embeddings.encoder import ModelInfo
 from embeddings.settings import EncoderSettings
 from rebuild.content import ContentOf
-from rebuild.errors import NoGeneration
+from rebuild.errors import NoGeneration, NothingBuilt
 from rebuild.schema import RECORDS_OF_BUILD, home_id, migrations
 
 NO_MODEL = ModelInfo(
@@ -69,7 +69,7 @@ class State(Store):
     def existing(cls, home: Path) -> "State":
         """For readers, who make nothing."""
         if not (home / "state.db").exists():
-            raise NoGeneration(f"no index in {home} yet; build one with `chunksink sync`")
+            raise NothingBuilt(home)
         return cls(home)
 
     @property
@@ -100,7 +100,7 @@ class State(Store):
         """The generation that readers see."""
         found = self._one(f"{_GENERATION} join pointer on id = live")
         if found is None:
-            raise NoGeneration(f"no index in {self.path.parent} yet; build one with `chunksink sync`")
+            raise NothingBuilt(self.home)
         return found
 
     def live_or_none(self) -> Generation | None:

@@ -60,16 +60,19 @@ def test_without_an_index_it_says_what_makes_one_and_makes_nothing(
     assert not (tmp_path / "home").exists()
 
 
-def test_while_the_first_index_is_built_it_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("command", [["status"], ["search", "cat"], ["why", "x"], ["verify"]])
+def test_while_the_first_index_is_built_that_is_said(
+    command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     started = Home(tmp_path / "started", BusRoot(tmp_path / "chunks"), fts)
     commit(started.root, "p1", source("a.md", "a cat"))
     with pytest.raises(KeyboardInterrupt):
         started.rebuild(wrap=watching("fts", Moment("flush", 1, stop)))
-    status = ["status", "--home", str(started.folder), "--chunks", str(started.root.path)]
+    command += ["--home", str(started.folder), "--chunks", str(started.root.path)]
     with rebuilding(started.folder):
-        assert run(status) == Exit.USAGE
+        assert run(command) == Exit.USAGE
         assert "the run that builds one is under way" in capsys.readouterr().err
-    assert run(status) == Exit.USAGE
+    assert run(command) == Exit.USAGE
     assert "build one with `chunksink sync`" in capsys.readouterr().err
 
 
