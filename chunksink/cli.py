@@ -70,6 +70,18 @@ class LazyGroup(click.Group):
         command: click.Command = getattr(module, "command")  # noqa: B009 (a module's attribute, known only by name)
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Click suggests only commands that it has loaded."""
+        word = args[0]
+        if word not in COMMANDS and word not in ALIASES:
+            from difflib import get_close_matches
+
+            if near := get_close_matches(word, [*COMMANDS, *ALIASES]):
+                ctx.fail(f"there is no command {word!r:.100}; is {' or '.join(near)} meant?")
+        return super().resolve_command(ctx, args)
+
     def invoke(self, ctx: click.Context) -> object:
         try:
             with explained():  # commands print after their own work, too

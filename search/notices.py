@@ -14,6 +14,7 @@ from sinks.errors import SinkError
 from sinks.reader import Filter
 
 _WORD = re.compile(r"\w+")
+_EMPTY = "this index holds no sources; `chunksink sync` brings in what the chunks hold now"
 
 
 def notices(
@@ -52,10 +53,11 @@ def meant_by(legs: Legs, question: Question, access: Access) -> Mapping[str, str
 
 
 def _kept_out(legs: Legs, question: Question, access: Access) -> Iterator[str]:
-    """Where there is nothing because of a filter, or because the tenant sees nothing at all. Whatever is looked at for
-    this is what the tenant may see."""
-    if access.tenant is not None and _sees_nothing(legs, access):
-        yield f"nothing is visible to the tenant {access.tenant!r:.100}"
+    """Where there is nothing because of a filter, or because there is nothing at all that may be seen. Whatever is
+    looked at for this is what the tenant may see."""
+    if _sees_nothing(legs, access):
+        tenant = access.tenant
+        yield _EMPTY if tenant is None else f"nothing is visible to the tenant {tenant!r:.100}"
     elif question.filters and _answers(legs, replace(question, filters=()), access.filters()):
         fields = list(dict.fromkeys(one.field for one in question.filters))
         yield f"nothing that answers passes the filter of {' and '.join(fields)}; without it something is found"

@@ -78,7 +78,9 @@ def test_a_model_that_is_nowhere(tmp_path: Path) -> None:
         (["search", "x", "--mode", "magic"], "'magic' is not one of 'hybrid', 'keyword', 'semantic'"),
         (["search", "x", "--limit", "0"], "0 is not in the range 1<=x<=1000"),
         (["search"], "Missing argument 'QUERY"),
-        (["serach", "x"], "No such command 'serach'"),
+        (["serach", "x"], "there is no command 'serach'; is search meant?"),
+        (["rebuild-idx"], "there is no command 'rebuild-idx'; is rebuild-index or rebuild meant?"),
+        (["frobnicate"], "No such command 'frobnicate'"),
     ],
 )
 def test_options_that_are_none(tmp_path: Path, arguments: list[str], said: str) -> None:

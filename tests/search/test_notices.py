@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -70,6 +71,13 @@ def test_a_tenant_that_sees_nothing_is_told_only_that(legs: Legs, mode: Mode, re
     nobody = Access("nobody", required=required)
     assert told(legs, nobody, "cat", mode=mode) == "nothing is visible to the tenant 'nobody'"
     assert told(legs, nobody, "cat", MD, RECENT, mode=mode) == "nothing is visible to the tenant 'nobody'"
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_an_index_without_sources_says_so(mode: Mode, tmp_path: Path) -> None:
+    with legs_over(tmp_path, []) as legs:
+        notice = told(legs, Access(None), "cat", MD, mode=mode)
+    assert notice == "this index holds no sources; `chunksink sync` brings in what the chunks hold now"
 
 
 def test_by_meaning_alone_filters_are_named_too(legs: Legs) -> None:
