@@ -17,8 +17,9 @@ from sinks.fts.typed import Query
 _HYPHENS = "-\u2010-\u2015"
 _APOSTROPHES = "'\u2018\u2019"
 _BEFORE = rf"{_HYPHENS}{_APOSTROPHES}.#$@&:?!%*~^<\[{{/\\"
+_AFTER = "+#*"
 # Signs within a word and some at its ends are a part of it; a full stop after it is not, nor is a bracket.
-_WORD = re.compile(rf"(?:(?<![{_BEFORE}\w])[{_BEFORE}]++)?+\w+(?:[{_HYPHENS}+#.$@&/:=~\\]+\w+)*[+#]*")
+_WORD = re.compile(rf"(?:(?<![{_BEFORE}\w])[{_BEFORE}]++)?+\w+(?:[{_HYPHENS}+#.$@&/:=~\\]+\w+)*[{_AFTER}]*")
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ def pattern(phrase: str, *, begun: bool = False) -> str:
     before = f"(?<!{SPACED})" if first.isalnum() and not is_spaceless(first) else ""
     if begun or is_spaceless(last):
         return before + joined
-    return f"{before}{joined}(?!{SPACED if last.isalnum() else '[+#]'})"
+    return f"{before}{joined}(?!{SPACED if last.isalnum() else f'[{_AFTER}]'})"
 
 
 def _told(word: str) -> str:

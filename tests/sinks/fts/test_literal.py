@@ -27,6 +27,8 @@ TEXTS = {
     "borrowed": "takes a (&str, &'static [u8]) and T: ?Sized",
     "owned": "takes a str of static size, sized [u8",
     "attribute": "write #[derive(Debug)] above, don\u2019t write!it",
+    "group": "with except* a group is taken apart, a char*",
+    "exceptions": "all are exceptions, except one char **",
     "derived": "how to derive Debug, and a :host",
 }
 PHRASES: Mapping[str, set[str]] = {
@@ -54,6 +56,10 @@ PHRASES: Mapping[str, set[str]] = {
     '"#[derive"': {"attribute"},
     '"derive"': {"attribute", "derived"},
     '":host"': {"derived"},
+    '"except*"': {"group"},
+    '"except"': {"group", "exceptions"},
+    '"char*"': {"group"},
+    '"except* a group"': {"group"},
     '"don\'t write!it"': {"attribute"},
 }
 
