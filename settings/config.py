@@ -8,6 +8,7 @@ import os
 import re
 import tomllib
 from collections.abc import Mapping
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -148,6 +149,7 @@ def load_config(
         environment,
         prefix=_OF_SINKS,
         meilisearch_url=environment.get(MEILI_URL),
+        meant=partial(_of_its_own, chosen),
     )
     given = {
         name: str(value) if isinstance(value, Path) else value
@@ -248,14 +250,18 @@ def _of_index(values: dict[str, Any], chosen: str | None, file: Path) -> dict[st
 
 def _apart(shared: dict[str, dict[str, Any]], chosen: str) -> dict[str, dict[str, Any]]:
     """The options that all indexes share, but for names and folders: there each has its own."""
-    sinks = {name: dict(table) for name, table in shared.items()}
-    for (sink, option), default in _NAMES_IN_ENGINES.items():
-        table = sinks.setdefault(sink, {})
-        table[option] = _joined(table.get(option, default), "-", chosen)
-    for table in sinks.values():
-        if "folder" in table:
-            table["folder"] = _joined(table["folder"], "/", chosen)
-    return sinks
+    named = {sink: {option: default} for (sink, option), default in _NAMES_IN_ENGINES.items()}
+    return {
+        sink: {option: _of_its_own(chosen, sink, option, value) for option, value in table.items()}
+        for sink, table in _merged(named, shared).items()
+    }
+
+
+def _of_its_own(chosen: str | None, sink: str, option: str, said: Any) -> Any:
+    """What an index takes for what is said of an option for all of them."""
+    if chosen and (sink, option) in _NAMES_IN_ENGINES:
+        return _joined(said, "-", chosen)
+    return _joined(said, "/", chosen) if chosen and option == "folder" else said
 
 
 def _joined(given: Any, sign: str, name: str) -> Any:

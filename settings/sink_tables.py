@@ -4,12 +4,15 @@ Sinks that only a variable names are not refused: other programs may share the p
 """
 
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
+
+Meant = Callable[[str, str, Any], Any]
+"""What is meant by what is said of an option of a sink."""
 
 GROUP = "chunksink.sinks"
 """Of entry points; `sinks.registry` opens what stands behind them."""
@@ -39,7 +42,11 @@ def unknown_sink(tables: Collection[str]) -> str | None:
 
 
 def with_environment(
-    values: Mapping[str, Any], environment: Mapping[str, str], prefix: str, meilisearch_url: str | None
+    values: Mapping[str, Any],
+    environment: Mapping[str, str],
+    prefix: str,
+    meilisearch_url: str | None,
+    meant: Meant,
 ) -> Any:
     """The tables with what variables say: `PREFIX` `MEILISEARCH_URL` is the option `url` of the sink `meilisearch`.
 
@@ -56,7 +63,7 @@ def with_environment(
     for variable in (variable for variable in environment if variable.startswith(prefix)):
         sink, option = _named(variable.removeprefix(prefix), {*tables, *asked_for})
         if option and isinstance(tables.setdefault(sink, {}), dict):
-            tables[sink][option] = environment[variable]
+            tables[sink][option] = meant(sink, option, environment[variable])
     return tables
 
 

@@ -96,8 +96,20 @@ def test_what_an_index_says_of_itself_is_taken_as_it_is(tmp_path: Path) -> None:
     books = load(tmp_path, toml, index="books")
     assert books.home_path == tmp_path / "own"
     assert (books.sink["meilisearch"], books.sink["fts"]) == ({"index": "books"}, {"folder": str(tmp_path / "f")})
-    given = load(tmp_path, toml, {"CHUNKSINK_SINK_MEILISEARCH_INDEX": "x"}, index="books")
-    assert given.sink["meilisearch"] == {"index": "x"}
+
+
+def test_what_a_variable_says_of_a_sink_is_said_for_all_indexes(tmp_path: Path) -> None:
+    names = {"MEILISEARCH_INDEX": "x", "CHROMA_PREFIX": "p", "CHROMA_FOLDER": "/c", "FTS_FOLDER": "/f"}
+    said = {f"CHUNKSINK_SINK_{name}": value for name, value in names.items()}
+    toml = "[index.books.sink]\nmeilisearch = {index = 'own', url = 'u'}\n[index.notes]\n"
+    books, notes = (load(tmp_path, toml, said, index=name).sink for name in ("books", "notes"))
+    assert books == {
+        "meilisearch": {"index": "x-books", "url": "u"},
+        "chroma": {"prefix": "p-books", "folder": "/c/books"},
+        "fts": {"folder": "/f/books"},
+    }
+    assert [notes["meilisearch"]["index"], notes["fts"]["folder"]] == ["x-notes", "/f/notes"]
+    assert load(tmp_path, "", said).sink["meilisearch"] == {"index": "x"}
 
 
 def test_a_home_that_is_said_for_all_is_kept_apart(tmp_path: Path) -> None:
@@ -215,9 +227,8 @@ def test_file_then_environment_then_flags(name: str, tmp_path: Path) -> None:
     assert getattr(load(tmp_path, toml, environment, **{name: None}), name) == env
     own = f"[index.one]\n{in_toml(name, flag)}" if name != "sink" else '[index.one.sink.fts]\nfolder = "/g"\n'
     assert reads(load(tmp_path, f"{toml}{own}", index="one"), name) == flag
-    assert reads(load(tmp_path, f"{toml}{own}", environment, index="one"), name) == (
-        f"{env}/one" if name == "home" else env
-    )
+    of_its_own = {"home": f"{env}/one", "sink": {"fts": {"folder": "/e/one"}}}
+    assert reads(load(tmp_path, f"{toml}{own}", environment, index="one"), name) == of_its_own.get(name, env)
 
 
 def reads(config: Config, name: str) -> Any:
