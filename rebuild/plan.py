@@ -90,6 +90,7 @@ class Plan:
         """
         self._db = db
         self._builds = list(builds)
+        self._filled = [build for build in self._builds if build not in empty]
         db.executescript(_TABLES)
         self._compare(removals=removals, empty=empty)
 
@@ -113,7 +114,7 @@ class Plan:
     def builds_of(self, families: Sequence[str]) -> dict[str, set[str]]:
         """For each build those of these families that it must be sent."""
         wanted: dict[str, set[str]] = {build: set() for build in self._builds}
-        marks = ", ".join("?" * len(families))
+        marks = _marks(families)
         rows = self._db.execute(
             f"select build, family from planned where action = 'write' and family in ({marks})", list(families)
         )
@@ -123,7 +124,7 @@ class Plan:
 
     def to_purge(self, build: str, families: Sequence[str]) -> list[str]:
         """Those of these families of which all must go before they are written."""
-        marks = ", ".join("?" * len(families))
+        marks = _marks(families)
         select = f"select family from planned where purge and build = ? and family in ({marks})"
         return [family for (family,) in self._db.execute(select, [build, *families])]
 
@@ -157,12 +158,13 @@ class Plan:
     def counts(self, build: str | None = None) -> FamilyCounts:
         """Of one build; of all together, a family is added where no build had it."""
         where, values = ("where build = ?", [build]) if build is not None else ("", [])
+        elsewhere = [] if build is not None else self._filled
         row = self._db.execute(
-            "select sum(action = 'write' and not recorded), sum(action = 'write' and recorded), "
+            "select sum(action = 'write' and not known), sum(action = 'write' and known), "
             "sum(action = 'remove'), sum(action = 'write' and metadata_only) from ("
-            "select family, min(action) as action, max(recorded) as recorded, min(metadata_only) as metadata_only "
+            f"select min(action) as action, {_known(elsewhere)} as known, min(metadata_only) as metadata_only "
             f"from planned {where} group by family)",
-            values,
+            [*elsewhere, *values],
         ).fetchone()
         added, changed, removed, metadata_only = (number or 0 for number in row)
         total = self._db.execute(
@@ -173,10 +175,10 @@ class Plan:
     def examples(self, action: str, recorded: bool, limit: int) -> list[str]:
         """Some families that are written or removed, by name where it is known."""
         rows = self._db.execute(
-            "select family, max(coalesce(iif(recorded, nullif(label, ''), null), family)) from planned "
-            "left join receipt using (build, family) where action = ? group by family "
-            "having max(recorded) = ? order by 2 limit ?",
-            [action, recorded, limit],
+            "select planned.family, coalesce(max(nullif(label, '')), planned.family) from planned "
+            f"left join receipt on receipt.family = planned.family and receipt.build in ({_marks(self._filled)}) "
+            f"where action = ? group by planned.family having {_known(self._filled)} = ? order by 2 limit ?",
+            [*self._filled, action, *self._filled, recorded, limit],
         )
         return [name for _, name in rows]
 
@@ -198,7 +200,7 @@ class Plan:
             "select p.build, p.family, p.action, c.partition, "
             "case when p.recorded then c.family_hash else t.checksum || c.taken end "
             "from planned p left join current c on p.action = 'write' and c.family = p.family "
-            f"left join partition t on t.key = c.partition where p.build in ({', '.join('?' * len(wanted))}) "
+            f"left join partition t on t.key = c.partition where p.build in ({_marks(wanted)}) "
             "order by p.build, p.family",
             wanted,
         )
@@ -230,12 +232,22 @@ class Plan:
                 self._db.execute(note, named)
 
 
+def _marks(values: Sequence[str]) -> str:
+    return ", ".join("?" * len(values))
+
+
+def _known(builds: Sequence[str]) -> str:
+    """Of a family in `planned`: whether a build that it is planned for, or one of these, has confirmed it."""
+    confirmed = f"select 1 from receipt where family = planned.family and build in ({_marks(builds)})"
+    return f"(max(recorded) or exists ({confirmed}))"
+
+
 def unhashed(db: Database, builds: Sequence[str] | None = None) -> Iterator[list[str]]:
     """Families that can only be compared once they are projected, in the order on disk, in pages.
 
     Of those that the builds have confirmed, else of all.
     """
-    marks = ", ".join("?" * len(builds or ()))
+    marks = _marks(builds or ())
     # A lookup for each of the few that are unhashed, not a list of all that is confirmed.
     receipt = f"select 1 from receipt where build in ({marks}) and family = current.family"
     known = "" if builds is None else f"and exists ({receipt})"

@@ -133,8 +133,16 @@ def _why_empty(error: SinkError | None, *, is_told: bool) -> str:
     return f"its build {how}, and a sync writes all of it again"
 
 
-def _names(given: str, digest: str) -> bool:
-    return len(given) >= _LEAST_DIGITS and digest.startswith(given)
+def _require_plan(work: Work, live: Generation, embedder: DocumentEmbedder, options: SyncOptions) -> None:
+    """OtherPlan where it is not the one that is named. Before anything is made: a build that is gone is a part of it."""
+    given = options.only_plan or ""
+    with planned(work, live, embedder, adopt=options.adopt) as would:
+        digest = would.hash or ""
+    if len(given) < _LEAST_DIGITS or not digest.startswith(given):
+        raise OtherPlan(
+            f"a sync would now carry out the plan {digest:.12}, not {given:.12}; nothing was written. Look at "
+            "`chunksink plan` again"
+        )
 
 
 def settings_due(work: Work, live: Generation, targets: Sequence[Target]) -> dict[str, list[str]]:
@@ -194,7 +202,10 @@ def require_valid(catalog: Catalog) -> None:
 
 
 def _sync(work: Work, live: Generation, embedder: DocumentEmbedder, options: SyncOptions) -> Outcome:
-    work.refresh()
+    if options.only_plan is None:
+        work.refresh()
+    else:
+        _require_plan(work, live, embedder, options)  # of the bus as it was read for that
     if options.strict:
         require_valid(work.catalog)
 
@@ -214,13 +225,6 @@ def _sync(work: Work, live: Generation, embedder: DocumentEmbedder, options: Syn
         convergence.outcome.made_again = [target.sink for target in targets if target.made]
         convergence.look(scan=options.scan, deep=options.deep)
         plan = convergence.plan()
-        if options.only_plan is not None:
-            digest = plan.digest([target.build_id for target in targets], settings_due(work, live, targets))
-            if not _names(options.only_plan, digest):
-                raise OtherPlan(
-                    f"a sync would now carry out the plan {digest:.12}, not {options.only_plan:.12}; nothing was "
-                    "written. Look at `chunksink plan` again"
-                )
         if plan.removed() >= LEAST_REMOVALS:
             brake(work.state.db, [target.build_id for target in targets], options.allow_deletions)
         if update_settings(work, live, targets, embedder, convergence.outcome):
