@@ -14,6 +14,7 @@ from chunkbus.reader import Place
 from chunkbus.store import write_transaction
 from rebuild.decide import decide
 from rebuild.errors import NotMissing
+from rebuild.former import noting_former
 from rebuild.intake import MISSING, VALID, Intake, OnBytes, drop_partition, touch_partition
 from rebuild.state import State
 from sinks.projection import PROJECTION_VERSION
@@ -148,7 +149,8 @@ class Catalog:
         before = self.counts().families
         with write_transaction(self._db):
             touch_partition(self._db, key)
-            drop_partition(self._db, key)
+            with noting_former(self._db, key):
+                drop_partition(self._db, key)
         self.decide()
         return before - self.counts().families
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from chunkbus.store import rewrite, write_transaction
 from rebuild.blank import blank, is_named
 from rebuild.errors import SeveralSources, UnknownSource
+from rebuild.former import former_texts
 from rebuild.meant import Meant, names_of, sources_named
 from rebuild.runs import FOLDER
 from rebuild.work import Work
@@ -33,7 +34,7 @@ class Forgotten:
     documents: dict[str, int]
     """By build, of all generations."""
     texts: int
-    """Texts of it that chunks or builds still knew: only the vectors of these could be told from those of others."""
+    """Texts that records or builds still knew, also of former versions: only the vectors of these could be told."""
     vectors: int
     run_records: int
     """Lines that named it."""
@@ -157,13 +158,16 @@ def _open_builds_of(work: Work, name: str, ours: Sequence[str], stack: ExitStack
 
 
 def _known(work: Work, families: Iterable[str]) -> tuple[set[str], set[str]]:
-    """Ids and text hashes that the catalog has of these families, in whatever version."""
+    """Ids and text hashes that the catalog has of these families, in whatever version, also former ones."""
     ids: set[str] = set()
     texts: set[str] = set()
     for family in families:
         rows = work.state.db.execute("select chunk_id, document_id, text_hash from chunk where family = ?", [family])
         for chunk_id, document_id, text_hash in rows:
             ids |= {chunk_id, document_id}
+            texts.add(text_hash)
+        for document_id, text_hash in former_texts(work.state.db, family):
+            ids.add(document_id)
             texts.add(text_hash)
     return ids, texts
 
@@ -188,7 +192,7 @@ def _erase_records(work: Work, families: Iterable[str]) -> tuple[str, ...]:
         for table in ("compared", "moved"):  # or what is erased here would be noted as moved
             db.execute(f"delete from {table}")
         for family in families:
-            for table in ("receipt", "intent", "dead_letter"):
+            for table in ("receipt", "intent", "dead_letter", "former"):
                 db.execute(f"delete from {table} where family = ?", [family])
             stood_in |= {key for (key,) in db.execute("select partition from chunk where family = ?", [family])}
             stands = "select family, partition from chunk where family = :family union select :family, ''"

@@ -17,6 +17,7 @@ from chunkbus.manifest import Manifest, decode_manifest
 from chunkbus.reader import open_partition
 from chunkbus.store import write_transaction
 from chunkbus.validate import RULES, Validation
+from rebuild.former import noting_former
 from rebuild.noted import COLUMNS, instant, rows_of
 from rebuild.state import State
 
@@ -156,9 +157,10 @@ class Intake:
                     touch_partition(self._db, key)
                 return
             touch_partition(self._db, key)
-            drop_partition(self._db, key)
-            self._note_manifest(key, decode_manifest(data), digest, signature)
-            self._note_chunks(key, file)
+            with noting_former(self._db, key):
+                drop_partition(self._db, key)
+                self._note_manifest(key, decode_manifest(data), digest, signature)
+                self._note_chunks(key, file)
             touch_partition(self._db, key)
 
     def _note_manifest(self, key: str, manifest: Manifest, digest: str, signature: str) -> None:

@@ -1,5 +1,5 @@
-"""Which sources a name means: by the catalog, by receipts, by tombstones, and by what builds say of themselves, for a
-withdrawn one is known to nothing else."""
+"""Which sources a name means: by the catalog, which notes former ones, too, by receipts, by tombstones, and by what
+builds say of themselves, for one of which the records were lost is known to nothing else."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -18,6 +18,9 @@ _RECORDED = (
     "select family, null from receipt where label = ?",
     "select family, null from intent where family = ?",
     "select family, null from dead_letter where family = ?",
+    "select family, parent_id from former where family = ?",
+    "select family, parent_id from former where parent_id = ?",
+    "select family, parent_id from former where document_id = ?",
     # Withdrawn and synced long ago, this is all that names it; freed pages may still hold its words.
     "select family_key(parent_id, tenant_id), parent_id from tombstone where parent_id = ?",
 )

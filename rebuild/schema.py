@@ -194,6 +194,20 @@ def create_model_files(db: Database) -> None:
     db.execute("create table model_files (signature text primary key, digest text) without rowid")
 
 
+@migrations()
+def create_former(db: Database) -> None:
+    # Texts that a family had in former readings: see `rebuild/former.py`.
+    db.executescript(
+        """
+        create table former (
+            family text, text_hash text, parent_id text, document_id text, primary key (family, text_hash))
+            without rowid;
+        create index former_parent on former (parent_id);
+        create index former_document on former (document_id);
+        """
+    )
+
+
 def home_id(home: Path) -> str:
     """Made once for a home. In a file of its own, so that a home that lost its records still knows its builds."""
     while (known := existing_home_id(home)) is None:

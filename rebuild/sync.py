@@ -134,7 +134,7 @@ def _why_empty(error: SinkError | None, *, is_told: bool) -> str:
 
 
 def _require_plan(work: Work, live: Generation, embedder: DocumentEmbedder, options: SyncOptions) -> None:
-    """OtherPlan where it is not the one that is named. Before anything is made: a build that is gone is a part of it."""
+    """OtherPlan where it is not the one that is named. Before anything is made: a build that is gone is part of it."""
     given = options.only_plan or ""
     with planned(work, live, embedder, adopt=options.adopt) as would:
         digest = would.hash or ""

@@ -11,8 +11,8 @@ from chunksink.output import counted, print_json, printable
 _OUT_OF_REACH = (
     "Out of reach are the bus itself, backups, exports of the cache, servers and folders that the configuration named "
     "before and does not any more, what `chunksink ledger` lists, names and checksums of files in `ingest.db` of the "
-    "home, which may be deleted (the next ingest then reads all files again), and vectors of texts that neither a "
-    "chunk nor a build holds any more, like those of earlier versions: `chunksink cache gc` drops them. Engines keep "
+    "home, which may be deleted (the next ingest then reads all files again), and vectors of former texts where the "
+    "records of this home were lost since: `chunksink cache gc` drops them. Engines keep "
     "deleted rows: Chroma their text in its log and their vectors in its index, of which `chroma vacuum` takes a part "
     "only; Meilisearch until it reuses the pages. Two times `chunksink rebuild` replaces all builds, and so removes "
     "these too."
@@ -34,8 +34,8 @@ def command(source: str, tenant: str | None, every: bool, chunks: str | None, ho
     says which. While the bus holds it, the next sync brings it back: withdraw it there first, with a tombstone or by
     writing its partition anew.
 
-    One that was withdrawn and synced before is found by its tombstone, or by what builds and records of runs still say.
-    Keyword builds are written anew, so that no page of theirs holds its words; that takes as much room again.
+    One that was withdrawn and synced before is found by what was noted of it. What it said in earlier versions goes,
+    too. Keyword builds are written anew, so that no page of theirs holds its words; that takes as much room again.
     Exits with 3 when the bus still holds it, with 5 when a sink that is not configured any more could not be asked, or
     builds lie where a sink was before.
 
@@ -54,7 +54,7 @@ def command(source: str, tenant: str | None, every: bool, chunks: str | None, ho
             click.echo(f"{build}: {counted(documents, 'document')} erased")
         click.echo(f"{counted(found.vectors, 'vector')} and {counted(found.run_records, 'line')} of run records erased")
         if not found.texts:
-            click.echo("No chunk and no build knew a text of it any more, so that none of its vectors could be found")
+            click.echo("No record and no build knew a text of it any more, so that none of its vectors could be found")
         click.echo(_OUT_OF_REACH)
     for sink, folder in found.left_behind.items():
         click.echo(

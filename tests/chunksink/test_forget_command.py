@@ -11,6 +11,7 @@ from chunkbus.manifest import Tombstone
 from chunkbus.runlog import RunLog
 from chunkbus.store import write_transaction
 from chunksink.exits import Exit
+from rebuild.former import former_texts
 from rebuild.lock import rebuilding
 from rebuild.state import State
 from sinks.fts import FtsSink
@@ -127,23 +128,74 @@ def test_one_that_only_builds_still_hold(name: str, twice: Shell) -> None:
     assert cached(twice, "the moon is made of cheese", "shared by both") == ["shared by both"]
 
 
-def test_one_that_only_a_tombstone_names(shell: Shell) -> None:
-    """It was edited, withdrawn and synced each time: no build holds it, and freed pages still do."""
+@pytest.fixture
+def former(shell: Shell) -> Shell:
+    """With a source that was edited, and each time synced."""
     shell.commit("p1", SECRET)
     shell.commit("p2", OTHER)
-    for written in ("", "the moon is made of cheddar"):
-        if written:
-            shell.commit("p1", source("secret.md", written, version="2", at=FEBRUARY))
-        assert shell("sync").code == Exit.OK
-    shell.commit("p1", at=FEBRUARY, tombstones=[Tombstone(parent_id=parent_of("secret.md"), at=MARCH)])
     assert shell("sync").code == Exit.OK
-    assert traces(shell, "cheese", "cheddar") != set()
-    ended = shell("forget", "secret.md")
+    shell.commit("p1", source("secret.md", "the moon is made of cheddar", version="2", at=FEBRUARY))
+    assert shell("sync").code == Exit.OK
+    return shell
+
+
+TOMBSTONE = Tombstone(parent_id=parent_of("secret.md"), at=MARCH)
+
+
+@pytest.mark.parametrize("name", ["secret.md", parent_of("secret.md"), "secret.md@1"])
+@pytest.mark.parametrize("tombstones", [[TOMBSTONE], []])
+def test_one_that_was_edited_and_withdrawn_and_synced(name: str, tombstones: list[Tombstone], former: Shell) -> None:
+    """No build holds it, whose freed pages still do, and no chunk names it."""
+    former.commit("p1", at=FEBRUARY, tombstones=tombstones)
+    assert former("sync").code == Exit.OK
+    assert traces(former, "cheese", "cheddar") != set()
+    ended = former("forget", name, "--json")
+    assert (ended.code, ended.err) == (Exit.OK, "")
+    assert (ended.json["texts"], ended.json["vectors"]) == (3, 2)
+    assert traces(former, "cheese", "cheddar") == set()
+    assert cached(former, "the moon is made of cheese", "the moon is made of cheddar", "shared by both") == [
+        "shared by both"
+    ]
+    if not tombstones:
+        assert traces(former, "secret.md", parent_of("secret.md")) == set()
+        assert former("forget", name).code == Exit.USAGE
+
+
+def test_what_it_said_in_earlier_versions_goes_too(former: Shell) -> None:
+    assert former("forget", "secret.md").code == Exit.INVALID_INPUT, "the bus still holds the last one"
+    assert cached(former, "the moon is made of cheese", "the moon is made of cheddar") == []
+
+
+def test_a_partition_that_was_retired_is_noted_too(former: Shell) -> None:
+    former.remove("p1")
+    assert former("retire-partition", "p1").code == Exit.OK
+    assert former("sync", "--allow-deletions", "1").code == Exit.OK
+    assert former("forget", "secret.md", "--json").json["vectors"] == 2
+    assert traces(former, "cheese", "cheddar") == set()
+
+
+def test_what_drops_all_surplus_vectors_drops_what_was_noted_of_them(former: Shell) -> None:
+    former.commit("p1", at=FEBRUARY)
+    assert former("sync").code == Exit.OK
+    assert former("cache", "gc", "--dry-run").code == Exit.OK
+    with State.existing(former.home) as state:
+        assert len(list(former_texts(state.db, parent_of("secret.md")))) == 3
+    assert former("cache", "gc").code == Exit.OK
+    with State.existing(former.home) as state:
+        assert list(former_texts(state.db, parent_of("secret.md"))) == []
+
+
+def test_one_that_only_a_tombstone_names(former: Shell) -> None:
+    """The records were made anew since."""
+    former.commit("p1", at=FEBRUARY, tombstones=[TOMBSTONE])
+    assert former("sync").code == Exit.OK
+    lose(former, "former")
+    ended = former("forget", "secret.md")
     assert (ended.code, ended.err) == (Exit.OK, "")
     assert "none of its vectors could be found" in ended.out
     assert "`chunksink cache gc` drops them" in ended.out
-    assert traces(shell, "cheese", "cheddar") == set()
-    unknown = shell("forget", "nobody.md")
+    assert traces(former, "cheese", "cheddar") == set()
+    unknown = former("forget", "nobody.md")
     assert unknown.code == Exit.USAGE
     assert "two times `chunksink rebuild` replaces builds that may hold its words" in unknown.err
 
@@ -180,6 +232,7 @@ def test_a_tenants_source_by_the_name_that_all_of_them_share(shell: Shell) -> No
 
 def test_one_that_only_records_of_runs_name(twice: Shell) -> None:
     withdraw(twice)
+    lose(twice, "former")
     for _ in range(2):
         assert twice("rebuild").code == Exit.OK
     with RunLog(twice.home, "sync") as log:
@@ -189,7 +242,7 @@ def test_one_that_only_records_of_runs_name(twice: Shell) -> None:
     assert twice("forget", "secret").code == Exit.USAGE
     ended = twice("forget", "secret.md")
     assert ended.code == Exit.OK
-    assert "0 vectors and 2 lines of run records erased\nNo chunk and no build knew a text of it" in ended.out
+    assert "0 vectors and 2 lines of run records erased\nNo record and no build knew a text of it" in ended.out
     assert "`chunksink cache gc`" in ended.out
     assert traces(twice, "secret.md") == set()
     assert cached(twice, "the moon is made of cheese") == ["the moon is made of cheese"]

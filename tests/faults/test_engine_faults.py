@@ -224,7 +224,8 @@ def test_every_call_of_a_sink_outlives_every_request_failing_once(engine: Engine
         sink.flip(None, signed.build_id)
         sink.drop(signed.build_id)
         assert signed.build_id not in sink.builds()
-    assert len(told) == len(proxy.faulted)
+    # A connection that was reset may be taken for one call more before that is seen.
+    assert len(told) >= len(proxy.faulted)
 
 
 # --- faults that stay -----------------------------------------------------------------------------------------

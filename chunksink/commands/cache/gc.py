@@ -37,8 +37,10 @@ def gc_command(chunks: str | None, home: str | None, dry_run: bool, as_json: boo
       chunksink cache gc --dry-run
       chunksink cache gc
     """
+    from chunkbus.store import write_transaction
     from embeddings.maintenance import drop, find_surplus
     from rebuild.catalog import Catalog
+    from rebuild.former import drop_former
     from rebuild.lock import writing
     from rebuild.state import State
 
@@ -74,6 +76,9 @@ def gc_command(chunks: str | None, home: str | None, dry_run: bool, as_json: boo
             _print(surplus, dry_run)
         if surplus.rows and not dry_run:
             drop(cache, surplus)
+        if not dry_run:
+            with write_transaction(state.db):
+                drop_former(state.db)
         run_log.finish("ok", **facts)
 
 
