@@ -8,7 +8,8 @@ import os
 import signal
 import sys
 import traceback
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from threading import Event
 from types import FrameType
@@ -146,7 +147,8 @@ def _color() -> bool | None:
 
 def run(arguments: list[str]) -> int:
     try:
-        result = cli.main(arguments, prog_name="chunksink", standalone_mode=False, color=_color())
+        with _only_text(arguments):
+            result = cli.main(arguments, prog_name="chunksink", standalone_mode=False, color=_color())
     except click.ClickException as error:
         code = error.code if isinstance(error, Refusal) else error.exit_code
         error.show()
@@ -168,6 +170,23 @@ def run(arguments: list[str]) -> int:
         _print_failure(click.ClickException(told), Exit.BUG)
         return Exit.BUG
     return result if isinstance(result, int) else Exit.OK
+
+
+@contextmanager
+def _only_text(arguments: list[str]) -> Iterator[None]:
+    """Names of files may be any bytes; where an argument has to be text, and is none, that is said."""
+    try:
+        yield
+    except UnicodeEncodeError as error:
+        for word in arguments:
+            if not _is_text(word) and not _is_text(error.object) and error.object in word:
+                shown = word.encode(errors="backslashreplace").decode()
+                raise Refusal(f"the argument {shown:.200} is not in UTF-8: write it in UTF-8", Exit.USAGE) from error
+        raise
+
+
+def _is_text(word: str) -> bool:
+    return word.isascii() or word == word.encode(errors="replace").decode()
 
 
 def _print_failure(error: click.ClickException, code: int) -> None:

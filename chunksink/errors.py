@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import click
@@ -110,6 +111,11 @@ def _remedy(error: OSError) -> str:
         return ""
     if error.errno == errno.EROFS:
         return "; make that disk writable, or name another folder"
+    if error.errno == errno.ENOTDIR:
+        return "; a file stands where a folder must be: move it away, or name another folder"
+    name = error.filename if isinstance(error.filename, str) else ""
+    if error.errno == errno.ENOENT and not Path(name).parent.is_dir():
+        return "; make its folder first, or name another one"
     return "; make room on that disk, then run it again" if error.errno in _NO_ROOM else ""
 
 

@@ -26,6 +26,7 @@ from embeddings.answer import OddAnswer, WrongCount, vectors_in
 from embeddings.encoder import Vectors
 from embeddings.errors import EndpointDenied, EndpointUnavailable, TextRefused
 from embeddings.retry import MayPass, Odd, patience
+from settings.addresses import address_parts
 from settings.config import ConfigError
 from settings.secret import key_in
 
@@ -94,9 +95,12 @@ class Connection:
                 tries = retrying.statistics["attempt_number"]
                 failed = f"failed {tries} times, at last with" if tries > 1 else "failed once, with"
                 asked = exc.asked or 0.0
-                is_long = asked > until - asyncio.get_running_loop().time()
+                is_long = asked > max(0.0, until - asyncio.get_running_loop().time())
                 wait = f"; it asks to wait {asked:,.0f} s, which is too long" if is_long else ""
-                raise EndpointUnavailable(f"the endpoint {self._settings.url} {failed} {exc}{wait}") from exc.__cause__
+                nobody = isinstance(exc.__cause__, httpx.ConnectError)
+                remedy = "; start it, or correct the setting `endpoint`" if nobody else ""
+                told = f"the endpoint {self._settings.url} {failed} {exc}{wait}{remedy}"
+                raise EndpointUnavailable(told) from exc.__cause__
 
     async def _try(self, content: bytes, expected: int, until: float) -> Vectors:
         key = self._key()
@@ -161,15 +165,10 @@ def client_for(url: str, kind: Callable[..., _Client], *, timeout: float | None)
 
 def checked_url(url: str) -> str:
     """The URL as we use it; never repeated in an error, for it may hold what must not be told."""
-    try:
-        parts = urlsplit(url)
-        port = parts.port
-        httpx.URL(url)
-    except (ValueError, httpx.InvalidURL):
-        parts = None
-    if parts is None or url.split() != [url]:
+    parts = address_parts(url)
+    if parts is None:
         raise EndpointDenied("the endpoint's URL cannot be read; it should look as http://127.0.0.1:11434/v1")
-    if parts.scheme not in ("http", "https") or not parts.hostname or port == 0:
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.port == 0:
         raise EndpointDenied("the endpoint's URL must begin with http:// or https:// and name a host")
     if parts.username or parts.password or parts.query or parts.fragment:
         raise EndpointDenied(

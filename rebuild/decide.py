@@ -75,7 +75,8 @@ select family, 'duplicate id', detail from (
         'chunk_id ' || substr(mine.chunk_id, 1, 120) || ' is claimed by document ' || substr(mine.document_id, 1, 120)
         || ' (partition ' || mine.partition || ', byte ' || mine.offset || ') and by document '
         || substr(theirs.document_id, 1, 120) || ' (partition ' || theirs.partition || ', byte ' || theirs.offset
-        || '); `chunksink why CHUNK_ID` tells their sources and lines' as detail
+        || '); write one of them with ids of its own, or withdraw it; `chunksink why CHUNK_ID` tells their sources '
+        || 'and lines' as detail
     from (select distinct family from undecided) cross join current u using (family)
     cross join chunk mine indexed by chunk_family on mine.family = u.family and mine.partition = u.partition
     cross join current_chunk theirs on theirs.chunk_id = mine.chunk_id and theirs.family <> mine.family

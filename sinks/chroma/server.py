@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
+from settings.addresses import address_parts
 from sinks import places
 from sinks.chroma import told
 from sinks.chroma.errors import Address, no_chroma, translated
@@ -161,15 +161,15 @@ class Server:
 
 def address(url: str) -> tuple[bool, str, int]:
     """Whether it is https, the host and the port. Nothing of it that could be a password is in the message."""
-    try:
-        parts = urlsplit(url)
-        host, port = parts.hostname, parts.port
-    except ValueError:
-        raise ValueError(f"that is no address of a Chroma server: {_SHAPE}") from None  # it quotes what it was given
+    parts = address_parts(url)
+    shown = url if _HARMLESS.fullmatch(url) else "that"
+    if parts is None:
+        raise ValueError(f"{shown} is no address of a Chroma server: {_SHAPE}")
+    host, port = parts.hostname, parts.port
     if "@" in parts.netloc:
         raise ValueError(f"with user or password that is no address of a Chroma server: {_SHAPE}, and `token_variable`")
     if parts.scheme not in ("http", "https") or not host:
-        raise ValueError(f"{url if _HARMLESS.fullmatch(url) else 'that'} is no address of a Chroma server: {_SHAPE}")
+        raise ValueError(f"{shown} is no address of a Chroma server: {_SHAPE}")
     if parts.path.strip("/") or "?" in url or "#" in url:
         raise ValueError(f"with a path that is no address of a Chroma server: {_SHAPE}")
     ssl = parts.scheme == "https"

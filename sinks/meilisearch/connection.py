@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from settings.addresses import address_parts
 from settings.secret import checked
 from sinks.errors import BuildMissing, Refused
 from sinks.meilisearch.errors import RefusedData, not_meilisearch, of_answer, translated
@@ -170,9 +171,7 @@ class _Watched:
 
 
 def _is_address(url: str) -> bool:
-    try:
-        parts = urlsplit(url)
-        _ = parts.port  # raises where it is none
-    except ValueError:
+    parts = address_parts(url)
+    if parts is None or parts.username or parts.password:
         return False
-    return parts.scheme in ("http", "https") and bool(parts.hostname) and not parts.username and not parts.password
+    return parts.scheme in ("http", "https") and bool(parts.hostname)

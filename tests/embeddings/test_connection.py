@@ -194,6 +194,10 @@ def test_without_the_key_nothing_is_sent(server: Server, monkeypatch: pytest.Mon
         "http://x:0/v1",
         "http://exa mple/v1",
         "http://x\x00/v1",
+        "http://a..b/v1",
+        "http://my\u2013host/v1",
+        "http://a\udcff/v1",
+        "http://127.0.0.1/v1\n",
     ],
 )
 def test_urls_that_are_refused(url: str) -> None:

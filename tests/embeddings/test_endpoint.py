@@ -75,7 +75,7 @@ def test_a_server_that_stays_away_is_given_up_at_the_deadline(server: Server, ca
     encoder = connect(server, deadline_seconds=1.0, concurrency=1, batch_texts=1)
     server.next = [good, good, *[status(503)] * 100]
     started = time.monotonic()
-    with pytest.raises(EndpointUnavailable, match="503"):
+    with pytest.raises(EndpointUnavailable, match=r"503|no answer in time"):
         list(vectors_for(stream(numbered(10)), encoder, cache))
     assert time.monotonic() - started < 20
     server.next = []
@@ -91,7 +91,7 @@ def test_nobody_there() -> None:
         free.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{free.getsockname()[1]}/v1"
     started = time.monotonic()
-    with pytest.raises(EndpointUnavailable, match="failed"):
+    with pytest.raises(EndpointUnavailable, match=r"failed .*; start it, or correct the setting `endpoint`"):
         EndpointEncoder(EndpointSettings(url, "m", first_deadline_seconds=0.5))
     assert time.monotonic() - started < 15
 

@@ -59,6 +59,7 @@ def test_an_id_in_two_sources(tmp_path: Path) -> None:
     ended = chunksink(tmp_path, "rebuild")
     assert ended.code == Exit.INVALID_INPUT
     assert "is claimed by document" in ended.err
+    assert "write one of them with ids of its own" in ended.err
     for name in (NOTE[0]["document_id"], other[0]["document_id"], "partition 2026-01", "partition 2026-02"):
         assert name in ended.err
     assert not (tmp_path / ".chunksink" / "fts").exists()
@@ -88,3 +89,25 @@ def test_options_that_are_none(tmp_path: Path, arguments: list[str], said: str) 
     assert (ended.code, ended.out) == (Exit.USAGE, "")
     assert said in ended.err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_places_that_cannot_be(tmp_path: Path) -> None:
+    write(tmp_path / "chunks", "2026-01", NOTE)
+    (tmp_path / "file").write_text("x")
+    ended = chunksink(tmp_path, "sync", "--home", "file")
+    assert (ended.code, ended.out) == (Exit.USAGE, "")
+    assert ended.err.startswith("Error: Not a directory: file/")
+    assert "a file stands where a folder must be: move it away, or name another folder" in ended.err
+    assert chunksink(tmp_path, "sync", CHUNKSINK_SINKS="fts").code == Exit.OK
+    ended = chunksink(tmp_path, "prove", "no/such/proof.json", CHUNKSINK_SINKS="fts")
+    assert (ended.code, ended.out) == (Exit.USAGE, "")
+    assert ended.err.endswith("proof.json; make its folder first, or name another one\n")
+
+
+@pytest.mark.parametrize("command", [["why"], ["retire-partition"], ["search", "x", "--tenant"]])
+def test_an_argument_that_is_no_text(command: list[str], tmp_path: Path) -> None:
+    write(tmp_path / "chunks", "2026-01", NOTE)
+    assert chunksink(tmp_path, "sync", CHUNKSINK_SINKS="fts").code == Exit.OK
+    ended = chunksink(tmp_path, *command, "caf\udce9", CHUNKSINK_SINKS="fts")
+    assert (ended.code, ended.out) == (Exit.USAGE, "")
+    assert ended.err == "Error: the argument caf\\udce9 is not in UTF-8: write it in UTF-8\n"

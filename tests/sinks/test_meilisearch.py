@@ -355,6 +355,7 @@ def test_later_versions_are_taken(server: Server) -> None:
     [
         *("", "127.0.0.1:7700", "ftp://x", "http://user:secret@127.0.0.1:7700", "http://["),
         *("http://127.0.0.1:abc", "http://127.0.0.1:99999"),
+        *("http://a..b:7700", "http://my\u2013host:7700", "http://a\udcff:7700", "http://127.0.0.1:7700\n"),
     ],
 )
 def test_an_address_that_is_none(url: str) -> None:

@@ -32,9 +32,17 @@ def test_nobody_at_the_address_is_unreachable() -> None:
                 call()
 
 
-@pytest.mark.parametrize("url", ["localhost:8000", "127.0.0.1:9", "ftp://host", "http://", ""])
+@pytest.mark.parametrize("url", ["localhost:8000", "127.0.0.1:9", "ftp://host", "http://", "", "http://a..b:8000"])
 def test_what_is_no_address_is_said_so(url: str) -> None:
     with pytest.raises(ValueError, match=f"^{re.escape(url)} is no address of a Chroma server: http://HOST:PORT"):
+        ChromaSink.server(url)
+
+
+@pytest.mark.parametrize(
+    "url", ["http://my\u2013host:8000", "http://a\udcff:8000", "http://127.0.0.1:8000\n", "http://["]
+)
+def test_what_might_hold_a_password_is_not_repeated(url: str) -> None:
+    with pytest.raises(ValueError, match=r"^that is no address of a Chroma server"):
         ChromaSink.server(url)
 
 
