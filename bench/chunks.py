@@ -19,10 +19,16 @@ from chunkbus.writer import PartitionWriter
 
 FAMILY = 10
 CREATED_AT = "2026-01-01T00:00:00Z"
+SEED = 7
 
 
 def make_bus(
-    folder: Path, chunks: int, partitions: int = 1, words: int = 55, seed: int = 7, texts: Sequence[str] | None = None
+    folder: Path,
+    chunks: int,
+    partitions: int = 1,
+    words: int = 55,
+    seed: int = SEED,
+    texts: Sequence[str] | None = None,
 ) -> BusRoot:
     """Writes `chunks` chunks in all, `words` words each, spread evenly over the partitions; or these texts."""
     root = BusRoot(folder)
@@ -49,6 +55,23 @@ def change(root: BusRoot, documents: Sequence[int], version: int, words: int = 5
         for place in range(FAMILY)
     )
     _write(root, f"change-{version:05d}", made, documents=len(documents), created_at=created_at)
+
+
+def change_within(root: BusRoot, chunks: int, documents: Sequence[int], version: int, words: int = 55) -> None:
+    """New versions of some documents of a bus of one partition, which is written anew for it."""
+    texts, new_texts = random.Random(SEED), random.Random(version)
+    vocabulary = _vocabulary(texts)
+    created_at = (datetime.fromisoformat(CREATED_AT) + timedelta(days=version)).isoformat()
+
+    def made() -> Iterable[Record]:
+        for index in range(chunks):
+            text = " ".join(texts.choices(vocabulary, k=words))
+            if index // FAMILY in documents:
+                yield _chunk(index, " ".join(new_texts.choices(vocabulary, k=words)), version, created_at)
+            else:
+                yield _chunk(index, text)
+
+    _write(root, "part-00000", made(), documents=-(-chunks // FAMILY), created_at=created_at)
 
 
 def _write(root: BusRoot, key: str, made: Iterable[Record], *, documents: int, created_at: str) -> None:

@@ -1,7 +1,7 @@
 """What a sync costs when nothing changed, and when little did.
 
     python -m bench.sync_speed [--chunks 100000] [--rounds 3] [--folder FOLDER] [--sinks fts fts,jsonl fts,chroma]
-                               [--only nothing little]
+                               [--only nothing little within]
 
 Nothing changed: whole processes `chunksink sync` take turns with the same on an index of one chunk, which is its
 start-up, and with LangChain's `index()` with its record manager on the same chunks. `index()` is timed from inside,
@@ -9,7 +9,8 @@ with the chunks in memory and a store that does nothing, by default in batches o
 
 Little changed: the same 100 families of 10 chunks are written as a new partition to a bus of as many chunks and to one
 of 10,000. Timed from the first look at the bus to the last receipt; what the engines and the encoder take of it is
-told apart. Prints Markdown tables. FOLDER keeps what is prepared for the next time.
+told apart. Within: the same where all chunks are one partition, which is written anew, and so read as a whole. Prints
+Markdown tables. FOLDER keeps what is prepared for the next time.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--folder", type=Path)
     parser.add_argument("--sinks", nargs="+", default=["fts", "fts,jsonl", "fts,chroma"])
-    parser.add_argument("--only", nargs="+", default=["nothing", "little"], help="what is changed")
+    parser.add_argument("--only", nargs="+", default=["nothing", "little", "within"], help="what is changed")
     parser.add_argument("--change", nargs=3, metavar=("BUS", "HOME", "SINKS"), help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.change:
@@ -57,11 +58,17 @@ def main() -> None:
     with _folder(options.folder) as folder:
         sinks = list(dict.fromkeys(name for some in options.sinks for name in some.split(",")))
         for size in (1, SMALL, options.chunks):
-            prepare(folder, size, sinks)
+            prepare(_bus(folder, size), _home(folder, size), size, max(1, size // PARTITION), sinks)
         if "nothing" in options.only:
             nothing_changed(folder, options.chunks, options.sinks, options.rounds)
         if "little" in options.only:
             little_changed(folder, options.chunks, options.sinks[-1], options.rounds)
+        if "within" in options.only:
+            inside = folder / "one-partition"
+            inside.mkdir(exist_ok=True)
+            for size in (SMALL, options.chunks):
+                prepare(_bus(inside, size), _home(inside, size), size, 1, options.sinks[-1].split(","))
+            little_changed(inside, options.chunks, options.sinks[-1], options.rounds, within=True)
 
 
 @contextmanager
@@ -74,10 +81,9 @@ def _folder(given: Path | None) -> Iterator[Path]:
         yield Path(made)
 
 
-def prepare(folder: Path, size: int, sinks: list[str]) -> None:
-    bus, home = _bus(folder, size), _home(folder, size)
+def prepare(bus: Path, home: Path, size: int, partitions: int, sinks: list[str]) -> None:
     if not bus.exists():
-        chunks.make_bus(bus, size, partitions=max(1, size // PARTITION))
+        chunks.make_bus(bus, size, partitions=partitions)
     if not home.exists():
         print(f"building the index of {size:,} chunks", file=sys.stderr)
         draft = home.with_suffix(".draft")
@@ -131,18 +137,24 @@ def _against(theirs: list[float | None], beyond: float) -> str:
     return f"{statistics.median(known):.1f} s, {statistics.median(known) / max(beyond, 0.01):.0f} times"
 
 
-def little_changed(folder: Path, size: int, sinks: str, rounds: int) -> None:
+def little_changed(folder: Path, size: int, sinks: str, rounds: int, *, within: bool = False) -> None:
     took: list[tuple[dict[str, float], dict[str, float]]] = []
+    count = folder / "rounds"
+    done = int(count.read_text()) if count.exists() else 0
     for number in range(rounds):
         pair = []
         for of in (SMALL, size):
             root = BusRoot(_bus(folder, of))
-            done = sum(key.startswith("change-") for key in root.partition_keys())
-            chunks.change(root, CHANGED, version=done + 1)
+            if within:
+                chunks.change_within(root, of, CHANGED, version=done + number + 1)
+            else:
+                chunks.change(root, CHANGED, version=done + number + 1)
             pair.append(ours("bench.sync_speed", "--change", root.path, _home(folder, of), sinks).told)
         took.append((pair[0], pair[1]))
+        count.write_text(str(done + number + 1))
         print(f"little changed: round {number + 1} of {rounds}", file=sys.stderr)
-    print(f"\nThe same {len(CHANGED)} families of {chunks.FAMILY} chunks changed, {sinks}, rounds: {rounds}\n")
+    where = "in the only partition" if within else "in a partition of their own"
+    print(f"\nThe same {len(CHANGED)} families of {chunks.FAMILY} chunks, {where}, {sinks}, rounds: {rounds}\n")
     print(f"| | in 10,000 chunks | in {size:,} | ratio, median of rounds |\n|---|---|---|---|")
     for what in ("our own time", "engines and encoder", "all"):
         small, large = (statistics.median(pair[place][what] for pair in took) for place in (0, 1))

@@ -1,0 +1,98 @@
+"""Killed between asking Meilisearch for the swap and its answer: the swap is carried out once, whatever runs next."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import uuid
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import meilisearch
+import pytest
+
+from chunkbus.layout import BusRoot
+from sinks.meilisearch import MeilisearchSink
+from tests.conformance.test_meilisearch import SETTINGS
+from tests.conftest import HEAVY
+from tests.engines.servers import MeilisearchServer
+from tests.rebuild.engines import fts
+from tests.rebuild.support import FEBRUARY, Home, commit, projected, source
+
+pytestmark = [pytest.mark.promise(2), pytest.mark.promise(5)]
+
+CAT, DOG = source("docs/a.md", "a cat", "a mat"), source("docs/a.md", "a dog", version="2", at=FEBRUARY)
+BIRD = source("docs/b.md", "a bird")
+BUSY = 30_000
+"""Documents that keep the queue busy until the process has long died."""
+
+NEXT: dict[str, Callable[[Home], Any]] = {"rebuild": Home.rebuild, "sync": Home.sync}
+
+
+def home_on(folder: Path, url: str, key: str, index: str) -> Home:
+    def server(_home: Path) -> MeilisearchSink:
+        return MeilisearchSink(url, key, settings=SETTINGS, index=index)
+
+    home = Home(folder / "home", BusRoot(folder / "chunks"), fts, server)
+    home.open_sink = lambda name: {"fts": fts, "meilisearch": server}[name](home.folder)  # type: ignore[method-assign]
+    return home
+
+
+def rebuild_and_die(folder: Path, url: str, key: str, index: str, busy: bool) -> None:
+    """In a process of its own."""
+    swap = meilisearch.Client.swap_indexes
+
+    def last(client: meilisearch.Client, pairs: Any) -> None:
+        if busy:
+            client.index(f"{index}busy").add_documents([{"id": number, "text": "x"} for number in range(BUSY)])
+        swap(client, pairs)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    meilisearch.Client.swap_indexes = last  # type: ignore[assignment,method-assign]
+    home_on(folder, url, key, index).rebuild()
+
+
+CASES = [(busy, then, withdrawn) for busy in (True, False) for then in NEXT for withdrawn in (False, True)]
+
+
+@pytest.mark.parametrize(("busy", "then", "withdrawn"), CASES if HEAVY else [CASES[0], CASES[3], CASES[6]])
+def test_the_next_run_ends_as_if_nothing_had_been(
+    busy: bool, then: str, withdrawn: bool, meilisearch_server: MeilisearchServer, tmp_path: Path
+) -> None:
+    server, index = meilisearch_server, f"k{uuid.uuid4().hex[:10]}"
+    home = home_on(tmp_path, server.url, server.key, index)
+    commit(home.root, "p1", [*CAT, *BIRD])
+    home.rebuild()
+    old = home.live()
+    commit(home.root, "p1", [*DOG, *BIRD], at=FEBRUARY)
+    arguments = (tmp_path, server.url, server.key, index, busy)
+    process = multiprocessing.get_context("spawn").Process(target=rebuild_and_die, args=arguments)
+    process.start()
+    process.join(120)
+    assert process.exitcode == -signal.SIGKILL
+    client = meilisearch.Client(server.url, server.key)
+    waiting = partial(client.get_tasks, {"types": ["indexSwap"], "statuses": ["enqueued", "processing"]})
+    assert waiting().total == busy or not busy, "it was killed before the swap"
+    assert home.live() == old, "nobody was told that it is over"
+    wanted = [DOG] if withdrawn else [DOG, BIRD]
+    if withdrawn:
+        commit(home.root, "p1", DOG, at=FEBRUARY)
+    NEXT[then](home)
+    assert waiting().total == 0
+    for name in ("fts", "meilisearch"):
+        assert home.contents()[name] == projected(*wanted), name
+    assert shown(home) == {str(record["text"]) for records in wanted for record in records}
+    assert home.verify(deep=True).ok
+    again = home.sync()
+    assert (again.chunks_written, again.chunks_deleted, again.scanned) == (0, 0, [])
+
+
+def shown(home: Home) -> set[str]:
+    sink = home.makers[1](home.folder)
+    assert isinstance(sink, MeilisearchSink)
+    found = sink._connection.send(f"/indexes/{sink._indexes.public}/documents/fetch", {"limit": 100})
+    sink.close()
+    return {document["text"] for document in found["results"]}
