@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from chunksink.live import LiveSearch
     from embeddings.encoder import Vectors
     from producers.report import IngestReport
+    from rebuild.catalog import Retired
     from rebuild.deep import Lookup
     from rebuild.forecast import Forecast
     from rebuild.forget import Forgotten
@@ -208,16 +209,17 @@ class Index:
             run.log.finish("ok", generation=generation.id)
             return generation
 
-    def retire_partition(self, key: str) -> int:
-        """Gives up a partition that is gone for good; the next sync removes the sources that only it held."""
+    def retire_partition(self, key: str) -> "Retired":
+        """Gives up a partition that is gone for good; the next sync removes the sources that only it held, and brings
+        back those that it withdrew and others hold."""
         from rebuild.lock import WAIT_SECONDS
 
         with self._run("retire-partition", tolerant=True) as run:
             with run.lock(WAIT_SECONDS):
                 run.work.refresh()
-                families = run.work.catalog.retire(run.root, key)
-            run.log.finish("ok", partition=key, families=families)
-            return families
+                retired = run.work.catalog.retire(run.root, key)
+            run.log.finish("ok", partition=key, families=retired.removed, returning=retired.returning)
+            return retired
 
     def forget(self, name: str, *, tenant: str | None = None, every: bool = False) -> "Forgotten":
         """Erases one source from every build, the cache, dead letters and the records of past runs; that of `tenant`,

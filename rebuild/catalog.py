@@ -38,6 +38,16 @@ class Member(NamedTuple):
 
 
 @dataclass(frozen=True)
+class Retired:
+    """What a partition was given up with, in families."""
+
+    removed: int
+    """Only it held them."""
+    returning: int
+    """Its tombstones withdrew them; what other partitions say of them counts again."""
+
+
+@dataclass(frozen=True)
 class CurrentFamily:
     """A family that the index must hold, and where its chunks lie."""
 
@@ -136,8 +146,8 @@ class Catalog:
         rows = self._db.execute("select family, reason, detail from held order by family limit ?", [limit])
         return [HeldFamily(*row) for row in rows]
 
-    def retire(self, root: BusRoot, key: str) -> int:
-        """Forgets a partition that is not there any more; how many families it was the last to hold."""
+    def retire(self, root: BusRoot, key: str) -> Retired:
+        """Forgets a partition that is not there any more, with what it withdrew."""
         if key in root.partition_keys():
             raise NotMissing(
                 f"partition {key} is still in {root.path}: to empty it, write it anew without chunks; "
@@ -146,13 +156,19 @@ class Catalog:
         if self._db.execute("select 1 from partition where key = ?", [key]).fetchone() is None:
             known = ", ".join(self.missing_partitions()) or "none"
             raise NotMissing(f"no partition {key} is known, or it was retired already; missing are: {known}")
-        before = self.counts().families
         with write_transaction(self._db):
+            self._db.execute("create temp table if not exists stood (family text primary key) without rowid")
+            self._db.execute("delete from stood")
+            self._db.execute("insert into stood select family from current")
             touch_partition(self._db, key)
             with noting_former(self._db, key):
                 drop_partition(self._db, key)
         self.decide()
-        return before - self.counts().families
+        row = self._db.execute(
+            "select (select count(*) from stood where family not in (select family from current)), "
+            "(select count(*) from current where family not in (select family from stood))"
+        ).fetchone()
+        return Retired(*row)
 
     def families(self, keys: Sequence[str] | None = None) -> Iterator[CurrentFamily]:
         """What the index must hold, in the order in which it lies on disk; of these families, or all of them."""

@@ -15,7 +15,8 @@ def command(key: str, chunks: str | None, home: str | None) -> None:
 
     A partition that is missing is no deletion: its sources stay in the index until it is given up here. The next sync
     (with --watch, that after the next commit) removes those that no other partition holds, and stops at the brake if
-    they are many.
+    they are many. Its tombstones go with it: what they withdrew comes back where another partition still holds it, and
+    that is said.
 
     \b
     Example:
@@ -24,5 +25,10 @@ def command(key: str, chunks: str | None, home: str | None) -> None:
     from chunksink.index import Index
 
     with Index(config_from(chunks=chunks, home=home)) as index:
-        families = index.retire_partition(key)
-    click.echo(f"partition {key} is given up; the next sync removes {counted(families, 'source')} that only it held")
+        retired = index.retire_partition(key)
+    gone = counted(retired.removed, "source")
+    click.echo(f"partition {key} is given up; the next sync removes {gone} that only it held")
+    if retired.returning:
+        it = "it" if retired.returning == 1 else "them"
+        back = f"{counted(retired.returning, 'source')} that this one had withdrawn and another partition holds"
+        click.echo(f"it brings back {back}: withdraw {it} there too", err=True)

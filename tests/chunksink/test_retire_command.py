@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from chunkbus.manifest import Tombstone
 from chunksink.exits import Exit
 from tests.chunksink.shell import Shell
-from tests.rebuild.support import source
+from tests.rebuild.support import FEBRUARY, parent_of, source
 
 A, B, C = source("a.md", "a cat", "a mat"), source("b.md", "a boat"), source("c.md", "a cow")
 
@@ -47,6 +48,20 @@ def test_the_sources_that_only_it_held_go_with_the_next_sync(synced: Shell) -> N
     assert "1 source removed, 2 sources unchanged" in ended.out
     assert synced.texts() == ["a boat", "a cat", "a mat"]
     assert synced("retire-partition", "p2").code == Exit.USAGE
+
+
+def test_what_it_withdrew_comes_back_and_that_is_said(synced: Shell) -> None:
+    synced.commit("p3", at=FEBRUARY, tombstones=[Tombstone(parent_id=parent_of("a.md"))])
+    assert synced("sync").code == Exit.OK
+    assert synced.texts() == ["a boat", "a cow"]
+    synced.remove("p3")
+    ended = synced("retire-partition", "p3")
+    assert ended.out == "partition p3 is given up; the next sync removes 0 sources that only it held\n"
+    assert ended.err == (
+        "it brings back 1 source that this one had withdrawn and another partition holds: withdraw it there too\n"
+    )
+    assert synced("sync").code == Exit.OK
+    assert synced.texts() == ["a boat", "a cat", "a cow", "a mat"]
 
 
 def test_one_of_which_only_the_manifest_is_gone_is_there(synced: Shell) -> None:

@@ -93,7 +93,7 @@ def test_what_left_a_partition_is_dropped_and_a_partition_that_left_is_held(root
     assert probe.catalog.missing_partitions() == ["p2"]
     assert probe.catalog.held() == [HeldFamily(C, "missing", "partition p2 is missing")]
     assert not probe.catalog.is_whole()
-    assert probe.catalog.retire(root, "p2") == 1
+    assert probe.catalog.retire(root, "p2").removed == 1
     assert probe.current() == {B: "p1"}
     assert (probe.catalog.held(), probe.catalog.is_whole()) == ([], True)
 

@@ -243,7 +243,7 @@ def test_a_retired_partition_is_gone_with_what_only_it_held(root: BusRoot, index
     indexed.sync()
     assert held(indexed) == {B: "missing", C: "missing"}
     with State.existing(indexed.folder) as state:
-        assert Catalog(state).retire(root, "p2") == 1, "c has an older version elsewhere"
+        assert Catalog(state).retire(root, "p2").removed == 1, "c has an older version elsewhere"
     outcome = indexed.sync()
     assert (outcome.families.changed, outcome.families.removed) == (1, 1)
     assert {document.text for document in indexed.contents()["fts"]} == {"a", "c, older"}
@@ -263,5 +263,5 @@ def test_only_what_was_taken_in_and_is_gone_can_be_retired(root: BusRoot, probe:
     probe.refresh()
     with pytest.raises(NotMissing, match="no partition p9 is known, or it was retired already; missing are: p2"):
         probe.catalog.retire(root, "p9")
-    assert probe.catalog.retire(root, "p2") == 1
+    assert probe.catalog.retire(root, "p2").removed == 1
     assert probe.refresh().catalog.held() == [HeldFamily(A, "invalid", "partition p1 is invalid")]
