@@ -14,7 +14,7 @@ def noting_former(db: Database, partition: str) -> Iterator[None]:
     """Notes what families have no more after what is done meanwhile with a partition. In the caller's transaction."""
     db.execute("create temp table if not exists was (family text, parent_id text, document_id text, text_hash text)")
     db.execute(
-        "insert into was select distinct family, parent_id, document_id, text_hash from chunk where partition = ?",
+        "insert into was select family, parent_id, document_id, text_hash from chunk where partition = ?",
         [partition],
     )
     yield
