@@ -7,10 +7,11 @@ engine, they fail instead. `tests/engines/test_require.py` holds this file to th
 from __future__ import annotations
 
 import os
+import shutil
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import pytest
 from hypothesis import settings
@@ -35,7 +36,15 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 settings.register_profile("unhurried", deadline=None)
 settings.load_profile("unhurried")
 
+# What is tested are processes and engines, not the disk; where there is room, their files are in memory.
+_MEMORY = Path("/dev/shm")
+_ROOM = 8 * 2**30
+if os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMORY).free > _ROOM:
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_MEMORY))
+
 ROOT = Path(__file__).resolve().parent.parent
+
+Case = TypeVar("Case")
 
 HEAVY = bool(os.environ.get("CHUNKSINK_SOAK_HEAVY"))
 """Tests that take long for what they show do all of it in `make soak` alone."""
@@ -44,6 +53,11 @@ HEAVY = bool(os.environ.get("CHUNKSINK_SOAK_HEAVY"))
 def examples(many: int) -> int:
     """So many of a property in `make soak`, else a third: every run makes others."""
     return many if HEAVY else many // 3
+
+
+def sampled(cases: Iterable[Case], every: int = 2) -> list[Case]:
+    """All of these cases in `make soak`, else every second one, or so."""
+    return list(cases)[:: 1 if HEAVY else every]
 
 
 @pytest.hookimpl(optionalhook=True)

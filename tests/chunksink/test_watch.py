@@ -12,6 +12,7 @@ import pytest
 
 from chunkbus.layout import BusRoot
 from chunksink.watch import Watch
+from tests.conftest import sampled
 
 SOON = 20
 QUIET = 1.5
@@ -123,7 +124,7 @@ def link_a_release(root: BusRoot) -> None:
     root.path.symlink_to("new")
 
 
-@pytest.mark.parametrize("replace", [replace_the_manifests, replace_the_root, link_a_release])
+@pytest.mark.parametrize("replace", sampled([replace_the_manifests, link_a_release, replace_the_root], 3))
 def test_another_folder_is_synced_and_watched(replace: Callable[[BusRoot], None], watched: Watched) -> None:
     for _ in range(2):
         following = watched.is_not_due()

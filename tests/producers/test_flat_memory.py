@@ -9,6 +9,7 @@ import pytest
 
 from chunkbus.errors import StoreUnreadable
 from producers.memory import Memory
+from tests.conftest import HEAVY
 from tests.producers.bench import LATER, NOW, Bench, growth
 from tests.producers.bridges.samples import markdown_chunk
 
@@ -60,6 +61,7 @@ def test_memory_does_not_grow_with_the_number_of_files(for_each_file: dict[str, 
     assert for_each_file[run] < MOST_OF_A_FILE
 
 
+@pytest.mark.skipif(not HEAVY, reason="takes long for what it shows: `make soak`")
 @pytest.mark.parametrize("run", ["first", "again", "emptied"])
 def test_memory_does_not_grow_with_the_number_of_families(for_each_family: dict[str, float], run: str) -> None:
     assert for_each_family[run] < MOST_OF_A_FAMILY

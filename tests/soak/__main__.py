@@ -116,7 +116,7 @@ def faults(quick: bool) -> tuple[str, bool]:
 
 
 def heavy(quick: bool) -> tuple[str, bool]:
-    shortened = re.compile(r"from tests\.conftest import .*\b(HEAVY|examples)\b")
+    shortened = re.compile(r"from tests\.conftest import .*\b(HEAVY|examples|sampled)\b")
     files = sorted(
         str(path.relative_to(ROOT)) for path in TESTS.rglob("test_*.py") if shortened.search(path.read_text())
     )

@@ -13,10 +13,11 @@ from sinks.chroma import ChromaSink
 from sinks.conformance.samples import family, held, vector, wanted
 from sinks.errors import BuildMissing
 from sinks.sink import Marker
+from tests.conftest import sampled
 from tests.sinks.support import FAMILIES, whole
 
 
-@pytest.mark.parametrize("while_open", [False, True])
+@pytest.mark.parametrize("while_open", sampled([False, True]))
 def test_most_of_it_deleted_behind_our_back(
     sink: ChromaSink, signed_large: Marker, saved: Path, while_open: bool
 ) -> None:
@@ -40,7 +41,7 @@ def test_most_of_it_deleted_behind_our_back(
     whole(sink)
 
 
-@pytest.mark.parametrize("while_open", [False, True])
+@pytest.mark.parametrize("while_open", sampled([False, True]))
 def test_the_collection_dropped_behind_our_back(
     sink: ChromaSink, signed_large: Marker, saved: Path, while_open: bool
 ) -> None:
@@ -64,7 +65,7 @@ def stranger(path: Path) -> Any:
     return chromadb.PersistentClient(f"{path}/./././.", settings=Settings(anonymized_telemetry=False))
 
 
-@pytest.mark.parametrize("keep_times", [True, False])
+@pytest.mark.parametrize("keep_times", sampled([True, False]))
 def test_an_old_copy_put_back(
     sink: ChromaSink, signed_large: Marker, saved: Path, tmp_path: Path, keep_times: bool
 ) -> None:
