@@ -76,7 +76,7 @@ class LazyGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Click suggests only commands that it has loaded."""
         word = args[0]
-        if word not in COMMANDS and word not in ALIASES:
+        if word not in COMMANDS and word not in ALIASES and not ctx.resilient_parsing:
             from difflib import get_close_matches
 
             if near := get_close_matches(word, [*COMMANDS, *ALIASES]):

@@ -98,7 +98,7 @@ class Connection:
                 is_long = asked > max(0.0, until - asyncio.get_running_loop().time())
                 wait = f"; it asks to wait {asked:,.0f} s, which is too long" if is_long else ""
                 nobody = isinstance(exc.__cause__, httpx.ConnectError)
-                remedy = "; start it, or correct the setting `endpoint`" if nobody else ""
+                remedy = "; is it running, and is the setting `endpoint` its address?" if nobody else ""
                 told = f"the endpoint {self._settings.url} {failed} {exc}{wait}{remedy}"
                 raise EndpointUnavailable(told) from exc.__cause__
 

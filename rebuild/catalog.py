@@ -166,7 +166,8 @@ class Catalog:
         self.decide()
         row = self._db.execute(
             "select (select count(*) from stood where family not in (select family from current)), "
-            "(select count(*) from current where family not in (select family from stood))"
+            "(select count(*) from current where family not in (select family from stood) "
+            "and family not in (select family from held))"
         ).fetchone()
         return Retired(*row)
 

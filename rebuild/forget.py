@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from chunkbus.store import rewrite, write_transaction
 from rebuild.blank import blank, is_named
 from rebuild.errors import SeveralSources, UnknownSource
-from rebuild.former import former_texts
+from rebuild.former import former_documents, former_texts
 from rebuild.meant import Meant, names_of, sources_named
 from rebuild.runs import FOLDER
 from rebuild.work import Work
@@ -166,9 +166,8 @@ def _known(work: Work, families: Iterable[str]) -> tuple[set[str], set[str]]:
         for chunk_id, document_id, text_hash in rows:
             ids |= {chunk_id, document_id}
             texts.add(text_hash)
-        for document_id, text_hash in former_texts(work.state.db, family):
-            ids.add(document_id)
-            texts.add(text_hash)
+        ids |= former_documents(work.state.db, family)
+        texts |= former_texts(work.state.db, family)
     return ids, texts
 
 

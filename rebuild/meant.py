@@ -1,5 +1,5 @@
-"""Which sources a name means: by the catalog, which notes former ones, too, by receipts, by tombstones, and by what
-builds say of themselves, for one of which the records were lost is known to nothing else."""
+"""Which sources a name means: by the catalog, by its notes of former ones, by receipts, by tombstones, and by what
+builds say of themselves: where the records were lost, nothing else knows a withdrawn one."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass

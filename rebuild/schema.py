@@ -196,12 +196,12 @@ def create_model_files(db: Database) -> None:
 
 @migrations()
 def create_former(db: Database) -> None:
-    # Texts that a family had in former readings: see `rebuild/former.py`.
+    # What families were in former readings: see `rebuild/former.py`. Of a document without a text, '' is the hash.
     db.executescript(
         """
         create table former (
-            family text, text_hash text, parent_id text, document_id text, primary key (family, text_hash))
-            without rowid;
+            family text, text_hash text, document_id text, parent_id text,
+            primary key (family, text_hash, document_id)) without rowid;
         create index former_parent on former (parent_id);
         create index former_document on former (document_id);
         """

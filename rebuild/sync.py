@@ -134,7 +134,7 @@ def _why_empty(error: SinkError | None, *, is_told: bool) -> str:
 
 
 def _require_plan(work: Work, live: Generation, embedder: DocumentEmbedder, options: SyncOptions) -> None:
-    """OtherPlan where it is not the one that is named. Before anything is made: a build that is gone is part of it."""
+    """OtherPlan where it is not the one that is named. Before a build that is gone is made again: the plan says so."""
     given = options.only_plan or ""
     with planned(work, live, embedder, adopt=options.adopt) as would:
         digest = would.hash or ""
@@ -202,12 +202,11 @@ def require_valid(catalog: Catalog) -> None:
 
 
 def _sync(work: Work, live: Generation, embedder: DocumentEmbedder, options: SyncOptions) -> Outcome:
-    if options.only_plan is None:
-        work.refresh()
-    else:
-        _require_plan(work, live, embedder, options)  # of the bus as it was read for that
+    work.refresh()
     if options.strict:
         require_valid(work.catalog)
+    if options.only_plan is not None:
+        _require_plan(work, live, embedder, options)  # of the bus as it is read for that
 
     def stop_large_removals() -> None:
         if work.catalog.is_whole():

@@ -149,7 +149,7 @@ def load_config(
         environment,
         prefix=_OF_SINKS,
         meilisearch_url=environment.get(MEILI_URL),
-        meant=partial(_of_its_own, chosen),
+        of_its_own=partial(_of_its_own, chosen),
     )
     given = {
         name: str(value) if isinstance(value, Path) else value

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-Meant = Callable[[str, str, Any], Any]
-"""What is meant by what is said of an option of a sink."""
+OfItsOwn = Callable[[str, str, Any], Any]
+"""Of a sink, an option and what is said of it: what the chosen index takes for that."""
 
 GROUP = "chunksink.sinks"
 """Of entry points; `sinks.registry` opens what stands behind them."""
@@ -46,7 +46,7 @@ def with_environment(
     environment: Mapping[str, str],
     prefix: str,
     meilisearch_url: str | None,
-    meant: Meant,
+    of_its_own: OfItsOwn,
 ) -> Any:
     """The tables with what variables say: `PREFIX` `MEILISEARCH_URL` is the option `url` of the sink `meilisearch`.
 
@@ -63,7 +63,7 @@ def with_environment(
     for variable in (variable for variable in environment if variable.startswith(prefix)):
         sink, option = _named(variable.removeprefix(prefix), {*tables, *asked_for})
         if option and isinstance(tables.setdefault(sink, {}), dict):
-            tables[sink][option] = meant(sink, option, environment[variable])
+            tables[sink][option] = of_its_own(sink, option, environment[variable])
     return tables
 
 

@@ -123,12 +123,14 @@ def test_a_shell_completes_names_as_the_documentation_says() -> None:
         done = subprocess.run(
             [sys.executable, "-m", "chunksink"], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
         )
+        assert done.stderr == ""
         return done.stdout
 
     assert "_CHUNKSINK_COMPLETE=bash_source chunksink" in (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
     assert "complete -o nosort -F" in completed(_CHUNKSINK_COMPLETE="bash_source")
     names = completed(_CHUNKSINK_COMPLETE="bash_complete", COMP_WORDS="chunksink se", COMP_CWORD="1")
     assert names.split() == ["plain,search", "plain,serve", "plain,settings"]
+    completed(_CHUNKSINK_COMPLETE="bash_complete", COMP_WORDS="chunksink serach --l", COMP_CWORD="2")
 
 
 def test_a_reader_that_left_is_no_error_by_any_name() -> None:

@@ -11,7 +11,7 @@ from chunkbus.manifest import Tombstone
 from chunkbus.runlog import RunLog
 from chunkbus.store import write_transaction
 from chunksink.exits import Exit
-from rebuild.former import former_texts
+from rebuild.former import former_documents, former_texts
 from rebuild.lock import rebuilding
 from rebuild.state import State
 from sinks.fts import FtsSink
@@ -161,6 +161,21 @@ def test_one_that_was_edited_and_withdrawn_and_synced(name: str, tombstones: lis
         assert former("forget", name).code == Exit.USAGE
 
 
+def test_a_former_document_whose_texts_live_on_names_it_too(former: Shell) -> None:
+    more = source("secret.md", "the moon is made of cheddar", "and more", version="3", at=MARCH)
+    former.commit("p1", more, at=MARCH)
+    former.cut_off("p1")  # so that the records of runs name it
+    assert former("sync").code == Exit.INVALID_INPUT
+    former.commit("p1", more, at=MARCH)
+    assert former("sync").code == Exit.OK
+    former.commit("p1", at=MARCH)
+    assert former("sync").code == Exit.OK
+    with State.existing(former.home) as state:
+        assert former_documents(state.db, parent_of("secret.md")) == {f"secret.md@{number}" for number in (1, 2, 3)}
+    assert former("forget", "secret.md@2", "--json").json["vectors"] == 3
+    assert traces(former, "secret.md@", "cheddar") == set()
+
+
 def test_what_it_said_in_earlier_versions_goes_too(former: Shell) -> None:
     assert former("forget", "secret.md").code == Exit.INVALID_INPUT, "the bus still holds the last one"
     assert cached(former, "the moon is made of cheese", "the moon is made of cheddar") == []
@@ -179,10 +194,14 @@ def test_what_drops_all_surplus_vectors_drops_what_was_noted_of_them(former: She
     assert former("sync").code == Exit.OK
     assert former("cache", "gc", "--dry-run").code == Exit.OK
     with State.existing(former.home) as state:
-        assert len(list(former_texts(state.db, parent_of("secret.md")))) == 3
+        assert len(former_texts(state.db, parent_of("secret.md"))) == 3
     assert former("cache", "gc").code == Exit.OK
     with State.existing(former.home) as state:
-        assert list(former_texts(state.db, parent_of("secret.md"))) == []
+        assert former_texts(state.db, parent_of("secret.md")) == set()
+    assert traces(former, "cheese", "cheddar") != set()
+    ended = former("forget", "secret.md", "--json")
+    assert (ended.code, ended.json["vectors"]) == (Exit.OK, 0)
+    assert traces(former, "cheese", "cheddar") == set(), "its words in freed pages go, too"
 
 
 def test_one_that_only_a_tombstone_names(former: Shell) -> None:

@@ -64,6 +64,18 @@ def test_what_it_withdrew_comes_back_and_that_is_said(synced: Shell) -> None:
     assert synced.texts() == ["a boat", "a cat", "a cow", "a mat"]
 
 
+def test_what_is_still_withdrawn_or_held_does_not_come_back(synced: Shell) -> None:
+    for key in ("p3", "p4"):
+        synced.commit(key, at=FEBRUARY, tombstones=[Tombstone(parent_id=parent_of("a.md"))])
+    assert synced("sync").code == Exit.OK
+    for key in ("p3", "p4", "p1"):
+        synced.remove(key)
+    for key in ("p3", "p4"):
+        assert synced("retire-partition", key).err == ""
+    assert synced("sync").code == Exit.INVALID_INPUT
+    assert synced.texts() == ["a boat", "a cow"]
+
+
 def test_one_of_which_only_the_manifest_is_gone_is_there(synced: Shell) -> None:
     synced.root.manifest_file("p2").unlink()
     ended = synced("retire-partition", "p2")

@@ -100,7 +100,7 @@ NO_STEPS = {
     "intake.py:drop_partition": "within _read and retire",
     "intake.py:touch_partition": "within _read and retire",
     "former.py:noting_former": "within _read and retire",
-    "former.py:drop_former": "what is left of it is a note of vectors that are gone",
+    "former.py:drop_former_texts": "what is left of it is a note of vectors that are gone",
     "receipts.py:_close": "within confirm",
     "schema.py:create_tenants_of_tombstones": "whole or not at all, as each step of a migration",
     "schema.py:create_contents": "likewise",

@@ -91,7 +91,7 @@ def test_nobody_there() -> None:
         free.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{free.getsockname()[1]}/v1"
     started = time.monotonic()
-    with pytest.raises(EndpointUnavailable, match=r"failed .*; start it, or correct the setting `endpoint`"):
+    with pytest.raises(EndpointUnavailable, match=r"failed .*; is it running, and is the setting `endpoint`"):
         EndpointEncoder(EndpointSettings(url, "m", first_deadline_seconds=0.5))
     assert time.monotonic() - started < 15
 

@@ -82,6 +82,8 @@ def test_the_next_run_ends_as_if_nothing_had_been(
         commit(home.root, "p1", DOG, at=FEBRUARY)
     NEXT[then](home)
     assert waiting().total == 0
+    swaps = client.get_tasks({"types": ["indexSwap"], "limit": 1000}).results
+    assert sum(index in str(each.details) for each in swaps) == (3 if then == "rebuild" else 2), "none twice"
     for name in ("fts", "meilisearch"):
         assert home.contents()[name] == projected(*wanted), name
     assert shown(home) == {str(record["text"]) for records in wanted for record in records}

@@ -40,7 +40,7 @@ def gc_command(chunks: str | None, home: str | None, dry_run: bool, as_json: boo
     from chunkbus.store import write_transaction
     from embeddings.maintenance import drop, find_surplus
     from rebuild.catalog import Catalog
-    from rebuild.former import drop_former
+    from rebuild.former import drop_former_texts
     from rebuild.lock import writing
     from rebuild.state import State
 
@@ -78,7 +78,7 @@ def gc_command(chunks: str | None, home: str | None, dry_run: bool, as_json: boo
             drop(cache, surplus)
         if not dry_run:
             with write_transaction(state.db):
-                drop_former(state.db)
+                drop_former_texts(state.db)
         run_log.finish("ok", **facts)
 
 

@@ -1,0 +1,73 @@
+"""What is noted of sources that are read anew: what they have no more, in time in proportion to what they have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import pytest
+from sqlite_utils import Database
+
+from chunkbus.store import write_transaction
+from rebuild.former import drop_former_texts, former_documents, former_texts, noting_former
+from rebuild.state import State
+
+Row = tuple[str, str, str]  # family, document, text
+
+
+def put(db: Database, partition: str, rows: Iterable[Row]) -> None:
+    db.execute("delete from chunk where partition = ?", [partition])
+    db.conn.executemany(
+        "insert into chunk (partition, offset, family, document_id, text_hash, line) values (?, ?, ?, ?, ?, ?)",
+        [(partition, place, *row, repr(row).encode()) for place, row in enumerate(rows)],
+    )
+
+
+def take_in(db: Database, partition: str, rows: Sequence[Row]) -> None:
+    with write_transaction(db), noting_former(db, partition):
+        put(db, partition, rows)
+
+
+def test_what_a_family_has_no_more(tmp_path: Path) -> None:
+    with State(tmp_path) as state:
+        db = state.db
+        take_in(db, "p1", [("a", "a@1", "one"), ("a", "a@1", "two"), ("b", "b@1", "one")])
+        assert (former_texts(db, "a"), former_documents(db, "a")) == (set(), set())
+        take_in(db, "p1", [("a", "a@2", "two"), ("a", "a@2", "three")])
+        assert (former_texts(db, "a"), former_documents(db, "a")) == ({"one"}, {"a@1"})
+        assert (former_texts(db, "b"), former_documents(db, "b")) == ({"one"}, {"b@1"})
+        drop_former_texts(db)
+        assert (former_texts(db, "a"), former_documents(db, "a")) == (set(), {"a@1"})
+
+
+@pytest.mark.parametrize("order", [("p1", "p2"), ("p2", "p1")])
+def test_what_moves_is_not_gone(order: Sequence[str], tmp_path: Path) -> None:
+    rows = [("a", "a@1", "one"), ("a", "a@1", "two")]
+    moved: dict[str, list[Row]] = {"p1": [], "p2": rows}
+    with State(tmp_path) as state:
+        take_in(state.db, "p1", rows)
+        for key in order:
+            take_in(state.db, key, moved[key])
+        assert former_texts(state.db, "a") == set()
+
+
+@pytest.mark.parametrize("changed", [False, True])
+def test_a_source_of_many_chunks_takes_time_in_proportion(changed: bool, tmp_path: Path) -> None:
+    def steps(chunks: int) -> int:
+        """Of SQLite's machine, in hundreds."""
+        count = 0
+
+        def note() -> int:
+            nonlocal count
+            count += 1
+            return 0
+
+        with State(tmp_path / str(chunks)) as state:
+            take_in(state.db, "p1", [("a", "a@1", f"text {number}") for number in range(chunks)])
+            state.db.conn.set_progress_handler(note, 100)
+            version = "new text" if changed else "text"
+            take_in(state.db, "p1", [("a", "a@1", f"{version} {number}") for number in range(chunks)])
+            state.db.conn.set_progress_handler(None, 100)
+        return count
+
+    assert steps(4_000) < 3 * steps(2_000)
