@@ -191,7 +191,7 @@ def _erase_records(work: Work, families: Iterable[str]) -> tuple[str, ...]:
         for table in ("compared", "moved"):  # or what is erased here would be noted as moved
             db.execute(f"delete from {table}")
         for family in families:
-            for table in ("receipt", "intent", "dead_letter", "former"):
+            for table in ("receipt", "intent", "dead_letter", "former_text", "former_document"):
                 db.execute(f"delete from {table} where family = ?", [family])
             stood_in |= {key for (key,) in db.execute("select partition from chunk where family = ?", [family])}
             stands = "select family, partition from chunk where family = :family union select :family, ''"

@@ -18,22 +18,22 @@ delete from before where line in (select line from chunk where partition = ?)
 # All chunks of these families are gone through once, whatever partition they stand in. Joined, for SQLite compares what
 # is `not in` with every row.
 _NOTE_TEXTS = """
-insert or ignore into former (family, document_id, text_hash, parent_id)
-select before.family, before.document_id, before.text_hash, parent_id from before left join (
+insert or ignore into former_text (family, text_hash)
+select before.family, before.text_hash from before left join (
     select distinct family, text_hash from chunk where family in (select family from before)) as now
     on now.family = before.family and now.text_hash = before.text_hash
 where now.family is null
 """
 _NOTE_DOCUMENTS = """
-insert or ignore into former (family, document_id, text_hash, parent_id)
-select before.family, before.document_id, '', parent_id from before left join (
+insert or ignore into former_document (family, document_id, parent_id)
+select before.family, before.document_id, parent_id from before left join (
     select distinct family, document_id from chunk where family in (select family from before)) as now
     on now.family = before.family and now.document_id = before.document_id
 where now.family is null
 """
 # The signs keep SQLite from looking up each family with each text.
 _IS_BACK = """
-delete from former where text_hash <> '' and (+family, +text_hash) in (
+delete from former_text where (+family, +text_hash) in (
     select family, text_hash from chunk where partition = ?)
 """
 
@@ -50,19 +50,19 @@ def noting_former(db: Database, partition: str) -> Iterator[None]:
     for note in (_NOTE_TEXTS, _NOTE_DOCUMENTS):
         db.execute(note)
     db.execute("delete from before")
-    if db.execute("select 1 from former limit 1").fetchone() is not None:
+    if db.execute("select 1 from former_text limit 1").fetchone() is not None:
         db.execute(_IS_BACK, [partition])
 
 
 def former_documents(db: Database, family: str) -> set[str]:
-    return {document for (document,) in db.execute("select document_id from former where family = ?", [family])}
+    documents = db.execute("select document_id from former_document where family = ?", [family])
+    return {document for (document,) in documents}
 
 
 def former_texts(db: Database, family: str) -> set[str]:
-    texts = db.execute("select text_hash from former where family = ? and text_hash <> ''", [family])
-    return {text for (text,) in texts}
+    return {text for (text,) in db.execute("select text_hash from former_text where family = ?", [family])}
 
 
 def drop_former_texts(db: Database) -> None:
     """Of all families: the cache has none of their vectors any more."""
-    db.execute("delete from former where text_hash <> ''")
+    db.execute("delete from former_text")

@@ -18,9 +18,9 @@ _RECORDED = (
     "select family, null from receipt where label = ?",
     "select family, null from intent where family = ?",
     "select family, null from dead_letter where family = ?",
-    "select family, parent_id from former where family = ?",
-    "select family, parent_id from former where parent_id = ?",
-    "select family, parent_id from former where document_id = ?",
+    "select family, parent_id from former_document where family = ?",
+    "select family, parent_id from former_document where parent_id = ?",
+    "select family, parent_id from former_document where document_id = ?",
     # Withdrawn and synced long ago, this is all that names it; freed pages may still hold its words.
     "select family_key(parent_id, tenant_id), parent_id from tombstone where parent_id = ?",
 )

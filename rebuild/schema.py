@@ -196,14 +196,15 @@ def create_model_files(db: Database) -> None:
 
 @migrations()
 def create_former(db: Database) -> None:
-    # What families were in former readings: see `rebuild/former.py`. Of a document without a text, '' is the hash.
+    # What families were in former readings: see `rebuild/former.py`. A partition that is cut anew leaves many texts
+    # behind, so a row is small.
     db.executescript(
         """
-        create table former (
-            family text, text_hash text, document_id text, parent_id text,
-            primary key (family, text_hash, document_id)) without rowid;
-        create index former_parent on former (parent_id);
-        create index former_document on former (document_id);
+        create table former_text (family text, text_hash text, primary key (family, text_hash)) without rowid;
+        create table former_document (
+            family text, document_id text, parent_id text, primary key (family, document_id)) without rowid;
+        create index former_document_id on former_document (document_id);
+        create index former_parent on former_document (parent_id);
         """
     )
 

@@ -208,7 +208,7 @@ def test_one_that_only_a_tombstone_names(former: Shell) -> None:
     """The records were made anew since."""
     former.commit("p1", at=FEBRUARY, tombstones=[TOMBSTONE])
     assert former("sync").code == Exit.OK
-    lose(former, "former")
+    lose(former, "former_text", "former_document")
     ended = former("forget", "secret.md")
     assert (ended.code, ended.err) == (Exit.OK, "")
     assert "none of its vectors could be found" in ended.out
@@ -251,7 +251,7 @@ def test_a_tenants_source_by_the_name_that_all_of_them_share(shell: Shell) -> No
 
 def test_one_that_only_records_of_runs_name(twice: Shell) -> None:
     withdraw(twice)
-    lose(twice, "former")
+    lose(twice, "former_text", "former_document")
     for _ in range(2):
         assert twice("rebuild").code == Exit.OK
     with RunLog(twice.home, "sync") as log:
