@@ -90,7 +90,6 @@ class Plan:
         """
         self._db = db
         self._builds = list(builds)
-        self._filled = [build for build in self._builds if build not in empty]
         db.executescript(_TABLES)
         self._compare(removals=removals, empty=empty)
 
@@ -156,15 +155,14 @@ class Plan:
             yield page
 
     def counts(self, build: str | None = None) -> FamilyCounts:
-        """Of one build; of all together, a family is added where no build had it."""
+        """Of one build; of all together, a family is added where no build had it that it is written to."""
         where, values = ("where build = ?", [build]) if build is not None else ("", [])
-        elsewhere = [] if build is not None else self._filled
         row = self._db.execute(
-            "select sum(action = 'write' and not known), sum(action = 'write' and known), "
+            "select sum(action = 'write' and not recorded), sum(action = 'write' and recorded), "
             "sum(action = 'remove'), sum(action = 'write' and metadata_only) from ("
-            f"select min(action) as action, {_known(elsewhere)} as known, min(metadata_only) as metadata_only "
+            "select family, min(action) as action, max(recorded) as recorded, min(metadata_only) as metadata_only "
             f"from planned {where} group by family)",
-            [*elsewhere, *values],
+            values,
         ).fetchone()
         added, changed, removed, metadata_only = (number or 0 for number in row)
         total = self._db.execute(
@@ -175,10 +173,10 @@ class Plan:
     def examples(self, action: str, recorded: bool, limit: int) -> list[str]:
         """Some families that are written or removed, by name where it is known."""
         rows = self._db.execute(
-            "select planned.family, coalesce(max(nullif(label, '')), planned.family) from planned "
-            f"left join receipt on receipt.family = planned.family and receipt.build in ({_marks(self._filled)}) "
-            f"where action = ? group by planned.family having {_known(self._filled)} = ? order by 2 limit ?",
-            [*self._filled, action, *self._filled, recorded, limit],
+            "select family, max(coalesce(iif(recorded, nullif(label, ''), null), family)) from planned "
+            "left join receipt using (build, family) where action = ? group by family "
+            "having max(recorded) = ? order by 2 limit ?",
+            [action, recorded, limit],
         )
         return [name for _, name in rows]
 
@@ -234,12 +232,6 @@ class Plan:
 
 def _marks(values: Sequence[str]) -> str:
     return ", ".join("?" * len(values))
-
-
-def _known(builds: Sequence[str]) -> str:
-    """Of a family in `planned`: whether a build that it is planned for, or one of these, has confirmed it."""
-    confirmed = f"select 1 from receipt where family = planned.family and build in ({_marks(builds)})"
-    return f"(max(recorded) or exists ({confirmed}))"
 
 
 def unhashed(db: Database, builds: Sequence[str] | None = None) -> Iterator[list[str]]:

@@ -241,21 +241,6 @@ def test_a_plan_that_was_made_before_a_build_was_gone_makes_none(quick_shell: Sh
     assert shell.texts() == ["a boat", "a cat", "a mat"]
 
 
-def test_added_is_only_what_no_sink_had(quick_shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CHUNKSINK_SINKS", "fts,jsonl")
-    shell = quick_shell
-    shell.commit("p1", A, B)
-    assert shell("sync").code == Exit.OK
-    shell.commit("p2", C)
-    shutil.rmtree(Path(shell("endpoints", "--json").json["sinks"]["fts"]["path"]).parent)
-    plan, report = shell("plan", "--json").json, shell("sync", "--json").json
-    for told in (plan, report):
-        assert [told["families"][name] for name in ("added", "changed", "unchanged")] == [1, 2, 0]
-    assert plan["examples"] == {"added": ["c.md"], "changed": ["a.md", "b.md"], "removed": []}
-    assert [report["sinks"]["fts"]["families"][name] for name in ("added", "changed", "unchanged")] == [3, 0, 0]
-    assert [report["sinks"]["jsonl"]["families"][name] for name in ("added", "changed", "unchanged")] == [1, 0, 2]
-
-
 def test_a_plan_builds_nothing(quick_shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither the first index nor one for a new sink: a plan is about what is live."""
     quick_shell.commit("p1", A, B)
