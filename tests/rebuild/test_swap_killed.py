@@ -21,6 +21,7 @@ from tests.conftest import HEAVY
 from tests.engines.servers import MeilisearchServer
 from tests.rebuild.engines import fts
 from tests.rebuild.support import FEBRUARY, Home, commit, projected, source
+from tests.rebuild.test_public_name import public_texts, texts
 
 pytestmark = [pytest.mark.promise(2), pytest.mark.promise(5)]
 
@@ -86,15 +87,7 @@ def test_the_next_run_ends_as_if_nothing_had_been(
     assert sum(index in str(each.details) for each in swaps) == (3 if then == "rebuild" else 2), "none twice"
     for name in ("fts", "meilisearch"):
         assert home.contents()[name] == projected(*wanted), name
-    assert shown(home) == {str(record["text"]) for records in wanted for record in records}
+    assert public_texts(home) == texts(*wanted)
     assert home.verify(deep=True).ok
     again = home.sync()
     assert (again.chunks_written, again.chunks_deleted, again.scanned) == (0, 0, [])
-
-
-def shown(home: Home) -> set[str]:
-    sink = home.makers[1](home.folder)
-    assert isinstance(sink, MeilisearchSink)
-    found = sink._connection.send(f"/indexes/{sink._indexes.public}/documents/fetch", {"limit": 100})
-    sink.close()
-    return {document["text"] for document in found["results"]}
