@@ -5,6 +5,7 @@ Which version of a family counts, `decide` says whenever something changed; the 
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from io import BytesIO
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -14,8 +15,8 @@ from chunkbus.reader import Place
 from chunkbus.store import write_transaction
 from rebuild.decide import decide
 from rebuild.errors import NotMissing
-from rebuild.former import noting_former
 from rebuild.intake import MISSING, VALID, Intake, OnBytes, drop_partition, touch_partition
+from rebuild.lines import take_lines
 from rebuild.state import State
 from sinks.projection import PROJECTION_VERSION
 
@@ -161,8 +162,8 @@ class Catalog:
             self._db.execute("delete from stood")
             self._db.execute("insert into stood select family from current")
             touch_partition(self._db, key)
-            with noting_former(self._db, key):
-                drop_partition(self._db, key)
+            drop_partition(self._db, key)
+            take_lines(self._db, key, BytesIO())
         self.decide()
         row = self._db.execute(
             "select (select count(*) from stood where family not in (select family from current)), "
@@ -226,8 +227,9 @@ class Catalog:
             )
 
     def read_again(self, key: str) -> None:
-        """The partition is not what it was when it was read: the next refresh reads it."""
+        """The partition is not what it was when it was read: the next refresh reads it, and trusts no row of it."""
         with write_transaction(self._db):
+            self._db.execute("update chunk set line = null where partition = ?", [key])
             self._db.execute("update partition set signature = null, manifest = null where key = ?", [key])
 
     def _forget_other_projection(self) -> None:

@@ -17,8 +17,8 @@ from chunkbus.manifest import Manifest, decode_manifest
 from chunkbus.reader import open_partition
 from chunkbus.store import write_transaction
 from chunkbus.validate import RULES, Validation
-from rebuild.former import noting_former
-from rebuild.noted import COLUMNS, instant, rows_of
+from rebuild.lines import take_lines, touch_lines
+from rebuild.noted import instant
 from rebuild.state import State
 
 VALID, INVALID, MISSING = "valid", "invalid", "missing"
@@ -151,17 +151,23 @@ class Intake:
             if data is None:
                 raise PartitionChanged(f"partition {key} has no manifest any more")
             digest = sha256_hex(data)
-            held = self._db.execute("select manifest from partition where key = ?", [key]).fetchone()
-            if held == (digest,):  # the files are others, what they say is not
+            select = "select manifest, state, created_at from partition where key = ?"
+            held, state, written_at = self._db.execute(select, [key]).fetchone() or (None, None, None)
+            if held == digest:  # the files are others, what they say is not
                 if self._set_state(key, VALID, signature):
                     touch_partition(self._db, key)
                 return
-            touch_partition(self._db, key)
-            with noting_former(self._db, key):
-                drop_partition(self._db, key)
-                self._note_manifest(key, decode_manifest(data), digest, signature)
-                self._note_chunks(key, file)
-            touch_partition(self._db, key)
+            manifest = decode_manifest(data)
+            touch_withdrawn(self._db, key)
+            drop_partition(self._db, key)
+            self._note_manifest(key, manifest, digest, signature)
+            take_lines(self._db, key, file)
+            touch_withdrawn(self._db, key)
+            if state != VALID:
+                touch_lines(self._db, key)
+            if written_at != instant(manifest.created_at):  # the age of chunks that do not say theirs
+                ageless = "select family, partition from chunk where partition = ? and created_at is null"
+                self._db.execute(f"insert or ignore into undecided {ageless}", [key])
 
     def _note_manifest(self, key: str, manifest: Manifest, digest: str, signature: str) -> None:
         created_at = instant(manifest.created_at)
@@ -179,11 +185,6 @@ class Intake:
             named = {name: getattr(tombstone, name) for name in _WITHDRAWN}
             row: dict[str, Any] = {"partition": key, **named, "at": at}
             self._db.table("tombstone").insert(row)
-
-    def _note_chunks(self, key: str, file: BinaryIO) -> None:
-        self._db.conn.executemany(
-            f"insert into chunk ({COLUMNS}) values ({', '.join('?' * len(COLUMNS.split(',')))})", rows_of(key, file)
-        )
 
     def _set_state(self, key: str, state: str, signature: str | None) -> bool:
         """Whether that is news."""
@@ -210,8 +211,12 @@ class Intake:
 
 def touch_partition(db: Any, key: str) -> None:
     """What counts must be decided again for the families of a partition, and for those that it withdraws."""
+    touch_lines(db, key)
+    touch_withdrawn(db, key)
+
+
+def touch_withdrawn(db: Any, key: str) -> None:
     for select in (
-        "select family, partition from chunk where partition = ?",
         "select c.family, '' from tombstone t join chunk c on c.parent_id = t.parent_id where t.partition = ?",
         "select c.family, '' from tombstone t join chunk c on c.family = t.parent_id where t.partition = ?",
         "select c.family, '' from tombstone t join chunk c on c.document_id = t.document_id where t.partition = ?",
@@ -220,9 +225,9 @@ def touch_partition(db: Any, key: str) -> None:
 
 
 def drop_partition(db: Any, key: str) -> None:
-    for table, column in (("partition", "key"), ("tombstone", "partition"), ("chunk", "partition")):
+    """All but its lines."""
+    for table, column in (("partition", "key"), ("tombstone", "partition"), ("finding", "partition")):
         db.execute(f"delete from {table} where {column} = ?", [key])
-    db.execute("delete from finding where partition = ?", [key])
 
 
 def _files(root: BusRoot, key: str) -> str:

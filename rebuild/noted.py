@@ -1,8 +1,8 @@
 """What the catalog notes of each chunk, from its line. Its partition was found valid: nothing is judged here."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
-from typing import Any, BinaryIO
+from typing import Any
 
 import msgspec
 
@@ -10,7 +10,7 @@ from chunkbus.canonical import json_hash, text_hash
 from chunkbus.chunk import Provenance
 from chunkbus.diagnose import parse_time
 from chunkbus.identity import family_key, resolve_parent_id
-from chunkbus.reader import Place, read_lines
+from chunkbus.reader import Place
 from rebuild.content import hash_of_line
 
 Row = tuple[Any, ...]
@@ -41,10 +41,10 @@ class _Noted(_Names, gc=False, kw_only=True):
 _NOTHING = _Names()
 
 
-def rows_of(key: str, file: BinaryIO) -> Iterator[Row]:
-    """Of each chunk of a partition the values of `COLUMNS`."""
+def rows_of(key: str, lines: Iterable[tuple[Place, bytes]]) -> Iterator[Row]:
+    """Of each of these lines of a partition the values of `COLUMNS`."""
     decode = msgspec.json.Decoder(_Noted).decode
-    for place, line in read_lines(file):
+    for place, line in lines:
         yield _row(key, place, line, decode(line))
 
 

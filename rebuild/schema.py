@@ -209,6 +209,47 @@ def create_former(db: Database) -> None:
     )
 
 
+@migrations()
+def create_numbers_of_chunks(db: Database) -> None:
+    # Chunks are numbered, so that one that moves within its file moves in no index but that of places. Lines that still
+    # stand keep their row: a step after which rows must be made anew empties `line` as well.
+    columns = (
+        "partition, offset, length, family, parent_id, document_id, chunk_id, text_hash, source_checksum, version, "
+        "created_at, line"
+    )
+    for statement in (
+        "drop view current_chunk",
+        "drop view family_chunk",
+        "alter table chunk rename to placed",
+        """
+        create table chunk (
+            id integer primary key, partition text, offset integer, length integer, family text, parent_id text,
+            document_id text, chunk_id text, text_hash text, source_checksum text, version text, created_at text,
+            line blob)
+        """,
+        f"insert into chunk ({columns}) select {columns} from placed order by partition, offset",
+        "drop table placed",
+        "create index chunk_place on chunk (partition, offset)",
+        "create index chunk_family on chunk (family, partition)",
+        "create index chunk_id on chunk (chunk_id)",
+        "create index chunk_document on chunk (document_id)",
+        "create index chunk_parent on chunk (parent_id)",
+        """
+        create view current_chunk as
+            select c.*, u.first_offset, u.taken from current u
+            join chunk c on c.family = u.family and +c.partition = u.partition
+            where c.source_checksum is u.source_checksum
+        """,
+        """
+        create view family_chunk as
+            select c.*, u.first_offset, u.taken from current u
+            cross join chunk c indexed by chunk_family on c.family = u.family and c.partition = u.partition
+            where c.source_checksum is u.source_checksum
+        """,
+    ):
+        db.execute(statement)
+
+
 def home_id(home: Path) -> str:
     """Made once for a home. In a file of its own, so that a home that lost its records still knows its builds."""
     while (known := existing_home_id(home)) is None:

@@ -148,7 +148,7 @@ def test_a_family_is_the_one_that_its_records_say(root: BusRoot, fields: dict[st
     )
     commit(root, "p1", [record])
     with root.chunks_file("p1").open("rb") as file:
-        [row] = rows_of("p1", file)
+        [row] = rows_of("p1", read_lines(file))
     with root.chunks_file("p1").open("rb") as file:
         [(place, line)] = read_lines(file)
     noted = dict(zip(COLUMNS.split(", "), row, strict=True))

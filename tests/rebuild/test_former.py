@@ -3,41 +3,55 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from io import BytesIO
 from pathlib import Path
 
+import orjson
 import pytest
 from sqlite_utils import Database
 
+from chunkbus.canonical import text_hash
+from chunkbus.identity import family_key
 from chunkbus.store import write_transaction
-from rebuild.former import drop_former_texts, former_documents, former_texts, noting_former
+from rebuild.former import drop_former_texts, former_documents, former_texts
+from rebuild.lines import take_lines
 from rebuild.state import State
 
 Row = tuple[str, str, str]  # family, document, text
 
 
-def put(db: Database, partition: str, rows: Iterable[Row]) -> None:
-    db.execute("delete from chunk where partition = ?", [partition])
-    db.conn.executemany(
-        "insert into chunk (partition, offset, family, document_id, text_hash, line) values (?, ?, ?, ?, ?, ?)",
-        [(partition, place, *row, repr(row).encode()) for place, row in enumerate(rows)],
-    )
+def take_in(db: Database, partition: str, rows: Iterable[Row]) -> None:
+    with write_transaction(db):
+        take_lines(db, partition, BytesIO(b"".join(line(*row) for row in rows)))
 
 
-def take_in(db: Database, partition: str, rows: Sequence[Row]) -> None:
-    with write_transaction(db), noting_former(db, partition):
-        put(db, partition, rows)
+def line(parent_id: str, document_id: str, text: str) -> bytes:
+    said = {"parent_id": parent_id, "document_id": document_id, "chunk_id": f"{document_id} {text}", "text": text}
+    return orjson.dumps({**said, "provenance": {"inputs": []}}) + b"\n"
+
+
+def texts(db: Database, parent_id: str) -> set[str]:
+    return former_texts(db, family_key(parent_id, None))
+
+
+def documents(db: Database, parent_id: str) -> set[str]:
+    return former_documents(db, family_key(parent_id, None))
+
+
+def hashes(*texts: str) -> set[str]:
+    return set(map(text_hash, texts))
 
 
 def test_what_a_family_has_no_more(tmp_path: Path) -> None:
     with State(tmp_path) as state:
         db = state.db
         take_in(db, "p1", [("a", "a@1", "one"), ("a", "a@1", "two"), ("b", "b@1", "one")])
-        assert (former_texts(db, "a"), former_documents(db, "a")) == (set(), set())
+        assert (texts(db, "a"), documents(db, "a")) == (set(), set())
         take_in(db, "p1", [("a", "a@2", "two"), ("a", "a@2", "three")])
-        assert (former_texts(db, "a"), former_documents(db, "a")) == ({"one"}, {"a@1"})
-        assert (former_texts(db, "b"), former_documents(db, "b")) == ({"one"}, {"b@1"})
+        assert (texts(db, "a"), documents(db, "a")) == (hashes("one"), {"a@1"})
+        assert (texts(db, "b"), documents(db, "b")) == (hashes("one"), {"b@1"})
         drop_former_texts(db)
-        assert (former_texts(db, "a"), former_documents(db, "a")) == (set(), {"a@1"})
+        assert (texts(db, "a"), documents(db, "a")) == (set(), {"a@1"})
 
 
 @pytest.mark.parametrize("order", [("p1", "p2"), ("p2", "p1")])
@@ -48,7 +62,7 @@ def test_what_moves_is_not_gone(order: Sequence[str], tmp_path: Path) -> None:
         take_in(state.db, "p1", rows)
         for key in order:
             take_in(state.db, key, moved[key])
-        assert former_texts(state.db, "a") == set()
+        assert texts(state.db, "a") == set()
 
 
 @pytest.mark.parametrize("changed", [False, True])
