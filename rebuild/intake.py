@@ -7,7 +7,7 @@ deleted. One whose manifest and chunks file are the same files as before, judged
 from collections.abc import Callable
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager, nullcontext, suppress
-from typing import Any, BinaryIO
+from typing import Any
 
 from chunkbus.canonical import sha256_hex
 from chunkbus.errors import PartitionChanged
@@ -151,8 +151,8 @@ class Intake:
             if data is None:
                 raise PartitionChanged(f"partition {key} has no manifest any more")
             digest = sha256_hex(data)
-            select = "select manifest, state, created_at from partition where key = ?"
-            held, state, written_at = self._db.execute(select, [key]).fetchone() or (None, None, None)
+            select = "select manifest, created_at from partition where key = ?"
+            held, written_at = self._db.execute(select, [key]).fetchone() or (None, None)
             if held == digest:  # the files are others, what they say is not
                 if self._set_state(key, VALID, signature):
                     touch_partition(self._db, key)
@@ -163,8 +163,6 @@ class Intake:
             self._note_manifest(key, manifest, digest, signature)
             take_lines(self._db, key, file)
             touch_withdrawn(self._db, key)
-            if state != VALID:
-                touch_lines(self._db, key)
             if written_at != instant(manifest.created_at):  # the age of chunks that do not say theirs
                 ageless = "select family, partition from chunk where partition = ? and created_at is null"
                 self._db.execute(f"insert or ignore into undecided {ageless}", [key])

@@ -56,3 +56,41 @@ def test_what_was_not_decided_is(undecided: Home) -> None:
         assert state.db.execute("select count(*) from edition").fetchone() == (3,)
     undecided.rebuild()
     assert undecided.contents() == {"fts": projected(KEEP, OTHER, MOVED)}
+
+
+@pytest.fixture
+def placed(root: BusRoot, tmp_path: Path) -> Iterator[Home]:
+    """Chunks were known by their places."""
+    commit(root, "p1", [*KEEP, *MOVED])
+    commit(root, "p2", OTHER)
+    home = Home(tmp_path / "home", root, fts)
+    home.rebuild()
+    with State(home.folder) as state:
+        state.db.executescript(
+            """
+            drop view current_chunk; drop view family_chunk;
+            create table placed (
+                partition text, offset integer, length integer, family text, parent_id text, document_id text,
+                chunk_id text, text_hash text, source_checksum text, version text, created_at text, line blob,
+                primary key (partition, offset)) without rowid;
+            insert into placed
+                select partition, offset, length, family, parent_id, document_id, chunk_id, text_hash, source_checksum,
+                version, created_at, line from chunk;
+            drop table chunk;
+            alter table placed rename to chunk;
+            create index chunk_family on chunk (family, partition);
+            create view current_chunk as select * from chunk;
+            create view family_chunk as select * from chunk indexed by chunk_family where family > '';
+            delete from _sqlite_migrations where name = 'create_numbers_of_chunks';
+            """
+        )
+    yield home
+
+
+def test_chunks_that_were_known_by_their_places_are(placed: Home) -> None:
+    commit(placed.root, "p1", [*GONE, *MOVED])
+    report = placed.sync()
+    assert (report.families.added, report.families.removed, report.families.unchanged) == (1, 1, 2)
+    assert placed.contents() == {"fts": projected(GONE, MOVED, OTHER)}
+    placed.rebuild()
+    assert placed.contents() == {"fts": projected(GONE, MOVED, OTHER)}

@@ -1,0 +1,100 @@
+"""A partition that is written anew: what still stands in it is neither read again nor decided again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from chunkbus.chunk import Record
+from chunkbus.layout import BusRoot
+from chunkbus.reader import read_partition
+from rebuild.intake import Intake
+from tests.rebuild.support import FEBRUARY, CatalogProbe, commit, document_id, parent_of, source
+
+A, B, C = (source(f"docs/{name}.md", f"{name} one", f"{name} two") for name in "abc")
+NEW_B = source("docs/b.md", "b two", "b, an edit that is longer", version="2", at=FEBRUARY)
+
+
+def undecided(root: BusRoot, probe: CatalogProbe) -> set[str]:
+    """The families that the next decision is about, once the bus is read."""
+    Intake(root, probe.state).run()
+    return {family for (family,) in probe.state.db.execute("select distinct family from undecided")}
+
+
+def first_offsets(probe: CatalogProbe, table: str) -> set[tuple[str, int]]:
+    return set(probe.state.db.execute(f"select family, first_offset from {table}").fetchall())
+
+
+def lines_of(root: BusRoot) -> list[tuple[str, int]]:
+    """Source and place of each chunk."""
+    return [(record["provenance"]["source_uri"], place.offset) for place, record in read_partition(root, "p1")]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "changed"),
+    [
+        ([*A, *B, *C], [*A, *NEW_B, *C], "b"),
+        ([*A, *B, *C], [*NEW_B, *A, *C], "b"),
+        ([*A, *B], [*A, *B, *C], "c"),
+        ([*B, *C], [*A, *B, *C], "a"),
+        ([*A, *B, *C], [*B, *C], "a"),
+        ([*A, *B], [*A, *source("docs/b.md", "b one")], "b"),
+        ([*A, *B], [A[0], *B, A[1]], "ab"),
+        ([*A, *B], [*B, *A], "ab"),
+        ([*A, *B], [], "ab"),
+    ],
+)
+def test_only_what_changed_is_decided(
+    before: Sequence[Record], after: Sequence[Record], changed: str, root: BusRoot, probe: CatalogProbe
+) -> None:
+    """In another order it is all of it: the last of several versions counts."""
+    commit(root, "p1", before)
+    probe.refresh()
+    commit(root, "p1", after)
+    assert undecided(root, probe) == {parent_of(f"docs/{name}.md") for name in changed}
+    probe.catalog.decide()
+    for table in ("standing", "current"):
+        assert first_offsets(probe, table) == {
+            (parent_of(f"docs/{name}.md"), min(places))
+            for name in "abc"
+            if (places := [place for uri, place in lines_of(root) if uri == f"docs/{name}.md"])
+        }
+
+
+def test_its_rows_stay(root: BusRoot, probe: CatalogProbe) -> None:
+    def rows() -> dict[str, int]:
+        return dict(probe.state.db.execute("select chunk_id, id from chunk").fetchall())
+
+    commit(root, "p1", [*A, *B, *C])
+    probe.refresh()
+    before = rows()
+    commit(root, "p1", [*NEW_B, *A, *C])
+    probe.refresh()
+    assert {name: rows()[name] for name in before if name in rows()} == {
+        record["chunk_id"]: before[record["chunk_id"]] for record in [*A, *C]
+    }
+
+
+def test_the_last_version_counts_wherever_it_moves(root: BusRoot, probe: CatalogProbe) -> None:
+    old, new = source("docs/a.md", "old"), source("docs/a.md", "new", version="2")
+    for lines, counts in (([*old, *B, *new], new), ([*new, *B, *old], old), ([*C, *new, *B, *old], old)):
+        commit(root, "p1", lines)
+        probe.refresh()
+        ids = [chunk.chunk_id for chunk in probe.catalog.chunks()]
+        assert counts[0]["chunk_id"] in ids
+        assert len(ids) == len(lines) - 1
+
+
+def test_chunks_without_an_age_are_as_old_as_their_partition(root: BusRoot, probe: CatalogProbe) -> None:
+    ageless, dated = source("docs/a.md", "ageless", at=None), source("docs/a.md", "dated", version="2", at=FEBRUARY)
+    commit(root, "p1", ageless)
+    commit(root, "p2", dated)
+    probe.refresh()
+    assert [chunk.partition for chunk in probe.catalog.chunks()] == ["p2"]
+    commit(root, "p1", [*B, *ageless], at="2026-03-01T00:00:00Z")
+    probe.refresh()
+    assert {chunk.partition for chunk in probe.catalog.chunks()} == {"p1"}
+    assert document_id("docs/a.md", "2") not in {
+        row for (row,) in probe.state.db.execute("select document_id from current_chunk")
+    }
