@@ -33,11 +33,16 @@ _GOES = "partition = ? and id not in (select id from kept)"
 _IS_REORDERED = """
 select 1 from (select offset, lag(offset) over (order by was) as before from kept) where offset < before limit 1
 """
-_MOVE = "update chunk set offset = kept.offset from kept where chunk.id = kept.id and was <> kept.offset"
+# What moved leads, so that what stands in other partitions is not gone through.
+_MOVE = """
+update chunk set offset = (select kept.offset from kept where kept.id = chunk.id)
+where id in (select id from kept where was <> kept.offset)
+"""
 _MOVE_FAMILIES = """
-update {table} set first_offset = kept.offset from kept cross join chunk using (id)
-where {table}.family = chunk.family and {table}.partition = chunk.partition and {table}.first_offset = was
-and was <> kept.offset
+update {table} set first_offset = coalesce((
+    select kept.offset from chunk indexed by chunk_family cross join kept using (id)
+    where chunk.family = {table}.family and chunk.partition = {table}.partition and was = first_offset), first_offset)
+where partition = ? and family in (select family from kept cross join chunk using (id) where was <> kept.offset)
 """
 
 
@@ -85,5 +90,5 @@ def _move(db: Database, key: str) -> None:
     if db.execute(_IS_REORDERED).fetchone() is not None:
         touch_lines(db, key)
     for table in ("standing", "current"):  # before their chunks move
-        db.execute(_MOVE_FAMILIES.format(table=table))
+        db.execute(_MOVE_FAMILIES.format(table=table), [key])
     db.execute(_MOVE)
