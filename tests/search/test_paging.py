@@ -12,6 +12,7 @@ import pytest
 from search.legs import Legs
 from search.query import search
 from search.question import FUSIONS, FusionName, Mode, Question
+from tests.conftest import sampled
 from tests.search.support import family, legs_over
 
 FAMILIES = 130
@@ -83,7 +84,7 @@ def few(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Legs]:
 
 @pytest.mark.parametrize("mode", ["keyword", "semantic", "hybrid"])
 @pytest.mark.parametrize("fusion", FUSIONS)
-@pytest.mark.parametrize("words", ["cat near ship", "old boat"])
+@pytest.mark.parametrize("words", sampled(["cat near ship", "old boat"]))
 def test_a_source_stands_where_its_best_chunk_does(
     legs: Legs, few: Legs, mode: Mode, fusion: FusionName, words: str
 ) -> None:

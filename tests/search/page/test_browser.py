@@ -12,6 +12,7 @@ import pytest
 from search.legs import EngineLeg, Legs
 from search.page.app import make_app
 from sinks.reader import Hit
+from tests.conftest import sampled
 from tests.search.page.support import Held, served, site_over
 from tests.search.support import family, legs_over, meaning
 
@@ -284,7 +285,7 @@ def test_the_theme_is_the_systems_until_one_is_chosen(open_page: Any, address: s
     assert page.evaluate(ground) == light
 
 
-@pytest.mark.parametrize("path", ["/", "/?q=cat+sleeps", "/status", "/?q=hunts&mode=keyword"])
+@pytest.mark.parametrize("path", sampled(["/?q=cat+sleeps", "/", "/status", "/?q=hunts&mode=keyword"]))
 @pytest.mark.parametrize("script", [True, False])
 def test_on_a_phone_nothing_sticks_out(open_page: Any, path: str, script: bool) -> None:
     page = open_page(path, viewport=PHONE, java_script_enabled=script, is_mobile=True, has_touch=True)

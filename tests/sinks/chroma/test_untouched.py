@@ -23,6 +23,7 @@ from sinks.errors import BuildMissing
 from sinks.sink import Build, Marker
 from tests.chunksink.conftest import models, shell
 from tests.chunksink.shell import Shell
+from tests.conftest import sampled
 from tests.journey.support import environment
 from tests.rebuild.support import source
 
@@ -144,7 +145,7 @@ def damaged_seal(folder: Path) -> None:
         (damaged_seal, 2),
     ],
 )
-@pytest.mark.parametrize("is_open", [False, True])
+@pytest.mark.parametrize("is_open", sampled([False, True]))
 def test_one_that_was_touched_is_asked(
     folder: Path,
     signed: Marker,
