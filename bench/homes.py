@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
@@ -24,7 +25,7 @@ from embeddings.settings import EncoderSettings
 from rebuild.embed import DocumentEmbedder
 from rebuild.rebuild import Rebuild, Rebuilt
 from rebuild.work import Work
-from settings.config import Config
+from settings.config import MEILI_URL, Config
 from sinks.document import Family
 from sinks.projection import project_family
 from sinks.sink import Sink
@@ -54,7 +55,8 @@ class Drawn:
 @contextmanager
 def opened(bus: Path, home: Path, sinks: Sequence[str], others: Mapping[str, Sink] | None = None) -> Iterator[Work]:
     """A home with the sinks of these names, and with `others` that only this process knows."""
-    config = Config(chunks=str(bus), home=str(home), sinks=tuple(sinks))
+    served = {"meilisearch": {"url": os.environ[MEILI_URL]}} if "meilisearch" in sinks else {}
+    config = Config(chunks=str(bus), home=str(home), sinks=tuple(sinks), sink=served)
     with open_work(config, BusRoot(bus), on_finding=lambda _: None, on_fault=lambda _: None) as work:
         yield replace(work, sinks={**work.sinks, **(others or {})})
 

@@ -1,6 +1,7 @@
 """Rebuilds against LangChain and LlamaIndex, and against the slower sink's bare loop.
 
-    python -m bench.rebuild_speed [--cold 600] [--warm 20000] [--rounds 1] [--only cold warm bare] [--texts FOLDER]
+    python -m bench.rebuild_speed [--cold 600] [--warm 20000] [--rounds 1] [--texts FOLDER]
+                                  [--only cold warm bare served]
 
 Cold: the same real model, texts of about 1,050 characters, embedded Chroma; chunksink fills fts besides. Warm: all
 vectors are in each one's own cache, nothing is computed, the stores are new. Each is a process of its own, timed from
@@ -9,18 +10,21 @@ model are told apart. Warm, the others store five fields of a chunk, and in anot
 They take turns; a ratio is the median of the rounds' ratios.
 
 Bare: a warm rebuild against the bare loop of `bench.sinks_speed` that sends the same documents to Chroma alone; the
-goal is 1.18 at most. Prints Markdown tables.
+goal is 1.18 at most. Served: the same with Meilisearch instead of fts, against bare loops of both, one by
+one and at once. Prints Markdown tables.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -37,6 +41,10 @@ from embeddings.resolve import resolve_model
 from embeddings.settings import EncoderSettings, open_encoder
 from embeddings.vectors import vectors_for
 from rebuild.rebuild import Rebuild
+from settings.config import MEILI_URL
+from settings.index_settings import find_settings_file, load_index_settings
+from sinks.document import Family
+from tests.engines.servers import MeilisearchServer, run_meilisearch
 
 WORDS = 150  # about 1,050 characters
 PEERS = ("langchain", "llamaindex")
@@ -47,7 +55,7 @@ def main() -> None:
     parser.add_argument("--cold", type=int, default=600, help="chunks")
     parser.add_argument("--warm", type=int, default=20_000, help="chunks")
     parser.add_argument("--rounds", type=int, default=1)
-    parser.add_argument("--only", nargs="+", default=["cold", "warm", "bare"])
+    parser.add_argument("--only", nargs="+", default=["cold", "warm", "bare", "served"])
     parser.add_argument("--texts", type=Path, help="folder of Markdown or text files, for the model")
     parser.add_argument("--one", nargs=3, metavar=("WHAT", "BUS", "HOME"), help=argparse.SUPPRESS)
     asked = parser.parse_args()
@@ -61,6 +69,8 @@ def main() -> None:
             cold(folder, asked.cold, asked.rounds, asked.texts)
         if {"warm", "bare"} & set(asked.only):
             warm(folder, asked.warm, asked.rounds, asked.only)
+        if "served" in asked.only:
+            served(folder, asked.warm, asked.rounds)
 
 
 def cold(folder: Path, size: int, rounds: int, texts: Path | None) -> None:
@@ -75,9 +85,7 @@ def cold(folder: Path, size: int, rounds: int, texts: Path | None) -> None:
 
 
 def warm(folder: Path, size: int, rounds: int, only: Sequence[str]) -> None:
-    bus = make_bus(folder / "warm-bus", size, partitions=max(1, size // 1000), words=WORDS).path
-    filled = folder / "filled"
-    one("fill", bus, filled / "chunksink")
+    bus, filled = _cached(folder, size)
     candidates: dict[str, Callable[[Path], Any]] = {}
 
     def start_from(name: str, place: Path) -> Path:
@@ -97,6 +105,35 @@ def warm(folder: Path, size: int, rounds: int, only: Sequence[str]) -> None:
     table(f"Warm, {size:,} chunks, all vectors cached", take_turns(folder, candidates, rounds), size)
 
 
+def served(folder: Path, size: int, rounds: int) -> None:
+    bus, filled = _cached(folder, size)
+
+    with run_meilisearch() as server:
+        reached = {MEILI_URL: server.url, "MEILI_MASTER_KEY": server.key}
+
+        def call(what: str, place: Path) -> Any:
+            if what == "served":
+                shutil.copytree(filled / "chunksink", place)
+            return one(what, bus, place, reached)
+
+        candidates: dict[str, Callable[[Path], Any]] = {
+            "chunksink, meilisearch and chroma": partial(call, "served"),
+            "bare loop, meilisearch": partial(call, "bare_served"),
+            "bare loop, chroma": partial(call, "bare"),
+            "both bare loops at once": partial(call, "bare_both"),
+        }
+        table(f"Warm, {size:,} chunks, all vectors cached", take_turns(folder, candidates, rounds), size)
+
+
+def _cached(folder: Path, size: int) -> tuple[Path, Path]:
+    """A bus, and a folder that has a home with the vectors of all its texts."""
+    bus, filled = folder / "warm-bus", folder / "filled"
+    if not filled.exists():
+        make_bus(bus, size, partitions=max(1, size // 1000), words=WORDS)
+        one("fill", bus, filled / "chunksink")
+    return bus, filled
+
+
 def _peer_cold(name: str, bus: Path, model: str, place: Path) -> Any:
     return peer(name, "cold", bus, place, "--model", model)
 
@@ -107,8 +144,8 @@ def _peer_warm(
     return peer(name, "warm", bus, start_from(filled, place), *more)
 
 
-def one(what: str, bus: Path, home: Path) -> Any:
-    return ours("bench.rebuild_speed", "--one", what, bus, home)
+def one(what: str, bus: Path, home: Path, environment: Mapping[str, str] | None = None) -> Any:
+    return ours("bench.rebuild_speed", "--one", what, bus, home, environment=environment)
 
 
 def take_turns(folder: Path, candidates: dict[str, Callable[[Path], Any]], rounds: int) -> dict[str, list[Any]]:
@@ -147,6 +184,10 @@ def rebuilt_warm(bus: Path, home: Path) -> dict[str, Any]:
     return _rebuilt(bus, home, Never)
 
 
+def rebuilt_served(bus: Path, home: Path) -> dict[str, Any]:
+    return _rebuilt(bus, home, Never, "meilisearch")
+
+
 class Never(homes.Drawn):
     """Every vector must come from the cache."""
 
@@ -154,10 +195,10 @@ class Never(homes.Drawn):
         raise AssertionError(f"{len(texts)} texts had no vector")
 
 
-def _rebuilt(bus: Path, home: Path, make_encoder: Callable[[], Any]) -> dict[str, Any]:
+def _rebuilt(bus: Path, home: Path, make_encoder: Callable[[], Any], keywords: str = "fts") -> dict[str, Any]:
     started = time.perf_counter()
     home.mkdir(parents=True, exist_ok=True)
-    with homes.opened(bus, home, ["fts", "chroma"]) as work, homes.embedder(home, make_encoder()) as embedder:
+    with homes.opened(bus, home, [keywords, "chroma"]) as work, homes.embedder(home, make_encoder()) as embedder:
         chroma: Any = work.sink("chroma")
         chroma.prepare(wait=True)  # ready, as the peers are
         ready = time.perf_counter()
@@ -181,16 +222,52 @@ def fill(bus: Path, home: Path) -> dict[str, Any]:
 def bare(bus: Path, folder: Path) -> dict[str, Any]:
     from bench.sinks_speed import bare_chroma
 
+    return _bare(bus, lambda families: bare_chroma(folder / "bare", families))
+
+
+def bare_served(bus: Path, _: Path) -> dict[str, Any]:
+    return _bare(bus, _load_meilisearch)
+
+
+def bare_both(bus: Path, folder: Path) -> dict[str, Any]:
+    """What the engines alone take that share the processors."""
+    from bench.sinks_speed import bare_chroma
+
+    def load(families: list[Family]) -> float:
+        with ThreadPoolExecutor(2) as threads:
+            loops = (threads.submit(_load_meilisearch, families), threads.submit(bare_chroma, folder, families))
+            return max(loop.result() for loop in loops)
+
     folder.mkdir(parents=True)
+    return _bare(bus, load)
+
+
+def _load_meilisearch(families: list[Family]) -> float:
+    from bench.sinks_speed import bare_meilisearch
+
+    port = int(os.environ[MEILI_URL].rpartition(":")[2])
+    server = MeilisearchServer(port, 0, os.environ["MEILI_MASTER_KEY"])
+    return bare_meilisearch(server, load_index_settings(find_settings_file(None)))(Path(), families)
+
+
+def _bare(bus: Path, load: Callable[[list[Family]], float]) -> dict[str, Any]:
     started = time.perf_counter()
     families = list(homes.families(bus))
     ready = time.perf_counter()
-    seconds = bare_chroma(folder / "bare", families)
+    seconds = load(families)
     count = sum(len(family.documents) for family in families)
     return {"ready": ready - started, "seconds": seconds, "chunks": count}
 
 
-_ONE = {"cold": rebuilt_cold, "warm": rebuilt_warm, "fill": fill, "bare": bare}
+_ONE = {
+    "cold": rebuilt_cold,
+    "warm": rebuilt_warm,
+    "served": rebuilt_served,
+    "fill": fill,
+    "bare": bare,
+    "bare_served": bare_served,
+    "bare_both": bare_both,
+}
 
 if __name__ == "__main__":
     main()
