@@ -7,7 +7,7 @@ in what people search and read. Sizes, sentences, overlap and ids are the chunki
 import re
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate
+from itertools import accumulate, dropwhile
 
 from chunkbus.chunk import Record
 from producers.markdown.chunker import MarkdownChunker
@@ -17,8 +17,11 @@ from producers.markdown.normalise import clean, collapse_line, decode
 from producers.markdown.records import Form, SourceVersion
 from producers.text.headings import Heading, find_headings
 
-TEXT = Form(("plain-text", "3"), "txt", "text/plain")
+TEXT = Form(("plain-text", "4"), "txt", "text/plain")
 _ORG_TITLE = re.compile(r"#\+title:[ \t]*(\S.*)", re.IGNORECASE)
+# As letters have it, and proposals of many projects; reStructuredText has a colon before each name, too.
+_FIELD = re.compile(r":?([A-Za-z][\w-]*):(?:[ \t]+(\S.*)|[ \t]*\Z)")
+_TITLES = ("title", "subject")
 # What may stand above a title and is no text: comments, targets and attributes.
 _NO_TEXT = re.compile(r"\.\.(?:\s|\Z)|//|:!?[\w-]+!?:|\[.*\]\s*\Z|\w+::|#\+|# -\*-")
 
@@ -56,8 +59,10 @@ def _lines(text: str) -> list[str]:
 
 
 def _title(lines: Sequence[str], headings: Sequence[Heading]) -> str:
-    """The one that Org's way of saying it gives, else the heading that it begins with, but not the first of several
-    versions."""
+    """The one that a header or Org's way of saying it gives, else the heading that it begins with, but not the first of
+    several versions."""
+    if titled := _title_of_header(lines):
+        return carried(titled)
     begins = _text_begins(lines)
     for line in lines[:begins]:
         if said := _ORG_TITLE.match(line):
@@ -67,6 +72,24 @@ def _title(lines: Sequence[str], headings: Sequence[Heading]) -> str:
     first = headings[0]
     is_alone = all(heading.level > first.level for heading in headings[1:])
     return first.words if is_alone or not names_a_version(first.words) else ""
+
+
+def _title_of_header(lines: Sequence[str]) -> str:
+    """Of at least two fields, one of which says it, above everything else; a field goes on where lines are set in."""
+    fields: list[tuple[str, str]] = []
+    for line in dropwhile(lambda line: not line.strip(), lines):
+        if not line.strip():
+            break
+        if fields and line[0].isspace():
+            name, value = fields.pop()
+            fields.append((name, f"{value} {line.strip()}".lstrip()))
+        elif said := _FIELD.fullmatch(line.rstrip()):
+            fields.append((said[1].lower(), said[2] or ""))
+        else:
+            return ""
+    if len(fields) < 2:
+        return ""
+    return next((value for wanted in _TITLES for name, value in fields if name == wanted and value), "")
 
 
 def _text_begins(lines: Sequence[str]) -> int:

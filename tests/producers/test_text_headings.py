@@ -257,3 +257,23 @@ def test_marks_without_end_cost_little() -> None:
         for uri in ("a.adoc", "a.org"):
             list(find_headings([f"== {mark * 5000}", f"* {mark * 5000}"], uri))
     assert time.process_time() - started < 5
+
+
+@pytest.mark.parametrize(
+    ("header", "title"),
+    [
+        ("PEP: 8\nTitle: Style Guide\nAuthor: Guido,\n        Barry\n", "Style Guide"),
+        ("\nFrom: a@b.org\nSubject: Re: the roof\nDate: Mon, 1 Jan 2024\n", "Re: the roof"),
+        ("Subject: of the letter\nTitle: of the page\n", "of the page"),
+        (":Author: Ann\n:Title: The long\n    name\n", "The long name"),
+        ("Title:\n   Below\nStatus: Draft\n", "Below"),
+        ("Title: alone\n", "h"),
+        ("Title: of a play\nthat goes on: here\n", "h"),
+        ("Name: x\nTitle:\n", "h"),
+        ("Note: a\nTip: b\n", "h"),
+    ],
+)
+def test_a_header_of_fields_says_the_title(header: str, title: str) -> None:
+    chunk = records(f"{header}\nText", "h.rst")[0]
+    assert chunk["metadata"]["title"] == title
+    assert "Title" not in header or "Title" in chunk["text"], "all of it stays text"
