@@ -53,9 +53,13 @@ class BusRoot:
     def manifest_file(self, key: str) -> Path:
         return self.manifests / f"{check_partition_key(key)}{_MANIFEST}"
 
+    @property
+    def is_there(self) -> bool:
+        return self.canonical.is_dir() or self.manifests.is_dir()
+
     def require(self) -> "BusRoot":
         """This root, if it looks like one; the message says what to do where it does not."""
-        if not self.canonical.is_dir() and not self.manifests.is_dir():
+        if not self.is_there:
             why = "neither canonical/ nor manifest/ is in it" if self.path.is_dir() else "there is no such folder"
             raise NotABusRoot(
                 f"no chunks at {self.path}: {why}. Name the folder of your chunks with --chunks DIR, or make chunks of "

@@ -223,12 +223,12 @@ class Index:
 
     def forget(self, name: str, *, tenant: str | None = None, every: bool = False) -> "Forgotten":
         """Erases one source from every build, the cache, dead letters and the records of past runs; that of `tenant`,
-        or `every` one that the name means."""
+        or `every` one that the name means. The bus need not be there any more."""
         from chunksink.wiring import drop_texts
         from rebuild.forget import forget
         from rebuild.lock import WAIT_SECONDS, rebuilding
 
-        with self._run("forget") as run:
+        with self._run("forget", reads_chunks=False, makes_home=False) as run:
             # A rebuild under way would write the source again, from what it has read.
             with rebuilding(self.config.home_path, WAIT_SECONDS), run.lock(WAIT_SECONDS):
                 run.work.refresh()

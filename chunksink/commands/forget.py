@@ -4,6 +4,7 @@ from dataclasses import asdict
 
 import click
 
+from chunkbus.layout import BusRoot
 from chunksink.exits import Exit
 from chunksink.options import chunks_option, config_from, home_option, json_option
 from chunksink.output import counted, print_json, printable
@@ -36,8 +37,8 @@ def command(source: str, tenant: str | None, every: bool, chunks: str | None, ho
 
     One that was withdrawn and synced before is found by what was noted of it. What it said in earlier versions goes,
     too. Keyword builds are written anew, so that no page of theirs holds its words; that takes as much room again.
-    Exits with 3 when the bus still holds it, with 5 when a sink that is not configured any more could not be asked, or
-    builds lie where a sink was before.
+    Exits with 3 when the bus still holds it or is not there to be asked, with 5 when a sink that is not configured any
+    more could not be asked, or builds lie where a sink was before.
 
     \b
     Example:
@@ -45,7 +46,8 @@ def command(source: str, tenant: str | None, every: bool, chunks: str | None, ho
     """
     from chunksink.index import Index
 
-    with Index(config_from(chunks=chunks, home=home)) as index:
+    config = config_from(chunks=chunks, home=home)
+    with Index(config) as index:
         found = index.forget(source, tenant=tenant, every=every)
     if as_json:
         print_json(asdict(found) | {"out_of_reach": _OUT_OF_REACH})
@@ -67,5 +69,11 @@ def command(source: str, tenant: str | None, every: bool, chunks: str | None, ho
     if found.still_in:
         names = ", ".join(printable(key) for key in found.still_in)
         click.echo(f"the bus still holds it, in {names}: the next sync brings it back", err=True)
+        return Exit.INVALID_INPUT
+    if not BusRoot(config.chunks_path).is_there:
+        chunks_path = printable(str(config.chunks_path))
+        click.echo(
+            f"no chunks at {chunks_path}: a sync from where they are now brings back what they hold of it", err=True
+        )
         return Exit.INVALID_INPUT
     return Exit.ENGINE if found.not_asked or found.left_behind else Exit.OK

@@ -56,6 +56,23 @@ def test_it_is_gone_from_every_build_and_every_record(twice: Shell) -> None:
     assert "1 source unchanged" in twice("sync").out
 
 
+def test_the_bus_need_not_be_there(twice: Shell) -> None:
+    shutil.rmtree(twice.root.path)
+    ended = twice("forget", "secret.md")
+    assert ended.code == Exit.INVALID_INPUT
+    assert "no chunks at chunks: a sync from where they are now brings back" in ended.err
+    for sink, build in builds(twice):
+        assert "nothing to hide" in twice.texts(sink, build)
+        assert not any("cheese" in text for text in twice.texts(sink, build))
+    ids = [document.id for document in project_family(SECRET)]
+    assert traces(twice, "cheese", "secret.md", parent_of("secret.md"), *ids) == set()
+
+
+def test_where_nothing_was_built_there_is_nothing_to_forget(shell: Shell) -> None:
+    ended = shell("forget", "secret.md")
+    assert (ended.code, shell.home.exists()) == (Exit.USAGE, False)
+
+
 def test_while_the_bus_still_holds_it_it_comes_back(twice: Shell, models: Models) -> None:
     models.asked()
     ended = twice("forget", "secret.md")
