@@ -67,22 +67,23 @@ from edition e join partition p on p.key = e.partition
 where p.state <> 'valid' and e.family in (select family from undecided)
 """
 
+_CLAIMANT = """
+'document ' || substr({0}.document_id, 1, 120) || ' (partition ' || {0}.partition || ', byte ' || {0}.offset || ')'
+"""
 # What is undecided leads (`cross join` keeps that order): SQLite would rather look at every chunk there is.
 _HOLD_TWINS = """
 insert or ignore into held
-select family, 'duplicate id', detail from (
+select family, 'duplicate id', min(detail) from (
     select mine.family as one, theirs.family as other,
-        'chunk_id ' || substr(mine.chunk_id, 1, 120) || ' is claimed by document ' || substr(mine.document_id, 1, 120)
-        || ' (partition ' || mine.partition || ', byte ' || mine.offset || ') and by document '
-        || substr(theirs.document_id, 1, 120) || ' (partition ' || theirs.partition || ', byte ' || theirs.offset
-        || '); write one of them with ids of its own, or withdraw it; `chunksink why CHUNK_ID` tells their sources '
-        || 'and lines' as detail
+        'chunk_id ' || substr(mine.chunk_id, 1, 120) || ' is claimed by ' || min({mine}, {theirs}) || ' and by '
+        || max({mine}, {theirs}) || '; write one of them with ids of its own, or withdraw it; `chunksink why CHUNK_ID` '
+        || 'tells their sources and lines' as detail
     from (select distinct family from undecided) cross join current u using (family)
     cross join chunk mine indexed by chunk_family on mine.family = u.family and mine.partition = u.partition
     cross join current_chunk theirs on theirs.chunk_id = mine.chunk_id and theirs.family <> mine.family
     where mine.source_checksum is u.source_checksum
-) join current on family in (one, other)
-"""
+) join current on family in (one, other) group by family
+""".format(**{name: _CLAIMANT.format(name) for name in ("mine", "theirs")})
 
 # Rows of one version in two partitions without a common id are parts of it; with one they are a copy. Nearly always an
 # id stands in all of them: only where none does, they are compared two by two.

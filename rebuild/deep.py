@@ -11,8 +11,8 @@ from sinks.sink import Stored
 
 LEAST_COSINE = 0.99999
 """Engines normalise, and another batch changes the last bits."""
-LEAST_COSINE_OF_TWO_PRECISIONS = 0.999
-"""Of one text's vectors in float32 and in bfloat16."""
+LEAST_COSINE_IN_BFLOAT16 = 0.999
+"""Of one text's vectors, one of them at least in bfloat16, which another batch changes more."""
 _PAGE = 1000
 
 Lookup = Callable[[Sequence[str]], Mapping[str, tuple[Vectors, float]]]

@@ -10,7 +10,7 @@ from embeddings.maintenance import drop, rows_of
 from embeddings.references import raw_hash
 from embeddings.settings import EncoderSettings, settled
 from embeddings.vectors import EmbedReport, vectors_for
-from rebuild.deep import LEAST_COSINE, LEAST_COSINE_OF_TWO_PRECISIONS
+from rebuild.deep import LEAST_COSINE, LEAST_COSINE_IN_BFLOAT16
 from sinks.document import Document
 
 
@@ -36,13 +36,12 @@ class DocumentEmbedder:
 
     def expected(self, text_hashes: Sequence[str]) -> dict[str, tuple[Vectors, float]]:
         """The cached vectors, and how near to each of them a stored one must be: since it was stored, the cached one
-        may have been computed anew in another precision."""
+        may have been computed anew, in another batch or another precision."""
         wide = self.cached(text_hashes, request="float32")
         narrow = self.cached([text_hash for text_hash in text_hashes if text_hash not in wide])
-        bounds = LEAST_COSINE, LEAST_COSINE_OF_TWO_PRECISIONS
-        of_wide, of_narrow = bounds if self.info.precision == "float32" else reversed(bounds)
+        of_wide = LEAST_COSINE if self.info.precision == "float32" else LEAST_COSINE_IN_BFLOAT16
         return {text_hash: (vector, of_wide) for text_hash, vector in wide.items()} | {
-            text_hash: (vector, of_narrow) for text_hash, vector in narrow.items()
+            text_hash: (vector, LEAST_COSINE_IN_BFLOAT16) for text_hash, vector in narrow.items()
         }
 
     def problem_of(self, text_hash: str) -> str | None:

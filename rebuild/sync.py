@@ -136,9 +136,14 @@ def _why_empty(error: SinkError | None, *, is_told: bool) -> str:
 def _require_plan(work: Work, live: Generation, embedder: DocumentEmbedder, options: SyncOptions) -> None:
     """OtherPlan where it is not the one that is named. Before a build that is gone is made again: the plan says so."""
     given = options.only_plan or ""
+    if len(given) < _LEAST_DIGITS:
+        raise OtherPlan(
+            f"{given!r:.100} is too short for the hash of a plan: say {_LEAST_DIGITS} of its digits or more, as "
+            "`chunksink plan` prints it; nothing was written"
+        )
     with planned(work, live, embedder, adopt=options.adopt) as would:
         digest = would.hash or ""
-    if len(given) < _LEAST_DIGITS or not digest.startswith(given):
+    if not digest.startswith(given):
         raise OtherPlan(
             f"a sync would now carry out the plan {digest:.12}, not {given:.12}; nothing was written. Look at "
             "`chunksink plan` again"

@@ -107,7 +107,7 @@ def why(state: State, root: BusRoot, live: Generation, name: str, open_sink: Cal
         chunk_id=chunk_id,
         document=document,
         family=family,
-        source=_label(state.db, family, projected),
+        source=_label(state.db, family, projected) or next(filter(None, (each.source for each in standings)), ""),
         standings=standings,
         held=held[0] if held else None,
         generation=live.id,
@@ -198,6 +198,9 @@ def _verdict(
 ) -> tuple[Verdict, str]:
     if db.execute("select 1 from undecided where family = ?", [family]).fetchone():
         return "undecided", "its partition changed since the last sync; run `chunksink sync`"
+    split = db.execute("select 1 from held where family = ? and reason = 'family split'", [family]).fetchone()
+    if split is not None:
+        return "undecided", "its source stands in parts, of which none counts"
     current = db.execute("select partition, source_checksum from current where family = ?", [family]).fetchone()
     if current == (partition, checksum):
         return "current", "the newest version of its source"

@@ -151,7 +151,11 @@ def test_exactly_the_plan_that_was_named(quick_shell: Shell) -> None:
     assert (again.code, again.out) == (Exit.USAGE, "")  # it is done: now there is another
     shell.commit("p3", C, source("d.md", "a dog"))
     named = shell("plan", "--json").json["hash"]
-    assert shell("sync", "--plan", named[:11]).code == Exit.USAGE
+    short = shell("sync", "--plan", named[:11])
+    assert (short.code, f"'{named[:11]}' is too short for the hash of a plan: say 12" in short.err) == (
+        Exit.USAGE,
+        True,
+    )
     assert shell("sync", "--plan", named[:12]).code == Exit.OK
 
 

@@ -114,6 +114,19 @@ def test_an_id_of_two_sources_names_both_and_their_lines(home: Home, capsys: pyt
     assert "`chunksink why CHUNK_ID`" in found["held"]
 
 
+def test_of_a_source_in_parts_none_counts(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    parts = [source("a.md", text, ids=text) for text in ("one part", "another part")]
+    for key, (record,) in zip(("p2", "p3"), parts, strict=True):
+        del record["chunk_count"]
+        commit(home.root, key, [record])
+    commit(home.root, "p1", source("b.md", "a dog"))
+    home.sync()
+    found = why(home, capsys, parts[0][0]["chunk_id"])
+    assert found["held"].startswith("family split: ")
+    assert (found["source"], [each["verdict"] for each in found["standings"]]) == ("a.md", ["undecided"])
+    assert "of which none counts" in found["printed"]
+
+
 def test_held_for_a_partition_that_is_gone(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
     home.root.manifest_file("p1").unlink()
     home.root.chunks_file("p1").unlink()
