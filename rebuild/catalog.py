@@ -20,6 +20,7 @@ from rebuild.lines import take_lines
 from rebuild.state import State
 from sinks.projection import PROJECTION_VERSION
 
+_PAGE = 1000
 # The chunks of the least and of the greatest family stand for all; family keys are 64 digits long.
 _REPEATED = """
 select count(*) as chunks, substr(min(family || chunk_id), 65) as one, substr(max(family || chunk_id), 65) as other
@@ -192,6 +193,17 @@ class Catalog:
         """The chunks of the current families, in the order in which they lie on disk."""
         rows = self._db.execute("select partition, chunk_id, text_hash from current_chunk order by partition, offset")
         return (CurrentChunk(*row) for row in rows)
+
+    def texts(self) -> Iterator[list[str]]:
+        """Text hashes of the chunks of the current families, in pages, as they lie on disk; none twice in a page."""
+        last: tuple[Any, ...] = ("", -1)
+        select = (
+            "select text_hash, partition, offset from current_chunk where (partition, offset) > (?, ?) "
+            f"order by partition, offset limit {_PAGE}"
+        )
+        while rows := self._db.execute(select, last).fetchall():
+            yield list(dict.fromkeys(text_hash for text_hash, _, _ in rows))
+            last = rows[-1][1:]
 
     def some_texts(self, limit: int) -> list[str]:
         """Text hashes of some chunks, the same whenever the chunks are: as good as drawn."""

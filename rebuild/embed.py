@@ -1,6 +1,6 @@
 """Vectors for documents: from the cache where it has them, else computed once and kept."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
@@ -51,6 +51,11 @@ class DocumentEmbedder:
     def discard(self) -> None:
         """Every cached vector of this model goes, so that all are computed anew. Nobody may write to the cache."""
         drop(self._cache, rows_of(self._cache, self.info.fingerprint))
+
+    def fill(self, texts: Iterable[tuple[str, str]], on_encoded: Callable[[int], object]) -> None:
+        """The cache has the vectors of these texts, given with their hashes, as far as they have one."""
+        for _ in vectors_for(texts, self._encoder, self._cache, self.report, on_encoded=on_encoded):
+            pass
 
     def embed(self, documents: Sequence[Document], on_encoded: Callable[[int], object]) -> Vectors:
         """One row a document, in order; a row that is not finite says that its text has no vector. `on_encoded` is

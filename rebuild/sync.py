@@ -19,6 +19,7 @@ from rebuild.errors import InvalidBus, OtherPlan
 from rebuild.execute import Target
 from rebuild.flip import require_ours, show
 from rebuild.plan import Plan
+from rebuild.refill import refill
 from rebuild.state import Generation
 from rebuild.work import Work
 from settings.engine_settings import EMBEDDERS
@@ -227,6 +228,8 @@ def _sync(work: Work, live: Generation, embedder: DocumentEmbedder, options: Syn
         convergence = Convergence(work, targets, embedder)
         convergence.outcome.done.failed |= failed
         convergence.outcome.made_again = [target.sink for target in targets if target.made]
+        if options.deep and any(target.holds_vectors for target in targets):
+            refill(work, embedder)
         convergence.look(scan=options.scan, deep=options.deep)
         plan = convergence.plan()
         if plan.removed() >= LEAST_REMOVALS:

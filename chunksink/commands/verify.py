@@ -58,8 +58,8 @@ def command(
         if repaired is not None:
             print_report(repaired, as_json=False, verb="repaired")
         _print(found, config.why_these_sinks)
-        if any(sink.unjudged for sink in found.sinks.values()):
-            click.echo("`chunksink rebuild` computes what the cache has lost", err=True)
+        if not repair and any(sink.unjudged for sink in found.sinks.values()):
+            click.echo("`chunksink verify --deep --repair` computes what the cache has lost, and compares", err=True)
         if not repair and any(_can_be_repaired(sink) for sink in found.sinks.values()):
             click.echo(_remedy(found), err=True)
     if found.unknown:
@@ -120,7 +120,7 @@ def _held_lines(found: "Verified") -> list[str]:
 
 
 def _can_be_repaired(sink: "SinkVerified") -> bool:
-    """A vector that nothing could be compared with cannot, nor what is held."""
+    """What is held cannot."""
     wrong = len(sink.missing) + len(sink.extra) + len(sink.changed)
     return bool(not sink.shown or sink.settings or wrong > sink.held)
 

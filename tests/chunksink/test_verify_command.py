@@ -254,39 +254,54 @@ def test_another_home_took_over_the_public_index(
     assert shell("verify").code == Exit.OK
 
 
-def test_deep_compares_vectors(synced: Shell, models: Models) -> None:
-    """One that belongs to another text: without --deep nobody notices."""
+def put_another_vector(shell: Shell, models: Models) -> str:
+    """Of another text, for the document whose id is returned."""
     encoder: HashEncoder = models.known["sentence-transformers/all-MiniLM-L6-v2"]
     (document,) = project_family(B)
     with (
-        closing(open_sink("chroma", synced.home, {})) as sink,
-        closing(sink.open(synced.live().builds["chroma"])) as build,
+        closing(open_sink("chroma", shell.home, {})) as sink,
+        closing(sink.open(shell.live().builds["chroma"])) as build,
     ):
         build.replace([Family([document], np.stack([encoder.vector("something else")]))])
         build.flush()
+    return document.id
+
+
+def test_deep_compares_vectors(synced: Shell, models: Models) -> None:
+    """One that belongs to another text: without --deep nobody notices."""
+    changed = put_another_vector(synced, models)
     models.loaded.clear()
     assert synced("verify").code == Exit.OK
     ended = synced("verify", "--deep", "--json")
     assert ended.code == Exit.DRIFT
-    assert only(ended.json["sinks"], "changed") == {"fts": [], "chroma": [document.id]}
+    assert only(ended.json["sinks"], "changed") == {"fts": [], "chroma": [changed]}
     assert synced("verify", "--deep", "--repair").code == Exit.OK
     assert synced("verify", "--deep").code == Exit.OK
     assert models.loaded == []
 
 
 def test_deep_without_a_cache_proves_nothing(synced: Shell) -> None:
-    """A repair would find nothing to do; a rebuild computes what is to be compared with."""
+    """A repair computes what is to be compared with, and finds nothing else to do."""
     (synced.home / "vectors.db").unlink()
     ended = synced("verify", "--deep")
     assert ended.code == Exit.DRIFT
     assert "vectors could not be compared: the cache has none of their texts" in ended.err
-    assert "`chunksink rebuild` computes what the cache has lost" in ended.err
-    assert "--repair" not in ended.err
+    assert "`chunksink verify --deep --repair` computes what the cache has lost, and compares" in ended.err
     assert synced("prove", "proof.json", "--deep").code == Exit.DRIFT
     assert not (synced.folder / "proof.json").exists()
     assert synced("verify").code == Exit.OK
-    assert synced("rebuild").code == Exit.OK
+    repaired = synced("verify", "--deep", "--repair", "--json").json
+    assert (repaired["ok"], repaired["repair"]["embeddings"]["computed"]) == (True, 4)
+    assert set(repaired["repair"]["chunks"].values()) == {0}
     assert synced("prove", "proof.json", "--deep").code == Exit.OK
+
+
+def test_a_lost_cache_hides_no_wrong_vector(synced: Shell, models: Models) -> None:
+    put_another_vector(synced, models)
+    (synced.home / "vectors.db").unlink()
+    repaired = synced("verify", "--deep", "--repair", "--json").json
+    assert (repaired["ok"], repaired["repair"]["families"]["changed"]) == (True, 1)
+    assert synced("verify", "--deep").code == Exit.OK
 
 
 def test_chunks_that_were_not_synced_yet_are_missing(synced: Shell) -> None:
