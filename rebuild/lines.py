@@ -16,13 +16,15 @@ from rebuild.noted import COLUMNS, rows_of
 
 Line = tuple[Place, bytes]
 
-_TABLES = (
+_BEGIN = (
+    "create temp table if not exists kept (id integer primary key, offset integer, was integer)",
+    "create temp table if not exists gone (family text, parent_id text, document_id text, text_hash text)",
+    "delete from kept",
+    "delete from gone",
+)
+_ARRIVED = (
     "drop table if exists temp.arrived",
-    "drop table if exists temp.kept",
-    "drop table if exists temp.gone",
     "create temp table arrived (offset integer primary key, length integer, line blob)",
-    "create temp table kept (id integer primary key, offset integer, was integer)",
-    "create temp table gone (family text, parent_id text, document_id text, text_hash text)",
 )
 _KEEP = """
 insert into kept select chunk.id, arrived.offset, chunk.offset from chunk cross join arrived using (line)
@@ -49,7 +51,7 @@ where partition = ? and family in (select family from kept cross join chunk usin
 def take_lines(db: Database, key: str, file: BinaryIO) -> None:
     """Within the caller's transaction. Families of which a line came or went are `undecided` afterwards; of the others
     nothing but their places has changed."""
-    for statement in _TABLES:
+    for statement in _BEGIN:
         db.execute(statement)
     lines: Iterable[Line] = read_lines(file)
     if db.execute("select 1 from chunk where partition = ? limit 1", [key]).fetchone() is not None:
@@ -72,6 +74,8 @@ def touch_lines(db: Database, key: str) -> None:
 
 
 def _compare(db: Database, key: str, lines: Iterable[Line]) -> None:
+    for statement in _ARRIVED:
+        db.execute(statement)
     arrived = ((place.offset, place.length, hash_of_line(line)) for place, line in lines)
     db.conn.executemany("insert into arrived values (?, ?, ?)", arrived)
     db.execute("create index temp.arrived_line on arrived (line)")
