@@ -44,7 +44,7 @@ from rebuild.rebuild import Rebuild
 from settings.config import MEILI_URL
 from settings.index_settings import find_settings_file, load_index_settings
 from sinks.document import Family
-from tests.engines.servers import MeilisearchServer, run_meilisearch
+from tests.engines.servers import run_meilisearch
 
 WORDS = 150  # about 1,050 characters
 PEERS = ("langchain", "llamaindex")
@@ -235,19 +235,20 @@ def bare_both(bus: Path, folder: Path) -> dict[str, Any]:
 
     def load(families: list[Family]) -> float:
         with ThreadPoolExecutor(2) as threads:
-            loops = (threads.submit(_load_meilisearch, families), threads.submit(bare_chroma, folder, families))
+            loops = (
+                threads.submit(_load_meilisearch, families),
+                threads.submit(bare_chroma, folder / "bare", families),
+            )
             return max(loop.result() for loop in loops)
 
-    folder.mkdir(parents=True)
     return _bare(bus, load)
 
 
 def _load_meilisearch(families: list[Family]) -> float:
     from bench.sinks_speed import bare_meilisearch
 
-    port = int(os.environ[MEILI_URL].rpartition(":")[2])
-    server = MeilisearchServer(port, 0, os.environ["MEILI_MASTER_KEY"])
-    return bare_meilisearch(server, load_index_settings(find_settings_file(None)))(Path(), families)
+    settings = load_index_settings(find_settings_file(None))
+    return bare_meilisearch(os.environ[MEILI_URL], os.environ["MEILI_MASTER_KEY"], settings)(Path(), families)
 
 
 def _bare(bus: Path, load: Callable[[list[Family]], float]) -> dict[str, Any]:

@@ -84,7 +84,7 @@ def main() -> None:
             (
                 "meilisearch",
                 partial_sink(lambda _: meilisearch(server, settings), lambda: batches_of(server)),
-                bare_meilisearch(server, settings),
+                bare_meilisearch(server.url, server.key, settings),
             ),
             ("chroma", partial_sink(lambda folder: ChromaSink.embedded(folder)), bare_chroma),
             ("chroma-server", partial_sink(lambda _: ChromaSink.server(chroma.url)), bare_chroma_server(chroma.url)),
@@ -199,9 +199,9 @@ def batches_of(server: MeilisearchServer) -> int:
     return int(answer.json()["total"])
 
 
-def bare_meilisearch(server: MeilisearchServer, settings: dict[str, Any]) -> Bare:
+def bare_meilisearch(url: str, key: str, settings: dict[str, Any]) -> Bare:
     def load(_: Path, families: Sequence[Family]) -> float:
-        http = httpx.Client(base_url=server.url, headers={"Authorization": f"Bearer {server.key}"}, timeout=600)
+        http = httpx.Client(base_url=url, headers={"Authorization": f"Bearer {key}"}, timeout=600)
         name = f"bare{marker().build_id}"
 
         def task(answer: httpx.Response) -> int:

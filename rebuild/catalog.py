@@ -5,7 +5,6 @@ Which version of a family counts, `decide` says whenever something changed; the 
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from io import BytesIO
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -15,8 +14,8 @@ from chunkbus.reader import Place
 from chunkbus.store import write_transaction
 from rebuild.decide import decide
 from rebuild.errors import NotMissing
-from rebuild.intake import MISSING, VALID, Intake, OnBytes, drop_partition, touch_partition
-from rebuild.lines import take_lines
+from rebuild.intake import MISSING, VALID, Intake, OnBytes, drop_partition, touch_withdrawn
+from rebuild.lines import drop_lines
 from rebuild.state import State
 from sinks.projection import PROJECTION_VERSION
 
@@ -162,9 +161,9 @@ class Catalog:
             self._db.execute("create temp table if not exists stood (family text primary key) without rowid")
             self._db.execute("delete from stood")
             self._db.execute("insert into stood select family from current")
-            touch_partition(self._db, key)
+            touch_withdrawn(self._db, key)
             drop_partition(self._db, key)
-            take_lines(self._db, key, BytesIO())
+            drop_lines(self._db, key)
         self.decide()
         row = self._db.execute(
             "select (select count(*) from stood where family not in (select family from current)), "
@@ -194,16 +193,16 @@ class Catalog:
         rows = self._db.execute("select partition, chunk_id, text_hash from current_chunk order by partition, offset")
         return (CurrentChunk(*row) for row in rows)
 
-    def texts(self) -> Iterator[list[str]]:
-        """Text hashes of the chunks of the current families, in pages, as they lie on disk; none twice in a page."""
+    def places(self) -> Iterator[list[tuple[str, Place, str]]]:
+        """Of each current chunk that can be read partition, place and text hash, as on disk, in pages."""
         last: tuple[Any, ...] = ("", -1)
         select = (
-            "select text_hash, partition, offset from current_chunk where (partition, offset) > (?, ?) "
-            f"order by partition, offset limit {_PAGE}"
+            "select partition, offset, length, text_hash from current_chunk where (partition, offset) > (?, ?) "
+            f"and partition in (select key from partition where state = ?) order by partition, offset limit {_PAGE}"
         )
-        while rows := self._db.execute(select, last).fetchall():
-            yield list(dict.fromkeys(text_hash for text_hash, _, _ in rows))
-            last = rows[-1][1:]
+        while rows := self._db.execute(select, [*last, VALID]).fetchall():
+            yield [(partition, Place(offset, length), hashed) for partition, offset, length, hashed in rows]
+            last = rows[-1][:2]
 
     def some_texts(self, limit: int) -> list[str]:
         """Text hashes of some chunks, the same whenever the chunks are: as good as drawn."""
@@ -241,7 +240,6 @@ class Catalog:
     def read_again(self, key: str) -> None:
         """The partition is not what it was when it was read: the next refresh reads it, and trusts no row of it."""
         with write_transaction(self._db):
-            self._db.execute("update chunk set line = null where partition = ?", [key])
             self._db.execute("update partition set signature = null, manifest = null where key = ?", [key])
 
     def _forget_other_projection(self) -> None:

@@ -17,8 +17,9 @@ with last as (
     select partition, family, source_checksum, max(offset), count(distinct source_checksum) as versions
     from {_CHANGED} group by family, partition)
 insert into standing
-select c.family, c.partition, p.taken, c.parent_id, c.source_checksum, min(c.offset), count(*), max(1, last.versions),
-    case when count(*) = count(c.created_at) then max(c.created_at) else p.created_at end, content_of(c.line)
+select c.family, c.partition, p.taken, min(c.parent_id), c.source_checksum, min(c.offset), count(*),
+    max(1, last.versions), case when count(*) = count(c.created_at) then max(c.created_at) else p.created_at end,
+    content_of(c.line)
 from last cross join chunk c indexed by chunk_family on c.family = last.family and c.partition = last.partition
 join partition p on p.key = c.partition
 where c.source_checksum is last.source_checksum

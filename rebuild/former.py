@@ -30,8 +30,8 @@ and (+family, +text_hash) in (select family, text_hash from chunk where id > :la
 
 
 def note_former(db: Database, last: int) -> None:
-    """A partition was taken in, in the caller's transaction: of its rows that are `gone`, what their families have no
-    more is noted. The rows that came are numbered from `last` on."""
+    """A partition was taken in, in the caller's transaction: of its rows that are in the temporary table `gone` of
+    `rebuild/lines.py`, what their families have no more is noted. The rows that came have numbers above `last`."""
     for note in (_NOTE_TEXTS, _NOTE_DOCUMENTS):
         db.execute(note)
     db.execute(_IS_BACK, {"last": last})

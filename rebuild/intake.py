@@ -157,6 +157,8 @@ class Intake:
                 if self._set_state(key, VALID, signature):
                     touch_partition(self._db, key)
                 return
+            if held is None:  # whatever is known of its lines may be wrong
+                self._db.execute("update chunk set line = null where partition = ?", [key])
             manifest = decode_manifest(data)
             touch_withdrawn(self._db, key)
             drop_partition(self._db, key)

@@ -5,6 +5,7 @@ stands twice, since no chunk id does.
 """
 
 from collections.abc import Iterable, Iterator
+from io import BytesIO
 from typing import BinaryIO
 
 from sqlite_utils import Database
@@ -16,15 +17,14 @@ from rebuild.noted import COLUMNS, rows_of
 
 Line = tuple[Place, bytes]
 
-_BEGIN = (
+_TABLES = (
+    "create temp table if not exists arrived (offset integer primary key, length integer, line blob)",
     "create temp table if not exists kept (id integer primary key, offset integer, was integer)",
     "create temp table if not exists gone (family text, parent_id text, document_id text, text_hash text)",
+    "drop index if exists temp.arrived_line",
+    "delete from arrived",
     "delete from kept",
     "delete from gone",
-)
-_ARRIVED = (
-    "drop table if exists temp.arrived",
-    "create temp table arrived (offset integer primary key, length integer, line blob)",
 )
 _KEEP = """
 insert into kept select chunk.id, arrived.offset, chunk.offset from chunk cross join arrived using (line)
@@ -35,11 +35,12 @@ _GOES = "partition = ? and id not in (select id from kept)"
 _IS_REORDERED = """
 select 1 from (select offset, lag(offset) over (order by was) as before from kept) where offset < before limit 1
 """
-# What moved leads, so that what stands in other partitions is not gone through.
 _MOVE = """
 update chunk set offset = (select kept.offset from kept where kept.id = chunk.id)
 where id in (select id from kept where was <> kept.offset)
 """
+# What moved leads, so that what stands in other partitions is not gone through. A family whose first line is gone is
+# undecided: its place is told then.
 _MOVE_FAMILIES = """
 update {table} set first_offset = coalesce((
     select kept.offset from chunk indexed by chunk_family cross join kept using (id)
@@ -49,9 +50,9 @@ where partition = ? and family in (select family from kept cross join chunk usin
 
 
 def take_lines(db: Database, key: str, file: BinaryIO) -> None:
-    """Within the caller's transaction. Families of which a line came or went are `undecided` afterwards; of the others
-    nothing but their places has changed."""
-    for statement in _BEGIN:
+    """Within the caller's transaction. Families of which a line came or went are `undecided` afterwards, or all, where
+    lines stand in another order; of the others nothing but their places has changed."""
+    for statement in _TABLES:
         db.execute(statement)
     lines: Iterable[Line] = read_lines(file)
     if db.execute("select 1 from chunk where partition = ? limit 1", [key]).fetchone() is not None:
@@ -68,14 +69,17 @@ def take_lines(db: Database, key: str, file: BinaryIO) -> None:
     _move(db, key)
 
 
+def drop_lines(db: Database, key: str) -> None:
+    """The partition is given up; likewise."""
+    take_lines(db, key, BytesIO())
+
+
 def touch_lines(db: Database, key: str) -> None:
     """What counts must be decided again for all families of a partition."""
     db.execute("insert or ignore into undecided select family, partition from chunk where partition = ?", [key])
 
 
 def _compare(db: Database, key: str, lines: Iterable[Line]) -> None:
-    for statement in _ARRIVED:
-        db.execute(statement)
     arrived = ((place.offset, place.length, hash_of_line(line)) for place, line in lines)
     db.conn.executemany("insert into arrived values (?, ?, ?)", arrived)
     db.execute("create index temp.arrived_line on arrived (line)")

@@ -212,7 +212,7 @@ def create_former(db: Database) -> None:
 @migrations()
 def create_numbers_of_chunks(db: Database) -> None:
     # Chunks are numbered, so that one that moves within its file moves in no index but that of places. Lines that still
-    # stand keep their row: a step after which rows must be made anew empties `line` as well.
+    # stand keep their row, but where a partition's `manifest` is null.
     columns = (
         "partition, offset, length, family, parent_id, document_id, chunk_id, text_hash, source_checksum, version, "
         "created_at, line"

@@ -107,7 +107,7 @@ def why(state: State, root: BusRoot, live: Generation, name: str, open_sink: Cal
         chunk_id=chunk_id,
         document=document,
         family=family,
-        source=_label(state.db, family, projected) or next(filter(None, (each.source for each in standings)), ""),
+        source=_label(state.db, family, projected) or _said(family, rows, standings),
         standings=standings,
         held=held[0] if held else None,
         generation=live.id,
@@ -117,6 +117,12 @@ def why(state: State, root: BusRoot, live: Generation, name: str, open_sink: Cal
             for sink, build in live.builds.items()
         },
     )
+
+
+def _said(family: str, rows: Sequence[Any], standings: Sequence[Standing]) -> str:
+    """What a line of this family that has the id calls its source; empty where none can be read."""
+    sources = (standing.source for row, standing in zip(rows, standings, strict=True) if row[4] == family)
+    return next(filter(None, sources), "")
 
 
 # -- which chunk is meant ----------------------------------------------------------------------------------------------
@@ -200,7 +206,10 @@ def _verdict(
         return "undecided", "its partition changed since the last sync; run `chunksink sync`"
     split = db.execute("select 1 from held where family = ? and reason = 'family split'", [family]).fetchone()
     if split is not None:
-        return "undecided", "its source stands in parts, of which none counts"
+        return (
+            "undecided",
+            "a version of its source stands in parts: until that is mended none counts",
+        )
     current = db.execute("select partition, source_checksum from current where family = ?", [family]).fetchone()
     if current == (partition, checksum):
         return "current", "the newest version of its source"

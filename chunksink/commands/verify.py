@@ -120,7 +120,7 @@ def _held_lines(found: "Verified") -> list[str]:
 
 
 def _can_be_repaired(sink: "SinkVerified") -> bool:
-    """What is held cannot."""
+    """Whether a repair would change anything: what is held stays."""
     wrong = len(sink.missing) + len(sink.extra) + len(sink.changed)
     return bool(not sink.shown or sink.settings or wrong > sink.held)
 

@@ -151,7 +151,7 @@ def test_the_brake_and_the_number_that_releases_it(quick_shell: Shell) -> None:
     assert len(shell.texts()) == 9
 
 
-@pytest.mark.parametrize("command", ["sync", "sync --watch", "plan", "verify", "forget x", "retire-partition x"])
+@pytest.mark.parametrize("command", ["sync", "sync --watch", "plan", "verify", "retire-partition x"])
 def test_no_chunks(command: str, quick_shell: Shell) -> None:
     ended = quick_shell(*command.split())
     assert (ended.code, ended.out) == (Exit.USAGE, "")

@@ -124,7 +124,7 @@ def test_of_a_source_in_parts_none_counts(home: Home, capsys: pytest.CaptureFixt
     found = why(home, capsys, parts[0][0]["chunk_id"])
     assert found["held"].startswith("family split: ")
     assert (found["source"], [each["verdict"] for each in found["standings"]]) == ("a.md", ["undecided"])
-    assert "of which none counts" in found["printed"]
+    assert "stands in parts: until that is mended none counts" in found["printed"]
 
 
 def test_held_for_a_partition_that_is_gone(home: Home, capsys: pytest.CaptureFixture[str]) -> None:

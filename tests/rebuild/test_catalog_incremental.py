@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import random
 import shutil
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from chunkbus.layout import BusRoot
 from chunkbus.manifest import Tombstone
+from chunkbus.reader import read_manifest
 from rebuild.intake import Intake
 from rebuild.noted import COLUMNS
 from rebuild.plan import unhashed
@@ -39,17 +40,19 @@ class Copy:
     claims: int | None
     part: int | None
     tenant: str | None
+    is_counted: bool
 
     def records(self) -> list[dict[str, Any]]:
-        """`part`: only one of its chunks stands here, and none says how many there are."""
+        """`part`: only one of its chunks stands here. Where they are not counted, none says how many there are."""
         tenant = {"tenant_id": self.tenant} if self.tenant else {}
         texts = [f"{self.name} {self.version} {number}" for number in range(self.chunks)]
         made = source(self.name, *texts, version=str(self.version), at=self.at, ids=self.tenant or "", **tenant)
         if self.claims is not None:
             made[0]["chunk_id"] = f"claimed-{self.claims}"
-        if self.part is not None:
+        if self.part is not None or not self.is_counted:
             for record in made:
                 del record["chunk_count"]
+        if self.part is not None:
             made = made[self.part % len(made) :][:1]
         return made
 
@@ -64,12 +67,14 @@ class Write:
 
 @dataclass(frozen=True)
 class Rewrite:
-    """What stands there, without one of its lines, behind what is new, and perhaps in another order."""
+    """What stands there, without one of its lines, behind what is new, and perhaps in another order, with its
+    tombstones; where `is_settled`, once it was taken in."""
 
     key: str
     copies: tuple[Copy, ...]
     without: int | None
     order: random.Random | None
+    is_settled: bool
     at: str
 
 
@@ -110,6 +115,7 @@ copies = st.builds(
     claims=st.sampled_from((None, None, None, 1, 2)),
     part=st.sampled_from((None, None, None, None, 0, 1)),
     tenant=st.sampled_from((None, None, None, "north")),
+    is_counted=st.sampled_from((False, False, True)),
 )
 tombstones = st.builds(
     lambda name, version, at: (
@@ -134,6 +140,7 @@ rewrites = st.builds(
     copies=st.lists(copies, max_size=1).map(tuple),
     without=st.sampled_from((None, None, 0, 1, 2)),
     order=st.one_of(st.none(), st.randoms(use_true_random=False)),
+    is_settled=st.booleans(),
     at=st.sampled_from(TIMES),
 )
 steps = st.lists(
@@ -165,7 +172,8 @@ def carry_out(root: BusRoot, step: Write | Rewrite | Damage | TakeAway) -> None:
         records = list(new.values())
         if step.order is not None:
             step.order.shuffle(records)
-        commit(root, step.key, records, at=step.at)
+        tombstones = read_manifest(root, step.key).tombstones if files[1].exists() else ()
+        commit(root, step.key, records, at=step.at, tombstones=tombstones)
     elif isinstance(step, Damage):
         if files[0].exists() and files[0].stat().st_size:
             files[0].write_bytes(files[0].read_bytes()[:-7])
@@ -217,6 +225,15 @@ def make_whole(root: BusRoot, probe: CatalogProbe) -> None:
     refresh(probe, root)
 
 
+@contextmanager
+def closing_probe(home: Path, root: BusRoot) -> Iterator[CatalogProbe]:
+    probe = CatalogProbe(home, root)
+    try:
+        yield probe
+    finally:
+        probe.state.db.close()
+
+
 def tables(probe: CatalogProbe) -> dict[str, list[tuple[object, ...]]]:
     """Each chunk, and all that is decided. When a family changed (`taken`) is no part of it, nor whether a family was
     ever compared before it was held: then its hashes are known."""
@@ -243,8 +260,7 @@ def test_step_by_step_is_as_from_nothing(
     shutil.rmtree(tmp_path)
     root = BusRoot(tmp_path / "chunks")
     commit(root, "p0", source("docs/first.md", "first"))
-    kept = CatalogProbe(tmp_path / "kept", root)
-    try:
+    with closing_probe(tmp_path / "kept", root) as kept:
         for step in steps:
             if isinstance(step, Refresh):
                 refresh(kept, root, project=step.project, reread=step.reread)
@@ -253,20 +269,40 @@ def test_step_by_step_is_as_from_nothing(
             elif isinstance(step, Retire):
                 retire_one(root, kept)
             else:
+                if isinstance(step, Rewrite) and step.is_settled:
+                    refresh(kept, root)
                 carry_out(root, step)
         refresh(kept, root)
         make_whole(root, kept)
         assert kept.catalog.is_whole()
         refresh(kept, root, project=True)
-        new = CatalogProbe(tmp_path / "new", root)
-        try:
+        with closing_probe(tmp_path / "new", root) as new:
             refresh(new, root, project=True)
             assert tables(kept) == tables(new)
             assert [f.chunks for f in kept.catalog.families()] == [f.chunks for f in new.catalog.families()]
             later = "select count(*) from {} join partition on key = partition where {}.taken > partition.taken"
             for table in ("standing", "current"):
                 assert kept.state.db.execute(later.format(table, table)).fetchone() == (0,)
-        finally:
-            new.state.db.close()
-    finally:
-        kept.state.db.close()
+
+
+LINES = [
+    record
+    for version in (1, 2, 3)
+    for name in NAMES[:2]
+    for record in Copy(name, version, 2, TIMES[0] if version < 3 else None, None, None, None, False).records()
+]
+
+
+@settings(max_examples=examples(120), suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(rewrites=st.lists(st.lists(st.sampled_from(range(len(LINES))), unique=True, min_size=3), min_size=2, max_size=4))
+def test_one_partition_written_anew_is_as_from_nothing(tmp_path: Path, rewrites: Sequence[Sequence[int]]) -> None:
+    """Lines that come, go and move, several versions among them."""
+    shutil.rmtree(tmp_path)
+    root = BusRoot(tmp_path / "chunks")
+    with closing_probe(tmp_path / "kept", root) as kept:
+        for lines in rewrites:
+            commit(root, "p1", [LINES[number] for number in lines])
+            refresh(kept, root, project=True)
+        with closing_probe(tmp_path / "new", root) as new:
+            refresh(new, root, project=True)
+            assert tables(kept) == tables(new)

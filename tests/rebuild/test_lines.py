@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
 from chunkbus.chunk import Record
+from chunkbus.identity import family_key
 from chunkbus.layout import BusRoot
+from chunkbus.manifest import Tombstone
 from chunkbus.reader import read_partition
 from rebuild.intake import Intake
 from tests.rebuild.support import FEBRUARY, CatalogProbe, commit, document_id, parent_of, source
@@ -98,3 +101,19 @@ def test_chunks_without_an_age_are_as_old_as_their_partition(root: BusRoot, prob
     assert document_id("docs/a.md", "2") not in {
         row for (row,) in probe.state.db.execute("select document_id from current_chunk")
     }
+
+
+def test_by_which_name_a_source_is_withdrawn_depends_on_no_history(
+    root: BusRoot, probe: CatalogProbe, tmp_path: Path
+) -> None:
+    """Chunks of one family may name it and its key."""
+    named, keyed = (source("docs/a.md", name, ids=name, parent_id=name) for name in ("x", family_key("x", None)))
+    for record in (*named, *keyed):
+        del record["chunk_count"]
+    commit(root, "withdrawn", [], at=FEBRUARY, tombstones=[Tombstone(parent_id="x", at=FEBRUARY)])
+    for lines in (named, [*keyed, *named]):
+        commit(root, "p1", lines)
+        probe.refresh()
+    new = CatalogProbe(tmp_path / "new", root)
+    assert new.refresh().current() == probe.current()
+    new.state.db.close()
