@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -13,7 +14,8 @@ import pytest
 
 from chunkbus.layout import BusRoot
 from rebuild.converge import Outcome
-from rebuild.lock import WriterLock, rebuilding
+from rebuild.errors import HomeLocked
+from rebuild.lock import WriterLock, rebuilding, writing
 from rebuild.status import held_locks
 from sinks.sink import Sink
 from tests.conftest import HEAVY, ROOT
@@ -26,6 +28,7 @@ from tests.rebuild.wrapping import Moment, watching
 pytestmark = pytest.mark.promise(9)
 
 ROUNDS = int(os.environ.get("CHUNKSINK_SOAK_ROUNDS", "1"))
+PROCESSES = [2, 8] if HEAVY or ROUNDS > 1 else [2]
 RUN = """
 import sys
 from pathlib import Path
@@ -41,6 +44,20 @@ try:
 except HomeLocked as error:
     sys.exit(f"locked: {error}")
 """
+HELD_UP = """
+import sys
+from pathlib import Path
+from chunkbus.layout import BusRoot
+from tests.rebuild.engines import fts
+from tests.rebuild.support import Home
+from tests.rebuild.wrapping import Moment, watching
+
+def pause():
+    print("writing", flush=True)
+    sys.stdin.readline()
+
+Home(Path(sys.argv[1]), BusRoot(Path(sys.argv[2])), fts).sync(wrap=watching("fts", Moment("replace", 1, pause)))
+"""
 
 
 def start(home: Home, command: str) -> subprocess.Popen[str]:
@@ -48,7 +65,7 @@ def start(home: Home, command: str) -> subprocess.Popen[str]:
     return subprocess.Popen(arguments, cwd=ROOT, stderr=subprocess.PIPE, text=True)
 
 
-@pytest.mark.parametrize("processes", [2, *([8] if HEAVY else [])])
+@pytest.mark.parametrize("processes", PROCESSES)
 def test_all_at_once(processes: int, tmp_path: Path) -> None:
     home = Home(tmp_path / "home", BusRoot(tmp_path / "chunks"), fts, chroma)
     commit(home.root, "p1", source("docs/a.md", "before"))
@@ -67,6 +84,30 @@ def test_all_at_once(processes: int, tmp_path: Path) -> None:
         wanted = projected(*edited)
         assert home.contents() == {"fts": wanted, "chroma": wanted}
         assert home.verify(deep=True).ok
+
+
+def test_a_run_that_is_stopped_keeps_its_lock_and_goes_on(tmp_path: Path) -> None:
+    """Nobody takes its place, so that what it then writes is not old."""
+    home = Home(tmp_path / "home", BusRoot(tmp_path / "chunks"), fts)
+    before, edited = source("docs/a.md", "before"), source("docs/a.md", "after", version="2", at=FEBRUARY)
+    commit(home.root, "p1", before)
+    home.rebuild()
+    commit(home.root, "p1", edited, at=FEBRUARY)
+    command = [sys.executable, "-c", HELD_UP, str(home.folder), str(home.root.path)]
+    with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "writing\n"
+        process.send_signal(signal.SIGSTOP)
+        try:
+            with pytest.raises(HomeLocked), writing(home.folder, wait_seconds=0.5):
+                pass
+            assert home.contents() == {"fts": projected(before)}
+        finally:
+            process.send_signal(signal.SIGCONT)
+        process.communicate("go on\n", timeout=60)
+    assert process.returncode == 0
+    assert home.contents() == {"fts": projected(edited)}
+    assert home.verify().ok
 
 
 def test_a_sync_goes_on_beside_a_rebuild(tmp_path: Path) -> None:
