@@ -206,10 +206,7 @@ def _verdict(
         return "undecided", "its partition changed since the last sync; run `chunksink sync`"
     split = db.execute("select 1 from held where family = ? and reason = 'family split'", [family]).fetchone()
     if split is not None:
-        return (
-            "undecided",
-            "a version of its source stands in parts: until that is mended none counts",
-        )
+        return "undecided", "a version of its source stands in parts: until that is mended none counts"
     current = db.execute("select partition, source_checksum from current where family = ?", [family]).fetchone()
     if current == (partition, checksum):
         return "current", "the newest version of its source"
