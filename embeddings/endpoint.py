@@ -178,9 +178,9 @@ class EndpointEncoder(InfoEncoder):
     async def _doubt(self, connection: Connection) -> None:
         """After many refusals and no vector between them: is it the texts, or does it refuse whatever comes?"""
         self._refused_in_a_row += 1
-        if self._refused_in_a_row == _DOUBTFUL_REFUSALS:
-            self._refused_in_a_row = 0
+        if self._refused_in_a_row >= _DOUBTFUL_REFUSALS:  # whatever is under way ends likewise, where that is refused
             await self._first_answer(connection)
+            self._refused_in_a_row = 0
 
     async def _first_answer(self, connection: Connection) -> int:
         """The dimension of the vector of one word; `EndpointDenied` if not even that will do."""

@@ -6,6 +6,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import wait
 from contextlib import closing
 from typing import Any
 
@@ -169,7 +170,17 @@ def test_other_dimensions_than_asked_for_are_denied(server: Server, dimensions: 
         connect(server, dimensions=dimensions)
 
 
-def test_an_endpoint_that_begins_to_refuse_everything_is_not_asked_for_ever(server: Server, cache: VectorCache) -> None:
+@pytest.mark.parametrize("seconds", [0.0, 1.0])
+def test_an_endpoint_that_begins_to_refuse_everything_is_not_asked_for_ever(
+    seconds: float, server: Server, cache: VectorCache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where the process has no time to notice: what is under way ends by itself."""
+
+    def late(running: Any, **how: Any) -> Any:
+        time.sleep(seconds)
+        return wait(running, **how)
+
+    monkeypatch.setattr("embeddings.endpoint.wait", late)
     encoder = connect(server)
     server.refuse = ""
     report = EmbedReport()
