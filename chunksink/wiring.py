@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from chunkbus.findings import Finding
     from chunkbus.layout import BusRoot
     from embeddings.cache import VectorCache
-    from embeddings.encoder import ClosingEncoder, Encoder, ModelInfo
+    from embeddings.encoder import Encoder, ModelInfo
     from embeddings.settings import EncoderSettings
     from rebuild.embed import DocumentEmbedder
     from rebuild.forecast import Lengths
@@ -230,12 +230,14 @@ def open_embedder(
     from rebuild.state import NO_MODEL
 
     settings = encoder_settings(config)
-    opened: ClosingEncoder | None = None
+    load = partial(open_encoder, settings)
+    known: LazyEncoder | None = None
     if not wanted:
-        opened = LazyEncoder(NO_MODEL, partial(open_encoder, settings))
+        known = LazyEncoder(NO_MODEL, load)
     elif live is not None and live.holds_vectors:
-        opened = known_encoder(settings, live.encoder, live.model)
-    with closing(opened or open_encoder(settings)) as encoder, VectorCache.open(cache_file(config.home_path)) as cache:
+        known = known_encoder(settings, live.encoder, live.model)
+    encoder = known or LazyEncoder.at_once(load)
+    with closing(encoder), VectorCache.open(cache_file(config.home_path)) as cache:
         yield DocumentEmbedder(settings, encoder, cache)
 
 

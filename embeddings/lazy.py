@@ -3,9 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from time import monotonic
 
 from embeddings.batches import encoded_batches
-from embeddings.encoder import ClosingEncoder, EncodedBatch, ModelInfo, Precision, Vectors, encode_queries, gathered
+from embeddings.encoder import (
+    ClosingEncoder,
+    EncodedBatch,
+    Encoder,
+    ModelInfo,
+    Precision,
+    Vectors,
+    encode_queries,
+    gathered,
+    info_of,
+)
 from embeddings.errors import ModelChanged
 
 
@@ -16,6 +27,17 @@ class LazyEncoder:
         self.info = info
         self._opened = opened
         self._encoder: ClosingEncoder | None = None
+        self.loading_seconds = 0.0
+        """How long it took to open it, once that was done."""
+
+    @classmethod
+    def at_once(cls, opened: Callable[[], ClosingEncoder]) -> LazyEncoder:
+        """One that must be opened to be known."""
+        started = monotonic()
+        encoder = opened()
+        lazy = cls(info_of(encoder), opened)
+        lazy._encoder, lazy.loading_seconds = encoder, monotonic() - started
+        return lazy
 
     @property
     def fingerprint(self) -> str:
@@ -48,6 +70,7 @@ class LazyEncoder:
 
     def _open(self) -> ClosingEncoder:
         if self._encoder is None:
+            started = monotonic()
             encoder = self._opened()
             if encoder.fingerprint != self.info.fingerprint:
                 encoder.close()
@@ -55,5 +78,10 @@ class LazyEncoder:
                     f"{self.info.name} is not the model any more that made the live index: it has other weights, "
                     "tokens or settings. `chunksink rebuild` makes the index anew with what it is now"
                 )
-            self._encoder = encoder
+            self._encoder, self.loading_seconds = encoder, monotonic() - started
         return self._encoder
+
+
+def loading_seconds(encoder: Encoder) -> float:
+    """How long this encoder took to load; nothing where that was not done here, or not yet."""
+    return encoder.loading_seconds if isinstance(encoder, LazyEncoder) else 0.0

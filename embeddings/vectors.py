@@ -47,6 +47,8 @@ class EmbedReport:
     """Items that were handed out."""
     encoded: int = 0
     """Vectors that were computed."""
+    encoded_bytes: int = 0
+    """Of their texts."""
     refused: int = 0
     """Items without a vector; `problems` says why."""
     over_length: int = 0
@@ -208,6 +210,7 @@ class _Run:
             window.fresh.add(text_hash)
             committer.add(text_hash, batch.tokens[number])
             self.report.encoded += 1
+            self.report.encoded_bytes += len(window.texts[text_hash].encode("utf-8", "surrogatepass"))
         self._note_lengths(window, (missing[position] for position in batch.positions), batch.tokens)
 
     def _note_lengths(self, window: _Window, text_hashes: Iterable[bytes], tokens: Iterable[int]) -> None:

@@ -6,6 +6,7 @@ import numpy as np
 
 from embeddings.cache import VectorCache
 from embeddings.encoder import Encoder, ModelInfo, PrecisionRequest, Vectors, info_of
+from embeddings.lazy import loading_seconds
 from embeddings.maintenance import drop, rows_of
 from embeddings.references import raw_hash
 from embeddings.settings import EncoderSettings, settled
@@ -23,6 +24,11 @@ class DocumentEmbedder:
         self.report = EmbedReport(salvaged=list(cache.salvaged))
         self._encoder = encoder
         self._cache = cache
+
+    @property
+    def loading_seconds(self) -> float:
+        """How long the model took to load, where this run has needed it so far."""
+        return loading_seconds(self._encoder)
 
     def cached(
         self, text_hashes: Sequence[str], model: ModelInfo | None = None, request: PrecisionRequest = "auto"

@@ -17,7 +17,7 @@ from rebuild.embed import DocumentEmbedder
 from rebuild.plan import Plan
 from rebuild.receipts import Receipt, Receipts
 from rebuild.records import Projected, Records
-from rebuild.state import State
+from rebuild.state import EMBEDDED, MODEL, State
 from sinks.document import Family, Vectors
 from sinks.errors import SinkError
 from sinks.sink import Build, RefusedDocument
@@ -58,7 +58,8 @@ class Done:
     """Documents."""
     refused: dict[str, list[RefusedDocument]] = field(default_factory=dict)
     pace: dict[str, tuple[int, float]] = field(default_factory=dict)
-    """How much of what took how many seconds: vectors computed by `encoder`, documents written by each sink."""
+    """How much of what took how many seconds: once to load the `model`, bytes of texts that were `embedded`, documents
+    that each sink wrote."""
     failed: dict[str, SinkError] = field(default_factory=dict)
     """Sinks that could not go on; what they hold of their last batch is unknown."""
 
@@ -137,11 +138,15 @@ class Executor:
                 yield from ((projected, None) for projected in some)
 
     def _embed(self, families: Sequence[Projected], on_progress: Progress) -> list[Vectors]:
-        computed, started = self._embedder.report.encoded, monotonic()
+        report, started, loaded = self._embedder.report, monotonic(), self._embedder.loading_seconds
+        computed, size = report.encoded, report.encoded_bytes
         documents = [document for projected in families for document in projected.documents]
         rows = self._embedder.embed(documents, on_progress)
-        if amount := self._embedder.report.encoded - computed:
-            self._took("encoder", amount, monotonic() - started)
+        if amount := report.encoded - computed:
+            loading = self._embedder.loading_seconds
+            self._took(EMBEDDED, report.encoded_bytes - size, monotonic() - started - (loading - loaded))
+            if loading:
+                self.done.pace[MODEL] = 1, loading
         on_progress(len(documents) - amount)
         return list(np.split(rows, np.cumsum([len(projected.documents) for projected in families])[:-1]))
 

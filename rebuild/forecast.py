@@ -8,8 +8,9 @@ from rebuild.brake import LEAST_REMOVALS, large_removal
 from rebuild.errors import Removal
 from rebuild.held import held_by_reason
 from rebuild.plan import FamilyCounts, Plan
+from rebuild.state import EMBEDDED, MODEL
 from rebuild.sync import Planned
-from rebuild.tokens import SAMPLE, tokens_a_byte
+from rebuild.tokens import SAMPLE, Texts, about_texts
 from rebuild.work import Work
 
 _EXAMPLES = 20
@@ -82,9 +83,9 @@ def forecast(
 ) -> Forecast:
     """`price` is for a million tokens."""
     plan, builds = planned.plan, planned.builds
-    cached, missing, tokens = _vectors(work, plan, lengths) if work.wants_vectors else (0, 0, 0)
+    cached, missing = _vectors(work, plan, lengths) if work.wants_vectors else (0, Texts())
     pace = work.state.pace()
-    embedding = _seconds(missing, pace.get("encoder"))
+    embedding = _seconds(missing.size, pace.get(EMBEDDED), pace.get(MODEL, 0.0))
     sinks = {
         name: PlannedSink(
             plan.counts(build),
@@ -104,10 +105,10 @@ def forecast(
         chunks=plan.chunks_to_write(),
         deleted=max((sum(plan.leaving(build)) for build in builds.values()), default=0),
         cached=cached,
-        missing=missing,
-        tokens=tokens,
+        missing=missing.number,
+        tokens=missing.tokens,
         seconds=max(known) if len(known) == len(parts) else None,
-        cost=None if price is None else tokens / 1_000_000 * price,
+        cost=None if price is None else missing.tokens / 1_000_000 * price,
         sinks=sinks,
         added=tuple(_named(work, plan.examples("write", False, _EXAMPLES))),
         changed=tuple(plan.examples("write", True, _EXAMPLES)),
@@ -132,8 +133,8 @@ def _brake(work: Work, planned: Planned) -> Removal | None:
     return large_removal(work.state.db, builds)
 
 
-def _vectors(work: Work, plan: Plan, lengths: Lengths) -> tuple[int, int, int]:
-    """Distinct texts whose vector is cached, those whose is not, and about how many tokens these have."""
+def _vectors(work: Work, plan: Plan, lengths: Lengths) -> tuple[int, Texts]:
+    """How many distinct texts have a cached vector, and those that have none."""
     cached = missing = size = 0
     sample: list[tuple[str, int]] = []
     for page in plan.texts_to_write(_PAGE):
@@ -143,7 +144,7 @@ def _vectors(work: Work, plan: Plan, lengths: Lengths) -> tuple[int, int, int]:
         missing += len(unknown)
         size += sum(length for _, length in unknown)
         sample = sorted([*sample, *unknown])[:SAMPLE]  # by their hashes they are as good as drawn
-    return cached, missing, round(size * tokens_a_byte(work, sample))
+    return cached, about_texts(work, missing, size, sample)
 
 
 def _named(work: Work, families: Sequence[str]) -> Iterator[str]:
@@ -151,7 +152,7 @@ def _named(work: Work, families: Sequence[str]) -> Iterator[str]:
         yield from (projected.label for projected in work.records.project(page))
 
 
-def _seconds(amount: int, pace: float | None) -> float | None:
+def _seconds(amount: int, pace: float | None, first: float = 0.0) -> float | None:
     if amount == 0:
         return 0.0
-    return None if pace is None else round(amount * pace, 1)
+    return None if pace is None else round(first + amount * pace, 1)

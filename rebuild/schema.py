@@ -250,6 +250,12 @@ def create_numbers_of_chunks(db: Database) -> None:
         db.execute(statement)
 
 
+@migrations()
+def create_pace_of_texts(db: Database) -> None:
+    # That of the encoder was for a vector, whatever the length of its text.
+    db.execute("delete from pace where what = 'encoder'")
+
+
 def home_id(home: Path) -> str:
     """Made once for a home. In a file of its own, so that a home that lost its records still knows its builds."""
     while (known := existing_home_id(home)) is None:

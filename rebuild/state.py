@@ -30,6 +30,8 @@ NO_MODEL = ModelInfo(
 """That of a generation whose builds hold no vectors."""
 _MUCH_LESS = 10
 """A run of so many times less than the one before does not tell how long work takes."""
+MODEL, EMBEDDED = "model", "embedded"
+"""What takes its time besides the sinks: to load the model once, and to embed each byte of text."""
 _GENERATION = "select id, created_at, encoder, model from generation"
 
 
@@ -200,7 +202,8 @@ class State(Store):
             )
 
     def pace(self) -> dict[str, float]:
-        """Seconds for one vector (`encoder`) or one document (a sink's name), as measured the last time."""
+        """Seconds to load the model, to embed a byte of text, to write a document to a sink (its name), as they were
+        measured the last time."""
         rows = self.db.execute("select what, seconds / amount from pace where amount > 0")
         return dict(rows.fetchall())
 

@@ -78,8 +78,7 @@ def _print(found: "Forecast") -> None:
         cost = "" if found.cost is None else f", which costs {_money(found.cost)}"
         click.echo(f"about {counted(found.tokens, 'token')} to embed{cost}")
     if found.seconds:
-        besides = ", for texts as long as it had, and without loading the model" if found.missing else ""
-        click.echo(f"about {found.seconds:,.0f} s at the pace of the last run{besides}")
+        click.echo(f"about {found.seconds:,.0f} s at the pace of the last run")
     for name, changed in found.settings.items():
         click.echo(f"{name}: index settings to change: {', '.join(changed)}")
     if found.rebuild_due:

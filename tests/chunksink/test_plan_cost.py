@@ -70,6 +70,21 @@ def test_a_cost_shows_at_least_two_digits(price: str, told: str, shell: Shell, m
 
 def test_a_little_work_does_not_tell_how_long_much_of_it_takes(shell: Shell) -> None:
     with State(shell.home) as state:
-        state.note_pace({"fts": (10_000, 10.0), "encoder": (50, 5.0)})
-        state.note_pace({"fts": (20, 2.0), "encoder": (20, 1.0)})
-        assert state.pace() == {"fts": 0.001, "encoder": 0.05}
+        state.note_pace({"fts": (10_000, 10.0), "embedded": (50, 5.0)})
+        state.note_pace({"fts": (20, 2.0), "embedded": (20, 1.0)})
+        assert state.pace() == {"fts": 0.001, "embedded": 0.05}
+
+
+def test_seconds_go_by_the_length_of_texts_and_count_loading_the_model(shell: Shell) -> None:
+    shell.commit("p1", source("a.md", "a cat"))
+    shell("sync")
+    with State(shell.home) as state:
+        assert {"model", "embedded", "fts", "chroma"} <= state.pace().keys()
+        state.note_pace({"model": (1, 3.0), "embedded": (10**6, 10**4), "fts": (10**6, 1.0), "chroma": (10**6, 1.0)})
+    long, short = ENGLISH * 20, "a dog"
+    for text in (short, long):
+        shell.commit("p1", source("a.md", text, version=text))
+        seconds = shell("plan", "--json").json["seconds"]
+        assert seconds == pytest.approx(3 + len(text) * 0.01, rel=0.02)
+    shell.commit("p1", source("a.md", "a cat"))
+    assert shell("plan", "--json").json["seconds"] == 0

@@ -122,7 +122,7 @@ def test_who_meets_other_chunks_can_say_so_though_another_thread_has_written(
 
     def beside(reader: PartitionReader, *arguments: Any) -> Any:
         with State(home.folder) as other:
-            other.note_pace({"encoder": (1, 1.0)})
+            other.note_pace({"embedded": (1, 1.0)})
         return record(reader, *arguments)
 
     monkeypatch.setattr(PartitionReader, "record", beside)
