@@ -16,9 +16,11 @@ from chunksink.exits import Exit
 from embeddings import load
 from embeddings.cache import VectorCache
 from rebuild import lock
+from sinks.errors import Unreachable
 from tests.embeddings.helpers import HashEncoder, tamper
 from tests.rebuild.engines import eager as fts
 from tests.rebuild.support import Home, commit, source
+from tests.rebuild.wrapping import Moment, watching
 
 pytestmark = pytest.mark.usefixtures("model")
 
@@ -176,6 +178,22 @@ def test_gc_keeps_the_models_of_the_live_and_the_previous_build(home: Home, caps
     for file in home.folder.glob("state.db*"):
         file.unlink()
     assert told(home, capsys, "gc")["rows"] == 0, "where no build is known, every model may be one's"
+
+
+def test_gc_keeps_the_model_of_a_build_that_is_not_finished(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    """Else the run that goes on with it would compute them again."""
+
+    def fail() -> None:
+        raise Unreachable("fts went away")
+
+    first, second = home.encoder, HashEncoder(dimension=8, name="two")
+    home.encoder = second
+    with pytest.raises(Unreachable):
+        home.rebuild(wrap=watching("fts", Moment("scan", 1, fail)))
+    assert told(home, capsys, "gc")["rows_by_model"] == {first.fingerprint: 1}, "of the text that no chunk has"
+    second.asked.clear()
+    home.rebuild()
+    assert second.asked == []
 
 
 def test_gc_stays_away_while_a_partition_is_missing_or_broken(home: Home, capsys: pytest.CaptureFixture[str]) -> None:

@@ -50,6 +50,26 @@ with VectorCache.open(sys.argv[1]) as cache:
     list(vectors_for(stream(numbered(1000)), encoder, cache))
 """
 
+LASTING = """
+import sys, time
+from embeddings.cache import VectorCache
+from embeddings.encoder import EncodedBatch
+from embeddings.vectors import vectors_for
+from tests.embeddings.helpers import HashEncoder, stream, numbered
+
+class Telling(HashEncoder):
+    def encode_batches(self, texts):
+        for position, text in enumerate(texts):
+            if position == 8:
+                time.sleep(60)
+            yield EncodedBatch([position], self.encode([text]), [0])
+            print(time.monotonic(), flush=True)
+            time.sleep(0.1)
+
+with VectorCache.open(sys.argv[1]) as cache:
+    list(vectors_for(stream(numbered(1000)), Telling(), cache, commit_seconds=3600))
+"""
+
 READER = """
 import sys, time
 from embeddings.cache import VectorCache
@@ -82,6 +102,19 @@ def start(program: str, *arguments: object) -> subprocess.Popen[str]:
         text=True,
         env=os.environ | {"PYTHONPATH": str(ROOT)},
     )
+
+
+def test_a_kill_takes_five_seconds_of_vectors_at_most(tmp_path: Path) -> None:
+    """However seldom the caller would have them committed, and though the encoder keeps it waiting."""
+    path = tmp_path / "vectors.db"
+    writer = start(LASTING, path)
+    assert writer.stdout is not None
+    computed = [float(writer.stdout.readline()) for _ in range(8)]
+    time.sleep(max(0.0, computed[-1] + 5 - time.monotonic()))
+    writer.send_signal(signal.SIGKILL)
+    writer.communicate()
+    with VectorCache.open(path, read_only=True) as cache:
+        assert cache.read("SELECT count(*) FROM vector")[0][0] == len(computed)
 
 
 def wait_for_rows(path: Path, least: int) -> int:
