@@ -89,11 +89,17 @@ def killed(times: int, beside: str, server: MeilisearchServer | None = None) -> 
 
 
 def machine(quick: bool) -> tuple[str, bool]:
+    return sequences("test_machine.py", quick)
+
+
+def machine_in_engines(quick: bool) -> tuple[str, bool]:
+    return sequences("test_machine_engines.py", quick)
+
+
+def sequences(file: str, quick: bool) -> tuple[str, bool]:
     number = 1_000 if quick else 10_000
     noted: Counter[str] = Counter()
-    counts, ok = tests(
-        "tests/rebuild/test_machine.py", "-n", PROCESSES, noted=noted, CHUNKSINK_SOAK_SEQUENCES=str(number)
-    )
+    counts, ok = tests(f"tests/rebuild/{file}", "-n", PROCESSES, noted=noted, CHUNKSINK_SOAK_SEQUENCES=str(number))
     done = f"{noted['sequences']:,} sequences of {noted['edits']:,} edits, compared after {noted['runs']:,} runs"
     return done if ok else f"{done}, {counts}", ok
 
@@ -130,6 +136,7 @@ FORMS: dict[str, Form] = {
     "chroma": ("killed at random instants, fts and a real Chroma in its folder", "a tenth", instants_with_chroma),
     "meilisearch": ("killed at random instants, fts and a real Meilisearch", "a tenth", instants_with_meilisearch),
     "machine": ("random sequences of edits against a plain dict", "a tenth", machine),
+    "engines": ("such sequences in a real Chroma and a real Meilisearch", "a tenth", machine_in_engines),
     "tenants": ("tenants are apart in every answer", "a tenth", tenants),
     "races": ("many processes on one home", "a tenth", races),
     "heavy": ("what is too long for every day: large batches, every byte, every sign", "two files", heavy),
