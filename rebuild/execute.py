@@ -122,8 +122,8 @@ class Executor:
             yield _Batch([projected for projected, _ in some], [vectors for _, vectors in some], wanted, purged)
 
     def _embedded(self, plan: Plan, on_progress: Progress) -> Iterator[tuple[Projected, Vectors | None]]:
-        """Families with their vectors; without, where no target wants them."""
-        wants = any(target.holds_vectors for target in self._targets)
+        """Families with their vectors; without, where no target that holds vectors is sent them."""
+        holding = [target.build_id for target in self._targets if target.holds_vectors]
         found = (
             each
             for page in plan.families_to_write()
@@ -131,11 +131,13 @@ class Executor:
             for each in self._records.project(page[start : start + READ_AT_ONCE])
         )
         for some in _by_size(found, EMBEDDED_AT_ONCE, lambda projected: projected.size):
-            if wants:
-                yield from zip(some, self._embed(some, on_progress), strict=True)
-            else:
-                on_progress(sum(len(projected.documents) for projected in some))
-                yield from ((projected, None) for projected in some)
+            wanted = plan.builds_of([projected.family for projected in some])
+            embed = set[str]().union(*(wanted[build] for build in holding))
+            with_vectors = [projected for projected in some if projected.family in embed]
+            vectors = self._embed(with_vectors, on_progress) if with_vectors else []
+            on_progress(sum(len(projected.documents) for projected in some if projected.family not in embed))
+            rows = dict(zip((projected.family for projected in with_vectors), vectors, strict=True))
+            yield from ((projected, rows.get(projected.family)) for projected in some)
 
     def _embed(self, families: Sequence[Projected], on_progress: Progress) -> list[Vectors]:
         report, started, loaded = self._embedder.report, monotonic(), self._embedder.loading_seconds

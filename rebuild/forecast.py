@@ -83,7 +83,8 @@ def forecast(
 ) -> Forecast:
     """`price` is for a million tokens."""
     plan, builds = planned.plan, planned.builds
-    cached, missing = _vectors(work, plan, lengths) if work.wants_vectors else (0, Texts())
+    holding = [build for name, build in builds.items() if work.sinks[name].wants_vectors]
+    cached, missing = _vectors(work, plan, holding, lengths)
     pace = work.state.pace()
     embedding = _seconds(missing.size, pace.get(EMBEDDED), pace.get(MODEL, 0.0))
     sinks = {
@@ -133,11 +134,11 @@ def _brake(work: Work, planned: Planned) -> Removal | None:
     return large_removal(work.state.db, builds)
 
 
-def _vectors(work: Work, plan: Plan, lengths: Lengths) -> tuple[int, Texts]:
-    """How many distinct texts have a cached vector, and those that have none."""
+def _vectors(work: Work, plan: Plan, builds: Sequence[str], lengths: Lengths) -> tuple[int, Texts]:
+    """Of what these builds are sent: how many distinct texts have a cached vector, and those that have none."""
     cached = missing = size = 0
     sample: list[tuple[str, int]] = []
-    for page in plan.texts_to_write(_PAGE):
+    for page in plan.texts_to_write(_PAGE, builds):
         known = lengths([text_hash for text_hash, _ in page])
         unknown = [line for line in page if line[0] not in known]
         cached += len(page) - len(unknown)

@@ -146,10 +146,12 @@ class Plan:
         total += " join planned using (family) where action = 'write' and build = ?"
         return int(self._db.execute(total, [build]).fetchone()[0])
 
-    def texts_to_write(self, size: int) -> Iterator[list[tuple[str, int]]]:
-        """The distinct text hashes of what is written, each with the bytes of a chunk that has it, in pages."""
+    def texts_to_write(self, size: int, builds: Sequence[str]) -> Iterator[list[tuple[str, int]]]:
+        """The distinct text hashes of what these are sent, each with the bytes of a chunk that has it, in pages."""
         rows = self._db.execute(
-            "select text_hash, max(length) from to_write join family_chunk using (family) group by text_hash"
+            "select text_hash, max(length) from to_write join family_chunk using (family) where family in ("
+            f"select family from planned where action = 'write' and build in ({_marks(builds)})) group by text_hash",
+            list(builds),
         )
         while page := rows.fetchmany(size):
             yield page
