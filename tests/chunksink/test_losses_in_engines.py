@@ -1,0 +1,101 @@
+"""What a real engine lost, gained or had changed by somebody else: `verify` names exactly it, one repair mends it."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+import meilisearch
+import pytest
+
+from chunksink.exits import Exit
+from tests.chunksink.shell import Models, Shell
+from tests.engines.servers import MeilisearchServer
+from tests.rebuild.support import projected, source
+
+pytestmark = [pytest.mark.promise(1), pytest.mark.promise(4), pytest.mark.usefixtures("models")]
+
+SOURCES = [source(f"docs/{number}.md", *(f"text {number} {part}" for part in range(5))) for number in range(40)]
+DOCUMENTS = projected(*SOURCES)
+
+
+@pytest.fixture
+def index(meilisearch_server: MeilisearchServer, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """What readers ask, with the sources in it; as somebody with the key gets at it."""
+    name = f"e{uuid.uuid4().hex[:10]}"
+    monkeypatch.setenv("CHUNKSINK_SINKS", "fts,meilisearch")
+    monkeypatch.setenv("CHUNKSINK_SINK_MEILISEARCH_INDEX", name)
+    monkeypatch.setenv("MEILI_URL", meilisearch_server.url)
+    monkeypatch.setenv("MEILI_MASTER_KEY", meilisearch_server.key)
+    shell.commit("p1", *SOURCES)
+    assert shell("sync").code == Exit.OK
+    client = meilisearch.Client(meilisearch_server.url, meilisearch_server.key)
+    yield client.index(name)
+    for found in client.get_indexes({"limit": 1000})["results"]:
+        if found.uid.startswith(name):
+            client.delete_index(found.uid)
+
+
+def named(shell: Shell, sink: str) -> dict[str, set[str]]:
+    """What verify says of it; of the other one it must have nothing to say."""
+    ended = shell("verify", "--json")
+    assert ended.code == Exit.DRIFT
+    assert [name for name, found in ended.json["sinks"].items() if not found["ok"]] == [sink]
+    found = ended.json["sinks"][sink]
+    return {what: set(found[what]) for what in ("missing", "extra", "changed")}
+
+
+def digests(shell: Shell) -> dict[str, str]:
+    verified = shell("verify", "--json")
+    assert verified.code == Exit.OK, verified
+    return {name: sink["digest"] for name, sink in verified.json["sinks"].items()}
+
+
+def test_nearly_all_is_taken_from_meilisearch(shell: Shell, index: Any) -> None:
+    sound = digests(shell)
+    lost = {document.id for number, document in enumerate(DOCUMENTS) if number % 33}
+    assert len(lost) >= 0.96 * len(DOCUMENTS)
+    done(index, [index.delete_document(id) for id in lost][-1])
+    assert named(shell, "meilisearch") == {"missing": lost, "extra": set(), "changed": set()}
+    mended = shell("verify", "--repair", "--json")
+    assert mended.code == Exit.OK, mended
+    assert digests(shell) == sound
+    done(index, [index.delete_document(id) for id in lost][-1])
+    assert shell("sync").code == Exit.OK, "which notices by itself"
+    assert digests(shell) == sound
+
+
+def test_all_at_once_in_meilisearch(shell: Shell, index: Any) -> None:
+    sound = digests(shell)
+    lost, changed, copied = DOCUMENTS[0].id, DOCUMENTS[20].id, DOCUMENTS[40].id
+    copy = dict(index.get_document(copied)) | {"id": "a-stranger"}
+    without_vector = {"_vectors": dict.fromkeys(index.get_settings()["embedders"])}
+    done(index, index.delete_document(lost))
+    done(index, index.update_documents([{"id": changed, "title": "Somebody else's title"}]))
+    done(index, index.add_documents([{key: copy[key] for key in copy if not key.startswith("_")} | without_vector]))
+    assert named(shell, "meilisearch") == {"missing": {lost}, "extra": {"a-stranger"}, "changed": {changed}}
+    assert shell("verify", "--repair").code == Exit.OK
+    assert digests(shell) == sound
+
+
+def done(index: Any, task: Any) -> None:
+    assert index.wait_for_task(task.task_uid, timeout_in_ms=30_000).error is None
+
+
+def test_a_vector_file_of_chroma_is_cut_off(shell: Shell, models: Models) -> None:
+    """A sync leaves it alone and says what to do. All of its vectors are in the cache, so none is computed again."""
+    texts = [f"a text with the number {number}" for number in range(1200)]
+    shell.commit("p1", *(source(f"docs/{number}.md", *texts[number::12]) for number in range(12)))
+    assert shell("sync").code == Exit.OK
+    sound = digests(shell)
+    [file] = shell.home.glob("chroma/**/data_level0.bin")
+    file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+    found = named(shell, "chroma")
+    assert (len(found["missing"]), found["extra"], found["changed"]) == (len(texts), set(), set())
+    models.asked()
+    refused = shell("sync")
+    assert (refused.code, "`chunksink verify --repair` makes it anew" in refused.err) == (Exit.ENGINE, True)
+    assert shell("verify", "--repair").code == Exit.OK
+    assert digests(shell) == sound
+    assert models.asked() == []
