@@ -32,7 +32,7 @@ class LazyEncoder:
 
     @classmethod
     def at_once(cls, opened: Callable[[], ClosingEncoder]) -> LazyEncoder:
-        """One that must be opened to be known."""
+        """One that must be opened to be known. What that takes is known of it, too."""
         started = monotonic()
         encoder = opened()
         lazy = cls(info_of(encoder), opened)

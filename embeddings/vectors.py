@@ -48,7 +48,7 @@ class EmbedReport:
     encoded: int = 0
     """Vectors that were computed."""
     encoded_bytes: int = 0
-    """Of their texts."""
+    """What the texts of these take in UTF-8."""
     refused: int = 0
     """Items without a vector; `problems` says why."""
     over_length: int = 0

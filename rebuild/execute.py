@@ -123,7 +123,7 @@ class Executor:
 
     def _embedded(self, plan: Plan, on_progress: Progress) -> Iterator[tuple[Projected, Vectors | None]]:
         """Families with their vectors; without, where no target that holds vectors is sent them."""
-        holding = [target.build_id for target in self._targets if target.holds_vectors]
+        with_vectors = [target.build_id for target in self._targets if target.holds_vectors]
         found = (
             each
             for page in plan.families_to_write()
@@ -132,21 +132,22 @@ class Executor:
         )
         for some in _by_size(found, EMBEDDED_AT_ONCE, lambda projected: projected.size):
             wanted = plan.builds_of([projected.family for projected in some])
-            embed = set[str]().union(*(wanted[build] for build in holding))
-            with_vectors = [projected for projected in some if projected.family in embed]
-            vectors = self._embed(with_vectors, on_progress) if with_vectors else []
+            embed = set[str]().union(*(wanted[build] for build in with_vectors))
+            embedded = [projected for projected in some if projected.family in embed]
+            vectors = self._embed(embedded, on_progress) if embedded else []
             on_progress(sum(len(projected.documents) for projected in some if projected.family not in embed))
-            rows = dict(zip((projected.family for projected in with_vectors), vectors, strict=True))
-            yield from ((projected, rows.get(projected.family)) for projected in some)
+            vectors_of = dict(zip((projected.family for projected in embedded), vectors, strict=True))
+            yield from ((projected, vectors_of.get(projected.family)) for projected in some)
 
     def _embed(self, families: Sequence[Projected], on_progress: Progress) -> list[Vectors]:
-        report, started, loaded = self._embedder.report, monotonic(), self._embedder.loading_seconds
-        computed, size = report.encoded, report.encoded_bytes
+        report, started, loading_before = self._embedder.report, monotonic(), self._embedder.loading_seconds
+        encoded_before, bytes_before = report.encoded, report.encoded_bytes
         documents = [document for projected in families for document in projected.documents]
         rows = self._embedder.embed(documents, on_progress)
-        if amount := report.encoded - computed:
+        if amount := report.encoded - encoded_before:
             loading = self._embedder.loading_seconds
-            self._took(EMBEDDED, report.encoded_bytes - size, monotonic() - started - (loading - loaded))
+            seconds = monotonic() - started - (loading - loading_before)
+            self._took(EMBEDDED, report.encoded_bytes - bytes_before, seconds)
             if loading:
                 self.done.pace[MODEL] = 1, loading
         on_progress(len(documents) - amount)

@@ -83,8 +83,7 @@ def forecast(
 ) -> Forecast:
     """`price` is for a million tokens."""
     plan, builds = planned.plan, planned.builds
-    holding = [build for name, build in builds.items() if work.sinks[name].wants_vectors]
-    cached, missing = _vectors(work, plan, holding, lengths)
+    cached, missing = _vectors(work, plan, _with_vectors(work, builds), lengths)
     pace = work.state.pace()
     embedding = _seconds(missing.size, pace.get(EMBEDDED), pace.get(MODEL, 0.0))
     sinks = {
@@ -132,6 +131,13 @@ def _brake(work: Work, planned: Planned) -> Removal | None:
         return None
     builds = [build for name, build in planned.builds.items() if name not in planned.empty]
     return large_removal(work.state.db, builds)
+
+
+def _with_vectors(work: Work, builds: Mapping[str, str]) -> list[str]:
+    """Those of the builds that are sent vectors: of a sink that wants them, but a live build without stays without."""
+    live = work.state.live_or_none()
+    without = live.builds if live is not None and not live.holds_vectors else {}
+    return [build for name, build in builds.items() if work.sinks[name].wants_vectors and name not in without]
 
 
 def _vectors(work: Work, plan: Plan, builds: Sequence[str], lengths: Lengths) -> tuple[int, Texts]:

@@ -149,7 +149,7 @@ class Plan:
     def texts_to_write(self, size: int, builds: Sequence[str]) -> Iterator[list[tuple[str, int]]]:
         """The distinct text hashes of what these are sent, each with the bytes of a chunk that has it, in pages."""
         rows = self._db.execute(
-            "select text_hash, max(length) from to_write join family_chunk using (family) where family in ("
+            "select text_hash, max(length) from family_chunk where family in ("
             f"select family from planned where action = 'write' and build in ({_marks(builds)})) group by text_hash",
             list(builds),
         )

@@ -251,7 +251,7 @@ def create_numbers_of_chunks(db: Database) -> None:
 
 
 @migrations()
-def create_pace_of_texts(db: Database) -> None:
+def drop_pace_of_vectors(db: Database) -> None:
     # That of the encoder was for a vector, whatever the length of its text.
     db.execute("delete from pace where what = 'encoder'")
 

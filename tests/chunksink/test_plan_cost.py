@@ -86,5 +86,7 @@ def test_seconds_go_by_the_length_of_texts_and_count_loading_the_model(shell: Sh
         shell.commit("p1", source("a.md", text, version=text))
         seconds = shell("plan", "--json").json["seconds"]
         assert seconds == pytest.approx(3 + len(text) * 0.01, rel=0.02)
+    shell.commit("p2", source("b.md", "a cat"))
     shell.commit("p1", source("a.md", "a cat"))
-    assert shell("plan", "--json").json["seconds"] == 0
+    plan = shell("plan", "--json").json
+    assert (plan["families"]["added"], plan["embeddings"]["cached"], plan["seconds"]) == (1, 1, 0)

@@ -109,6 +109,6 @@ NO_STEPS = {
     "schema.py:create_tenants_of_tombstones": "whole or not at all, as each step of a migration",
     "schema.py:create_contents": "likewise",
     "schema.py:create_numbers_of_chunks": "likewise",
-    "schema.py:create_pace_of_texts": "likewise",
+    "schema.py:drop_pace_of_vectors": "likewise",
     "receipts.py:_drop": "within confirm",
 }

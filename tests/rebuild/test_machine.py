@@ -10,6 +10,7 @@ import shutil
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
@@ -280,12 +281,19 @@ def ids_of(records: list[Record]) -> list[str]:
     return [str(record["chunk_id"]) for record in records]
 
 
-@pytest.fixture(scope="module")
-def begun() -> Iterator[Callable[[bool], Begun]]:
+@contextmanager
+def beginnings() -> Iterator[Callable[[bool], Begun]]:
+    """Whether the bus is stocked decides which."""
     with tempfile.TemporaryDirectory(prefix="machine-", dir=MEMORY if os.access(MEMORY, os.W_OK) else None) as folder:
         stocked = begin_with(STOCK, Path(folder) / "stocked")
         empty = begin_with(dict.fromkeys(PARTITIONS, ()), Path(folder) / "empty")
         yield lambda some: stocked if some else empty
+
+
+@pytest.fixture(scope="module")
+def begun() -> Iterator[Callable[[bool], Begun]]:
+    with beginnings() as begun:
+        yield begun
 
 
 @pytest.mark.parametrize(("sequences", "steps"), PARTS)

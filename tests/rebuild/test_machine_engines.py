@@ -6,14 +6,14 @@ CHUNKSINK_SOAK_SEQUENCES says how many are drawn in all; here one of 200 of them
 from __future__ import annotations
 
 import shutil
-import tempfile
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
 
 import pytest
+from meilisearch import Client
 
 from chunkbus.layout import BusRoot
 from sinks.meilisearch import MeilisearchSink
@@ -22,7 +22,7 @@ from tests.conformance.test_meilisearch import SETTINGS
 from tests.engines.servers import MeilisearchServer
 from tests.rebuild.engines import chroma
 from tests.rebuild.support import Home
-from tests.rebuild.test_machine import SEQUENCES, STOCK, Bus, begin_with, run_sequences
+from tests.rebuild.test_machine import SEQUENCES, Begun, Bus, beginnings, run_sequences
 
 pytestmark = [pytest.mark.promise(1), pytest.mark.promise(3)]
 
@@ -31,12 +31,20 @@ pytestmark = [pytest.mark.promise(1), pytest.mark.promise(3)]
 class InEngines:
     """Each sequence begins with a rebuild, under a public name of its own."""
 
-    folder: Path
-    bus: Bus
+    begun: Begun
     server: MeilisearchServer
+    prefix: str
+
+    @property
+    def folder(self) -> Path:
+        return self.begun.folder
+
+    @property
+    def bus(self) -> Bus:
+        return self.begun.bus
 
     def home(self, folder: Path) -> Home:
-        index = f"m{uuid.uuid4().hex[:10]}"
+        index = self.prefix + uuid.uuid4().hex[:8]
 
         def meilisearch(_home: Path) -> Sink:
             return MeilisearchSink(self.server.url, self.server.key, settings=SETTINGS, index=index)
@@ -47,12 +55,23 @@ class InEngines:
         return home
 
 
+@pytest.fixture
+def prefix(meilisearch_server: MeilisearchServer) -> Iterator[str]:
+    """No index with a name that begins so is left."""
+    prefix = f"m{uuid.uuid4().hex[:6]}"
+    yield prefix
+    client = Client(meilisearch_server.url, meilisearch_server.key)
+    for index in client.get_indexes({"limit": 1000})["results"]:
+        if index.uid.startswith(prefix):
+            client.delete_index(index.uid)
+
+
 def test_chroma_and_meilisearch_hold_what_a_plain_dict_says(
-    meilisearch_server: MeilisearchServer, record_property: Callable[[str, object], None]
+    meilisearch_server: MeilisearchServer, prefix: str, record_property: Callable[[str, object], None]
 ) -> None:
-    with tempfile.TemporaryDirectory(prefix="machine-") as folder:
-        begun = begin_with(STOCK, Path(folder) / "stocked")
-        beginning = InEngines(begun.folder, begun.bus, meilisearch_server)
-        done = run_sequences(lambda _stocked: beginning, ceil(SEQUENCES / 200) or 3, 10)
+    with beginnings() as begun:
+        done = run_sequences(
+            lambda stocked: InEngines(begun(stocked), meilisearch_server, prefix), ceil(SEQUENCES / 200) or 3, 10
+        )
     for what, number in done.items():
         record_property(what, number)
