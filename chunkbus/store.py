@@ -14,6 +14,7 @@ from sqlite_utils import Database, Migrations
 from chunkbus.errors import NewerStore, StoreUnreadable
 
 _BUSY_MILLISECONDS = 300_000  # taking in a partition of millions of chunks is one transaction
+_OPENING_SECONDS = 10.0
 _CACHE_KIB = 16_384  # what a transaction inserts falls on pages all over an index
 _ROOM = "make room on that disk and on that of temporary files, and run again"
 _MEANINGS = {
@@ -32,10 +33,13 @@ def open_store(path: Path, migrations: Migrations) -> Database:
         db = Database(path)
         db.execute(f"pragma busy_timeout = {_BUSY_MILLISECONDS}")
         db.execute(f"pragma cache_size = -{_CACHE_KIB}")
-        with filelock.FileLock(f"{path}.lock"):  # two processes may both find it new
+        with filelock.FileLock(f"{path}.lock", timeout=_OPENING_SECONDS):  # two processes may both find it new
             db.enable_wal()
             _refuse_newer(db, path, migrations)
             migrations.apply(db)
+    except filelock.Timeout as error:
+        busy = "another process is opening it or bringing it up to date, wait for that"
+        raise OSError(errno.EBUSY, busy, str(path)) from error
     except sqlite3.DatabaseError as error:
         meant = None if path.is_dir() else explained(error, path)
         raise (meant or _foreign(error, path)) from error

@@ -1,14 +1,12 @@
 """The proof of an index: what it was made from and what the engines hold, without a word about where or when."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
 from chunkbus.canonical import bare_hex, json_hash
-from chunkbus.layout import BusRoot
-from chunkbus.reader import read_manifest
 from chunksink.errors import Refusal
 from chunksink.exits import Exit
 from settings.config import Config
@@ -21,25 +19,23 @@ _VERSION = "chunksink.proof.v1"
 
 
 def prove(config: Config, found: "Verified") -> dict[str, Any]:
-    """Of an index that was just verified. InvalidBus while chunks are missing: nobody could make it again."""
+    """Of an index that was just verified, and of the chunks with which it was compared, whatever the bus says since.
+    InvalidBus while chunks are missing: nobody could make it again."""
     from rebuild.catalog import Catalog
     from rebuild.state import State
     from rebuild.sync import require_valid
     from sinks.projection import PROJECTION_VERSION
 
-    root = BusRoot(config.chunks_path)
     with State.existing(config.home_path) as state:
-        live = state.live()
         require_valid(Catalog(state))
     return {
         "schema_version": _VERSION,
-        "partitions": dict(_partitions(root)),
-        "projection_version": PROJECTION_VERSION,
-        "model": {
-            "name": live.model.name,
-            "fingerprint": live.model.fingerprint,
-            "dimension": live.model.dimension,
+        "partitions": {
+            each.partition: {"chunks": each.chunks, "sha256": bare_hex(each.checksum) or each.checksum}
+            for each in found.inputs
         },
+        "projection_version": PROJECTION_VERSION,
+        "model": {"fingerprint": found.live.model.fingerprint, "dimension": found.live.model.dimension},
         "settings": _settings_hash(config) if "meilisearch" in found.sinks else None,
         "sinks": {
             name: {
@@ -76,13 +72,6 @@ def differences(known: Any, here: Any, place: str = "") -> list[str]:
             for line in differences(known.get(name), here.get(name), f"{place}.{name}" if place else name)
         ]
     return [] if known == here else [f"{place}: {known} in the proof, {here} here"]
-
-
-def _partitions(root: BusRoot) -> Iterator[tuple[str, dict[str, Any]]]:
-    for key in root.partition_keys():
-        manifest = read_manifest(root, key)
-        checksum = manifest.checksums.chunks_file
-        yield key, {"chunks": manifest.counts.chunks_emitted, "sha256": bare_hex(checksum) or checksum}
 
 
 def _settings_hash(config: Config) -> str:

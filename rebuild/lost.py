@@ -1,24 +1,27 @@
 """A home that lost its records: what its readers have is asked of the engines, before anything takes its place."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, suppress
 
 from rebuild.receipts import Receipts
 from rebuild.records import label_of
 from rebuild.strays import strays
 from rebuild.work import Work
-from sinks.errors import BuildBroken
+from sinks.errors import BuildBroken, SinkError
 from sinks.sink import Build, Marker, Sink
 
 
-def recall(work: Work) -> list[str]:
-    """The builds that readers may have had, one of each sink, with receipts that say which families they hold.
+def recall(work: Work, beside: Iterable[str] = ()) -> list[str]:
+    """The builds that readers may have had, one of each sink, with receipts that say which families they hold; also of
+    sinks `beside` those that the run writes, as far as they answer.
 
     Where a sink does not say which one it shows, that is the one that holds the most.
     """
     recalled = []
-    for sink in work.sinks.values():
-        with suppress(BuildBroken):  # nobody can tell what readers had there
+    for name in dict.fromkeys([*work.sinks, *beside]):
+        silent = () if name in work.sinks else (SinkError,)
+        with suppress(BuildBroken, *silent):  # nobody can tell what readers had there
+            sink = work.sink(name)
             build_id = _most_likely(work, sink)
             if build_id is None:
                 continue

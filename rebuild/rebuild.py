@@ -111,7 +111,7 @@ class Rebuild:
         """
         live = self._state.live_or_none()
         if live is None:
-            self._lost = recall(self._work)
+            self._lost = recall(self._work, sorted(self._options.keep))
         else:
             with opened(self._work, live, {}, make=False, adopt=True) as targets:
                 Convergence(self._work, targets, self._embedder).look(sign=False)

@@ -56,9 +56,23 @@ class SinkVerified:
 
 
 @dataclass(frozen=True)
+class Input:
+    """A partition as it was taken in."""
+
+    partition: str
+    taken: int
+    """The number of that reading, which no other one has."""
+    checksum: str
+    chunks: int
+
+
+@dataclass(frozen=True)
 class Verified:
     """The live builds of the configured sinks."""
 
+    live: Generation
+    inputs: tuple[Input, ...]
+    """What they were compared with, from the first to the last document."""
     sinks: dict[str, SinkVerified]
     """Of those that could be asked: one that is gone or broken holds nothing."""
     failed: dict[str, SinkError | OtherHome]
@@ -130,7 +144,7 @@ def verify(
             live = stack.enter_context(reading_live(work.state))
             seen = work.state.version()
         found = _verified(work, live, cached_of(live), out_of_reach or {})
-        if found.ok and work.state.live() == live:
+        if found.ok and work.state.live() == live and found.inputs == inputs_of(work):
             return found
     with lock():
         if found is not None and work.state.version() == seen:
@@ -151,6 +165,7 @@ def _refresh(work: Work) -> None:
 
 
 def _verified(work: Work, live: Generation, cached: Lookup | None, out_of_reach: Mapping[str, SinkError]) -> Verified:
+    inputs = inputs_of(work)
     lost: dict[str, SinkError] = {}
     failed: dict[str, SinkError | OtherHome] = dict(out_of_reach)
     found: dict[str, SinkVerified] = {}
@@ -179,6 +194,8 @@ def _verified(work: Work, live: Generation, cached: Lookup | None, out_of_reach:
             except (SinkError, OtherHome) as error:
                 failed[name] = error
     return Verified(
+        live,
+        inputs,
         found,
         failed,
         unconfigured=tuple(name for name in live.builds if name not in {*work.sinks, *out_of_reach}),
@@ -186,6 +203,15 @@ def _verified(work: Work, live: Generation, cached: Lookup | None, out_of_reach:
         held=sum(held_by_reason(work.state.db, list(live.builds.values())).values()),
         unread=tuple(work.catalog.unread_partitions()),
     )
+
+
+def inputs_of(work: Work) -> tuple[Input, ...]:
+    """The partitions that the catalog goes by, as it knows them."""
+    rows = work.state.db.execute(
+        "select key, taken, checksum, (select count(*) from chunk where partition = key) from partition "
+        "where checksum is not null order by key"
+    )
+    return tuple(Input(*row) for row in rows)
 
 
 class _Nothing:

@@ -1,13 +1,13 @@
 """How many documents an embedded build holds, known from one process to the next.
 
 Chroma takes most of a second to count 100,000. SQLite counts the changes of a database in the first bytes of its file:
-while that number is the same, so is the count. Chroma itself makes one change when it opens a database, and adds no
-document by that.
+while that number and the file's time are the same, so is the count. Chroma itself makes one change when it opens a
+database, and adds no document by that.
 """
 
 import subprocess
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 _HEAD = 100  # bytes
@@ -24,9 +24,12 @@ class Changes:
     number: int
     others: str
     size: int
+    written_ns: int
+    """By the file system: whoever writes past SQLite counts no change."""
 
-    def after_opening(self) -> "Changes":
-        return Changes(self.number + 1, self.others, self.size)
+    def leads_to(self, now: "Changes") -> bool:
+        """Whether nobody has written since, but Chroma as it opened the database."""
+        return now in (self, replace(self, number=self.number + 1, written_ns=now.written_ns))
 
 
 @dataclass(frozen=True)
@@ -46,7 +49,7 @@ class Counting:
         self._known: Counted | None = None
         if database is not None and known is not None:
             now = changes_of(database)
-            if now is not None and now in (known.at, known.at.after_opening()):
+            if now is not None and known.at.leads_to(now):
                 self._known = Counted(known.documents, now)
 
     def count(self, ask: Callable[[], int]) -> int:
@@ -74,13 +77,13 @@ def changes_of(database: Path) -> Changes | None:
     try:
         command = ["head", "-c", str(_HEAD), str(database)]
         head = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False).stdout
-        size = database.stat().st_size
+        status = database.stat()
     except OSError:
         return None
     if len(head) != _HEAD or head[_MODE] != _NO_LOG or head[_CHANGES] != head[_VALID_FOR]:
         return None
     others = head[: _CHANGES.start] + head[_CHANGES.stop : _VALID_FOR.start] + head[_VALID_FOR.stop :]
-    return Changes(int.from_bytes(head[_CHANGES]), others.hex(), size)
+    return Changes(int.from_bytes(head[_CHANGES]), others.hex(), status.st_size, status.st_mtime_ns)
 
 
 def is_in_doubt(database: Path) -> bool:

@@ -116,3 +116,19 @@ def test_a_few_that_are_extra_are_simply_put_right(quick_shell: Shell) -> None:
     quick_shell.commit("p1", *MANY[:11], at=FEBRUARY)
     assert quick_shell("verify").err.endswith("`chunksink verify --repair` puts it right\n")
     assert quick_shell("verify", "--repair").code == Exit.OK
+
+
+@pytest.mark.promise(6)
+def test_what_sinks_beside_those_of_a_rebuild_had_counts(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where no record is left of it: the rebuild of one sink would leave the others' builds to nobody."""
+    monkeypatch.setenv("CHUNKSINK_SINKS", "fts")
+    shell.commit("p1", *(source(f"docs/{number}.md", f"text {number}") for number in range(50)))
+    assert shell("sync").code == Exit.OK
+    shell.commit("p1", *(source(f"docs/{number}.md", f"text {number}") for number in range(20)))
+    for file in shell.home.glob("state.db*"):
+        file.unlink()
+    monkeypatch.setenv("CHUNKSINK_SINKS", "fts,jsonl")
+    refused = shell("rebuild", "--only", "jsonl")
+    assert refused.code == Exit.BRAKE
+    assert "--allow-deletions 30" in refused.err
+    assert shell("rebuild", "--allow-deletions", "30").code == Exit.OK

@@ -99,3 +99,19 @@ def test_a_vector_file_of_chroma_is_cut_off(shell: Shell, models: Models) -> Non
     assert shell("verify", "--repair").code == Exit.OK
     assert digests(shell) == sound
     assert models.asked() == []
+
+
+@pytest.mark.parametrize("what", ["pages", "one page"])
+def test_the_database_of_chroma_is_written_over(what: str, shell: Shell) -> None:
+    """Past SQLite, so that nothing in its head says so. Nothing to do is no reason not to look."""
+    shell.commit("p1", *SOURCES)
+    assert shell("sync").code == Exit.OK
+    sound = digests(shell)
+    [file] = shell.home.glob("chroma/**/chroma.sqlite3")
+    held = bytearray(file.read_bytes())
+    held[4096 : len(held) if what == "pages" else 8192] = b"\xff" * ((len(held) if what == "pages" else 8192) - 4096)
+    file.write_bytes(held)
+    refused = shell("sync")
+    assert (refused.code, "`chunksink verify --repair` makes it anew" in refused.err) == (Exit.ENGINE, True)
+    assert shell("verify", "--repair").code == Exit.OK
+    assert digests(shell) == sound

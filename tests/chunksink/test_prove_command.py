@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from chunksink.cli import run
 from chunksink.exits import Exit
+from rebuild import verify
 from tests.chunksink.shell import Shell
 from tests.rebuild.support import FEBRUARY, source
 
@@ -47,6 +50,39 @@ def test_two_homes_make_the_same_file(synced: Shell, tmp_path: Path) -> None:
     assert synced("prove", "here.json", "--check", *flags).out == "here.json is what is here\n"
 
 
+@pytest.mark.promise(1)
+@pytest.mark.parametrize("commands", [[], [["sync"]]], ids=["committed", "committed and synced"])
+def test_what_is_committed_meanwhile_is_not_mixed_in(
+    commands: list[list[str]], synced: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The checksums are of the chunks with which the engines were compared."""
+
+    def pair(file: str) -> tuple[str, str]:
+        assert synced("prove", file).code == Exit.OK
+        proof = json.loads(Path(file).read_text())
+        return proof["partitions"]["p2"]["sha256"], proof["sinks"]["fts"]["digest"]
+
+    before, compared, edits = pair("before.json"), verify._compared, [commands]
+
+    def meanwhile(*arguments: Any) -> Any:
+        found = compared(*arguments)
+        if edits:
+            del edits[:]
+            synced.commit("p2", source("b.md", "a ship", version="2"), at=FEBRUARY)
+            for command in commands:
+                assert run(command) == Exit.OK
+        return found
+
+    with monkeypatch.context() as patch:
+        patch.setattr(verify, "_compared", meanwhile)
+        mixed = pair("meanwhile.json")
+    assert not edits
+    assert synced("sync").code == Exit.OK
+    after = pair("after.json")
+    assert before[0] != after[0]
+    assert mixed == (after if commands else before)
+
+
 def test_a_changed_chunk_is_told(synced: Shell) -> None:
     assert synced("prove", "proof.json").code == Exit.OK
     before = Path("proof.json").read_bytes()
@@ -67,7 +103,7 @@ def test_another_model_is_told(synced: Shell, monkeypatch: pytest.MonkeyPatch) -
     ended = synced("prove", "proof.json", "--check")
     assert ended.code == Exit.DRIFT
     places = [line.split(":")[0] for line in ended.err.splitlines()]
-    assert places == ["model.dimension", "model.fingerprint", "model.name", "sinks.chroma.digest"]
+    assert places == ["model.dimension", "model.fingerprint", "sinks.chroma.digest"]
 
 
 def test_an_index_that_is_not_what_the_chunks_say_is_not_proved(synced: Shell) -> None:
