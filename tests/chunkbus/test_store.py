@@ -10,8 +10,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 from sqlite_utils import Database, Migrations
 
+from chunkbus import store
 from chunkbus.errors import StoreUnreadable
 from chunkbus.ledger import Ledger
 from chunkbus.store import explained, open_store, write_transaction
@@ -79,6 +81,16 @@ def test_one_that_somebody_holds(tmp_path: Path) -> None:
     meant = explained(raw.value, path)
     assert isinstance(meant, OSError)
     assert (meant.errno, meant.filename) == (errno.EBUSY, str(path))
+
+
+@pytest.mark.promise(9)
+def test_one_that_somebody_is_opening(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a run that was stopped just then does: nobody waits for it for ever."""
+    open_store(tmp_path / "x.db", _steps).close()
+    monkeypatch.setattr(store, "_OPENING_SECONDS", 0.2)
+    with FileLock(tmp_path / "x.db.lock"), pytest.raises(OSError, match="another process is opening it") as found:
+        open_store(tmp_path / "x.db", _steps)
+    assert (found.value.errno, found.value.filename) == (errno.EBUSY, str(tmp_path / "x.db"))
 
 
 def test_what_is_a_bug_stays_one(tmp_path: Path) -> None:
