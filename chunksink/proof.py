@@ -22,12 +22,15 @@ def prove(config: Config, found: "Verified") -> dict[str, Any]:
     """Of an index that was just verified, and of the chunks with which it was compared, whatever the bus says since.
     InvalidBus while chunks are missing: nobody could make it again."""
     from rebuild.catalog import Catalog
+    from rebuild.errors import InvalidBus
     from rebuild.state import State
     from rebuild.sync import require_valid
     from sinks.projection import PROJECTION_VERSION
 
     with State.existing(config.home_path) as state:
         require_valid(Catalog(state))
+    if found.unread or found.held:
+        raise InvalidBus("the chunks were not whole when the engines were compared with them: prove it again")
     return {
         "schema_version": _VERSION,
         "partitions": {

@@ -122,6 +122,10 @@ class Catalog:
         """Whether every partition that was ever taken in is there and valid. If not, nothing is known to be gone."""
         return self._db.execute("select 1 from partition where state <> ? limit 1", [VALID]).fetchone() is None
 
+    def is_undecided(self) -> bool:
+        """Whether chunks were taken in, and what counts of them is not worked out yet."""
+        return self._db.execute("select 1 from undecided limit 1").fetchone() is not None
+
     def known_partitions(self) -> list[str]:
         return known_partitions(self._db)
 

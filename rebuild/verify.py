@@ -62,6 +62,7 @@ class Input:
     partition: str
     taken: int
     """The number of that reading, which no other one has."""
+    state: str
     checksum: str
     chunks: int
 
@@ -144,7 +145,7 @@ def verify(
             live = stack.enter_context(reading_live(work.state))
             seen = work.state.version()
         found = _verified(work, live, cached_of(live), out_of_reach or {})
-        if found.ok and work.state.live() == live and found.inputs == inputs_of(work):
+        if found.ok and work.state.live() == live:
             return found
     with lock():
         if found is not None and work.state.version() == seen:
@@ -165,7 +166,10 @@ def _refresh(work: Work) -> None:
 
 
 def _verified(work: Work, live: Generation, cached: Lookup | None, out_of_reach: Mapping[str, SinkError]) -> Verified:
-    inputs = inputs_of(work)
+    """PartitionChanged where another run has taken in chunks meanwhile."""
+    inputs = _inputs(work)
+    if work.catalog.is_undecided():
+        raise _moved(work)
     lost: dict[str, SinkError] = {}
     failed: dict[str, SinkError | OtherHome] = dict(out_of_reach)
     found: dict[str, SinkVerified] = {}
@@ -193,6 +197,8 @@ def _verified(work: Work, live: Generation, cached: Lookup | None, out_of_reach:
                 found[name], _ = _compared(work, live, name, _Nothing(), None)
             except (SinkError, OtherHome) as error:
                 failed[name] = error
+    if _inputs(work) != inputs:
+        raise _moved(work)
     return Verified(
         live,
         inputs,
@@ -205,10 +211,14 @@ def _verified(work: Work, live: Generation, cached: Lookup | None, out_of_reach:
     )
 
 
-def inputs_of(work: Work) -> tuple[Input, ...]:
+def _moved(work: Work) -> PartitionChanged:
+    return PartitionChanged(f"chunks were taken into {work.state.home} while its engines were compared; run again")
+
+
+def _inputs(work: Work) -> tuple[Input, ...]:
     """The partitions that the catalog goes by, as it knows them."""
     rows = work.state.db.execute(
-        "select key, taken, checksum, (select count(*) from chunk where partition = key) from partition "
+        "select key, taken, state, checksum, (select count(*) from chunk where partition = key) from partition "
         "where checksum is not null order by key"
     )
     return tuple(Input(*row) for row in rows)

@@ -59,12 +59,13 @@ def lift(path: Path) -> None:
 
 
 def counted(path: Path) -> Counted | None:
-    """How many documents there were when it was sealed."""
+    """How many documents there were when it was sealed; None where anybody has written since."""
     told = _read(path).get("counted")
     try:
-        return msgspec.convert(told, Counted) if told is not None else None
+        known = msgspec.convert(told, Counted) if told is not None else None
     except msgspec.ValidationError:
         return None
+    return known if known is not None and changes_of(path / DATABASE) == known.at else None
 
 
 def untouched(path: Path) -> Untouched | None:
@@ -73,8 +74,7 @@ def untouched(path: Path) -> Untouched | None:
     metadata = seal.get("metadata")
     if known is None or not isinstance(metadata, dict):
         return None
-    is_as_sealed = seal.get("files") == _files(path) and changes_of(path / DATABASE) == known.at
-    return Untouched(known.documents, metadata) if is_as_sealed else None
+    return Untouched(known.documents, metadata) if seal.get("files") == _files(path) else None
 
 
 @contextmanager

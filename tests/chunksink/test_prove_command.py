@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -57,30 +58,61 @@ def test_what_is_committed_meanwhile_is_not_mixed_in(
 ) -> None:
     """The checksums are of the chunks with which the engines were compared."""
 
-    def pair(file: str) -> tuple[str, str]:
-        assert synced("prove", file).code == Exit.OK
-        proof = json.loads(Path(file).read_text())
-        return proof["partitions"]["p2"]["sha256"], proof["sinks"]["fts"]["digest"]
+    before = pair(synced, "before.json")
 
-    before, compared, edits = pair("before.json"), verify._compared, [commands]
+    def edit() -> None:
+        synced.commit("p2", source("b.md", "a ship", version="2"), at=FEBRUARY)
+        for command in commands:
+            assert run(command) == Exit.OK
+
+    once_compared(edit, monkeypatch)
+    mixed = pair(synced, "meanwhile.json")
+    assert synced("sync").code == Exit.OK
+    after = pair(synced, "after.json")
+    assert before[0] != after[0]
+    assert mixed == (after if commands else before)
+
+
+@pytest.mark.promise(1)
+def test_a_partition_that_comes_back_meanwhile_is_compared(synced: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While it is missing, what another one does not say any more stays in the engines, and is no fault of theirs."""
+    synced.commit("p1", A, source("c.md", "a cow"))
+    assert synced("sync").code == Exit.OK
+    files = {file: file.read_bytes() for file in (synced.root.manifest_file("p2"), synced.root.chunks_file("p2"))}
+    synced.remove("p2")
+    synced.commit("p1", A)
+    assert synced("sync").code == Exit.INVALID_INPUT
+    assert "a cow" in synced.texts()
+
+    def restore() -> None:
+        for file, held in files.items():
+            file.write_bytes(held)
+        assert run(["sync"]) == Exit.OK
+
+    once_compared(restore, monkeypatch)
+    assert pair(synced, "meanwhile.json") == pair(synced, "after.json")
+    assert "a cow" not in synced.texts()
+
+
+def pair(shell: Shell, file: str) -> tuple[str, str]:
+    """Of what is proved: the checksum of a partition, and what the keyword engine holds."""
+    ended = shell("prove", file)
+    assert ended.code == Exit.OK, ended
+    proof = json.loads(Path(file).read_text())
+    return proof["partitions"]["p2"]["sha256"], proof["sinks"]["fts"]["digest"]
+
+
+def once_compared(do: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> None:
+    """This happens when the first engine has been compared, and never again."""
+    compared, left = verify._compared, [do]
 
     def meanwhile(*arguments: Any) -> Any:
         found = compared(*arguments)
-        if edits:
-            del edits[:]
-            synced.commit("p2", source("b.md", "a ship", version="2"), at=FEBRUARY)
-            for command in commands:
-                assert run(command) == Exit.OK
+        while left:
+            left.pop()()
         return found
 
-    with monkeypatch.context() as patch:
-        patch.setattr(verify, "_compared", meanwhile)
-        mixed = pair("meanwhile.json")
-    assert not edits
-    assert synced("sync").code == Exit.OK
-    after = pair("after.json")
-    assert before[0] != after[0]
-    assert mixed == (after if commands else before)
+    monkeypatch.setattr(verify, "_compared", meanwhile)
 
 
 def test_a_changed_chunk_is_told(synced: Shell) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import signal
 import sqlite3
@@ -142,6 +143,15 @@ def test_what_somebody_else_writes_is_counted(sink: ChromaSink, asked: list[int]
     shutil.copy(tmp_path / "older" / seal.DATABASE, tmp_path / "b" / seal.DATABASE)  # an older state comes back
     assert count(sink) == 20
     assert asked == [20, 19, 20]
+
+
+@pytest.mark.promise(4)
+def test_a_database_that_was_written_over_is_counted(sink: ChromaSink, asked: list[int], tmp_path: Path) -> None:
+    """Past SQLite, which counts no change then, and opening it is one."""
+    assert count(sink) == 20
+    os.utime(tmp_path / "b" / seal.DATABASE)
+    assert count(sink) == count(sink) == 20
+    assert asked == [20, 20]
 
 
 def test_opening_is_one_change_and_asking_none(sink: ChromaSink, tmp_path: Path) -> None:

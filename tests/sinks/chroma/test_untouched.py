@@ -127,6 +127,10 @@ def another_time(folder: Path) -> None:
     os.utime(next(folder.glob("*/data_level0.bin")), (1, 1))
 
 
+def another_time_of_the_database(folder: Path) -> None:
+    os.utime(folder / seal.DATABASE, (1, 1))
+
+
 def damaged_seal(folder: Path) -> None:
     told = json.loads((folder / seal.FILE).read_text())
     (folder / seal.FILE).write_text(json.dumps(told | {"metadata": "x"}))
@@ -142,6 +146,7 @@ def damaged_seal(folder: Path) -> None:
         (without_seal, 2),
         (in_doubt, 2),
         (another_time, 2),
+        (another_time_of_the_database, 2),
         (damaged_seal, 2),
     ],
 )
