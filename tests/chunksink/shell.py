@@ -13,6 +13,7 @@ from chunkbus.chunk import Record
 from chunkbus.layout import BusRoot
 from chunkbus.manifest import Tombstone
 from chunksink.cli import run
+from chunksink.exits import Exit
 from embeddings.resolve import DEFAULT_MODEL
 from rebuild.state import Generation, State
 from sinks.registry import open_sink
@@ -76,6 +77,12 @@ class Shell:
     def live(self) -> Generation:
         with State.existing(self.home) as state:
             return state.live()
+
+    def digests(self, *options: str) -> dict[str, str]:
+        """What each engine holds, of an index in which `verify` finds nothing wrong."""
+        verified = self("verify", "--json", *options)
+        assert verified.code == Exit.OK, verified
+        return {name: sink["digest"] for name, sink in verified.json["sinks"].items()}
 
     def stored(self, sink: str, build_id: str | None = None) -> list[Stored]:
         """What a build holds, asked of the engine; of the live one if no other is named."""

@@ -6,12 +6,11 @@ import uuid
 from collections.abc import Iterator
 from typing import Any
 
-import meilisearch
 import pytest
 
 from chunksink.exits import Exit
 from tests.chunksink.shell import Models, Shell
-from tests.engines.servers import MeilisearchServer
+from tests.engines.servers import MeilisearchServer, without_leftovers
 from tests.rebuild.support import projected, source
 
 pytestmark = [pytest.mark.promise(1), pytest.mark.promise(4), pytest.mark.usefixtures("models")]
@@ -30,11 +29,8 @@ def index(meilisearch_server: MeilisearchServer, shell: Shell, monkeypatch: pyte
     monkeypatch.setenv("MEILI_MASTER_KEY", meilisearch_server.key)
     shell.commit("p1", *SOURCES)
     assert shell("sync").code == Exit.OK
-    client = meilisearch.Client(meilisearch_server.url, meilisearch_server.key)
-    yield client.index(name)
-    for found in client.get_indexes({"limit": 1000})["results"]:
-        if found.uid.startswith(name):
-            client.delete_index(found.uid)
+    with without_leftovers(meilisearch_server, name) as client:
+        yield client.index(name)
 
 
 def named(shell: Shell, sink: str) -> dict[str, set[str]]:
@@ -46,28 +42,22 @@ def named(shell: Shell, sink: str) -> dict[str, set[str]]:
     return {what: set(found[what]) for what in ("missing", "extra", "changed")}
 
 
-def digests(shell: Shell) -> dict[str, str]:
-    verified = shell("verify", "--json")
-    assert verified.code == Exit.OK, verified
-    return {name: sink["digest"] for name, sink in verified.json["sinks"].items()}
-
-
 def test_nearly_all_is_taken_from_meilisearch(shell: Shell, index: Any) -> None:
-    sound = digests(shell)
+    sound = shell.digests()
     lost = {document.id for number, document in enumerate(DOCUMENTS) if number % 33}
     assert len(lost) >= 0.96 * len(DOCUMENTS)
     done(index, [index.delete_document(id) for id in lost][-1])
     assert named(shell, "meilisearch") == {"missing": lost, "extra": set(), "changed": set()}
     mended = shell("verify", "--repair", "--json")
     assert mended.code == Exit.OK, mended
-    assert digests(shell) == sound
+    assert shell.digests() == sound
     done(index, [index.delete_document(id) for id in lost][-1])
     assert shell("sync").code == Exit.OK, "which notices by itself"
-    assert digests(shell) == sound
+    assert shell.digests() == sound
 
 
 def test_all_at_once_in_meilisearch(shell: Shell, index: Any) -> None:
-    sound = digests(shell)
+    sound = shell.digests()
     lost, changed, copied = DOCUMENTS[0].id, DOCUMENTS[20].id, DOCUMENTS[40].id
     copy = dict(index.get_document(copied)) | {"id": "a-stranger"}
     without_vector = {"_vectors": dict.fromkeys(index.get_settings()["embedders"])}
@@ -76,7 +66,7 @@ def test_all_at_once_in_meilisearch(shell: Shell, index: Any) -> None:
     done(index, index.add_documents([{key: copy[key] for key in copy if not key.startswith("_")} | without_vector]))
     assert named(shell, "meilisearch") == {"missing": {lost}, "extra": {"a-stranger"}, "changed": {changed}}
     assert shell("verify", "--repair").code == Exit.OK
-    assert digests(shell) == sound
+    assert shell.digests() == sound
 
 
 def done(index: Any, task: Any) -> None:
@@ -88,7 +78,7 @@ def test_a_vector_file_of_chroma_is_cut_off(shell: Shell, models: Models) -> Non
     texts = [f"a text with the number {number}" for number in range(1200)]
     shell.commit("p1", *(source(f"docs/{number}.md", *texts[number::12]) for number in range(12)))
     assert shell("sync").code == Exit.OK
-    sound = digests(shell)
+    sound = shell.digests()
     [file] = shell.home.glob("chroma/**/data_level0.bin")
     file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
     found = named(shell, "chroma")
@@ -97,7 +87,7 @@ def test_a_vector_file_of_chroma_is_cut_off(shell: Shell, models: Models) -> Non
     refused = shell("sync")
     assert (refused.code, "`chunksink verify --repair` makes it anew" in refused.err) == (Exit.ENGINE, True)
     assert shell("verify", "--repair").code == Exit.OK
-    assert digests(shell) == sound
+    assert shell.digests() == sound
     assert models.asked() == []
 
 
@@ -106,7 +96,7 @@ def test_the_database_of_chroma_is_written_over(what: str, shell: Shell) -> None
     """Past SQLite, so that nothing in its head says so. Nothing to do is no reason not to look."""
     shell.commit("p1", *SOURCES)
     assert shell("sync").code == Exit.OK
-    sound = digests(shell)
+    sound = shell.digests()
     [file] = shell.home.glob("chroma/**/chroma.sqlite3")
     held = bytearray(file.read_bytes())
     held[4096 : len(held) if what == "pages" else 8192] = b"\xff" * ((len(held) if what == "pages" else 8192) - 4096)
@@ -114,4 +104,4 @@ def test_the_database_of_chroma_is_written_over(what: str, shell: Shell) -> None
     refused = shell("sync")
     assert (refused.code, "`chunksink verify --repair` makes it anew" in refused.err) == (Exit.ENGINE, True)
     assert shell("verify", "--repair").code == Exit.OK
-    assert digests(shell) == sound
+    assert shell.digests() == sound

@@ -26,6 +26,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from meilisearch import Client
+
 from tools import engines
 
 START_TIMEOUT = 60.0  # seconds; generous, since two busy cores may also be running the rest of the suite
@@ -175,6 +177,18 @@ def _wait(ready: Callable[[], bool], pid: int, log: Path) -> None:
             pass  # not listening yet (urllib's errors are OSErrors), or half an answer
         time.sleep(0.05)
     raise DidNotStart(f"no answer within {START_TIMEOUT:.0f} s; the engine's log ends:\n{_tail(log)}")
+
+
+@contextmanager
+def without_leftovers(server: MeilisearchServer, prefix: str) -> Iterator[Client]:
+    """Of the indexes whose names begin so none is left."""
+    client = Client(server.url, server.key)
+    try:
+        yield client
+    finally:
+        for index in client.get_indexes({"limit": 1000})["results"]:
+            if index.uid.startswith(prefix):
+                client.delete_index(index.uid)
 
 
 def alive(pid: int) -> bool:

@@ -7,19 +7,18 @@ from __future__ import annotations
 
 import shutil
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
 
 import pytest
-from meilisearch import Client
 
 from chunkbus.layout import BusRoot
 from sinks.meilisearch import MeilisearchSink
 from sinks.sink import Sink
 from tests.conformance.test_meilisearch import SETTINGS
-from tests.engines.servers import MeilisearchServer
+from tests.engines.servers import MeilisearchServer, without_leftovers
 from tests.rebuild.engines import chroma
 from tests.rebuild.support import Home
 from tests.rebuild.test_machine import SEQUENCES, Begun, Bus, beginnings, run_sequences
@@ -55,21 +54,11 @@ class InEngines:
         return home
 
 
-@pytest.fixture
-def prefix(meilisearch_server: MeilisearchServer) -> Iterator[str]:
-    """No index with a name that begins so is left."""
-    prefix = f"m{uuid.uuid4().hex[:6]}"
-    yield prefix
-    client = Client(meilisearch_server.url, meilisearch_server.key)
-    for index in client.get_indexes({"limit": 1000})["results"]:
-        if index.uid.startswith(prefix):
-            client.delete_index(index.uid)
-
-
 def test_chroma_and_meilisearch_hold_what_a_plain_dict_says(
-    meilisearch_server: MeilisearchServer, prefix: str, record_property: Callable[[str, object], None]
+    meilisearch_server: MeilisearchServer, record_property: Callable[[str, object], None]
 ) -> None:
-    with beginnings() as begun:
+    prefix = f"m{uuid.uuid4().hex[:6]}"
+    with beginnings() as begun, without_leftovers(meilisearch_server, prefix):
         done = run_sequences(
             lambda stocked: InEngines(begun(stocked), meilisearch_server, prefix), ceil(SEQUENCES / 200) or 3, 10
         )

@@ -1,0 +1,57 @@
+"""No clock decides anything: only the chunks' own times rank them."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+import time_machine
+
+from tests.rebuild.support import FEBRUARY, Home, commit, source
+from tests.rebuild.tampering import require_sound
+from tests.rebuild.wrapping import Moment, watching
+
+pytestmark = pytest.mark.promise(10)
+
+YEARS = 10 * 365 * 24 * 3600
+CLOCKS = {"ahead": YEARS, "behind": -YEARS}
+
+
+@pytest.fixture
+def edited(embedded_home: Home) -> Home:
+    """Its index is of before the edit."""
+    families = [source(f"docs/{number}.md", *(f"text {number} {part}" for part in range(3))) for number in range(4)]
+    commit(embedded_home.root, "p1", [record for records in families for record in records])
+    embedded_home.rebuild()
+    commit(embedded_home.root, "p2", source("docs/0.md", "edited", version="2", at=FEBRUARY), at=FEBRUARY)
+    return embedded_home
+
+
+@pytest.mark.parametrize("off", CLOCKS.values(), ids=CLOCKS)
+def test_a_clock_that_is_wrong(off: int, edited: Home, tmp_path: Path) -> None:
+    """Also when it jumps between two runs."""
+    with time_machine.travel(time.time() + off) as clock:
+        outcome = edited.sync()
+        assert (outcome.families.changed, outcome.families.removed) == (1, 0)
+        clock.shift(-2 * off)
+        edited.rebuild()
+        require_sound(edited, tmp_path / "meanwhile")
+    require_sound(edited, tmp_path / "afterwards")
+
+
+@pytest.mark.parametrize("off", CLOCKS.values(), ids=CLOCKS)
+@pytest.mark.parametrize("how", ["sync", "rebuild"])
+def test_a_clock_that_jumps_in_mid_run(how: str, off: int, edited: Home, tmp_path: Path) -> None:
+    jumps: list[int] = []
+    with time_machine.travel(time.time()) as clock:
+
+        def jump() -> None:
+            jumps.append(off)
+            clock.shift(off)
+
+        wrap = watching("fts", Moment("flush", 1, jump))
+        edited.sync(wrap=wrap) if how == "sync" else edited.rebuild(wrap=wrap)
+        assert jumps
+        edited.sync()
+        require_sound(edited, tmp_path)
