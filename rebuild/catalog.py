@@ -100,10 +100,10 @@ class Catalog:
 
     def __init__(self, state: State) -> None:
         self._db = state.db
-        self._forget_other_projection()
 
     def refresh(self, intake: Intake, on_bytes: OnBytes = lambda _bytes: None, *, reread: bool = False) -> None:
         """Takes in what is new or changed, then decides what counts."""
+        self._forget_other_projection()
         intake.run(on_bytes, reread=reread)
         self.decide()
 

@@ -84,9 +84,10 @@ class Convergence:
     def plan(self, empty: Sequence[str] = ()) -> Plan:
         """Also for builds that are not there, and so `empty`."""
         db, builds = self._work.state.db, [target.build_id for target in self._going()]
-        for page in unhashed(db, builds):
-            self._work.records.project(page)
-        return Plan(db, [*builds, *empty], removals=self._work.catalog.is_whole(), empty=empty)
+        with self._lock():
+            for page in unhashed(db, builds):
+                self._work.records.project(page)
+            return Plan(db, [*builds, *empty], removals=self._work.catalog.is_whole(), empty=empty)
 
     def run(self, plan: Plan) -> None:
         """Carries out the plan; then the engines are asked whether they hold as much as they confirmed."""
@@ -108,7 +109,8 @@ class Convergence:
                 finally:
                     self._add(executor.done)
             # Not where the run was broken off: what happens here would take the place of why.
-            self._work.state.note_pace(executor.done.pace)
+            with self._lock():
+                self._work.state.note_pace(executor.done.pace)
             self._stamp(plan)
             before = len(self.outcome.scanned)
             self.look()
@@ -139,7 +141,8 @@ class Convergence:
                 cached=self._embedder.expected if deep and target.holds_vectors else None,
             )
         self._wrong[target.sink] = f"{target.sink} holds something else than it was sent: {found.examples()}"
-        found.make_receipts(receipts)
+        with self._lock():
+            found.make_receipts(receipts)
         if sign and not signed:
             self._sign(target)
 
@@ -158,7 +161,8 @@ class Convergence:
         def sign(stamp: str) -> None:
             target.build.sign(self._work.marker(target.build_id, stamp))
 
-        Stamps(self._work.state.db, target.build_id).renew(sign)
+        with self._lock():
+            Stamps(self._work.state.db, target.build_id).renew(sign)
 
     def _is_as_confirmed(self, target: Target, receipts: Receipts) -> bool:
         """By its count. An open intent leaves that open until the run has closed it; one that it will not close would

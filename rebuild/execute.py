@@ -128,7 +128,7 @@ class Executor:
             each
             for page in plan.families_to_write()
             for start in range(0, len(page), READ_AT_ONCE)
-            for each in self._records.project(page[start : start + READ_AT_ONCE])
+            for each in self._records.families(page[start : start + READ_AT_ONCE])
         )
         for some in _by_size(found, EMBEDDED_AT_ONCE, lambda projected: projected.size):
             wanted = plan.builds_of([projected.family for projected in some])
@@ -154,9 +154,10 @@ class Executor:
         return list(np.split(rows, np.cumsum([len(projected.documents) for projected in families])[:-1]))
 
     def _write(self, batch: _Batch) -> None:
-        """In a thread of its own, with its own connection: intents, all engines at once, receipts."""
+        """In a thread of its own, with its own connection: hashes, intents, all engines at once, receipts."""
         going = [target for target in self._targets if target.sink not in self.done.failed]
         with self._lock(), State(self._state.home) as state:
+            self._records.beside(state).note(batch.families)
             for target in going:
                 Receipts(state.db, target.build_id).intend(batch.wanted[target.build_id])
             with ThreadPoolExecutor(max_workers=max(1, len(going)), thread_name_prefix="sink") as threads:

@@ -3,6 +3,7 @@
 A holder that is only stopped keeps its lock, so that it can go on where it was: nobody has written meanwhile.
 """
 
+import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -24,11 +25,17 @@ class WriterLock:
         home.mkdir(parents=True, exist_ok=True)
         self._home = home
         self._lock = filelock.FileLock(str(home / "writer.lock"), thread_local=False)
+        self._counting = threading.Lock()
 
     @contextmanager
     def __call__(self, wait_seconds: float = WAIT_BETWEEN_SECONDS) -> Iterator[None]:
-        with _held(self._lock, wait_seconds, f"another run is writing to {self._home}"):
+        with self._counting:
+            _take(self._lock, wait_seconds, f"another run is writing to {self._home}")
+        try:
             yield
+        finally:
+            with self._counting:
+                self._lock.release()
 
 
 def writing(home: Path, wait_seconds: float = WAIT_SECONDS) -> AbstractContextManager[None]:
@@ -40,17 +47,16 @@ def writing(home: Path, wait_seconds: float = WAIT_SECONDS) -> AbstractContextMa
 def rebuilding(home: Path, wait_seconds: float = WAIT_SECONDS) -> Iterator[None]:
     """One rebuild at a time; syncs go on beside it."""
     home.mkdir(parents=True, exist_ok=True)
-    with _held(filelock.FileLock(str(home / "rebuild.lock")), wait_seconds, f"another rebuild of {home} is under way"):
-        yield
-
-
-@contextmanager
-def _held(lock: filelock.BaseFileLock, wait_seconds: float, busy: str) -> Iterator[None]:
-    try:
-        lock.acquire(timeout=wait_seconds)
-    except filelock.Timeout as error:
-        raise HomeLocked(f"{busy}; wait for it, or name another home with --home") from error
+    lock = filelock.FileLock(str(home / "rebuild.lock"))
+    _take(lock, wait_seconds, f"another rebuild of {home} is under way")
     try:
         yield
     finally:
         lock.release()
+
+
+def _take(lock: filelock.BaseFileLock, wait_seconds: float, busy: str) -> None:
+    try:
+        lock.acquire(timeout=wait_seconds)
+    except filelock.Timeout as error:
+        raise HomeLocked(f"{busy}; wait for it, or name another home with --home") from error

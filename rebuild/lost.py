@@ -19,8 +19,8 @@ def recall(work: Work, beside: Iterable[str] = ()) -> list[str]:
     """
     recalled = []
     for name in dict.fromkeys([*work.sinks, *beside]):
-        silent = () if name in work.sinks else (SinkError,)
-        with suppress(BuildBroken, *silent):  # nobody can tell what readers had there
+        excused = BuildBroken if name in work.sinks else SinkError  # nobody can tell what readers had there
+        with suppress(excused):
             sink = work.sink(name)
             build_id = _most_likely(work, sink)
             if build_id is None:

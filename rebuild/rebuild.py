@@ -181,12 +181,15 @@ class Rebuild:
     def _fill(self, generation: Generation) -> tuple[Outcome, ModelChange | None]:
         """In rounds, until nothing has moved since what is there was verified; flips in the lock of that last look."""
         failed: dict[str, SinkError] = {}
-        with opened(self._work, generation, failed, adopt=self._options.adopt, heal=True) as targets:
+        with ExitStack() as stack:
+            with self._lock():
+                make = opened(self._work, generation, failed, adopt=self._options.adopt, heal=True)
+                targets = stack.enter_context(make)
             convergence = Convergence(self._work, targets, self._embedder, self._lock)
             convergence.outcome.done.failed |= failed
             convergence.look()
             # What an earlier run began may have been made with other settings.
-            update_settings(self._work, generation, targets, self._embedder, convergence.outcome)
+            update_settings(self._work, generation, targets, self._embedder, convergence.outcome, self._lock)
             verified = False
             for left in reversed(range(_ROUNDS)):
                 with self._lock():
@@ -252,15 +255,17 @@ class Rebuild:
         with State(self._state.home) as state:
             scan = Scan(state.db, target.build, target.build_id, self._work.records.beside(state))
             scan.run(on_chunks, removals=removals, cached=cached)
-            if not scan.is_clean() and not Plan(state.db, [target.build_id], removals=removals).is_empty():
+            with self._lock():
+                moved = not scan.is_clean() and not Plan(state.db, [target.build_id], removals=removals).is_empty()
+            if moved:
                 raise PartitionChanged("another run has taken in more of the bus meanwhile")
             self._require_clean(scan, target, Receipts(state.db, target.build_id))
 
-    @staticmethod
-    def _require_clean(scan: Scan, target: Target, receipts: Receipts) -> None:
+    def _require_clean(self, scan: Scan, target: Target, receipts: Receipts) -> None:
         if not scan.is_clean():
             wrong = scan.examples()
-            scan.make_receipts(receipts)
+            with self._lock():
+                scan.make_receipts(receipts)
             raise NotVerified(
                 f"{target.sink} holds something else than it was sent: {wrong}; the live index is untouched. "
                 "Run it again: what is wrong will be written anew"

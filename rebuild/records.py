@@ -86,11 +86,19 @@ class Records:
         """The same root, for another thread with its own connection."""
         return Records(self._root, Catalog(state))
 
+    def families(self, keys: Sequence[str]) -> list[Projected]:
+        """These, those of them that count."""
+        return list(self.read(self._catalog.families(keys)))
+
     def project(self, keys: Sequence[str]) -> list[Projected]:
-        """These families, those of them that count, with their hashes noted."""
-        found = list(self.read(self._catalog.families(keys)))
-        self._catalog.note_projected((p.family, p.taken, p.family_hash, p.digest, p.texts) for p in found)
+        """Likewise, and noted."""
+        found = self.families(keys)
+        self.note(found)
         return found
+
+    def note(self, projected: Sequence[Projected]) -> None:
+        """What has to be known of families to compare them."""
+        self._catalog.note_projected((p.family, p.taken, p.family_hash, p.digest, p.texts) for p in projected)
 
     def read(self, families: Iterable[CurrentFamily]) -> Iterator[Projected]:
         """Where other chunks stand than were taken in, the partition goes back to the catalog: PartitionChanged."""

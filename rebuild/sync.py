@@ -5,7 +5,7 @@ live build yet gets one by a rebuild of it alone.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 
 from chunkbus.errors import PartitionChanged
@@ -16,7 +16,7 @@ from rebuild.catalog import Catalog
 from rebuild.converge import Convergence, Outcome
 from rebuild.embed import DocumentEmbedder
 from rebuild.errors import InvalidBus, OtherPlan
-from rebuild.execute import Target
+from rebuild.execute import Lock, Target
 from rebuild.flip import require_ours, show
 from rebuild.plan import Plan
 from rebuild.refill import refill
@@ -162,7 +162,12 @@ def settings_due(work: Work, live: Generation, targets: Sequence[Target]) -> dic
 
 
 def update_settings(
-    work: Work, generation: Generation, targets: Sequence[Target], embedder: DocumentEmbedder, outcome: Outcome
+    work: Work,
+    generation: Generation,
+    targets: Sequence[Target],
+    embedder: DocumentEmbedder,
+    outcome: Outcome,
+    lock: Lock = nullcontext,
 ) -> bool:
     """Settings before documents: those that come are indexed once. Whether receipts were made anew meanwhile."""
     for target in targets:
@@ -174,14 +179,16 @@ def update_settings(
                 outcome.settings[target.sink] = changed
         except SinkError as error:
             outcome.done.failed[target.sink] = error
-    return _look_at_vectors(work, targets, embedder, outcome)
+    return _look_at_vectors(work, targets, embedder, outcome, lock)
 
 
-def _look_at_vectors(work: Work, targets: Sequence[Target], embedder: DocumentEmbedder, outcome: Outcome) -> bool:
+def _look_at_vectors(
+    work: Work, targets: Sequence[Target], embedder: DocumentEmbedder, outcome: Outcome, lock: Lock
+) -> bool:
     """Where an engine takes vectors again, they are compared one by one: some may have come while it took none."""
     again = [target for target in targets if EMBEDDERS in outcome.settings.get(target.sink, ())]
     if again:
-        convergence = Convergence(work, again, embedder)
+        convergence = Convergence(work, again, embedder, lock)
         convergence.look(scan=True, deep=True)
         outcome.done.failed |= convergence.outcome.done.failed
         outcome.scanned += [sink for sink in convergence.outcome.scanned if sink not in outcome.scanned]
