@@ -114,11 +114,16 @@ SCENARIOS: dict[str, Callable[[Home], object]] = {
 def main(home: str, chunks: str, scenario: str, module: str, owner: str, method: str, call: int, when: str) -> None:
     """`when` is "before" or "after" the call of that number; 0 lets it live."""
     execute.EMBEDDED_AT_ONCE = execute.WRITTEN_AT_ONCE = 2
+    die_at(module, owner, method, call, when)
+    SCENARIOS[scenario](home_in(Path(home), BusRoot(Path(chunks))))
+
+
+def die_at(module: str, owner: str, method: str, call: int, when: str) -> None:
+    """From now on this process dies at that call."""
     place: Any = import_module(module)
     if owner:
         place = getattr(place, owner)
     setattr(place, method, _dying(getattr(place, method), call, when))
-    SCENARIOS[scenario](home_in(Path(home), BusRoot(Path(chunks))))
 
 
 def _dying(function: Callable[..., Any], call: int, when: str) -> Callable[..., Any]:

@@ -1,6 +1,8 @@
-"""Killed before or after every call that changes a real Chroma or a real Meilisearch: the plain next run converges.
+"""Killed with a real Chroma or a real Meilisearch, before or after every call that changes it and every step of ours
+in a sync, a repair or a rebuild: the plain next run converges.
 
-`make test` takes the calls after which engines are known to be half done, `make soak` all of them.
+`make test` takes the calls after which engines are known to be half done, and the steps between an engine's answer and
+our record of it; `make soak` takes all of them.
 """
 
 from __future__ import annotations
@@ -21,9 +23,10 @@ from sinks.meilisearch import MeilisearchSink
 from sinks.sink import Sink
 from tests.conformance.test_meilisearch import SETTINGS
 from tests.conftest import HEAVY
-from tests.crash.steps import SINK_METHODS
+from tests.crash import dying
+from tests.crash.steps import OURS, SINK_METHODS, Step
 from tests.rebuild.engines import chroma, fts
-from tests.rebuild.support import FEBRUARY, Home, commit, projected, source
+from tests.rebuild.support import FEBRUARY, Home, Wrap, commit, projected, source
 from tests.rebuild.wrapping import Moment, watching
 
 pytestmark = pytest.mark.promise(2)
@@ -31,6 +34,15 @@ pytestmark = pytest.mark.promise(2)
 SCENARIOS = SINK_METHODS | {"sign": "sync"}
 KILLS = [(method, when) for method in SCENARIOS for when in ("before", "after")]
 QUICK = [("replace", "after"), ("flip", "after"), ("drop", "after")]
+STEPS = [
+    (step, when)
+    for step in OURS
+    for when in ("before", "after")
+    if step.scenario in ("sync", "rebuild", "repair", "projection") and step.owner != "FtsBuild"
+]
+QUICK_STEPS = [
+    (s, when) for s, when in STEPS if when == "before" and str(s) in ("sync-Receipts.confirm", "rebuild-State.flip")
+]
 
 OLD = [source(f"docs/{number}.md", f"okapi {number}", f"lemur {number}") for number in range(6)]
 EDITED = [source(f"docs/{number}.md", f"tapir {number}", version="2", at=FEBRUARY) for number in range(3)]
@@ -52,34 +64,46 @@ def home_in(folder: Path, engine: str, server: tuple[str, str, str]) -> Home:
     return home
 
 
-def run(home: Home, method: str, moment: Moment | None = None, engine: str = "") -> None:
+def run(home: Home, scenario: str, wrap: Wrap | None = None) -> None:
     execute.EMBEDDED_AT_ONCE = execute.WRITTEN_AT_ONCE = 2
-    wrap = watching(engine, moment) if moment else lambda sink: sink
-    if SCENARIOS[method] == "rebuild":
-        home.rebuild(wrap=wrap)
+    if wrap is not None:
+        getattr(home, scenario)(wrap=wrap)
     else:
-        home.sync(wrap=wrap)
+        dying.SCENARIOS[scenario](home)
 
 
 def run_and_die(folder: Path, engine: str, server: tuple[str, str, str], method: str, when: str) -> None:
     """In a process of its own."""
     moment = Moment(method, 1, lambda: os.kill(os.getpid(), signal.SIGKILL), after=when == "after")
-    run(home_in(folder, engine, server), method, moment, engine)
+    run(home_in(folder, engine, server), SCENARIOS[method], watching(engine, moment))
+
+
+def run_and_die_at(folder: Path, engine: str, server: tuple[str, str, str], step: Step, when: str) -> None:
+    """Likewise."""
+    dying.die_at(step.module, step.owner, step.method, step.call, when)
+    run(home_in(folder, engine, server), step.scenario)
 
 
 def commit_all(home: Home, sources: list[list[Record]], at: str) -> None:
     commit(home.root, "p1", [record for records in sources for record in records], at=at)
 
 
-@pytest.mark.parametrize("engine", ["chroma", "meilisearch"])
-@pytest.mark.parametrize(("method", "when"), KILLS if HEAVY else QUICK)
-def test_killed_at_a_call(
-    method: str, when: str, engine: str, request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    server = ("", "", "")
-    if engine == "meilisearch":
-        real = request.getfixturevalue("meilisearch_server")
-        server = (real.url, real.key, f"e{uuid.uuid4().hex[:10]}")
+@pytest.fixture(params=["chroma", "meilisearch"])
+def engine(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def server(engine: str, request: pytest.FixtureRequest) -> tuple[str, str, str]:
+    if engine != "meilisearch":
+        return "", "", ""
+    real = request.getfixturevalue("meilisearch_server")
+    return real.url, real.key, f"e{uuid.uuid4().hex[:10]}"
+
+
+@pytest.fixture
+def home(engine: str, server: tuple[str, str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+    """Two generations, and a bus that has moved on."""
     for name in ("EMBEDDED_AT_ONCE", "WRITTEN_AT_ONCE"):  # `run` sets them
         monkeypatch.setattr(execute, name, getattr(execute, name))
     home = home_in(tmp_path, engine, server)
@@ -87,11 +111,34 @@ def test_killed_at_a_call(
     home.rebuild()
     home.rebuild()
     commit_all(home, NEW, at=FEBRUARY)
-    process = FORKING.Process(target=run_and_die, args=(tmp_path, engine, server, method, when))
+    return home
+
+
+@pytest.mark.parametrize(("method", "when"), KILLS if HEAVY else QUICK)
+def test_killed_at_a_call(
+    method: str, when: str, home: Home, engine: str, server: tuple[str, str, str], tmp_path: Path
+) -> None:
+    is_killed(run_and_die, tmp_path, engine, server, method, when)
+    converges(home, engine, SCENARIOS[method])
+
+
+@pytest.mark.parametrize(("step", "when"), STEPS if HEAVY else QUICK_STEPS, ids=str)
+def test_killed_at_a_step(
+    step: Step, when: str, home: Home, engine: str, server: tuple[str, str, str], tmp_path: Path
+) -> None:
+    is_killed(run_and_die_at, tmp_path, engine, server, step, when)
+    converges(home, engine, step.scenario)
+
+
+def is_killed(target: Callable[..., None], *arguments: object) -> None:
+    process = FORKING.Process(target=target, args=arguments)
     process.start()
     process.join(120)
-    assert process.exitcode == -signal.SIGKILL, "it came by that call"
-    run(home, method)
+    assert process.exitcode == -signal.SIGKILL, "it came by that"
+
+
+def converges(home: Home, engine: str, scenario: str) -> None:
+    run(home, scenario)
     for name in ("fts", engine):
         assert home.contents()[name] == projected(*NEW), name
     assert home.verify(deep=True).ok
