@@ -159,8 +159,10 @@ def _sync(config: "Config", report: "IngestReport", allow_deletions: int, as_jso
 
 def _print(report: "IngestReport", root: Path) -> None:
     held = f"{counted(report.chunks, 'chunk')} of {counted(report.documents, 'source')}"
+    failed = f", {counted(report.failed, 'failure')}" if report.failed else ""
     if not report.written:
-        click.echo(f"nothing to do: {root} holds {held}, {counted(report.unchanged, 'file')} unchanged")
+        what = "nothing written" if failed else "nothing to do"
+        click.echo(f"{what}: {root} holds {held}, {counted(report.unchanged, 'file')} unchanged{failed}")
     else:
         names = ", ".join(report.partitions[:3]) + (" and others" if len(report.partitions) > 3 else "")
         others = f", {report.carried_over:,} of them not from these files" if report.carried_over else ""
@@ -168,7 +170,7 @@ def _print(report: "IngestReport", root: Path) -> None:
             f"wrote {counted(len(report.partitions), 'partition')} of {root} ({names}): "
             f"{counted(report.processed, 'file')} new or changed, {report.unchanged:,} unchanged"
             + (f", {counted(report.pruned, 'source')} withdrawn" if report.pruned else "")
-            + f"; now {held}{others}"
+            + f"{failed}; now {held}{others}"
         )
     if report.sources == 0:
         click.echo("nothing that can be read was found there", err=True)

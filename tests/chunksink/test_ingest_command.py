@@ -68,6 +68,8 @@ def test_what_failed_is_told_with_code_place_and_reason(shell: Shell) -> None:
         ("docs/events.jsonl", 4),
     ]
     printed = shell("ingest", "docs")
+    assert printed.out.startswith("nothing written: chunks holds ")
+    assert printed.out.endswith(", 2 files unchanged, 2 failures\n")
     assert "left out" not in printed.err, "what is told line by line is not counted too"
     assert "EVENT_MALFORMED docs/events.jsonl:4 " in printed.err
     (record,) = [path for path in (shell.home / "runs").iterdir() if ended.json["run_id"] in path.name]
