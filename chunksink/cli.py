@@ -4,6 +4,7 @@ Nothing else here: what a command does stands in `chunksink/commands/`, one file
 """
 
 import atexit
+import gc
 import os
 import signal
 import sys
@@ -114,6 +115,7 @@ def main(*first: str) -> None:
         sys.stdout.flush()
     except OSError:  # was told already; Python must not complain about it again while it ends
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    gc.freeze()  # to look through a million objects for garbage, on the way out, took more than a second
     sys.exit(code)
 
 

@@ -117,6 +117,23 @@ def test_it_runs_as_a_module() -> None:
     assert (done.returncode, done.stdout) == (0, f"chunksink, version {__version__}\n")
 
 
+def test_it_ends_without_looking_for_garbage() -> None:
+    """Among all that models and engines have brought in, that takes longer than many a command."""
+    code = """
+import gc, sys
+class Left:
+    def __init__(self): self.itself = self
+    def __del__(self): print("looked", flush=True)
+gc.disable()
+Left()
+sys.argv[1:] = ["--version"]
+from chunksink.cli import main
+main()
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"chunksink, version {__version__}\n", "")
+
+
 def test_a_shell_completes_names_as_the_documentation_says() -> None:
     def completed(**variables: str) -> str:
         environment = os.environ | variables
