@@ -35,7 +35,7 @@ def open_run(
     is no new home.
     """
     from chunksink.wiring import open_work
-    from rebuild.lock import WriterLock
+    from rebuild.lock import RebuildLock, WriterLock
     from rebuild.state import State
 
     _require_configured(config, only)
@@ -58,7 +58,8 @@ def open_run(
                 stage=stage,
             )
         )
-        yield Run(config, root, work, log, WriterLock(config.home_path), stack, failed)
+        home = config.home_path
+        yield Run(config, root, work, log, WriterLock(home), RebuildLock(home), stack, failed)
 
 
 def _require_configured(config: Config, only: tuple[str, ...]) -> None:

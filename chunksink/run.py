@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rebuild.embed import DocumentEmbedder
     from rebuild.errors import RebuildError
     from rebuild.flip import NotRemoved
-    from rebuild.lock import WriterLock
+    from rebuild.lock import RebuildLock, WriterLock
     from rebuild.overlap import ModelChange
     from rebuild.rebuild import RebuildOptions
     from rebuild.report import RunReport
@@ -39,6 +39,7 @@ class Run:
     work: "Work"
     log: RunLog
     lock: "WriterLock"
+    rebuilding: "RebuildLock"
     stack: ExitStack
     """What is entered here ends with the run."""
     failed: "dict[str, SinkError]"
@@ -120,7 +121,7 @@ class Run:
 
         live = self.work.state.live_or_none()
         embedder = self.stack.enter_context(open_embedder(self.config, live, wanted=self.work.wants_vectors))
-        made = Rebuild(self.work, embedder, options, self.lock).run()
+        made = Rebuild(self.work, embedder, options, self.lock, self.rebuilding).run()
         self._not_removed += made.not_removed
         change = made.model_change
         return self._report(made.generation, made.outcome, embedder, model_change=change, repeated=repeated)
@@ -138,7 +139,10 @@ class Run:
         beside = replace(options, keep=frozenset(self.config.sinks))
         embedder = self.embedder(live, sink)
         try:
-            made = Rebuild(work, embedder, beside, self.lock).run()
+            with self.rebuilding():
+                if self._is_built(sink):  # by another run, meanwhile
+                    return
+                made = Rebuild(work, embedder, beside, self.lock, self.rebuilding).run()
             self._not_removed += made.not_removed
             made.outcome.built.append(sink.name)
             self._built.append(made.outcome)
@@ -147,6 +151,14 @@ class Run:
         except (HomeLocked, InvalidBus, NotVerified) as error:
             self._unbuilt[sink.name] = error
             self.log.write("waiting", sink=sink.name, reason=str(error))
+
+    def _is_built(self, sink: "Sink") -> bool:
+        from rebuild.flip import live_generation
+        from rebuild.lock import WAIT_SECONDS
+
+        with self.lock(WAIT_SECONDS):
+            live = live_generation(self.work)
+        return live is not None and sink.name in live.builds
 
     def _report(
         self,

@@ -18,19 +18,22 @@ WAIT_BETWEEN_SECONDS = 6 * 3600.0
 """For a sync to end, in the middle of a rebuild."""
 
 
-class WriterLock:
-    """The writer's lock of one run. The threads of the run share it: taken again while it is held, it costs nothing."""
+class _HomeLock:
+    """A lock of one run. The threads of the run share it: taken again while it is held, it costs nothing."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, file: str, busy: str) -> None:
         home.mkdir(parents=True, exist_ok=True)
-        self._home = home
-        self._lock = filelock.FileLock(str(home / "writer.lock"), thread_local=False)
+        self._busy = busy
+        self._lock = filelock.FileLock(str(home / file), thread_local=False)
         self._counting = threading.Lock()
 
     @contextmanager
-    def __call__(self, wait_seconds: float = WAIT_BETWEEN_SECONDS) -> Iterator[None]:
+    def held(self, wait_seconds: float) -> Iterator[None]:
         with self._counting:
-            _take(self._lock, wait_seconds, f"another run is writing to {self._home}")
+            try:
+                self._lock.acquire(timeout=wait_seconds)
+            except filelock.Timeout as error:
+                raise HomeLocked(f"{self._busy}; wait for it, or name another home with --home") from error
         try:
             yield
         finally:
@@ -38,25 +41,31 @@ class WriterLock:
                 self._lock.release()
 
 
+class WriterLock(_HomeLock):
+    """For who writes, one at a time."""
+
+    def __init__(self, home: Path) -> None:
+        super().__init__(home, "writer.lock", f"another run is writing to {home}")
+
+    def __call__(self, wait_seconds: float = WAIT_BETWEEN_SECONDS) -> AbstractContextManager[None]:
+        return self.held(wait_seconds)
+
+
+class RebuildLock(_HomeLock):
+    """For who makes new builds, one at a time; syncs go on beside it."""
+
+    def __init__(self, home: Path) -> None:
+        super().__init__(home, "rebuild.lock", f"another rebuild of {home} is under way")
+
+    def __call__(self, wait_seconds: float = WAIT_SECONDS) -> AbstractContextManager[None]:
+        return self.held(wait_seconds)
+
+
 def writing(home: Path, wait_seconds: float = WAIT_SECONDS) -> AbstractContextManager[None]:
     """Waits for another writer of this home, then refuses."""
     return WriterLock(home)(wait_seconds)
 
 
-@contextmanager
-def rebuilding(home: Path, wait_seconds: float = WAIT_SECONDS) -> Iterator[None]:
-    """One rebuild at a time; syncs go on beside it."""
-    home.mkdir(parents=True, exist_ok=True)
-    lock = filelock.FileLock(str(home / "rebuild.lock"))
-    _take(lock, wait_seconds, f"another rebuild of {home} is under way")
-    try:
-        yield
-    finally:
-        lock.release()
-
-
-def _take(lock: filelock.BaseFileLock, wait_seconds: float, busy: str) -> None:
-    try:
-        lock.acquire(timeout=wait_seconds)
-    except filelock.Timeout as error:
-        raise HomeLocked(f"{busy}; wait for it, or name another home with --home") from error
+def rebuilding(home: Path, wait_seconds: float = WAIT_SECONDS) -> AbstractContextManager[None]:
+    """Likewise, for another rebuild."""
+    return RebuildLock(home)(wait_seconds)

@@ -20,7 +20,7 @@ from rebuild.embed import DocumentEmbedder
 from rebuild.errors import NotVerified, OtherModel
 from rebuild.execute import Target
 from rebuild.flip import NotRemoved, drop, end_begun_flip, flip, require_ours
-from rebuild.lock import WAIT_SECONDS, WriterLock, rebuilding
+from rebuild.lock import WAIT_SECONDS, RebuildLock, WriterLock
 from rebuild.lost import recall
 from rebuild.overlap import ModelChange, model_change
 from rebuild.plan import Plan
@@ -72,13 +72,15 @@ class Rebuild:
         embedder: DocumentEmbedder,
         options: RebuildOptions = RebuildOptions(),
         lock: WriterLock | None = None,
+        rebuilding: RebuildLock | None = None,
     ) -> None:
-        """`lock` is that of the run, where it has taken it already."""
+        """The locks are those of the run, where it may hold them already."""
         self._work = work
         self._state = work.state
         self._embedder = embedder
         self._options = options
         self._lock = lock or WriterLock(work.state.home)
+        self._rebuilding = rebuilding or RebuildLock(work.state.home)
         self._lost: list[str] = []
         self._not_removed: dict[str, NotRemoved] = {}
 
@@ -87,7 +89,7 @@ class Rebuild:
 
         Every chunk has been read before, by a refresh of the catalog that rereads; here only what has moved since is.
         """
-        with rebuilding(self._state.home):
+        with self._rebuilding():
             with self._lock(WAIT_SECONDS):
                 end_begun_flip(self._work, adopt=self._options.adopt)
                 # Before hours of work, and before anything is noted of what is there.

@@ -201,17 +201,20 @@ def _vectors(generation: Generation, target: Target) -> dict[str, int]:
 
 def require_valid(catalog: Catalog) -> None:
     """Every partition is there and valid, and nothing is held; else InvalidBus, with the first reasons."""
-    found = [str(finding) for finding in catalog.findings(3) if finding.is_error]
-    found += [f"partition {key} is missing" for key in catalog.missing_partitions()[:3]]
-    for held in catalog.held(3):
-        found.append(held.detail if held.reason in held.detail else f"{held.reason}: {held.detail}")
-    if found:
-        shown = "\n".join(f"  {line}" for line in list(dict.fromkeys(found))[:3])
-        raise InvalidBus(
-            f"the chunks are not whole; the index is unchanged. The first reasons:\n{shown}\n"
-            "See what is invalid with `chunksink validate`, and what is held in a live index with `chunksink status "
-            "--all`; a partition that is gone on purpose: `chunksink retire-partition KEY`"
-        )
+    invalid = [str(finding) for finding in catalog.findings(3) if finding.is_error]
+    missing = [f"partition {key} is missing" for key in catalog.missing_partitions()[:3]]
+    held = [one.detail if one.reason in one.detail else f"{one.reason}: {one.detail}" for one in catalog.held(3)]
+    if not (invalid or missing or held):
+        return
+    shown = "\n".join(f"  {line}" for line in list(dict.fromkeys([*invalid, *missing, *held]))[:3])
+    remedies = ["`chunksink sync` brings in the rest, and `chunksink status --all` then names what is held"]
+    if missing:
+        remedies.insert(0, "a partition that is gone on purpose: `chunksink retire-partition KEY`")
+    if invalid:
+        remedies.insert(0, "`chunksink validate` says all that is invalid")
+    raise InvalidBus(
+        f"the chunks are not whole; the index is unchanged. The first reasons:\n{shown}\n{'; '.join(remedies)}"
+    )
 
 
 def _sync(work: Work, live: Generation, embedder: DocumentEmbedder, options: SyncOptions) -> Outcome:

@@ -15,6 +15,8 @@ from settings.engine_settings import DEFAULTS, EMBEDDERS, WHOLE, completed, norm
 from settings.file_paths import SETTINGS_FILE, shipped_settings_file
 from settings.needed_settings import DISTINCT, with_needed
 
+_SHAPES: Mapping[type, str] = {dict: "an object in braces", list: "a list in brackets"}
+
 
 class UnusableSettings(ConfigError):
     """The file of index settings cannot be used; the message names it, and what is wrong with it."""
@@ -47,6 +49,7 @@ def load_index_settings(file: Path) -> dict[str, Any]:
         )
     if EMBEDDERS in settings:
         raise UnusableSettings(f"{file} sets {EMBEDDERS}: leave them out, the model decides them")
+    _require_shapes(file, settings)
     ours = _read(shipped_settings_file())
     if settings.get(DISTINCT, ours[DISTINCT]) != ours[DISTINCT]:
         raise UnusableSettings(
@@ -54,6 +57,18 @@ def load_index_settings(file: Path) -> dict[str, Any]:
             "searches show each source once, and facets count sources"
         )
     return with_needed(settings, ours)
+
+
+def _require_shapes(file: Path, settings: Mapping[str, Any]) -> None:
+    """What is inside them is for Meilisearch to judge, but for synonyms, to which ours are added."""
+    for name, value in settings.items():
+        if (shape := _SHAPES.get(type(DEFAULTS.get(name)))) and type(value) is not type(DEFAULTS[name]):
+            raise UnusableSettings(f"{file} sets {name} to {json.dumps(value):.100}: write {shape} there")
+    for word, others in settings.get("synonyms", {}).items():
+        if not (isinstance(others, list) and all(isinstance(other, str) for other in others)):
+            raise UnusableSettings(
+                f"{file} sets the synonyms of {word!r:.100} to {json.dumps(others):.100}: write a list of words there"
+            )
 
 
 def as_file(live: Mapping[str, Any]) -> dict[str, Any]:

@@ -55,7 +55,8 @@ def command(
 
     Prints one line a finding: CODE partition:line detail. Nothing is changed. Exits with 0 only when clean, with 3
     otherwise; a warning counts here, though it does not stop a rebuild. Every finding also goes to the run record
-    below HOME/runs.
+    below HOME/runs. Partitions are judged one by one: where two contradict each other, as when two sources claim one
+    chunk id, a sync says so.
 
     \b
     Examples:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import pytest
 
 from chunksink.exits import Exit
-from rebuild import rebuild
-from rebuild.lock import rebuilding
+from rebuild.lock import RebuildLock, rebuilding
 from tests.chunksink.shell import Shell
 from tests.rebuild.support import FEBRUARY, source
 
@@ -39,7 +36,7 @@ def test_every_vector_is_computed_anew(filled: Shell) -> None:
 
 def test_a_rebuild_that_is_refused_drops_none(filled: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patched, rebuilding(filled.home):
-        patched.setattr(rebuild, "rebuilding", partial(rebuilding, wait_seconds=0.1))
+        patched.setattr(RebuildLock, "__call__", lambda lock: lock.held(0.1))
         assert filled("rebuild", "--fresh-cache").code == Exit.LOCKED
     assert rebuilt(filled) == (0, 20)
     filled.commit("p1", *MANY[:8], at=FEBRUARY)

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import pytest
 
 from chunksink.exits import Exit
-from rebuild import rebuild
-from rebuild.lock import rebuilding
+from rebuild.lock import RebuildLock, rebuilding
 from sinks.jsonl import JsonlBuild
 from tests.chunksink.shell import Models, Shell
 from tests.rebuild.support import source
@@ -64,7 +61,7 @@ def test_a_new_sink_waits_for_a_rebuild_under_way_and_the_others_sync(
     added: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patched, rebuilding(added.home):
-        patched.setattr(rebuild, "rebuilding", partial(rebuilding, wait_seconds=0.1))
+        patched.setattr(RebuildLock, "__call__", lambda lock: lock.held(0.1))
         ended = added("sync")
     assert (ended.code, added.texts()) == (Exit.ENGINE, ["a boat", "a cat", "a mat"])
     assert "synced fts: 1 source added" in ended.out

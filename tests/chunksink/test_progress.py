@@ -1,8 +1,9 @@
-"""A word to who waits at a terminal, and none to anything else."""
+"""A bar or a word to who waits at a terminal; a line now and then to anything else."""
 
 from __future__ import annotations
 
 import io
+import re
 import sys
 import time
 
@@ -49,3 +50,39 @@ def test_it_goes_when_it_is_broken_off(monkeypatch: pytest.MonkeyPatch) -> None:
             time.sleep(0.01)
         raise KeyboardInterrupt
     assert output.getvalue().endswith("\r")
+
+
+def at_work(output: io.StringIO, monkeypatch: pytest.MonkeyPatch, unit: str = "chunks", total: int | None = 8) -> str:
+    """What is written of eight steps, of a second each."""
+    now = iter(range(100))
+    monkeypatch.setattr(sys, "stderr", output)
+    monkeypatch.setattr(progress, "monotonic", lambda: next(now))
+    with progress.progress("index", total, unit) as bar:
+        for _ in range(8):
+            bar.advance(1)
+        return output.getvalue()
+
+
+def test_a_pipe_gets_a_line_every_few_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert at_work(io.StringIO(), monkeypatch) == "index: 5 of 8 chunks\n"
+    assert at_work(io.StringIO(), monkeypatch, "B", None) == "index: 5 bytes\n"
+
+
+def test_a_terminal_gets_a_bar_that_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TQDM_MININTERVAL", "0")
+    output = Terminal()
+    during = at_work(output, monkeypatch)
+    assert "\n" not in output.getvalue(), "one line"
+    assert re.search(r"\rindex: 100%\|.*\| 8/8 \[.* chunks/s\]", during)
+    assert re.search(r"\r +\r$", output.getvalue())
+
+
+@pytest.mark.parametrize("output", [io.StringIO(), Terminal()], ids=["pipe", "terminal"])
+def test_output_stays_apart_from_it(
+    output: io.StringIO, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "stderr", output)
+    with progress.progress("index", 8, "chunks") as bar:
+        bar.advance(1)
+        bar.say("a finding")
+    assert capsys.readouterr().out == "a finding\n"

@@ -239,6 +239,12 @@ def test_without_an_index_it_says_what_to_do(
         ('{"embedders": {}}', "the model decides"),
         ('{"synonyms": null, "stopWords": []}', "sets synonyms to null"),
         ("null", "no JSON object"),
+        ('{"synonyms": 5}', "sets synonyms to 5: write an object"),
+        ('{"synonyms": ["a"]}', r'sets synonyms to \["a"\]: write an object'),
+        ('{"synonyms": {"boat": "ship"}}', "sets the synonyms of 'boat' to \"ship\": write a list of words"),
+        ('{"synonyms": {"boat": [5]}}', r"sets the synonyms of 'boat' to \[5\]: write a list of words"),
+        ('{"stopWords": "the"}', 'sets stopWords to "the": write a list'),
+        ('{"typoTolerance": false}', "sets typoTolerance to false: write an object"),
         ('{"distinctAttribute": "id"}', "sets distinctAttribute to 'id': leave it out, or write 'parent_id'"),
     ],
 )

@@ -1,0 +1,88 @@
+"""Two syncs at once that would both build: the second one waits, and finds that it is built."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from threading import Event
+
+import pytest
+
+import chunksink
+from rebuild.lock import RebuildLock
+from rebuild.report import RunReport
+from rebuild.state import State
+from tests.chunksink.shell import Models, Shell
+from tests.rebuild.support import source
+
+pytestmark = pytest.mark.promise(9)
+
+A, B = source("a.md", "a cat", "a mat"), source("b.md", "a boat")
+
+
+@pytest.fixture
+def both_would_build(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever may build first begins when the other one wants to."""
+    wanting: set[int] = set()
+    both = Event()
+
+    @contextmanager
+    def watched(lock: RebuildLock) -> Iterator[None]:
+        wanting.add(id(lock))
+        if len(wanting) == 2:
+            both.set()
+        with lock.held(20):
+            assert both.wait(20)
+            yield
+
+    monkeypatch.setattr(RebuildLock, "__call__", watched)
+
+
+def sync_twice(*, rebuild: bool = False) -> list[RunReport]:
+    def sync() -> RunReport:
+        with chunksink.open() as index:
+            return index.sync(rebuild=rebuild)
+
+    with ThreadPoolExecutor(2) as threads:
+        reports = [run.result(60) for run in [threads.submit(sync), threads.submit(sync)]]
+    return sorted(reports, key=lambda report: report.written)
+
+
+def generations(shell: Shell) -> int:
+    with State.existing(shell.home) as state:
+        return len(state.generations())
+
+
+@pytest.mark.usefixtures("both_would_build")
+def test_the_first_ones(shell: Shell, models: Models) -> None:
+    shell.commit("p1", A, B)
+    second, first = sync_twice()
+    assert (first.families.added, first.written) == (2, 3)
+    assert (second.status, second.families.unchanged, second.written) == ("ok", 2, 0)
+    assert (generations(shell), sorted(models.asked())) == (1, ["a boat", "a cat", "a mat"])
+
+
+@pytest.mark.usefixtures("both_would_build")
+def test_with_another_model(shell: Shell, models: Models, monkeypatch: pytest.MonkeyPatch) -> None:
+    shell.commit("p1", A, B)
+    with chunksink.open() as index, monkeypatch.context() as alone:
+        alone.setattr(RebuildLock, "__call__", lambda lock: lock.held(0))
+        index.sync()
+    monkeypatch.setenv("CHUNKSINK_MODEL", "other")
+    models.asked()
+    second, first = sync_twice(rebuild=True)
+    assert (first.written, second.written, second.rebuild_due) == (3, 0, None)
+    assert (generations(shell), sorted(models.asked())) == (2, ["a boat", "a cat", "a mat"])
+
+
+@pytest.mark.usefixtures("both_would_build")
+def test_with_a_new_sink(quick_shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    quick_shell.commit("p1", A, B)
+    with chunksink.open() as index, monkeypatch.context() as alone:
+        alone.setattr(RebuildLock, "__call__", lambda lock: lock.held(0))
+        index.sync()
+    monkeypatch.setenv("CHUNKSINK_SINKS", "fts,jsonl")
+    second, first = sync_twice()
+    assert (first.written, second.written) == (3, 0)
+    assert (generations(quick_shell), quick_shell.texts("jsonl")) == (2, ["a boat", "a cat", "a mat"])
