@@ -126,22 +126,26 @@ class Run:
         change = made.model_change
         return self._report(made.generation, made.outcome, embedder, model_change=change, repeated=repeated)
 
-    def build_beside(self, sink: "Sink", live: "Generation", options: "RebuildOptions") -> None:
+    def build_beside(self, sink: "Sink", options: "RebuildOptions") -> None:
         """The live builds, with a new one of this sink beside them, become the live generation.
 
         Where that cannot be now, the others are synced all the same, and the next sync tries again.
         """
         from rebuild.errors import HomeLocked, InvalidBus, NotVerified
+        from rebuild.flip import live_generation
+        from rebuild.lock import WAIT_SECONDS
         from rebuild.rebuild import Rebuild
         from sinks.errors import SinkError
 
         work = replace(self.work, sinks={sink.name: sink})
         beside = replace(options, keep=frozenset(self.config.sinks))
-        embedder = self.embedder(live, sink)
         try:
             with self.rebuilding():
-                if self._is_built(sink):  # by another run, meanwhile
+                with self.lock(WAIT_SECONDS):
+                    live = live_generation(self.work, adopt=options.adopt)
+                if live is None or sink.name in live.builds:  # another run has built it meanwhile
                     return
+                embedder = self.embedder(live, sink)
                 made = Rebuild(work, embedder, beside, self.lock, self.rebuilding).run()
             self._not_removed += made.not_removed
             made.outcome.built.append(sink.name)
@@ -151,14 +155,6 @@ class Run:
         except (HomeLocked, InvalidBus, NotVerified) as error:
             self._unbuilt[sink.name] = error
             self.log.write("waiting", sink=sink.name, reason=str(error))
-
-    def _is_built(self, sink: "Sink") -> bool:
-        from rebuild.flip import live_generation
-        from rebuild.lock import WAIT_SECONDS
-
-        with self.lock(WAIT_SECONDS):
-            live = live_generation(self.work)
-        return live is not None and sink.name in live.builds
 
     def _report(
         self,

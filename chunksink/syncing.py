@@ -23,22 +23,22 @@ def sync(run: Run, options: "SyncOptions", *, rebuild: bool = False) -> "RunRepo
     beside = RebuildOptions(adopt=adopt, allow_deletions=options.allow_deletions)
     while True:
         with run.lock(WAIT_SECONDS):
-            live = _good(run, adopt=adopt, rebuild=rebuild)
+            live = _live_to_keep(run, adopt=adopt, rebuild=rebuild)
             newcomer = None if live is None else run.sink_without_build(live)
             if live is not None and newcomer is None:
                 return run.sync(live, options)
-        if live is not None and newcomer is not None:
-            run.build_beside(newcomer, live, beside)
+        if newcomer is not None:
+            run.build_beside(newcomer, beside)
             continue
         run.require_all()
         with run.rebuilding():
             with run.lock(WAIT_SECONDS):
-                built_meanwhile = _good(run, adopt=adopt, rebuild=rebuild) is not None  # by another run
+                built_meanwhile = _live_to_keep(run, adopt=adopt, rebuild=rebuild) is not None  # by another run
             if not built_meanwhile:
                 return _build_all(run, options)
 
 
-def _good(run: Run, *, adopt: bool, rebuild: bool) -> "Generation | None":
+def _live_to_keep(run: Run, *, adopt: bool, rebuild: bool) -> "Generation | None":
     """What is live; None where all must be built."""
     from rebuild.flip import live_generation
 

@@ -30,6 +30,10 @@ GONE = "family not in (select family from current) and family not in (select fam
 """Of families in the index: those that the bus does not say any more."""
 
 
+Hashes = tuple[str, int, str, str, str]
+"""Of a family as it was projected: family, taken, family hash, digest, texts."""
+
+
 class Member(NamedTuple):
     """A chunk of a family: where it lies, and the hashes of its text and of its line."""
 
@@ -230,15 +234,15 @@ class Catalog:
         pairs = self._db.execute(f"select one, other from ({_REPEATED}) order by chunks desc, one limit ?", [examples])
         return RepeatedTexts(texts, chunks, tuple(pairs.fetchall()))
 
-    def note_projected(self, rows: Iterable[tuple[str, int, str, str, str]]) -> None:
-        """Hashes of families as they were projected: family, taken, family hash, digest, texts.
+    def note_projected(self, rows: Sequence[Hashes]) -> None:
+        """Of families as they were projected.
 
         What was read from another reading of the partition than the one that counts now is not noted.
         """
         with write_transaction(self._db):
             self._db.conn.executemany(
                 "update current set family_hash = ?3, digest = ?4, texts = ?5 where family = ?1 and taken = ?2",
-                list(rows),
+                rows,
             )
 
     def read_again(self, key: str) -> None:

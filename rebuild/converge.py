@@ -84,9 +84,9 @@ class Convergence:
     def plan(self, empty: Sequence[str] = ()) -> Plan:
         """Also for builds that are not there, and so `empty`."""
         db, builds = self._work.state.db, [target.build_id for target in self._going()]
+        for page in unhashed(db, builds):
+            self._work.records.project(page)
         with self._lock():
-            for page in unhashed(db, builds):
-                self._work.records.project(page)
             return Plan(db, [*builds, *empty], removals=self._work.catalog.is_whole(), empty=empty)
 
     def run(self, plan: Plan) -> None:

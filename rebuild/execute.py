@@ -13,6 +13,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from rebuild.catalog import Catalog, Hashes
 from rebuild.embed import DocumentEmbedder
 from rebuild.plan import Plan
 from rebuild.receipts import Receipt, Receipts
@@ -74,6 +75,7 @@ class Done:
 @dataclass(frozen=True, eq=False)
 class _Batch:
     families: Sequence[Projected]
+    hashes: Sequence[Hashes]
     vectors: Sequence[Vectors | None]
     wanted: dict[str, set[str]]
     purged: dict[str, list[str]]
@@ -119,7 +121,13 @@ class Executor:
             wanted, purged = plan.builds_of(keys), {}
             for build, families in wanted.items():
                 purged[build] = plan.to_purge(build, sorted(families))
-            yield _Batch([projected for projected, _ in some], [vectors for _, vectors in some], wanted, purged)
+            yield _Batch(
+                [projected for projected, _ in some],
+                [projected.hashes for projected, _ in some],
+                [vectors for _, vectors in some],
+                wanted,
+                purged,
+            )
 
     def _embedded(self, plan: Plan, on_progress: Progress) -> Iterator[tuple[Projected, Vectors | None]]:
         """Families with their vectors; without, where no target that holds vectors is sent them."""
@@ -157,7 +165,7 @@ class Executor:
         """In a thread of its own, with its own connection: hashes, intents, all engines at once, receipts."""
         going = [target for target in self._targets if target.sink not in self.done.failed]
         with self._lock(), State(self._state.home) as state:
-            self._records.beside(state).note(batch.families)
+            Catalog(state).note_projected(batch.hashes)
             for target in going:
                 Receipts(state.db, target.build_id).intend(batch.wanted[target.build_id])
             with ThreadPoolExecutor(max_workers=max(1, len(going)), thread_name_prefix="sink") as threads:

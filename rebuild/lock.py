@@ -19,17 +19,17 @@ WAIT_BETWEEN_SECONDS = 6 * 3600.0
 
 
 class _HomeLock:
-    """A lock of one run. The threads of the run share it: taken again while it is held, it costs nothing."""
+    """A lock of one run. The threads of the run share it, and may take it again while they hold it."""
 
     def __init__(self, home: Path, file: str, busy: str) -> None:
         home.mkdir(parents=True, exist_ok=True)
         self._busy = busy
         self._lock = filelock.FileLock(str(home / file), thread_local=False)
-        self._counting = threading.Lock()
+        self._one_at_a_time = threading.Lock()  # a thread that gives it back must not take it from one that just came
 
     @contextmanager
     def held(self, wait_seconds: float) -> Iterator[None]:
-        with self._counting:
+        with self._one_at_a_time:
             try:
                 self._lock.acquire(timeout=wait_seconds)
             except filelock.Timeout as error:
@@ -37,7 +37,7 @@ class _HomeLock:
         try:
             yield
         finally:
-            with self._counting:
+            with self._one_at_a_time:
                 self._lock.release()
 
 
@@ -52,10 +52,10 @@ class WriterLock(_HomeLock):
 
 
 class RebuildLock(_HomeLock):
-    """For who makes new builds, one at a time; syncs go on beside it."""
+    """For who makes new builds, or must have nobody make them; syncs go on beside it."""
 
     def __init__(self, home: Path) -> None:
-        super().__init__(home, "rebuild.lock", f"another rebuild of {home} is under way")
+        super().__init__(home, "rebuild.lock", f"another run is building in {home}, or erasing from it")
 
     def __call__(self, wait_seconds: float = WAIT_SECONDS) -> AbstractContextManager[None]:
         return self.held(wait_seconds)
@@ -67,5 +67,5 @@ def writing(home: Path, wait_seconds: float = WAIT_SECONDS) -> AbstractContextMa
 
 
 def rebuilding(home: Path, wait_seconds: float = WAIT_SECONDS) -> AbstractContextManager[None]:
-    """Likewise, for another rebuild."""
+    """Likewise, for who builds."""
     return RebuildLock(home)(wait_seconds)

@@ -185,8 +185,9 @@ class Rebuild:
         failed: dict[str, SinkError] = {}
         with ExitStack() as stack:
             with self._lock():
-                make = opened(self._work, generation, failed, adopt=self._options.adopt, heal=True)
-                targets = stack.enter_context(make)
+                targets = stack.enter_context(
+                    opened(self._work, generation, failed, adopt=self._options.adopt, heal=True)
+                )
             convergence = Convergence(self._work, targets, self._embedder, self._lock)
             convergence.outcome.done.failed |= failed
             convergence.look()
@@ -257,18 +258,14 @@ class Rebuild:
         with State(self._state.home) as state:
             scan = Scan(state.db, target.build, target.build_id, self._work.records.beside(state))
             scan.run(on_chunks, removals=removals, cached=cached)
+            if scan.is_clean():
+                return
             with self._lock():
-                moved = not scan.is_clean() and not Plan(state.db, [target.build_id], removals=removals).is_empty()
-            if moved:
-                raise PartitionChanged("another run has taken in more of the bus meanwhile")
-            self._require_clean(scan, target, Receipts(state.db, target.build_id))
-
-    def _require_clean(self, scan: Scan, target: Target, receipts: Receipts) -> None:
-        if not scan.is_clean():
-            wrong = scan.examples()
-            with self._lock():
-                scan.make_receipts(receipts)
-            raise NotVerified(
-                f"{target.sink} holds something else than it was sent: {wrong}; the live index is untouched. "
-                "Run it again: what is wrong will be written anew"
-            )
+                if not Plan(state.db, [target.build_id], removals=removals).is_empty():
+                    raise PartitionChanged("another run has taken in more of the bus meanwhile")
+                wrong = scan.examples()
+                scan.make_receipts(Receipts(state.db, target.build_id))
+        raise NotVerified(
+            f"{target.sink} holds something else than it was sent: {wrong}; the live index is untouched. "
+            "Run it again: what is wrong will be written anew"
+        )

@@ -13,7 +13,7 @@ from chunkbus.chunk import Record
 from chunkbus.errors import PartitionChanged
 from chunkbus.layout import BusRoot
 from chunkbus.reader import PartitionReader, Place
-from rebuild.catalog import Catalog, CurrentFamily, Member
+from rebuild.catalog import Catalog, CurrentFamily, Hashes, Member
 from rebuild.content import hash_of_line
 from rebuild.digest import document_digest, family_digest
 from rebuild.state import State
@@ -50,6 +50,10 @@ class Projected:
     @cached_property
     def digest(self) -> str:
         return family_digest(document_digest(document, document.text_hash) for document in self.documents)
+
+    @property
+    def hashes(self) -> Hashes:
+        return self.family, self.taken, self.family_hash, self.digest, self.texts
 
     @cached_property
     def texts(self) -> str:
@@ -91,14 +95,10 @@ class Records:
         return list(self.read(self._catalog.families(keys)))
 
     def project(self, keys: Sequence[str]) -> list[Projected]:
-        """Likewise, and noted."""
+        """Likewise, with their hashes noted."""
         found = self.families(keys)
-        self.note(found)
+        self._catalog.note_projected([projected.hashes for projected in found])
         return found
-
-    def note(self, projected: Sequence[Projected]) -> None:
-        """What has to be known of families to compare them."""
-        self._catalog.note_projected((p.family, p.taken, p.family_hash, p.digest, p.texts) for p in projected)
 
     def read(self, families: Iterable[CurrentFamily]) -> Iterator[Projected]:
         """Where other chunks stand than were taken in, the partition goes back to the catalog: PartitionChanged."""

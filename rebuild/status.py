@@ -5,7 +5,7 @@ Everything here comes from `state.db`, the run records and the names and times o
 
 import fcntl
 import os
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -20,6 +20,7 @@ from rebuild.held import held, held_by_reason
 from rebuild.intake import VALID, Intake
 from rebuild.runs import Run
 from rebuild.state import Generation, State
+from sinks.projection import PROJECTION_VERSION
 
 LOCKS = ("writer", "rebuild")
 
@@ -27,7 +28,8 @@ LOCKS = ("writer", "rebuild")
 _TO_WRITE = """
 select count(*) from current c
 left join receipt r on r.build = :build and r.family = c.family
-where (r.family is null or r.family_hash is not c.family_hash) and c.family not in (select family from held)
+where (r.family is null or r.family_hash is not c.family_hash or not exists (
+    select 1 from projection where version = :projection)) and c.family not in (select family from held)
 """
 _TO_REMOVE = f"select count(*) from receipt where build = :build and documents > 0 and {GONE}"
 
@@ -196,7 +198,7 @@ def _build(db: Any, build_id: str) -> BuildStatus:
         chunks=chunks,
         refused=_number(db, "select count(*) from dead_letter where build = :build", named),
         open_intents=_number(db, "select count(*) from intent where build = :build", named),
-        to_write=_number(db, _TO_WRITE, named),
+        to_write=_number(db, _TO_WRITE, named | {"projection": PROJECTION_VERSION}),
         to_remove=_number(db, _TO_REMOVE, named),
     )
 
@@ -233,5 +235,5 @@ def _broken(db: Any, catalog: Catalog) -> tuple[BrokenPartition, ...]:
     )
 
 
-def _number(db: Any, select: str, values: dict[str, str] | None = None) -> int:
+def _number(db: Any, select: str, values: Mapping[str, str | int] | None = None) -> int:
     return int(db.execute(select, values or {}).fetchone()[0])

@@ -207,14 +207,13 @@ def require_valid(catalog: Catalog) -> None:
     if not (invalid or missing or held):
         return
     shown = "\n".join(f"  {line}" for line in list(dict.fromkeys([*invalid, *missing, *held]))[:3])
-    remedies = ["`chunksink sync` brings in the rest, and `chunksink status --all` then names what is held"]
-    if missing:
-        remedies.insert(0, "a partition that is gone on purpose: `chunksink retire-partition KEY`")
-    if invalid:
-        remedies.insert(0, "`chunksink validate` says all that is invalid")
-    raise InvalidBus(
-        f"the chunks are not whole; the index is unchanged. The first reasons:\n{shown}\n{'; '.join(remedies)}"
-    )
+    remedies = {
+        "`chunksink validate` says all that is invalid": invalid,
+        "a partition that is gone on purpose: `chunksink retire-partition KEY`": missing,
+        "`chunksink status --all` names what is held in a live index": held,
+    }
+    helping = "; ".join(remedy for remedy, found in remedies.items() if found)
+    raise InvalidBus(f"the chunks are not whole; the index is unchanged. The first reasons:\n{shown}\n{helping}")
 
 
 def _sync(work: Work, live: Generation, embedder: DocumentEmbedder, options: SyncOptions) -> Outcome:

@@ -65,7 +65,7 @@ def test_a_new_sink_waits_for_a_rebuild_under_way_and_the_others_sync(
         ended = added("sync")
     assert (ended.code, added.texts()) == (Exit.ENGINE, ["a boat", "a cat", "a mat"])
     assert "synced fts: 1 source added" in ended.out
-    assert "jsonl is not up to date: another rebuild of " in ended.err
+    assert "jsonl is not up to date: another run is building in " in ended.err
     assert added("sync").code == Exit.OK
     assert added.texts("jsonl") == ["a boat", "a cat", "a mat"]
 

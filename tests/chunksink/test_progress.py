@@ -6,8 +6,10 @@ import io
 import re
 import sys
 import time
+from functools import partialmethod
 
 import pytest
+from tqdm import tqdm
 
 from chunksink import progress
 
@@ -69,7 +71,8 @@ def test_a_pipe_gets_a_line_every_few_seconds(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_terminal_gets_a_bar_that_goes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TQDM_MININTERVAL", "0")
+    at_once = partialmethod(tqdm.__init__, mininterval=0, miniters=1)
+    monkeypatch.setattr(tqdm, "__init__", at_once)
     output = Terminal()
     during = at_work(output, monkeypatch)
     assert "\n" not in output.getvalue(), "one line"
@@ -85,4 +88,5 @@ def test_output_stays_apart_from_it(
     with progress.progress("index", 8, "chunks") as bar:
         bar.advance(1)
         bar.say("a finding")
+        assert output.getvalue() == "" or re.search(r"\r +\r$", output.getvalue()), "no bar is in its way"
     assert capsys.readouterr().out == "a finding\n"

@@ -52,6 +52,15 @@ def report(home: Home, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
     return document
 
 
+def test_after_an_upgrade_that_projects_otherwise_all_is_to_be_compared(
+    home: Home, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert {sink["to_write"] for sink in report(home, capsys)["sinks"].values()} == {0}
+    with State(home.folder) as state:
+        state.db.execute("update projection set version = version - 1")
+    assert {sink["to_write"] for sink in report(home, capsys)["sinks"].values()} == {3}
+
+
 def test_without_an_index_it_says_what_makes_one_and_makes_nothing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,10 +1,11 @@
-"""What is written to the records of a home is written in the writer's lock: who has it hinders nobody who has not."""
+"""What is written to the records of a home is written in the writer's lock, but for notes that are the same whoever
+makes them."""
 
 from __future__ import annotations
 
 import traceback
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import filelock
@@ -14,14 +15,18 @@ from sqlite_utils import Database
 import chunksink
 from chunkbus import store
 from rebuild import catalog, forget, intake, plan, receipts, scan, stamps, state
+from rebuild.errors import NotVerified
+from rebuild.execute import Target
+from rebuild.rebuild import Rebuild
 from rebuild.state import State
+from sinks.registry import open_sink
 from tests.chunksink.shell import Shell
-from tests.rebuild.support import source
+from tests.rebuild.support import parent_of, source
 
 pytestmark = pytest.mark.promise(9)
 
 A, B = source("a.md", "a cat", "a mat"), source("b.md", "a boat")
-NOTES = {"note_projected", "note_model"}
+NOTES = {"note_model"}
 """What anybody may note who has read it: short, and the same whoever does."""
 
 
@@ -58,7 +63,6 @@ def test_in_every_run(quick_shell: Shell, outside: set[str]) -> None:
         index.sync()
         quick_shell.commit("p1", source("a.md", "a cat", "a hat", version="2"))
         index.plan()
-        index.verify()
         index.sync()
         index.rebuild()
         index.rollback()
@@ -78,6 +82,33 @@ def test_in_a_sync_without_records(quick_shell: Shell, outside: set[str]) -> Non
             file.unlink()
         index.sync()
     assert outside <= NOTES
+
+
+def test_in_a_rebuild_that_goes_on_where_one_ended(
+    quick_shell: Shell, outside: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And whose engine loses something, before it goes on and when it is to be verified."""
+    quick_shell.commit("p1", A, B)
+    look = Rebuild._verify
+
+    def lose(rebuilding: Rebuild, targets: Sequence[Target]) -> None:
+        for target in targets:
+            target.build.delete([parent_of("a.md")])
+            target.build.flush()
+        look(rebuilding, targets)
+
+    with chunksink.open() as index:
+        with monkeypatch.context() as patched:
+            patched.setattr(Rebuild, "_verify", lose)
+            with pytest.raises(NotVerified):
+                index.rebuild()
+        with State(index.config.home_path) as opened:
+            (build,) = opened.unfinished().builds.values()  # type: ignore[union-attr]
+        with closing(open_sink("fts", index.config.home_path, {})) as sink, closing(sink.open(build)) as found:
+            found.delete([parent_of("b.md")])
+            found.flush()
+        assert index.rebuild().written == 3
+    assert outside <= {*NOTES, "note_projected"}, "a scan notes hashes of what it reads"
 
 
 def test_this_would_tell(quick_shell: Shell, outside: set[str]) -> None:

@@ -41,7 +41,8 @@ STEPS = [
     if step.scenario in ("sync", "rebuild", "repair", "projection") and step.owner != "FtsBuild"
 ]
 QUICK_STEPS = [
-    (s, when) for s, when in STEPS if when == "before" and str(s) in ("sync-Receipts.confirm", "rebuild-State.flip")
+    (Step("rebuild.receipts", "Receipts", "confirm", "sync"), "before"),
+    (Step("rebuild.state", "State", "flip", "rebuild"), "before"),
 ]
 
 OLD = [source(f"docs/{number}.md", f"okapi {number}", f"lemur {number}") for number in range(6)]
