@@ -161,7 +161,7 @@ def _print(report: "IngestReport", root: Path) -> None:
     held = f"{counted(report.chunks, 'chunk')} of {counted(report.documents, 'source')}"
     failed = f", {counted(report.failed, 'failure')}" if report.failed else ""
     if not report.written:
-        what = "nothing written" if failed else "nothing to do"
+        what = "nothing written" if report.failed else "nothing to do"
         click.echo(f"{what}: {root} holds {held}, {counted(report.unchanged, 'file')} unchanged{failed}")
     else:
         names = ", ".join(report.partitions[:3]) + (" and others" if len(report.partitions) > 3 else "")

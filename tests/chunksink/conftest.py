@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import uuid
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,6 +14,7 @@ from chunksink.exits import Exit
 from embeddings import load
 from tests.chunksink.forgetting import OTHER, SECRET
 from tests.chunksink.shell import Models, Shell
+from tests.engines.servers import MeilisearchServer, without_leftovers
 
 
 @pytest.fixture
@@ -34,6 +38,21 @@ def quick_shell(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> Shell:
     """One sink, that wants no vectors."""
     monkeypatch.setenv("CHUNKSINK_SINKS", "fts")
     return shell
+
+
+@pytest.fixture
+def public_index(
+    shell: Shell,  # takes all settings away first
+    meilisearch_server: MeilisearchServer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[Any]:
+    """Of a real Meilisearch, with a name of its own that the configuration has; nothing of it is left."""
+    name = f"e{uuid.uuid4().hex[:10]}"
+    monkeypatch.setenv("CHUNKSINK_SINK_MEILISEARCH_INDEX", name)
+    monkeypatch.setenv("MEILI_URL", meilisearch_server.url)
+    monkeypatch.setenv("MEILI_MASTER_KEY", meilisearch_server.key)
+    with without_leftovers(meilisearch_server, name) as client:
+        yield client.index(name)
 
 
 @pytest.fixture

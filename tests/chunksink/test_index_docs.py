@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import sys
-import uuid
 from pathlib import Path
 from typing import Any
 
@@ -55,14 +54,11 @@ def test_the_snippets_of_the_page(quick_shell: Shell, capsys: pytest.CaptureFixt
 
 
 def test_the_snippet_for_meilisearch(
-    quick_shell: Shell, meilisearch_server: MeilisearchServer, monkeypatch: pytest.MonkeyPatch
+    quick_shell: Shell, meilisearch_server: MeilisearchServer, public_index: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    name = f"words{uuid.uuid4().hex[:10]}"
+    name = public_index.uid
     monkeypatch.setenv("CHUNKSINK_SINKS", "meilisearch")
-    monkeypatch.setenv("CHUNKSINK_SINK_MEILISEARCH_INDEX", name)
     monkeypatch.setenv("CHUNKSINK_SINK_MEILISEARCH_VECTORS", "false")
-    monkeypatch.setenv("MEILI_URL", meilisearch_server.url)
-    monkeypatch.setenv("MEILI_MASTER_KEY", meilisearch_server.key)
     quick_shell.commit("p1", ACME, OTHER)
     assert quick_shell("sync").code == Exit.OK
     told: dict[str, Any] = {}

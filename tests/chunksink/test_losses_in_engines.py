@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from chunksink.exits import Exit
 from tests.chunksink.shell import Models, Shell
-from tests.engines.servers import MeilisearchServer, without_leftovers
 from tests.rebuild.support import projected, source
 
 pytestmark = [pytest.mark.promise(1), pytest.mark.promise(4), pytest.mark.usefixtures("models")]
@@ -20,17 +17,12 @@ DOCUMENTS = projected(*SOURCES)
 
 
 @pytest.fixture
-def index(meilisearch_server: MeilisearchServer, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+def index(public_index: Any, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> Any:
     """What readers ask, with the sources in it; as somebody with the key gets at it."""
-    name = f"e{uuid.uuid4().hex[:10]}"
     monkeypatch.setenv("CHUNKSINK_SINKS", "fts,meilisearch")
-    monkeypatch.setenv("CHUNKSINK_SINK_MEILISEARCH_INDEX", name)
-    monkeypatch.setenv("MEILI_URL", meilisearch_server.url)
-    monkeypatch.setenv("MEILI_MASTER_KEY", meilisearch_server.key)
     shell.commit("p1", *SOURCES)
     assert shell("sync").code == Exit.OK
-    with without_leftovers(meilisearch_server, name) as client:
-        yield client.index(name)
+    return public_index
 
 
 def named(shell: Shell, sink: str) -> dict[str, set[str]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,6 @@ from chunksink.cli import run
 from chunksink.exits import Exit
 from rebuild import verify
 from tests.chunksink.shell import Shell
-from tests.engines.servers import MeilisearchServer, without_leftovers
 from tests.rebuild.support import FEBRUARY, source
 
 A, B = source("a.md", "a cat", "a mat"), source("b.md", "a boat")
@@ -53,15 +51,10 @@ def test_two_homes_make_the_same_file(synced: Shell, tmp_path: Path) -> None:
     assert synced("prove", "here.json", "--check", *flags).out == "here.json is what is here\n"
 
 
-def test_the_settings_of_the_engine_are_proved(
-    shell: Shell, meilisearch_server: MeilisearchServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.usefixtures("public_index")
+def test_the_settings_of_the_engine_are_proved(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those of the file, in whatever order it says them."""
-    name = f"e{uuid.uuid4().hex[:10]}"
     monkeypatch.setenv("CHUNKSINK_SINKS", "meilisearch")
-    monkeypatch.setenv("CHUNKSINK_SINK_MEILISEARCH_INDEX", name)
-    monkeypatch.setenv("MEILI_URL", meilisearch_server.url)
-    monkeypatch.setenv("MEILI_MASTER_KEY", meilisearch_server.key)
 
     def settings_hash(**settings: object) -> str:
         Path("meilisearch-settings.json").write_text(json.dumps(settings))
@@ -70,13 +63,12 @@ def test_the_settings_of_the_engine_are_proved(
         return str(json.loads(Path("proof.json").read_text())["settings"])
 
     shell.commit("p1", A)
-    with without_leftovers(meilisearch_server, name):
-        plain = settings_hash(stopWords=["the"], synonyms={"boat": ["ship"]})
-        assert settings_hash(synonyms={"boat": ["ship"]}, stopWords=["the"]) == plain
-        assert settings_hash(stopWords=["the"], synonyms={"boat": ["ship", "vessel"]}) != plain
-        Path("meilisearch-settings.json").write_text(json.dumps({"stopWords": ["a"]}))
-        assert shell("sync").code == Exit.OK
-        checked = shell("prove", "proof.json", "--check")
+    plain = settings_hash(stopWords=["the"], synonyms={"boat": ["ship"]})
+    assert settings_hash(synonyms={"boat": ["ship"]}, stopWords=["the"]) == plain
+    assert settings_hash(stopWords=["the"], synonyms={"boat": ["ship", "vessel"]}) != plain
+    Path("meilisearch-settings.json").write_text(json.dumps({"stopWords": ["a"]}))
+    assert shell("sync").code == Exit.OK
+    checked = shell("prove", "proof.json", "--check")
     assert checked.code == Exit.DRIFT
     assert "settings" in checked.out + checked.err
 

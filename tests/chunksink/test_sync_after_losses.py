@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import shutil
-import uuid
 from collections.abc import Callable, Iterable
 from itertools import chain, combinations
+from typing import Any
 
 import pytest
 
@@ -32,24 +32,14 @@ def test_one_sync_brings_all_of_it_back(lost: tuple[str, ...], shell: Shell, mod
 
 
 @pytest.mark.parametrize("lost", OF_A_SERVER, ids="+".join)
-def test_with_a_server(
-    lost: tuple[str, ...],
-    shell: Shell,
-    models: Models,
-    meilisearch_server: MeilisearchServer,
-    monkeypatch: pytest.MonkeyPatch,
+def test_one_sync_brings_an_index_of_a_server_back(
+    lost: tuple[str, ...], shell: Shell, models: Models, meilisearch_server: MeilisearchServer, public_index: Any
 ) -> None:
-    name = f"e{uuid.uuid4().hex[:10]}"
-    monkeypatch.setenv("CHUNKSINK_SINK_MEILISEARCH_INDEX", name)
-    monkeypatch.setenv("MEILI_URL", meilisearch_server.url)
-    monkeypatch.setenv("MEILI_MASTER_KEY", meilisearch_server.key)
-
     def lose() -> None:
-        with without_leftovers(meilisearch_server, name):
+        with without_leftovers(meilisearch_server, public_index.uid):
             lose_files(shell, (part for part in lost if part != "meilisearch"))
 
-    with without_leftovers(meilisearch_server, name):
-        is_brought_back(shell, models, lost, lose)
+    is_brought_back(shell, models, lost, lose)
 
 
 def lose_files(shell: Shell, lost: Iterable[str]) -> None:

@@ -39,6 +39,12 @@ def both_would_build(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(RebuildLock, "__call__", watched)
 
 
+def sync_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patched, chunksink.open() as index:
+        patched.setattr(RebuildLock, "__call__", lambda lock: lock.held(0))
+        index.sync()
+
+
 def sync_twice(*, rebuild: bool = False) -> list[RunReport]:
     def sync() -> RunReport:
         with chunksink.open() as index:
@@ -66,9 +72,7 @@ def test_the_first_ones(shell: Shell, models: Models) -> None:
 @pytest.mark.usefixtures("both_would_build")
 def test_with_another_model(shell: Shell, models: Models, monkeypatch: pytest.MonkeyPatch) -> None:
     shell.commit("p1", A, B)
-    with chunksink.open() as index, monkeypatch.context() as alone:
-        alone.setattr(RebuildLock, "__call__", lambda lock: lock.held(0))
-        index.sync()
+    sync_alone(monkeypatch)
     monkeypatch.setenv("CHUNKSINK_MODEL", "other")
     models.asked()
     second, first = sync_twice(rebuild=True)
@@ -79,9 +83,7 @@ def test_with_another_model(shell: Shell, models: Models, monkeypatch: pytest.Mo
 @pytest.mark.usefixtures("both_would_build")
 def test_with_a_new_sink(quick_shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     quick_shell.commit("p1", A, B)
-    with chunksink.open() as index, monkeypatch.context() as alone:
-        alone.setattr(RebuildLock, "__call__", lambda lock: lock.held(0))
-        index.sync()
+    sync_alone(monkeypatch)
     monkeypatch.setenv("CHUNKSINK_SINKS", "fts,jsonl")
     second, first = sync_twice()
     assert (first.written, second.written) == (3, 0)
