@@ -1,7 +1,8 @@
 """Chunks as stretches of the text: boundaries, size policy, overlap. Identity comes later (`records`).
 
 Every passage is one contiguous slice of the normalised text: its own part, and before it the end of its neighbour.
-So own parts, in order, are the document; a passage can be replayed from its span; nothing is rewritten.
+So own parts, in order, are the document; a passage can be replayed from its span; nothing is rewritten. Only the later
+parts of a table have its header above them: rows without their columns' names are hardly found, and say little.
 
 A passage begins at a heading, where code, a table or front matter begins or ends, where a list ends or another
 begins, and where its predecessor is full. Marks without a word, as a rule below a table, begin none of their own:
@@ -44,6 +45,7 @@ class Passage(NamedTuple):
     element: str
     detail: str
     part: int  # 0, or its number among the parts of one code block or table
+    header: str = ""  # of the table that it is a later part of, with a line break
 
 
 def cut(document: Document, policy: Policy, tokenizer: Tokenizer) -> Iterator[Passage]:
@@ -118,8 +120,9 @@ class _Cutter:
         part = 0
         while (piece := pieces.take()) is not None:
             own = [piece]
-            start, total = self._overlap(piece, within_run=part > 0)
-            total += piece.tokens
+            header, size = self._header(piece) if part else ("", 0)
+            start, total = self._overlap(piece, within_run=part > 0, taken=size)
+            total += piece.tokens + size
             while (following := pieces.peek()) is not None:
                 full = total >= self._policy.target or total + following.tokens > self._policy.soft_max
                 if full and total + pieces.rest() > self._policy.soft_max:
@@ -127,7 +130,7 @@ class _Cutter:
                 own.append(following)
                 total += following.tokens
                 pieces.take()
-            yield self._passage(start, own, total, part)
+            yield self._passage(start, own, total, part, header)
             part += 1
 
     def _whole(self, pieces: list[Piece]) -> Passage | None:
@@ -139,24 +142,35 @@ class _Cutter:
         total += repeated
         return self._passage(start, pieces, total, 0) if total <= self._policy.soft_max else None
 
-    def _passage(self, start: int, own: list[Piece], tokens: int, part: int) -> Passage:
+    def _header(self, piece: Piece) -> tuple[str, int]:
+        """What stands above a later part of a table, and its tokens; nothing where it leaves too little to the rows."""
+        block = piece.block
+        lines = self._text[block.start : block.end].split("\n", 2)[:2] if block.kind is Kind.TABLE else []
+        header = "".join(f"{line.strip()}\n" for line in lines)
+        if len(lines) < 2 or not _WORD_OR_TAG.search(lines[0]):
+            return "", 0
+        size = self._count(block.start, block.start + len("\n".join(lines)))
+        room = min(self._policy.target // 2, self._policy.hard_max - piece.tokens)
+        return (header, size) if size <= room else ("", 0)
+
+    def _passage(self, start: int, own: list[Piece], tokens: int, part: int, header: str = "") -> Passage:
         self._last_is_heading = all(piece.block.is_heading for piece in own)
         element = next((piece.block.element for piece in own if piece.block.element), "")
         first, block = own[0], own[0].block
         self._last = Passage(
-            start, first.start, own[-1].end, tokens, block.kind, block.section, element, block.detail, part
+            start, first.start, own[-1].end, tokens, block.kind, block.section, element, block.detail, part, header
         )
         return self._last
 
-    def _overlap(self, first: Piece, within_run: bool) -> tuple[int, int]:
-        """Where the passage that begins with `first` starts, and how many tokens it repeats."""
+    def _overlap(self, first: Piece, within_run: bool, taken: int = 0) -> tuple[int, int]:
+        """Where the passage that begins with `first` and has `taken` tokens above starts, and how many it repeats."""
         last = self._last
         nothing = (first.start, 0)
         if last is None or last.section != first.block.section:
             return nothing
         if not within_run and last.kind is not Kind.PROSE:
             return nothing
-        room = self._policy.hard_max - first.tokens
+        room = self._policy.hard_max - first.tokens - taken
         short = self._policy.overlap_of(self._policy.target)
         if self._last_is_heading and last.tokens <= min(room, short):
             return last.start, last.tokens

@@ -1,4 +1,5 @@
-"""The text of a passage as its chunk shows it: its slice of the document, moved to the left margin as a whole.
+"""The text of a passage as its chunk shows it: its slice of the document, moved to the left margin as a whole, below
+the header of the table that it is a later part of.
 
 The contract strips white space from the beginning of a chunk. Of indented code, of a fence or a table in a list and
 of nested items that would be the first line's indentation alone, and they would mean something else.
@@ -32,9 +33,10 @@ def shown_of(text: str, passage: Passage) -> Shown:
     overlap = above + _without(margin, text[begin:own_start]) if own_start > start else ""
     stripped = len(whole) - len(whole.lstrip())
     raw = text[start:end]
+    header = passage.header
     return Shown(
-        whole.strip(),
-        max(0, len(overlap) - stripped),
+        header + whole.strip(),
+        len(header) + max(0, len(overlap) - stripped),
         start + len(raw) - len(raw.lstrip()),
         start + len(raw.rstrip()),
     )

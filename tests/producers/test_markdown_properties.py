@@ -12,10 +12,12 @@ from hypothesis import strategies as st
 from chunkbus.canonical import canonical_text
 from chunkbus.chunk import Record
 from producers.markdown import Policy, WordTokenizer, find_problems, normalise, parse
+from producers.markdown.headings import carried
 from tests.conftest import examples
 from tests.producers.support import chunks_of, commonmark_examples, corpus, own_parts, without_space
 
 SMALL = Policy(target=20, soft_max=26, hard_max=30)  # cuts everywhere, even in short texts
+LARGER = Policy(target=60, soft_max=70, hard_max=80)  # has room for the header of a table
 
 _inline = st.text(
     alphabet=st.sampled_from("ab Z.!? ,*_`[]()<>\t你好。é̂\U0001f469\u200d\U0001f4bb1#|-:\\&\u00a0\u3000"), max_size=60
@@ -70,8 +72,16 @@ def check(text: str, policy: Policy) -> list[Record]:
     normal = normalise(text)
     for record in records:
         span = record["span"]["char_range"]
-        _check_place(normal[span["char_start"] : span["char_end"]], record["text"])
+        _check_place(normal[span["char_start"] : span["char_end"]], _below_header(record))
     return records
+
+
+def _below_header(record: Record) -> str:
+    """The text without what a later part of a table has above it."""
+    header, text = record["metadata"].get("table_header"), record["text"]
+    first, _, below = text.partition("\n")
+    rule, _, rows = below.partition("\n")
+    return rows if header == carried(first) and re.fullmatch(r"[ |:>-]+", rule) else text
 
 
 def _check_place(written: str, shown: str) -> None:
@@ -82,9 +92,16 @@ def _check_place(written: str, shown: str) -> None:
 
 
 @settings(max_examples=examples(300), deadline=None)
-@given(documents)
-def test_any_document_is_cut_by_the_rules_and_loses_nothing(text: str) -> None:
-    check(text, SMALL)
+@given(documents, st.sampled_from([SMALL, LARGER]))
+def test_any_document_is_cut_by_the_rules_and_loses_nothing(text: str, policy: Policy) -> None:
+    check(text, policy)
+
+
+@settings(max_examples=examples(100), deadline=None)
+@given(st.lists(st.lists(_inline, min_size=2, max_size=3), min_size=8, max_size=40), st.sampled_from(["", "> ", "  "]))
+def test_any_table_is_cut_by_the_rules_and_loses_nothing(rows: list[list[str]], margin: str) -> None:
+    lines = ["| a | b |", "|---|:-:|", *(f"| {' | '.join(cells)} |" for cells in rows)]
+    check("".join(f"{margin}{line}\n" for line in lines), LARGER)
 
 
 @settings(max_examples=examples(200), deadline=None)
