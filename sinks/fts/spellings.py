@@ -11,16 +11,18 @@ _HALF_WIDE = re.compile("[\uff66-\uffdc]")
 _LIGATURES = (("fi", "\ufb01"), ("fl", "\ufb02"), ("ff", "\ufb00"), ("ffi", "\ufb03"), ("ffl", "\ufb04"))
 _COMMON = 2  # of them that texts have also where they do not have the others
 _VERSION = re.compile(r"\W*(v?)(\d+(?:\.\d+)+)\W*", re.IGNORECASE)
-_JOINED = (*((joined, letters) for letters, joined in _LIGATURES), ("\ufb05", "st"), ("\ufb06", "st"), ("ß", "ss"))
+_LETTERS = (("ss", "ß"), ("oe", "œ"), ("ae", "æ"))  # of texts that may have ligatures besides
+_MOST_DOTTED = 60  # characters: longer is no word, and each е in it would be one more to ask for
+_JOINED = (*((joined, letters) for letters, joined in (*_LIGATURES, *_LETTERS)), ("\ufb05", "st"), ("\ufb06", "st"))
 
 
 def spellings(term: str) -> list[str]:
-    """How it may be written in a text, itself first: FTS5 holds ß and ligatures for signs of their own, and soft
+    """How it may be written in a text, itself first: FTS5 holds ß, œ, ё and ligatures for signs of their own, and soft
     hyphens and vowel signs for the end of a word. A version may stand with a v or without."""
     plain = _UNREAD.sub("", term.translate(_NARROW).lower())
     for joined, letters in _JOINED:
         plain = plain.replace(joined, letters)
-    found = [plain, plain.replace("ss", "ß")]
+    found = [plain, *(plain.replace(letters, joined) for letters, joined in _LETTERS), *_with_or_without_dots(plain)]
     for ligatures in (_LIGATURES, _LIGATURES[:_COMMON]):
         told = plain
         for letters, joined in ligatures[::-1]:
@@ -29,6 +31,13 @@ def spellings(term: str) -> list[str]:
     if version := _VERSION.fullmatch(term):
         found.append(version[2] if version[1] else f"v{version[2]}")
     return [term, *(one for one in dict.fromkeys(found) if one != term.lower())]
+
+
+def _with_or_without_dots(word: str) -> list[str]:
+    """Russian texts have ё or е for it, and hardly a word has several."""
+    if "ё" in word:
+        return [word.replace("ё", "е")]
+    return [f"{word[:place]}ё{word[place + 1 :]}" for place, sign in enumerate(word[:_MOST_DOTTED]) if sign == "е"]
 
 
 def widths(word: str) -> list[str]:
