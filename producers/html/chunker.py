@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _CONVERTER = "html-to-markdown"
 # Raise it with any change in this package that the chunks show.
-_RULES_VERSION = "6"
+_RULES_VERSION = "7"
 # What the converter says of the page, before the page.
 _ABOUT = re.compile(r"---[ \t]*\n(?=[A-Za-z_][\w-]*[ \t]*:)(?:.*\n){1,400}?---[ \t]*(?:\n|\Z)")
 

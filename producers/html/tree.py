@@ -3,7 +3,8 @@
 HTML may nest anything in anything, and lays it out by styles; Markdown says what a thing is at the beginning of a
 line. Three things make the two agree: tables that only place things are taken apart (`tables`), a block never
 stands inside of what is written between marks (`nesting`), and headings say their words only (`headings`).
-No text goes, except of what `_UNREAD` names and of what a page says is of its site (`landmarks`).
+No text goes, except of what `_UNREAD` names, of what a page says is of its site (`landmarks`), and numbers of lines
+(`gutters`).
 """
 
 import re
@@ -14,6 +15,7 @@ from lxml import etree
 from producers.html.addresses import describe_pictures, link_what_is_shown, resolver
 from producers.html.anchors import anchors_of
 from producers.html.confluence import read_storage
+from producers.html.gutters import drop_line_numbers
 from producers.html.headings import drop_edit_links, drop_permalinks, mark_signs
 from producers.html.landmarks import empty_landmarks
 from producers.html.marks import BACKSLASH
@@ -86,6 +88,7 @@ def tidy(page: str) -> Tidied | None:
     anchors = anchors_of(root)
     drop_edit_links(root)
     drop_permalinks(root)
+    drop_line_numbers(root)
     take_apart(root)
     part_blocks(root)
     mark_raised(root)

@@ -18,7 +18,7 @@ from producers.recorder.events import Direction, Event, Marker, Offset, Refused
 from producers.recorder.lines import MAX_LINE_BYTES, Line
 from producers.recorder.log import parse_json
 from producers.recorder.policy import Policy
-from producers.recorder.terminal import is_unfinished, readable
+from producers.terminal import is_unfinished, readable
 
 PANE = "0"  # a recording is of one terminal
 _TEXTS = {"i": Direction.INGRESS, "o": Direction.EGRESS}

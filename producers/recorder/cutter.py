@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from producers.recorder.cuts import Boundary, Cut, marks_from
+from producers.recorder.ends import contribution, find_end, find_start, skip_space
 from producers.recorder.events import Direction, Event
 from producers.recorder.glue import Glue
 from producers.recorder.policy import Policy
-from producers.recorder.terminal import contribution, find_end, find_start, skip_space
 
 
 class PaneCutter:

@@ -22,7 +22,7 @@ from producers.errors import (
 from producers.recorder.events import Direction, Event, Marker, Offset, Refused
 from producers.recorder.lines import MAX_LINE_BYTES, Line
 from producers.recorder.policy import EVENT_VERSION
-from producers.recorder.terminal import readable
+from producers.terminal import readable
 
 EVENT_KINDS: dict[str, Direction | Marker] = {
     "ingress_text": Direction.INGRESS,

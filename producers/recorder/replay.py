@@ -5,11 +5,11 @@ from pathlib import Path
 
 from chunkbus.chunk import Record
 from producers.recorder import cast, log
+from producers.recorder.ends import contribution
 from producers.recorder.events import Refused
 from producers.recorder.lines import read_lines
 from producers.recorder.policy import Policy
 from producers.recorder.reader import CAST_SUFFIX
-from producers.recorder.terminal import contribution
 
 
 def replay(path: Path, chunk: Record, policy: Policy | None = None) -> str:

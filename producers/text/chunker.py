@@ -15,10 +15,12 @@ from producers.markdown.document import Block, Document, Kind
 from producers.markdown.headings import carried, names_a_version
 from producers.markdown.normalise import clean, collapse_line, decode
 from producers.markdown.records import Form, SourceVersion
+from producers.terminal import readable
 from producers.text.headings import Heading, find_headings
 
-TEXT = Form(("plain-text", "4"), "txt", "text/plain")
+TEXT = Form(("plain-text", "5"), "txt", "text/plain")
 _ORG_TITLE = re.compile(r"#\+title:[ \t]*(\S.*)", re.IGNORECASE)
+_CONTROL = re.compile("[\x1b\b]")  # colours of a log, and words of manual pages that are written over to be bold
 # As letters have it, and proposals of many projects; reStructuredText has a colon before each name, too.
 _FIELD = re.compile(r":?([A-Za-z][\w-]*):(?:[ \t]+(\S.*)|[ \t]*\Z)")
 _TITLES = ("title", "subject")
@@ -55,6 +57,8 @@ def paragraphs(text: str, metadata: dict[str, str] | None = None) -> Document:
 
 
 def _lines(text: str) -> list[str]:
+    if _CONTROL.search(text):
+        text = readable(text)
     return [collapse_line(line) for line in clean(text).split("\n")]
 
 

@@ -48,6 +48,12 @@ def test_plain_text_keeps_its_marks_and_parts_at_empty_lines() -> None:
         chunks(TextChunker(), b"\xff")
 
 
+def test_plain_text_of_a_terminal_is_what_a_person_reads() -> None:
+    colours = b"\x1b[1;31mBold\x1b[0m quagga\n\x1b]8;;http://x\x07link\x1b]8;;\x07 \x1b[2Kdone\n"
+    assert texts(TextChunker(), colours) == ["Bold quagga\nlink done"]
+    assert texts(TextChunker(), b"N\bNA\bAM\bME\bE\n   _\bl_\bs - list\n") == ["NAME\n   ls - list"]
+
+
 def test_html_keeps_its_structure_and_loses_what_nobody_reads() -> None:
     records = chunks(HtmlChunker(), PAGE.encode())
     paths = [record["metadata"]["chunk_path"] for record in records]

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from chunkbus.canonical import canonical_text
-from producers.recorder.terminal import find_end, find_start, is_unfinished, readable
+from producers.recorder.ends import find_end, find_start
+from producers.terminal import is_unfinished, readable
 from tests.producers.recorder.support import check_replay, read_log, said, typed
 
 
