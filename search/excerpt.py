@@ -26,10 +26,10 @@ _TAG = re.compile(
     r"small|span|strong|sub|sup|tt|u|var)(?:\s[^<>]*)?>",
     re.IGNORECASE | re.DOTALL,
 )
-# Lines of Markdown that nobody is to read: definitions of links, edges of containers and of code, rules of tables, and
-# tags.
+# Lines of Markdown that nobody is to read: definitions of links, edges of containers and of code, rules, also of tables
+# and below headings, and tags.
 _ONLY_MARKS = re.compile(
-    r"^[ \t]*(?:\[[^\[\]\n]+\]:[ \t]+\S[^\n]*|:{3,}[ \t]*[\w-]*|(?:`{3,}|~{3,})[^`\n]*"
+    r"^[ \t]*(?:\[[^\[\]\n]+\]:[ \t]+\S[^\n]*|:{3,}[ \t]*[\w-]*|(?:`{3,}|~{3,})[^`\n]*|={2,}[ \t]*|-{3,}[ \t]*"
     r"|</?[A-Za-z][\w.-]*(?:\s[^<>\n]*)?/?>"
     r"|\|?(?:[ \t]*:?-{3,}:?[ \t]*\|)+(?:[ \t]*:?-{3,}:?)?[ \t]*)(?:\n|\Z)",
     re.MULTILINE,

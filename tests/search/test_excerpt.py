@@ -162,6 +162,8 @@ def test_tags_within_a_line_of_markdown_are_not_shown(text: str, shown: str) -> 
     ("text", "shown"),
     [
         ("a cat\n[mat]: https://example.org/mat\n[`a b`]: #x 'T'\nsits", "a cat\nsits"),
+        ("Set up\n======\n\na cat\n\nThen\n---\nsits", "Set up\n\na cat\n\nThen\nsits"),
+        ("a == b\n-- dashes\n=> x", "a == b\n-- dashes\n=> x"),
         (":::warning\na cat\n:::\n::: tip A title\nsits", "a cat\n::: tip A title\nsits"),
         ("a cat\n```vue-html\nmeows\n```\n~~~\n", "a cat\nmeows\n"),
         ("| a | cat |\n|---|:---:|\n| sits | - |\n", "| a | cat |\n| sits | - |\n"),
