@@ -188,6 +188,11 @@ class Memory(Store):
         )
         return [(partition, Scope(prefix, Path(os.fsdecode(path)))) for partition, prefix, path in rows]
 
+    def tenants(self) -> list[str | None]:
+        """For whom anything was read into this bus."""
+        rows = self.db.execute("select distinct tenant from places where bus = ? order by tenant", [self._bus])
+        return [tenant or None for (tenant,) in rows]
+
     def note_places(
         self, partition: str, tenant: str | None, new: Iterable[Scope], gone: Iterable[tuple[str, Scope]]
     ) -> None:

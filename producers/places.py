@@ -29,6 +29,17 @@ class Places:
                 f"{place.folder} was moved or removed, ingest once without --prune"
             )
 
+    def read_for_others(self) -> Iterator[tuple[str | None, list[Scope]]]:
+        """Which of these folders and files were read for other tenants too."""
+        own = (*self._folders, *self._files)
+        for tenant in self._memory.tenants():
+            if tenant == self._tenant:
+                continue
+            places = [place for partition, place in self._memory.places(tenant) if self._placement.shares(partition)]
+            shared = [scope for scope in own if any(_is_common(scope, place) for place in places)]
+            if shared:
+                yield tenant, shared
+
     def former(self) -> tuple[Former, ...]:
         """What is in these folders and was read by another name, as it was named alone or below another base."""
         return tuple(Former(place, name) for _, place in self._renamed() for name in self._names_now(place))
@@ -75,6 +86,10 @@ class Places:
 
 def _holds(folder: Scope, other: Scope) -> bool:
     return folder.prefix[-1:] in ("", "/") and other.prefix.startswith(folder.prefix)
+
+
+def _is_common(one: Scope, other: Scope) -> bool:
+    return (_holds(one, other) or _holds(other, one)) and _is_same(one, other)
 
 
 def _is_same(one: Scope, other: Scope) -> bool:

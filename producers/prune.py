@@ -47,7 +47,8 @@ def is_sure(wanted: Wanted, places: Places) -> bool:
 
 @dataclass(frozen=True)
 class Missing:
-    """How many sources are not found any more and keep their chunks, and the files that the first came from."""
+    """How many sources are not found any more and keep their chunks, and the first of them: by their files, but for
+    those that their files do not hold any more."""
 
     NAMED: ClassVar[int] = 5
 

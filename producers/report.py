@@ -40,13 +40,14 @@ class IngestReport:
     """What an ingest did. `written` is False where the partitions already were what they should be.
 
     `partition_key` is the partition or rule that was asked for, `partitions` those that were written. `carried_over`
-    families belong to no source of this run, `pruned` ones were withdrawn, asked
-    for or since their source says them no more; `documents` and `chunks` are those of all
-    partitions that were looked at; `links` counts those written to link artifacts, 0 where they stayed as they were.
-    `left_out` counts by code all that did not become chunks, `left_out_from` names the first sources of each code;
-    `failures` names what is to be mended, of one file at most a thousand. `other_kinds` counts by suffix, the most
-    frequent first, files of the folders that were passed over, since nothing here reads them. `missing` sources, of the
-    files whose names follow, are not found any more in what was named and keep their chunks: `prune` withdraws them.
+    families belong to no source of this run, `pruned` ones were withdrawn, asked for or since their source says them no
+    more; `documents` and `chunks` are those of all partitions that were looked at; `links` counts those written to link
+    artifacts, 0 where they stayed as they were. `left_out` counts by code all that did not become chunks,
+    `left_out_from` names the first sources of each code; `failures` names what is to be mended, of one file at most a
+    thousand. `other_kinds` counts by suffix, the most frequent first, files of the folders that were passed over, since
+    nothing here reads them. `missing` sources are not found any more in what was named and keep their chunks: `prune`
+    withdraws them; `missing_from` names the first of them, by their files where these have vanished. `of_others` counts
+    by tenant (`default` for none) sources that were read from there for others and stay as they are.
     """
 
     partition_key: str
@@ -69,3 +70,4 @@ class IngestReport:
     other_kinds: Mapping[str, int]
     missing: int
     missing_from: tuple[str, ...]
+    of_others: Mapping[str, int]

@@ -17,6 +17,7 @@ from producers.families import key_of_source
 from producers.gone import Gone
 from producers.partition import FamilyReader
 from producers.placement import About, Placement
+from producers.places import Places
 from producers.produced import Making
 from producers.prune import Missing, Vanished
 from producers.reading import Read, without_times
@@ -212,11 +213,22 @@ class Settling:
         """What would be withdrawn, if that were asked for."""
         count = 0
         first: list[str] = []
-        for _, _, origin, _ in self._not_found(vanished):
+        for _, family_key, origin, _ in self._not_found(vanished):
             count += 1
-            if origin not in first:
-                first = sorted([*first, origin])[: Missing.NAMED]
+            family = self._shelves.find(family_key) if self._account.was_whole(origin) else None
+            name = origin if family is None else family.name
+            if name not in first:
+                first = sorted([*first, name])[: Missing.NAMED]
         return Missing(count, tuple(first))
+
+    def of_others(self, places: Places) -> dict[str | None, int]:
+        """How many sources from the folders and files of this run stand for each other tenant, and stay as they are."""
+        found = {}
+        for tenant, scopes in places.read_for_others():
+            origins = (origin for _, _, origin in self._claims.unspoken(tenant))
+            if number := sum(any(scope.names(origin) for scope in scopes) for origin in origins):
+                found[tenant] = number
+        return found
 
     def _not_found(self, vanished: Vanished) -> Iterator[tuple[str, str, str, str]]:
         """Partition, key and file of each family, and in which way it is not there any more."""

@@ -46,6 +46,10 @@ class Scope:
         """Where a source of this name would lie; None where that is not below the folder."""
         return self.folder / uri.removeprefix(self.prefix) if uri.startswith(self.prefix) else None
 
+    def names(self, uri: str) -> bool:
+        """Whether a source is called so that was read here: from below the folder, or the file itself."""
+        return uri == self.prefix or (self.prefix[-1:] in ("", "/") and uri.startswith(self.prefix))
+
 
 @dataclass(frozen=True)
 class Former:

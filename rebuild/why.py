@@ -156,7 +156,7 @@ def _hint(db: Any, name: str, begun: list[str]) -> str:
         chunks = [chunk_id for (chunk_id,) in db.execute(select, [name])]
         if chunks:
             return f"; that is a {what}, its chunks are {', '.join(chunks)}"
-    if len(name) < _LEAST_BEGUN:
+    if 0 < len(name) < _LEAST_BEGUN:
         return f", and the beginning of an id needs at least {_LEAST_BEGUN} characters"
     if begun:
         return f", but others whose ids begin so, as {', '.join(begun)}"

@@ -165,7 +165,8 @@ def _print(report: "IngestReport", root: Path) -> None:
         click.echo(f"{what}: {root} holds {held}, {counted(report.unchanged, 'file')} unchanged{failed}")
     else:
         names = ", ".join(report.partitions[:3]) + (" and others" if len(report.partitions) > 3 else "")
-        others = f", {report.carried_over:,} of them not from these files" if report.carried_over else ""
+        elsewhere = report.carried_over - sum(report.of_others.values())
+        others = f", {elsewhere:,} of them not from these files" if elsewhere > 0 else ""
         click.echo(
             f"wrote {counted(len(report.partitions), 'partition')} of {root} ({names}): "
             f"{counted(report.processed, 'file')} new or changed, {report.unchanged:,} unchanged"
@@ -178,6 +179,8 @@ def _print(report: "IngestReport", root: Path) -> None:
         click.echo(_passed_over(report.other_kinds), err=True)
     if report.missing:
         click.echo(_not_found(report), err=True)
+    for tenant, number in report.of_others.items():
+        click.echo(_of_another(tenant, number), err=True)
     _tell_left_out(report)
     shown = report.failures[:_SHOWN_FAILURES]
     for failure in shown:
@@ -211,6 +214,19 @@ def _not_found(report: "IngestReport") -> str:
     return (
         f"{counted(report.missing, 'source')} {was} not found there any more and {keep} chunks; "
         f"--prune withdraws {them}: {named}{more}"
+    )
+
+
+def _of_another(tenant: str, number: int) -> str:
+    from producers.markdown.records import DEFAULT_TENANT
+
+    is_none = tenant == DEFAULT_TENANT
+    whose, how = ("no tenant", "without --tenant") if is_none else (f"tenant {tenant}", f"with --tenant {tenant}")
+    was, stay, them = ("was", "stays as it is", "it") if number == 1 else ("were", "stay as they are", "them")
+    all_go = f"--exclude '*' --prune --allow-deletions {number}"
+    return (
+        f"{counted(number, 'source')} {was} read from there for {printable(whose)} and {stay}: only an ingest "
+        f"{printable(how)} reads {them} again, and with {all_go} it withdraws {them}"
     )
 
 

@@ -171,6 +171,27 @@ def test_what_is_not_found_any_more_is_told(shell: Shell) -> None:
     assert shell("ingest", "docs", "--prune").err == ""
 
 
+def test_what_the_same_files_said_for_another_tenant_is_told(shell: Shell) -> None:
+    for name in "ab":
+        write(shell, f"docs/{name}.md", f"# {name}")
+    shell("ingest", "docs", "--tenant", "acme")
+    write(shell, "docs/a.md", "# edited")
+    ended = shell("ingest", "docs")
+    assert "not from these files" not in ended.out
+    assert ended.err == (
+        "2 sources were read from there for tenant acme and stay as they are: only an ingest with --tenant acme reads "
+        "them again, and with --exclude '*' --prune --allow-deletions 2 it withdraws them\n"
+    )
+    (shell.folder / "docs" / "b.md").unlink()
+    assert shell("ingest", "docs", "--prune", "--json").json["of_others"] == {"acme": 2}
+    withdrawn = shell("ingest", "docs", *["--tenant", "acme", "--exclude", "*", "--prune", "--allow-deletions", "2"])
+    assert "2 sources withdrawn; now 1 chunk of 1 source" in withdrawn.out
+    assert "1 source was read from there for no tenant and stays as it is: only an ingest without --tenant" in (
+        withdrawn.err
+    )
+    assert shell("ingest", "docs").err == ""
+
+
 def test_addresses_are_not_fetched(shell: Shell) -> None:
     for address in ("https://example.com/a", "s3://bucket/x"):
         refused = shell("ingest", address)

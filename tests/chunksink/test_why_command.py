@@ -198,7 +198,10 @@ def test_by_what_its_id_alone_begins_with(home: Home, capsys: pytest.CaptureFixt
     commit(home.root, "p2", [record | {"chunk_id": f"thing-{n}x"} for n, record in enumerate(source("c.md", "1", "2"))])
     home.sync()
     assert why(home, capsys, "thing-1")["chunk_id"] == "thing-1x"
-    for name, told in (("thing", "but others whose ids begin so, as thing-0x, thing-1x"), ("thi", "needs at least 4 characters")):
+    for name, told in (
+        ("thing", "but others whose ids begin so, as thing-0x, thing-1x"),
+        ("thi", "needs at least 4 characters"),
+    ):
         assert run(["why", name, "--home", str(home.folder), "--chunks", str(home.root.path)]) == Exit.USAGE
         assert told in capsys.readouterr().err
 

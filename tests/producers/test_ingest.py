@@ -119,6 +119,19 @@ def test_two_tenants_share_a_partition_without_touching_each_other(bench: Bench)
 
 
 @pytest.mark.promise(11)
+def test_sources_of_others_are_counted_where_they_were_read_from_the_same_place(bench: Bench) -> None:
+    bench.write("a/x.md", "# A")
+    bench.write("other/a/x.md", "# Another")
+    alone, folder, namesake = bench.docs / "a" / "x.md", bench.docs / "a", bench.docs / "other" / "a"
+    assert bench.ingest([folder], base=None, tenant="one").of_others == {}
+    assert bench.ingest([namesake], base=None, tenant="two").of_others == {}, "only the name of the folder is the same"
+    assert bench.ingest([folder], base=None, now=LATER).of_others == {"one": 1}
+    assert bench.ingest([alone], base=bench.docs, now=LATER).of_others == {"one": 1}
+    bench.write("a/x.md.md", "# A")
+    bench.ingest([folder], base=None, tenant="one", now=LATER)
+    assert bench.ingest([alone], base=bench.docs, now=LATER).of_others == {"one": 1}, "of that file alone"
+
+
 @pytest.mark.parametrize("tenant", ["", "default"])
 def test_a_tenant_that_is_as_good_as_none_is_refused(bench: Bench, tenant: str) -> None:
     bench.write("a.md", "# A")

@@ -314,7 +314,7 @@ def test_what_is_not_found_any_more_is_told(bench: Bench) -> None:
     (bench.docs / "b.md").rename(bench.docs / "renamed.md")
     (bench.docs / "x.jsonl").write_text(line("x", "X"))
     report = bench.ingest(kind="auto", kinds=kinds(), now=LATER)
-    assert (report.missing, report.missing_from, report.pruned) == (2, ("b.md", "x.jsonl"), 0)
+    assert (report.missing, report.missing_from, report.pruned) == (2, ("b.md", "y"), 0)
     (bench.docs / "x.jsonl").unlink()
     report = bench.ingest(kind="auto", kinds=kinds(), now=LATER)
     assert (report.missing, report.missing_from) == (3, ("b.md", "x.jsonl"))
