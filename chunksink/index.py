@@ -10,9 +10,10 @@ batch at a time; so does `plan`. `verify` holds it while it looks at the chunks,
 from collections.abc import Callable, Sequence
 from functools import cached_property, partial
 from pathlib import Path
-from threading import Lock
+from threading import Lock, Thread
 from types import TracebackType
 from typing import TYPE_CHECKING
+from weakref import finalize
 
 from chunksink.opening import open_run
 from settings.config import Config
@@ -43,6 +44,11 @@ def _ignore(_fault: object) -> None:
     return None
 
 
+def _close_beside(live: "LiveSearch") -> None:
+    """In a thread of its own: this one may hold what closing waits for, since objects are let go of anywhere."""
+    Thread(target=live.close, name="chunksink-close", daemon=True).start()
+
+
 class Index:
     """The chunks in a folder, the home, and the engines that hold them, as a configuration names them."""
 
@@ -52,6 +58,7 @@ class Index:
         self.config = config
         self._run = partial(open_run, config, stage=stage, on_fault=on_fault)
         self._live: LiveSearch | None = None
+        self._dropped: finalize[..., Index] | None = None
         self._live_lock = Lock()
 
     def __enter__(self) -> "Index":
@@ -64,9 +71,13 @@ class Index:
         self.close()
 
     def close(self) -> None:
-        """Lets go of the readers of searches. They are opened again by the next one."""
+        """Lets go of the readers of searches, as happens to an index that nobody has any more. They are opened again by
+        the next one."""
         with self._live_lock:
             live, self._live = self._live, None
+            dropped, self._dropped = self._dropped, None
+        if dropped is not None:
+            dropped.detach()
         if live is not None:
             live.close()
 
@@ -131,7 +142,7 @@ class Index:
     def rebuild(
         self,
         *,
-        only: tuple[str, ...] = (),
+        only: "str | Sequence[str]" = (),
         deep: bool = False,
         adopt: bool = False,
         allow_deletions: int = 0,
@@ -140,6 +151,7 @@ class Index:
         """A new build in every sink, or in those of `only`, verified and then shown to readers in one step."""
         from rebuild.rebuild import RebuildOptions
 
+        only = (only,) if isinstance(only, str) else tuple(only)
         keep = frozenset(self.config.sinks if only else ())
         options = RebuildOptions(
             deep=deep, keep=keep, adopt=adopt, allow_deletions=allow_deletions, fresh_cache=fresh_cache
@@ -285,6 +297,10 @@ class Index:
 
     def embed_query(self, text: str) -> "Vectors":
         """The vector of a query by the model of the live index, for who asks the vector store itself."""
+        from search.errors import InvalidQuestion
+
+        if not isinstance(text, str):
+            raise InvalidQuestion(f"the query is a text, not {text!r:.100}")
         return self._live_search().embed_query(text)
 
     def _access(self, tenant: str | None) -> "Access":
@@ -304,6 +320,8 @@ class Index:
         with self._live_lock:
             if self._live is None:
                 self._live = LiveSearch(self.config)
+                self._dropped = finalize(self, _close_beside, self._live)
+                self._dropped.atexit = False
             return self._live
 
     def _sync(self, command: str, options: "SyncOptions", *, rebuild: bool = False) -> "RunReport":

@@ -157,7 +157,7 @@ def _print_troubles(report: "RunReport") -> None:
             "none of that was taken; what was there before stays. `chunksink validate` says what to do", err=True
         )
     for reason, families in islice(report.held.items(), _SHOWN):
-        click.echo(f"{counted(families, 'source')} left in the index as it was: {printable(reason)}", err=True)
+        click.echo(f"{counted(families, 'source')} held, the index unchanged: {printable(reason)}", err=True)
     if len(report.held) > _SHOWN:
         click.echo("... and for other reasons; see `chunksink status`", err=True)
     for line in unconfigured_lines(report.unconfigured):

@@ -47,7 +47,7 @@ class Retired:
     """What a partition was given up with, in families."""
 
     removed: int
-    """Only it held them."""
+    """Only it held them, and an index has them."""
     returning: int
     """Its tombstones withdrew them; what other partitions say of them counts again."""
 
@@ -174,7 +174,8 @@ class Catalog:
             drop_lines(self._db, key)
         self.decide()
         row = self._db.execute(
-            "select (select count(*) from stood where family not in (select family from current)), "
+            "select (select count(*) from stood where family not in (select family from current) "
+            "and family in (select family from receipt where documents > 0)), "
             "(select count(*) from current where family not in (select family from stood) "
             "and family not in (select family from held))"
         ).fetchone()

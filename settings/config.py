@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from settings.file_paths import from_folder, index_settings_of
+from settings.file_paths import from_folder, from_home, index_settings_of, misplaced
 from settings.sink_tables import tables_of, unknown_sink, with_environment
 from settings.wrong_values import told
 
@@ -122,6 +122,8 @@ def config_file(place: Path | str | None = None, environment: Mapping[str, str] 
     named = place if place is not None else environment.get(variable("config"))
     if not named:
         return Path(CONFIG_FILE)
+    if not isinstance(named, str | os.PathLike):
+        raise ConfigError(f"{named!r:.100} is no configuration: name a file, or a folder")
     path = Path(named)
     if path.is_dir():
         return path / CONFIG_FILE
@@ -169,12 +171,14 @@ def load_config(
     kind = Config
     if environment.get(MEILI_URL) and "sinks" not in values:
         kind, values["sinks"] = _OfMeiliUrl, _WITH_MEILI
+    values = from_home(values)
     try:
         # Not strict: the environment can only say "true" or "8".
         config = msgspec.convert(values, kind, strict=False)
     except msgspec.ValidationError as error:
         raise ConfigError(f"{told(error, Config)}. Settings come from {file}, {PREFIX}* and flags") from error
-    if wrong := unknown_sink(tables - {*config.sinks}) or _wrong_token(config.tokens):
+    wrong = unknown_sink(tables - {*config.sinks}) or _wrong_token(config.tokens)
+    if wrong := wrong or misplaced(config.chunks, config.home, config.sink):
         raise ConfigError(f"{file}: {wrong}")
     return _with_settings_file(config, file.parent)
 

@@ -1,5 +1,8 @@
-"""Paths that a configuration file names: relative ones are taken from its folder, wherever the command runs."""
+"""Paths that a configuration names: relative ones of a file are taken from its folder, wherever the command runs, and
+`~` is the user's own, whoever names it.
+"""
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -7,6 +10,7 @@ from typing import Any
 SETTINGS_FILE = "meilisearch-settings.json"
 
 _FOLDERS = ("chunks", "home")
+_OF_CHUNKS = ("canonical", "manifest")
 _OF_SINKS = ("folder", "settings_file")
 
 
@@ -18,6 +22,38 @@ def from_folder(values: Mapping[str, Any], folder: Path, defaults: Mapping[str, 
     if isinstance(indexes := placed.get("index"), dict):
         placed["index"] = {name: _placed(table, folder) for name, table in indexes.items()}
     return placed
+
+
+def from_home(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The same with whole paths in place of those that begin with `~`, which no shell has expanded."""
+    expanded: dict[str, Any] = _expanded(values, (*_FOLDERS, "model"))
+    if isinstance(sinks := expanded.get("sink"), Mapping):
+        expanded["sink"] = {name: _expanded(table, _OF_SINKS) for name, table in sinks.items()}
+    return expanded
+
+
+def _expanded(values: Any, names: tuple[str, ...]) -> Any:
+    if not isinstance(values, Mapping):
+        return values
+    return dict(values) | {name: _of_user(value) for name in names if isinstance(value := values.get(name), str)}
+
+
+def _of_user(path: str) -> str:
+    return os.path.expanduser(path)  # noqa: PTH111 (which refuses the name of a user who is not there)
+
+
+def misplaced(chunks: str, home: str, sinks: Mapping[str, Mapping[str, Any]]) -> str | None:
+    """What is said of a place of ours that lies among the chunks, where nothing else may lie."""
+    places = {"home": home} | {
+        f"folder of [sink.{name}]": folder
+        for name, table in sinks.items()
+        if isinstance(folder := table.get("folder"), str)
+    }
+    for among in (Path(chunks).resolve() / part for part in _OF_CHUNKS):
+        for what, place in places.items():
+            if Path(place).resolve().is_relative_to(among):
+                return f"{what}: {place} lies in {among}, where nothing but chunks may lie; name another folder"
+    return None
 
 
 def index_settings_of(folder: Path) -> str | None:
@@ -51,5 +87,7 @@ def _placed(values: Any, folder: Path) -> Any:
 def _joined(values: Any, names: tuple[str, ...], folder: Path) -> Any:
     if not isinstance(values, Mapping):
         return values
-    paths = {name: str(folder / value) for name in names if isinstance(value := values.get(name), str) and value}
+    paths = {
+        name: str(folder / _of_user(value)) for name in names if isinstance(value := values.get(name), str) and value
+    }
     return {**values, **paths}

@@ -56,6 +56,11 @@ def test_the_context_comes_with_it(index: Index) -> None:
     assert [one.text for one in (*found.before, found.document, *found.after)] == ["a cat", "a mat"]
 
 
+def test_what_is_no_text_has_no_vector(index: Index) -> None:
+    with pytest.raises(InvalidQuestion, match="the query is a text, not 5"):
+        index.embed_query(5)  # type: ignore[arg-type]
+
+
 def test_where_nothing_is_searched_by_meaning_no_query_is_embedded(index: Index) -> None:
     with pytest.raises(InvalidQuestion, match="no build of this index is searched by meaning"):
         index.embed_query("cat")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from threading import Event
 
 import pytest
 
@@ -11,6 +12,7 @@ import chunksink
 from chunkbus.errors import NotABusRoot
 from chunksink import run
 from chunksink.index import Index
+from chunksink.live import LiveSearch
 from rebuild import lock
 from rebuild.errors import (
     Brake,
@@ -51,6 +53,27 @@ def test_the_current_folder(silent: Shell) -> None:
         report = index.sync()
     assert (report.status, report.families.added, report.written) == ("ok", 2, 3)
     assert silent.texts() == ["a boat", "a cat", "a mat"]
+
+
+def test_an_index_that_nobody_has_lets_go_of_its_readers(silent: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    closed: list[LiveSearch] = []
+    done = Event()
+
+    def close(live: LiveSearch, really: Callable[[LiveSearch], None] = LiveSearch.close) -> None:
+        really(live)
+        closed.append(live)
+        done.set()
+
+    monkeypatch.setattr(LiveSearch, "close", close)
+    index = chunksink.open()
+    index.sync()
+    assert len(index.search("cat")) == 1
+    index.close()
+    assert len(index.search("boat")) == 1, "it opens them again"
+    done.clear()
+    del index
+    assert done.wait(30)
+    assert len(set(map(id, closed))) == len(closed) == 2
 
 
 @pytest.mark.parametrize("named", ["folder", "file", "path"])
@@ -96,6 +119,8 @@ def test_settings_stand_above_file_and_environment(silent: Shell, monkeypatch: p
 
 @pytest.mark.parametrize("place", ["nowhere", "nowhere/chunksink.toml"])
 def test_a_path_that_is_not_there(place: str) -> None:
+    with pytest.raises(ConfigError, match="5 is no configuration: name a file, or a folder"):
+        chunksink.open(5)  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="there is no configuration at nowhere"):
         chunksink.open(place)
 

@@ -102,6 +102,18 @@ def test_what_comes_back_is_there_again(synced: Shell) -> None:
     assert len(synced.texts()) == 4
 
 
+def test_what_was_never_indexed_is_not_removed(synced: Shell) -> None:
+    one, other = source("x.md", "a horse"), source("y.md", "a hare")
+    one[0]["chunk_id"] = other[0]["chunk_id"] = "the-same"
+    synced.commit("p3", one)
+    synced.commit("p4", other)
+    assert synced("sync").code == Exit.INVALID_INPUT
+    synced.remove("p4")
+    assert "the next sync removes 0 sources" in synced("retire-partition", "p4").out
+    ended = synced("sync")
+    assert (ended.code, "1 source added" in ended.out, "removed" in ended.out) == (Exit.OK, True, False)
+
+
 def test_before_there_is_an_index(quick_shell: Shell) -> None:
     quick_shell.commit("p1", A)
     ended = quick_shell("retire-partition", "p9")

@@ -30,13 +30,13 @@ def test_an_invalid_partition_keeps_what_it_held_and_the_others_sync(synced: She
     assert ended.code == Exit.INVALID_INPUT
     assert "1 source added" in ended.out
     assert "INTEGRITY_VIOLATION" in ended.err
-    assert "2 sources left in the index as it was: partition p1 is invalid\n" in ended.err
+    assert "2 sources held, the index unchanged: partition p1 is invalid\n" in ended.err
     assert synced.texts() == ["a boat", "a cat", "a cow", "a dog", "a mat"]  # nothing is known to be gone
     report = synced("sync", "--json").json
     assert (report["status"], report["families"]["held"]) == ("held", 3)
     withheld = "removal withheld while a partition is missing or invalid"
     assert report["held"] == {"partition p1 is invalid": 2, withheld: 1}
-    assert f"1 source left in the index as it was: {withheld}\n" in ended.err
+    assert f"1 source held, the index unchanged: {withheld}\n" in ended.err
     assert f"held as it was: source c.md: {withheld}\n" in synced("status").out
     assert synced("status", "--json").json["held"] == 3
     assert "3 sources held as they are" in synced("plan").out

@@ -75,6 +75,35 @@ def test_in_the_current_folder_paths_are_shown_as_they_are_written(elsewhere: Pa
     assert (config.chunks, config.home, config.sink["fts"]) == ("bus", ".chunksink", {"folder": "keywords"})
 
 
+def test_the_users_own_folder_is_meant_whoever_names_it(elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/own")
+    file = 'chunks = "~/bus"\nmodel = "~/model"\nsinks = ["fts", "chroma"]\n[sink.fts]\nfolder = "~/keywords"\n'
+    for folder in (elsewhere, Path()):
+        (folder / "chunksink.toml").write_text(file)
+        said = {"CHUNKSINK_HOME": "~/home", "CHUNKSINK_SINK_CHROMA_FOLDER": "~"}
+        config = load_config({}, said, None if folder == Path() else folder)
+        assert (config.chunks, config.home, config.model) == ("/home/own/bus", "/home/own/home", "/home/own/model")
+        assert config.sink == {"fts": {"folder": "/home/own/keywords"}, "chroma": {"folder": "/home/own"}}
+    assert load_config({"home": Path("~/flag")}, {}).home == "/home/own/flag"
+    assert load_config({"home": "~nobody-is-called-so/x"}, {}).home == "~nobody-is-called-so/x"
+
+
+@pytest.mark.parametrize(
+    ("file", "told"),
+    [
+        ('home = "chunks/canonical/home"', "home: .*home lies in .*chunks/canonical, where nothing but chunks may lie"),
+        ('sinks = ["jsonl"]\n[sink.jsonl]\nfolder = "chunks/manifest"', r"folder of \[sink\.jsonl\]: .* lies in"),
+        ('chunks = "../bus"\nsinks = ["jsonl"]\n[sink.jsonl]\nfolder = "../bus/canonical"', "name another folder"),
+    ],
+)
+def test_nothing_of_ours_lies_among_the_chunks(file: str, told: str, elsewhere: Path) -> None:
+    (elsewhere / "chunksink.toml").write_text(file)
+    with pytest.raises(ConfigError, match=told):
+        load_config({}, {}, elsewhere)
+    (elsewhere / "chunksink.toml").write_text('home = "chunks/home"')
+    assert load_config({}, {}, elsewhere).home == str(elsewhere / "chunks/home")
+
+
 def test_a_variable_names_the_file_and_what_is_said_in_the_call_wins(elsewhere: Path) -> None:
     file = elsewhere / "settings.toml"
     file.write_text('tenants = "required"')
