@@ -34,6 +34,7 @@ _KNOWN = (
     ("embeddings.errors", "CacheDamaged", Exit.DRIFT),
     ("embeddings.errors", "CacheForeign", Exit.DRIFT),
     ("embeddings.errors", "CacheFull", Exit.ENGINE),
+    ("embeddings.errors", "EndpointMisnamed", Exit.USAGE),
     ("embeddings.errors", "EndpointError", Exit.ENGINE),
     ("embeddings.errors", "EmbeddingsError", Exit.USAGE),
     ("search.errors", "SearchError", Exit.USAGE),

@@ -82,7 +82,9 @@ def _seconds(report: "RunReport") -> str:
 def _changed(report: "RunReport", verb: str) -> list[str]:
     """Where a sink failed, what was planned for it is not what the others had: a line for each of them."""
     if report.status != "failed":
-        return [f"{verb} {_written(report)}: {_counts(report.families, report.written)}, in {_seconds(report)}"]
+        held = f", {counted(sum(report.held.values()), 'source')} held" if report.held else ""
+        counts = _counts(report.families, report.written)
+        return [f"{verb} {_written(report)}: {counts}{held}, in {_seconds(report)}"]
     sound = [(name, sink) for name, sink in report.sinks.items() if sink.error is None]
     return [
         f"{verb} {name}: {_counts(sink.families, sink.written)}, in {_seconds(report)}" for name, sink in sound

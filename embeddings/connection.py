@@ -24,7 +24,7 @@ import httpx
 
 from embeddings.answer import OddAnswer, WrongCount, vectors_in
 from embeddings.encoder import Vectors
-from embeddings.errors import EndpointDenied, EndpointUnavailable, TextRefused
+from embeddings.errors import EndpointDenied, EndpointMisnamed, EndpointUnavailable, TextRefused
 from embeddings.retry import MayPass, Odd, patience
 from settings.addresses import address_parts
 from settings.config import ConfigError
@@ -167,11 +167,11 @@ def checked_url(url: str) -> str:
     """The URL as we use it; never repeated in an error, for it may hold what must not be told."""
     parts = address_parts(url)
     if parts is None:
-        raise EndpointDenied("the endpoint's URL cannot be read; it should look as http://127.0.0.1:11434/v1")
+        raise EndpointMisnamed("the endpoint's URL cannot be read; it should look as http://127.0.0.1:11434/v1")
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.port == 0:
-        raise EndpointDenied("the endpoint's URL must begin with http:// or https:// and name a host")
+        raise EndpointMisnamed("the endpoint's URL must begin with http:// or https:// and name a host")
     if parts.username or parts.password or parts.query or parts.fragment:
-        raise EndpointDenied(
+        raise EndpointMisnamed(
             "the endpoint's URL must not carry a user, a password or parameters; "
             "put the key into an environment variable"
         )

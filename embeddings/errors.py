@@ -75,6 +75,10 @@ class EndpointDenied(EndpointError):
     """Address, model or key of the endpoint are wrong; no text will pass until that is mended."""
 
 
+class EndpointMisnamed(EndpointDenied):
+    """What is configured can be the address of none."""
+
+
 class TextRefused(EndpointError):
     """The endpoint does not accept this text; others may pass."""
 

@@ -150,6 +150,7 @@ class Account:
         pruned: int,
         other_kinds: Mapping[str, int],
         missing: Missing,
+        of_gone: Mapping[str, int],
         of_others: Mapping[str, int],
     ) -> IngestReport:
         counted = self._tables.execute("select outcome, count(*), sum(failures) from done group by outcome").fetchall()
@@ -182,6 +183,7 @@ class Account:
             other_kinds=other_kinds,
             missing=missing.sources,
             missing_from=missing.first,
+            of_gone=of_gone,
             of_others=of_others,
         )
 

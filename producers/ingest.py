@@ -136,7 +136,7 @@ def ingest(
         if options.prune:
             refuse_emptied(wanted, changes.withdrawn(), options.allow_deletions)
         missing = Missing() if options.prune or not is_sure(wanted, places) else settling.missing(vanished)
-        of_others = settling.of_others(places)
+        of_others, of_gone = settling.of_others(places), settling.of_gone(places)
         carried_over, pruned = settling.counts(changes)
         commits = Commits(root, shelves, memory, tables, reader, producer, created_at, clock, account.fail_late)
         places.note(prunes=options.prune)
@@ -151,6 +151,7 @@ def ingest(
             pruned=pruned,
             other_kinds=wanted.other_kinds,
             missing=missing,
+            of_gone=of_gone,
             of_others={tenant or DEFAULT_TENANT: number for tenant, number in of_others.items()},
         )
 

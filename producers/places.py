@@ -40,6 +40,17 @@ class Places:
             if shared:
                 yield tenant, shared
 
+    def gone(self) -> Iterator[Scope]:
+        """Other folders that were read into these partitions and are not there any more: as one that was renamed, or
+        is not mounted. What other folders call so too is theirs."""
+        shared = [place for partition, place in self._memory.places(self._tenant) if self._placement.shares(partition)]
+        gone = [place for place in shared if place.prefix[-1:] in ("", "/") and not place.folder.exists()]
+        there = [*self._folders, *(place for place in shared if place.folder.exists())]
+        for place in dict.fromkeys(gone):
+            is_within = any(other != place and _holds(other, place) for other in gone)
+            if not is_within and not self._is_mine(place) and not any(_overlap(place, other) for other in there):
+                yield place
+
     def former(self) -> tuple[Former, ...]:
         """What is in these folders and was read by another name, as it was named alone or below another base."""
         return tuple(Former(place, name) for _, place in self._renamed() for name in self._names_now(place))
@@ -56,7 +67,7 @@ class Places:
         """With the partition or rule by which they were read, where that shares partitions with this run's."""
         for partition, place in self._memory.places(self._tenant):
             if self._placement.shares(partition):
-                overlapping = [own for own in self._folders if _holds(own, place) or _holds(place, own)]
+                overlapping = [own for own in self._folders if _overlap(own, place)]
                 if overlapping and not any(_is_same(own, place) for own in overlapping):
                     yield partition, place
 
@@ -68,7 +79,7 @@ class Places:
         for partition, place in mine:
             owns = (*self._folders, *self._files)
             is_own = any(place.prefix.startswith(own.prefix) and _is_same(own, place) for own in owns)
-            if not is_own and not any(_holds(place, other) or _holds(other, place) for other in others):
+            if not is_own and not any(_overlap(place, other) for other in others):
                 yield partition, place
 
     def _names_now(self, place: Scope) -> Iterator[str]:
@@ -88,8 +99,12 @@ def _holds(folder: Scope, other: Scope) -> bool:
     return folder.prefix[-1:] in ("", "/") and other.prefix.startswith(folder.prefix)
 
 
+def _overlap(one: Scope, other: Scope) -> bool:
+    return _holds(one, other) or _holds(other, one)
+
+
 def _is_common(one: Scope, other: Scope) -> bool:
-    return (_holds(one, other) or _holds(other, one)) and _is_same(one, other)
+    return _overlap(one, other) and _is_same(one, other)
 
 
 def _is_same(one: Scope, other: Scope) -> bool:

@@ -230,6 +230,13 @@ class Settling:
                 found[tenant] = number
         return found
 
+    def of_gone(self, places: Places) -> dict[str, int]:
+        """How many sources that were read from folders which are not there any more keep their chunks."""
+        gone = list(places.gone())
+        names = [origin for _, _, origin in self._claims.unspoken(self._making.tenant)] if gone else []
+        found = {str(place.folder): sum(map(place.names, names)) for place in gone}
+        return {folder: number for folder, number in found.items() if number}
+
     def _not_found(self, vanished: Vanished) -> Iterator[tuple[str, str, str, str]]:
         """Partition, key and file of each family, and in which way it is not there any more."""
         self._account.index()

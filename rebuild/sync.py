@@ -140,7 +140,8 @@ def _require_plan(work: Work, live: Generation, embedder: DocumentEmbedder, opti
     if len(given) < _LEAST_DIGITS:
         raise OtherPlan(
             f"{given!r:.100} is too short for the hash of a plan: say {_LEAST_DIGITS} of its digits or more, as "
-            "`chunksink plan` prints it; nothing was written"
+            "`chunksink plan` prints it (before the first index there is none: `chunksink sync` makes it); nothing "
+            "was written"
         )
     with planned(work, live, embedder, adopt=options.adopt) as would:
         digest = would.hash or ""

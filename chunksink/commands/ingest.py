@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -179,6 +180,8 @@ def _print(report: "IngestReport", root: Path) -> None:
         click.echo(_passed_over(report.other_kinds), err=True)
     if report.missing:
         click.echo(_not_found(report), err=True)
+    for folder, number in islice(report.of_gone.items(), _SHOWN_NAMES):
+        click.echo(_of_gone(folder, number), err=True)
     for tenant, number in report.of_others.items():
         click.echo(_of_another(tenant, number), err=True)
     _tell_left_out(report)
@@ -214,6 +217,14 @@ def _not_found(report: "IngestReport") -> str:
     return (
         f"{counted(report.missing, 'source')} {was} not found there any more and {keep} chunks; "
         f"--prune withdraws {them}: {named}{more}"
+    )
+
+
+def _of_gone(folder: str, number: int) -> str:
+    was, keep, them = ("was", "keeps its", "it") if number == 1 else ("were", "keep their", "them")
+    return (
+        f"{counted(number, 'source')} {was} read from {printable(folder)}, which is not there any more, and {keep} "
+        f"chunks; an ingest of that folder with --prune --allow-deletions {number} withdraws {them}"
     )
 
 

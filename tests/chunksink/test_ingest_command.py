@@ -171,6 +171,35 @@ def test_what_is_not_found_any_more_is_told(shell: Shell) -> None:
     assert shell("ingest", "docs", "--prune").err == ""
 
 
+def test_what_was_read_from_a_folder_that_is_gone_is_told(shell: Shell) -> None:
+    for name in "ab":
+        write(shell, f"notes/{name}.md", f"# {name}")
+        write(shell, f"other/{name}.md", f"# other {name}")
+    shell("ingest", "notes", "other")
+    (shell.folder / "notes").rename(shell.folder / "renamed")
+    told = (
+        f"2 sources were read from {shell.folder}/notes, which is not there any more, and keep their chunks; an ingest "
+        "of that folder with --prune --allow-deletions 2 withdraws them\n"
+    )
+    assert shell("ingest", "renamed").err == shell("ingest", "other").err == told
+    assert shell("ingest", "renamed", "--json").json["of_gone"] == {f"{shell.folder}/notes": 2}
+    withdrawn = shell("ingest", "notes", "--prune", "--allow-deletions", "2")
+    assert "2 sources withdrawn; now 4 chunks of 4 sources" in withdrawn.out
+    assert shell("ingest", "renamed", "other").err == ""
+    (shell.folder / "renamed").rename(shell.folder / "other" / "deeper")
+    ended = shell("ingest", "other")
+    assert "2 sources were read from" in ended.err
+    assert "renamed, which is not there" in ended.err
+
+
+def test_a_folder_of_the_same_name_elsewhere_has_what_the_one_that_is_gone_gave(shell: Shell) -> None:
+    write(shell, "one/docs/a.md", "# a")
+    write(shell, "two/docs/b.md", "# b")
+    shell("ingest", "one/docs")
+    (shell.folder / "one").rename(shell.folder / "moved")
+    assert shell("ingest", "two/docs").err == ""
+
+
 def test_what_the_same_files_said_for_another_tenant_is_told(shell: Shell) -> None:
     for name in "ab":
         write(shell, f"docs/{name}.md", f"# {name}")
