@@ -147,11 +147,11 @@ def command(
             hit["explain"]["lines"] = lines
         print_json(told)
     else:
-        _print(answer, why, offset)
+        _print(answer, why, offset, names_tenants=tenant is None)
     return Exit.ENGINE if answer.unavailable else Exit.OK
 
 
-def _print(answer: "Answer", why: list[list[str]], offset: int) -> None:
+def _print(answer: "Answer", why: list[list[str]], offset: int, *, names_tenants: bool) -> None:
     how = "without {} search" if answer.answered else "no answer of {} search"
     for leg, reason in answer.unavailable.items():
         click.secho(f"{how.format(leg)}: {reason}", fg="yellow", err=True)
@@ -160,7 +160,7 @@ def _print(answer: "Answer", why: list[list[str]], offset: int) -> None:
     if answer.answered and not answer.hits:
         click.echo("nothing more found" if offset else "nothing found")
     for place, hit in enumerate(answer.hits):
-        _print_hit(offset + place + 1, hit)
+        _print_hit(offset + place + 1, hit, names_tenant=names_tenants)
         for line in why[place] if why else ():
             click.secho(f"     {printable(line)}", dim=True)
     for field, values in answer.facets.items():
@@ -168,8 +168,10 @@ def _print(answer: "Answer", why: list[list[str]], offset: int) -> None:
         click.echo(f"{field}: {counted or 'none'}")
 
 
-def _print_hit(number: int, hit: "SearchHit") -> None:
+def _print_hit(number: int, hit: "SearchHit", *, names_tenant: bool) -> None:
     ranks = ", ".join(f"{leg} {rank}" for leg, rank in hit.ranks.items())
+    if names_tenant and hit.document.tenant_id:
+        ranks += f"; tenant {_line(hit.document.tenant_id, _TITLE_CHARACTERS)}"
     title = hit.title or hit.source_uri or hit.chunk_id
     place = f"{hit.locator.get('section', '')} > ".removeprefix(f"{title} > ").removesuffix(" > ")
     click.secho(f"{number}. {_line(title, _TITLE_CHARACTERS)}", bold=True, nl=False)

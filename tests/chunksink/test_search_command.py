@@ -164,6 +164,14 @@ def test_a_variable_that_looks_like_a_slip_is_told(built: Shell, monkeypatch: py
     ]
 
 
+def test_a_hit_says_whose_it_is_where_nobody_was_named(built: Shell) -> None:
+    built.commit("p2", source("own.md", "a horse of acme", tenant_id="acme"), source("of-all.md", "a horse of all"))
+    built("sync")
+    told = built("search", "horse", "--mode", "keyword").out
+    assert sorted(line.partition("; tenant ")[2] for line in told.splitlines() if "(keyword" in line) == ["", "acme)"]
+    assert "; tenant" not in built("search", "horse", "--mode", "keyword", "--tenant", "acme").out
+
+
 def test_a_required_tenant(built: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     built.commit("p2", source("own.md", "a cat of acme", tenant_id="acme"))
     assert built("sync").code == Exit.OK
