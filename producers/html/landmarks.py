@@ -1,4 +1,5 @@
-"""The parts of a page that are of its site and not of the document: where else to go, whose it is, where to search.
+"""The parts of a page that are of its site and not of the document: where else to go, whose it is, where to search,
+what it asks its visitors.
 
 They are the same on hundreds of pages, and would be found before what the pages say. Nothing is guessed: a page names
 them itself, by an element or a role. `<header>` and `<footer>` are such parts of a page only, and no part of an
@@ -7,8 +8,23 @@ article's or a quote's (HTML Accessibility API Mappings). Where a page has nothi
 
 from producers.html.tags import HEADINGS, Element, inside_of
 
-_ROLES = frozenset(("navigation", "search", "banner", "contentinfo", "menu", "menubar", "doc-toc", "doc-pagelist"))
+_ROLES = frozenset(
+    (
+        "navigation",
+        "search",
+        "banner",
+        "contentinfo",
+        "menu",
+        "menubar",
+        "dialog",
+        "alertdialog",
+        "doc-toc",
+        "doc-pagelist",
+    )
+)
 _ELEMENTS = ("nav", "search")
+_HELP = ("mdbook-help-container",)
+"""Of programs that give each page a help of their own, without a role: its id."""
 _OF_THE_PAGE = ("header", "footer")
 _WITHIN = ("article", "aside", "main", "nav", "section", "blockquote", "details", "dialog", "fieldset", "figure", "td")
 
@@ -29,6 +45,8 @@ def empty_landmarks(root: Element) -> None:
 def _is_of_the_site(element: Element) -> bool:
     if element.tag in ("html", "body"):
         return False
+    if element.get("id") in _HELP:
+        return True
     role = (element.get("role") or "").lower().split()
     if role:
         is_part = role[0] in _ROLES

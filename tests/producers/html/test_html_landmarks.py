@@ -18,6 +18,9 @@ ARTICLE = "<h1>Bees</h1><p>They dance.</p>"
         f"<header>{MENU}</header>",
         f"<div role=banner>{MENU}</div>",
         f"<footer>{MENU}</footer>",
+        "<div role=dialog aria-label=Cookies><p>We use cookies.</p><button>Accept</button></div>",
+        "<div role=alertdialog>Your session ends soon.</div>",
+        "<div id=mdbook-help-container><div id=mdbook-help-popup><h2>Keyboard shortcuts</h2><p>Press S</p></div></div>",
         f"<div><footer><nav>{MENU}</nav></footer></div>",
     ],
 )
