@@ -1,5 +1,6 @@
 """`chunksink verify`: what the engines really hold, compared with the chunks."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -87,8 +88,9 @@ def _remedy(found: "Verified") -> str:
 def _print(found: "Verified", why_these_sinks: str | None) -> None:
     for name, sink in found.sinks.items():
         refused = f", {counted(len(sink.refused), 'document')} refused" if sink.refused else ""
-        state = "as it should be" if sink.ok else "not as it should be"
-        click.echo(f"{name}: {counted(sink.chunks, 'chunk')} of {counted(sink.families, 'source')}, {state}{refused}")
+        click.echo(
+            f"{name}: {counted(sink.chunks, 'chunk')} of {counted(sink.families, 'source')}, {_state(sink)}{refused}"
+        )
         _print_drift(sink)
         if not sink.shown and name not in found.failed:
             click.echo("  other programs do not find it: its public name shows nothing, or another build", err=True)
@@ -104,6 +106,13 @@ def _print(found: "Verified", why_these_sinks: str | None) -> None:
         click.echo(line, err=True)
     if found.unconfigured and why_these_sinks:
         click.echo(why_these_sinks, err=True)
+
+
+def _state(sink: "SinkVerified") -> str:
+    if sink.ok:
+        return "as it should be"
+    is_only_unproved = replace(sink, unjudged=0).ok
+    return "as it should be, but its vectors are not proved" if is_only_unproved else "not as it should be"
 
 
 def _held_lines(found: "Verified") -> list[str]:
