@@ -7,6 +7,7 @@ Each call is one run with its own record below `<home>/runs/`. Who writes holds 
 batch at a time; so does `plan`. `verify` holds it while it looks at the chunks, not while it reads the engines.
 """
 
+import os
 from collections.abc import Callable, Sequence
 from functools import cached_property, partial
 from pathlib import Path
@@ -44,9 +45,11 @@ def _ignore(_fault: object) -> None:
     return None
 
 
-def _close_beside(live: "LiveSearch") -> None:
-    """In a thread of its own: this one may hold what closing waits for, since objects are let go of anywhere."""
-    Thread(target=live.close, name="chunksink-close", daemon=True).start()
+def _close_beside(live: "LiveSearch", opened_by: int) -> None:
+    """In a thread of its own: this one may hold what closing waits for, since objects are let go of anywhere. A process
+    that was forked has nothing to close."""
+    if os.getpid() == opened_by:
+        Thread(target=live.close, name="chunksink-close", daemon=True).start()
 
 
 class Index:
@@ -320,7 +323,7 @@ class Index:
         with self._live_lock:
             if self._live is None:
                 self._live = LiveSearch(self.config)
-                self._dropped = finalize(self, _close_beside, self._live)
+                self._dropped = finalize(self, _close_beside, self._live, os.getpid())
                 self._dropped.atexit = False
             return self._live
 

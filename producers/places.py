@@ -31,12 +31,16 @@ class Places:
 
     def read_for_others(self) -> Iterator[tuple[str | None, list[Scope]]]:
         """Which of these folders and files were read for other tenants too."""
-        own = (*self._folders, *self._files)
         for tenant in self._memory.tenants():
             if tenant == self._tenant:
                 continue
             places = [place for partition, place in self._memory.places(tenant) if self._placement.shares(partition)]
-            shared = [scope for scope in own if any(_is_common(scope, place) for place in places)]
+            folders = [place for place in places if place.is_folder]
+            shared = [own for own in self._folders if any(_is_common(own, place) for place in places)]
+            files = {place.prefix: place for place in places if not place.is_folder}  # a run may name thousands
+            for own in self._files:
+                known = [*folders, files[own.prefix]] if own.prefix in files else folders
+                shared += [own] if any(_is_common(own, place) for place in known) else []
             if shared:
                 yield tenant, shared
 
@@ -44,10 +48,10 @@ class Places:
         """Other folders that were read into these partitions and are not there any more: as one that was renamed, or
         is not mounted. What other folders call so too is theirs."""
         shared = [place for partition, place in self._memory.places(self._tenant) if self._placement.shares(partition)]
-        gone = [place for place in shared if place.prefix[-1:] in ("", "/") and not place.folder.exists()]
+        gone = {place.prefix: place for place in shared if place.is_folder and not place.folder.exists()}
         there = [*self._folders, *(place for place in shared if place.folder.exists())]
-        for place in dict.fromkeys(gone):
-            is_within = any(other != place and _holds(other, place) for other in gone)
+        for place in gone.values():
+            is_within = any(other.prefix != place.prefix and _holds(other, place) for other in gone.values())
             if not is_within and not self._is_mine(place) and not any(_overlap(place, other) for other in there):
                 yield place
 
@@ -96,7 +100,7 @@ class Places:
 
 
 def _holds(folder: Scope, other: Scope) -> bool:
-    return folder.prefix[-1:] in ("", "/") and other.prefix.startswith(folder.prefix)
+    return folder.is_folder and other.prefix.startswith(folder.prefix)
 
 
 def _overlap(one: Scope, other: Scope) -> bool:
@@ -104,7 +108,7 @@ def _overlap(one: Scope, other: Scope) -> bool:
 
 
 def _is_common(one: Scope, other: Scope) -> bool:
-    return _overlap(one, other) and _is_same(one, other)
+    return (one.prefix == other.prefix or _overlap(one, other)) and _is_same(one, other)
 
 
 def _is_same(one: Scope, other: Scope) -> bool:

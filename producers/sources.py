@@ -46,9 +46,14 @@ class Scope:
         """Where a source of this name would lie; None where that is not below the folder."""
         return self.folder / uri.removeprefix(self.prefix) if uri.startswith(self.prefix) else None
 
+    @property
+    def is_folder(self) -> bool:
+        """And no file that was named alone."""
+        return self.prefix[-1:] in ("", "/")
+
     def names(self, uri: str) -> bool:
         """Whether a source is called so that was read here: from below the folder, or the file itself."""
-        return uri == self.prefix or (self.prefix[-1:] in ("", "/") and uri.startswith(self.prefix))
+        return uri == self.prefix or (self.is_folder and uri.startswith(self.prefix))
 
 
 @dataclass(frozen=True)
@@ -60,7 +65,7 @@ class Former:
 
     def name_now(self, uri: str) -> str | None:
         """What a source that was read there is called now; None of one that was not."""
-        if self.place.prefix[-1:] not in ("", "/"):
+        if not self.place.is_folder:
             return self.name if uri == self.place.prefix else None
         below = uri.removeprefix(self.place.prefix)
         return f"{self.name}/{below}" if uri.startswith(self.place.prefix) else None

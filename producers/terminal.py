@@ -27,7 +27,7 @@ def readable(text: str) -> str:
     text = _SEQUENCE.sub("", text)
     text = _LINE_END.sub("\n", text)
     if "\b" in text:
-        text = "\n".join(_write_over(line) for line in text.split("\n"))
+        text = "\n".join(_write_over(line) if "\b" in line else line for line in text.split("\n"))
     text = _CONTROL.sub("", text)
     return "\n".join(line.rstrip() for line in text.split("\n")).rstrip()
 

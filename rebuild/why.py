@@ -156,8 +156,6 @@ def _hint(db: Any, name: str, begun: list[str]) -> str:
         chunks = [chunk_id for (chunk_id,) in db.execute(select, [name])]
         if chunks:
             return f"; that is a {what}, its chunks are {', '.join(chunks)}"
-    if 0 < len(name) < _LEAST_BEGUN:
-        return f", and the beginning of an id needs at least {_LEAST_BEGUN} characters"
     if begun:
         return f", but others whose ids begin so, as {', '.join(begun)}"
     near = [
@@ -172,6 +170,8 @@ def _hint(db: Any, name: str, begun: list[str]) -> str:
     ]
     if not near:
         return ": the catalog is empty; run `chunksink sync`"
+    if 0 < len(name) < _LEAST_BEGUN:
+        return f", and the beginning of an id needs at least {_LEAST_BEGUN} characters"
     nearest = max(near, key=lambda known: _alike(known, name))
     if _alike(nearest, name) < _LEAST_ALIKE:
         return ". Was it never synced?"

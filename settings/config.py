@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from settings.file_paths import from_folder, from_home, index_settings_of, misplaced
+from settings.file_paths import from_folder, from_home, index_settings_of, misplaced, of_user
 from settings.sink_tables import tables_of, unknown_sink, with_environment
 from settings.wrong_values import told
 
@@ -124,7 +124,7 @@ def config_file(place: Path | str | None = None, environment: Mapping[str, str] 
         return Path(CONFIG_FILE)
     if not isinstance(named, str | os.PathLike):
         raise ConfigError(f"{named!r:.100} is no configuration: name a file, or a folder")
-    path = Path(named)
+    path = Path(of_user(os.fspath(named)))
     if path.is_dir():
         return path / CONFIG_FILE
     if not path.exists():

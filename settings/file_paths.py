@@ -35,10 +35,11 @@ def from_home(values: Mapping[str, Any]) -> dict[str, Any]:
 def _expanded(values: Any, names: tuple[str, ...]) -> Any:
     if not isinstance(values, Mapping):
         return values
-    return dict(values) | {name: _of_user(value) for name in names if isinstance(value := values.get(name), str)}
+    return dict(values) | {name: of_user(value) for name in names if isinstance(value := values.get(name), str)}
 
 
-def _of_user(path: str) -> str:
+def of_user(path: str) -> str:
+    """The whole path of one that begins with `~`."""
     return os.path.expanduser(path)  # noqa: PTH111 (which refuses the name of a user who is not there)
 
 
@@ -88,6 +89,6 @@ def _joined(values: Any, names: tuple[str, ...], folder: Path) -> Any:
     if not isinstance(values, Mapping):
         return values
     paths = {
-        name: str(folder / _of_user(value)) for name in names if isinstance(value := values.get(name), str) and value
+        name: str(folder / of_user(value)) for name in names if isinstance(value := values.get(name), str) and value
     }
     return {**values, **paths}

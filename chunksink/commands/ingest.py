@@ -123,7 +123,7 @@ def command(
         report = ingest(config, sources, wanted, jobs=jobs, on_source=lambda: bar.advance(1))
     code = Exit.INVALID_INPUT if report.failures else Exit.OK
     if not as_json:
-        _print(report, config.chunks_path)
+        _print(report, config.chunks_path, can_prune=all(Path(source).is_dir() for source in sources))
     elif not sync:
         print_json(asdict(report))
     if not sync:
@@ -158,7 +158,7 @@ def _sync(config: "Config", report: "IngestReport", allow_deletions: int, as_jso
     return exit_code(synced)
 
 
-def _print(report: "IngestReport", root: Path) -> None:
+def _print(report: "IngestReport", root: Path, *, can_prune: bool) -> None:
     held = f"{counted(report.chunks, 'chunk')} of {counted(report.documents, 'source')}"
     failed = f", {counted(report.failed, 'failure')}" if report.failed else ""
     if not report.written:
@@ -180,10 +180,10 @@ def _print(report: "IngestReport", root: Path) -> None:
         click.echo(_passed_over(report.other_kinds), err=True)
     if report.missing:
         click.echo(_not_found(report), err=True)
-    for folder, number in islice(report.of_gone.items(), _SHOWN_NAMES):
-        click.echo(_of_gone(folder, number), err=True)
-    for tenant, number in report.of_others.items():
-        click.echo(_of_another(tenant, number), err=True)
+    if report.of_gone:
+        click.echo(_of_gone(report.of_gone), err=True)
+    if report.of_others:
+        click.echo(_of_others(report.of_others, can_prune), err=True)
     _tell_left_out(report)
     shown = report.failures[:_SHOWN_FAILURES]
     for failure in shown:
@@ -220,24 +220,35 @@ def _not_found(report: "IngestReport") -> str:
     )
 
 
-def _of_gone(folder: str, number: int) -> str:
+def _of_gone(folders: Mapping[str, int]) -> str:
+    number = sum(folders.values())
+    named = ", ".join(map(printable, islice(folders, _SHOWN_NAMES))) + (", ..." if len(folders) > _SHOWN_NAMES else "")
     was, keep, them = ("was", "keeps its", "it") if number == 1 else ("were", "keep their", "them")
+    where, each, allowed = ("which is", "that", number) if len(folders) == 1 else ("which are", "each such", "NUMBER")
     return (
-        f"{counted(number, 'source')} {was} read from {printable(folder)}, which is not there any more, and {keep} "
-        f"chunks; an ingest of that folder with --prune --allow-deletions {number} withdraws {them}"
+        f"{counted(number, 'source')} {was} read from {named}, {where} not there any more, and {keep} chunks; an "
+        f"ingest of {each} folder with --prune --allow-deletions {allowed} withdraws {them}"
     )
 
 
-def _of_another(tenant: str, number: int) -> str:
+def _of_others(tenants: Mapping[str, int], can_prune: bool) -> str:
     from producers.markdown.records import DEFAULT_TENANT
 
-    is_none = tenant == DEFAULT_TENANT
-    whose, how = ("no tenant", "without --tenant") if is_none else (f"tenant {tenant}", f"with --tenant {tenant}")
+    number = sum(tenants.values())
+    first, *more = tenants
+    if more:
+        some = ", ".join(f"{name} {tenants[name]:,}" for name in islice(tenants, _SHOWN_NAMES))
+        whose = f"other tenants ({printable(some)}{', ...' if len(tenants) > _SHOWN_NAMES else ''})"
+        how, allowed = "for the same tenant", "NUMBER"
+    else:
+        is_none = first == DEFAULT_TENANT
+        whose, how = ("no tenant", "without --tenant") if is_none else (f"tenant {first}", f"with --tenant {first}")
+        allowed = str(number)
     was, stay, them = ("was", "stays as it is", "it") if number == 1 else ("were", "stay as they are", "them")
-    all_go = f"--exclude '*' --prune --allow-deletions {number}"
+    prune = f", and with --exclude '*' --prune --allow-deletions {allowed} it withdraws {them}" if can_prune else ""
     return (
         f"{counted(number, 'source')} {was} read from there for {printable(whose)} and {stay}: only an ingest "
-        f"{printable(how)} reads {them} again, and with {all_go} it withdraws {them}"
+        f"{printable(how)} reads {them} again{prune}"
     )
 
 

@@ -112,7 +112,7 @@ def _state(sink: "SinkVerified") -> str:
     if sink.ok:
         return "as it should be"
     is_only_unproved = replace(sink, unjudged=0).ok
-    return "as it should be, but its vectors are not proved" if is_only_unproved else "not as it should be"
+    return "as it should be, but not all vectors are proved" if is_only_unproved else "not as it should be"
 
 
 def _held_lines(found: "Verified") -> list[str]:

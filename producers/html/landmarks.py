@@ -2,8 +2,9 @@
 what it asks its visitors.
 
 They are the same on hundreds of pages, and would be found before what the pages say. Nothing is guessed: a page names
-them itself, by an element or a role. `<header>` and `<footer>` are such parts of a page only, and no part of an
-article's or a quote's (HTML Accessibility API Mappings). Where a page has nothing else, all of it stays.
+them itself, by an element or a role; what mdBook adds to each page of its own has an id. `<header>` and `<footer>` are
+such parts of a page only, and no part of an article's or a quote's (HTML Accessibility API Mappings). Where a page has
+nothing else, all of it stays.
 """
 
 from producers.html.tags import HEADINGS, Element, inside_of
@@ -54,8 +55,8 @@ def _is_of_the_site(element: Element) -> bool:
         is_part = next(element.iterancestors(*_WITHIN), None) is None
     else:
         is_part = element.tag in _ELEMENTS
-    # The document's own title may stand in the head of the page.
-    return is_part and next(element.iter("h1"), None) is None
+    # The document's own title may stand in the head of the page, and itself in a dialog.
+    return is_part and next(element.iter("h1", "article", "main"), None) is None
 
 
 def _says_anything(body: Element, within: set[Element]) -> bool:

@@ -27,6 +27,7 @@ from producers.markdown.sentences import sentence_spans
 from producers.markdown.tokens import Tokenizer
 
 _TAIL_CHARACTERS = 24  # for each token of the overlap, how far back its beginning is looked for
+_ITEM = re.compile(r"\A(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)+")
 _SHORT = 16  # characters for each token that a passage can take: so long a run is looked at as a whole
 _AFTER_WORDS = " \t\n*_"  # what may end a line after its last sign: `**Run this:**`
 # A tag that shows and points to something is as good as a word.
@@ -46,6 +47,17 @@ class Passage(NamedTuple):
     detail: str
     part: int  # 0, or its number among the parts of one code block or table
     header: str = ""  # of the table that it is a later part of, with a line break
+
+
+class _Header(NamedTuple):
+    """What stands above the later parts of a table, and where its rows begin."""
+
+    text: str
+    tokens: int
+    rows: int
+
+
+_NO_HEADER = _Header("", 0, 0)
 
 
 def cut(document: Document, policy: Policy, tokenizer: Tokenizer) -> Iterator[Passage]:
@@ -117,12 +129,16 @@ class _Cutter:
                 return
             cut = iter(few)
         pieces = _Ahead(cut, self._policy.soft_max)
+        of_table = _NO_HEADER
         part = 0
         while (piece := pieces.take()) is not None:
             own = [piece]
-            header, size = self._header(piece) if part else ("", 0)
-            start, total = self._overlap(piece, within_run=part > 0, taken=size)
-            total += piece.tokens + size
+            if part == 1:
+                of_table = self._header(piece.block)
+            fits = of_table.tokens + piece.tokens <= self._policy.hard_max
+            header = of_table if fits else of_table._replace(text="", tokens=0)
+            start, total = self._overlap(piece, within_run=part > 0, header=header)
+            total += piece.tokens + header.tokens
             while (following := pieces.peek()) is not None:
                 full = total >= self._policy.target or total + following.tokens > self._policy.soft_max
                 if full and total + pieces.rest() > self._policy.soft_max:
@@ -130,7 +146,7 @@ class _Cutter:
                 own.append(following)
                 total += following.tokens
                 pieces.take()
-            yield self._passage(start, own, total, part, header)
+            yield self._passage(start, own, total, part, header.text)
             part += 1
 
     def _whole(self, pieces: list[Piece]) -> Passage | None:
@@ -142,16 +158,18 @@ class _Cutter:
         total += repeated
         return self._passage(start, pieces, total, 0) if total <= self._policy.soft_max else None
 
-    def _header(self, piece: Piece) -> tuple[str, int]:
-        """What stands above a later part of a table, and its tokens; nothing where it leaves too little to the rows."""
-        block = piece.block
-        lines = self._text[block.start : block.end].split("\n", 2)[:2] if block.kind is Kind.TABLE else []
-        header = "".join(f"{line.strip()}\n" for line in lines)
-        if len(lines) < 2 or not _WORD_OR_TAG.search(lines[0]):
-            return "", 0
-        size = self._count(block.start, block.start + len("\n".join(lines)))
-        room = min(self._policy.target // 2, self._policy.hard_max - piece.tokens)
-        return (header, size) if size <= room else ("", 0)
+    def _header(self, block: Block) -> _Header:
+        """The first two lines of a table; nothing where they leave too little to the rows."""
+        most = min(block.end, block.start + _TAIL_CHARACTERS * self._policy.target)
+        names_end = self._text.find("\n", block.start, most) if block.kind is Kind.TABLE else -1
+        end = self._text.find("\n", names_end + 1, most) if names_end >= 0 else -1
+        if end < 0 or not _WORD_OR_TAG.search(self._text, block.start, names_end):
+            return _NO_HEADER
+        names, rule = self._text[block.start : names_end].strip(), self._text[names_end + 1 : end].strip()
+        names = names if block.list_number is None else _ITEM.sub("", names)
+        text = f"{names}\n{rule}\n"
+        size = self._tokenizer.count(text)
+        return _Header(text, size, end + 1) if size <= self._policy.target // 2 else _NO_HEADER
 
     def _passage(self, start: int, own: list[Piece], tokens: int, part: int, header: str = "") -> Passage:
         self._last_is_heading = all(piece.block.is_heading for piece in own)
@@ -162,34 +180,37 @@ class _Cutter:
         )
         return self._last
 
-    def _overlap(self, first: Piece, within_run: bool, taken: int = 0) -> tuple[int, int]:
-        """Where the passage that begins with `first` and has `taken` tokens above starts, and how many it repeats."""
+    def _overlap(self, first: Piece, within_run: bool, header: _Header = _NO_HEADER) -> tuple[int, int]:
+        """Where the passage that begins with `first` starts, below this header, and how many tokens it repeats."""
         last = self._last
         nothing = (first.start, 0)
         if last is None or last.section != first.block.section:
             return nothing
         if not within_run and last.kind is not Kind.PROSE:
             return nothing
-        room = self._policy.hard_max - first.tokens - taken
+        room = self._policy.hard_max - first.tokens - header.tokens
         short = self._policy.overlap_of(self._policy.target)
         if self._last_is_heading and last.tokens <= min(room, short):
             return last.start, last.tokens
         share = self._policy.overlap_of(last.tokens)
         longest = 2 * share if within_run else max(share, short) if self._introduces(last) else share
-        if min(longest, room) <= 0:
+        if min(longest, room) <= 0 or last.end <= header.rows:
             return nothing
-        begin = max(last.own_start, last.end - max(2 * share, longest) * _TAIL_CHARACTERS)
+        own_start = max(last.own_start, header.rows)
+        begin = max(own_start, last.end - max(2 * share, longest) * _TAIL_CHARACTERS)
         at_most = (min(room, longest), min(room, share))
-        found = self._last_spans(last, last.kind, begin, *at_most)
+        found = self._last_spans(last, last.kind, begin, own_start, *at_most)
         if found is None and within_run:
-            found = self._last_spans(last, Kind.CODE, begin, *at_most)
+            found = self._last_spans(last, Kind.CODE, begin, own_start, *at_most)
             found = found or self._last_tokens(begin, last.end, min(share, room))
         return found or nothing
 
-    def _last_spans(self, last: Passage, kind: Kind, begin: int, one: int, several: int) -> tuple[int, int] | None:
+    def _last_spans(
+        self, last: Passage, kind: Kind, begin: int, own_start: int, one: int, several: int
+    ) -> tuple[int, int] | None:
         """As many of the last sentences or lines as there is room for, or one that takes more."""
         spans = list(sentence_spans(self._text, begin, last.end, kind))
-        if begin > last.own_start:
+        if begin > own_start:
             del spans[0]  # it may have begun earlier
         found = None
         for start, _ in reversed(spans):

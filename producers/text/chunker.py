@@ -44,7 +44,8 @@ class TextChunker:
 
     def chunks(self, data: bytes, source: SourceVersion, *, created_at: str, producer: Record) -> list[Record]:
         """The source's chunks, none where it has no text. Raises SourceFailed where it is not UTF-8."""
-        lines = _lines(decode(data))
+        text = decode(data)
+        lines = _lines(readable(text) if _CONTROL.search(text) else text)
         headings = list(find_headings(lines, source.uri))
         title = _title(lines, headings)
         document = _document(lines, headings, {"title": title} if title else {})
@@ -57,8 +58,6 @@ def paragraphs(text: str, metadata: dict[str, str] | None = None) -> Document:
 
 
 def _lines(text: str) -> list[str]:
-    if _CONTROL.search(text):
-        text = readable(text)
     return [collapse_line(line) for line in clean(text).split("\n")]
 
 

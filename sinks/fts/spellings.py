@@ -2,6 +2,8 @@
 
 import re
 import unicodedata
+from collections.abc import Iterator
+from itertools import combinations
 
 _WIDE = {code: code + 0xFEE0 for code in (*range(0x30, 0x3A), *range(0x41, 0x5B), *range(0x61, 0x7B))}
 _NARROW = {code + 0xFEE0: code for code in range(0x21, 0x7F)}
@@ -12,7 +14,8 @@ _LIGATURES = (("fi", "\ufb01"), ("fl", "\ufb02"), ("ff", "\ufb00"), ("ffi", "\uf
 _COMMON = 2  # of them that texts have also where they do not have the others
 _VERSION = re.compile(r"\W*(v?)(\d+(?:\.\d+)+)\W*", re.IGNORECASE)
 _LETTERS = (("ss", "ß"), ("oe", "œ"), ("ae", "æ"))  # of texts that may have ligatures besides
-_MOST_DOTTED = 60  # characters: longer is no word, and each е in it would be one more to ask for
+_MOST_DOTTED = 60  # characters: each е in what is longer would be one more to ask for
+_ALL_DOTTED = 4  # so many can have all their spellings
 _JOINED = (*((joined, letters) for letters, joined in (*_LIGATURES, *_LETTERS)), ("\ufb05", "st"), ("\ufb06", "st"))
 
 
@@ -33,11 +36,14 @@ def spellings(term: str) -> list[str]:
     return [term, *(one for one in dict.fromkeys(found) if one != term.lower())]
 
 
-def _with_or_without_dots(word: str) -> list[str]:
-    """Russian texts have ё or е for it, and hardly a word has several."""
-    if "ё" in word:
-        return [word.replace("ё", "е")]
-    return [f"{word[:place]}ё{word[place + 1 :]}" for place, sign in enumerate(word[:_MOST_DOTTED]) if sign == "е"]
+def _with_or_without_dots(words: str) -> Iterator[str]:
+    """Russian texts have ё or е for it: each may be written so; where there are many, one of them."""
+    plain = words.replace("ё", "е")
+    places = [place for place, sign in enumerate(plain[:_MOST_DOTTED]) if sign == "е"]
+    most = len(places) if len(places) <= _ALL_DOTTED else 1
+    for number in range(most + 1):
+        for dotted in combinations(places, number):
+            yield "".join("ё" if place in dotted else sign for place, sign in enumerate(plain))
 
 
 def widths(word: str) -> list[str]:

@@ -192,6 +192,19 @@ def test_what_was_read_from_a_folder_that_is_gone_is_told(shell: Shell) -> None:
     assert "renamed, which is not there" in ended.err
 
 
+def test_folders_that_are_gone_are_told_together(shell: Shell) -> None:
+    for folder in ("one/docs", "two/docs", "notes", "keep"):
+        write(shell, f"{folder}/{folder[:3]}.md", f"# {folder}")
+        shell("ingest", folder)
+    for folder in ("one", "two", "notes"):
+        (shell.folder / folder).rename(shell.folder / f"was-{folder}")
+    told = shell("ingest", "keep").err
+    assert told.startswith("3 sources were read from ")
+    assert "which are not there any more, and keep their chunks; an ingest of each such folder with --prune" in told
+    assert f"{shell.folder}/notes" in told
+    assert "/docs" in told
+
+
 def test_a_folder_of_the_same_name_elsewhere_has_what_the_one_that_is_gone_gave(shell: Shell) -> None:
     write(shell, "one/docs/a.md", "# a")
     write(shell, "two/docs/b.md", "# b")
@@ -219,6 +232,17 @@ def test_what_the_same_files_said_for_another_tenant_is_told(shell: Shell) -> No
         withdrawn.err
     )
     assert shell("ingest", "docs").err == ""
+
+
+def test_of_files_named_alone_and_of_several_tenants_less_is_said(shell: Shell) -> None:
+    write(shell, "docs/a.md", "# a")
+    for tenant in ("acme", "beta"):
+        shell("ingest", "docs/a.md", "--tenant", tenant)
+    assert shell("ingest", "docs").err == (
+        "2 sources were read from there for other tenants (acme 1, beta 1) and stay as they are: only an ingest for "
+        "the same tenant reads them again, and with --exclude '*' --prune --allow-deletions NUMBER it withdraws them\n"
+    )
+    assert shell("ingest", "docs/a.md").err.endswith("only an ingest for the same tenant reads them again\n")
 
 
 def test_addresses_are_not_fetched(shell: Shell) -> None:

@@ -85,6 +85,8 @@ def test_the_users_own_folder_is_meant_whoever_names_it(elsewhere: Path, monkeyp
         assert (config.chunks, config.home, config.model) == ("/home/own/bus", "/home/own/home", "/home/own/model")
         assert config.sink == {"fts": {"folder": "/home/own/keywords"}, "chroma": {"folder": "/home/own"}}
     assert load_config({"home": Path("~/flag")}, {}).home == "/home/own/flag"
+    monkeypatch.setenv("HOME", str(elsewhere))
+    assert load_config({}, {"CHUNKSINK_CONFIG": "~/chunksink.toml"}).chunks == str(elsewhere / "bus")
     assert load_config({"home": "~nobody-is-called-so/x"}, {}).home == "~nobody-is-called-so/x"
 
 

@@ -49,7 +49,10 @@ def test_numbers_beside_lines_of_code_are_none_of_it(page: str) -> None:
     "page",
     [
         '<pre class="line-numbers"><code>42</code></pre>',
-        '<td class="gutter">42 words</td>',
+        '<div class="gutter">42 words<pre>x</pre></div>',
+        '<table><tr><th>No<th>Item<tr><td class="line-no">42<td>Apples</table>',
+        'In <span class="line-number">42</span> of the file',
+        '<div class="gutter"><pre>1</pre><img alt="42" src="x.png"></div>',
         '<span class="online">42</span>',
         '<span class="linen">42</span>',
     ],

@@ -40,6 +40,10 @@ def test_the_title_of_a_document_may_stand_in_the_head_of_the_page() -> None:
     assert paths("<header><h1>Bees</h1><p>A talk.</p></header><p>They dance.</p>") == [["Bees"]]
 
 
+def test_a_document_may_stand_in_a_dialog() -> None:
+    assert text(f"<div role=dialog><article>{ARTICLE}</article></div><p>Loading") == "# Bees\n\nThey dance.\n\nLoading"
+
+
 @pytest.mark.parametrize("role", ["note", "presentation", "main", "doc-footnote"])
 def test_another_role_makes_it_another_part(role: str) -> None:
     assert "They dance." in text(f"<nav role={role}><p>They dance.</p></nav><p>After.</p>")

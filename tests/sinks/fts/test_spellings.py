@@ -49,6 +49,8 @@ TEXTS = {
         ("емк", {"dots", "no dots"}),
         ("еще ", {"dots", "no dots"}),
         ('"ёмкость бака"', {"dots", "no dots"}),
+        ('"все еще"', {"dots", "no dots"}),
+        ('"всё еще"', {"dots", "no dots"}),
         ("coeur ", {"joined", "apart"}),
         ("Cœur ", {"joined", "apart"}),
         ("encyclopaedia ", {"joined", "apart"}),
