@@ -34,20 +34,24 @@ class Places:
         for tenant in self._memory.tenants():
             if tenant == self._tenant:
                 continue
-            places = [place for partition, place in self._memory.places(tenant) if self._placement.shares(partition)]
+            places = [place for _, place in self._known(tenant)]
             folders = [place for place in places if place.is_folder]
+            named: dict[str, list[Scope]] = {}  # by name, for a run may name thousands
+            for place in places:
+                named.setdefault(place.prefix, []).append(place)
             shared = [own for own in self._folders if any(_is_common(own, place) for place in places)]
-            files = {place.prefix: place for place in places if not place.is_folder}  # a run may name thousands
-            for own in self._files:
-                known = [*folders, files[own.prefix]] if own.prefix in files else folders
-                shared += [own] if any(_is_common(own, place) for place in known) else []
+            shared += [
+                own
+                for own in self._files
+                if any(_is_common(own, place) for place in (*folders, *named.get(own.prefix, ())))
+            ]
             if shared:
                 yield tenant, shared
 
     def gone(self) -> Iterator[Scope]:
         """Other folders that were read into these partitions and are not there any more: as one that was renamed, or
         is not mounted. What other folders call so too is theirs."""
-        shared = [place for partition, place in self._memory.places(self._tenant) if self._placement.shares(partition)]
+        shared = [place for _, place in self._known(self._tenant)]
         gone = {place.prefix: place for place in shared if place.is_folder and not place.folder.exists()}
         there = [*self._folders, *(place for place in shared if place.folder.exists())]
         for place in gone.values():
@@ -67,17 +71,20 @@ class Places:
             gone += [found for found in self._renamed() if any(map(self._is_read, self._names_now(found[1])))]
         self._memory.note_places(self._placement.name, self._tenant, [*self._folders, *self._files], gone)
 
+    def _known(self, tenant: str | None) -> list[tuple[str, Scope]]:
+        """What was read for a tenant, with the partition or rule where that shares partitions with this run's."""
+        return [found for found in self._memory.places(tenant) if self._placement.shares(found[0])]
+
     def _others(self) -> Iterator[tuple[str, Scope]]:
-        """With the partition or rule by which they were read, where that shares partitions with this run's."""
-        for partition, place in self._memory.places(self._tenant):
-            if self._placement.shares(partition):
-                overlapping = [own for own in self._folders if _overlap(own, place)]
-                if overlapping and not any(_is_same(own, place) for own in overlapping):
-                    yield partition, place
+        """Of the same names, from elsewhere."""
+        for partition, place in self._known(self._tenant):
+            overlapping = [own for own in self._folders if _overlap(own, place)]
+            if overlapping and not any(_is_same(own, place) for own in overlapping):
+                yield partition, place
 
     def _renamed(self) -> Iterator[tuple[str, Scope]]:
         """A name that another folder or file has too, which is still there, is no former one."""
-        shared = [found for found in self._memory.places(self._tenant) if self._placement.shares(found[0])]
+        shared = self._known(self._tenant)
         mine = [(partition, place) for partition, place in shared if self._is_mine(place)]
         others = [place for _, place in shared if not self._is_mine(place) and place.folder.exists()]
         for partition, place in mine:

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from settings.file_paths import from_folder, from_home, index_settings_of, misplaced, of_user
+from settings.file_paths import expanded, from_folder, index_settings_of, misplaced, of_user
 from settings.sink_tables import tables_of, unknown_sink, with_environment
 from settings.wrong_values import told
 
@@ -171,7 +171,7 @@ def load_config(
     kind = Config
     if environment.get(MEILI_URL) and "sinks" not in values:
         kind, values["sinks"] = _OfMeiliUrl, _WITH_MEILI
-    values = from_home(values)
+    values = expanded(values)
     try:
         # Not strict: the environment can only say "true" or "8".
         config = msgspec.convert(values, kind, strict=False)

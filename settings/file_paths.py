@@ -24,12 +24,12 @@ def from_folder(values: Mapping[str, Any], folder: Path, defaults: Mapping[str, 
     return placed
 
 
-def from_home(values: Mapping[str, Any]) -> dict[str, Any]:
+def expanded(values: Mapping[str, Any]) -> dict[str, Any]:
     """The same with whole paths in place of those that begin with `~`, which no shell has expanded."""
-    expanded: dict[str, Any] = _expanded(values, (*_FOLDERS, "model"))
-    if isinstance(sinks := expanded.get("sink"), Mapping):
-        expanded["sink"] = {name: _expanded(table, _OF_SINKS) for name, table in sinks.items()}
-    return expanded
+    whole: dict[str, Any] = _expanded(values, (*_FOLDERS, "model"))
+    if isinstance(sinks := whole.get("sink"), Mapping):
+        whole["sink"] = {name: _expanded(table, _OF_SINKS) for name, table in sinks.items()}
+    return whole
 
 
 def _expanded(values: Any, names: tuple[str, ...]) -> Any:

@@ -104,3 +104,11 @@ class Shell:
             for file in (self.home / engine).rglob("*")
             if file.is_file() and not file.name.endswith(("-shm", "-wal", ".lock"))
         }
+
+
+def write(shell: Shell, name: str, text: str | bytes) -> Path:
+    """A source in the shell's folder."""
+    path = shell.folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path

@@ -7,12 +7,14 @@ import sys
 import traceback
 from collections.abc import Callable
 from pathlib import Path
+from time import monotonic, sleep
 
 import pytest
 
 import chunksink
 from chunksink import forks
 from chunksink.exits import Exit
+from chunksink.live import LiveSearch
 from tests.chunksink.shell import Shell
 from tests.rebuild.support import source
 
@@ -47,6 +49,28 @@ def test_after_a_search_by_meaning_no_child_searches(shell: Shell) -> None:
         assert in_child(lambda: index.search("cat"))
         assert in_child(lambda: chunksink.open().search("cat"))
         assert index.search("cat").hits
+
+
+def test_a_child_that_lets_go_of_an_index_leaves_its_readers_alone(
+    quick_shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed = quick_shell.folder / "closed"
+    monkeypatch.setattr(LiveSearch, "close", lambda _live: closed.touch())
+    quick_shell.commit("p1", source("a.md", "a cat"))
+    assert quick_shell("sync").code == Exit.OK
+    kept = [chunksink.open()]
+    assert kept[0].search("cat").hits
+
+    def let_go() -> bool:
+        kept.clear()
+        deadline = monotonic() + 1
+        while not closed.exists() and monotonic() < deadline:
+            sleep(0.02)
+        return closed.exists()
+
+    assert not in_child(let_go)
+    assert not closed.exists()
+    assert let_go()
 
 
 def test_after_a_search_by_words_alone_a_child_may(quick_shell: Shell) -> None:

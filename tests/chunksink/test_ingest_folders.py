@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
 from chunksink.exits import Exit
-from tests.chunksink.shell import Shell
-
-
-def write(shell: Shell, name: str, text: str) -> Path:
-    path = shell.folder / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
-    return path
+from tests.chunksink.shell import Shell, write
 
 
 @pytest.mark.parametrize(

@@ -117,10 +117,19 @@ def test_settings_stand_above_file_and_environment(silent: Shell, monkeypatch: p
     assert chunksink.open(sinks=["jsonl"]).config.sinks == ("jsonl",)
 
 
-@pytest.mark.parametrize("place", ["nowhere", "nowhere/chunksink.toml"])
-def test_a_path_that_is_not_there(place: str) -> None:
+def test_what_can_be_no_path() -> None:
     with pytest.raises(ConfigError, match="5 is no configuration: name a file, or a folder"):
         chunksink.open(5)  # type: ignore[arg-type]
+
+
+def test_one_sink_is_named_without_a_list(silent: Shell) -> None:
+    with chunksink.open() as index:
+        index.sync()
+        assert set(index.rebuild(only="fts").sinks) == {"fts"}
+
+
+@pytest.mark.parametrize("place", ["nowhere", "nowhere/chunksink.toml"])
+def test_a_path_that_is_not_there(place: str) -> None:
     with pytest.raises(ConfigError, match="there is no configuration at nowhere"):
         chunksink.open(place)
 

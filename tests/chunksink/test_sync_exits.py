@@ -28,7 +28,8 @@ def test_an_invalid_partition_keeps_what_it_held_and_the_others_sync(synced: She
     synced.commit("p2", D)
     ended = synced("sync")
     assert ended.code == Exit.INVALID_INPUT
-    assert "1 source added" in ended.out
+    assert "1 source added (1 chunk written)" in ended.out
+    assert ", 3 sources held, in " in ended.out
     assert "INTEGRITY_VIOLATION" in ended.err
     assert "2 sources held, the index unchanged: partition p1 is invalid\n" in ended.err
     assert synced.texts() == ["a boat", "a cat", "a cow", "a dog", "a mat"]  # nothing is known to be gone

@@ -91,6 +91,13 @@ def test_options_that_are_none(tmp_path: Path, arguments: list[str], said: str) 
     assert list(tmp_path.iterdir()) == []
 
 
+def test_an_endpoint_that_is_no_address(tmp_path: Path) -> None:
+    write(tmp_path / "chunks", "2026-01", NOTE)
+    ended = chunksink(tmp_path, "sync", CHUNKSINK_ENDPOINT="127.0.0.1:1/v1", CHUNKSINK_MODEL="any")
+    assert (ended.code, ended.out) == (Exit.USAGE, "")
+    assert ended.err == "Error: the endpoint's URL must begin with http:// or https:// and name a host\n"
+
+
 def test_places_that_cannot_be(tmp_path: Path) -> None:
     write(tmp_path / "chunks", "2026-01", NOTE)
     (tmp_path / "file").write_text("x")
