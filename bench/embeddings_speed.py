@@ -1,6 +1,7 @@
 """Speed of the embeddings package against `SentenceTransformer.encode` with its defaults, in one run.
 
     python -m bench.embeddings_speed [--texts FOLDER] [--rounds 5] [--count 64] [--rows 100000] [--patience 30]
+                                     [--device cpu] [--batch 32]
 
 Prints a Markdown table. All candidates take turns in every round, and a ratio is the median of the rounds' ratios,
 so that other work on the machine slows them alike; `--patience` waits for an idle machine before each timing.
@@ -40,12 +41,13 @@ def main() -> None:
     folder = resolve_model(network=False).folder
     from sentence_transformers import SentenceTransformer
 
-    library = SentenceTransformer(str(folder), device="cpu", local_files_only=True)
-    full = load_encoder(str(folder), precision="float32", long_texts="truncate", device="cpu")
-    auto = load_encoder(str(folder), precision="auto", long_texts="truncate", device="cpu")
+    device, batch = options.device, options.batch
+    library = SentenceTransformer(str(folder), device=device, local_files_only=True)
+    full = load_encoder(str(folder), precision="float32", long_texts="truncate", device=device)
+    auto = load_encoder(str(folder), precision="auto", long_texts="truncate", device=device)
     candidates: Candidates = {
-        "SentenceTransformer.encode, float32, batch 32": lambda texts: library.encode(
-            list(texts), batch_size=32, show_progress_bar=False
+        f"SentenceTransformer.encode, float32, batch {batch}": lambda texts: library.encode(
+            list(texts), batch_size=batch, show_progress_bar=False
         ),
         "chunksink, float32": full.encode,
         f"chunksink, auto ({auto.precision})": auto.encode,
@@ -68,6 +70,8 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--count", type=int, default=64, help="texts of even length; of mixed length twice as many")
     parser.add_argument("--rows", type=int, default=100_000, help="cached vectors for the lookup")
+    parser.add_argument("--device", default="cpu", help="cpu or cuda, of all of them")
+    parser.add_argument("--batch", type=int, default=32, help="texts at once in SentenceTransformer.encode")
     parser.add_argument("--patience", type=float, default=0.0, help="seconds to wait for an idle machine, each time")
     return parser.parse_args()
 

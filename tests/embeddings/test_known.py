@@ -12,10 +12,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from embeddings import precision
+from embeddings import load, precision
 from embeddings.encoder import ModelInfo, info_of
 from embeddings.known import known_encoder
 from embeddings.settings import EncoderSettings, open_encoder, settled
+
+
+@pytest.fixture(autouse=True)
+def no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One must be asked (`test_a_gpu_is_asked`), wherever these tests run."""
+    monkeypatch.setattr(load, "choose_device", lambda: "cpu")
 
 
 @pytest.fixture
