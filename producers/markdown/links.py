@@ -106,7 +106,7 @@ def _plain_links(content: str, named: Mapping[str, Any]) -> list[tuple[str, Link
             url = definition["href"]
         found += _bare_links(content[begin : match.start()])
         if url is not None:
-            is_image = content[match.start() - 1 : match.start()] == "!"
+            is_image = not match["auto"] and content[match.start() - 1 : match.start()] == "!"
             found.append((url, LinkKind.IMAGE if is_image else classify(url)))
         begin = seen
     if _NOT_PLAIN.search(content, seen):

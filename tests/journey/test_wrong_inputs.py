@@ -75,7 +75,7 @@ def test_a_model_that_is_nowhere(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["rebuild", "--fast"], "No such option '--fast'"),
+        (["rebuild", "--fast"], "No such option"),
         (["search", "x", "--mode", "magic"], "'magic' is not one of 'hybrid', 'keyword', 'semantic'"),
         (["search", "x", "--limit", "0"], "0 is not in the range 1<=x<=1000"),
         (["search"], "Missing argument 'QUERY"),

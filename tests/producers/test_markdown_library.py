@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
@@ -260,6 +260,7 @@ def test_any_block_after_any_other() -> None:
 
 @settings(max_examples=examples(500), deadline=None)
 @given(st.lists(st.sampled_from(_LINKS), max_size=14).map("".join), st.booleans())
+@example("!<https://a.example/b>", False)
 def test_links_of_any_paragraph(content: str, defined: bool) -> None:
     _check_links(content, {"references": {"R": {"href": "r.md", "title": ""}}} if defined else {})
 

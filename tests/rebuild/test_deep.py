@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from secrets import token_hex
 from typing import Any
 
 import numpy as np
@@ -29,16 +30,16 @@ def home(request: pytest.FixtureRequest, tmp_path: Path) -> Home:
     made: dict[str, Callable[[], Callable[[Path], Sink]]] = {
         "chroma": lambda: chroma,
         "memory": memory,
-        "meilisearch": lambda: server_sink(request.getfixturevalue("meilisearch_server"), tmp_path.name),
+        "meilisearch": lambda: server_sink(request.getfixturevalue("meilisearch_server")),
     }
     home = Home(tmp_path / "home", BusRoot(tmp_path / "chunks"), fts, made[request.param]())
     commit(home.root, "p1", [*source("docs/a.md", "a cat", "a mat"), *source("docs/b.md", "a boat")])
     return home
 
 
-def server_sink(server: MeilisearchServer, index: str) -> Callable[[Path], Sink]:
-    name = "".join(character if character.isalnum() else "-" for character in index)
-    return lambda _home: MeilisearchSink(server.url, server.key, settings=SETTINGS, index=f"deep-{name}")
+def server_sink(server: MeilisearchServer) -> Callable[[Path], Sink]:
+    index = f"deep-{token_hex(4)}"
+    return lambda _home: MeilisearchSink(server.url, server.key, settings=SETTINGS, index=index)
 
 
 class Altering:
