@@ -19,6 +19,9 @@ from sinks.document import Document
 from sinks.errors import SinkError
 from sinks.reader import Hit
 
+_FEW_WORDS = 80
+"""Characters."""
+
 
 def search(legs: Legs, question: Question, access: Access = EVERYTHING) -> Answer:
     """The best sources for a question, best first; only what `access` may see."""
@@ -93,8 +96,12 @@ def _described(legs: Legs, access: Access, order: Order, question: Question, gon
 
 
 def _text_of(document: Document) -> Hashable:
-    """Equal for what one tenant would read as the same; what has no text is found for something else."""
-    return (document.tenant_key, document.text_hash) if document.text.strip() else document.id
+    """Equal for what one tenant would read as the same; what has no text is found for something else. A few words
+    (Thanks!) are said in many places that have nothing to do with each other: there the title must be the same, too."""
+    said = document.text.strip()
+    if not said:
+        return document.id
+    return document.tenant_key, document.text_hash, document.title if len(said) < _FEW_WORDS else None
 
 
 def _with_snippets(legs: Legs, question: Question, asking: Asking, hits: list[SearchHit]) -> list[SearchHit]:

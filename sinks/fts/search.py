@@ -12,11 +12,12 @@ from sinks.fts.filters import as_sql
 from sinks.fts.literal import Claim
 from sinks.fts.short import K1, idf
 from sinks.fts.sources import BEGUN_WEIGHT, JOINED_WEIGHT, SYMBOLS, Sources, beside, match, sources_of
-from sinks.fts.typed import FEW, MOST_TERMS, Query
+from sinks.fts.typed import FEW, MOST_TERMS, Query, is_name
 from sinks.reader import FacetValue, Filter, Hit, Piece
 
 _LOOKED_AT = 500  # texts of the best, where the index cannot tell whether they have what was typed
 _NOT_AS_TYPED = 0.1
+_FEW_ROWS = 20  # hold what tells one thing from all others
 _HALF_OF_IT = 0.5  # words and runs have BM25 of different indexes, so that one of them must not win alone
 
 
@@ -47,11 +48,15 @@ class Search:
 
     def most(self, query: Query) -> float | None:
         """What BM25 comes to for a document that is full of all the words; not known for runs, which overlap. Where one
-        holds all of them, however often, there is nothing better to wait for."""
+        holds all of them, however often, or all the rare names with digits among them (E-417), there is nothing better
+        to wait for."""
         query = self._rarest(query)
         if query.runs or not query.words or self._holds_all(query):
             return None
         rows = self._about_rows()
+        named = [word for word in query.words if is_name(word) and 0 < self._held_by(query, word) <= _FEW_ROWS]
+        if named and self._holds_all(replace(query, words=tuple(named))):
+            return None
         words = sum(idf(rows, self._held_by(query, word)) for word in query.words)
         joined = sum(idf(rows, self._count(expressions.word(one))) for one in query.joined)
         return (K1 + 1) * (words + JOINED_WEIGHT * joined)

@@ -29,6 +29,7 @@ _POSSESSIVE = re.compile("['\u2019]s$", re.IGNORECASE)
 # C++, C#, .NET: a word is another one with such a sign. What stands before or after these signs has others.
 _SIGNED = re.compile(rf"(?<![\w.])(?:\.(?!\d)({SPACED}+)|({SPACED}+)[+#]+)(?!{SPACED})")
 _NAMED = re.compile(r"[\d_]")
+_DIGIT = re.compile(r"\d")
 _LONG_PART = 3  # of a name like E-417; shorter parts say nothing
 
 # Lucene's for English, and what questions are made of; they say nothing of what is looked for.
@@ -109,6 +110,11 @@ def _terms(word: str) -> list[str]:
     if len(parts) > 1 and _NAMED.search(plain):
         return [*(part for part in parts if len(part) >= _LONG_PART), plain]
     return parts
+
+
+def is_name(word: str) -> bool:
+    """Of a thing, a version or an error: short numbers and years stand everywhere."""
+    return len(word) >= _LONG_PART and bool(_DIGIT.search(word))
 
 
 def _joined(word: str) -> list[str]:

@@ -118,6 +118,20 @@ def test_what_has_no_text_is_found_for_something_else(tmp_path: Path) -> None:
         assert len(search(legs, Question("almanac", mode="keyword"))) == 3
 
 
+def test_a_few_words_are_copies_only_under_the_same_title(tmp_path: Path) -> None:
+    thanks, long = "Thanks for the boat!", "Thanks for the boat, which came with two lines, an anchor, and all of the paint."
+    titles = ("Order", "Order", "Repair")
+    said = [
+        family(f"{name}{number}", text, metadata={"title": title})
+        for name, text in (("short", thanks), ("long", long))
+        for number, title in enumerate(titles)
+    ]
+    with legs_over(tmp_path, said) as legs:
+        hits = search(legs, Question("boat", mode="keyword")).hits
+    named = {tuple(sorted(str(one.source_uri) for one in (hit.document, *hit.same_text))) for hit in hits}
+    assert named == {("short0", "short1"), ("short2",), ("long0", "long1", "long2")}
+
+
 def test_equal_headings_are_told_by_what_follows_them(tmp_path: Path) -> None:
     """What is compared is what is shown."""
     held = [family(f"{n}.md", "# Usage", f"like {n}", metadata={"headings": ["Usage"]}) for n in range(3)]

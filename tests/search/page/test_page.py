@@ -119,9 +119,8 @@ def test_a_source_whose_address_is_none_is_shown() -> None:
 
 
 def test_what_stands_in_several_sources_says_where(tmp_path: Path) -> None:
-    versions = [
-        family(f"https://example.org/v{n}/a", "a moored boat", metadata={"title": f"In v{n}"}) for n in range(3)
-    ]
+    said = "a moored boat that lies in a harbour with many others until spring comes back again"
+    versions = [family(f"https://example.org/v{n}/a", said, metadata={"title": f"In v{n}"}) for n in range(3)]
     twins = [family(f"{name}.md", "a painted cat") for name in ("<b>", "other")]
     with asked(tmp_path, [*versions, *twins, family("one.md", "a lonely cat")]) as client:
         page = client.get("/?q=moored&mode=keyword").text

@@ -318,3 +318,22 @@ def test_a_reader_serves_many_threads(reader: FtsReader, texts: dict[str, str]) 
     for thread in threads:
         thread.join()
     assert answers == [[next(id for id, name in texts.items() if name == "fox")]] * 80
+
+
+@pytest.mark.parametrize(
+    ("typed", "is_known"),
+    [
+        ("M8x40 screw ", False),
+        ("order 0601 again ", False),
+        ("error in 2.10.10 ", False),
+        ("M8x40 0601 screw ", True),  # no document holds both
+        ("2019 screw ", True),  # stands in many
+        ("bolt screw ", True),
+    ],
+)
+def test_what_holds_a_rare_name_is_as_good_as_it_gets(
+    build: FtsBuild, reader: FtsReader, typed: str, is_known: bool
+) -> None:
+    texts = ["bolt M8x40", "part 0601 of a drill", "firmware 2.10.10", *(f"news of 2019, {n}" for n in range(30))]
+    build.replace([family(f"d{number}", [text]) for number, text in enumerate(texts)])
+    assert (reader.most_score(typed) is not None) == is_known
