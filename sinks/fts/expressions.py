@@ -36,6 +36,11 @@ def words(query: Query) -> str:
     return " OR ".join(map(word, query.words))
 
 
+def in_text(query: Query) -> str:
+    """Any of the words, in the text itself."""
+    return f"text: ({words(query)})"
+
+
 def side_by_side(query: Query) -> str:
     """Words that were typed joined, next to each other in the same order."""
     return " OR ".join(map(word, query.joined))

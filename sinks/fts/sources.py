@@ -10,7 +10,8 @@ BEGUN_WEIGHT = 0.5
 JOINED_WEIGHT = 0.5
 """Of words that were typed joined (dry-run), where they stand side by side, beside what each of them gives."""
 _LACKING = 0.85
-"""What lacks one of a few counts a little less than BM25 says."""
+"""What lacks one of a few words counts a little less than BM25 says; so does what has none of them in its text: a title
+is that of every passage of its source."""
 _WEIGHTS = ", ".join(map(str, schema.WEIGHTS.values()))
 # Every text is looked through, for whoever asks for an emoji and nothing else: all that one has of them counts.
 SYMBOLS = (
@@ -48,11 +49,13 @@ def sources_of(query: Query, begun_weight: float) -> Sources:
 
 def _words(query: Query) -> Source:
     statement, values = match("documents_fts", expressions.words(query))
-    if query.runs or not 1 < len(query.words) <= FEW:
+    if query.runs or len(query.words) > FEW:
         return statement, values
-    all_held = "row IN (SELECT rowid FROM documents_fts WHERE documents_fts MATCH ?)"
-    counted = f"SELECT row, score * iif({all_held}, 1, {_LACKING}) AS score FROM ({statement})"
-    return counted, [expressions.every_word(query), *values]
+    held = "row IN (SELECT rowid FROM documents_fts WHERE documents_fts MATCH ?)"
+    all_held = f"iif({held}, 1, {_LACKING})" if len(query.words) > 1 else "1"
+    counted = f"SELECT row, score * {all_held} * iif({held}, 1, {_LACKING}) AS score FROM ({statement})"
+    asked = [expressions.every_word(query)] if len(query.words) > 1 else []
+    return counted, [*asked, expressions.in_text(query), *values]
 
 
 def beside(query: Query) -> Source | None:

@@ -119,7 +119,8 @@ def test_what_has_no_text_is_found_for_something_else(tmp_path: Path) -> None:
 
 
 def test_a_few_words_are_copies_only_under_the_same_title(tmp_path: Path) -> None:
-    thanks, long = "Thanks for the boat!", "Thanks for the boat, which came with two lines, an anchor, and all of the paint."
+    thanks = "Thanks for the boat!"
+    long = f"{thanks} It came with two lines, an anchor, and all of the paint that we need."
     titles = ("Order", "Order", "Repair")
     said = [
         family(f"{name}{number}", text, metadata={"title": title})
