@@ -45,6 +45,11 @@ def _ignore(_fault: object) -> None:
     return None
 
 
+def _require_number(allow_deletions: object) -> None:
+    if isinstance(allow_deletions, bool) or not isinstance(allow_deletions, int) or allow_deletions < 0:
+        raise ValueError(f"allow_deletions is a number of sources, 0 or more, not {allow_deletions!r:.100}")
+
+
 def _close_beside(live: "LiveSearch", opened_by: int) -> None:
     """In a thread of its own: this one may hold what closing waits for, since objects are let go of anywhere. A process
     that was forked has nothing to close."""
@@ -132,6 +137,7 @@ class Index:
         """
         from rebuild.sync import SyncOptions
 
+        _require_number(allow_deletions)
         options = SyncOptions(strict=strict, adopt=adopt, allow_deletions=allow_deletions, only_plan=plan)
         return self._sync("sync", options, rebuild=rebuild)
 
@@ -139,6 +145,7 @@ class Index:
         """A sync that asks the engines for all that they hold first, and makes broken builds anew."""
         from rebuild.sync import SyncOptions
 
+        _require_number(allow_deletions)
         options = SyncOptions(scan=True, deep=deep, adopt=adopt, allow_deletions=allow_deletions)
         return self._sync("repair", options)
 
@@ -154,6 +161,7 @@ class Index:
         """A new build in every sink, or in those of `only`, verified and then shown to readers in one step."""
         from rebuild.rebuild import RebuildOptions
 
+        _require_number(allow_deletions)
         only = (only,) if isinstance(only, str) else tuple(only)
         keep = frozenset(self.config.sinks if only else ())
         options = RebuildOptions(
@@ -262,7 +270,7 @@ class Index:
         context: int = 0,
         *,
         offset: int = 0,
-        facets: "str | Sequence[str]" = (),
+        facets: "str | Sequence[str] | None" = (),
         fusion: "FusionName" = "scores",
     ) -> "Answer":
         """The best sources for a query: a sequence of hits, and what is to be said of them.
@@ -273,7 +281,7 @@ class Index:
         next search.
         """
         from search.filters import as_filters
-        from search.question import Question
+        from search.question import Question, as_fields
 
         question = Question(
             query,
@@ -281,7 +289,7 @@ class Index:
             limit=limit,
             offset=offset,
             filters=as_filters(filters),
-            facets=(facets,) if isinstance(facets, str) else tuple(facets),
+            facets=as_fields(facets),
             collapse=collapse,
             context=context,
             fusion=fusion,

@@ -7,3 +7,7 @@ class SearchError(Exception):
 
 class InvalidQuestion(SearchError):
     """The question cannot be asked like this; say it as the message tells."""
+
+
+class NothingAnswered(SearchError):
+    """No engine that was asked can answer; the message says why."""

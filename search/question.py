@@ -1,7 +1,8 @@
 """What can be asked: one question to both indexes."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from search.errors import InvalidQuestion
 from sinks.reader import Filter
@@ -52,8 +53,7 @@ class Question:
                 f"the query has {len(self.text):,} characters, at most {MOST_CHARACTERS:,} can be asked: ask with the "
                 "sentences that matter"
             )
-        if self.mode not in MODES:
-            raise InvalidQuestion(f"there is no mode {self.mode!r:.100}; these are: {', '.join(MODES)}")
+        require_mode(self.mode)
         if self.fusion not in FUSIONS:
             raise InvalidQuestion(f"there is no fusion {self.fusion!r:.100}; these are: {', '.join(FUSIONS)}")
         if self.limit < 1:
@@ -88,6 +88,8 @@ class Question:
         for one in self.filters:
             if not isinstance(one, Filter):
                 raise InvalidQuestion(f"{one!r:.100} is no Filter: make one, or have search.filters read it")
+        if not isinstance(self.collapse, bool):
+            raise InvalidQuestion(f"collapse is True or False, not {self.collapse!r:.100}")
         if isinstance(self.facets, str):
             raise InvalidQuestion(f"the facets {self.facets!r:.100} are no list: give a list of fields")
         for field in self.facets:
@@ -98,3 +100,17 @@ class Question:
     def last(self) -> int:
         """So many hits must be known."""
         return self.offset + self.limit
+
+
+def as_fields(given: object) -> tuple[Any, ...]:
+    """The facets that are asked for: one field, several, or None."""
+    if given is None or isinstance(given, str):
+        return () if given is None else (given,)
+    if not isinstance(given, Iterable):
+        raise InvalidQuestion(f"the facets {given!r:.100} are no list: give a list of fields")
+    return tuple(given)
+
+
+def require_mode(mode: object) -> None:
+    if mode not in MODES:
+        raise InvalidQuestion(f"there is no mode {mode!r:.100}; these are: {', '.join(MODES)}")

@@ -18,7 +18,7 @@ from pydantic import ConfigDict
 
 from search.errors import InvalidQuestion
 from search.question import Mode
-from search.retrievers.source import metadata_of, text_of
+from search.retrievers.source import hits_of, metadata_of, text_of
 
 _IN_A_CALL = ("k", "mode", "filters", "tenant")
 _OF_LANGCHAIN = ("verbose",)  # `invoke` reads it and hands it on
@@ -53,7 +53,8 @@ class ChunksinkRetriever(BaseRetriever):
             context=self.context,
         )
         return [
-            Document(id=hit.document.id, page_content=text_of(hit), metadata=metadata_of(hit)) for hit in answer.hits
+            Document(id=hit.document.id, page_content=text_of(hit), metadata=metadata_of(hit))
+            for hit in hits_of(answer)
         ]
 
     async def _aget_relevant_documents(

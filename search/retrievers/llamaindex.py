@@ -10,8 +10,8 @@ from llama_index.core.schema import NodeRelationship, NodeWithScore, QueryBundle
 
 from search.answer import SearchHit
 from search.filters import Given
-from search.question import Mode
-from search.retrievers.source import SearchIndex, metadata_of, text_of
+from search.question import Mode, require_mode
+from search.retrievers.source import SearchIndex, hits_of, metadata_of, text_of
 
 
 class ChunksinkRetriever(BaseRetriever):
@@ -29,6 +29,8 @@ class ChunksinkRetriever(BaseRetriever):
         context: int = 0,
     ) -> None:
         super().__init__()
+        if mode is not None:
+            require_mode(mode)
         self._index = index
         self._limit = similarity_top_k
         self._mode = mode
@@ -47,7 +49,7 @@ class ChunksinkRetriever(BaseRetriever):
             collapse=self._collapse,
             context=self._context,
         )
-        return [NodeWithScore(node=_node(hit), score=hit.score) for hit in answer.hits]
+        return [NodeWithScore(node=_node(hit), score=hit.score) for hit in hits_of(answer)]
 
 
 def _node(hit: SearchHit) -> TextNode:

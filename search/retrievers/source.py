@@ -1,8 +1,10 @@
 """What a retriever asks: an open index. `chunksink.open()` gives one."""
 
+import logging
 from typing import Any, Protocol
 
 from search.answer import Answer, SearchHit
+from search.errors import NothingAnswered
 from search.filters import Given
 from search.passage import reference
 from search.question import Mode
@@ -21,6 +23,21 @@ class SearchIndex(Protocol):
         context: int = ...,
     ) -> Answer:
         """The best sources, or chunks, for a query."""
+
+
+_log = logging.getLogger("chunksink.retrievers")
+
+
+def hits_of(answer: Answer) -> tuple[SearchHit, ...]:
+    """The hits. Frameworks take documents and nothing else: what an answer says besides is logged, and one without any
+    because no engine answered is an error, lest it be taken for there being nothing."""
+    if answer.unavailable and not answer.answered:
+        raise NothingAnswered("; ".join(f"no answer of {leg} search: {why}" for leg, why in answer.unavailable.items()))
+    for leg, why in answer.unavailable.items():
+        _log.warning("no answer of %s search: %s", leg, why)
+    if answer.notice:
+        _log.warning("%s", answer.notice)
+    return answer.hits
 
 
 def metadata_of(hit: SearchHit) -> dict[str, Any]:

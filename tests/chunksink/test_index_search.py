@@ -64,3 +64,17 @@ def test_what_is_no_text_has_no_vector(index: Index) -> None:
 def test_where_nothing_is_searched_by_meaning_no_query_is_embedded(index: Index) -> None:
     with pytest.raises(InvalidQuestion, match="no build of this index is searched by meaning"):
         index.embed_query("cat")
+
+
+def test_facets_are_one_field_several_or_none(index: Index) -> None:
+    for given, counted in ((None, set()), ("language", {"language"}), (["language", "year"], {"language", "year"})):
+        assert set(index.search("cat", mode="keyword", facets=given).facets) == counted
+    with pytest.raises(InvalidQuestion, match="the facets 5 are no list"):
+        index.search("cat", facets=5)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("allowed", [-1, "3", True, None, 1.5], ids=repr)
+def test_deletions_are_allowed_by_number(allowed: Any, index: Index) -> None:
+    for run in (index.sync, index.repair, index.rebuild):
+        with pytest.raises(ValueError, match="allow_deletions is a number of sources, 0 or more, not"):
+            run(allow_deletions=allowed)

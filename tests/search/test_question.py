@@ -35,6 +35,7 @@ from sinks.reader import Filter
         ({"filters": (Filter("year", at_least=1),) * 101}, "101 filters with 0 values: at most 100 filters"),
         ({"filters": (Filter("year", any_of=(1,) * 5_001),) * 2}, "2 filters with 10,002 values: .* 10,000 values"),
         ({"facets": "language"}, "the facets 'language' are no list"),
+        ({"collapse": "no"}, "collapse is True or False, not 'no'"),
         ({"facets": (1,)}, "1 is no field to count"),
     ],
 )

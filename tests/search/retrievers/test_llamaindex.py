@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from search.errors import InvalidQuestion, NothingAnswered
 from search.legs import Legs
 from tests.rebuild.support import parent_of
 from tests.search.retrievers.support import LegsIndex
@@ -75,3 +77,21 @@ def test_a_misspelt_tenant_serves_nobody(legs: Legs) -> None:
         retriever(legs, tenant_id="acme")
     with pytest.raises(TypeError, match="tenant"):
         retriever(legs).retrieve("cat", tenant="acme")  # type: ignore[call-arg]
+
+
+def test_no_answer_is_not_taken_for_there_being_nothing(legs: Legs, caplog: pytest.LogCaptureFixture) -> None:
+    down = {"keyword": "fts is out of reach"}
+    nobody = replace(legs, keyword=None, semantic=None, unavailable=down | {"semantic": "chroma is out of reach"})
+    for mode in ("hybrid", "keyword"):
+        with pytest.raises(NothingAnswered, match="no answer of keyword search: fts is out of reach"):
+            retriever(nobody, mode=mode).retrieve("cat")
+    assert retriever(replace(legs, keyword=None, unavailable=down)).retrieve("cat")
+    assert retriever(legs).retrieve("zebra")
+    told = [record.getMessage() for record in caplog.records if record.name == "chunksink.retrievers"]
+    assert told[0] == "no answer of keyword search: fts is out of reach"
+    assert len(told) > 1
+
+
+def test_a_mode_that_is_none_is_refused_at_once(legs: Legs) -> None:
+    with pytest.raises(InvalidQuestion, match="there is no mode 'zz'"):
+        retriever(legs, mode="zz")
