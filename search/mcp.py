@@ -17,6 +17,8 @@ from search.filters import parse_filters
 from search.passage import Surrounded, as_json, reference
 from search.question import Mode, Question
 
+_MOST_TEXT = 20_000
+"""Characters of a hit."""
 _HOW = (
     "Searches documents. `search` gives the best sources for a question, each by its best passage; other "
     "sources of the same text are its `same_text`. `get_chunk` gives a passage by its chunk_id, with the passages "
@@ -119,6 +121,9 @@ def _hit(hit: SearchHit) -> dict[str, Any]:
     around = Surrounded(hit.document, hit.before, hit.after) if hit.before or hit.after else None
     told = as_json(hit.document) if around is None else around.as_json()
     told |= {"score": round(hit.score, 6), "ranks": hit.ranks}
+    if len(hit.text) > _MOST_TEXT:  # somebody's whole book: an assistant that takes ten hits would read nothing else
+        told["text"] = hit.text[:_MOST_TEXT]
+        told["cut"] = f"the passage has {len(hit.text):,} characters, get_chunk gives all of them"
     if hit.same_text:
         told["same_text"] = [reference(document) for document in hit.same_text]
     return told

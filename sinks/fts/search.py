@@ -213,9 +213,10 @@ def _counts(field: str) -> str:
 
 
 def _around(row: sqlite3.Row, query: Query) -> tuple[Piece, ...]:
-    """Words are looked for beside scripts without spaces only; of what stands within longer ones nothing is marked."""
+    """Words are looked for beside scripts without spaces, and in texts too long for FTS5; of what stands within longer
+    ones nothing is marked."""
     needles = [*query.runs, *query.symbols, *short.runs(query)]
     if not row["spaceless"]:
-        return snippets.around(row["text"], needles)
+        return snippets.around(row["text"], needles, query.words if snippets.is_long(row["text"]) else ())
     pieces = snippets.around(patterns.apart(row["text"], query), [*needles, *patterns.attached(query)])
     return tuple(replace(piece, text=piece.text.replace(patterns.BREAK, "")) for piece in pieces)

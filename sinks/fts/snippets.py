@@ -11,9 +11,12 @@ _OPEN, _CLOSE = "\x02", "\x03"
 _WORDS = 40
 _AROUND = 90  # characters before and after, where words cannot be counted
 _SHORT = 400  # characters; such a text is shown whole: a part might leave out what a search by meaning has found
+_LONG = 50_000
+"""Characters; FTS5 compares every place of a word with all others, which takes seconds where there are thousands."""
 
 CALL = (
-    f"CASE WHEN length(text) <= {_SHORT} THEN highlight(documents_fts, {TEXT_COLUMN}, char(2), char(3)) "
+    f"CASE WHEN length(text) > {_LONG} THEN NULL "
+    f"WHEN length(text) <= {_SHORT} THEN highlight(documents_fts, {TEXT_COLUMN}, char(2), char(3)) "
     f"ELSE snippet(documents_fts, {TEXT_COLUMN}, char(2), char(3), '…', {_WORDS}) END"
 )
 
@@ -28,10 +31,21 @@ def pieces(marked: str | None) -> tuple[Piece, ...]:
     return tuple(found)
 
 
-def around(text: str, needles: Sequence[str]) -> tuple[Piece, ...]:
-    """The surroundings of the first needle in the text that has one, with every needle marked; else its beginning."""
-    patterns = [re.escape(needle) for needle in sorted(filter(None, needles), key=len, reverse=True)]
-    found = next((match for pattern in patterns if (match := re.search(pattern, text, re.IGNORECASE))), None)
+def is_long(text: str) -> bool:
+    """Too long for FTS5 to choose a part of."""
+    return len(text) > _LONG
+
+
+def around(text: str, needles: Sequence[str], rarest: Sequence[str] = ()) -> tuple[Piece, ...]:
+    """The surroundings of the first needle in the text that has one, with every needle marked; else its beginning. Of
+    `rarest`, which are needles too, the one that stands there least often comes before all."""
+    patterns = [
+        re.escape(needle) for needle in sorted(dict.fromkeys((*filter(None, needles), *rarest)), key=len, reverse=True)
+    ]
+    lowered = text.lower() if rarest else ""
+    by_times = sorted((times, word) for word in rarest if (times := lowered.count(word.lower())))
+    sought = [*(re.escape(word) for _, word in by_times), *patterns]
+    found = next((match for pattern in sought if (match := re.search(pattern, text, re.IGNORECASE))), None)
     first = found.start() if found else 0
     start, end = max(0, first - _AROUND), min(len(text), first + _AROUND)
     window = text[start:end]

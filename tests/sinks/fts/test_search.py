@@ -279,6 +279,17 @@ def test_a_pasted_page_is_a_query_too(reader: FtsReader, texts: dict[str, str]) 
     assert texts[reader.search(page)[0].id] in TEXTS
 
 
+def test_a_book_in_one_chunk_is_shown_around_the_rarest_word(build: FtsBuild, reader: FtsReader) -> None:
+    lines = [f"The clockmaker painted clock number {number}." for number in range(3000)]
+    book = family("book", ["\n".join(lines)])
+    build.replace([book])
+    ids = [document.id for document in book.documents]
+    (pieces,) = reader.snippets("clockmaker 2718", ids).values()
+    assert "2718" in marked(pieces)
+    assert "".join(piece.text for piece in pieces)[:1] == "…"
+    assert sum(len(piece.text) for piece in pieces) < 300
+
+
 def test_there_is_a_snippet_only_of_what_holds_a_word(build: FtsBuild, reader: FtsReader) -> None:
     """Also of a document that was found in another way."""
     one, other = family("a", ["running shoes"]), family("b", ["boats"])
