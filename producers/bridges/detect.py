@@ -3,7 +3,7 @@
 from enum import StrEnum
 
 from chunkbus.chunk import Record
-from producers.bridges.framework import passage_in
+from producers.bridges.framework import lacking, passage_in
 from producers.errors import RECORD_FORM_UNKNOWN, RecordRefused
 
 
@@ -43,6 +43,8 @@ def _hint(record: Record) -> str:
         return "is an IR record, not a chunk: read it as one"
     if "blocks" in record and "doc_id" in record:
         return "is a parsed document, not a chunk: read it as one"
+    if reason := lacking(record):
+        return reason
     fields = ", ".join(sorted(record)[:8]) or "no fields"
     return (
         f"is neither chunks.v1 nor of a form in docs/seams.md; it has {fields:.200}: it would be one with a `text` "

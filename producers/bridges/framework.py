@@ -46,6 +46,18 @@ def passage_in(record: Record) -> Passage | None:
     return None
 
 
+def lacking(record: Record) -> str | None:
+    """What keeps a record from being a passage that has a framework's fields; None where it is not that near."""
+    record = _unwrapped(record)
+    for name, table in _FIELDS:
+        if name in record and isinstance(record.get(table), dict):
+            if not isinstance(record[name], str):
+                return f"has a `{table}`, but its `{name}` is {'null' if record[name] is None else 'no text'}"
+            if not first_string(record[table], *SOURCES):
+                return f"names no source: its `{table}` has none of {', '.join(SOURCES)}"
+    return None
+
+
 def bridge_framework(record: Record, data: bytes, context: Context) -> Draft:
     """Its ids are often made anew with each export, or are those of the whole document: they tell equal texts of a
     source apart, and name none for good."""

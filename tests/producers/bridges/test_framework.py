@@ -163,20 +163,26 @@ def test_tenants_share_no_ids(tmp_path: Path) -> None:
     assert len({chunk["chunk_id"] for chunk in found}) == len({chunk["document_id"] for chunk in found}) == 3
 
 
+_NO_SOURCE = "names no source: its `{}` has none of source, source_uri, file_path"
+
+
 @pytest.mark.parametrize(
-    "record",
+    ("record", "reason"),
     [
-        {"page_content": "x"},
-        {"page_content": 5, "metadata": {"source": "a"}},
-        {"text": "x", "metadata": {"colour": "red"}},
-        {"content": "x", "metadata": {"source": "a"}},
-        {"id": 5, "content": "an answer of some server", "meta": {"total": 3}},
-        {"text": "x", "metadata": {"source": "a"}, "source": {"path": "b"}},
+        ({"page_content": "x"}, "it would be one with a `text` beside a table `metadata` that names its `source`"),
+        ({"page_content": 5, "metadata": {"source": "a"}}, "has a `metadata`, but its `page_content` is no text"),
+        ({"text": None, "metadata": {"source": "a"}}, "has a `metadata`, but its `text` is null"),
+        ({"text": "x", "metadata": {"colour": "red"}}, _NO_SOURCE.format("metadata")),
+        ({"lc": 1, "kwargs": {"text": "x", "metadata": {}}}, _NO_SOURCE.format("metadata")),
+        ({"content": "x", "metadata": {"source": "a"}}, "it would be one with a `text`"),
+        ({"id": 5, "content": "an answer of some server", "meta": {"total": 3}}, _NO_SOURCE.format("meta")),
+        ({"text": "x", "metadata": {"source": "a"}, "source": {"path": "b"}}, "it would be one with a `text`"),
     ],
 )
-def test_what_is_none_of_them(record: Record) -> None:
-    with pytest.raises(RecordRefused, match="that names its `source`"):
+def test_what_is_none_of_them_is_told_what_it_lacks(record: Record, reason: str) -> None:
+    with pytest.raises(RecordRefused) as refused:
         detect(record)
+    assert reason in str(refused.value)
 
 
 def test_one_that_names_no_source_is_refused_by_name(tmp_path: Path) -> None:
