@@ -76,7 +76,7 @@ bench: $(VENV)/.test ## measure it, in small; with `make peers` also beside othe
 peers: .peers/.made ## get LangChain and LlamaIndex, to compare with; nothing else needs them
 
 .lowest/.made: $(VENV)/.test tools/lowest.py
-	$(BIN)/python -m venv .lowest
+	$(BIN)/python -m venv --clear .lowest
 	$(BIN)/python -m tools.lowest > .lowest/constraints.txt
 	.lowest/bin/python -m pip install -qq --disable-pip-version-check -c .lowest/constraints.txt \
 	  -e '.[offline-model,mcp,langchain,llamaindex,dev]'

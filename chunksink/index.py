@@ -45,7 +45,7 @@ def _ignore(_fault: object) -> None:
     return None
 
 
-def _require_number(allow_deletions: object) -> None:
+def _require_deletions(allow_deletions: object) -> None:
     if isinstance(allow_deletions, bool) or not isinstance(allow_deletions, int) or allow_deletions < 0:
         raise ValueError(f"allow_deletions is a number of sources, 0 or more, not {allow_deletions!r:.100}")
 
@@ -137,7 +137,7 @@ class Index:
         """
         from rebuild.sync import SyncOptions
 
-        _require_number(allow_deletions)
+        _require_deletions(allow_deletions)
         options = SyncOptions(strict=strict, adopt=adopt, allow_deletions=allow_deletions, only_plan=plan)
         return self._sync("sync", options, rebuild=rebuild)
 
@@ -145,7 +145,7 @@ class Index:
         """A sync that asks the engines for all that they hold first, and makes broken builds anew."""
         from rebuild.sync import SyncOptions
 
-        _require_number(allow_deletions)
+        _require_deletions(allow_deletions)
         options = SyncOptions(scan=True, deep=deep, adopt=adopt, allow_deletions=allow_deletions)
         return self._sync("repair", options)
 
@@ -161,7 +161,7 @@ class Index:
         """A new build in every sink, or in those of `only`, verified and then shown to readers in one step."""
         from rebuild.rebuild import RebuildOptions
 
-        _require_number(allow_deletions)
+        _require_deletions(allow_deletions)
         only = (only,) if isinstance(only, str) else tuple(only)
         keep = frozenset(self.config.sinks if only else ())
         options = RebuildOptions(

@@ -158,7 +158,7 @@ def find_wanted(
         elif file.is_empty:
             wanted.leave_out(file, SOURCE_EMPTY, "it is empty", is_failure=False)
         else:
-            reason = "its first records are of no form that is read here; --as chunks, parsed, ir or recorder says what is missing in them"
+            reason = "its first records are of no form that is read here; `--as chunks` says what is missing in them"
             is_named = os.path.abspath(file.location) in named  # noqa: PTH100
             wanted.leave_out(file, RECORD_FORM_UNKNOWN, reason, is_failure=is_named)
     for folder in record_folders(shown, found, before.kind):

@@ -18,7 +18,7 @@ from search.passage import Surrounded, as_json, reference
 from search.question import Mode, Question
 
 _MOST_TEXT = 20_000
-"""Characters of a hit."""
+"""Characters of a passage among hits."""
 _HOW = (
     "Searches documents. `search` gives the best sources for a question, each by its best passage; other "
     "sources of the same text are its `same_text`. `get_chunk` gives a passage by its chunk_id, with the passages "
@@ -120,10 +120,19 @@ def _answer(answer: Answer) -> dict[str, Any]:
 def _hit(hit: SearchHit) -> dict[str, Any]:
     around = Surrounded(hit.document, hit.before, hit.after) if hit.before or hit.after else None
     told = as_json(hit.document) if around is None else around.as_json()
+    for one in (told, *told.get("before", ()), *told.get("after", ())):
+        _cut(one)
+    if "cut" in told and hit.snippet:
+        told["snippet"] = "".join(piece.text for piece in hit.snippet)
     told |= {"score": round(hit.score, 6), "ranks": hit.ranks}
-    if len(hit.text) > _MOST_TEXT:  # somebody's whole book: an assistant that takes ten hits would read nothing else
-        told["text"] = hit.text[:_MOST_TEXT]
-        told["cut"] = f"the passage has {len(hit.text):,} characters, get_chunk gives all of them"
     if hit.same_text:
         told["same_text"] = [reference(document) for document in hit.same_text]
     return told
+
+
+def _cut(told: dict[str, Any]) -> None:
+    """Somebody's whole book: an assistant that takes ten hits would read nothing else."""
+    text = told["text"]
+    if len(text) > _MOST_TEXT:
+        told["text"] = text[:_MOST_TEXT]
+        told["cut"] = f"the passage has {len(text):,} characters, get_chunk gives all of them"

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import ROOT
+from tools.lowest import lowest
 
 PYPROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 PROJECT: dict[str, Any] = PYPROJECT["project"]
@@ -169,3 +170,9 @@ def test_every_promise_has_tests_that_carry_its_number() -> None:
         for number in re.findall(r"mark\.promise\((\d+)\)", file.read_text(encoding="utf-8"))
     }
     assert proven == PROMISES.keys()
+
+
+def test_the_oldest_versions_are_those_of_the_bounds() -> None:
+    assert lowest(["a>=1.9", "A[x]>=1.10,<3", "b", "c-d==2.0"]) == ["a==1.10", "c-d==2.0"]
+    with pytest.raises(SystemExit, match="c<2 has no lower bound that can be tried"):
+        lowest(["c<2"])

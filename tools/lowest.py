@@ -7,11 +7,11 @@ A lower bound that nobody tries is a guess: whoever installs chunksink beside ol
 
 from __future__ import annotations
 
-import re
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import Version
 
 from tools.lock import requirements
-
-BOUND = re.compile(r"([A-Za-z0-9._-]+)(?:\[[^\]]*\])?[>=]=([0-9][0-9.]*)$")
 
 
 def main() -> int:
@@ -20,15 +20,16 @@ def main() -> int:
 
 
 def lowest(wanted: list[str]) -> list[str]:
-    """A pin for each requirement that has a lower bound; of two for one package, the higher."""
-    pins: dict[str, str] = {}
-    for bound in filter(None, map(BOUND.match, wanted)):
-        pins[bound[1]] = max(pins.get(bound[1], "0"), bound[2], key=_numbers)
+    """A pin for each requirement that has a lower bound; of several for one package, the highest."""
+    pins: dict[str, Version] = {}
+    for requirement in map(Requirement, wanted):
+        name = canonicalize_name(requirement.name)
+        bounds = [Version(bound.version) for bound in requirement.specifier if bound.operator in (">=", "==", "~=")]
+        if requirement.specifier and not bounds:
+            raise SystemExit(f"{requirement} has no lower bound that can be tried")
+        if bounds:
+            pins[name] = max(*bounds, pins.get(name, bounds[0]))
     return [f"{name}=={version}" for name, version in pins.items()]
-
-
-def _numbers(version: str) -> list[int]:
-    return [int(part) for part in version.split(".")]
 
 
 if __name__ == "__main__":

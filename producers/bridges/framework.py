@@ -49,6 +49,8 @@ def passage_in(record: Record) -> Passage | None:
 def lacking(record: Record) -> str | None:
     """What keeps a record from being a passage that has a framework's fields; None where it is not that near."""
     record = _unwrapped(record)
+    if isinstance(record.get("source"), dict):  # a document's
+        return None
     for name, table in _FIELDS:
         if name in record and isinstance(record.get(table), dict):
             if not isinstance(record[name], str):

@@ -26,6 +26,7 @@ class SearchIndex(Protocol):
 
 
 _log = logging.getLogger("chunksink.retrievers")
+_log.addHandler(logging.NullHandler())  # who wants to read it says where
 
 
 def hits_of(answer: Answer) -> tuple[SearchHit, ...]:
@@ -36,7 +37,7 @@ def hits_of(answer: Answer) -> tuple[SearchHit, ...]:
     for leg, why in answer.unavailable.items():
         _log.warning("no answer of %s search: %s", leg, why)
     if answer.notice:
-        _log.warning("%s", answer.notice)
+        _log.info("%s", answer.notice)
     return answer.hits
 
 

@@ -36,9 +36,9 @@ def words(query: Query) -> str:
     return " OR ".join(map(word, query.words))
 
 
-def in_text(query: Query) -> str:
-    """Any of the words, in the text itself."""
-    return f"text: ({words(query)})"
+def in_text(expression: str) -> str:
+    """The same, in the text itself."""
+    return f"text: ({expression})"
 
 
 def side_by_side(query: Query) -> str:

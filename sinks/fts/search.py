@@ -12,7 +12,7 @@ from sinks.fts.filters import as_sql
 from sinks.fts.literal import Claim
 from sinks.fts.short import K1, idf
 from sinks.fts.sources import BEGUN_WEIGHT, JOINED_WEIGHT, SYMBOLS, Sources, beside, match, sources_of
-from sinks.fts.typed import FEW, MOST_TERMS, Query, is_name
+from sinks.fts.typed import FEW, MOST_TERMS, Query, names_of
 from sinks.reader import FacetValue, Filter, Hit, Piece
 
 _LOOKED_AT = 500  # texts of the best, where the index cannot tell whether they have what was typed
@@ -54,10 +54,11 @@ class Search:
         if query.runs or not query.words or self._holds_all(query):
             return None
         rows = self._about_rows()
-        named = [word for word in query.words if is_name(word) and 0 < self._held_by(query, word) <= _FEW_ROWS]
-        if named and self._holds_all(replace(query, words=tuple(named))):
+        held = {word: self._held_by(query, word) for word in query.words}
+        named = tuple(word for word in names_of(query) if 0 < held[word] <= _FEW_ROWS)
+        if named and self._holds_all(replace(query, words=named)):
             return None
-        words = sum(idf(rows, self._held_by(query, word)) for word in query.words)
+        words = sum(idf(rows, number) for number in held.values())
         joined = sum(idf(rows, self._count(expressions.word(one))) for one in query.joined)
         return (K1 + 1) * (words + JOINED_WEIGHT * joined)
 
@@ -185,20 +186,23 @@ class Search:
         """FTS5 knows which inflected forms of words it found; runs of scripts without spaces are looked for here."""
         query = self._rarest(query)
         rows = schema.by_id(self._connection, "row, id, spaceless, text", ids).fetchall()
-        by_words = self._snippets(query, [row["row"] for row in rows])
+        by_words = self._snippets(query, rows)
         shown = {row["id"]: by_words.get(row["row"]) or _around(row, query) for row in rows}
         return {id: pieces for id, pieces in shown.items() if any(piece.match for piece in pieces)}
 
-    def _snippets(self, query: Query, rows: list[int]) -> dict[int, tuple[Piece, ...]]:
+    def _snippets(self, query: Query, rows: Sequence[sqlite3.Row]) -> dict[int, tuple[Piece, ...]]:
         """Of the rows that hold one of the words."""
         if not query.words:
             return {}
+        expression = expressions.any_word(query)
+        long = {row["row"]: row["text"] for row in rows if snippets.is_long(row["text"])}
         found = self._connection.execute(
             f"SELECT rowid, {snippets.CALL} FROM documents_fts WHERE documents_fts MATCH ? "
             f"AND rowid IN {schema.LISTED}",
-            [expressions.any_word(query), json.dumps(rows)],
+            [expression, json.dumps([row["row"] for row in rows if row["row"] not in long])],
         )
-        return {row[0]: snippets.pieces(row[1]) for row in found}
+        shown = {row[0]: snippets.pieces(row[1]) for row in found}
+        return shown | {row: snippets.of_long(text, expression) for row, text in long.items()}
 
 
 def _counts(field: str) -> str:
@@ -213,10 +217,9 @@ def _counts(field: str) -> str:
 
 
 def _around(row: sqlite3.Row, query: Query) -> tuple[Piece, ...]:
-    """Words are looked for beside scripts without spaces, and in texts too long for FTS5; of what stands within longer
-    ones nothing is marked."""
+    """Words are looked for beside scripts without spaces only; of what stands within longer ones nothing is marked."""
     needles = [*query.runs, *query.symbols, *short.runs(query)]
     if not row["spaceless"]:
-        return snippets.around(row["text"], needles, query.words if snippets.is_long(row["text"]) else ())
+        return snippets.around(row["text"], needles)
     pieces = snippets.around(patterns.apart(row["text"], query), [*needles, *patterns.attached(query)])
     return tuple(replace(piece, text=piece.text.replace(patterns.BREAK, "")) for piece in pieces)

@@ -13,6 +13,7 @@ _LACKING = 0.85
 """What lacks one of a few words counts a little less than BM25 says; so does what has none of them in its text: a title
 is that of every passage of its source."""
 _WEIGHTS = ", ".join(map(str, schema.WEIGHTS.values()))
+_HELD = "row IN (SELECT rowid FROM documents_fts WHERE documents_fts MATCH ?)"
 # Every text is looked through, for whoever asks for an emoji and nothing else: all that one has of them counts.
 SYMBOLS = (
     "SELECT held.row AS row, count(*) AS score FROM documents held, json_each(?) symbol "
@@ -31,7 +32,8 @@ def sources_of(query: Query, begun_weight: float) -> Sources:
     if query.words:
         sources["words"] = [_words(query)]
         if query.begun:
-            sources["words"].append(match("documents_fts", expressions.longer(query), begun_weight))
+            longer = match("documents_fts", expressions.longer(query), begun_weight)
+            sources["words"].append(_said(longer, expressions.in_text(expressions.beginning(query)), query))
         if query.joined:
             sources["words"].append(match("documents_fts", expressions.side_by_side(query), JOINED_WEIGHT))
         if attached := beside(query):
@@ -48,14 +50,21 @@ def sources_of(query: Query, begun_weight: float) -> Sources:
 
 
 def _words(query: Query) -> Source:
-    statement, values = match("documents_fts", expressions.words(query))
-    if query.runs or len(query.words) > FEW:
+    statement, values = _said(
+        match("documents_fts", expressions.words(query)), expressions.in_text(expressions.words(query)), query
+    )
+    if query.runs or not 1 < len(query.words) <= FEW:
         return statement, values
-    held = "row IN (SELECT rowid FROM documents_fts WHERE documents_fts MATCH ?)"
-    all_held = f"iif({held}, 1, {_LACKING})" if len(query.words) > 1 else "1"
-    counted = f"SELECT row, score * {all_held} * iif({held}, 1, {_LACKING}) AS score FROM ({statement})"
-    asked = [expressions.every_word(query)] if len(query.words) > 1 else []
-    return counted, [*asked, expressions.in_text(query), *values]
+    counted = f"SELECT row, score * iif({_HELD}, 1, {_LACKING}) AS score FROM ({statement})"
+    return counted, [expressions.every_word(query), *values]
+
+
+def _said(source: Source, in_text: str, query: Query) -> Source:
+    """Of a few words."""
+    if query.runs or len(query.words) > FEW:
+        return source
+    statement, values = source
+    return f"SELECT row, score * iif({_HELD}, 1, {_LACKING}) AS score FROM ({statement})", [in_text, *values]
 
 
 def beside(query: Query) -> Source | None:

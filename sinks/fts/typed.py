@@ -29,7 +29,7 @@ _POSSESSIVE = re.compile("['\u2019]s$", re.IGNORECASE)
 # C++, C#, .NET: a word is another one with such a sign. What stands before or after these signs has others.
 _SIGNED = re.compile(rf"(?<![\w.])(?:\.(?!\d)({SPACED}+)|({SPACED}+)[+#]+)(?!{SPACED})")
 _NAMED = re.compile(r"[\d_]")
-_DIGIT = re.compile(r"\d")
+_DIGIT, _YEAR = re.compile(r"\d"), re.compile("(?:19|20)[0-9]{2}")
 _LONG_PART = 3  # of a name like E-417; shorter parts say nothing
 
 # Lucene's for English, and what questions are made of; they say nothing of what is looked for.
@@ -112,9 +112,11 @@ def _terms(word: str) -> list[str]:
     return parts
 
 
-def is_name(word: str) -> bool:
-    """Of a thing, a version or an error: short numbers and years stand everywhere."""
-    return len(word) >= _LONG_PART and bool(_DIGIT.search(word))
+def names_of(query: Query) -> list[str]:
+    """Words that name a thing, a version or an error: long enough, with a digit, no year and no part of such a name."""
+    told = [word for word in query.words if len(word) >= _LONG_PART and _DIGIT.search(word)]
+    named = [word for word in told if not _YEAR.fullmatch(word)]
+    return [word for word in named if not any(word in other for other in named if other != word)]
 
 
 def _joined(word: str) -> list[str]:

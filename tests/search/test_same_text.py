@@ -208,14 +208,15 @@ async def test_an_assistant_is_told_of_them(legs: Legs) -> None:
 
 
 async def test_an_assistant_gets_the_beginning_of_a_book(tmp_path: Path) -> None:
-    book = ("A boat, and another. " * 5000).strip()
-    with legs_over(tmp_path, [family("book.md", book)]) as legs:
+    book = ("A boat, and another. " * 5000) + "A lighthouse."
+    with legs_over(tmp_path, [family("book.md", book, book)]) as legs:
         server = mcp_server(Held(legs), Access(), (), "1.2.3")
-        found: Any = await server.call_tool("search", {"query": "boat", "mode": "keyword"})
+        asked = {"query": "lighthouse", "mode": "keyword", "context": 1}
+        found: Any = await server.call_tool("search", asked)
         (hit,) = json.loads(found.content[0].text)["hits"]
         whole: Any = await server.call_tool("get_chunk", {"chunk_id": hit["chunk_id"]})
-    assert (hit["text"], hit["cut"]) == (
-        book[:20_000],
-        "the passage has 104,999 characters, get_chunk gives all of them",
-    )
+    told = "the passage has 105,013 characters, get_chunk gives all of them"
+    (after,) = hit["after"]
+    assert [(one["text"], one["cut"]) for one in (hit, after)] == [(book[:20_000], told)] * 2
+    assert "lighthouse" in hit["snippet"]
     assert json.loads(whole.content[0].text)["text"] == book

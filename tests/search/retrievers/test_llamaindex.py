@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -80,6 +81,7 @@ def test_a_misspelt_tenant_serves_nobody(legs: Legs) -> None:
 
 
 def test_no_answer_is_not_taken_for_there_being_nothing(legs: Legs, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "chunksink.retrievers")
     down = {"keyword": "fts is out of reach"}
     nobody = replace(legs, keyword=None, semantic=None, unavailable=down | {"semantic": "chroma is out of reach"})
     for mode in ("hybrid", "keyword"):

@@ -281,13 +281,17 @@ def test_a_pasted_page_is_a_query_too(reader: FtsReader, texts: dict[str, str]) 
 
 def test_a_book_in_one_chunk_is_shown_around_the_rarest_word(build: FtsBuild, reader: FtsReader) -> None:
     lines = [f"The clockmaker painted clock number {number}." for number in range(3000)]
-    book = family("book", ["\n".join(lines)])
+    book = family("book", ["\n".join([*lines[:2000], "Boats came to the café for education.", *lines[2000:]])])
     build.replace([book])
     ids = [document.id for document in book.documents]
-    (pieces,) = reader.snippets("clockmaker 2718", ids).values()
-    assert "2718" in marked(pieces)
-    assert "".join(piece.text for piece in pieces)[:1] == "…"
-    assert sum(len(piece.text) for piece in pieces) < 300
+    for typed, found in (("clockmaker 2718", "2718"), ("boat", "Boats"), ("cafe ", "café"), ('"came to"', "came")):
+        (pieces,) = reader.snippets(typed, ids).values()
+        assert any(found in piece for piece in marked(pieces)), typed
+        text = "".join(piece.text for piece in pieces)
+        assert (text[0], text[-1], len(text) < 600) == ("…", "…", True)
+    (pieces,) = reader.snippets("clock number 0 ", ids).values()
+    assert pieces[0].text != "…"
+    assert reader.snippets("cat ", ids) == {}, "no word of its own"
 
 
 def test_there_is_a_snippet_only_of_what_holds_a_word(build: FtsBuild, reader: FtsReader) -> None:
@@ -352,12 +356,20 @@ def test_of_passages_under_one_title_those_that_say_it_come_first(
         ("error in 2.10.10 ", False),
         ("M8x40 0601 screw ", True),  # no document holds both
         ("2019 screw ", True),  # stands in many
+        ("1998 screw ", True),  # a year
+        ("E-418 screw ", True),  # stands nowhere, though a part of it does
         ("bolt screw ", True),
     ],
 )
 def test_what_holds_a_rare_name_is_as_good_as_it_gets(
     build: FtsBuild, reader: FtsReader, typed: str, is_known: bool
 ) -> None:
-    texts = ["bolt M8x40", "part 0601 of a drill", "firmware 2.10.10", *(f"news of 2019, {n}" for n in range(30))]
+    texts = [
+        "bolt M8x40",
+        "part 0601 of a drill",
+        "firmware 2.10.10",
+        "418 visitors in 1998",
+        *(f"news of 2019, {n}" for n in range(30)),
+    ]
     build.replace([family(f"d{number}", [text]) for number, text in enumerate(texts)])
     assert (reader.most_score(typed) is not None) == is_known
