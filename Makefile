@@ -11,8 +11,6 @@ CHUNKSINK := $(BIN)/chunksink
 
 # The environment is made anew from these; touching them installs again.
 INPUTS := pyproject.toml constraints.txt
-# Looks for the versions that constraints.txt has.
-PINNED := tests/engines/test_chroma.py::test_server_and_client_are_one_package_of_the_pinned_version
 INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt
 
 # Nothing here asks anyone but the package registry: the model comes as a package.
@@ -53,6 +51,9 @@ format: $(VENV)/.test ## format the code and mend what can be mended
 
 lock: $(VENV)/.python ## pin the newest versions of the whole tree in constraints.txt
 	$(BIN)/python tools/lock.py
+
+# Looks for the versions that constraints.txt has.
+PINNED := tests/engines/test_chroma.py::test_server_and_client_are_one_package_of_the_pinned_version
 
 lowest: .lowest/.made engines ## run all tests with the oldest versions that pyproject.toml admits
 	.lowest/bin/python -m pytest -n auto --dist loadfile --deselect $(PINNED) $(PYTEST_ARGS)

@@ -107,6 +107,7 @@ class Index:
         from chunksink.ingesting import ingest
         from producers.ingest import Options
 
+        _require_deletions(allow_deletions)
         options = Options(
             kind=kind,
             to=partition,

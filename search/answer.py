@@ -108,6 +108,11 @@ class Answer:
     moved: bool = False
     """A leg showed another build than it was asked for: what readers see has changed meanwhile."""
 
+    @property
+    def outage(self) -> str:
+        """What could not be asked, and why, in words."""
+        return "; ".join(f"no answer of {leg} search: {why}" for leg, why in self.unavailable.items())
+
     def __iter__(self) -> Iterator[SearchHit]:
         return iter(self.hits)
 

@@ -66,8 +66,7 @@ def mcp_server(
             )
             answer = answers.search(question, access)
             if not answer.answered:
-                reasons = "; ".join(f"no {leg} search: {why}" for leg, why in answer.unavailable.items())
-                raise ToolError(f"the index cannot be asked now: {reasons}")
+                raise ToolError(f"the index cannot be asked now: {answer.outage}")
             return _answer(answer)
 
         return told(ask)

@@ -56,7 +56,7 @@ def lacking(record: Record) -> str | None:
             if not isinstance(record[name], str):
                 return f"has a `{table}`, but its `{name}` is {'null' if record[name] is None else 'no text'}"
             if not first_string(record[table], *SOURCES):
-                return f"names no source: its `{table}` has none of {', '.join(SOURCES)}"
+                return _without_source(table)
     return None
 
 
@@ -69,9 +69,7 @@ def bridge_framework(record: Record, data: bytes, context: Context) -> Draft:
     own_id = _own_id(passage.record)
     source = _source(passage)
     if source is None and own_id is None:
-        raise RecordRefused(
-            findings.FIELD_MISSING, f"names no source: {passage.names[1]} has none of {', '.join(SOURCES)}"
-        )
+        raise RecordRefused(findings.FIELD_MISSING, _without_source(passage.names[1]))
     rest = _rest(passage)
     own_tenant = tenant_of(rest) or tenant_of({"metadata": passage.about})
     tenant = own_tenant or context.making.tenant
@@ -93,6 +91,10 @@ def bridge_framework(record: Record, data: bytes, context: Context) -> Draft:
         order=(),
         checksum=checksum,
     )
+
+
+def _without_source(table: str) -> str:
+    return f"names no source: its `{table}` has none of {', '.join(SOURCES)}"
 
 
 def _unwrapped(record: Record) -> Record:

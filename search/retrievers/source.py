@@ -32,10 +32,10 @@ _log.addHandler(logging.NullHandler())  # who wants to read it says where
 def hits_of(answer: Answer) -> tuple[SearchHit, ...]:
     """The hits. Frameworks take documents and nothing else: what an answer says besides is logged, and one without any
     because no engine answered is an error, lest it be taken for there being nothing."""
-    if answer.unavailable and not answer.answered:
-        raise NothingAnswered("; ".join(f"no answer of {leg} search: {why}" for leg, why in answer.unavailable.items()))
-    for leg, why in answer.unavailable.items():
-        _log.warning("no answer of %s search: %s", leg, why)
+    if not answer.answered:
+        raise NothingAnswered(answer.outage)
+    if answer.unavailable:
+        _log.warning("%s", answer.outage)
     if answer.notice:
         _log.info("%s", answer.notice)
     return answer.hits

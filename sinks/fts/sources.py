@@ -32,8 +32,7 @@ def sources_of(query: Query, begun_weight: float) -> Sources:
     if query.words:
         sources["words"] = [_words(query)]
         if query.begun:
-            longer = match("documents_fts", expressions.longer(query), begun_weight)
-            sources["words"].append(_said(longer, expressions.in_text(expressions.beginning(query)), query))
+            sources["words"].append(_said(query, expressions.longer(query), begun_weight))
         if query.joined:
             sources["words"].append(match("documents_fts", expressions.side_by_side(query), JOINED_WEIGHT))
         if attached := beside(query):
@@ -50,21 +49,20 @@ def sources_of(query: Query, begun_weight: float) -> Sources:
 
 
 def _words(query: Query) -> Source:
-    statement, values = _said(
-        match("documents_fts", expressions.words(query)), expressions.in_text(expressions.words(query)), query
-    )
+    statement, values = _said(query, expressions.words(query))
     if query.runs or not 1 < len(query.words) <= FEW:
         return statement, values
     counted = f"SELECT row, score * iif({_HELD}, 1, {_LACKING}) AS score FROM ({statement})"
     return counted, [expressions.every_word(query), *values]
 
 
-def _said(source: Source, in_text: str, query: Query) -> Source:
-    """Of a few words."""
+def _said(query: Query, expression: str, weight: float = 1.0) -> Source:
+    """What matches; of a few words a little less where no text says it."""
+    statement, values = match("documents_fts", expression, weight)
     if query.runs or len(query.words) > FEW:
-        return source
-    statement, values = source
-    return f"SELECT row, score * iif({_HELD}, 1, {_LACKING}) AS score FROM ({statement})", [in_text, *values]
+        return statement, values
+    counted = f"SELECT row, score * iif({_HELD}, 1, {_LACKING}) AS score FROM ({statement})"
+    return counted, [expressions.in_text(expression), *values]
 
 
 def beside(query: Query) -> Source | None:

@@ -29,7 +29,8 @@ _POSSESSIVE = re.compile("['\u2019]s$", re.IGNORECASE)
 # C++, C#, .NET: a word is another one with such a sign. What stands before or after these signs has others.
 _SIGNED = re.compile(rf"(?<![\w.])(?:\.(?!\d)({SPACED}+)|({SPACED}+)[+#]+)(?!{SPACED})")
 _NAMED = re.compile(r"[\d_]")
-_DIGIT, _YEAR = re.compile(r"\d"), re.compile("(?:19|20)[0-9]{2}")
+_DIGIT = re.compile(r"\d")
+_YEAR = re.compile("(?:19|20)[0-9]{2}")
 _LONG_PART = 3  # of a name like E-417; shorter parts say nothing
 
 # Lucene's for English, and what questions are made of; they say nothing of what is looked for.

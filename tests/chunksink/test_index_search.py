@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -75,6 +76,6 @@ def test_facets_are_one_field_several_or_none(index: Index) -> None:
 
 @pytest.mark.parametrize("allowed", [-1, "3", True, None, 1.5], ids=repr)
 def test_deletions_are_allowed_by_number(allowed: Any, index: Index) -> None:
-    for run in (index.sync, index.repair, index.rebuild):
+    for run in (index.sync, index.repair, index.rebuild, partial(index.ingest, "notes")):
         with pytest.raises(ValueError, match="allow_deletions is a number of sources, 0 or more, not"):
             run(allow_deletions=allowed)

@@ -75,7 +75,7 @@ def test_a_model_that_is_nowhere(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["rebuild", "--fast"], "No such option"),
+        (["rebuild", "--fast"], "No such option --fast"),
         (["search", "x", "--mode", "magic"], "'magic' is not one of 'hybrid', 'keyword', 'semantic'"),
         (["search", "x", "--limit", "0"], "0 is not in the range 1<=x<=1000"),
         (["search"], "Missing argument 'QUERY"),
@@ -87,7 +87,8 @@ def test_a_model_that_is_nowhere(tmp_path: Path) -> None:
 def test_options_that_are_none(tmp_path: Path, arguments: list[str], said: str) -> None:
     ended = chunksink(tmp_path, *arguments)
     assert (ended.code, ended.out) == (Exit.USAGE, "")
-    assert said in ended.err
+    older = ended.err.replace("option: --fast", "option --fast")  # as click says it before 8.4, without quotes
+    assert said.replace("'", "") in older.replace("'", "")
     assert list(tmp_path.iterdir()) == []
 
 

@@ -191,4 +191,4 @@ def test_one_that_names_no_source_is_refused_by_name(tmp_path: Path) -> None:
     produced, left = read_all(BridgeReader(), path)
     assert produced == []
     assert refusals(left) == [(1, findings.FIELD_MISSING, True), (2, errors.SOURCE_EMPTY, False)]
-    assert "metadata has none of source, source_uri, file_path" in left[0].reason
+    assert _NO_SOURCE.format("metadata") in left[0].reason

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -13,7 +14,7 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_tests.integration_tests import RetrieversIntegrationTests
 from pydantic import ValidationError
 
-from search.errors import InvalidQuestion
+from search.errors import InvalidQuestion, NothingAnswered
 from search.legs import Legs
 from search.retrievers.langchain import ChunksinkRetriever
 from tests.search.retrievers.support import LegsIndex
@@ -122,3 +123,9 @@ def test_what_langchain_itself_takes_stays(legs: Legs) -> None:
 def test_a_call_may_filter(legs: Legs, tmp_path: Path) -> None:
     retriever = ChunksinkRetriever(index=LegsIndex(legs))
     assert retriever.invoke("cat", filters=["source_type=none"]) == []
+
+
+def test_no_answer_is_not_taken_for_there_being_nothing(legs: Legs) -> None:
+    nobody = replace(legs, keyword=None, semantic=None, unavailable={"keyword": "fts is out of reach"})
+    with pytest.raises(NothingAnswered, match="no answer of keyword search: fts is out of reach"):
+        ChunksinkRetriever(index=LegsIndex(nobody), mode="keyword").invoke("cat")

@@ -337,7 +337,7 @@ def test_a_reader_serves_many_threads(reader: FtsReader, texts: dict[str, str]) 
     assert answers == [[next(id for id, name in texts.items() if name == "fox")]] * 80
 
 
-@pytest.mark.parametrize("typed", ["printer", "printer ", "the printer jams"])
+@pytest.mark.parametrize("typed", ["print", "printe", "printer", "printer ", "the printer jams"])
 def test_of_passages_under_one_title_those_that_say_it_come_first(
     build: FtsBuild, reader: FtsReader, typed: str
 ) -> None:
@@ -355,7 +355,7 @@ def test_of_passages_under_one_title_those_that_say_it_come_first(
         ("order 0601 again ", False),
         ("error in 2.10.10 ", False),
         ("M8x40 0601 screw ", True),  # no document holds both
-        ("2019 screw ", True),  # stands in many
+        ("A777 screw ", True),  # stands in many
         ("1998 screw ", True),  # a year
         ("E-418 screw ", True),  # stands nowhere, though a part of it does
         ("bolt screw ", True),
@@ -369,7 +369,7 @@ def test_what_holds_a_rare_name_is_as_good_as_it_gets(
         "part 0601 of a drill",
         "firmware 2.10.10",
         "418 visitors in 1998",
-        *(f"news of 2019, {n}" for n in range(30)),
+        *(f"news {n} of A777" for n in range(30)),
     ]
     build.replace([family(f"d{number}", [text]) for number, text in enumerate(texts)])
     assert (reader.most_score(typed) is not None) == is_known
