@@ -1,6 +1,6 @@
 """What a file of records holds, told by what stands in it."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from io import BytesIO
@@ -15,6 +15,8 @@ from producers.bridges.detect import Form, detect
 from producers.errors import SOURCE_UNREADABLE, RecordRefused, SourceFailed
 from producers.recorder.log import EVENT_KINDS
 from producers.records.array import begins, elements
+from producers.rows.row import is_row
+from producers.rows.separated import header_of, is_separated
 from producers.sources import open_source
 
 _HEAD_BYTES = 2**18
@@ -23,6 +25,7 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _VERSIONS: Mapping[str, str] = {"chunks.": "chunks", "ft.recorder.event.": "recorder"}
 _IN_LINES = "recorder"
 """Its reader takes no arrays."""
+_SAYS_LEAST = "rows"
 _NO_JSON = object()
 
 
@@ -41,8 +44,10 @@ class Look:
 def look_at(path: Path) -> Look:
     """A file is one value, however it is broken into lines, or has a value on each line; an array has many records.
 
-    Raises SourceFailed.
+    A file of separated values is rows where its header names what they have. Raises SourceFailed.
     """
+    if is_separated(path.name):
+        return Look(_SAYS_LEAST if is_row(header_of(path)) else None)
     try:
         text, is_all = _head(path)
     except OSError as error:
@@ -53,10 +58,20 @@ def look_at(path: Path) -> Look:
     if value is not _NO_JSON and not isinstance(value, list):
         return Look(form_of(value), is_value=True)
     records = value if isinstance(value, list) else map(_parse, _records(text))
-    kind = next(filter(None, map(form_of, records)), None)
+    kind = _kind_of(records)
     if begins(text) is not None and kind == _IN_LINES:
         kind = None
     return Look(kind, is_value=value is not _NO_JSON and kind is None)
+
+
+def _kind_of(records: Iterable[Any]) -> str | None:
+    """The first that says what it is. Rows say the least: a chunk that lacks a field looks like one, too."""
+    found: str | None = None
+    for kind in filter(None, map(form_of, records)):
+        if kind != _SAYS_LEAST:
+            return kind
+        found = kind
+    return found
 
 
 def _records(text: bytes) -> Iterator[bytes]:
@@ -97,7 +112,7 @@ def _parse(data: bytes) -> Any:
 
 
 def form_of(value: Any) -> str | None:
-    """`recorder`, `parsed`, `ir` or `chunks`. What the record says of its form counts, then what no other form has."""
+    """A kind of `producers.kinds`. What the record says of its form counts, then what no other form has."""
     if not isinstance(value, dict):
         return None
     version = value.get("schema_version")
@@ -116,7 +131,9 @@ def form_of(value: Any) -> str | None:
         return "parsed"
     if _is_event(value):
         return "recorder"
-    return None if form is None else "chunks"
+    if form is not None:
+        return "chunks"
+    return "rows" if is_row(value) else None
 
 
 def _is_event(record: Record) -> bool:

@@ -103,6 +103,12 @@ def _ir() -> RecordReader:
     return IrReader()
 
 
+def _rows() -> RecordReader:
+    from producers.rows import RowReader
+
+    return RowReader()
+
+
 def _chunks() -> RecordReader:
     from producers.bridges import BridgeReader
 
@@ -127,6 +133,7 @@ KINDS: Mapping[str, Kind] = {
         Kind("recorder", (".jsonl", ".ndjson", ".cast"), records=_recorder, may_grow=True),
         Kind("ir", _JSON, records=_ir, folders=True),
         Kind("chunks", _JSON, records=_chunks, folders=True),
+        Kind("rows", _JSON, records=_rows, folders=True, if_asked=(".csv", ".tsv")),
     )
 }
 

@@ -16,6 +16,7 @@ from producers.guessed import guessed
 from producers.kinds import AUTO, Kind, kinds_for, suffixes_of
 from producers.outputs import Outputs
 from producers.patterns import Patterns
+from producers.rows.separated import is_separated
 from producers.sources import Failure, Found, Scope, SourceFile, size_of
 from producers.tables import below
 
@@ -158,7 +159,10 @@ def find_wanted(
         elif file.is_empty:
             wanted.leave_out(file, SOURCE_EMPTY, "it is empty", is_failure=False)
         else:
-            reason = "its first records are of no form that is read here; `--as chunks` says what is missing in them"
+            reason = (
+                "its first records are of no form that is read here; "
+                "`--as rows` says what is missing in them as documents, `--as chunks` as chunks"
+            )
             is_named = os.path.abspath(file.location) in named  # noqa: PTH100
             wanted.leave_out(file, RECORD_FORM_UNKNOWN, reason, is_failure=is_named)
     for folder in record_folders(shown, found, before.kind):
@@ -176,13 +180,14 @@ def _guess(kinds: Mapping[str, Kind]) -> Callable[[SourceFile], Seen]:
 
     def see(file: SourceFile) -> Seen:
         fitting = kinds_for(file.location, kinds)
-        if len(fitting) < 2:
+        may_be_rows = is_separated(file.location)
+        if len(fitting) < 2 and not may_be_rows:
             return Seen(file.uri, file.location, fitting[0] if fitting else kinds.get("text"))
         try:
             look = look_at(file.path)
         except SourceFailed as failed:
             return Seen(file.uri, file.location, None, failed=failed)
-        kind = kinds.get(look.kind) if look.kind else None
+        kind = kinds.get(look.kind or ("text" if may_be_rows else ""))
         return Seen(file.uri, file.location, kind, look.is_value, look.is_empty)
 
     return see

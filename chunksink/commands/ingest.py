@@ -23,7 +23,7 @@ _SHOWN_FAILURES = 20
 _SHOWN_SUFFIXES = 12
 _SHOWN_NAMES = 3
 _OTHERS = "others"
-_KINDS = ("auto", "markdown", "text", "html", "pdf", "docx", "parsed", "recorder", "ir", "chunks")
+_KINDS = ("auto", "markdown", "text", "html", "pdf", "docx", "parsed", "recorder", "ir", "chunks", "rows")
 
 
 class _SourcePath(click.Path):
@@ -93,7 +93,9 @@ def command(
     """Make canonical chunks from documents: SOURCE is a folder (all that can be read below it) or a file.
 
     Markdown, HTML, text, reStructuredText, AsciiDoc and Org are read, PDF and DOCX with an extra
-    (pip install 'chunksink[pdf,docx]'), and files of JSON records by what stands in them.
+    (pip install 'chunksink[pdf,docx]'), and files of JSON records by what stands in them: chunks, parsed documents,
+    logs, or rows, one document each, that have a text beside an id, a title or an address. A CSV file that is named
+    is rows, too, where its header names such.
 
     Sources that did not change are left as they are, a source that fails keeps its last good chunks, and what the
     partition held from other sources stays. A second run does nothing and says so. Exits with 3 when a source or a
@@ -110,6 +112,7 @@ def command(
       chunksink ingest docs README.md --to /data/chunks --partition docs --sync
       chunksink ingest sessions --as recorder --partition by-date
       chunksink ingest chunks-of-langchain.jsonl elements-of-unstructured.json
+      chunksink ingest articles.jsonl products.csv
       chunksink ingest . --exclude drafts/ --exclude "*.min.html" --prune
       chunksink ingest ~/projects --include "*.py" --include "config/*.toml"
     """

@@ -48,5 +48,5 @@ def _hint(record: Record) -> str:
     fields = ", ".join(sorted(record)[:8]) or "no fields"
     return (
         f"is neither chunks.v1 nor of a form in docs/seams.md; it has {fields:.200}: it would be one with a `text` "
-        "beside a table `metadata` that names its `source`"
+        "beside a table `metadata` that names its `source`; whole documents are read with `--as rows`"
     )

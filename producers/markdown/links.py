@@ -3,10 +3,11 @@
 import posixpath
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from enum import StrEnum
 from itertools import accumulate
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import unquote, urldefrag, urljoin
 
 from markdown_it.common.utils import normalizeReference
 from markdown_it.token import Token
@@ -32,6 +33,7 @@ _HTML_ADDRESS = re.compile(
     r"""<(a|img)\s[^<>]{0,999}?(?:href|src)\s{0,9}=\s{0,9}["']\s{0,99}([^"'\s]{1,4096})\s{0,99}["']""", re.I
 )
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+_ADDRESS = re.compile(rf"{_SCHEME.pattern}//")
 
 
 # Nearly all links are written like this, and so is what stands beside them; code and tags hide what looks like one.
@@ -192,9 +194,14 @@ def targets(url: str, source_uri: str) -> Iterator[str]:
 
     An address that begins with a slash counts from the top of its site: the folder that its source is called by, or
     what lies above it, or one of the folders between, since a site is built from a folder within its project. So does
-    what Obsidian writes in double brackets, if it does not count from the folder of its source.
+    what Obsidian writes in double brackets, if it does not count from the folder of its source. A source that is
+    called by an address has one site, whose top is known.
     """
     note = note_of(url)
+    if note is None and _ADDRESS.match(source_uri):
+        with suppress(ValueError):  # brackets, where they mean an address
+            yield urldefrag(urljoin(source_uri, url.strip())).url
+        return
     path = unquote(re.split("[?#]", url.strip(), maxsplit=1)[0]) if note is None else note
     folder = posixpath.dirname(source_uri)
     if not path:

@@ -108,7 +108,7 @@ def build_records(
     }
     about = _about(document, source, form)
     document_id = source.document_id
-    links = _links_by_passage(document.links, passages)
+    links = links_by_passage(document.links, passages, source.uri)
     records = []
     for ordinal, passage in enumerate(passages):
         headings = list(document.sections[passage.section])
@@ -129,7 +129,7 @@ def build_records(
         if passage.kind is Kind.TABLE and passage.part:
             metadata["table_header"] = passage.detail
         if links[ordinal]:
-            metadata["links"] = [_link(link, source.uri) for link in links[ordinal]]
+            metadata["links"] = links[ordinal]
         fields: Record = {
             "chunk_index": ordinal,
             "chunk_count": len(passages),
@@ -184,15 +184,15 @@ def _name_of(uri: str) -> str:
     return " ".join(canonical_text(name).split())
 
 
-def _links_by_passage(links: Sequence[Link], passages: Sequence[Passage]) -> list[list[Link]]:
+def links_by_passage(links: Sequence[Link], passages: Sequence[Passage], source_uri: str) -> list[list[dict[str, str]]]:
     """Each link once, with the passage whose own part holds it."""
-    found: list[list[Link]] = [[] for _ in passages]
+    found: list[list[dict[str, str]]] = [[] for _ in passages]
     number = 0
     for link in sorted(links, key=lambda link: link.at):
         while number + 1 < len(passages) and passages[number + 1].own_start <= link.at:
             number += 1
         if passages and not is_embedded(link.url):
-            found[number].append(link)
+            found[number].append(_link(link, source_uri))
     return found
 
 

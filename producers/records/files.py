@@ -40,12 +40,14 @@ _LARGEST_EXACT_INTEGER = 2**53 - 1
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a record stands: its line, or the number and name of its file in the folder."""
+    """Where a record stands: its line, or the number and name of its file in the folder; and its number in an array,
+    from 1."""
 
     line: int
     offset: int
     length: int
     name: str = ""
+    element: int = 0
 
     def __str__(self) -> str:
         return self.name or f"line {self.line}"
@@ -97,11 +99,13 @@ class RecordFile:
     def _elements(self, begin: int) -> Iterator[tuple[Place, bytes]]:
         assert self._file is not None
         line = 1 + _line_breaks(self._file, 0, begin)
+        number = 0
         for start, end in elements(self._file, begin):
             at = _after_space(self._file, start, end)
             line += _line_breaks(self._file, start, at)
             if at < end:
-                place = Place(line, at, min(end - at, self.limit + 1))
+                number += 1
+                place = Place(line, at, min(end - at, self.limit + 1), element=number)
                 yield place, self.read(place)
             line += _line_breaks(self._file, at, end)
 
@@ -120,11 +124,13 @@ class RecordFile:
         with _open(self._path / name) as file:
             begin = _array_begins(file, self.limit)
             whole = [(0, file.seek(0, os.SEEK_END))]
+            element = 0
             for start, end in whole if begin is None else elements(file, begin):
                 at = _after_space(file, start, end)
-                place = Place(number, at, min(end - at, self.limit + 1), name)
-                file.seek(at)
                 if at < end or begin is None:
+                    element += begin is not None
+                    place = Place(number, at, min(end - at, self.limit + 1), name, element)
+                    file.seek(at)
                     yield place, _trim(file.read(place.length))
 
     def unread(self, uri: str) -> Iterator[LeftOut]:
@@ -132,6 +138,10 @@ class RecordFile:
         for failure in self.failures:
             name = f"{uri.rstrip('/')}/{failure.source_uri}" if failure.source_uri else uri
             yield LeftOut(name, None, failure.code, failure.reason)
+
+    def parse(self, data: bytes) -> Record:
+        """Raises RecordRefused."""
+        return parse_record(data, self.limit)
 
     def read(self, place: Place) -> bytes:
         """What stands at a place that `records` gave."""

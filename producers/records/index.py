@@ -13,7 +13,8 @@ _TABLES = """
 PRAGMA journal_mode = OFF;
 PRAGMA synchronous = OFF;
 PRAGMA cache_size = -32768;
-CREATE TABLE places (family BLOB, line INTEGER, offset INTEGER, length INTEGER, name TEXT, sort BLOB);
+CREATE TABLE places (family BLOB, line INTEGER, offset INTEGER, length INTEGER, name TEXT, element INTEGER,
+    sort BLOB);
 CREATE TABLE lasts (family BLOB PRIMARY KEY, place INTEGER, sort BLOB) WITHOUT ROWID;
 CREATE TABLE claims (id BLOB PRIMARY KEY) WITHOUT ROWID;
 """
@@ -36,8 +37,8 @@ class FamilyIndex:
         self._database.close()
 
     def add(self, family: str, place: Place, sort: bytes = b"") -> None:
-        row = (family.encode(), place.line, place.offset, place.length, place.name, sort)
-        self._database.execute("INSERT INTO places VALUES (?, ?, ?, ?, ?, ?)", row)
+        row = (family.encode(), place.line, place.offset, place.length, place.name, place.element, sort)
+        self._database.execute("INSERT INTO places VALUES (?, ?, ?, ?, ?, ?, ?)", row)
 
     def families(self) -> Iterator[list[Place]]:
         """Places of one family after the other, each in the file's order; families by the sort key and then the
@@ -45,7 +46,7 @@ class FamilyIndex:
         self._database.execute("INSERT INTO lasts SELECT family, MAX(rowid), sort FROM places GROUP BY family")
         # CROSS: SQLite keeps that order, and finds each place's family by its key.
         rows = self._database.execute(
-            "SELECT lasts.place, line, offset, length, name FROM places CROSS JOIN lasts USING (family)"
+            "SELECT lasts.place, line, offset, length, name, element FROM places CROSS JOIN lasts USING (family)"
             " ORDER BY lasts.sort, lasts.place, places.rowid"
         )
         family: int | None = None

@@ -6,11 +6,15 @@ import json
 import os
 import sqlite3
 from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import chunksink
+from chunkbus.chunk import Record
+from chunkbus.layout import BusRoot
+from chunkbus.reader import read_partition
 from chunkbus.runlog import read_run
 from chunksink.exits import Exit
 from producers.errors import IngestRefused
@@ -322,3 +326,51 @@ def test_chunks_of_a_source_in_two_files_are_told_with_the_remedy(shell: Shell) 
     ended = shell("ingest", "part1.jsonl", "part2.jsonl")
     assert ended.code == Exit.OK
     assert f"left out: SOURCE_IN_ANOTHER_FILE 1 ({shell.folder.name}/part1.jsonl); if both are needed" in ended.err
+
+
+def chunks_in(root: Path) -> list[Record]:
+    return [record for _, record in read_partition(BusRoot(root), "documents")]
+
+
+def test_rows_are_found_in_json_and_where_it_is_named_in_csv(shell: Shell) -> None:
+    write(shell, "in/rows.jsonl", '{"id": 1, "title": "Whales", "text": "Whales breathe air."}\n')
+    write(shell, "in/rows.csv", 'id,title,text\n1,Seals,"Seals sleep, too."\n')
+    write(shell, "in/prices.csv", "day,price\n1,2\n")
+    first = shell("ingest", "in", "--json").json
+    assert (first["documents"], first["failures"], first["other_kinds"]) == (1, [], {".csv": 2})
+    assert shell("ingest", "in/rows.csv", "--json").json["documents"] == 2
+    assert not shell("ingest", "in/rows.csv", "--json").json["written"]
+    included = shell("ingest", "in", "--include", "*.csv", "--to", "other", "--json").json
+    assert (included["documents"], included["failures"]) == (3, [])
+    kinds = {chunk["source"]["source_type"] for chunk in chunks_in(shell.folder / "other")}
+    assert kinds == {"rows", "txt"}
+    refused = shell("ingest", "in/prices.csv", "--as", "rows", "--to", "third")
+    assert (refused.code, "has no text: none of text, content" in refused.err) == (Exit.INVALID_INPUT, True)
+    assert shell("validate").code == Exit.OK
+
+
+def test_what_is_no_row_is_told_how_to_find_out_what_it_lacks(shell: Shell) -> None:
+    write(shell, "in/other.jsonl", '{"number": 1}\n')
+    ended = shell("ingest", "in/other.jsonl")
+    assert ended.code == Exit.INVALID_INPUT
+    assert "`--as rows` says what is missing in them as documents" in ended.err
+    ended = shell("ingest", "in/other.jsonl", "--as", "rows")
+    assert "has no text: none of text, content, contents" in ended.err
+
+
+def test_a_row_goes_with_its_place_in_the_file_and_one_with_an_address_when_it_is_pruned(shell: Shell) -> None:
+    rows = [
+        '{"id": 0, "text": "One."}\n',
+        '{"id": 1, "text": "Two."}\n',
+        '{"url": "https://a.example/", "text": "Three."}\n',
+    ]
+    write(shell, "in/rows.jsonl", "".join(rows))
+    assert shell("ingest", "in", "--json").json["documents"] == 3
+    write(shell, "in/rows.jsonl", rows[0].replace("One", "Changed"))
+    assert shell("ingest", "in", "--json").json["pruned"] == 1
+    assert {chunk["text"] for chunk in chunks_in(shell.folder / "chunks")} == {"Changed.", "Three."}
+    write(shell, "in/rows.jsonl", rows[0] + "{broken\n")
+    assert shell("ingest", "in", "--prune", "--json").json["pruned"] == 0
+    write(shell, "in/rows.jsonl", rows[0])
+    assert shell("ingest", "in", "--prune", "--json").json["pruned"] == 1
+    assert {chunk["text"] for chunk in chunks_in(shell.folder / "chunks")} == {"One."}

@@ -1,0 +1,109 @@
+"""Passages of a row become canonical chunks: who it is, what it says beside its text, and where each passage stands."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from chunkbus import findings
+from chunkbus.canonical import sha256_hex
+from chunkbus.chunk import Record, new_chunk
+from chunkbus.errors import NotCanonical
+from chunkbus.identity import derive_document_id, resolve_parent_id
+from producers.errors import RecordRefused
+from producers.markdown.document import Document
+from producers.markdown.passages import Passage
+from producers.markdown.records import chunk_path, links_by_passage
+from producers.markdown.shown import shown_of
+from producers.produced import Making
+from producers.records.drafts import check
+from producers.records.keeping import keep, keep_original
+from producers.rows.row import Row
+
+PARSER = ("rows", "1")
+SOURCE_TYPE = "rows"
+_FAMILY = "parent_id"
+"""Of a chunk it says whose that is, of a row often what it answers."""
+
+
+@dataclass(frozen=True)
+class Frame:
+    """What all rows of a run share."""
+
+    uri: str
+    making: Making
+    canonicalizer: tuple[str, str]
+    tokenizer_version: str
+
+    def tenant_of(self, row: Row) -> str | None:
+        return row.tenant or self.making.tenant
+
+
+def parent_of(name: str) -> str:
+    return resolve_parent_id(None, name, name)
+
+
+def build_chunks(
+    row: Row, name: str, document: Document, passages: Sequence[Passage], frame: Frame
+) -> Iterator[Record]:
+    """The row's chunks in order. Raises RecordRefused."""
+    tenant = frame.tenant_of(row)
+    checksum = sha256_hex(row.text.encode())
+    shown_name = row.address or name
+    provenance = {
+        "source_uri": shown_name,
+        "source_checksum": f"sha256:{checksum}",
+        "parser": dict(zip(("parser_name", "parser_version"), PARSER, strict=True)),
+        "canonicalizer": dict(zip(("canonicalizer_name", "canonicalizer_version"), frame.canonicalizer, strict=True)),
+        "inputs": [{"source_uri": frame.uri}],
+    }
+    source = {"source_uri": shown_name, "source_type": SOURCE_TYPE, **({} if row.address else {"path": frame.uri})}
+    about = _about(row, document)
+    links = links_by_passage(document.links, passages, shown_name)
+    for index, passage in enumerate(passages):
+        said = _said(document, passage) | ({"links": links[index]} if links[index] else {})
+        clashing = {name: value for name, value in about.items() if name in said or name == _FAMILY}
+        metadata = {name: value for name, value in about.items() if name not in clashing} | said
+        fields = keep({"source": source, "metadata": metadata})
+        if clashing:
+            keep_original(fields, "metadata", clashing)
+        headings = list(document.sections[passage.section])
+        shown = shown_of(document.text, passage)
+        fields.update(
+            parent_id=parent_of(name),
+            chunk_index=index,
+            chunk_count=len(passages),
+            chunk_path=chunk_path(headings, passage.element),
+            kind=passage.kind.value,
+            overlap_chars=shown.overlap_chars,
+            span={"char_range": {"char_start": shown.start, "char_end": shown.end}, "section": headings},
+            canonicalization={"chunking_policy_id": frame.canonicalizer[1]},
+            tokens={"count": passage.tokens, "tokenizer": frame.tokenizer_version},
+            producer=frame.making.producer,
+        )
+        if tenant is not None:
+            fields["tenant_id"] = tenant
+        try:
+            chunk = new_chunk(
+                document_id=derive_document_id(name, checksum, tenant=tenant),
+                text=shown.text,
+                provenance=provenance,
+                span_key=index,
+                created_at=frame.making.created_at,
+                fields=fields,
+            )
+        except NotCanonical as error:
+            raise RecordRefused(findings.JSON_PARSE, str(error)) from error
+        yield check(chunk)
+
+
+def _about(row: Row, document: Document) -> Record:
+    """What its text says of itself where the row says nothing, as front matter does; and the row."""
+    told: Record = {**document.metadata, **document.lists}
+    if "author" in told:
+        told.setdefault("authors", [told.pop("author")])
+    return {**{name: list(value) if isinstance(value, tuple) else value for name, value in told.items()}, **row.about}
+
+
+def _said(document: Document, passage: Passage) -> Record:
+    """What is said of the passage beside what is said of the row."""
+    anchor = document.anchors.get(passage.section)
+    return {"anchor": anchor} if anchor else {}

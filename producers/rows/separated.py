@@ -1,0 +1,132 @@
+"""Files of separated values (CSV, TSV) as rows: each record with the names of the header, in lower case.
+
+The sign that separates is the one that the header has most. Cells that are empty say nothing. A record may go over
+several lines, in quotes; it is known by the first. Where a quote is wrong, nothing of the file is read.
+"""
+
+import csv
+import re
+from collections.abc import Iterator, Sequence
+from io import BufferedReader, StringIO
+from pathlib import Path
+from types import TracebackType
+
+from chunkbus import findings
+from chunkbus.chunk import Record
+from producers.errors import CHUNKING_FAILED, SOURCE_UNREADABLE, RecordRefused, SourceFailed
+from producers.markdown.normalise import decode
+from producers.produced import LeftOut
+from producers.records.files import Place
+from producers.sources import open_source
+
+SUFFIXES = (".csv", ".tsv")
+_SEPARATORS = ",\t;|"
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_MAX_HEADER_BYTES = 2**18
+
+
+def is_separated(name: str) -> bool:
+    return name.lower().endswith(SUFFIXES)
+
+
+def header_of(path: Path) -> Record:
+    """The names that its records have, as a record that says something in each."""
+    with SeparatedFile(path, _MAX_HEADER_BYTES) as file:
+        return dict.fromkeys(file.names, "x")
+
+
+class SeparatedFile:
+    """Read as a `RecordFile` is: in order once, then again by place. Raises SourceFailed where it cannot be."""
+
+    def __init__(self, path: Path, limit: int) -> None:
+        self.limit = limit
+        self._path = path
+        self._file: BufferedReader | None = None
+        self._at = self._begin = 0
+        self._separator = _SEPARATORS[0]
+        self.names: list[str] = []
+        csv.field_size_limit(max(csv.field_size_limit(), limit))  # of the whole process: it is 128 KiB else
+
+    def __enter__(self) -> "SeparatedFile":
+        try:
+            self._file = open_source(self._path)
+        except OSError as error:
+            raise SourceFailed(SOURCE_UNREADABLE, error.strerror or str(error)) from error
+        self._begin = len(_BYTE_ORDER_MARK) if self._file.peek(3)[:3] == _BYTE_ORDER_MARK else 0
+        self._read_header()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._file is not None:
+            self._file.close()
+
+    def records(self) -> Iterator[tuple[Place, bytes]]:
+        """Every record in order, as it is written."""
+        rows = self._rows(self._begin)
+        next(rows, None)
+        for place, _ in rows:
+            yield place, self.read(place)
+
+    def read(self, place: Place) -> bytes:
+        assert self._file is not None
+        before = self._file.tell()
+        self._file.seek(place.offset)
+        data = self._file.read(place.length)
+        self._file.seek(before)
+        return data
+
+    def parse(self, data: bytes) -> Record:
+        """Raises RecordRefused."""
+        if len(data) > self.limit:
+            raise RecordRefused(findings.LINE_TOO_LONG, f"is longer than {self.limit // 2**20} MiB")
+        try:
+            lines = StringIO(decode(data), newline="")
+        except SourceFailed as failure:
+            raise RecordRefused(findings.ENCODING, failure.reason) from failure
+        cells = next(csv.reader(lines, delimiter=self._separator), [])
+        if any(cells[len(self.names) :]):
+            reason = (
+                f"has {len(cells)} cells, and the header names {len(self.names)}: quote a cell that holds a separator"
+            )
+            raise RecordRefused(findings.WRONG_TYPE, reason)
+        return {name: cell for name, cell in zip(self.names, cells, strict=False) if cell}
+
+    def unread(self, uri: str) -> Iterator[LeftOut]:
+        """Nothing: what cannot be read ends the reading."""
+        return iter(())
+
+    def _read_header(self) -> None:
+        assert self._file is not None
+        self._file.seek(self._begin)
+        self._separator = max(_SEPARATORS, key=decode(self._file.readline(_MAX_HEADER_BYTES)).count)
+        _, names = next(self._rows(self._begin), (None, []))
+        taken: dict[str, None] = {}
+        for number, name in enumerate(names, start=1):
+            name = re.sub(r"\W+", "_", name.strip().lower()).rstrip("_")
+            taken[name if name and name not in taken else f"column_{number}"] = None
+        self.names = list(taken)
+
+    def _rows(self, begin: int) -> Iterator[tuple[Place, Sequence[str]]]:
+        """Behind a quote that is wrong nobody knows where records begin: then none of it is read."""
+        reader = csv.reader(self._lines(begin), delimiter=self._separator, strict=True)
+        start, line = begin, 1
+        try:
+            for cells in reader:
+                if cells:
+                    yield Place(line, start, self._at - start), cells
+                start, line = self._at, reader.line_num + 1
+        except csv.Error as error:
+            reason = f"line {line}: {error}; write a quote within quotes twice"
+            raise SourceFailed(CHUNKING_FAILED, reason) from error
+
+    def _lines(self, begin: int) -> Iterator[str]:
+        assert self._file is not None
+        self._file.seek(begin)
+        self._at = begin
+        while line := self._file.readline(self.limit + 1):
+            if len(line) > self.limit:
+                raise SourceFailed(CHUNKING_FAILED, f"has a line of more than {self.limit // 2**20} MiB")
+            self._at += len(line)
+            yield line.decode("utf-8", "replace")

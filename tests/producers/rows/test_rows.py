@@ -1,0 +1,222 @@
+"""Rows, one document each: who they are, what their text is taken for, what every chunk of them says."""
+
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from chunkbus import findings
+from chunkbus.chunk import Record
+from chunkbus.identity import family_key, parent_id
+from producers import errors
+from producers.produced import Emptied, LeftOut, Making, Produced
+from producers.rows import RowReader
+from producers.rows.row import MAX_ABOUT_BYTES
+from sinks.projection import project_family
+from tests.producers.reading import MAKING, make_partition, read_all, read_records, refusals, write_lines
+
+WHALES = {"id": 7, "title": "Whales", "text": "Whales breathe air."}
+
+
+def read(tmp_path: Path, *rows: Record, making: Making = MAKING) -> list[Produced]:
+    produced, left = read_records(RowReader(), tmp_path, rows, making)
+    assert left == []
+    return produced
+
+
+def texts(family: Produced) -> list[str]:
+    return [record["text"] for record in family.records]
+
+
+def seen(family: Produced) -> dict[str, Any]:
+    return project_family(list(family.records))[0].fields()
+
+
+def keys(produced: list[Produced]) -> list[str]:
+    return [family_key(parent_id(family.records[0]), family.tenant) for family in produced]
+
+
+def test_a_row_is_a_document_of_its_own(tmp_path: Path) -> None:
+    long = "\n\n".join(f"## Part {n}\n\n" + "Some words stand here. " * 20 for n in range(3))
+    row = {
+        "_id": "d/1",
+        "headline": "Parts",
+        "body": long,
+        "author": "Ann",
+        "date": "2020-02-03",
+        "tags": ["sea", "air"],
+    }
+    [family, other] = read(tmp_path, row, WHALES)
+    assert [record["metadata"]["title"] for record in family.records] == ["Parts"] * 3
+    assert [record["chunk_index"] for record in family.records] == [0, 1, 2]
+    assert texts(other) == ["Whales breathe air."]
+    expected = {
+        "source_uri": "records.jsonl#id=d%2F1",
+        "title": "Parts",
+        "headings": ("Part 0",),
+        "authors": ("Ann",),
+        "tags": ("sea", "air"),
+        "year": 2020,
+        "filename": "records.jsonl",
+        "source_type": "rows",
+    }
+    assert {name: seen(family).get(name) for name in expected} == expected
+    assert family.records[0]["metadata"]["_id"] == "d/1"
+    assert make_partition(tmp_path / "bus", [family, other])
+
+
+@pytest.mark.parametrize(
+    ("row", "name"),
+    [
+        ({"id": "a b", "text": "x"}, "records.jsonl#id=a%20b"),
+        ({"id": 0, "text": "x"}, "records.jsonl#id=0"),
+        ({"_id": {"$oid": "5f"}, "text": "x"}, "records.jsonl#id=5f"),
+        ({"id": None, "docno": "WSJ-1", "text": "x"}, "records.jsonl#id=WSJ-1"),
+        ({"id": True, "text": "x"}, "records.jsonl#line=1"),
+        ({"id": "", "title": "x", "text": "x"}, "records.jsonl#line=1"),
+        ({"text": "x"}, "records.jsonl#line=1"),
+        ({"url": "https://a.example/x", "text": "x"}, "https://a.example/x"),
+        ({"id": 7, "url": "https://a.example/x", "text": "x"}, "https://a.example/x"),
+        ({"path": "notes/a.md", "content": "x"}, "notes/a.md"),
+    ],
+)
+def test_what_it_is_called(tmp_path: Path, row: Record, name: str) -> None:
+    [family] = read(tmp_path, row)
+    assert (family.source_uri, seen(family)["source_uri"]) == (name, name)
+
+
+def test_rows_of_one_address_are_told_apart_by_their_ids(tmp_path: Path) -> None:
+    rows = [{"id": n, "url": "https://a.example/x", "text": "The same."} for n in range(3)]
+    produced = read(tmp_path, *rows)
+    assert len(set(keys(produced))) == 3
+    assert len({record["chunk_id"] for family in produced for record in family.records}) == 3
+    assert keys(produced)[:1] == keys(read(tmp_path, {"id": 0, "text": "The same."}))
+
+
+def test_elements_of_an_array_and_files_of_a_folder_have_names_of_their_own(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_bytes(orjson.dumps([{"text": "x"}, {"text": "y"}]))
+    produced, left = read_all(RowReader(), tmp_path / "a.json", uri="a.json")
+    assert ([family.source_uri for family in produced], left) == (["a.json#row=1", "a.json#row=2"], [])
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / "one.json").write_bytes(orjson.dumps({"title": "One", "text": "x"}))
+    (folder / "two.json").write_bytes(orjson.dumps([{"text": "y"}, {"id": 3, "text": "z"}]))
+    produced, left = read_all(RowReader(), folder, uri="folder")
+    names = ["folder/one.json", "folder/two.json#row=1", "folder/two.json#id=3"]
+    assert ([family.source_uri for family in produced], left) == (names, [])
+
+
+def test_the_last_row_of_an_id_counts(tmp_path: Path) -> None:
+    produced, left = read_records(RowReader(), tmp_path, [WHALES, {"id": 8, "text": "x"}, WHALES | {"text": "Later."}])
+    assert [texts(family) for family in produced] == [["x"], ["Later."]]
+    assert refusals(left) == [(1, errors.RECORD_SUPERSEDED, False)]
+
+
+def test_what_is_no_document_is_told_and_the_rest_goes_on(tmp_path: Path) -> None:
+    rows: list[Record | bytes] = [
+        {"id": 1, "name": "no text"},
+        {"id": 2, "text": ["a", "list"]},
+        b"{broken",
+        {"id": 3, "text": "x", "notes": "y" * MAX_ABOUT_BYTES},
+        {"id": 4, "text": "x", "tenant_id": 5},
+        WHALES,
+    ]
+    produced, left = read_records(RowReader(), tmp_path, rows)
+    assert [texts(family) for family in produced] == [["Whales breathe air."]]
+    assert refusals(left) == [
+        (1, findings.FIELD_MISSING, True),
+        (2, findings.FIELD_MISSING, True),
+        (3, findings.JSON_PARSE, True),
+        (4, findings.LINE_TOO_LONG, True),
+        (5, findings.WRONG_TYPE, True),
+    ]
+    assert "has no text: none of text, content" in left[0].reason
+    assert left[0].reason.endswith("it has id, name")
+
+
+@pytest.mark.parametrize("text", ["", None, " \n\t", "<p> </p>", "\ufeff"])
+def test_a_row_without_words_empties_its_family(tmp_path: Path, text: str | None) -> None:
+    path = write_lines(tmp_path / "records.jsonl", [{"id": 7, "text": text}])
+    left, emptied = RowReader().read(path, "records.jsonl", MAKING)
+    assert isinstance(left, LeftOut) and (left.code, left.is_failure) == (errors.SOURCE_EMPTY, False)
+    assert emptied == Emptied(keys(read(tmp_path, WHALES))[0])
+
+
+def test_the_first_field_that_says_something_is_the_text(tmp_path: Path) -> None:
+    [family] = read(tmp_path, {"id": 1, "text": "", "abstract": "Short.", "body": "All of it."})
+    assert texts(family) == ["All of it."]
+    assert family.records[0]["metadata"] == {"id": 1, "text": "", "abstract": "Short."}
+
+
+PAGE = "<p>Hello <b>there</b>, <a href='../x'>you</a></p>\n<h2>Part</h2>\n<pre>code()</pre>"
+
+
+@pytest.mark.parametrize(
+    ("row", "is_page"),
+    [
+        ({"body": PAGE}, True),
+        ({"body": f" <!DOCTYPE html><html>{PAGE}</html>\n"}, True),
+        ({"html": "Words <b>only</b>."}, True),
+        ({"markdown": PAGE}, False),
+        ({"content": PAGE, "path": "README.md"}, False),
+        ({"content": f"{PAGE}\n\n```sh\nmake\n```\n\n<p>End</p>"}, False),
+        ({"text": "<b>a</b> < b and c > d"}, False),
+        ({"text": f"{PAGE} and more"}, False),
+    ],
+)
+def test_what_is_all_in_tags_is_a_page(tmp_path: Path, row: Record, is_page: bool) -> None:
+    [family] = read(tmp_path, {"id": 1, **row})
+    assert ("<b>" not in "\n".join(texts(family))) is is_page
+
+
+def test_links_of_a_page_count_from_its_address(tmp_path: Path) -> None:
+    [family] = read(tmp_path, {"url": "https://a.example/b/c.html", "body": PAGE})
+    link = {"url": "../x", "link_type": "document", "target_uri": "https://a.example/x"}
+    assert family.records[0]["metadata"]["links"] == [link]
+
+
+def test_nothing_is_lost_and_vectors_do_not_travel(tmp_path: Path) -> None:
+    row = {
+        "id": 1,
+        "text": "[x](y.md)",
+        "links": ["theirs"],
+        "metadata": {"page": 3, "id": "inner"},
+        "parent_id": 9,
+        "embedding": [0.5],
+        "vector": [0.5],
+        "price": 1.5,
+    }
+    [family] = read(tmp_path, row)
+    [chunk] = family.records
+    kept = {"page": 3, "id": 1, "price": 1.5}
+    assert chunk["metadata"].items() >= kept.items()
+    assert [link["url"] for link in chunk["metadata"]["links"]] == ["y.md"]
+    assert chunk["original"] == {"metadata": {"links": ["theirs"], "parent_id": 9}}
+    assert b"0.5" not in orjson.dumps(chunk)
+
+
+def test_front_matter_says_what_the_row_does_not(tmp_path: Path) -> None:
+    text = "---\ntitle: Inner\nauthor: Ann\ndate: 2019-01-02\n---\n\n# Heading\n\nWords."
+    fields = seen(read(tmp_path, {"path": "a.md", "content": text})[0])
+    assert (fields["title"], fields["authors"], fields["year"], fields["filename"]) == ("Inner", ("Ann",), 2019, "a.md")
+    fields = seen(read(tmp_path, {"path": "a.md", "content": text, "title": "Outer", "date": "2021"})[0])
+    assert (fields["title"], fields["year"]) == ("Outer", 2021)
+
+
+def test_tenants_are_apart(tmp_path: Path) -> None:
+    making = Making(MAKING.created_at, MAKING.producer, tenant="ours")
+    rows = [WHALES, WHALES | {"tenant_id": "theirs"}]
+    ours, theirs = read(tmp_path, *rows, making=making)
+    assert (ours.tenant, theirs.tenant) == ("ours", "theirs")
+    assert ours.records[0]["chunk_id"] != theirs.records[0]["chunk_id"]
+    assert len(set(keys([ours, theirs]))) == 2
+
+
+def test_a_changed_text_is_a_new_version_and_a_changed_title_is_none(tmp_path: Path) -> None:
+    def ids(row: Record) -> tuple[str, str]:
+        [family] = read(tmp_path, row)
+        return family.records[0]["document_id"], family.records[0]["chunk_id"]
+
+    assert ids(WHALES) == ids(WHALES | {"title": "Of whales", "price": 2})
+    assert ids(WHALES)[0] != ids(WHALES | {"text": "Whales sing."})[0]
