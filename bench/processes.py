@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from typing import Any
 import orjson
 
 ROOT = Path(__file__).resolve().parent.parent
+_SHOWN = 4000  # characters of what one that failed said last
 PEERS = ROOT / ".peers" / "bin" / "python"
 
 
@@ -30,17 +32,20 @@ class Ran:
 def run(command: Sequence[str | Path], environment: Mapping[str, str] | None = None) -> Ran:
     words = [str(word) for word in command]
     started = time.perf_counter()
-    process = subprocess.Popen(
-        words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd=ROOT, env={**os.environ, **(environment or {})}
-    )
-    assert process.stdout is not None
-    printed = process.stdout.read().strip().splitlines()
-    _, status, usage = os.wait4(process.pid, 0)
-    seconds = time.perf_counter() - started
-    process.stdout.close()
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode != 0:
-        raise SystemExit(f"{' '.join(words)} ended with {process.returncode}")
+    with tempfile.TemporaryFile() as said:  # no pipe: nobody reads it meanwhile
+        process = subprocess.Popen(
+            words, stdout=subprocess.PIPE, stderr=said, cwd=ROOT, env={**os.environ, **(environment or {})}
+        )
+        assert process.stdout is not None
+        printed = process.stdout.read().strip().splitlines()
+        _, status, usage = os.wait4(process.pid, 0)
+        seconds = time.perf_counter() - started
+        process.stdout.close()
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode != 0:
+            said.seek(0)
+            last = said.read().decode("utf-8", "replace")[-_SHOWN:]
+            raise SystemExit(f"{' '.join(words)} ended with {process.returncode}:\n{last}")
     told = orjson.loads(printed[-1]) if printed and printed[-1].startswith(b"{") else None
     return Ran(seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024, told)
 

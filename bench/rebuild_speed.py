@@ -108,21 +108,19 @@ def warm(folder: Path, size: int, rounds: int, only: Sequence[str]) -> None:
 def served(folder: Path, size: int, rounds: int) -> None:
     bus, filled = _cached(folder, size)
 
-    with run_meilisearch() as server:
-        reached = {MEILI_URL: server.url, "MEILI_MASTER_KEY": server.key}
+    def call(what: str, place: Path) -> Any:
+        if what == "served":
+            shutil.copytree(filled / "chunksink", place)
+        with run_meilisearch() as server:  # each turn finds an empty one
+            return one(what, bus, place, {MEILI_URL: server.url, "MEILI_MASTER_KEY": server.key})
 
-        def call(what: str, place: Path) -> Any:
-            if what == "served":
-                shutil.copytree(filled / "chunksink", place)
-            return one(what, bus, place, reached)
-
-        candidates: dict[str, Callable[[Path], Any]] = {
-            "chunksink, meilisearch and chroma": partial(call, "served"),
-            "bare loop, meilisearch": partial(call, "bare_served"),
-            "bare loop, chroma": partial(call, "bare"),
-            "both bare loops at once": partial(call, "bare_both"),
-        }
-        table(f"Warm, {size:,} chunks, all vectors cached", take_turns(folder, candidates, rounds), size)
+    candidates: dict[str, Callable[[Path], Any]] = {
+        "chunksink, meilisearch and chroma": partial(call, "served"),
+        "bare loop, meilisearch": partial(call, "bare_served"),
+        "bare loop, chroma": partial(call, "bare"),
+        "both bare loops at once": partial(call, "bare_both"),
+    }
+    table(f"Warm, {size:,} chunks, all vectors cached", take_turns(folder, candidates, rounds), size)
 
 
 def _cached(folder: Path, size: int) -> tuple[Path, Path]:

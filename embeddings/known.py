@@ -12,7 +12,7 @@ from embeddings.errors import ModelUnavailable
 from embeddings.fingerprint import digest_of_files
 from embeddings.lazy import LazyEncoder
 from embeddings.load import library_versions
-from embeddings.precision import choose_precision
+from embeddings.precision import choose_device, choose_precision
 from embeddings.resolve import resolve_model
 from embeddings.settings import EncoderSettings, open_encoder, same_encoder
 
@@ -21,9 +21,11 @@ def known_encoder(wanted: EncoderSettings, made: EncoderSettings, info: ModelInf
     """The encoder that is wanted, where it would be the one that was `made` before and is told of by `info`.
 
     None where anything might be another: settings, files, libraries, or what this processor computes best. Behind an
-    endpoint, or on a GPU, that can't be told without asking.
+    endpoint that can't be told without asking. Whether a GPU is still there tells torch, which is slow to import.
     """
-    if wanted.endpoint is not None or info.device != "cpu" or not same_encoder(wanted, made):
+    if wanted.endpoint is not None or not same_encoder(wanted, made):
+        return None
+    if info.device != "cpu" and info.device != choose_device():
         return None
     if info.libraries != library_versions() or choose_precision(wanted.precision, info.device) != info.precision:
         return None

@@ -139,7 +139,8 @@ def _read(found: ResolvedModel, device: str) -> SentenceTransformer:
         raise ModelUnsupported(f"cannot load the model {found.name} from {found.folder}: {exc}") from exc
     except (RuntimeError, EOFError, SafetensorError, UnpicklingError) as exc:
         if is_out_of_memory(exc):
-            raise EncoderOutOfMemory(f"the model {found.name} does not fit into the memory of {device}") from exc
+            hint = "" if device == "cpu" else "; end what else uses it, or hide it with CUDA_VISIBLE_DEVICES="
+            raise EncoderOutOfMemory(f"the model {found.name} does not fit into the memory of {device}{hint}") from exc
         raise ModelUnsupported(
             f"the weights in {found.folder} are cut off, or do not belong to its config.json ({exc}); "
             "copy the model again"

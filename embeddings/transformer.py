@@ -27,6 +27,14 @@ if TYPE_CHECKING:
 
 _BLOCK_TEXTS = 512
 _BLOCK_CHARS = 1_000_000
+# As the allocators of processor and GPU say it, cuBLAS, and cuDNN, whose attention then only fails.
+_OUT_OF_MEMORY = (
+    "out of memory",
+    "can't allocate memory",
+    "not enough memory",
+    "_STATUS_ALLOC_FAILED",
+    "mha_graph.execute",
+)
 _FEW_TOKENS = 64
 """So few are encoded on one core: that took 8 to 15 ms, and 20 to 41 ms on both cores of a busy machine."""
 
@@ -264,7 +272,7 @@ def is_out_of_memory(exc: BaseException) -> bool:
     if isinstance(exc, MemoryError | torch.OutOfMemoryError):
         return True
     said = str(exc)
-    return "out of memory" in said or "can't allocate memory" in said or "not enough memory" in said
+    return any(words in said for words in _OUT_OF_MEMORY)
 
 
 def _free_device_memory(device: str) -> None:

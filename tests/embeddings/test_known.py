@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from embeddings import load, precision
+from embeddings import known, load, precision
 from embeddings.encoder import ModelInfo, info_of
 from embeddings.known import known_encoder
 from embeddings.settings import EncoderSettings, open_encoder, settled
@@ -20,8 +20,9 @@ from embeddings.settings import EncoderSettings, open_encoder, settled
 
 @pytest.fixture(autouse=True)
 def no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One must be asked (`test_a_gpu_is_asked`), wherever these tests run."""
+    """One that is not there (`test_a_gpu_must_be_there`), wherever these tests run."""
     monkeypatch.setattr(load, "choose_device", lambda: "cpu")
+    monkeypatch.setattr(known, "choose_device", lambda: "cpu")
 
 
 @pytest.fixture
@@ -86,9 +87,16 @@ def test_auto_on_another_processor(
     assert (known_encoder(wanted, *before) is not None) == (before[1].precision == takes)
 
 
-def test_a_gpu_is_asked(wanted: EncoderSettings, before: tuple[EncoderSettings, ModelInfo]) -> None:
+def test_a_gpu_must_be_there(
+    wanted: EncoderSettings, before: tuple[EncoderSettings, ModelInfo], monkeypatch: pytest.MonkeyPatch
+) -> None:
     made, info = before
-    assert known_encoder(wanted, made, replace(info, device="cuda")) is None
+    on_gpu = replace(info, device="cuda", precision="float32")
+    wanted, made = replace(wanted, precision="float32"), replace(made, precision="float32")
+    assert known_encoder(wanted, made, on_gpu) is None
+    monkeypatch.setattr(known, "choose_device", lambda: "cuda")
+    found = known_encoder(wanted, made, on_gpu)
+    assert found is not None and found.info == on_gpu
 
 
 def test_a_library_of_another_version(wanted: EncoderSettings, before: tuple[EncoderSettings, ModelInfo]) -> None:

@@ -87,8 +87,10 @@ def test_memory_that_ends_while_loading_is_no_damage(tiny_folder: Path, monkeypa
         raise RuntimeError("CUDA error: out of memory")
 
     monkeypatch.setattr("sentence_transformers.SentenceTransformer", full)
-    with pytest.raises(EncoderOutOfMemory, match="does not fit"):
-        load_encoder(str(tiny_folder))
+    with pytest.raises(EncoderOutOfMemory, match="fit into the memory of cuda; end what else uses it, or hide it"):
+        load_encoder(str(tiny_folder), device="cuda", precision="float32")
+    with pytest.raises(EncoderOutOfMemory, match=r"fit into the memory of cpu$"):
+        load_encoder(str(tiny_folder), device="cpu")
 
 
 @pytest.mark.parametrize("library", ["torch", "sentence_transformers"])

@@ -153,9 +153,21 @@ def test_the_batch_is_halved_until_it_fits(tiny_folder: Path, monkeypatch: pytes
     assert sum(size > 5 for size in sizes) < len(sizes) / 2, "it remembers what fits"
 
 
-def test_a_single_text_that_does_not_fit_is_an_error(tiny_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "said",
+    [
+        "[enforce fail at alloc_cpu.cpp:117] DefaultCPUAllocator: can't allocate memory",
+        "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`",
+        "Expected mha_graph.execute(handle, variant_pack, workspace_ptr.get()).is_good() to be true, but got false.",
+    ],
+)
+def test_a_single_text_that_does_not_fit_is_an_error(
+    tiny_folder: Path, monkeypatch: pytest.MonkeyPatch, said: str
+) -> None:
+    """In the words of the libraries, as a processor and a full GPU gave them."""
+
     def no_memory(self: TransformerEncoder, batch: list[Piece], prompt_length: int) -> Vectors:
-        raise RuntimeError("[enforce fail at alloc_cpu.cpp:117] DefaultCPUAllocator: can't allocate memory")
+        raise RuntimeError(said)
 
     monkeypatch.setattr(TransformerEncoder, "_forward", no_memory)
     with pytest.raises(EncoderOutOfMemory):

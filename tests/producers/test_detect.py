@@ -80,7 +80,7 @@ def test_what_is_told_is_read(tmp_path: Path, kind: str, record: dict[str, Any])
 
 def test_the_examples_are_told() -> None:
     found = {path.parent.name: look_at(path).kind for path in sorted((ROOT / "examples").glob("*/*.jsonl"))}
-    assert found == {"ir": "ir", "parsed": "parsed", "recorder": "recorder"}
+    assert found == {"ir": "ir", "parsed": "parsed", "recorder": "recorder", "rows": "rows"}
 
 
 @pytest.mark.parametrize(
