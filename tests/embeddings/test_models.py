@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -158,7 +159,6 @@ def test_the_batch_is_halved_until_it_fits(tiny_folder: Path, monkeypatch: pytes
     [
         "[enforce fail at alloc_cpu.cpp:117] DefaultCPUAllocator: can't allocate memory",
         "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`",
-        "Expected mha_graph.execute(handle, variant_pack, workspace_ptr.get()).is_good() to be true, but got false.",
     ],
 )
 def test_a_single_text_that_does_not_fit_is_an_error(
@@ -172,6 +172,23 @@ def test_a_single_text_that_does_not_fit_is_an_error(
     monkeypatch.setattr(TransformerEncoder, "_forward", no_memory)
     with pytest.raises(EncoderOutOfMemory):
         load_encoder(str(tiny_folder)).encode(["cat"] * 3)
+
+
+@pytest.mark.parametrize(("free_bytes", "error"), [(2**27, EncoderOutOfMemory), (2**30, RuntimeError)])
+def test_on_a_full_gpu_a_library_that_only_fails_is_out_of_memory(
+    tiny_folder: Path, monkeypatch: pytest.MonkeyPatch, free_bytes: int, error: type[Exception]
+) -> None:
+    def failing(self: TransformerEncoder, batch: list[Piece], prompt_length: int) -> Vectors:
+        raise RuntimeError("cuDNN error: CUDNN_STATUS_INTERNAL_ERROR")
+
+    encoder = load_encoder(str(tiny_folder), device="cpu")
+    encoder.info = replace(encoder.info, device="cuda")
+    monkeypatch.setattr(TransformerEncoder, "_forward", failing)
+    monkeypatch.setattr("torch.cuda.mem_get_info", lambda device: (free_bytes, 2**36))
+    monkeypatch.setattr("torch.cuda.empty_cache", lambda: None)
+    with pytest.raises(error) as raised:
+        encoder.encode(["cat"] * 3)
+    assert type(raised.value) is error
 
 
 def test_other_errors_of_the_model_keep_their_traceback(tiny_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
