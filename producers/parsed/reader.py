@@ -18,11 +18,13 @@ from producers.markdown.policy import Policy
 from producers.markdown.tokens import Tokenizer, WordTokenizer
 from producers.parsed.blocks import Item as Unit
 from producers.parsed.document import ParsedDocument, items_in_order, read_document
-from producers.parsed.records import PARSER, Frame, build_chunks, parent_of, stable_id
+from producers.parsed.records import PARSER, build_chunks, parent_of, stable_id
 from producers.parsed.render import render
 from producers.produced import Emptied, Item, LeftOut, Making, Produced
 from producers.records.files import RecordFile, left_out, parse_record
+from producers.records.frame import Frame
 from producers.records.index import FamilyIndex
+from producers.records.keeping import tenant_of
 
 MAX_DOCUMENT_BYTES = 32 * 2**20
 # Raise it with any change of rendering or of where a field goes.
@@ -56,7 +58,7 @@ class ParsedReader:
                 for place, data in file.records():
                     try:
                         record, document = _parse(data)
-                        key = family_key(parent_of(document), frame.tenant_of(record))
+                        key = family_key(parent_of(document), frame.tenant_for(tenant_of(record)))
                         index.add(key, place, _traversal_key(document))
                         if document.doc_id:
                             index.claim(document.doc_id)
@@ -88,12 +90,12 @@ class ParsedReader:
                 reason = f"{document.source.path}: has no text"
                 yield left_out(frame.uri, place, SOURCE_EMPTY, reason, is_failure=False)
                 if not unread:
-                    yield Emptied(family_key(parent_of(document), frame.tenant_of(record)))
+                    yield Emptied(family_key(parent_of(document), frame.tenant_for(tenant_of(record))))
                 continue
             ids.use(doc_id)
             documents += 1
             chunks += len(records)
-            yield Produced(document.source.path, frame.tenant_of(record), records)
+            yield Produced(document.source.path, frame.tenant_for(tenant_of(record)), records)
 
     def _chunks(
         self,

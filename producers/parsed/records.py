@@ -1,10 +1,7 @@
 """Passages of a parsed document become canonical chunks: identity, provenance, numbers, neighbours."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
-
-import orjson
 
 from chunkbus import findings
 from chunkbus.chunk import Record, new_chunk
@@ -16,12 +13,11 @@ from producers.markdown.records import chunk_path
 from producers.parsed.document import ParsedDocument
 from producers.parsed.places import Places
 from producers.parsed.render import Rendered
-from producers.produced import Making
 from producers.records.drafts import check
+from producers.records.frame import Frame, refuse_heavy
 from producers.records.keeping import checksum_of, first_string, keep, keep_original, make_provenance, tenant_of
 
 PARSER = ("parsed-document", "1")
-MAX_METADATA_BYTES = 2**18
 _CHECKSUMS = (
     "source.source_checksum",
     "source.checksum",
@@ -30,19 +26,6 @@ _CHECKSUMS = (
     "metadata.content_hash",
     "content_hash",
 )
-
-
-@dataclass(frozen=True)
-class Frame:
-    """What all documents of a run share."""
-
-    uri: str
-    making: Making
-    canonicalizer: tuple[str, str]
-    tokenizer_version: str
-
-    def tenant_of(self, record: Record) -> str | None:
-        return tenant_of(record) or self.making.tenant
 
 
 def parent_of(document: ParsedDocument) -> str:
@@ -61,7 +44,7 @@ def build_chunks(
     first_number: int,
 ) -> Iterator[Record]:
     """The document's chunks in order; the first has this number in the traversal. Raises RecordRefused."""
-    path, tenant = document.source.path, frame.tenant_of(record)
+    path, tenant = document.source.path, frame.tenant_for(tenant_of(record))
     checksum = checksum_of(*(first_string(record, name) for name in _CHECKSUMS))
     document_id = derive_document_id(path, checksum, tenant=tenant)
     provenance, displaced = make_provenance(
@@ -149,9 +132,5 @@ def _about(document: ParsedDocument, rendered: Rendered) -> Record:
     title = document.title or rendered.document.metadata.get("title")
     if title and not metadata.get("title"):
         metadata["title"] = title
-    if len(orjson.dumps(metadata)) > MAX_METADATA_BYTES:
-        limit = MAX_METADATA_BYTES // 2**10
-        raise RecordRefused(
-            findings.LINE_TOO_LONG, f"its metadata is longer than {limit} KiB, and every chunk carries it"
-        )
+    refuse_heavy(metadata)
     return metadata

@@ -20,8 +20,9 @@ from producers.markdown.structure import parse
 from producers.markdown.tokens import Tokenizer, WordTokenizer
 from producers.produced import Emptied, Item, LeftOut, Making, Produced
 from producers.records.files import RecordFile, left_out
+from producers.records.frame import Frame
 from producers.records.index import FamilyIndex
-from producers.rows.records import PARSER, Frame, build_chunks, parent_of
+from producers.rows.records import PARSER, build_chunks, parent_of
 from producers.rows.row import Row, read_row
 from producers.rows.separated import SeparatedFile, is_separated
 
@@ -60,7 +61,7 @@ class RowReader:
                 for place, data in file.records():
                     try:
                         row = read_row(file.parse(data))
-                        index.add(family_key(parent_of(row.name(uri, place)), frame.tenant_of(row)), place)
+                        index.add(family_key(parent_of(row.name(uri, place)), frame.tenant_for(row.tenant)), place)
                     except RecordRefused as refusal:
                         yield left_out(uri, place, refusal.code, refusal.reason)
                 yield from file.unread(uri)
@@ -83,10 +84,10 @@ class RowReader:
                 yield left_out(frame.uri, place, refusal.code, refusal.reason)
                 continue
             if records:
-                yield Produced(row.address or name, frame.tenant_of(row), records)
+                yield Produced(row.address or name, frame.tenant_for(row.tenant), records)
             else:
                 yield left_out(frame.uri, place, SOURCE_EMPTY, f"{name}: has no text", is_failure=False)
-                yield Emptied(family_key(parent_of(name), frame.tenant_of(row)))
+                yield Emptied(family_key(parent_of(name), frame.tenant_for(row.tenant)))
 
 
 def _open(path: Path) -> RecordFile | SeparatedFile:

@@ -1,7 +1,6 @@
 """Passages of a row become canonical chunks: who it is, what it says beside its text, and where each passage stands."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from chunkbus import findings
 from chunkbus.canonical import sha256_hex
@@ -13,28 +12,15 @@ from producers.markdown.document import Document
 from producers.markdown.passages import Passage
 from producers.markdown.records import chunk_path, links_by_passage
 from producers.markdown.shown import shown_of
-from producers.produced import Making
 from producers.records.drafts import check
-from producers.records.keeping import keep, keep_original
+from producers.records.frame import Frame
+from producers.records.keeping import keep, keep_original, make_provenance
 from producers.rows.row import Row
 
 PARSER = ("rows", "1")
 SOURCE_TYPE = "rows"
 _FAMILY = "parent_id"
 """Of a chunk it says whose that is, of a row often what it answers."""
-
-
-@dataclass(frozen=True)
-class Frame:
-    """What all rows of a run share."""
-
-    uri: str
-    making: Making
-    canonicalizer: tuple[str, str]
-    tokenizer_version: str
-
-    def tenant_of(self, row: Row) -> str | None:
-        return row.tenant or self.making.tenant
 
 
 def parent_of(name: str) -> str:
@@ -45,26 +31,27 @@ def build_chunks(
     row: Row, name: str, document: Document, passages: Sequence[Passage], frame: Frame
 ) -> Iterator[Record]:
     """The row's chunks in order. Raises RecordRefused."""
-    tenant = frame.tenant_of(row)
+    tenant = frame.tenant_for(row.tenant)
     checksum = sha256_hex(row.text.encode())
     shown_name = row.address or name
-    provenance = {
-        "source_uri": shown_name,
-        "source_checksum": f"sha256:{checksum}",
-        "parser": dict(zip(("parser_name", "parser_version"), PARSER, strict=True)),
-        "canonicalizer": dict(zip(("canonicalizer_name", "canonicalizer_version"), frame.canonicalizer, strict=True)),
-        "inputs": [{"source_uri": frame.uri}],
-    }
+    provenance, _ = make_provenance(
+        None,
+        source=("source_uri", shown_name),
+        checksum=f"sha256:{checksum}",
+        parser=PARSER,
+        canonicalizer=frame.canonicalizer,
+        uri=frame.uri,
+    )
     source = {"source_uri": shown_name, "source_type": SOURCE_TYPE, **({} if row.address else {"path": frame.uri})}
     about = _about(row, document)
     links = links_by_passage(document.links, passages, shown_name)
     for index, passage in enumerate(passages):
-        said = _said(document, passage) | ({"links": links[index]} if links[index] else {})
-        clashing = {name: value for name, value in about.items() if name in said or name == _FAMILY}
-        metadata = {name: value for name, value in about.items() if name not in clashing} | said
-        fields = keep({"source": source, "metadata": metadata})
-        if clashing:
-            keep_original(fields, "metadata", clashing)
+        said = _said(document, passage, links[index])
+        moved = {name: value for name, value in about.items() if name in said or name == _FAMILY}
+        stays = {name: value for name, value in about.items() if name not in moved}
+        fields = keep({"source": source, "metadata": {**stays, **said}})
+        if moved:
+            keep_original(fields, "metadata", moved)
         headings = list(document.sections[passage.section])
         shown = shown_of(document.text, passage)
         fields.update(
@@ -96,14 +83,14 @@ def build_chunks(
 
 
 def _about(row: Row, document: Document) -> Record:
-    """What its text says of itself where the row says nothing, as front matter does; and the row."""
-    told: Record = {**document.metadata, **document.lists}
+    """What its text says of itself, as in front matter, where the row says nothing; and all that the row says."""
+    told: Record = {**document.metadata, **{name: list(items) for name, items in document.lists.items()}}
     if "author" in told:
-        told.setdefault("authors", [told.pop("author")])
-    return {**{name: list(value) if isinstance(value, tuple) else value for name, value in told.items()}, **row.about}
+        told = {"authors": [told.pop("author")], **told}
+    return {**told, **row.about}
 
 
-def _said(document: Document, passage: Passage) -> Record:
+def _said(document: Document, passage: Passage, links: list[dict[str, str]]) -> Record:
     """What is said of the passage beside what is said of the row."""
     anchor = document.anchors.get(passage.section)
-    return {"anchor": anchor} if anchor else {}
+    return ({"anchor": anchor} if anchor else {}) | ({"links": links} if links else {})

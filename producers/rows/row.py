@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-import orjson
-
 from chunkbus import findings
 from chunkbus.chunk import Record
 from producers.errors import RecordRefused
 from producers.records.files import Place
+from producers.records.frame import refuse_heavy
 from producers.records.keeping import first_string, tenant_of, without_vectors
 
 TEXTS = ("text", "content", "contents", "body", "markdown", "html", "article", "passage", "abstract")
@@ -20,7 +19,6 @@ TEXTS = ("text", "content", "contents", "body", "markdown", "html", "article", "
 TITLES = ("title", "headline", "subject", "name")
 IDS = ("id", "_id", "doc_id", "docid", "docno", "uid", "uuid", "guid")
 ADDRESSES = ("url", "link", "uri", "permalink", "source_uri", "file_path", "path")
-MAX_ABOUT_BYTES = 2**18
 _SAYS_WHO = (*ADDRESSES, "title", "headline", "subject")
 _OF_CHUNKS = frozenset({"chunk_id", "chunk_index", "schema_version"})
 _VECTORS = ("vector", "vectors", "embeddings")
@@ -67,11 +65,7 @@ def read_row(record: Record) -> Row:
     title = first_string(rest, *TITLES) or first_string(about, "title")
     if title is not None:
         about["title"] = title
-    if len(orjson.dumps(about)) > MAX_ABOUT_BYTES:
-        limit = MAX_ABOUT_BYTES // 2**10
-        raise RecordRefused(
-            findings.LINE_TOO_LONG, f"says more than {limit} KiB beside its text, and every chunk carries it"
-        )
+    refuse_heavy(about)
     return Row(record[name] or "", name, _id_of(record), first_string(rest, *ADDRESSES), tenant, about)
 
 

@@ -11,8 +11,8 @@ from chunkbus.chunk import Record
 from chunkbus.identity import family_key, parent_id
 from producers import errors
 from producers.produced import Emptied, LeftOut, Making, Produced
+from producers.records.frame import MAX_CARRIED_BYTES
 from producers.rows import RowReader
-from producers.rows.row import MAX_ABOUT_BYTES
 from sinks.projection import project_family
 from tests.producers.reading import MAKING, make_partition, read_all, read_records, refusals, write_lines
 
@@ -118,7 +118,7 @@ def test_what_is_no_document_is_told_and_the_rest_goes_on(tmp_path: Path) -> Non
         {"id": 1, "name": "no text"},
         {"id": 2, "text": ["a", "list"]},
         b"{broken",
-        {"id": 3, "text": "x", "notes": "y" * MAX_ABOUT_BYTES},
+        {"id": 3, "text": "x", "notes": "y" * MAX_CARRIED_BYTES},
         {"id": 4, "text": "x", "tenant_id": 5},
         WHALES,
     ]
