@@ -13,6 +13,7 @@ _HALF_WIDE = re.compile("[\uff66-\uffdc]")
 _LIGATURES = (("fi", "\ufb01"), ("fl", "\ufb02"), ("ff", "\ufb00"), ("ffi", "\ufb03"), ("ffl", "\ufb04"))
 _COMMON = 2  # of them that texts have also where they do not have the others
 _VERSION = re.compile(r"\W*(v?)(\d+(?:\.\d+)+)\W*", re.IGNORECASE)
+_NAME = re.compile("([^\\W\\d_]{2,})([-\u2010-\u2015]?)(\\d+)")
 _LETTERS = (("ss", "ß"), ("oe", "œ"), ("ae", "æ"))  # of texts that may have ligatures besides
 _MOST_DOTTED = 60  # characters: each е in what is longer would be one more to ask for
 _ALL_DOTTED = 4  # so many can have all their spellings
@@ -21,7 +22,8 @@ _JOINED = (*((joined, letters) for letters, joined in (*_LIGATURES, *_LETTERS)),
 
 def spellings(term: str) -> list[str]:
     """How it may be written in a text, itself first: FTS5 holds ß, œ, ё and ligatures for signs of their own, and soft
-    hyphens and vowel signs for the end of a word. A version may stand with a v or without."""
+    hyphens and vowel signs for the end of a word. A version may stand with a v or without, a name with digits as one
+    word or two."""
     plain = _UNREAD.sub("", term.translate(_NARROW).lower())
     for joined, letters in _JOINED:
         plain = plain.replace(joined, letters)
@@ -33,6 +35,9 @@ def spellings(term: str) -> list[str]:
         found.append(told)
     if version := _VERSION.fullmatch(term):
         found.append(version[2] if version[1] else f"v{version[2]}")
+    if name := _NAME.fullmatch(plain):
+        letters, hyphen, digits = name.groups()
+        found.append(f"{letters}{digits}" if hyphen else f"{letters} {digits}")
     return [term, *(one for one in dict.fromkeys(found) if one != term.lower())]
 
 

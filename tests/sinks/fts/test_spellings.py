@@ -24,6 +24,10 @@ TEXTS = {
     "hangul": "한글",
     "arabic": "في مكتبة كبيرة",
     "hebrew": "שלום לכם",
+    "one word": "hashed with SHA256, the XR9 hums",
+    "two words": "hashed with SHA-256, the XR-9 hums",
+    "parted": "hashed with SHA 256, the XR\u20119 hums",
+    "longer": "hashed with SHA512, the XR95 hums",
 }
 
 
@@ -66,6 +70,14 @@ TEXTS = {
         ("مَكْتَبة", {"arabic"}),
         ("مكتبـــة ", {"arabic"}),
         ("שָׁלוֹם", {"hebrew"}),
+        ("sha256 ", {"one word", "two words", "parted"}),
+        ("SHA-256 ", {"one word", "two words", "parted"}),
+        ("sha\u2011256 ", {"one word", "two words", "parted"}),
+        ("xr9", {"one word", "two words", "parted", "longer"}),
+        ("XR9 ", {"one word", "two words", "parted"}),
+        ("xr-9", {"one word", "two words", "parted", "longer"}),
+        ('"XR9"', {"one word", "two words", "parted"}),
+        ('"XR-9"', {"two words", "parted"}),
     ],
 )
 def test_both_ways_of_writing_find_both(build: FtsBuild, reader: FtsReader, typed: str, found: set[str]) -> None:
@@ -78,6 +90,7 @@ def test_both_ways_of_writing_find_both(build: FtsBuild, reader: FtsReader, type
 def test_most_words_have_one_spelling() -> None:
     assert spellings("Harbour") == ["Harbour"]
     assert spellings("boundary layer") == ["boundary layer"]
+    assert [spellings(word) for word in ("a4", "3d", "B-52", "x86-64")] == [["a4"], ["3d"], ["B-52"], ["x86-64"]]
 
 
 @pytest.mark.parametrize("typed", ["2024", "nod", "\uff2e\uff4f\uff44\uff45 "])
