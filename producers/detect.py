@@ -56,7 +56,7 @@ def look_at(path: Path) -> Look:
         return Look(is_empty=is_all)
     value = _parse(text) if is_all else _NO_JSON
     if value is not _NO_JSON and not isinstance(value, list):
-        return Look(form_of(value), is_value=True)
+        return Look(form_of(value, is_alone=True), is_value=True)
     records = value if isinstance(value, list) else map(_parse, _records(text))
     kind = _kind_of(records)
     if begins(text) is not None and kind == _IN_LINES:
@@ -111,7 +111,7 @@ def _parse(data: bytes) -> Any:
         return _NO_JSON
 
 
-def form_of(value: Any) -> str | None:
+def form_of(value: Any, *, is_alone: bool = False) -> str | None:
     """A kind of `producers.kinds`. What the record says of its form counts, then what no other form has."""
     if not isinstance(value, dict):
         return None
@@ -133,7 +133,7 @@ def form_of(value: Any) -> str | None:
         return "recorder"
     if form is not None:
         return "chunks"
-    return "rows" if is_row(value) else None
+    return "rows" if is_row(value, is_alone=is_alone) else None
 
 
 def _is_event(record: Record) -> bool:

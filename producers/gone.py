@@ -5,10 +5,13 @@ and a part of a recording with what it is a part of: both are the file itself. A
 where the file says that nothing is in it; where the file is silent about it, it stays until it is pruned.
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 
 from producers.families import Family
 from producers.shelves import Shelves
+
+_PART = re.compile(r"&part=\d+\Z")
 
 
 class Gone:
@@ -33,5 +36,6 @@ class Gone:
 
     def _is_the_file(self, family: Family) -> bool:
         return family.tenant == self._tenant and (
-            family.name == family.origin or family.name.startswith(f"{family.origin}#")
+            family.name == family.origin
+            or (family.name.startswith(f"{family.origin}#") and _PART.search(family.name) is not None)
         )

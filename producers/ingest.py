@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager, closing, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from itertools import count
@@ -26,7 +26,7 @@ from producers.batches import read_all
 from producers.before import Before
 from producers.commits import Commits
 from producers.errors import IngestRefused
-from producers.kinds import AUTO, KINDS, Kind
+from producers.kinds import AUTO, KINDS, ROWS, Kind
 from producers.links import links_file, write_links
 from producers.markdown.records import DEFAULT_TENANT
 from producers.memory import Memory
@@ -36,9 +36,10 @@ from producers.partition import FamilyReader, next_created_at
 from producers.patterns import Patterns
 from producers.placement import PRODUCER_NAME, Placement
 from producers.places import Places
-from producers.produced import Making
+from producers.produced import Making, RecordReader
 from producers.prune import Missing, Vanished, is_sure, refuse_emptied, refuse_unsure
 from producers.report import IngestReport, Progress
+from producers.rows.names import ROLES, names_with
 from producers.scratch import scratch
 from producers.settle import Settling
 from producers.shelves import Shelves
@@ -75,6 +76,8 @@ class Options:
     prune: bool = False
     allow_deletions: int = 0
     """So many sources may be withdrawn though a folder named holds none any more."""
+    fields: Mapping[str, str] = field(default_factory=dict)
+    """What fields of rows are called, by their roles; all that is named then is rows."""
     every_file: bool = False
     """Read every file and every partition, whatever their times say."""
 
@@ -107,9 +110,10 @@ def ingest(
         excluded, included = Patterns(options.exclude), Patterns(options.include, "--include")
         known = [place for where, place in memory.places(options.tenant) if placement.shares(where)]
         root_of_path = partial(root_of, base=options.base, known=known)
+        kind, kinds = _as_rows(options, kinds) if options.fields else (options.kind, kinds)
         before = Before(ledger, placement.name, kinds, known)
         wanted = find_wanted(
-            paths, options.kind, kinds, root_of_path, before, tables, outputs, excluded, included, prunes=options.prune
+            paths, kind, kinds, root_of_path, before, tables, outputs, excluded, included, prunes=options.prune
         )
         places = Places(wanted, memory, placement, options.tenant)
         if options.prune:
@@ -154,6 +158,27 @@ def ingest(
             of_gone=of_gone,
             of_others={tenant or DEFAULT_TENANT: number for tenant, number in of_others.items()},
         )
+
+
+def _as_rows(options: Options, kinds: Mapping[str, Kind]) -> tuple[str, Mapping[str, Kind]]:
+    """With the names that the fields have."""
+    from producers.rows.reader import RowReader
+
+    refuse_fields(options.kind, options.fields)
+    reader = RowReader(names_with(options.fields))
+    return ROWS, {**kinds, ROWS: replace(kinds[ROWS], records=partial(_same, reader))}
+
+
+def _same(reader: RecordReader) -> RecordReader:
+    return reader
+
+
+def refuse_fields(kind: str, fields: Mapping[str, str]) -> None:
+    if fields and kind not in (AUTO, ROWS):
+        raise IngestRefused(f"--field names a field of rows, and {kind!r} are none; leave one of the two out")
+    for role, name in fields.items():
+        if role not in ROLES or not name:
+            raise IngestRefused(f"--field {role}={name}: it is ROLE=NAME, and the roles are {', '.join(ROLES)}")
 
 
 def refuse_tenant(tenant: str | None) -> None:

@@ -9,6 +9,7 @@ from producers.markdown.records import SourceVersion
 from producers.produced import RecordReader
 
 AUTO = "auto"
+ROWS = "rows"
 
 
 class Chunker(Protocol):
@@ -104,7 +105,7 @@ def _ir() -> RecordReader:
 
 
 def _rows() -> RecordReader:
-    from producers.rows import RowReader
+    from producers.rows.reader import RowReader
 
     return RowReader()
 
@@ -133,7 +134,7 @@ KINDS: Mapping[str, Kind] = {
         Kind("recorder", (".jsonl", ".ndjson", ".cast"), records=_recorder, may_grow=True),
         Kind("ir", _JSON, records=_ir, folders=True),
         Kind("chunks", _JSON, records=_chunks, folders=True),
-        Kind("rows", _JSON, records=_rows, folders=True, if_asked=(".csv", ".tsv")),
+        Kind(ROWS, _JSON, records=_rows, folders=True, if_asked=(".csv", ".tsv")),
     )
 }
 

@@ -20,6 +20,15 @@ from producers.rows.separated import is_separated
 from producers.sources import Failure, Found, Scope, SourceFile, size_of
 from producers.tables import below
 
+_NO_FORM = (
+    "its first records are of no form that is read here; `--as rows` reads documents, `--as chunks` chunks, and each "
+    "says what is missing in them"
+)
+_NO_ROWS = (
+    "its header names no text beside an id, a title or an address; say which column it is (`--field text=NAME`), or "
+    "read it as it stands (`--as text`)"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Source(SourceFile):
@@ -152,22 +161,29 @@ def find_wanted(
     for file in map(see, found.files):
         if is_json(file.uri):
             shown.add(file)
-        if (its_kind := file.kind or before.kind(file.uri)) is not None:
+        was = before.kind(file.uri) if kind == AUTO else None
+        is_named = os.path.abspath(file.location) in named  # noqa: PTH100
+        if (its_kind := _known_as(file.kind, was)) is not None:
             wanted.add(file, its_kind)
+        elif is_separated(file.uri) and not is_named:  # --include says so
+            wanted.add(file, kinds["text"])
         elif file.failed is not None:
             wanted.leave_out(file, file.failed.code, file.failed.reason, is_failure=True)
         elif file.is_empty:
             wanted.leave_out(file, SOURCE_EMPTY, "it is empty", is_failure=False)
         else:
-            reason = (
-                "its first records are of no form that is read here; "
-                "`--as rows` says what is missing in them as documents, `--as chunks` as chunks"
-            )
-            is_named = os.path.abspath(file.location) in named  # noqa: PTH100
+            reason = _NO_ROWS if is_separated(file.uri) else _NO_FORM
             wanted.leave_out(file, RECORD_FORM_UNKNOWN, reason, is_failure=is_named)
     for folder in record_folders(shown, found, before.kind):
         wanted.add_folder(folder)
     return wanted
+
+
+def _known_as(seen: Kind | None, was: Kind | None) -> Kind | None:
+    """What was asked to be read as rows once stays that, as long as it might be."""
+    if seen is None or (was is not None and (was.name, seen.name) == ("rows", "chunks")):
+        return was
+    return seen
 
 
 def _seen_as(kind: Kind) -> Callable[[SourceFile], Seen]:
@@ -187,7 +203,7 @@ def _guess(kinds: Mapping[str, Kind]) -> Callable[[SourceFile], Seen]:
             look = look_at(file.path)
         except SourceFailed as failed:
             return Seen(file.uri, file.location, None, failed=failed)
-        kind = kinds.get(look.kind or ("text" if may_be_rows else ""))
+        kind = kinds.get(look.kind) if look.kind else None
         return Seen(file.uri, file.location, kind, look.is_value, look.is_empty)
 
     return see

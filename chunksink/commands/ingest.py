@@ -68,6 +68,13 @@ class _SourcePath(click.Path):
     metavar="PATTERN",
     help="Read what fits too, whatever its suffix: as text, unless --as says otherwise; repeatable.",
 )
+@click.option(
+    "--field",
+    "fields",
+    multiple=True,
+    metavar="ROLE=NAME",
+    help="The sources are rows whose text, id, title or address stands in this field (or a.b, within it); repeatable.",
+)
 @click.option("--prune", is_flag=True, help="Withdraw what came from these folders and is not there any more.")
 @click.option(
     "--allow-deletions",
@@ -94,8 +101,8 @@ def command(
 
     Markdown, HTML, text, reStructuredText, AsciiDoc and Org are read, PDF and DOCX with an extra
     (pip install 'chunksink[pdf,docx]'), and files of JSON records by what stands in them: chunks, parsed documents,
-    logs, or rows, one document each, that have a text beside an id, a title or an address. A CSV file that is named
-    is rows, too, where its header names such.
+    logs, or rows, one document each, that have a text beside an id, a title or an address (--field names others). A
+    CSV file that is named is rows, too.
 
     Sources that did not change are left as they are, a source that fails keeps its last good chunks, and what the
     partition held from other sources stays. A second run does nothing and says so. Exits with 3 when a source or a
@@ -113,12 +120,14 @@ def command(
       chunksink ingest sessions --as recorder --partition by-date
       chunksink ingest chunks-of-langchain.jsonl elements-of-unstructured.json
       chunksink ingest articles.jsonl products.csv
+      chunksink ingest posts.json --field text=content.rendered --field title=title.rendered
       chunksink ingest . --exclude drafts/ --exclude "*.min.html" --prune
       chunksink ingest ~/projects --include "*.py" --include "config/*.toml"
     """
     from chunksink.ingesting import ingest
     from producers.ingest import Options
 
+    options["fields"] = dict(_parted(field) for field in options["fields"])
     _check(options)
     config = config_from(chunks=chunks, home=home)
     wanted = Options(**options)
@@ -134,14 +143,20 @@ def command(
     return _sync(config, report, wanted.allow_deletions, as_json) or code
 
 
+def _parted(field: str) -> tuple[str, str]:
+    role, _, name = field.partition("=")
+    return role.strip(), name.strip()
+
+
 def _check(options: dict[str, Any]) -> None:
     """What is wrong with the command itself is told as that."""
     from producers.errors import IngestRefused
-    from producers.ingest import refuse_tenant
+    from producers.ingest import refuse_fields, refuse_tenant
     from producers.patterns import Patterns
 
     try:
         refuse_tenant(options["tenant"])
+        refuse_fields(options["kind"], options["fields"])
         Patterns(options["exclude"])
         Patterns(options["include"], "--include")
     except IngestRefused as refused:

@@ -18,6 +18,7 @@ SOURCES = ("source", "source_uri", "file_path", "filename", "file_name", "url", 
 """What in the table names the source: the first that is there."""
 _FIELDS = (("page_content", "metadata"), ("content", "meta"), ("text", "metadata"))
 _SIGNS = frozenset({"page_content", "element_id", "relationships", "sparse_embedding"})
+_OF_DOCUMENTS = ("_id", "title", "headline")
 _IDS = ("id", "id_", "element_id")
 _NODE_OF_SOURCE = "relationships.1.node_id"  # LlamaIndex numbers its relations: 1 is where a node comes from
 _HEADING = re.compile(r"Header ([1-6])")  # of LangChain's splitters, as their documentation names them
@@ -40,16 +41,23 @@ def passage_in(record: Record) -> Passage | None:
     for name, table in _FIELDS:
         text, about = record.get(name), record.get(table)
         if isinstance(text, str) and isinstance(about, dict):
+            if _is_document(record):
+                return None
             names_source = first_string(about, *SOURCES) and not isinstance(record.get("source"), dict)
             is_known = names_source or not _SIGNS.isdisjoint(record)
             return Passage(record, text, about, (name, table)) if is_known else None
     return None
 
 
+def _is_document(record: Record) -> bool:
+    """With a title or an id beside its text, as no framework writes a chunk: a row."""
+    return _SIGNS.isdisjoint(record) and any(record.get(name) for name in _OF_DOCUMENTS)
+
+
 def lacking(record: Record) -> str | None:
     """What keeps a record from being a passage that has a framework's fields; None where it is not that near."""
     record = _unwrapped(record)
-    if isinstance(record.get("source"), dict):  # a document's
+    if isinstance(record.get("source"), dict) or _is_document(record):
         return None
     for name, table in _FIELDS:
         if name in record and isinstance(record.get(table), dict):

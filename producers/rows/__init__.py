@@ -1,8 +1,5 @@
-"""Rows, one document each, become chunks as the Markdown or HTML that their text is. `RowReader` is the way in.
+"""Rows, one document each, become chunks as the Markdown, the page or the text that theirs is.
 
-row -> (the cutter of Markdown or HTML) -> records -> reader
+names, row -> markup (what its text is) -> (the cutter of the Markdown producer) -> records -> reader. Whoever only asks
+whether something is a row imports no more than that.
 """
-
-from producers.rows.reader import RowReader
-
-__all__ = ["RowReader"]

@@ -1,6 +1,7 @@
 """Passages of a row become canonical chunks: who it is, what it says beside its text, and where each passage stands."""
 
 from collections.abc import Iterator, Sequence
+from pathlib import PurePosixPath
 
 from chunkbus import findings
 from chunkbus.canonical import sha256_hex
@@ -15,9 +16,11 @@ from producers.markdown.shown import shown_of
 from producers.records.drafts import check
 from producers.records.frame import Frame
 from producers.records.keeping import keep, keep_original, make_provenance
+from producers.rows.about import about_of
 from producers.rows.row import Row
 
 PARSER = ("rows", "1")
+CANONICALIZER_NAME = "chunksink-rows"
 SOURCE_TYPE = "rows"
 _FAMILY = "parent_id"
 """Of a chunk it says whose that is, of a row often what it answers."""
@@ -42,8 +45,8 @@ def build_chunks(
         canonicalizer=frame.canonicalizer,
         uri=frame.uri,
     )
-    source = {"source_uri": shown_name, "source_type": SOURCE_TYPE, **({} if row.address else {"path": frame.uri})}
-    about = _about(row, document)
+    source = {"source_uri": shown_name, "source_type": SOURCE_TYPE, **_file_of(row, frame.uri)}
+    about = about_of(row.about, document)
     links = links_by_passage(document.links, passages, shown_name)
     for index, passage in enumerate(passages):
         said = _said(document, passage, links[index])
@@ -82,12 +85,12 @@ def build_chunks(
         yield check(chunk)
 
 
-def _about(row: Row, document: Document) -> Record:
-    """What its text says of itself, as in front matter, where the row says nothing; and all that the row says."""
-    told: Record = {**document.metadata, **{name: list(items) for name, items in document.lists.items()}}
-    if "author" in told:
-        told = {"authors": [told.pop("author")], **told}
-    return {**told, **row.about}
+def _file_of(row: Row, uri: str) -> Record:
+    """Its id stands where other sources have the name of a file, so that it is found by it."""
+    told: Record = {} if row.address else {"path": uri}
+    if row.id is not None:
+        told |= {"filename": row.id, "extension": PurePosixPath(uri).suffix.removeprefix(".").lower()}
+    return told
 
 
 def _said(document: Document, passage: Passage, links: list[dict[str, str]]) -> Record:

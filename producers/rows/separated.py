@@ -6,10 +6,12 @@ several lines, in quotes; it is known by the first. Where a quote is wrong, noth
 
 import csv
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from io import BufferedReader, StringIO
+from itertools import zip_longest
 from pathlib import Path
 from types import TracebackType
+from typing import Literal
 
 from chunkbus import findings
 from chunkbus.chunk import Record
@@ -23,6 +25,7 @@ SUFFIXES = (".csv", ".tsv")
 _SEPARATORS = ",\t;|"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _MAX_HEADER_BYTES = 2**18
+_SAYS_SEPARATOR = re.compile(r"sep=(.)\s*")  # as Excel writes it
 
 
 def is_separated(name: str) -> bool:
@@ -38,11 +41,15 @@ def header_of(path: Path) -> Record:
 class SeparatedFile:
     """Read as a `RecordFile` is: in order once, then again by place. Raises SourceFailed where it cannot be."""
 
-    def __init__(self, path: Path, limit: int) -> None:
+    def __init__(self, path: Path, limit: int, texts: Collection[str] = ()) -> None:
+        """`texts` are names of what is there even where its cell is empty."""
         self.limit = limit
+        self._texts = frozenset(name.lower() for name in texts)
         self._path = path
         self._file: BufferedReader | None = None
         self._at = self._begin = 0
+        self._lines_before = 0
+        self._quoting: Literal[0, 3] = csv.QUOTE_MINIMAL
         self._separator = _SEPARATORS[0]
         self.names: list[str] = []
         csv.field_size_limit(max(csv.field_size_limit(), limit))  # of the whole process: it is 128 KiB else
@@ -85,13 +92,14 @@ class SeparatedFile:
             lines = StringIO(decode(data), newline="")
         except SourceFailed as failure:
             raise RecordRefused(findings.ENCODING, failure.reason) from failure
-        cells = next(csv.reader(lines, delimiter=self._separator), [])
+        cells = next(csv.reader(lines, delimiter=self._separator, quoting=self._quoting), [])
         if any(cells[len(self.names) :]):
             reason = (
                 f"has {len(cells)} cells, and the header names {len(self.names)}: quote a cell that holds a separator"
             )
             raise RecordRefused(findings.WRONG_TYPE, reason)
-        return {name: cell for name, cell in zip(self.names, cells, strict=False) if cell}
+        told = zip_longest(self.names, cells[: len(self.names)], fillvalue="")
+        return {name: cell for name, cell in told if cell or name in self._texts}
 
     def unread(self, uri: str) -> Iterator[LeftOut]:
         """Nothing: what cannot be read ends the reading."""
@@ -100,7 +108,13 @@ class SeparatedFile:
     def _read_header(self) -> None:
         assert self._file is not None
         self._file.seek(self._begin)
-        self._separator = max(_SEPARATORS, key=decode(self._file.readline(_MAX_HEADER_BYTES)).count)
+        line = decode(self._file.readline(_MAX_HEADER_BYTES))
+        if said := _SAYS_SEPARATOR.fullmatch(line):
+            self._separator, self._begin, self._lines_before = said[1], self._file.tell(), 1
+        else:
+            self._separator = max(_SEPARATORS, key=line.count)
+        if self._separator == "\t" and not self._is_quoted():
+            self._quoting = csv.QUOTE_NONE
         _, names = next(self._rows(self._begin), (None, []))
         taken: dict[str, None] = {}
         for number, name in enumerate(names, start=1):
@@ -108,17 +122,26 @@ class SeparatedFile:
             taken[name if name and name not in taken else f"column_{number}"] = None
         self.names = list(taken)
 
+    def _is_quoted(self) -> bool:
+        """Whether quotes mean something: most files with tabs have them for what they are."""
+        try:
+            return all(True for _ in self._rows(self._begin))
+        except SourceFailed:
+            return False
+
     def _rows(self, begin: int) -> Iterator[tuple[Place, Sequence[str]]]:
         """Behind a quote that is wrong nobody knows where records begin: then none of it is read."""
-        reader = csv.reader(self._lines(begin), delimiter=self._separator, strict=True)
-        start, line = begin, 1
+        reader = csv.reader(self._lines(begin), delimiter=self._separator, quoting=self._quoting, strict=True)
+        start, line = begin, 1 + self._lines_before
         try:
             for cells in reader:
                 if cells:
                     yield Place(line, start, self._at - start), cells
-                start, line = self._at, reader.line_num + 1
+                start, line = self._at, reader.line_num + 1 + self._lines_before
         except csv.Error as error:
-            reason = f"line {line}: {error}; write a quote within quotes twice"
+            is_old = "new-line character" in str(error)
+            remedy = "tr '\\r' '\\n' < OLD > NEW ends its lines" if is_old else "write a quote within quotes twice"
+            reason = f"line {line}: {str(error).partition(' - ')[0]}; {remedy}"
             raise SourceFailed(CHUNKING_FAILED, reason) from error
 
     def _lines(self, begin: int) -> Iterator[str]:

@@ -44,12 +44,16 @@ class TextChunker:
 
     def chunks(self, data: bytes, source: SourceVersion, *, created_at: str, producer: Record) -> list[Record]:
         """The source's chunks, none where it has no text. Raises SourceFailed where it is not UTF-8."""
-        text = decode(data)
-        lines = _lines(readable(text) if _CONTROL.search(text) else text)
-        headings = list(find_headings(lines, source.uri))
-        title = _title(lines, headings)
-        document = _document(lines, headings, {"title": title} if title else {})
+        document = document_of(decode(data), source.uri)
         return self.markdown.cut(document, source, TEXT, created_at=created_at, producer=producer)
+
+
+def document_of(text: str, uri: str) -> Document:
+    """Under the headings of the markup that a file of this name has."""
+    lines = _lines(readable(text) if _CONTROL.search(text) else text)
+    headings = list(find_headings(lines, uri))
+    title = _title(lines, headings)
+    return _document(lines, headings, {"title": title} if title else {})
 
 
 def paragraphs(text: str, metadata: dict[str, str] | None = None) -> Document:

@@ -13,9 +13,15 @@ FIELDS: Mapping[str, Callable[[Document], str | None]] = {
     "chunk_id": lambda document: document.chunk_id,
     "parent_id": lambda document: document.parent_id,
     "source_uri": lambda document: document.source_uri,
-    "filename": lambda document: PurePath(document.filename).stem if document.filename else None,
+    "filename": lambda document: _name_of_file(document),
 }
-"""In the order in which they are tried. A file name counts without its extension."""
+"""In the order in which they are tried. A file name counts without its extension; of a row it is its id."""
+
+
+def _name_of_file(document: Document) -> str | None:
+    if not document.filename:
+        return None
+    return document.filename if document.source_type == "rows" else PurePath(document.filename).stem
 
 
 @dataclass(frozen=True)

@@ -344,33 +344,73 @@ def test_rows_are_found_in_json_and_where_it_is_named_in_csv(shell: Shell) -> No
     assert (included["documents"], included["failures"]) == (3, [])
     kinds = {chunk["source"]["source_type"] for chunk in chunks_in(shell.folder / "other")}
     assert kinds == {"rows", "txt"}
-    refused = shell("ingest", "in/prices.csv", "--as", "rows", "--to", "third")
+    refused = shell("ingest", "in/prices.csv", "--to", "third")
+    assert (refused.code, "its header names no text" in refused.err) == (Exit.INVALID_INPUT, True)
+    assert shell("ingest", "in/prices.csv", "--as", "text", "--to", "third").code == Exit.OK
+    refused = shell("ingest", "in/prices.csv", "--as", "rows", "--to", "fourth")
     assert (refused.code, "has no text: none of text, content" in refused.err) == (Exit.INVALID_INPUT, True)
     assert shell("validate").code == Exit.OK
 
 
 def test_what_is_no_row_is_told_how_to_find_out_what_it_lacks(shell: Shell) -> None:
-    write(shell, "in/other.jsonl", '{"number": 1}\n')
+    write(shell, "in/other.jsonl", '{"number": 1, "story": "Words."}\n')
     ended = shell("ingest", "in/other.jsonl")
     assert ended.code == Exit.INVALID_INPUT
-    assert "`--as rows` says what is missing in them as documents" in ended.err
+    assert "`--as rows` reads documents" in ended.err
     ended = shell("ingest", "in/other.jsonl", "--as", "rows")
-    assert "has no text: none of text, content, contents" in ended.err
+    assert "it has story, number. Say which it is: --field text=NAME" in ended.err
+    assert shell("ingest", "in/other.jsonl", "--field", "text=story", "--field", "id=number").code == Exit.OK
+    [chunk] = chunks_in(shell.folder / "chunks")
+    assert (chunk["text"], chunk["provenance"]["source_uri"]) == ("Words.", "in/other.jsonl#id=1")
 
 
-def test_a_row_goes_with_its_place_in_the_file_and_one_with_an_address_when_it_is_pruned(shell: Shell) -> None:
-    rows = [
-        '{"id": 0, "text": "One."}\n',
-        '{"id": 1, "text": "Two."}\n',
-        '{"url": "https://a.example/", "text": "Three."}\n',
-    ]
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--field", "body=x"], "the roles are text, id, title, address"),
+        (["--field", "text"], "it is ROLE=NAME"),
+        (["--field", "text=x", "--as", "markdown"], "leave one of the two out"),
+    ],
+)
+def test_what_names_no_field_is_refused(shell: Shell, options: list[str], told: str) -> None:
+    write(shell, "in/rows.jsonl", '{"id": 1, "text": "Words."}\n')
+    ended = shell("ingest", "in", *options)
+    assert (ended.code, told in ended.err) == (Exit.USAGE, True)
+
+
+def test_a_row_that_left_its_file_goes_when_it_is_pruned(shell: Shell) -> None:
+    rows = [json.dumps({"id": number, "text": f"Words of {number}."}) + "\n" for number in range(3)]
     write(shell, "in/rows.jsonl", "".join(rows))
     assert shell("ingest", "in", "--json").json["documents"] == 3
-    write(shell, "in/rows.jsonl", rows[0].replace("One", "Changed"))
-    assert shell("ingest", "in", "--json").json["pruned"] == 1
-    assert {chunk["text"] for chunk in chunks_in(shell.folder / "chunks")} == {"Changed.", "Three."}
+    write(shell, "in/rows.jsonl", rows[0].replace("Words", "Other words"))
+    assert shell("ingest", "in", "--json").json["pruned"] == 0
     write(shell, "in/rows.jsonl", rows[0] + "{broken\n")
     assert shell("ingest", "in", "--prune", "--json").json["pruned"] == 0
     write(shell, "in/rows.jsonl", rows[0])
-    assert shell("ingest", "in", "--prune", "--json").json["pruned"] == 1
-    assert {chunk["text"] for chunk in chunks_in(shell.folder / "chunks")} == {"One."}
+    assert shell("ingest", "in", "--prune", "--json").json["pruned"] == 2
+    assert [chunk["text"] for chunk in chunks_in(shell.folder / "chunks")] == ["Words of 0."]
+
+
+def test_what_was_read_as_rows_stays_that(shell: Shell) -> None:
+    write(shell, "in/rows.csv", "id,title,text\n1,A,alpha\n2,B,beta\n")
+    assert shell("ingest", "in/rows.csv", "--json").json["documents"] == 2
+    write(shell, "in/rows.csv", "id,title,story\n1,A,alpha\n2,B,beta\n")
+    ended = shell("ingest", "in/rows.csv", "--json")
+    assert (ended.code, ended.json["failed"], ended.json["documents"]) == (Exit.INVALID_INPUT, 2, 2)
+    assert len(chunks_in(shell.folder / "chunks")) == 2
+    framework = '{"id": "7", "text": "Words.", "metadata": {"source": "a.md"}}\n'
+    write(shell, "in/framework.jsonl", framework)
+    assert shell("ingest", "in/framework.jsonl", "--as", "rows", "--to", "b", "--json").json["documents"] == 1
+    write(shell, "in/framework.jsonl", framework.replace("Words", "Other words"))
+    assert shell("ingest", "in/framework.jsonl", "--to", "b", "--json").json["documents"] == 1
+    [chunk] = chunks_in(shell.folder / "b")
+    assert (chunk["text"], chunk["provenance"]["parser"]["parser_name"]) == ("Other words.", "rows")
+
+
+def test_rows_with_and_without_a_source_in_their_metadata_are_rows_alike(shell: Shell) -> None:
+    rows = '{"_id": "1", "title": "A", "text": "alpha", "metadata": {}}\n'
+    rows += '{"_id": "2", "title": "B", "text": "beta", "metadata": {"url": "https://a.example/2"}}\n'
+    write(shell, "in/corpus.jsonl", rows)
+    assert shell("ingest", "in/corpus.jsonl", "--json").json["failures"] == []
+    names = {chunk["provenance"]["source_uri"] for chunk in chunks_in(shell.folder / "chunks")}
+    assert names == {"in/corpus.jsonl#id=1", "https://a.example/2"}

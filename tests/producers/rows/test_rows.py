@@ -12,7 +12,9 @@ from chunkbus.identity import family_key, parent_id
 from producers import errors
 from producers.produced import Emptied, LeftOut, Making, Produced
 from producers.records.frame import MAX_CARRIED_BYTES
-from producers.rows import RowReader
+from producers.rows.names import names_with
+from producers.rows.reader import RowReader
+from producers.rows.row import is_row
 from sinks.projection import project_family
 from tests.producers.reading import MAKING, make_partition, read_all, read_records, refusals, write_lines
 
@@ -58,7 +60,9 @@ def test_a_row_is_a_document_of_its_own(tmp_path: Path) -> None:
         "authors": ("Ann",),
         "tags": ("sea", "air"),
         "year": 2020,
-        "filename": "records.jsonl",
+        "filename": "d/1",
+        "extension": "jsonl",
+        "path": "records.jsonl",
         "source_type": "rows",
     }
     assert {name: seen(family).get(name) for name in expected} == expected
@@ -79,6 +83,14 @@ def test_a_row_is_a_document_of_its_own(tmp_path: Path) -> None:
         ({"url": "https://a.example/x", "text": "x"}, "https://a.example/x"),
         ({"id": 7, "url": "https://a.example/x", "text": "x"}, "https://a.example/x"),
         ({"path": "notes/a.md", "content": "x"}, "notes/a.md"),
+        ({"Id": "4", "Body": "x"}, "records.jsonl#id=4"),
+        ({"id": 4.0, "text": "x"}, "records.jsonl#id=4"),
+        ({"id": " ", "uuid": " u ", "text": "x"}, "records.jsonl#id=u"),
+        ({"url": "n/a", "text": "x"}, "records.jsonl#line=1"),
+        ({"link": "Verweis", "text": "x"}, "records.jsonl#line=1"),
+        ({"url": "/guide/", "text": "x"}, "/guide/"),
+        ({"url": "https://api.a.example/7", "html_url": "https://a.example/7", "text": "x"}, "https://a.example/7"),
+        ({"_id": "7", "text": "x", "metadata": {"url": "https://a.example/7"}}, "https://a.example/7"),
     ],
 )
 def test_what_it_is_called(tmp_path: Path, row: Record, name: str) -> None:
@@ -94,6 +106,13 @@ def test_rows_of_one_address_are_told_apart_by_their_ids(tmp_path: Path) -> None
     assert keys(produced)[:1] == keys(read(tmp_path, {"id": 0, "text": "The same."}))
 
 
+def test_addresses_that_differ_in_their_fragments_are_two(tmp_path: Path) -> None:
+    rows = [{"url": f"https://a.example/x#{n}", "text": f"Comment {n}."} for n in range(2)]
+    produced = read(tmp_path, *rows)
+    assert len(set(keys(produced))) == 2
+    assert [seen(family)["source_uri"] for family in produced] == [row["url"] for row in rows]
+
+
 def test_elements_of_an_array_and_files_of_a_folder_have_names_of_their_own(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_bytes(orjson.dumps([{"text": "x"}, {"text": "y"}]))
     produced, left = read_all(RowReader(), tmp_path / "a.json", uri="a.json")
@@ -107,10 +126,12 @@ def test_elements_of_an_array_and_files_of_a_folder_have_names_of_their_own(tmp_
     assert ([family.source_uri for family in produced], left) == (names, [])
 
 
-def test_the_last_row_of_an_id_counts(tmp_path: Path) -> None:
-    produced, left = read_records(RowReader(), tmp_path, [WHALES, {"id": 8, "text": "x"}, WHALES | {"text": "Later."}])
-    assert [texts(family) for family in produced] == [["x"], ["Later."]]
-    assert refusals(left) == [(1, errors.RECORD_SUPERSEDED, False)]
+def test_of_rows_with_one_id_the_last_counts_and_what_says_something_else_is_a_failure(tmp_path: Path) -> None:
+    rows = [WHALES, {"id": 8, "text": "x"}, WHALES | {"text": "Later."}, {"id": 8, "text": "x"}]
+    produced, left = read_records(RowReader(), tmp_path, rows)
+    assert [texts(family) for family in produced] == [["Later."], ["x"]]
+    assert refusals(left) == [(1, findings.DUPLICATE_IDS, True), (2, errors.RECORD_SUPERSEDED, False)]
+    assert "line 3 has the same id and says something else" in left[0].reason
 
 
 def test_what_is_no_document_is_told_and_the_rest_goes_on(tmp_path: Path) -> None:
@@ -119,7 +140,7 @@ def test_what_is_no_document_is_told_and_the_rest_goes_on(tmp_path: Path) -> Non
         {"id": 2, "text": ["a", "list"]},
         b"{broken",
         {"id": 3, "text": "x", "notes": "y" * MAX_CARRIED_BYTES},
-        {"id": 4, "text": "x", "tenant_id": 5},
+        {"id": 4, "text": "x", "tenant_id": ["a"]},
         WHALES,
     ]
     produced, left = read_records(RowReader(), tmp_path, rows)
@@ -132,7 +153,7 @@ def test_what_is_no_document_is_told_and_the_rest_goes_on(tmp_path: Path) -> Non
         (5, findings.WRONG_TYPE, True),
     ]
     assert "has no text: none of text, content" in left[0].reason
-    assert left[0].reason.endswith("it has id, name")
+    assert left[0].reason.endswith("it has name, id. Say which it is: --field text=NAME")
 
 
 @pytest.mark.parametrize("text", ["", None, " \n\t", "<p> </p>", "\ufeff"])
@@ -149,25 +170,7 @@ def test_the_first_field_that_says_something_is_the_text(tmp_path: Path) -> None
     assert family.records[0]["metadata"] == {"id": 1, "text": "", "abstract": "Short."}
 
 
-PAGE = "<p>Hello <b>there</b>, <a href='../x'>you</a></p>\n<h2>Part</h2>\n<pre>code()</pre>"
-
-
-@pytest.mark.parametrize(
-    ("row", "is_page"),
-    [
-        ({"body": PAGE}, True),
-        ({"body": f" <!DOCTYPE html><html>{PAGE}</html>\n"}, True),
-        ({"html": "Words <b>only</b>."}, True),
-        ({"markdown": PAGE}, False),
-        ({"content": PAGE, "path": "README.md"}, False),
-        ({"content": f"{PAGE}\n\n```sh\nmake\n```\n\n<p>End</p>"}, False),
-        ({"text": "<b>a</b> < b and c > d"}, False),
-        ({"text": f"{PAGE} and more"}, False),
-    ],
-)
-def test_what_is_all_in_tags_is_a_page(tmp_path: Path, row: Record, is_page: bool) -> None:
-    [family] = read(tmp_path, {"id": 1, **row})
-    assert ("<b>" not in "\n".join(texts(family))) is is_page
+PAGE = "<p>Hello <b>there</b>, <a href='../x'>you</a></p>\n<h2>Part</h2>\n<pre># code()</pre>"
 
 
 def test_links_of_a_page_count_from_its_address(tmp_path: Path) -> None:
@@ -184,16 +187,66 @@ def test_nothing_is_lost_and_vectors_do_not_travel(tmp_path: Path) -> None:
         "metadata": {"page": 3, "id": "inner"},
         "parent_id": 9,
         "embedding": [0.5],
-        "vector": [0.5],
+        "text_vector": [0.5] * 32,
+        "sizes": [7, 8],
         "price": 1.5,
     }
     [family] = read(tmp_path, row)
     [chunk] = family.records
-    kept = {"page": 3, "id": 1, "price": 1.5}
+    kept = {"page": 3, "id": 1, "price": 1.5, "sizes": [7, 8]}
     assert chunk["metadata"].items() >= kept.items()
     assert [link["url"] for link in chunk["metadata"]["links"]] == ["y.md"]
     assert chunk["original"] == {"metadata": {"links": ["theirs"], "parent_id": 9}}
     assert b"0.5" not in orjson.dumps(chunk)
+
+
+def test_long_fields_that_could_be_the_text_do_not_travel(tmp_path: Path) -> None:
+    [family] = read(tmp_path, {"id": 1, "text": "Words.", "html": "<p>Words.</p>" * 100, "abstract": "Short."})
+    assert family.records[0]["metadata"] == {"id": 1, "abstract": "Short."}
+
+
+def test_fields_that_are_called_otherwise(tmp_path: Path) -> None:
+    row = {
+        "Key": 7,
+        "post": {"rendered": "<p>Words.</p>", "by": "Ann"},
+        "title": {"rendered": "Told"},
+        "id": 1,
+        "text": "no",
+    }
+    names = names_with({"id": "key", "text": "post.rendered", "title": "title.rendered"})
+    reader = RowReader(names)
+    produced, left = read_records(reader, tmp_path, [row, {"text": "no"}])
+    assert [family.source_uri for family in produced] == ["records.jsonl#id=7"]
+    [chunk] = produced[0].records
+    assert chunk["text"] == "Words."
+    assert chunk["metadata"] == {"Key": 7, "post": {"by": "Ann"}, "title": "Told", "id": 1, "text": "no"}
+    assert refusals(left) == [(2, findings.FIELD_MISSING, True)]
+    assert "none of post.rendered is a string" in left[0].reason
+    assert reader.canonicalizer != RowReader().canonicalizer
+
+
+def test_a_number_is_a_tenant_too(tmp_path: Path) -> None:
+    [family] = read(tmp_path, WHALES | {"tenant_id": 42})
+    assert family.tenant == family.records[0]["tenant_id"] == "42"
+
+
+@pytest.mark.parametrize(
+    ("record", "is_known", "is_known_alone"),
+    [
+        (WHALES, True, True),
+        ({"title": "A", "text": "x"}, True, False),
+        ({"name": "A", "text": "x"}, True, False),
+        ({"url": "https://a.example/", "body": "x"}, True, True),
+        ({"path": "a.md", "body": "x"}, True, True),
+        ({"link": "/guide/", "text": "Guide"}, False, False),
+        ({"text": "x"}, False, False),
+        ({"id": 1, "description": "x"}, False, False),
+        ({"id": 1, "text": " "}, False, False),
+        ({"id": 1, "text": "x", "chunk_id": "c"}, False, False),
+    ],
+)
+def test_what_is_told_to_be_a_row(record: Record, is_known: bool, is_known_alone: bool) -> None:
+    assert (is_row(record), is_row(record, is_alone=True)) == (is_known, is_known_alone)
 
 
 def test_front_matter_says_what_the_row_does_not(tmp_path: Path) -> None:
@@ -202,6 +255,25 @@ def test_front_matter_says_what_the_row_does_not(tmp_path: Path) -> None:
     assert (fields["title"], fields["authors"], fields["year"], fields["filename"]) == ("Inner", ("Ann",), 2019, "a.md")
     fields = seen(read(tmp_path, {"path": "a.md", "content": text, "title": "Outer", "date": "2021"})[0])
     assert (fields["title"], fields["year"]) == ("Outer", 2021)
+
+
+@pytest.mark.parametrize(
+    ("told", "tags", "year"),
+    [
+        ({"labels": [{"name": "bug"}, {"name": "ui"}], "created_at": "2021-03-04T05:06:07Z"}, ("bug", "ui"), 2021),
+        ({"Tags": "<c++><templates>", "CreationDate": "2009-07-01"}, ("c++", "templates"), 2009),
+        ({"tags": "<c++>"}, ("c++",), None),
+        ({"categories": "cs.CL, cs.AI", "update_date": "2018"}, ("cs.CL", "cs.AI"), 2018),
+        ({"tags": ["sea"], "labels": ["other"], "year": 1999, "created": "2020-01-01"}, ("sea",), 1999),
+        ({"tags": "", "date": "03/04/2018", "labels": []}, None, None),
+        ({"timestamp": 1700000000}, None, None),
+    ],
+)
+def test_tags_and_years_go_by_other_names_too(
+    tmp_path: Path, told: Record, tags: tuple[str, ...] | None, year: int | None
+) -> None:
+    fields = seen(read(tmp_path, WHALES | told)[0])
+    assert (fields.get("tags"), fields.get("year")) == (tags, year)
 
 
 def test_tenants_are_apart(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from chunkbus import findings
 from producers import errors
 from producers.detect import look_at
 from producers.produced import LeftOut, Produced
-from producers.rows import RowReader
+from producers.rows.reader import RowReader
 from tests.producers.reading import read_all, refusals
 
 
@@ -54,14 +54,40 @@ def test_a_record_is_named_and_told_by_its_first_line(tmp_path: Path) -> None:
     data = 'title,text\na,"one\ntwo"\nb,x,y\nc,"x, y",,\nd,\n'
     produced, left = read(tmp_path / "r.csv", data)
     assert told(produced) == [("r.csv#line=2", "one\ntwo"), ("r.csv#line=5", "x, y")]
-    assert refusals(left) == [(4, findings.WRONG_TYPE, True), (6, findings.FIELD_MISSING, True)]
+    assert refusals(left) == [(4, findings.WRONG_TYPE, True), (6, errors.SOURCE_EMPTY, False)]
     assert "has 3 cells, and the header names 2: quote a cell" in left[0].reason
 
 
 def test_the_last_record_of_an_id_counts(tmp_path: Path) -> None:
     produced, left = read(tmp_path / "r.tsv", "id\ttext\n1\told\n2\tother\n1\tnew\n")
     assert told(produced) == [("r.tsv#id=2", "other"), ("r.tsv#id=1", "new")]
-    assert refusals(left) == [(2, errors.RECORD_SUPERSEDED, False)]
+    assert refusals(left) == [(2, findings.DUPLICATE_IDS, True)]
+
+
+def test_an_empty_cell_is_an_empty_text_and_a_line_of_separators_is_nothing(tmp_path: Path) -> None:
+    produced, left = read(tmp_path / "r.csv", "id,title,text\n1,a,x\n2,b,\n,,\n")
+    assert told(produced) == [("r.csv#id=1", "x")]
+    assert refusals(left) == [(3, errors.SOURCE_EMPTY, False), (4, errors.SOURCE_EMPTY, False)]
+
+
+def test_excel_says_the_separator(tmp_path: Path) -> None:
+    produced, left = read(tmp_path / "r.csv", "sep=;\r\nid;text\r\n1;a, b, c\r\n2;x;y\r\n")
+    assert told(produced) == [("r.csv#id=1", "a, b, c")]
+    assert [one.line for one in left] == [4]
+
+
+def test_between_tabs_quotes_may_be_quotes(tmp_path: Path) -> None:
+    produced, _ = read(tmp_path / "r.tsv", 'id\ttext\n1\t"Hi" she said\n2\t"so\n')
+    assert told(produced) == [("r.tsv#id=1", '"Hi" she said'), ("r.tsv#id=2", '"so')]
+    produced, _ = read(tmp_path / "r.tsv", 'id\ttext\n1\t"two\nlines"\n2\tx\n')
+    assert told(produced) == [("r.tsv#id=1", "two\nlines"), ("r.tsv#id=2", "x")]
+
+
+def test_lines_of_old_are_told(tmp_path: Path) -> None:
+    _, left = read(tmp_path / "r.csv", "id,text\r1,x\r")
+    assert (
+        "line 1: new-line character seen in unquoted field; tr '\\r' '\\n' < OLD > NEW ends its lines" in left[0].reason
+    )
 
 
 def test_names_of_a_header(tmp_path: Path) -> None:
