@@ -12,6 +12,7 @@ import orjson
 
 from chunkbus.chunk import Record
 from producers.bridges.detect import Form, detect
+from producers.bridges.framework import is_like_document
 from producers.errors import SOURCE_UNREADABLE, RecordRefused, SourceFailed
 from producers.recorder.log import EVENT_KINDS
 from producers.records.array import begins, elements
@@ -56,7 +57,7 @@ def look_at(path: Path) -> Look:
         return Look(is_empty=is_all)
     value = _parse(text) if is_all else _NO_JSON
     if value is not _NO_JSON and not isinstance(value, list):
-        return Look(form_of(value, is_alone=True), is_value=True)
+        return Look(form_of(value, is_alone=path.suffix.lower() == ".json"), is_value=True)
     records = value if isinstance(value, list) else map(_parse, _records(text))
     kind = _kind_of(records)
     if begins(text) is not None and kind == _IN_LINES:
@@ -131,9 +132,9 @@ def form_of(value: Any, *, is_alone: bool = False) -> str | None:
         return "parsed"
     if _is_event(value):
         return "recorder"
-    if form is not None:
+    if form is not None and not (form is Form.FRAMEWORK and is_like_document(value) and is_row(value)):
         return "chunks"
-    return "rows" if is_row(value, is_alone=is_alone) else None
+    return _SAYS_LEAST if is_row(value, is_alone=is_alone) else None
 
 
 def _is_event(record: Record) -> bool:

@@ -41,23 +41,21 @@ def passage_in(record: Record) -> Passage | None:
     for name, table in _FIELDS:
         text, about = record.get(name), record.get(table)
         if isinstance(text, str) and isinstance(about, dict):
-            if _is_document(record):
-                return None
             names_source = first_string(about, *SOURCES) and not isinstance(record.get("source"), dict)
             is_known = names_source or not _SIGNS.isdisjoint(record)
             return Passage(record, text, about, (name, table)) if is_known else None
     return None
 
 
-def _is_document(record: Record) -> bool:
-    """With a title or an id beside its text, as no framework writes a chunk: a row."""
-    return _SIGNS.isdisjoint(record) and any(record.get(name) for name in _OF_DOCUMENTS)
+def is_like_document(passage: Record) -> bool:
+    """With a title beside its text, or the id of a database, as no framework writes a chunk by itself."""
+    return _SIGNS.isdisjoint(passage) and any(passage.get(name) for name in _OF_DOCUMENTS)
 
 
 def lacking(record: Record) -> str | None:
     """What keeps a record from being a passage that has a framework's fields; None where it is not that near."""
     record = _unwrapped(record)
-    if isinstance(record.get("source"), dict) or _is_document(record):
+    if isinstance(record.get("source"), dict):  # a document's
         return None
     for name, table in _FIELDS:
         if name in record and isinstance(record.get(table), dict):

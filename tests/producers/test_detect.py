@@ -28,6 +28,7 @@ CASES: dict[str, list[dict[str, Any]]] = {
         markdown_chunk(),
         markdown_chunk(source=SOURCE, text="x", doc_id="d"),
         structural_chunk(),
+        structural_chunk(title="A"),
         {"id": "c", "text": "x", "source": SOURCE, "doc_id": "d", "index": 0},
         {"id": "c", "text": "x", "source": SOURCE, "doc_id": "d", "index": 0, "content_hash": "ab" * 32, "content": {}},
         recorder_chunk(),
@@ -47,6 +48,13 @@ CASES: dict[str, list[dict[str, Any]]] = {
         {"source": SOURCE, "tables": [{"rows": [["a"]]}]},
         {"source": SOURCE, "images": [{"caption": "A mast"}]},
         {"source": SOURCE, "blocks": []},
+    ],
+    "rows": [
+        {"id": 1, "text": "x"},
+        {"_id": "1", "text": "x", "metadata": {}},
+        {"_id": "1", "text": "x", "metadata": {"url": "https://a.example/"}},
+        {"id": "1", "title": "A", "content": "x", "meta": {"source": "a.md"}},
+        {"Id": "4", "Title": "A", "Body": "<p>x</p>"},
     ],
     "recorder": [
         said("x", 0),
@@ -152,3 +160,17 @@ def test_what_cannot_be_opened_says_so(tmp_path: Path) -> None:
         with pytest.raises(SourceFailed, match=reason) as caught:
             look_at(tmp_path / f"{name}.jsonl")
         assert caught.value.code == "SOURCE_UNREADABLE"
+
+
+def test_a_lone_record_with_a_title_may_be_a_translation(tmp_path: Path) -> None:
+    for name, kind in (("de.json", None), ("one.jsonl", "rows")):
+        path = tmp_path / name
+        path.write_bytes(orjson.dumps({"title": "Meine App", "text": "Willkommen", "link": "Verweis"}))
+        assert look_at(path).kind == kind
+
+
+def test_rows_say_the_least(tmp_path: Path) -> None:
+    passage = {"id": "1", "text": "x", "metadata": {"source": "a.md"}}
+    assert look_at(write_lines(tmp_path / "r.jsonl", [{"id": 1, "text": "x"}, passage])).kind == "chunks"
+    assert look_at(write_lines(tmp_path / "r.jsonl", [passage, passage | {"title": "A"}])).kind == "chunks"
+    assert look_at(write_lines(tmp_path / "r.jsonl", [passage | {"title": "A"}, {"id": 1, "text": "x"}])).kind == "rows"
