@@ -132,7 +132,7 @@ def form_of(value: Any, *, is_alone: bool = False) -> str | None:
         return "parsed"
     if _is_event(value):
         return "recorder"
-    if form is not None and not (form is Form.FRAMEWORK and is_like_document(value) and is_row(value)):
+    if form is not None and not (is_like_document(value) and is_row(value)):
         return "chunks"
     return _SAYS_LEAST if is_row(value, is_alone=is_alone) else None
 
