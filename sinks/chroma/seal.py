@@ -115,9 +115,14 @@ def check(path: Path, *, writing: bool) -> Callable[[], None]:
     With `writing` the caller counts as an open writer until it calls what is returned.
     """
     with _alone(path):
-        if (path / DATABASE).exists() and not _is_written(path):
-            _check(path)
+        if (path / DATABASE).exists() and not _is_written(path) and not _is_as_sealed(path):
+            with turn(path):  # a reader's call may be saving them, and seals them when it has
+                _check(path)
         return _writing(path) if writing else _nothing
+
+
+def _is_as_sealed(path: Path) -> bool:
+    return _read(path).get("files") == _files(path)
 
 
 def _check(path: Path) -> None:

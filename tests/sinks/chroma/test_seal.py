@@ -9,6 +9,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -89,6 +90,24 @@ def test_somebody_elses_change_is_proved_also_after_many_looks(
     assert probed == []
     look(sink)
     assert len(probed) == 1
+
+
+def test_what_a_readers_call_is_saving_is_looked_at_when_it_has_saved(
+    sink: ChromaSink, probed: list[object], tmp_path: Path
+) -> None:
+    """Chroma saves the vectors of a small build when they are first asked for, in place."""
+    look(sink)
+    file = next((tmp_path / "b").glob("*/data_level0.bin"))
+    shutil.copy2(file, tmp_path / "aside")
+    with ThreadPoolExecutor(1) as another:
+        with seal.turn(tmp_path / "b"):
+            file.write_bytes(file.read_bytes() + b"half of more")
+            looking = another.submit(look, sink)
+            with pytest.raises(TimeoutError):
+                looking.result(timeout=0.5)
+            shutil.copy2(tmp_path / "aside", file)
+        looking.result(timeout=60)
+    assert probed == []
 
 
 @pytest.fixture
