@@ -29,6 +29,7 @@ _BLOCK_TEXTS = 512
 _BLOCK_CHARS = 1_000_000
 # As the allocators of processor and GPU say it, and cuBLAS.
 _OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "not enough memory", "_STATUS_ALLOC_FAILED")
+_ON_GPU = ("cuDNN", "CUBLAS", "mha_graph.execute")
 _FULL_BYTES = 2**28
 _FEW_TOKENS = 64
 """So few are encoded on one core: that took 8 to 15 ms, and 20 to 41 ms on both cores of a busy machine."""
@@ -132,7 +133,7 @@ class TransformerEncoder(InfoEncoder):
         try:
             return self._forward(batch, prompt_length)
         except (RuntimeError, MemoryError) as exc:
-            if not is_out_of_memory(exc) and not _is_full(self.info.device):
+            if not is_out_of_memory(exc) and not _is_of_full_gpu(exc, self.info.device):
                 raise
             if len(batch) == 1:
                 raise EncoderOutOfMemory(
@@ -270,11 +271,14 @@ def is_out_of_memory(exc: BaseException) -> bool:
     return any(words in said for words in _OUT_OF_MEMORY)
 
 
-def _is_full(device: str) -> bool:
-    """Whether so little of a GPU is free that a failure is owed to it: cuDNN only says that it failed."""
+def _is_of_full_gpu(exc: BaseException, device: str) -> bool:
+    """Whether a library on a GPU only says that it failed, and so little is free that this is why."""
     import torch
 
-    return device.startswith("cuda") and torch.cuda.mem_get_info(device)[0] < _FULL_BYTES
+    if not device.startswith("cuda") or not any(library in str(exc) for library in _ON_GPU):
+        return False
+    _free_device_memory(device)
+    return torch.cuda.mem_get_info(device)[0] < _FULL_BYTES
 
 
 def _free_device_memory(device: str) -> None:

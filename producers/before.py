@@ -32,9 +32,12 @@ class Before:
 
     def was_text(self, uri: str, location: str) -> bool:
         """Whether it was read as plain text, be it named alone: its suffix would not have it read again."""
+        return self.is_text(uri) or (bool(self._files) and os.path.realpath(location) in self._files)
+
+    def is_text(self, uri: str) -> bool:
+        """Whether that is what it was read as."""
         attempt = self._attempt(uri)
-        was_read = attempt is not None and attempt["parser_name"] == TEXT.parser[0]
-        return was_read or (bool(self._files) and os.path.realpath(location) in self._files)
+        return attempt is not None and attempt["parser_name"] == TEXT.parser[0]
 
     def was_folder(self, path: Path) -> bool:
         """Whether sources were read below it, which is not there any more."""

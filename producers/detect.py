@@ -14,8 +14,10 @@ from chunkbus.chunk import Record
 from producers.bridges.detect import Form, detect
 from producers.bridges.framework import is_like_document
 from producers.errors import SOURCE_UNREADABLE, RecordRefused, SourceFailed
+from producers.kinds import ROWS
 from producers.recorder.log import EVENT_KINDS
 from producers.records.array import begins, elements
+from producers.rows.names import may_be_rows
 from producers.rows.row import is_row
 from producers.rows.separated import header_of, is_separated
 from producers.sources import open_source
@@ -26,7 +28,6 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _VERSIONS: Mapping[str, str] = {"chunks.": "chunks", "ft.recorder.event.": "recorder"}
 _IN_LINES = "recorder"
 """Its reader takes no arrays."""
-_SAYS_LEAST = "rows"
 _NO_JSON = object()
 
 
@@ -48,7 +49,8 @@ def look_at(path: Path) -> Look:
     A file of separated values is rows where its header names what they have. Raises SourceFailed.
     """
     if is_separated(path.name):
-        return Look(_SAYS_LEAST if is_row(header_of(path)) else None)
+        columns = header_of(path)
+        return Look(ROWS if may_be_rows(columns) else None, is_empty=not columns)
     try:
         text, is_all = _head(path)
     except OSError as error:
@@ -69,7 +71,7 @@ def _kind_of(records: Iterable[Any]) -> str | None:
     """The first that says what it is. Rows say the least: a chunk that lacks a field looks like one, too."""
     found: str | None = None
     for kind in filter(None, map(form_of, records)):
-        if kind != _SAYS_LEAST:
+        if kind != ROWS:
             return kind
         found = kind
     return found
@@ -134,7 +136,7 @@ def form_of(value: Any, *, is_alone: bool = False) -> str | None:
         return "recorder"
     if form is not None and not (is_like_document(value) and is_row(value)):
         return "chunks"
-    return _SAYS_LEAST if is_row(value, is_alone=is_alone) else None
+    return ROWS if is_row(value, is_alone=is_alone) else None
 
 
 def _is_event(record: Record) -> bool:

@@ -8,7 +8,7 @@ from pathlib import Path
 from sqlite3 import Connection
 
 from producers.errors import SourceFailed
-from producers.kinds import Kind
+from producers.kinds import ROWS, Kind
 from producers.sources import Found, Scope, SourceFile
 from producers.tables import below
 
@@ -29,6 +29,13 @@ class Seen(SourceFile):
     def is_record(self) -> bool:
         """Of a kind that may have a file for each record."""
         return self.is_value and self.kind is not None and self.kind.folders
+
+
+def read_on(seen: Kind | None, was: Kind | None) -> Kind | None:
+    """What is read as it was before: what does not tell, and what was read as rows and looks like chunks."""
+    if seen is None or (was is not None and (was.name, seen.name) == (ROWS, "chunks")):
+        return was
+    return seen
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,9 +145,9 @@ def _folder(prefix: str, shown: Shown, scope: Scope, former: Former) -> Folder |
             return None
         kinds |= {lying.kind.name: lying.kind for lying in beside if lying.kind is not None}
         is_sure &= any(lying.is_record for lying in beside) or all(lying.is_value for lying in beside)
-    if is_sure and len(kinds) == 1:
-        return Folder(prefix, path, next(iter(kinds.values())))
     before = former(prefix or "./") if len(kinds) < 2 else None
+    if is_sure and len(kinds) == 1 and (kind := read_on(next(iter(kinds.values())), before)) is not None:
+        return Folder(prefix, path, kind)
     if before is not None and before.folders and kinds.keys() <= {before.name}:
         return Folder(prefix, path, before)
     return None

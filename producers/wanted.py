@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from sqlite3 import Connection
@@ -11,7 +12,7 @@ from producers.before import Before
 from producers.detect import look_at
 from producers.errors import RECORD_FORM_UNKNOWN, SOURCE_EMPTY, IngestRefused, SourceFailed
 from producers.find import find_sources
-from producers.folders import Folder, Seen, Shown, is_json, record_folders
+from producers.folders import Folder, Seen, Shown, is_json, read_on, record_folders
 from producers.guessed import guessed
 from producers.kinds import AUTO, Kind, kinds_for, suffixes_of
 from producers.outputs import Outputs
@@ -161,11 +162,12 @@ def find_wanted(
     for file in map(see, found.files):
         if is_json(file.uri):
             shown.add(file)
-        was = before.kind(file.uri) if kind == AUTO else None
         is_named = os.path.abspath(file.location) in named  # noqa: PTH100
-        if (its_kind := _known_as(file.kind, was)) is not None:
+        if kind == AUTO and is_separated(file.uri) and before.is_text(file.uri):
+            wanted.add(file, kinds["text"])
+        elif (its_kind := _its_kind(file.kind, partial(before.kind, file.uri))) is not None:
             wanted.add(file, its_kind)
-        elif is_separated(file.uri) and not is_named:  # --include says so
+        elif is_separated(file.uri) and not is_named and not file.is_empty:  # --include says so
             wanted.add(file, kinds["text"])
         elif file.failed is not None:
             wanted.leave_out(file, file.failed.code, file.failed.reason, is_failure=True)
@@ -179,11 +181,9 @@ def find_wanted(
     return wanted
 
 
-def _known_as(seen: Kind | None, was: Kind | None) -> Kind | None:
-    """What was asked to be read as rows once stays that, as long as it might be."""
-    if seen is None or (was is not None and (was.name, seen.name) == ("rows", "chunks")):
-        return was
-    return seen
+def _its_kind(seen: Kind | None, was: Callable[[], Kind | None]) -> Kind | None:
+    """Few files have to be looked up in the ledger."""
+    return read_on(seen, was() if seen is None or seen.name == "chunks" else None)
 
 
 def _seen_as(kind: Kind) -> Callable[[SourceFile], Seen]:

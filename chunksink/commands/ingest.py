@@ -1,7 +1,7 @@
 """`chunksink ingest`: documents become canonical chunks."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
@@ -101,8 +101,8 @@ def command(
 
     Markdown, HTML, text, reStructuredText, AsciiDoc and Org are read, PDF and DOCX with an extra
     (pip install 'chunksink[pdf,docx]'), and files of JSON records by what stands in them: chunks, parsed documents,
-    logs, or rows, one document each, that have a text beside an id, a title or an address (--field names others). A
-    CSV file that is named is rows, too.
+    logs, or rows, one document each, that have a text beside an id, a title or an address (--field names others), also
+    in a CSV file that is named.
 
     Sources that did not change are left as they are, a source that fails keeps its last good chunks, and what the
     partition held from other sources stays. A second run does nothing and says so. Exits with 3 when a source or a
@@ -127,7 +127,7 @@ def command(
     from chunksink.ingesting import ingest
     from producers.ingest import Options
 
-    options["fields"] = dict(_parted(field) for field in options["fields"])
+    options["fields"] = _fields(options["fields"])
     _check(options)
     config = config_from(chunks=chunks, home=home)
     wanted = Options(**options)
@@ -143,9 +143,12 @@ def command(
     return _sync(config, report, wanted.allow_deletions, as_json) or code
 
 
-def _parted(field: str) -> tuple[str, str]:
-    role, _, name = field.partition("=")
-    return role.strip(), name.strip()
+def _fields(given: Sequence[str]) -> dict[str, str]:
+    fields: dict[str, str] = {}
+    for role, _, name in (field.partition("=") for field in given):
+        if fields.setdefault(role.strip(), name.strip()) != name.strip():
+            raise Refusal(f"--field names {role.strip()} twice; one field can be it", Exit.USAGE)
+    return fields
 
 
 def _check(options: dict[str, Any]) -> None:

@@ -33,7 +33,7 @@ _HTML_ADDRESS = re.compile(
     r"""<(a|img)\s[^<>]{0,999}?(?:href|src)\s{0,9}=\s{0,9}["']\s{0,99}([^"'\s]{1,4096})\s{0,99}["']""", re.I
 )
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
-_ADDRESS = re.compile(rf"{_SCHEME.pattern}//")
+_OF_WEB = re.compile("https?://", re.IGNORECASE)
 
 
 # Nearly all links are written like this, and so is what stands beside them; code and tags hide what looks like one.
@@ -195,12 +195,12 @@ def targets(url: str, source_uri: str) -> Iterator[str]:
     An address that begins with a slash counts from the top of its site: the folder that its source is called by, or
     what lies above it, or one of the folders between, since a site is built from a folder within its project. So does
     what Obsidian writes in double brackets, if it does not count from the folder of its source. A source that is
-    called by an address has one site, whose top is known.
+    called by an address of the web has one site, whose top is known.
     """
     note = note_of(url)
-    if note is None and _ADDRESS.match(source_uri):
+    if _OF_WEB.match(source_uri):
         with suppress(ValueError):  # brackets, where they mean an address
-            yield urldefrag(urljoin(source_uri, url.strip())).url
+            yield from () if note else [urldefrag(urljoin(source_uri, url.strip())).url]
         return
     path = unquote(re.split("[?#]", url.strip(), maxsplit=1)[0]) if note is None else note
     folder = posixpath.dirname(source_uri)

@@ -50,7 +50,8 @@ class Place:
     element: int = 0
 
     def __str__(self) -> str:
-        return self.name or f"line {self.line}"
+        where = self.name or f"line {self.line}"
+        return f"{where}, element {self.element}" if self.element else where
 
 
 class RecordFile:

@@ -30,6 +30,8 @@ def refuse_heavy(about: Record) -> None:
     """Raises RecordRefused for what is said of a document where that is too much for each of its chunks."""
     if len(orjson.dumps(about)) > MAX_CARRIED_BYTES:
         limit = MAX_CARRIED_BYTES // 2**10
+        largest = max(about, key=lambda name: len(orjson.dumps(about[name])))
         raise RecordRefused(
-            findings.LINE_TOO_LONG, f"says more than {limit} KiB beside its text, and every chunk carries that"
+            findings.LINE_TOO_LONG,
+            f"says more than {limit} KiB beside its text, and every chunk carries that; leave {largest:.80} out",
         )

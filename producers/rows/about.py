@@ -5,6 +5,7 @@ from typing import Any
 
 from chunkbus.chunk import Record
 from producers.markdown.document import Document
+from producers.rows.names import Fields, laid_over, says
 
 _TAGS = ("tags", "labels", "categories", "category", "keywords")
 _DATES = (
@@ -21,14 +22,14 @@ def about_of(told_by_row: Record, document: Document) -> Record:
     told: Record = {**document.metadata, **{name: list(items) for name, items in document.lists.items()}}
     if "author" in told:
         told = {"authors": [told.pop("author")], **told}
-    folded = {name.lower(): value for name, value in reversed(told_by_row.items())}
-    if tags := next(filter(None, (_labels(folded.get(name)) for name in _TAGS)), None):
+    fields = Fields(told_by_row)
+    if tags := next(filter(None, (_labels(value) for _, value in fields.under(_TAGS))), None):
         told["tags"] = tags
-    dates = (value for value in map(folded.get, _DATES) if isinstance(value, str) and _HAS_YEAR.match(value))
-    if folded.keys().isdisjoint(_YEARS) and (date := next(dates, None)) is not None:
+    dates = (value for _, value in fields.under(_DATES) if isinstance(value, str) and _HAS_YEAR.match(value))
+    if not any(says(value) for _, value in fields.under(_YEARS)) and (date := next(dates, None)) is not None:
         told["date"] = date
     kept = {name: value for name, value in told_by_row.items() if name != "tags" or not _is_bracketed(value)}
-    return {**told, **kept}
+    return laid_over(told, kept)
 
 
 def _labels(value: Any) -> list[str]:

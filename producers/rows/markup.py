@@ -1,6 +1,7 @@
-"""What the text of a row is: a page, Markdown, or what another file would hold. Nothing says it, so the text has to.
+"""What the text of a row is: a page, Markdown, or what another file would hold. Its name says it, else the text has to.
 
-It is a page where all its tags are those of HTML, one of them a block's, and no line is a block of Markdown.
+It is a page where its tags are those of HTML, one of them a block's, and nothing outside of them is a block of Markdown
+or a paragraph of its own.
 """
 
 import re
@@ -8,13 +9,12 @@ from pathlib import PurePosixPath
 
 from producers.errors import SourceFailed
 from producers.html.chunker import document_of as document_of_page
+from producers.kinds import KINDS
 from producers.markdown.document import Document
 from producers.markdown.structure import parse
 from producers.rows.row import Row
 from producers.text.chunker import document_of as document_of_text
 
-_MARKDOWN = (".md", ".mdx", ".markdown", ".mkd", ".qmd", ".rmd")
-_PAGES = (".html", ".htm", ".xhtml")
 _BLOCKS = "p br hr div ul ol li dl dt dd table thead tbody tr td th pre blockquote h1 h2 h3 h4 h5 h6 section article"
 _OTHERS = """
     html head body title meta link style script noscript main header footer nav aside figure figcaption details summary
@@ -23,24 +23,27 @@ _OTHERS = """
     address audio button caption col colgroup fieldset legend textarea tfoot track
 """
 _BLOCK_TAGS, _KNOWN_TAGS = frozenset(_BLOCKS.split()), frozenset(f"{_BLOCKS} {_OTHERS}".split())
-_TAG = re.compile(r"</?([a-zA-Z][\w:-]*)(?=[\s/>])[^<>]{0,2000}>")
-_WHOLE_PAGE = re.compile(r"\s*(?:<\?xml[^<>]*>\s*)?<(?:!doctype\s+html|html)\b", re.IGNORECASE)
-# Where lines mean nothing to Markdown that they do not mean here.
-_CODE = re.compile(r"<(pre|code|style|script)\b.*?</\1\s*>|<!--.*?-->", re.IGNORECASE | re.DOTALL)
-_BLOCK_OF_MARKDOWN = re.compile(r"^(?:#{1,6} |```|~~~|[-*+] \S|\d{1,3}\. \S|\|.*\|\s*$|> \S)", re.MULTILINE)
+_TAG = re.compile(r"<(/?)([a-zA-Z][\w:-]{0,40})(?=[\s/>])[^<>]{0,2000}>")
+_WHOLE_PAGE = re.compile(r"\s*(?:<\?xml[^<>]{0,200}>\s*)?<(?:!doctype\s+html|html)\b", re.IGNORECASE)
+_CODE_BEGINS = re.compile(r"<!--|<(pre|code|style|script)\b", re.IGNORECASE)
+_BLOCK_OF_MARKDOWN = re.compile(
+    r"^(?:[ ]{0,3}(?:\#{1,6}[ ]|```|~~~|>[ ]\S|={3,}[ ]*$|-{3,}[ ]*$)|[ \t]*(?:[-*+]|\d{1,3}[.)])[ ]\S|\|.*\|[ \t]*$)",
+    re.MULTILINE,
+)
 _WORD = re.compile(r"\w")
 _MOST_UNKNOWN = 0.1  # elements that a site has made up
+_MOST_PARAGRAPHS = 1  # outside of all blocks
 
 
 def document_of(row: Row) -> Document:
     """Raises SourceFailed."""
     suffix = _suffix(row)
-    if row.field == "markdown" or suffix in _MARKDOWN:
+    if row.called == "markdown" or suffix in KINDS["markdown"].suffixes:
         return parse(row.text, is_mdx=suffix == ".mdx")
-    if (row.field == "html" or is_page(row.text)) and (page := _page(row.text)) is not None:
-        return page
-    if suffix and suffix not in _PAGES:
+    if suffix and suffix not in KINDS["html"].suffixes:
         return document_of_text(row.text, row.address or "")
+    if (row.called == "html" or suffix or is_page(row.text)) and (page := _page(row.text)) is not None:
+        return page
     return parse(row.text)
 
 
@@ -49,15 +52,35 @@ def is_page(text: str) -> bool:
         return True
     if "<" not in text:
         return False
-    outside = _CODE.sub(" <pre> ", text)
-    tags = [match[1].lower() for match in _TAG.finditer(outside)]
-    unknown = sum(tag not in _KNOWN_TAGS for tag in tags)
-    blocks = set(tags) & _BLOCK_TAGS
+    outside = _without_code(text)
+    tags = [(match[1] != "", match[2].lower()) for match in _TAG.finditer(outside)]
+    blocks = [is_end for is_end, name in tags if name in _BLOCK_TAGS]
+    unknown = sum(name not in _KNOWN_TAGS for _, name in tags)
     if not blocks or unknown > _MOST_UNKNOWN * len(tags):
         return False
-    if blocks <= {"br", "hr"} and "\n\n" in outside:
-        return False  # its empty lines part what it says
+    paragraphs = [one for one in re.split(r"\n[ \t]*\n", outside) if not one.lstrip().startswith("<") and one.strip()]
+    if len(paragraphs) > (_MOST_PARAGRAPHS if any(blocks) else 0) and "\n\n" in outside:
+        return False
     return _BLOCK_OF_MARKDOWN.search(outside) is None
+
+
+def _without_code(text: str) -> str:
+    """Where lines mean nothing to Markdown that they do not mean here. What has no end stays."""
+    small = text.lower()
+    parts: list[str] = []
+    at = 0
+    endless: set[str] = set()
+    for begin in _CODE_BEGINS.finditer(text):
+        end = f"</{begin[1].lower()}" if begin[1] else "-->"
+        if begin.start() < at or end in endless:
+            continue
+        stop = small.find(end, begin.end())
+        if stop < 0:
+            endless.add(end)
+            continue
+        parts += [text[at : begin.start()], "<pre>" if begin[1] else ""]
+        at = stop if begin[1] else stop + len(end)
+    return "".join([*parts, text[at:]])
 
 
 def _page(text: str) -> Document | None:

@@ -24,6 +24,7 @@ from producers.rows.names import USUAL, Names
 from producers.rows.records import CANONICALIZER_NAME, PARSER, build_chunks, parent_of
 from producers.rows.row import Row, read_row
 from producers.rows.separated import SeparatedFile, is_separated
+from producers.text.chunker import TEXT
 
 MAX_ROW_BYTES = 32 * 2**20
 # Raise it with any change of where a field goes, or of what a text is taken for.
@@ -49,7 +50,8 @@ class RowReader:
     def canonicalizer(self) -> tuple[str, str]:
         policy = self.policy.policy_id(self.tokenizer.version)
         given = f"+{self.names.given}" if self.names.given else ""
-        return (CANONICALIZER_NAME, f"rows.{_RULES_VERSION}{given}+html-{html_version()}+{policy}")
+        rules = f"rows.{_RULES_VERSION}{given}+text-{TEXT.parser[1]}+html-{html_version()}"
+        return (CANONICALIZER_NAME, f"{rules}+{policy}")
 
     def read(self, path: Path, uri: str, making: Making) -> Iterator[Item]:
         """Rows in the order of the file. What is refused at once comes first."""
@@ -58,7 +60,7 @@ class RowReader:
             with self._open(path) as file, FamilyIndex() as index:
                 for place, data in file.records():
                     try:
-                        row = read_row(file.parse(data), self.names)
+                        row = self._read(file, data)
                         index.add(family_key(parent_of(row.name(uri, place)), frame.tenant_for(row.tenant)), place)
                     except RecordRefused as refusal:
                         yield left_out(uri, place, refusal.code, refusal.reason)
@@ -88,11 +90,14 @@ class RowReader:
 
     def _open(self, path: Path) -> RecordFile | SeparatedFile:
         if is_separated(path.name):
-            return SeparatedFile(path, MAX_ROW_BYTES, self.names.text)
+            return SeparatedFile(path, MAX_ROW_BYTES, self.names.of_columns().text)
         return RecordFile(path, MAX_ROW_BYTES)
 
     def _row(self, file: RecordFile | SeparatedFile, place: Place) -> Row:
-        return read_row(file.parse(file.read(place)), self.names)
+        return self._read(file, file.read(place))
+
+    def _read(self, file: RecordFile | SeparatedFile, data: bytes) -> Row:
+        return read_row(file.parse(data), self.names.of_columns() if isinstance(file, SeparatedFile) else self.names)
 
 
 def _told_twice(uri: str, other: Place, place: Place, *, is_same: bool) -> LeftOut:

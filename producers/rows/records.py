@@ -53,8 +53,8 @@ def build_chunks(
         moved = {name: value for name, value in about.items() if name in said or name == _FAMILY}
         stays = {name: value for name, value in about.items() if name not in moved}
         fields = keep({"source": source, "metadata": {**stays, **said}})
-        if moved:
-            keep_original(fields, "metadata", moved)
+        if moved or row.moved:
+            keep_original(fields, "metadata", row.moved | moved)
         headings = list(document.sections[passage.section])
         shown = shown_of(document.text, passage)
         fields.update(

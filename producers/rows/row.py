@@ -4,8 +4,8 @@ Datasets, exports and dumps are made of such: `{"id": 7, "title": "...", "text":
 """
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
 
@@ -16,36 +16,37 @@ from producers.markdown.headings import MAX_CARRIED
 from producers.records.files import Place
 from producers.records.frame import refuse_heavy
 from producers.records.keeping import tenant_of, without_vectors
-from producers.rows.names import USUAL, Fields, Names
+from producers.rows.names import USUAL, Fields, Names, Way, laid_over, says
 
 _OF_CHUNKS = frozenset({"chunk_id", "chunk_index", "schema_version"})
 _SHOWN_FIELDS = 20
 _FEWEST_OF_VECTOR = 32
-# `n/a` and the label of a link name nothing.
-_ADDRESS = re.compile(r"(?!n/a\Z)\S*\w\S*", re.IGNORECASE)
-_PARTED = re.compile(r"[/.:]")
-# Only this tells that a record is a row: menus have links, too.
-_OF_WEB_OR_FILE = re.compile(r"[a-z][a-z0-9+.-]*://.+|.*[^/.]\.\w{1,10}", re.IGNORECASE | re.DOTALL)
+_LONGEST_ADDRESS = 4096
+_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
+_ENDING = re.compile(r"[^/.]\.\w{1,10}\Z")
 
 
 @dataclass(frozen=True)
 class Row:
-    """`about` is every field but the text, which stood under the name `field`."""
+    """`about` is every field but the text, which was `called` so; `moved` what its title displaces."""
 
     text: str
-    field: str
+    called: str
     id: str | None
     address: str | None
     tenant: str | None
     about: Record
+    moved: Record = field(default_factory=dict)
 
     def name(self, uri: str, place: Place) -> str:
-        """Who it is among the rows of its file: by its id, else by its address, else by where it stands."""
+        """Who it is: by its id or its path among the rows of its file, by its address on the web, else by where it
+        stands. A fragment is no part of a source's name, but of this."""
         file = f"{uri.rstrip('/')}/{place.name}" if place.name else uri
         if self.id is not None:
             return f"{file}#id={quote(self.id, safe='')}"
-        if self.address is not None:  # a fragment is no part of a source's name, but of this
-            return self.address if "#" not in self.address else f"{file}#url={quote(self.address, safe='')}"
+        if self.address is not None:
+            is_name = _SCHEME.match(self.address) is not None and "#" not in self.address
+            return self.address if is_name else f"{file}#address={quote(self.address, safe='')}"
         if place.element:
             return f"{file}#row={place.element}"
         return file if place.name else f"{file}#line={place.line}"
@@ -57,11 +58,17 @@ class Row:
 
 def is_row(record: Record, *, is_alone: bool = False) -> bool:
     """Whether a record that is nothing else is one: with a text, and with what says which it is. One that is alone in
-    its file may be a translation or a setting with a title; it has an id or an address."""
-    fields, names = Fields(record), USUAL
-    has_title = not is_alone and any(_says(fields.get(name)) for name in names.title)
-    is_known = has_title or _id_of(fields, names) is not None or _is_of_web_or_file(_address_of(fields, names))
-    return is_known and _OF_CHUNKS.isdisjoint(record) and any(_says(fields.get(name)) for name in names.text)
+    its file may be a translation or a setting with a title; it has an id or an address. Menus have links, too: only
+    one with a scheme or an ending tells."""
+    if not _OF_CHUNKS.isdisjoint(record):
+        return False
+    fields = Fields(record)
+    if not any(_is_said(value) for _, value in fields.under(USUAL.text)):
+        return False
+    if not is_alone and any(_is_said(value) for _, value in fields.under(USUAL.title)):
+        return True
+    addresses = _addresses(fields, USUAL)
+    return _id_of(fields, USUAL) is not None or any(_SCHEME.match(one) or _ENDING.search(one) for one in addresses)
 
 
 def read_row(record: Record, names: Names = USUAL) -> Row:
@@ -69,24 +76,25 @@ def read_row(record: Record, names: Names = USUAL) -> Row:
     fields = Fields(record)
     way, text = _text_of(record, fields, names)
     rest = _light(fields.without(way, *_other_texts(fields, names, way)))
-    if type(tenant := rest.get("tenant_id")) is int:
-        rest["tenant_id"] = str(tenant)
-    tenant = tenant_of(rest)
-    rest.pop("tenant_id", None)
-    inner = rest.pop("metadata", None)
-    about = {**inner, **rest} if isinstance(inner, dict) else rest if inner is None else {**rest, "metadata": inner}
-    if (title := _first_string(fields, names.title)) is not None:
+    inner = _taken(rest, "metadata")
+    tenant = tenant_of({"tenant_id": _as_name(_taken(rest, "tenant_id")), "metadata": inner})
+    below = Fields(inner if isinstance(inner, dict) else {})
+    about = laid_over(inner, rest) if isinstance(inner, dict) else rest | ({"metadata": inner} if says(inner) else {})
+    titles = (value for name in names.title for one in (fields, below) for _, value in one.under([name]))
+    moved: Record = {}
+    if (title := next(filter(_is_said, titles), None)) is not None:
+        moved = {"title": about["title"]} if says(about.get("title")) and about["title"] != title else {}
         about["title"] = title
     refuse_heavy(about)
-    address = _address_of(fields, names) or _address_of(Fields(about), names)
-    return Row(text, way[-1].lower(), _id_of(fields, names), address, tenant, about)
+    address = next((one for one in (*_addresses(fields, names), *_addresses(below, names))), None)
+    return Row(text, way[-1].lower(), _id_of(fields, names), address, tenant, about, moved)
 
 
-def _text_of(record: Record, fields: Fields, names: Names) -> tuple[tuple[str, ...], str]:
+def _text_of(record: Record, fields: Fields, names: Names) -> tuple[Way, str]:
     """Where it stands, and itself; empty where all that may be it are."""
-    there = [(way, fields.at(way)) for way in map(fields.way_to, names.text) if way]
+    there = list(fields.under(names.text))
     for way, value in there:
-        if _says(value):
+        if _is_said(value):
             return way, value
     for way, value in there:
         if value is None or isinstance(value, str):
@@ -99,11 +107,10 @@ def _text_of(record: Record, fields: Fields, names: Names) -> tuple[tuple[str, .
     )
 
 
-def _other_texts(fields: Fields, names: Names, way: tuple[str, ...]) -> Iterable[tuple[str, ...]]:
+def _other_texts(fields: Fields, names: Names, way: Way) -> Iterator[Way]:
     """Long ones that every chunk would carry: the page that the text was taken from, its abstract."""
-    for other in map(fields.way_to, names.text):
-        value = fields.at(other) if other and other != way else None
-        if isinstance(value, str) and len(value) > MAX_CARRIED:
+    for other, value in fields.under((*names.text, *USUAL.text)):
+        if other != way and isinstance(value, str) and len(value) > MAX_CARRIED:
             yield other
 
 
@@ -114,28 +121,39 @@ def _light(rest: Record) -> Record:
 
 def _is_vector(value: Any) -> bool:
     is_long = isinstance(value, list) and len(value) >= _FEWEST_OF_VECTOR
-    return is_long and all(isinstance(number, int | float) for number in value)
+    return is_long and all(type(number) in (int, float) for number in value)
 
 
-def _says(value: Any) -> bool:
-    return isinstance(value, str) and not value.isspace() and value != ""
+def _taken(rest: Record, name: str) -> Any:
+    """What is called so, in whatever case; it is not among the rest then."""
+    spelled = [one for one in rest if one.lower() == name]
+    values = [rest.pop(one) for one in spelled]
+    return next(filter(says, values), None)
 
 
-def _first_string(fields: Fields, names: Iterable[str]) -> str | None:
-    return next((value for value in map(fields.get, names) if _says(value)), None)
+def _as_name(tenant: Any) -> Any:
+    return str(tenant) if type(tenant) is int else tenant
 
 
-def _address_of(fields: Fields, names: Names) -> str | None:
-    told = (value.strip() for value in map(fields.get, names.address) if _says(value))
-    return next((value for value in told if _ADDRESS.fullmatch(value) and _PARTED.search(value)), None)
+def _is_said(value: Any) -> bool:
+    return isinstance(value, str) and says(value)
 
 
-def _is_of_web_or_file(address: str | None) -> bool:
-    return address is not None and _OF_WEB_OR_FILE.fullmatch(address) is not None
+def _addresses(fields: Fields, names: Names) -> Iterator[str]:
+    """`n/a` and the label of a link are none."""
+    for _, value in fields.under(names.address):
+        if _is_said(value) and _may_be_address(address := value.strip()):
+            yield address
+
+
+def _may_be_address(told: str) -> bool:
+    if len(told) > _LONGEST_ADDRESS or told.lower() == "n/a" or any(map(str.isspace, told)):
+        return False
+    return any(map(str.isalnum, told)) and any(sign in told for sign in "/.:")
 
 
 def _id_of(fields: Fields, names: Names) -> str | None:
-    return next((said for said in map(_id, map(fields.get, names.id)) if said is not None), None)
+    return next((said for said in (_id(value) for _, value in fields.under(names.id)) if said is not None), None)
 
 
 def _id(value: Any) -> str | None:

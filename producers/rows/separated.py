@@ -19,23 +19,24 @@ from producers.errors import CHUNKING_FAILED, SOURCE_UNREADABLE, RecordRefused, 
 from producers.markdown.normalise import decode
 from producers.produced import LeftOut
 from producers.records.files import Place
+from producers.rows.names import column
 from producers.sources import open_source
 
 SUFFIXES = (".csv", ".tsv")
 _SEPARATORS = ",\t;|"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _MAX_HEADER_BYTES = 2**18
-_SAYS_SEPARATOR = re.compile(r"sep=(.)\s*")  # as Excel writes it
+_SAYS_SEPARATOR = re.compile(rf"sep=([{_SEPARATORS}:])\s*")  # as Excel writes it
 
 
 def is_separated(name: str) -> bool:
     return name.lower().endswith(SUFFIXES)
 
 
-def header_of(path: Path) -> Record:
-    """The names that its records have, as a record that says something in each."""
+def header_of(path: Path) -> list[str]:
+    """The names that its records have; none where it is empty."""
     with SeparatedFile(path, _MAX_HEADER_BYTES) as file:
-        return dict.fromkeys(file.names, "x")
+        return file.names
 
 
 class SeparatedFile:
@@ -71,6 +72,8 @@ class SeparatedFile:
 
     def records(self) -> Iterator[tuple[Place, bytes]]:
         """Every record in order, as it is written."""
+        if self._separator == "\t" and not self._is_quoted():
+            self._quoting = csv.QUOTE_NONE
         rows = self._rows(self._begin)
         next(rows, None)
         for place, _ in rows:
@@ -113,14 +116,14 @@ class SeparatedFile:
             self._separator, self._begin, self._lines_before = said[1], self._file.tell(), 1
         else:
             self._separator = max(_SEPARATORS, key=line.count)
-        if self._separator == "\t" and not self._is_quoted():
-            self._quoting = csv.QUOTE_NONE
         _, names = next(self._rows(self._begin), (None, []))
-        taken: dict[str, None] = {}
-        for number, name in enumerate(names, start=1):
-            name = re.sub(r"\W+", "_", name.strip().lower()).rstrip("_")
-            taken[name if name and name not in taken else f"column_{number}"] = None
-        self.names = list(taken)
+        for number, name in enumerate(map(column, names), start=1):
+            self.names.append(name if name and name not in self.names else self._free(number))
+
+    def _free(self, number: int) -> str:
+        while (name := f"column_{number}") in self.names:
+            number += 1
+        return name
 
     def _is_quoted(self) -> bool:
         """Whether quotes mean something: most files with tabs have them for what they are."""

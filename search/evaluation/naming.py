@@ -8,20 +8,21 @@ from chunkbus.identity import family_key
 from search.evaluation.reading import Judgements, UnreadableSet
 from sinks.document import Document
 
-FIELDS: Mapping[str, Callable[[Document], str | None]] = {
-    "document_id": lambda document: document.document_id,
-    "chunk_id": lambda document: document.chunk_id,
-    "parent_id": lambda document: document.parent_id,
-    "source_uri": lambda document: document.source_uri,
-    "filename": lambda document: _name_of_file(document),
-}
-"""In the order in which they are tried. A file name counts without its extension; of a row it is its id."""
-
 
 def _name_of_file(document: Document) -> str | None:
     if not document.filename:
         return None
     return document.filename if document.source_type == "rows" else PurePath(document.filename).stem
+
+
+FIELDS: Mapping[str, Callable[[Document], str | None]] = {
+    "document_id": lambda document: document.document_id,
+    "chunk_id": lambda document: document.chunk_id,
+    "parent_id": lambda document: document.parent_id,
+    "source_uri": lambda document: document.source_uri,
+    "filename": _name_of_file,
+}
+"""In the order in which they are tried. A file name counts without its extension; of a row it is its id."""
 
 
 @dataclass(frozen=True)

@@ -340,13 +340,14 @@ def test_rows_are_found_in_json_and_where_it_is_named_in_csv(shell: Shell) -> No
     assert (first["documents"], first["failures"], first["other_kinds"]) == (1, [], {".csv": 2})
     assert shell("ingest", "in/rows.csv", "--json").json["documents"] == 2
     assert not shell("ingest", "in/rows.csv", "--json").json["written"]
+    refused = shell("ingest", "in/prices.csv", "--to", "third")
+    assert (refused.code, "its header names no text" in refused.err) == (Exit.INVALID_INPUT, True)
     included = shell("ingest", "in", "--include", "*.csv", "--to", "other", "--json").json
     assert (included["documents"], included["failures"]) == (3, [])
     kinds = {chunk["source"]["source_type"] for chunk in chunks_in(shell.folder / "other")}
     assert kinds == {"rows", "txt"}
-    refused = shell("ingest", "in/prices.csv", "--to", "third")
-    assert (refused.code, "its header names no text" in refused.err) == (Exit.INVALID_INPUT, True)
     assert shell("ingest", "in/prices.csv", "--as", "text", "--to", "third").code == Exit.OK
+    assert shell("ingest", "in/prices.csv", "--to", "third").code == Exit.OK, "it stays what it was"
     refused = shell("ingest", "in/prices.csv", "--as", "rows", "--to", "fourth")
     assert (refused.code, "has no text: none of text, content" in refused.err) == (Exit.INVALID_INPUT, True)
     assert shell("validate").code == Exit.OK
@@ -370,6 +371,7 @@ def test_what_is_no_row_is_told_how_to_find_out_what_it_lacks(shell: Shell) -> N
         (["--field", "body=x"], "the roles are text, id, title, address"),
         (["--field", "text"], "it is ROLE=NAME"),
         (["--field", "text=x", "--as", "markdown"], "leave one of the two out"),
+        (["--field", "text=x", "--field", "text=y"], "--field names text twice"),
     ],
 )
 def test_what_names_no_field_is_refused(shell: Shell, options: list[str], told: str) -> None:
@@ -405,6 +407,28 @@ def test_what_was_read_as_rows_stays_that(shell: Shell) -> None:
     assert shell("ingest", "in/framework.jsonl", "--to", "b", "--json").json["documents"] == 1
     [chunk] = chunks_in(shell.folder / "b")
     assert (chunk["text"], chunk["provenance"]["parser"]["parser_name"]) == ("Other words.", "rows")
+
+
+def test_a_folder_that_was_read_as_rows_stays_that(shell: Shell) -> None:
+    for number in range(2):
+        passage = {"id": f"{number}", "text": f"Words {number}.", "metadata": {"source": "a.md"}}
+        write(shell, f"in/{number}.json", json.dumps(passage))
+    assert shell("ingest", "in", "--as", "rows", "--json").json["documents"] == 2
+    assert not shell("ingest", "in", "--json").json["written"]
+    write(shell, "in/2.json", json.dumps({"id": "2", "text": "Words 2.", "metadata": {"source": "a.md"}}))
+    assert shell("ingest", "in", "--json").json["documents"] == 3
+
+
+def test_fields_of_the_users_own_are_read_by_several_processes_and_once(shell: Shell) -> None:
+    for number in range(3):
+        write(shell, f"in/{number}.csv", f"Job ID,Review Text\n{number},Words of {number}.\n")
+    fields = ("--field", "text=Review Text", "--field", "id=Job ID")
+    first = shell("ingest", "in", *fields, "--jobs", "2", "--json").json
+    assert (first["documents"], first["failures"]) == (3, [])
+    assert not shell("ingest", "in", *fields, "--json").json["written"]
+    with chunksink.open(chunks=shell.folder / "other", home=shell.folder / "home2") as index:
+        report = index.ingest(shell.folder / "in", fields={"text": "Review Text", "id": "Job ID"})
+    assert (report.documents, report.failures) == (3, ())
 
 
 def test_rows_with_and_without_a_source_in_their_metadata_are_rows_alike(shell: Shell) -> None:

@@ -163,6 +163,21 @@ def test_targets_within_the_root_are_named_as_their_sources_are(url: str, expect
 
 
 @pytest.mark.parametrize(
+    ("url", "source", "expected"),
+    [
+        ("../x.html?a=1#part", "https://a.example/b/c/d.html", ["https://a.example/b/x.html?a=1"]),
+        ("/x", "http://a.example/b/", ["http://a.example/x"]),
+        ("#part", "https://a.example/b", ["https://a.example/b"]),
+        ("//[", "https://a.example/b", []),
+        ("[[Note]]", "https://a.example/b", []),
+        ("y.md", "s3://bucket/dir/x.md", ["s3:/bucket/dir/y.md"]),
+    ],
+)
+def test_of_a_source_on_the_web_links_count_from_its_address(url: str, source: str, expected: list[str]) -> None:
+    assert list(targets(url, source)) == expected
+
+
+@pytest.mark.parametrize(
     ("url", "expected"),
     [
         ("[[Setup#Part|shown]]", ["s/t/Setup", "s/Setup", "Setup"]),

@@ -28,6 +28,10 @@ OTHERS = [
     "One line<br>\n\nand another paragraph",
     "| a | b |\n|---|---|\n| x<br>y | z |",
     "Words with <b>bold</b> alone.",
+    "Explain <br> vs <p>.\n\nFirst\n\nSecond",
+    "<div align=center><img></div>\n\nSetext\n======\n\nText with words.",
+    "<p>bye</p>\n\n1) one\n2) two",
+    "<p>bye</p>\n\nOne paragraph.\n\nAnother paragraph.",
 ]
 
 
@@ -59,4 +63,9 @@ def test_the_name_says_what_it_is() -> None:
     code = "# Copyright\nclass X:\n    def g(self): pass\n"
     assert document_of(read_row({"path": "run.py", "content": code})).text.split("\n")[2] == "    def g(self): pass"
     assert not document_of(read_row({"path": "run.py", "content": code})).sections[1:]
+    script = 'function greet(n) {\n  return "<p>Hello <b>" + n + "</b></p>";\n}'
+    assert document_of(read_row({"path": "src/a.js", "content": script})).text == script
+    manual = "Title\n=====\n\nUse ``<br>`` and ``<p>x</p>`` here."
+    assert document_of(read_row({"path": "a.rst", "content": manual})).sections[1:] == (("Title",),)
+    assert document_of(read_row({"path": "notes.mdown", "content": "# Title\n\nWords"})).sections[1:]
     assert document_of(read_row({"url": "https://a.example/run.py", "text": "# Title\n\nWords"})).sections[1:]

@@ -8,10 +8,11 @@ import pytest
 
 from chunkbus import findings
 from chunkbus.chunk import Record
-from chunkbus.identity import family_key, parent_id
+from chunkbus.identity import family_key, parent_id, resolve_parent_id
 from producers import errors
 from producers.produced import Emptied, LeftOut, Making, Produced
 from producers.records.frame import MAX_CARRIED_BYTES
+from producers.rows.markup import is_page
 from producers.rows.names import names_with
 from producers.rows.reader import RowReader
 from producers.rows.row import is_row
@@ -83,6 +84,8 @@ def test_a_row_is_a_document_of_its_own(tmp_path: Path) -> None:
         ({"url": "https://a.example/x", "text": "x"}, "https://a.example/x"),
         ({"id": 7, "url": "https://a.example/x", "text": "x"}, "https://a.example/x"),
         ({"path": "notes/a.md", "content": "x"}, "notes/a.md"),
+        ({"ID": None, "id": 7, "Text": None, "text": "x"}, "records.jsonl#id=7"),
+        ({"url": None, "text": "x", "metadata": {"url": "https://a.example/x"}}, "https://a.example/x"),
         ({"Id": "4", "Body": "x"}, "records.jsonl#id=4"),
         ({"id": 4.0, "text": "x"}, "records.jsonl#id=4"),
         ({"id": " ", "uuid": " u ", "text": "x"}, "records.jsonl#id=u"),
@@ -104,6 +107,15 @@ def test_rows_of_one_address_are_told_apart_by_their_ids(tmp_path: Path) -> None
     assert len(set(keys(produced))) == 3
     assert len({record["chunk_id"] for family in produced for record in family.records}) == 3
     assert keys(produced)[:1] == keys(read(tmp_path, {"id": 0, "text": "The same."}))
+
+
+def test_a_path_is_a_name_within_its_file_alone(tmp_path: Path) -> None:
+    row = {"path": "README.md", "content": "# Words"}
+    one, two = (
+        read_all(RowReader(), write_lines(tmp_path / name, [row]), uri=name)[0] for name in ("a.jsonl", "b.jsonl")
+    )
+    assert [seen(family)["source_uri"] for family in (*one, *two)] == ["README.md"] * 2
+    assert len({*keys(one), *keys(two), family_key(resolve_parent_id(None, "README.md", ""), None)}) == 3
 
 
 def test_addresses_that_differ_in_their_fragments_are_two(tmp_path: Path) -> None:
@@ -205,6 +217,28 @@ def test_long_fields_that_could_be_the_text_do_not_travel(tmp_path: Path) -> Non
     assert family.records[0]["metadata"] == {"id": 1, "abstract": "Short."}
 
 
+def test_what_says_nothing_covers_nothing(tmp_path: Path) -> None:
+    nothing = {"title": None, "tags": None, "date": "", "year": None, "labels": ["bug"], "created_at": "2021-01-02"}
+    row = {"id": 1, "text": "# Heading\n\nWords.", **nothing, "metadata": {"author": "Ann", "url": ""}, "author": ""}
+    fields = seen(read(tmp_path, row)[0])
+    found = (fields["title"], fields["tags"], fields["year"], fields["authors"])
+    assert found == ("Heading", ("bug",), 2021, ("Ann",))
+
+
+def test_a_title_that_gives_way_is_kept(tmp_path: Path) -> None:
+    [family] = read(tmp_path, {"id": 1, "text": "x", "name": "f.pdf", "metadata": {"title": "Real"}})
+    assert (seen(family)["title"], family.records[0]["metadata"]["name"]) == ("Real", "f.pdf")
+    [family] = read(tmp_path, {"id": 1, "text": "x", "name": "n", "title": {"rendered": "T"}})
+    assert seen(family)["title"] == "n"
+    assert family.records[0]["original"]["metadata"] == {"title": {"rendered": "T"}}
+
+
+def test_what_could_take_the_square_of_its_length(tmp_path: Path) -> None:
+    assert not is_row({"text": "x", "link": "a" * 10**6 + " b"})
+    for text in ("<!-- " * 10**5, "<pre>" * 10**5, "<p" * 10**5, "<p>x\n\n" * 10**5, "|" * 10**6):
+        is_page(text)
+
+
 def test_fields_that_are_called_otherwise(tmp_path: Path) -> None:
     row = {
         "Key": 7,
@@ -226,8 +260,9 @@ def test_fields_that_are_called_otherwise(tmp_path: Path) -> None:
 
 
 def test_a_number_is_a_tenant_too(tmp_path: Path) -> None:
-    [family] = read(tmp_path, WHALES | {"tenant_id": 42})
-    assert family.tenant == family.records[0]["tenant_id"] == "42"
+    for told in ({"tenant_id": 42}, {"Tenant_ID": "42"}, {"tenant_id": None, "metadata": {"tenant_id": "42"}}):
+        [family] = read(tmp_path, WHALES | told)
+        assert family.tenant == family.records[0]["tenant_id"] == "42"
 
 
 @pytest.mark.parametrize(

@@ -74,15 +74,15 @@ def test_separated_values_say_what_json_says(
 def test_a_file_of_any_size_is_read_in_little_memory(tmp_path: Path) -> None:
     """One row at a time, of each kind of file."""
     path = tmp_path / "r.jsonl"
-    path.write_bytes(b"".join(orjson.dumps({"id": n, "text": f"Words of {n}. " * 20}) + b"\n" for n in range(20_000)))
+    path.write_bytes(b"".join(orjson.dumps({"id": n, "text": f"Words of {n}. " * 80}) + b"\n" for n in range(4000)))
     table = tmp_path / "r.csv"
-    table.write_text("id,text\n" + "".join(f'{n},"{f"Words of {n}. " * 20}"\n' for n in range(20_000)))
+    table.write_text("id,text\n" + "".join(f'{n},"{f"Words of {n}. " * 80}"\n' for n in range(4000)))
     for file in (path, table):
+        next(RowReader().read(file, file.name, MAKING))  # what is imported and compiled once
         reading = RowReader().read(file, file.name, MAKING)
-        next(reading)
         tracemalloc.start()
-        for _ in zip(range(2000), reading, strict=False):
+        for _ in zip(range(100), reading, strict=False):
             pass
         _, peak = tracemalloc.get_traced_memory()
         tracemalloc.stop()
-        assert peak < 2 * 2**20
+        assert peak < path.stat().st_size / 4, peak

@@ -93,6 +93,9 @@ def test_lines_of_old_are_told(tmp_path: Path) -> None:
 def test_names_of_a_header(tmp_path: Path) -> None:
     produced, _ = read(tmp_path / "r.csv", ",Id,Review Text ,id,Text\n0,7,fine,8,All\n")
     assert produced[0].records[0]["metadata"] == {"column_1": "0", "id": "7", "review_text": "fine", "column_4": "8"}
+    produced, left = read(tmp_path / "r.csv", "column_2,,text,title\nA,B,C,D\n")
+    assert (told(produced), left) == ([("r.csv#line=2", "C")], [])
+    assert produced[0].records[0]["metadata"] == {"column_2": "A", "column_3": "B", "title": "D"}
 
 
 def test_what_is_not_utf_8_is_told_with_its_remedy(tmp_path: Path) -> None:
@@ -136,6 +139,8 @@ def test_a_header_alone_and_nothing(tmp_path: Path) -> None:
     [
         ("id,text\n1,x\n", "rows"),
         ("Title;Body\nx;y\n", "rows"),
+        ("url,text\nhttps://a.example/,y\n", "rows"),
+        ("sep=\nid,text\n1,x\n", None),
         ("text\nx\n", None),
         ("day,price\n1,2\n", None),
         ("id,name\n1,x\n", None),
@@ -146,3 +151,4 @@ def test_rows_are_told_by_their_header(tmp_path: Path, data: str, kind: str | No
     path = tmp_path / "r.CSV"
     path.write_text(data)
     assert look_at(path).kind == kind
+    assert look_at(path).is_empty == (not data)

@@ -76,6 +76,7 @@ TEXTS = {
         ("xr9", {"one word", "two words", "parted", "longer"}),
         ("XR9 ", {"one word", "two words", "parted"}),
         ("xr-9", {"one word", "two words", "parted", "longer"}),
+        ("XR 9 ", {"two words", "parted"}),
         ('"XR9"', {"one word", "two words", "parted"}),
         ('"XR-9"', {"two words", "parted"}),
     ],
