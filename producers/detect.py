@@ -35,12 +35,14 @@ _NO_JSON = object()
 class Look:
     """What is seen at the head of a file: the name of a kind, None where no record there is of a form that is known.
 
-    `is_value`: the whole file is one JSON value, as a record is that has a file of its own.
+    `is_value`: the whole file is one JSON value, as a record is that has a file of its own. `within`: the name under
+    which that value, which is no record, has some.
     """
 
     kind: str | None = None
     is_value: bool = False
     is_empty: bool = False
+    within: str = ""
 
 
 def look_at(path: Path) -> Look:
@@ -59,7 +61,8 @@ def look_at(path: Path) -> Look:
         return Look(is_empty=is_all)
     value = _parse(text) if is_all else _NO_JSON
     if value is not _NO_JSON and not isinstance(value, list):
-        return Look(form_of(value, is_alone=path.suffix.lower() == ".json"), is_value=True)
+        kind = form_of(value, is_alone=path.suffix.lower() == ".json")
+        return Look(kind, is_value=True, within="" if kind else _within(value))
     records = value if isinstance(value, list) else map(_parse, _records(text))
     kind = _kind_of(records)
     if begins(text) is not None and kind == _IN_LINES:
@@ -75,6 +78,14 @@ def _kind_of(records: Iterable[Any]) -> str | None:
             return kind
         found = kind
     return found
+
+
+def _within(value: Any) -> str:
+    """As answers of interfaces have it: `{"data": [...]}`."""
+    lists = (
+        (name, inner) for name, inner in (value.items() if isinstance(value, dict) else ()) if isinstance(inner, list)
+    )
+    return next((name for name, inner in lists if _kind_of(inner) is not None), "")
 
 
 def _records(text: bytes) -> Iterator[bytes]:

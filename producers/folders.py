@@ -24,6 +24,8 @@ class Seen(SourceFile):
     is_value: bool = False
     is_empty: bool = False
     failed: SourceFailed | None = None
+    within: str = ""
+    """The name under which its records stand, where they do not stand at the top."""
 
     @property
     def is_record(self) -> bool:

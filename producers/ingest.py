@@ -153,6 +153,7 @@ def ingest(
             links=links,
             carried_over=carried_over,
             pruned=pruned,
+            kinds=wanted.by_kind(),
             other_kinds=wanted.other_kinds,
             missing=missing,
             of_gone=of_gone,

@@ -74,6 +74,14 @@ class Wanted:
             if not uri.startswith(prefixes):
                 yield SourceFile(uri, os.fsdecode(location))
 
+    def by_kind(self) -> dict[str, int]:
+        """How many files are read as what."""
+        counted = dict(self._tables.execute("select kind, count(*) from seen where kind is not null group by kind"))
+        found: dict[str, int] = {}
+        for number, kind in enumerate(self._kinds):
+            found[kind.name] = found.get(kind.name, 0) + counted.get(number, 0)
+        return dict(sorted(found.items()))
+
     def size(self) -> int:
         """Bytes of all files."""
         rows = self._tables.execute("select location from seen where kind is not null")
@@ -174,11 +182,17 @@ def find_wanted(
         elif file.is_empty:
             wanted.leave_out(file, SOURCE_EMPTY, "it is empty", is_failure=False)
         else:
-            reason = _NO_ROWS if is_separated(file.uri) else _NO_FORM
+            reason = _NO_ROWS if is_separated(file.uri) else _no_form(file.within)
             wanted.leave_out(file, RECORD_FORM_UNKNOWN, reason, is_failure=is_named)
     for folder in record_folders(shown, found, before.kind):
         wanted.add_folder(folder)
     return wanted
+
+
+def _no_form(within: str) -> str:
+    if not within:
+        return _NO_FORM
+    return f"its records stand within `{within}`: jq -c '.[\"{within}\"][]' FILE > FILE.jsonl takes them out of it"
 
 
 def _its_kind(seen: Kind | None, was: Callable[[], Kind | None]) -> Kind | None:
@@ -204,6 +218,6 @@ def _guess(kinds: Mapping[str, Kind]) -> Callable[[SourceFile], Seen]:
         except SourceFailed as failed:
             return Seen(file.uri, file.location, None, failed=failed)
         kind = kinds.get(look.kind) if look.kind else None
-        return Seen(file.uri, file.location, kind, look.is_value, look.is_empty)
+        return Seen(file.uri, file.location, kind, look.is_value, look.is_empty, within=look.within)
 
     return see

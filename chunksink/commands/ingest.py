@@ -197,6 +197,8 @@ def _print(report: "IngestReport", root: Path, *, can_prune: bool) -> None:
         )
     if report.sources == 0:
         click.echo("nothing that can be read was found there", err=True)
+    if len(report.kinds) > 1:
+        click.echo("read as " + ", ".join(f"{kind} {number:,}" for kind, number in report.kinds.items()), err=True)
     if report.other_kinds:
         click.echo(_passed_over(report.other_kinds), err=True)
     if report.missing:

@@ -438,3 +438,19 @@ def test_rows_with_and_without_a_source_in_their_metadata_are_rows_alike(shell: 
     assert shell("ingest", "in/corpus.jsonl", "--json").json["failures"] == []
     names = {chunk["provenance"]["source_uri"] for chunk in chunks_in(shell.folder / "chunks")}
     assert names == {"in/corpus.jsonl#id=1", "https://a.example/2"}
+
+
+def test_records_within_another_are_told_with_what_takes_them_out(shell: Shell) -> None:
+    write(shell, "in/answer.json", '{"total": 1, "data": [{"id": 1, "text": "Words."}]}')
+    ended = shell("ingest", "in/answer.json")
+    assert ended.code == Exit.INVALID_INPUT
+    assert """its records stand within `data`: jq -c '.["data"][]' FILE > FILE.jsonl""" in ended.err
+
+
+def test_what_files_of_several_kinds_were_read_as_is_told(shell: Shell) -> None:
+    write(shell, "in/a.md", "# Words")
+    write(shell, "in/b.md", "# More words")
+    assert "read as" not in shell("ingest", "in").err
+    write(shell, "in/rows.jsonl", '{"id": 1, "text": "Words."}')
+    assert "read as markdown 2, rows 1\n" in shell("ingest", "in").err
+    assert shell("ingest", "in", "--json").json["kinds"] == {"markdown": 2, "rows": 1}
