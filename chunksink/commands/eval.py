@@ -44,7 +44,7 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
     type=click.Choice(("auto", *_FIELDS)),
     default="auto",
     show_default=True,
-    help="What the judgements call a document by; a file name counts without its extension.",
+    help="What the judgements call a document by; a file name counts without its extension, of a row it is its id.",
 )
 @click.option("--tenant", metavar="NAME", help="Search only what belongs to this tenant.")
 @click.option("--limit-queries", type=click.IntRange(1), metavar="N", help="Only the first N judged queries.")
@@ -70,7 +70,8 @@ def command(
     answers once. Exits with 5 when an engine or the model could not be asked.
 
     \b
-    Examples:
+    Examples (of a set as BEIR has them, all there is to do):
+      chunksink ingest corpus.jsonl --sync
       chunksink eval --queries queries.jsonl --qrels qrels/test.tsv
       chunksink eval --queries topics.txt --qrels qrels.txt --mode hybrid --id filename --json
     """
