@@ -28,6 +28,8 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _VERSIONS: Mapping[str, str] = {"chunks.": "chunks", "ft.recorder.event.": "recorder"}
 _IN_LINES = "recorder"
 """Its reader takes no arrays."""
+_BESIDE_ROWS = 200
+"""So many records more are asked whether one of them says more."""
 _NO_JSON = object()
 
 
@@ -72,12 +74,11 @@ def look_at(path: Path) -> Look:
 
 def _kind_of(records: Iterable[Any]) -> str | None:
     """The first that says what it is. Rows say the least: a chunk that lacks a field looks like one, too."""
-    found: str | None = None
-    for kind in filter(None, map(form_of, records)):
-        if kind != ROWS:
-            return kind
-        found = kind
-    return found
+    forms = map(form_of, records)
+    found = next(filter(None, forms), None)
+    if found != ROWS:
+        return found
+    return next((kind for kind in islice(forms, _BESIDE_ROWS) if kind not in (None, ROWS)), ROWS)
 
 
 def _within(value: Any) -> str:
@@ -85,7 +86,7 @@ def _within(value: Any) -> str:
     lists = (
         (name, inner) for name, inner in (value.items() if isinstance(value, dict) else ()) if isinstance(inner, list)
     )
-    return next((name for name, inner in lists if _kind_of(inner) is not None), "")
+    return next((name for name, inner in lists if _kind_of(inner[:_BESIDE_ROWS]) is not None), "")
 
 
 def _records(text: bytes) -> Iterator[bytes]:
