@@ -3,17 +3,14 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from chunkbus import findings
-from chunkbus.chunk import Record, new_chunk
-from chunkbus.errors import NotCanonical
+from chunkbus.chunk import Record
 from chunkbus.identity import derive_document_id, resolve_parent_id
-from producers.errors import RecordRefused
 from producers.markdown.passages import Passage
 from producers.markdown.records import chunk_path
 from producers.parsed.document import ParsedDocument
 from producers.parsed.places import Places
 from producers.parsed.render import Rendered
-from producers.records.drafts import check
+from producers.records.drafts import make_chunk
 from producers.records.frame import Frame, refuse_heavy
 from producers.records.keeping import checksum_of, first_string, keep, keep_original, make_provenance, tenant_of
 
@@ -75,18 +72,14 @@ def build_chunks(
             keep_original(fields, "metadata", {name: about[name] for name in about if name in said})
         if displaced is not None:
             keep_original(fields, "provenance", displaced)
-        try:
-            chunk = new_chunk(
-                document_id=document_id,
-                text=rendered.document.text[passage.start : passage.end],
-                provenance=provenance,
-                span_key=index,
-                created_at=frame.making.created_at,
-                fields=fields,
-            )
-        except NotCanonical as error:
-            raise RecordRefused(findings.JSON_PARSE, str(error)) from error
-        yield check(chunk)
+        yield make_chunk(
+            document_id=document_id,
+            text=rendered.document.text[passage.start : passage.end],
+            provenance=provenance,
+            span_key=index,
+            created_at=frame.making.created_at,
+            fields=fields,
+        )
 
 
 def stable_id(kind: str, number: int) -> str:

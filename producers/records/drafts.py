@@ -60,19 +60,41 @@ class Draft:
         if self.tenant is not None:
             fields["tenant_id"] = self.tenant
         fields["producer"] = making.producer
-        try:
-            record = new_chunk(
-                document_id=self.document_id,
-                text=self.text,
-                provenance=self.provenance,
-                span_key=index if self.index is None else self.index,  # siblings that are refused move no id
-                created_at=making.created_at,
-                chunk_id=self.chunk_id,
-                fields=fields,
-            )
-        except NotCanonical as error:
-            raise RecordRefused(findings.JSON_PARSE, str(error)) from error
-        return check(record)
+        return make_chunk(
+            document_id=self.document_id,
+            text=self.text,
+            provenance=self.provenance,
+            span_key=index if self.index is None else self.index,  # siblings that are refused move no id
+            created_at=making.created_at,
+            chunk_id=self.chunk_id,
+            fields=fields,
+        )
+
+
+def make_chunk(
+    *,
+    document_id: str,
+    text: str,
+    provenance: Record,
+    span_key: str | int,
+    created_at: str,
+    fields: Record,
+    chunk_id: str | None = None,
+) -> Record:
+    """What `new_chunk` makes of these. Raises RecordRefused where no partition would take it."""
+    try:
+        record = new_chunk(
+            document_id=document_id,
+            text=text,
+            provenance=provenance,
+            span_key=span_key,
+            created_at=created_at,
+            chunk_id=chunk_id,
+            fields=fields,
+        )
+    except NotCanonical as error:
+        raise RecordRefused(findings.JSON_PARSE, str(error)) from error
+    return check(record)
 
 
 def check(record: Record) -> Record:

@@ -3,17 +3,14 @@
 from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
 
-from chunkbus import findings
 from chunkbus.canonical import sha256_hex
-from chunkbus.chunk import Record, new_chunk
-from chunkbus.errors import NotCanonical
+from chunkbus.chunk import Record
 from chunkbus.identity import derive_document_id, resolve_parent_id
-from producers.errors import RecordRefused
 from producers.markdown.document import Document
 from producers.markdown.passages import Passage
 from producers.markdown.records import chunk_path, links_by_passage
 from producers.markdown.shown import shown_of
-from producers.records.drafts import check
+from producers.records.drafts import make_chunk
 from producers.records.frame import Frame
 from producers.records.keeping import keep, keep_original, make_provenance
 from producers.rows.about import about_of
@@ -71,18 +68,14 @@ def build_chunks(
         )
         if tenant is not None:
             fields["tenant_id"] = tenant
-        try:
-            chunk = new_chunk(
-                document_id=derive_document_id(name, checksum, tenant=tenant),
-                text=shown.text,
-                provenance=provenance,
-                span_key=index,
-                created_at=frame.making.created_at,
-                fields=fields,
-            )
-        except NotCanonical as error:
-            raise RecordRefused(findings.JSON_PARSE, str(error)) from error
-        yield check(chunk)
+        yield make_chunk(
+            document_id=derive_document_id(name, checksum, tenant=tenant),
+            text=shown.text,
+            provenance=provenance,
+            span_key=index,
+            created_at=frame.making.created_at,
+            fields=fields,
+        )
 
 
 def _file_of(row: Row, uri: str) -> Record:
