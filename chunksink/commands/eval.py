@@ -67,11 +67,11 @@ def command(
     Each figure comes with the interval that 95 % of resamples of the queries lie in. Judgements name documents by one
     of their fields. With `--id auto` it is the one under which the most judged names are found among the chunks; of
     equal ones the first of document_id, chunk_id, parent_id, source_uri, filename. Unless it is chunk_id, each source
-    answers once. Exits with 5 when an engine or the model could not be asked.
+    answers once. Exits with 5 when an engine or the model could not be asked. Of a set as BEIR has them `chunksink
+    ingest corpus.jsonl --sync` is all there is to do before.
 
     \b
-    Examples (of a set as BEIR has them, all there is to do):
-      chunksink ingest corpus.jsonl --sync
+    Examples:
       chunksink eval --queries queries.jsonl --qrels qrels/test.tsv
       chunksink eval --queries topics.txt --qrels qrels.txt --mode hybrid --id filename --json
     """
