@@ -21,8 +21,9 @@ from producers.parsed.document import ParsedDocument, items_in_order, read_docum
 from producers.parsed.records import PARSER, build_chunks, parent_of, stable_id
 from producers.parsed.render import render
 from producers.produced import Emptied, Item, LeftOut, Making, Produced
-from producers.records.files import RecordFile, left_out, parse_record
+from producers.records.files import Place, RecordFile, left_out, parse_record
 from producers.records.frame import Frame
+from producers.records.gather import note_all
 from producers.records.index import FamilyIndex
 from producers.records.keeping import tenant_of
 
@@ -55,16 +56,15 @@ class ParsedReader:
         frame = Frame(uri, making, self.canonicalizer, self.tokenizer.version)
         try:
             with RecordFile(path, MAX_DOCUMENT_BYTES) as file, FamilyIndex() as index:
-                for place, data in file.records():
-                    try:
-                        record, document = _parse(data)
-                        key = family_key(parent_of(document), frame.tenant_for(tenant_of(record)))
-                        index.add(key, place, _traversal_key(document))
-                        if document.doc_id:
-                            index.claim(document.doc_id)
-                    except RecordRefused as refusal:
-                        yield left_out(uri, place, refusal.code, refusal.reason)
-                yield from file.unread(uri)
+
+                def note(place: Place, data: bytes) -> None:
+                    record, document = _parse(data)
+                    key = family_key(parent_of(document), frame.tenant_for(tenant_of(record)))
+                    index.add(key, place, _traversal_key(document))
+                    if document.doc_id:
+                        index.claim(document.doc_id)
+
+                yield from note_all(file, uri, note)
                 yield from self._in_order(file, index, frame)
         except SourceFailed as failure:
             yield LeftOut(uri, None, failure.code, failure.reason)

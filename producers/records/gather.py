@@ -7,6 +7,7 @@ makes one family after the other from their places. So memory holds one family, 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from chunkbus import findings
 from chunkbus.chunk import Record
@@ -18,6 +19,17 @@ from producers.records.index import FamilyIndex
 
 _MOST_NAMED = 10
 
+
+class Records(Protocol):
+    """A `RecordFile`, or what is read as one is."""
+
+    def records(self) -> Iterator[tuple[Place, bytes]]:
+        """Every record in order, and where it stands."""
+
+    def unread(self, uri: str) -> Iterator[LeftOut]:
+        """What is said of that which could not be read; known when `records` has ended."""
+
+
 ToDraft = Callable[[Record, bytes], Draft]
 """One form's reading of a record, which is given with its bytes. Raises RecordRefused."""
 
@@ -26,17 +38,24 @@ def gather(path: Path, uri: str, making: Making, to_draft: ToDraft) -> Iterator[
     """Families in the order of their last records. What is refused alone comes first, in the file's order."""
     try:
         with RecordFile(path) as file, FamilyIndex() as index:
-            for place, data in file.records():
-                try:
-                    index.add(to_draft(parse_record(data), data).family, place)
-                except RecordRefused as refusal:
-                    yield left_out(uri, place, refusal.code, refusal.reason)
-            yield from file.unread(uri)
+            yield from note_all(
+                file, uri, lambda place, data: index.add(to_draft(parse_record(data), data).family, place)
+            )
             for places in index.families():
                 members = [_Member(place, _read_again(file, place, to_draft)) for place in places]
                 yield from _Family(uri, making, index).settle(members)
     except SourceFailed as failure:
         yield LeftOut(uri, None, failure.code, failure.reason)
+
+
+def note_all(file: Records, uri: str, note: Callable[[Place, bytes], None]) -> Iterator[LeftOut]:
+    """The first reading: every record is noted, and what is refused then, or cannot be read, is told."""
+    for place, data in file.records():
+        try:
+            note(place, data)
+        except RecordRefused as refusal:
+            yield left_out(uri, place, refusal.code, refusal.reason)
+    yield from file.unread(uri)
 
 
 def _read_again(file: RecordFile, place: Place, to_draft: ToDraft) -> Draft:

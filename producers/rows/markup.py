@@ -32,7 +32,7 @@ _BLOCK_OF_MARKDOWN = re.compile(
 )
 _WORD = re.compile(r"\w")
 _MOST_UNKNOWN = 0.1  # elements that a site has made up
-_MOST_PARAGRAPHS = 1  # outside of all blocks
+_MOST_APART = 1  # paragraphs outside of all blocks
 
 
 def document_of(row: Row) -> Document:
@@ -58,8 +58,9 @@ def is_page(text: str) -> bool:
     unknown = sum(name not in _KNOWN_TAGS for _, name in tags)
     if not blocks or unknown > _MOST_UNKNOWN * len(tags):
         return False
-    paragraphs = [one for one in re.split(r"\n[ \t]*\n", outside) if not one.lstrip().startswith("<") and one.strip()]
-    if len(paragraphs) > (_MOST_PARAGRAPHS if any(blocks) else 0) and "\n\n" in outside:
+    paragraphs = [one for one in re.split(r"\n[ \t]*\n", outside) if one.strip()]
+    apart = sum(not one.lstrip().startswith("<") for one in paragraphs)
+    if len(paragraphs) > 1 and apart > (_MOST_APART if any(blocks) else 0):
         return False
     return _BLOCK_OF_MARKDOWN.search(outside) is None
 

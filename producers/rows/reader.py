@@ -18,6 +18,7 @@ from producers.markdown.tokens import Tokenizer, WordTokenizer
 from producers.produced import Emptied, Item, LeftOut, Making, Produced
 from producers.records.files import Place, RecordFile, left_out
 from producers.records.frame import Frame
+from producers.records.gather import note_all
 from producers.records.index import FamilyIndex
 from producers.rows.markup import document_of
 from producers.rows.names import USUAL, Names
@@ -58,13 +59,12 @@ class RowReader:
         frame = Frame(uri, making, self.canonicalizer, self.tokenizer.version)
         try:
             with self._open(path) as file, FamilyIndex() as index:
-                for place, data in file.records():
-                    try:
-                        row = self._read(file, data)
-                        index.add(family_key(parent_of(row.name(uri, place)), frame.tenant_for(row.tenant)), place)
-                    except RecordRefused as refusal:
-                        yield left_out(uri, place, refusal.code, refusal.reason)
-                yield from file.unread(uri)
+
+                def note(place: Place, data: bytes) -> None:
+                    row = self._read(file, data)
+                    index.add(family_key(parent_of(row.name(uri, place)), frame.tenant_for(row.tenant)), place)
+
+                yield from note_all(file, uri, note)
                 yield from self._in_order(file, index, frame)
         except SourceFailed as failure:
             yield LeftOut(uri, None, failure.code, failure.reason)

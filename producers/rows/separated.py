@@ -61,7 +61,11 @@ class SeparatedFile:
         except OSError as error:
             raise SourceFailed(SOURCE_UNREADABLE, error.strerror or str(error)) from error
         self._begin = len(_BYTE_ORDER_MARK) if self._file.peek(3)[:3] == _BYTE_ORDER_MARK else 0
-        self._read_header()
+        try:
+            self._read_header()
+        except BaseException:
+            self._file.close()
+            raise
         return self
 
     def __exit__(

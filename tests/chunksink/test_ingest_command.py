@@ -6,15 +6,11 @@ import json
 import os
 import sqlite3
 from hashlib import sha256
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 import chunksink
-from chunkbus.chunk import Record
-from chunkbus.layout import BusRoot
-from chunkbus.reader import read_partition
 from chunkbus.runlog import read_run
 from chunksink.exits import Exit
 from producers.errors import IngestRefused
@@ -326,131 +322,3 @@ def test_chunks_of_a_source_in_two_files_are_told_with_the_remedy(shell: Shell) 
     ended = shell("ingest", "part1.jsonl", "part2.jsonl")
     assert ended.code == Exit.OK
     assert f"left out: SOURCE_IN_ANOTHER_FILE 1 ({shell.folder.name}/part1.jsonl); if both are needed" in ended.err
-
-
-def chunks_in(root: Path) -> list[Record]:
-    return [record for _, record in read_partition(BusRoot(root), "documents")]
-
-
-def test_rows_are_found_in_json_and_where_it_is_named_in_csv(shell: Shell) -> None:
-    write(shell, "in/rows.jsonl", '{"id": 1, "title": "Whales", "text": "Whales breathe air."}\n')
-    write(shell, "in/rows.csv", 'id,title,text\n1,Seals,"Seals sleep, too."\n')
-    write(shell, "in/prices.csv", "day,price\n1,2\n")
-    first = shell("ingest", "in", "--json").json
-    assert (first["documents"], first["failures"], first["other_kinds"]) == (1, [], {".csv": 2})
-    assert shell("ingest", "in/rows.csv", "--json").json["documents"] == 2
-    assert not shell("ingest", "in/rows.csv", "--json").json["written"]
-    refused = shell("ingest", "in/prices.csv", "--to", "third")
-    assert (refused.code, "its header names no text" in refused.err) == (Exit.INVALID_INPUT, True)
-    included = shell("ingest", "in", "--include", "*.csv", "--to", "other", "--json").json
-    assert (included["documents"], included["failures"]) == (3, [])
-    kinds = {chunk["source"]["source_type"] for chunk in chunks_in(shell.folder / "other")}
-    assert kinds == {"rows", "txt"}
-    assert shell("ingest", "in/prices.csv", "--as", "text", "--to", "third").code == Exit.OK
-    assert shell("ingest", "in/prices.csv", "--to", "third").code == Exit.OK, "it stays what it was"
-    refused = shell("ingest", "in/prices.csv", "--as", "rows", "--to", "fourth")
-    assert (refused.code, "has no text: none of text, content" in refused.err) == (Exit.INVALID_INPUT, True)
-    assert shell("validate").code == Exit.OK
-
-
-def test_what_is_no_row_is_told_how_to_find_out_what_it_lacks(shell: Shell) -> None:
-    write(shell, "in/other.jsonl", '{"number": 1, "story": "Words."}\n')
-    ended = shell("ingest", "in/other.jsonl")
-    assert ended.code == Exit.INVALID_INPUT
-    assert "`--as rows` reads documents" in ended.err
-    ended = shell("ingest", "in/other.jsonl", "--as", "rows")
-    assert "it has story, number. Say which it is: --field text=NAME" in ended.err
-    assert shell("ingest", "in/other.jsonl", "--field", "text=story", "--field", "id=number").code == Exit.OK
-    [chunk] = chunks_in(shell.folder / "chunks")
-    assert (chunk["text"], chunk["provenance"]["source_uri"]) == ("Words.", "in/other.jsonl#id=1")
-
-
-@pytest.mark.parametrize(
-    ("options", "told"),
-    [
-        (["--field", "body=x"], "the roles are text, id, title, address"),
-        (["--field", "text"], "it is ROLE=NAME"),
-        (["--field", "text=x", "--as", "markdown"], "leave one of the two out"),
-        (["--field", "text=x", "--field", "text=y"], "--field names text twice"),
-    ],
-)
-def test_what_names_no_field_is_refused(shell: Shell, options: list[str], told: str) -> None:
-    write(shell, "in/rows.jsonl", '{"id": 1, "text": "Words."}\n')
-    ended = shell("ingest", "in", *options)
-    assert (ended.code, told in ended.err) == (Exit.USAGE, True)
-
-
-def test_a_row_that_left_its_file_goes_when_it_is_pruned(shell: Shell) -> None:
-    rows = [json.dumps({"id": number, "text": f"Words of {number}."}) + "\n" for number in range(3)]
-    write(shell, "in/rows.jsonl", "".join(rows))
-    assert shell("ingest", "in", "--json").json["documents"] == 3
-    write(shell, "in/rows.jsonl", rows[0].replace("Words", "Other words"))
-    assert shell("ingest", "in", "--json").json["pruned"] == 0
-    write(shell, "in/rows.jsonl", rows[0] + "{broken\n")
-    assert shell("ingest", "in", "--prune", "--json").json["pruned"] == 0
-    write(shell, "in/rows.jsonl", rows[0])
-    assert shell("ingest", "in", "--prune", "--json").json["pruned"] == 2
-    assert [chunk["text"] for chunk in chunks_in(shell.folder / "chunks")] == ["Words of 0."]
-
-
-def test_what_was_read_as_rows_stays_that(shell: Shell) -> None:
-    write(shell, "in/rows.csv", "id,title,text\n1,A,alpha\n2,B,beta\n")
-    assert shell("ingest", "in/rows.csv", "--json").json["documents"] == 2
-    write(shell, "in/rows.csv", "id,title,story\n1,A,alpha\n2,B,beta\n")
-    ended = shell("ingest", "in/rows.csv", "--json")
-    assert (ended.code, ended.json["failed"], ended.json["documents"]) == (Exit.INVALID_INPUT, 2, 2)
-    assert len(chunks_in(shell.folder / "chunks")) == 2
-    framework = '{"id": "7", "text": "Words.", "metadata": {"source": "a.md"}}\n'
-    write(shell, "in/framework.jsonl", framework)
-    assert shell("ingest", "in/framework.jsonl", "--as", "rows", "--to", "b", "--json").json["documents"] == 1
-    write(shell, "in/framework.jsonl", framework.replace("Words", "Other words"))
-    assert shell("ingest", "in/framework.jsonl", "--to", "b", "--json").json["documents"] == 1
-    [chunk] = chunks_in(shell.folder / "b")
-    assert (chunk["text"], chunk["provenance"]["parser"]["parser_name"]) == ("Other words.", "rows")
-
-
-def test_a_folder_that_was_read_as_rows_stays_that(shell: Shell) -> None:
-    for number in range(2):
-        passage = {"id": f"{number}", "text": f"Words {number}.", "metadata": {"source": "a.md"}}
-        write(shell, f"in/{number}.json", json.dumps(passage))
-    assert shell("ingest", "in", "--as", "rows", "--json").json["documents"] == 2
-    assert not shell("ingest", "in", "--json").json["written"]
-    write(shell, "in/2.json", json.dumps({"id": "2", "text": "Words 2.", "metadata": {"source": "a.md"}}))
-    assert shell("ingest", "in", "--json").json["documents"] == 3
-
-
-def test_fields_of_the_users_own_are_read_by_several_processes_and_once(shell: Shell) -> None:
-    for number in range(3):
-        write(shell, f"in/{number}.csv", f"Job ID,Review Text\n{number},Words of {number}.\n")
-    fields = ("--field", "text=Review Text", "--field", "id=Job ID")
-    first = shell("ingest", "in", *fields, "--jobs", "2", "--json").json
-    assert (first["documents"], first["failures"]) == (3, [])
-    assert not shell("ingest", "in", *fields, "--json").json["written"]
-    with chunksink.open(chunks=shell.folder / "other", home=shell.folder / "home2") as index:
-        report = index.ingest(shell.folder / "in", fields={"text": "Review Text", "id": "Job ID"})
-    assert (report.documents, report.failures) == (3, ())
-
-
-def test_rows_with_and_without_a_source_in_their_metadata_are_rows_alike(shell: Shell) -> None:
-    rows = '{"_id": "1", "title": "A", "text": "alpha", "metadata": {}}\n'
-    rows += '{"_id": "2", "title": "B", "text": "beta", "metadata": {"url": "https://a.example/2"}}\n'
-    write(shell, "in/corpus.jsonl", rows)
-    assert shell("ingest", "in/corpus.jsonl", "--json").json["failures"] == []
-    names = {chunk["provenance"]["source_uri"] for chunk in chunks_in(shell.folder / "chunks")}
-    assert names == {"in/corpus.jsonl#id=1", "https://a.example/2"}
-
-
-def test_records_within_another_are_told_with_what_takes_them_out(shell: Shell) -> None:
-    write(shell, "in/answer.json", '{"total": 1, "data": [{"id": 1, "text": "Words."}]}')
-    ended = shell("ingest", "in/answer.json")
-    assert ended.code == Exit.INVALID_INPUT
-    assert """its records stand within `data`: jq -c '.["data"][]' FILE > FILE.jsonl""" in ended.err
-
-
-def test_what_files_of_several_kinds_were_read_as_is_told(shell: Shell) -> None:
-    write(shell, "in/a.md", "# Words")
-    write(shell, "in/b.md", "# More words")
-    assert "read as" not in shell("ingest", "in").err
-    write(shell, "in/rows.jsonl", '{"id": 1, "text": "Words."}')
-    assert "read as markdown 2, rows 1\n" in shell("ingest", "in").err
-    assert shell("ingest", "in", "--json").json["kinds"] == {"markdown": 2, "rows": 1}
