@@ -105,6 +105,14 @@ def test_the_word_guard_leaves_the_rest_alone(text: str) -> None:
     assert not FORBIDDEN.search(text)
 
 
+def test_no_pattern_takes_a_group_for_good_but_an_atomic_one() -> None:
+    """Python before 3.11.5 finds other ends for `(?:...)*+` than later ones do; `(?>...)` is the same in all."""
+    possessive = re.compile(r"(?<![\\(])\)[*+?]" + r"\+")
+    assert possessive.search("(?:a|b)" + "*+") and not possessive.search(r"\)" + "*+")
+    files = [path for package in packages() for path in (ROOT / package).rglob("*.py")]
+    assert [path for path in files if possessive.search(path.read_text(encoding="utf-8"))] == []
+
+
 def test_no_large_file_is_committed() -> None:
     large = {
         str(path.relative_to(ROOT)): path.stat().st_size for path in repository_files() if path.stat().st_size > 2**20

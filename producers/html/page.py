@@ -18,7 +18,7 @@ _SECTION = re.compile(
 )
 
 _DOCTYPE = re.compile(
-    r"""<!DOCTYPE\s[^<>\[\]]*\[(?P<subset>(?:<!--.*?(?:-->|\Z)|"[^"]*"|'[^']*'|[^\]"'])*+)\]\s*>""",
+    r"""<!DOCTYPE\s[^<>\[\]]*\[(?P<subset>(?>(?:<!--.*?(?:-->|\Z)|"[^"]*"|'[^']*'|[^\]"'])*))\]\s*>""",
     re.IGNORECASE | re.DOTALL,
 )
 _HEAD_CHARACTERS = 4096  # where that begins

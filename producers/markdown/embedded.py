@@ -10,7 +10,8 @@ from itertools import chain
 from typing import Any
 
 from markdown_it.common.utils import normalizeReference
-from markdown_it.token import Token
+
+from producers.markdown.plain import HOLD_WORDS, BlockToken
 
 MAX_ADDRESS = 4096
 
@@ -22,7 +23,7 @@ _DATA = r"data:(?:[\w.+-]{1,99}/[\w.+-]{1,99})?(?:;[\w.+-]{1,99}(?:=[^\s;,<>]{0,
 _DATA_ADDRESS = re.compile(_DATA, re.IGNORECASE)
 _ADDRESS = (
     rf"(?:<(?:data:[^<>\n]*|[^<>\n]{{{MAX_ADDRESS + 1},}})>"
-    rf"|(?:data:|[^\s<>()]{{{MAX_ADDRESS + 1}}})(?:[^\s<>()]++|\([^\s<>()]*+\))*+)"
+    rf"|(?:data:|[^\s<>()]{{{MAX_ADDRESS + 1}}})(?>(?:[^\s<>()]++|\([^\s<>()]*+\))*))"
 )
 _EMBEDDED = re.compile(
     rf"{_CODE}"
@@ -39,14 +40,14 @@ def is_embedded(url: str) -> bool:
     return len(url) > MAX_ADDRESS or url[:5].lower() == "data:"
 
 
-def drop_embedded(lines: list[str], tokens: list[Token], definitions: dict[str, Any]) -> None:
-    """Takes them out of the lines, with the link definitions, and out of the tokens that were made of them."""
-    if max(map(len, lines)) <= MAX_ADDRESS and not _says_data("\n".join(lines)):
+def drop_embedded(text: str, lines: list[str], tokens: list[BlockToken], definitions: dict[str, Any]) -> None:
+    """Takes them out of the lines of a text, with the link definitions, and out of the tokens that were made of it."""
+    if not _says_data(text) and not _has_long_line(text):
         return
     names = set(_take_definitions(lines, definitions))
     last: list[int] | None = None
     for token in tokens:
-        if not token.map or token.type not in ("inline", "html_block"):
+        if not token.map or not (token.type == "html_block" or token.type in HOLD_WORDS):
             continue
         if not _may_hold(token.content) and not (names and "[" in token.content):
             continue
@@ -54,6 +55,15 @@ def drop_embedded(lines: list[str], tokens: list[Token], definitions: dict[str, 
         if token.map != last:  # the cells of a row share their line
             start, end = last = token.map
             lines[start:end] = _without("\n".join(lines[start:end]), names).split("\n")
+
+
+def _has_long_line(text: str) -> bool:
+    begin = 0
+    while begin + MAX_ADDRESS < len(text):
+        begin = text.rfind("\n", begin, begin + MAX_ADDRESS + 1) + 1
+        if not begin:
+            return True
+    return False
 
 
 def _take_definitions(lines: list[str], definitions: dict[str, Any]) -> Iterator[str]:

@@ -7,7 +7,7 @@ MAX_CARRIED = 1000
 
 _ITEM = r"""(?:[#.][\w:.-]+|[\w:-]+=(?:"[^"{}]*"|'[^'{}]*'|[^\s{}"']+))"""
 # As Pandoc, Docusaurus, Hugo and kramdown write them: `{#usage .wide key="value"}`, `{: #usage}`.
-_ATTRIBUTES = re.compile(rf"(?<!\\)\{{:?[ \t]*(?=[#.])({_ITEM}(?:[ \t]+{_ITEM})*+)[ \t]*\}}\s*\Z")
+_ATTRIBUTES = re.compile(rf"(?<!\\)\{{:?[ \t]*(?=[#.])({_ITEM}(?>(?:[ \t]+{_ITEM})*))[ \t]*\}}\s*\Z")
 # As MDX writes an id, in a comment: `{/*usage*/}`.
 _MDX_ID = re.compile(r"(?<!\\)\{/\*[ \t]*([^\s*{}]{1,200})[ \t]*\*/\}\s*\Z")
 _VERSION = re.compile(r"\W*(?:v(?:ersion)?\W*)?\d+(?:\.\d+)+", re.I)

@@ -36,19 +36,19 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _OF_WEB = re.compile("https?://", re.IGNORECASE)
 
 
-# Nearly all links are written like this, and so is what stands beside them; code and tags hide what looks like one.
-# Each alternative begins with a sign, or a search would try all of them at every character.
+# Nearly all links are written like this, and so is what stands before them; code and tags hide what looks like one.
 _ENTITY = r"&(?=#?\w{1,32};)"
+_HIDES = r"`[^`]+`|<!--[ \n][^<>`-]*-->"
 _PLAIN = re.compile(
-    r"`[^`]+`"
-    r"|<!--[ \n][^<>`-]*-->"
-    r"|<(?P<tag>/[A-Za-z][A-Za-z0-9-]*|[A-Za-z][A-Za-z0-9-]*(?:[ \n][A-Za-z_:][A-Za-z0-9_.:-]*=\"[^\"`]*\")*[ ]?/?)>"
+    rf"(?>(?:[^\\`\[<&]++|{_HIDES}|<(?![A-Za-z/!?])|(?!{_ENTITY})&)*)"
+    r"(?:\Z|(?P<link>"
+    r"<(?P<tag>/[A-Za-z][A-Za-z0-9-]*|[A-Za-z][A-Za-z0-9-]*(?:[ \n][A-Za-z_:][A-Za-z0-9_.:-]*=\"[^\"`]*\")*[ ]?/?)>"
     r"|<(?P<auto>https?://[^\s<>\\&`\x00-\x1f\x7f]*)>"
     r"|\[(?P<words>(?:[^\[\]`\\<]|`[^`\[\]]+`)*)\]"
     rf"(?:\((?P<address>(?:(?!{_ENTITY})[^\s()<>\\`\x00-\x1f\x7f])*)(?:[ ]\"[^\"\\`\n]*\")?\)"
-    r"|(?:\[(?P<name>[^\[\]`\\<]*)\])?(?![\[(]))"
+    r"|(?:\[(?P<name>[^\[\]`\\<]*)\])?(?![\[(]))))"
 )
-_NOT_PLAIN = re.compile(rf"\\|`|\[|<(?=[A-Za-z/!?])|{_ENTITY}")
+_HIDDEN = re.compile(_HIDES)
 
 # As Obsidian writes them: `[[Note#Part|shown]]`. None are numbers of footnotes, a mark for the contents, and classes of
 # characters; `[[ -f x ]]` is a test of a shell.
@@ -57,9 +57,7 @@ _WIKI = re.compile(
 )
 _IMAGE_NAME = re.compile(r"\.(?:png|jpe?g|gif|svg|webp|avif|bmp)\s*\Z", re.I)
 
-_SIGNS = re.compile(r"\[\[|\]\(|://|<[A-Za-z][A-Za-z0-9+.-]*:|@[^<>@\s]*>")
-_HTML_SIGN = re.compile(r"<(?:[aA]|img|IMG)\b")
-_HTML_ATTRIBUTE = re.compile("href|src", re.I)  # most `<a` of a text that is built into a site are anchors
+_IN_ANGLES = re.compile(r"<(?:[A-Za-z][A-Za-z0-9+.-]*:|[^<>@\s]*@[^<>@\s]*>)")
 
 
 def may_hold_links(content: str) -> bool:
@@ -67,13 +65,25 @@ def may_hold_links(content: str) -> bool:
     return "[" in content or "<" in content or "://" in content
 
 
+def _has_sign(content: str) -> bool:
+    """Of a link that needs no definition."""
+    return (
+        "](" in content
+        or "://" in content
+        or "[[" in content
+        or ("<" in content and (_may_hold_addresses(content) or _IN_ANGLES.search(content) is not None))
+    )
+
+
+def _may_hold_addresses(html: str) -> bool:
+    """Most `<a` of a text that is built into a site are anchors."""
+    html = html.lower()
+    return ("<a" in html or "<img" in html) and ("href" in html or "src" in html)
+
+
 def find_links(content: str, definitions: dict[str, Any]) -> Iterator[tuple[str, LinkKind]]:
     """Address and kind of each link in a paragraph's or cell's inline Markdown, in order."""
-    if (
-        not (definitions and "[" in content)
-        and not _SIGNS.search(content)
-        and not (_HTML_SIGN.search(content) and _HTML_ATTRIBUTE.search(content))
-    ):
+    if not (definitions and "[" in content) and not _has_sign(content):
         return
     if len(content) > MAX_INLINE_CHARACTERS:
         for match in _PATTERN.finditer(content):
@@ -87,34 +97,31 @@ def _plain_links(content: str, named: Mapping[str, Any]) -> list[tuple[str, Link
     """What parsing finds, in a tenth of its time; None where there is more to it than plain links, code and text."""
     if "``" in content:
         return None
+    has_bare = "://" in content
     found: list[tuple[str, LinkKind]] = []
-    begin = seen = 0  # of the text that is not looked through for bare addresses yet; of what is not looked at at all
-    for match in _PLAIN.finditer(content):
-        if _NOT_PLAIN.search(content, seen, match.start()):
-            return None
-        seen = match.end()
-        if match["tag"]:
-            found += _bare_links(content[begin : match.start()])
-            found += find_html_links(match[0])
-            begin = seen
-            continue
-        url = match["auto"] or match["address"]
-        if url is None and match["words"] is not None:
-            definition = named.get(normalizeReference(match["name"] or match["words"])) if named else None
-            if definition is None and ("`" in match[0] or "&" in match[0] or (match["name"] and named)):
+    at = 0
+    while match := _PLAIN.match(content, at):
+        link, tag, auto, words, address, name = match.groups()
+        start = match.start("link") if link else match.end()
+        for text in _HIDDEN.split(content[at:start]) if has_bare else ():
+            found += _bare_links(text)
+        at = match.end()
+        if not link:
+            return found
+        url = auto or address
+        if url is None and words is not None:
+            definition = named.get(normalizeReference(name or words)) if named else None
+            if definition is None and ("`" in link or "&" in link or (name and named)):
                 return None
             if definition is None:
                 continue  # brackets of the text
             url = definition["href"]
-        found += _bare_links(content[begin : match.start()])
-        if url is not None:
-            is_image = not match["auto"] and content[match.start() - 1 : match.start()] == "!"
+        if tag:
+            found += find_html_links(link)
+        elif url is not None:
+            is_image = not auto and content[start - 1 : start] == "!"
             found.append((url, LinkKind.IMAGE if is_image else classify(url)))
-        begin = seen
-    if _NOT_PLAIN.search(content, seen):
-        return None
-    found += _bare_links(content[begin:])
-    return found
+    return None
 
 
 def links_of(tokens: Iterable[Token]) -> Iterator[tuple[str, LinkKind]]:
@@ -165,7 +172,7 @@ def _bare_links(text: str) -> Iterator[tuple[str, LinkKind]]:
 
 
 def find_html_links(html: str) -> Iterator[tuple[str, LinkKind]]:
-    for match in _HTML_ADDRESS.finditer(html):
+    for match in _HTML_ADDRESS.finditer(html) if _may_hold_addresses(html) else ():
         yield match[2], LinkKind.IMAGE if match[1].lower() == "img" else classify(match[2])
 
 

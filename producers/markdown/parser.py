@@ -2,15 +2,18 @@
 same for MDX, where tags stand beside blocks of Markdown and indentation makes no code."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
 from markdown_it import MarkdownIt
+from markdown_it.common.utils import mdTrim
 from markdown_it.rules_block import StateBlock, blockquote, fence, heading, hr, html_block, list_block, reference
 from markdown_it.token import Token
 
-from producers.markdown.plain import PlainState, Rule, plain_blocks, push_paragraph
+from producers.markdown.plain import BlockToken, Plain, PlainBlocks, PlainState
+
+Rule = Callable[[StateBlock, int, int, bool], bool]
 
 # Deeper nesting is kept as text. Each level is a few Python frames, and real documents stay below ten.
 MAX_NESTING = 100
@@ -71,7 +74,8 @@ _NO_MORE_TEXT = re.compile(
     r"|```"
 )
 _NO_MORE_TEXT_BEGINS = frozenset("#>-+=~<|:*_0123456789`")
-_WORDS_AND_CODE = re.compile(r"(?:[^\\`*_\[\]<>&!]++|`[^`]+`)*+")
+_PARAGRAPH_CLOSE = Token("paragraph_close", "p", -1)  # one for all: only its type is ever read
+_WORDS_AND_CODE = re.compile(r"(?>(?:[^\\`*_\[\]<>&!]++|`[^`]+`)*)")
 _WORDS = ("text", "code_inline", "text_special")
 
 
@@ -120,32 +124,37 @@ def _may_be_table(state: StateBlock, start: int) -> bool:
 
 
 def _paragraph(state: StateBlock, start: int, end: int) -> None:
+    tokens: list[Any] = state.tokens
+    lines = [start, end]
     if state.level == 0:  # in no list and no quote, whose marks would have to be left out
         content = state.src[state.bMarks[start] : state.eMarks[end - 1]]
-    else:
+        tokens.append(Plain("paragraph_open", lines, mdTrim(content), "p"))
+    else:  # the library looks at what its lists are made of
         content = state.getLines(start, end, state.blkIndent, False)
-    push_paragraph(state.tokens, content, [start, end])
+        tokens.append(Token("paragraph_open", "p", 1, {}, lines))
+        tokens.append(Token("inline", "", 0, {}, lines, content=mdTrim(content)))
+        tokens.append(_PARAGRAPH_CLOSE)
     state.line = end
 
 
-def _make(rules: Mapping[str, tuple[Rule, ...]] = _RULES, *, html: bool = True) -> _Parser:
+def _make(plain: PlainBlocks, rules: Mapping[str, tuple[Rule, ...]]) -> _Parser:
     parser = _Parser("commonmark", {"maxNesting": MAX_NESTING})
     parser.enable("table")
     parser.block.ruler.at("reference", link_definition)
-    parser.block.ruler.before("table", "plain_blocks", plain_blocks(html=html))
+    parser.block.ruler.before("table", "plain_blocks", plain.rule)
     parser.block.ruler.before("table", "by_first_character", partial(_by_first_character, rules))
     return parser
 
 
-def _make_for_mdx() -> _Parser:
-    parser = _make(_RULES | {"<": (component, html_block)}, html=False)
+def _make_for_mdx(plain: PlainBlocks) -> _Parser:
+    parser = _make(plain, _RULES | {"<": (component, html_block)})
     parser.block.ruler.before("html_block", "component", component)
     parser.disable("code")
     return parser
 
 
-_parser = _make()
-_mdx_parser = _make_for_mdx()
+_plain, _mdx_plain = PlainBlocks(html=True), PlainBlocks(html=False)
+_parser, _mdx_parser = _make(_plain, _RULES), _make_for_mdx(_mdx_plain)
 
 
 def _make_for_links() -> _Parser:
@@ -159,13 +168,16 @@ def _make_for_links() -> _Parser:
 _link_parser = _make_for_links()
 
 
-def parse_blocks(text: str, *, is_mdx: bool = False) -> tuple[list[Token], dict[str, Any]]:
+def parse_blocks(text: str, *, is_mdx: bool = False) -> tuple[list[BlockToken], dict[str, Any]]:
     """Block tokens with their lines, inline text not yet parsed; and the link definitions of the text."""
-    tokens: list[Token] = []
+    tokens: list[Any] = []
     definitions: dict[str, Any] = {}
-    parser = _mdx_parser if is_mdx else _parser
-    state = PlainState(text, parser, definitions, tokens)
-    parser.block.tokenize(state, 0, state.lineMax)
+    parser, plain = (_mdx_parser, _mdx_plain) if is_mdx else (_parser, _plain)
+    empty = len(text) - len(text.lstrip("\n"))
+    line, at = plain.read(text, empty, empty, tokens, definitions)
+    if at < len(text):
+        state = PlainState(text, parser, definitions, tokens)
+        parser.block.tokenize(state, line, state.lineMax)
     return tokens, definitions
 
 

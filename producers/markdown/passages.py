@@ -27,6 +27,7 @@ from producers.markdown.sentences import sentence_spans
 from producers.markdown.tokens import Tokenizer
 
 _TAIL_CHARACTERS = 24  # for each token of the overlap, how far back its beginning is looked for
+_NEAR_TAIL_CHARACTERS = 6  # where it nearly always is
 _ITEM = re.compile(r"\A(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)+")
 _SHORT = 16  # characters for each token that a passage can take: so long a run is looked at as a whole
 _AFTER_WORDS = " \t\n*_"  # what may end a line after its last sign: `**Run this:**`
@@ -58,6 +59,14 @@ class _Header(NamedTuple):
 
 
 _NO_HEADER = _Header("", 0, 0)
+
+
+class _Tail(NamedTuple):
+    """Of a passage's own part what may be repeated, and from where on at the most."""
+
+    start: int
+    end: int
+    far: int
 
 
 def cut(document: Document, policy: Policy, tokenizer: Tokenizer) -> Iterator[Passage]:
@@ -116,23 +125,22 @@ class _Cutter:
         if run[0].kind is not Kind.PROSE:
             return False
         start, end = run[0].start, run[-1].end
+        if self._text[start].isalnum():
+            return False
         while (found := _WORD_OR_TAG.search(self._text, start, end)) and found[0][0] == "<":
             start = found.end()
         return found is None
 
     def _pack(self, run: list[Block]) -> Iterator[Passage]:
-        cut: Iterator[Piece] = chain.from_iterable(map(self._blocks.cut, run))
-        if run[-1].end - run[0].start <= _SHORT * self._policy.soft_max:
-            few = list(cut)
-            if passage := self._whole(few):
-                yield passage
-                return
-            cut = iter(few)
-        pieces = _Ahead(cut, self._policy.soft_max)
+        if passage := self._whole(run):
+            yield passage
+            return
+        pieces = _Ahead(chain.from_iterable(map(self._blocks.cut, run)), self._policy.soft_max)
         of_table = _NO_HEADER
         part = 0
         while (piece := pieces.take()) is not None:
-            own = [piece]
+            own = [piece.block]
+            end = piece.end
             if part == 1:
                 of_table = self._header(piece.block)
             fits = of_table.tokens + piece.tokens <= self._policy.hard_max
@@ -143,20 +151,24 @@ class _Cutter:
                 full = total >= self._policy.target or total + following.tokens > self._policy.soft_max
                 if full and total + pieces.rest() > self._policy.soft_max:
                     break
-                own.append(following)
+                own.append(following.block)
+                end = following.end
                 total += following.tokens
                 pieces.take()
-            yield self._passage(start, own, total, part, header.text)
+            yield self._passage(start, piece.start, end, own, total, part, header.text)
             part += 1
 
-    def _whole(self, pieces: list[Piece]) -> Passage | None:
-        """All of them in one, as nearly always; None where they are none or too many."""
-        total = sum(piece.tokens for piece in pieces)
-        if not 0 < total <= self._policy.soft_max:
+    def _whole(self, run: list[Block]) -> Passage | None:
+        """All of it in one, as nearly always; None where it is nothing or too much."""
+        first, start, end = run[0], run[0].start, run[-1].end
+        most = self._policy.soft_max
+        total = self._count(start, end) if end - start <= _SHORT * most else most + 1
+        if not 0 < total <= most:
             return None
-        start, repeated = self._overlap(pieces[0], within_run=False)
+        piece = Piece(start, first.end, self._count(start, first.end), first)
+        begin, repeated = self._overlap(piece, within_run=False)
         total += repeated
-        return self._passage(start, pieces, total, 0) if total <= self._policy.soft_max else None
+        return self._passage(begin, start, end, run, total) if total <= most else None
 
     def _header(self, block: Block) -> _Header:
         """The first two lines of a table; nothing where they leave too little to the rows."""
@@ -171,12 +183,14 @@ class _Cutter:
         size = self._tokenizer.count(text)
         return _Header(text, size, end + 1) if size <= self._policy.target // 2 else _NO_HEADER
 
-    def _passage(self, start: int, own: list[Piece], tokens: int, part: int, header: str = "") -> Passage:
-        self._last_is_heading = all(piece.block.is_heading for piece in own)
-        element = next((piece.block.element for piece in own if piece.block.element), "")
-        first, block = own[0], own[0].block
+    def _passage(
+        self, start: int, own_start: int, end: int, own: list[Block], tokens: int, part: int = 0, header: str = ""
+    ) -> Passage:
+        first = own[0]
+        self._last_is_heading = own[-1].is_heading and all(block.is_heading for block in own)
+        element = first.element or next((block.element for block in own if block.element), "")
         self._last = Passage(
-            start, first.start, own[-1].end, tokens, block.kind, block.section, element, block.detail, part, header
+            start, own_start, end, tokens, first.kind, first.section, element, first.detail, part, header
         )
         return self._last
 
@@ -197,28 +211,29 @@ class _Cutter:
         if min(longest, room) <= 0 or last.end <= header.rows:
             return nothing
         own_start = max(last.own_start, header.rows)
-        begin = max(own_start, last.end - max(2 * share, longest) * _TAIL_CHARACTERS)
+        own = _Tail(own_start, last.end, max(own_start, last.end - max(2 * share, longest) * _TAIL_CHARACTERS))
         at_most = (min(room, longest), min(room, share))
-        found = self._last_spans(last, last.kind, begin, own_start, *at_most)
+        found = self._last_spans(own, last.kind, *at_most)
         if found is None and within_run:
-            found = self._last_spans(last, Kind.CODE, begin, own_start, *at_most)
-            found = found or self._last_tokens(begin, last.end, min(share, room))
+            found = self._last_spans(own, Kind.CODE, *at_most)
+            found = found or self._last_tokens(own.far, last.end, min(share, room))
         return found or nothing
 
-    def _last_spans(
-        self, last: Passage, kind: Kind, begin: int, own_start: int, one: int, several: int
-    ) -> tuple[int, int] | None:
+    def _last_spans(self, own: "_Tail", kind: Kind, one: int, several: int) -> tuple[int, int] | None:
         """As many of the last sentences or lines as there is room for, or one that takes more."""
-        spans = list(sentence_spans(self._text, begin, last.end, kind))
-        if begin > own_start:
-            del spans[0]  # it may have begun earlier
-        found = None
-        for start, _ in reversed(spans):
-            size = self._count(start, last.end)
-            if size > (several if found else one):
-                break
-            if size:
-                found = (start, size)
+        found: tuple[int, int] | None = None
+        for begin in (max(own.start, own.end - one * _NEAR_TAIL_CHARACTERS), own.far):
+            found = None
+            for start, _ in reversed([*sentence_spans(self._text, begin, own.end, kind)]):
+                size = self._count(start, own.end)
+                if size > (several if found else one):
+                    return found
+                if start == begin > own.start:
+                    break  # it may have begun earlier
+                if size:
+                    found = (start, size)
+            else:
+                return found
         return found
 
     def _introduces(self, passage: Passage) -> bool:

@@ -1,28 +1,41 @@
 """Blocks that a pattern can tell for what they are: most of every document, in a fraction of the library's time.
 
 Only at the top level, only written in the plainest way, and only where nothing that follows can change what they are;
-all else is the library's. What is found is what the library finds, token for token in all that is read of them: items,
-rows and cells have none of their own.
+all else is the library's. What is found is what the library finds, in all that is read of its tokens: a paragraph or a
+heading is one token with its words; items, rows and cells have none of their own.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, MutableMapping
+from dataclasses import dataclass
 from itertools import accumulate
 from operator import add
 from typing import Any
 
 from markdown_it import MarkdownIt
+from markdown_it.common.html_blocks import block_names
 from markdown_it.common.utils import mdTrim, normalizeReference
 from markdown_it.rules_block import StateBlock
 from markdown_it.token import Token
 
-Rule = Callable[[StateBlock, int, int, bool], bool]
 
-# One for all: only their types are ever read.
-_PARAGRAPH_CLOSE = Token("paragraph_close", "p", -1, block=True)
-_LIST_CLOSES = {tag: Token(f"{name}_list_close", tag, -1) for name, tag in (("bullet", "ul"), ("ordered", "ol"))}
-_TABLE_CLOSE = Token("table_close", "table", -1)
-_QUOTE_CLOSE = Token("blockquote_close", "blockquote", -1)
+@dataclass(slots=True)
+class Plain:
+    """What is read of a token, and nothing that is not: there are so many that it counts how long one takes to make.
+
+    A paragraph or a heading has its words in itself: no `inline` follows it, and nothing closes it.
+    """
+
+    type: str
+    map: list[int] | None
+    content: str = ""
+    tag: str = ""
+    info: str = ""
+
+
+BlockToken = Token | Plain
+HOLD_WORDS = ("paragraph_open", "inline", "heading_open")
+"""What has inline Markdown for its content, or nothing: the library's paragraphs and headings have it beside them."""
 
 # How a line may begin that can be nothing but text: with a character, or a mark with what makes it no mark.
 _TEXT = (
@@ -30,39 +43,53 @@ _TEXT = (
     r"|\*\*?[^\s*_]"
     r"|_[^\s*_]"
     r"|`{1,2}[^`\n]"
-    r"|[0-9]{1,9}[^\s0-9.)|:\-]"
-    r"|\[[^\[\]\\\n]+\](?!:)"
+    r"|[0-9]{1,9}(?:[^0-9.)\n]|[.)][^\s])"
+    r"|\[\^?[^\[\]\\\n]+\](?!:)"
+    r"|\[\^[^\[\]\\\n]+\]:"
     r"|<https?://"
-    r"|<(?:a|b|code|em|i|img|kbd|span|strong|sub|sup)\b(?:[^<>\"'\n]|\"[^\"<>\n]*\"|'[^'<>\n]*')*>[^\s])"
+    r"|<(?:a|b|code|em|i|img|kbd|span|strong|sub|sup)\b(?:[^<>\"'\n]|\"[^\"<>\n]*\"|'[^'<>\n]*')*>[^\s]"
+    r"|--?[^\s\-|:]"
+    r"|\+[^\s])"
 )
-_LINES = rf"{_TEXT}[^\n]*(?:\n[ ]*(?:{_TEXT}|\[)[^\n]*)*+"
+# All that may repeat is taken at once and never given back. Of groups only `(?>...)` does so in every Python: before
+# 3.11.5 possessive ones found other ends. What repeats within is possessive, or each line would be remembered.
+_LINE = r"[^\n]*+"
+_LINES = rf"{_TEXT}{_LINE}(?>(?:\n[ ]*+(?:{_TEXT}|\[){_LINE})*)"
+# No number but 1 begins a list within a paragraph; what stands in an item is followed by the next.
+_PARAGRAPH = rf"{_TEXT}{_LINE}(?>(?:\n[ ]*+(?:{_TEXT}|\[|(?!0*1[.)])[0-9]){_LINE})*)"
 _ENDS = r"(?=\n\n|\n?\Z)"
 _HEADING_BEGINS = r"\#{1,6}[ ]"
 _BULLET = r"[-*+][ ]{1,4}"
 _NUMBER = r"[0-9]{1,9}[.)][ ]{1,4}"
 _ITEM = re.compile(rf"({_BULLET}|{_NUMBER})({_LINES})\n*")
-_QUOTED = rf">[ ]{_TEXT}[^\n]*(?:\n>[ ](?:{_TEXT}|\[)[^\n]*)*+"
-_PARAGRAPH_OF_QUOTE = re.compile(r"(?:> \S[^\n]*\n?)+")
+_ROW = r"\|[^\n\\]*\|[ ]*+"
+_QUOTED = r">(?:[ ](?!>)[^\n\t]*+)?"
+_QUOTE_MARK = re.compile(r"^>(?:[ ]+$|[ ]?)", re.MULTILINE)
+_CODE = rf"[^`]*+(?<=\n)|(?>(?:(?![ \t]*```){_LINE}\n)*)"
 _TAG_NAME = r"(?!(?:script|pre|style|textarea)\b)[a-z][a-z0-9-]*"
-_ATTRIBUTE = r"[ ][a-z_:][a-z0-9_.:-]*=\"[^\"\n]*\""
+_ATTRIBUTE = r"[ ]+[a-z_:][a-z0-9_.:-]*=(?:\"[^\"\n]*\"|'[^'\n]*')"
 
 # What nothing that follows can change; `_MAKERS` tells what becomes of each. Tags stand apart: MDX has its own rule.
 _PLAIN = "|".join(
     (
-        rf"(?P<paragraph>{_LINES})(?:{_ENDS}|(?=\n{_HEADING_BEGINS}|\n[-*+][ ]\S))",
+        rf"(?P<paragraph>{_PARAGRAPH})(?:{_ENDS}|(?=\n{_HEADING_BEGINS}|\n[-*+][ ]\S))",
         r"(?P<heading>(?P<level>\#{1,6})[ ]++(?P<words>[^\s#](?:[^\n]*[^\s#])?)[ \t]*)(?=\n(?![ \t]*[|:\-])|\Z)",
-        r"(?P<fence>```(?P<info>[^`\n]*)\n(?P<code>(?:(?![ \t]*```)[^\n]*\n)*+)[ ]{0,3}```++[ \t]*)(?=\n|\Z)",
-        rf"(?P<bullets>(?P<mark>[-*+])[ ]{{1,4}}{_LINES}(?:\n+(?P=mark)[ ]{{1,4}}{_LINES})*+)(?=\n\n+[^\s\-*+]|\n*\Z)",
-        rf"(?P<numbers>[0-9]{{1,9}}(?P<sign>[.)])[ ]{{1,4}}{_LINES}(?:\n+[0-9]{{1,9}}(?P=sign)[ ]{{1,4}}{_LINES})*+)"
+        rf"(?P<fence>```(?P<info>[^`\n]*)\n(?P<code>{_CODE})[ ]{{0,3}}```++[ \t]*)(?=\n|\Z)",
+        rf"(?P<bullets>(?P<mark>[-*+])[ ]{{1,4}}{_LINES}(?>(?:\n++(?P=mark)[ ]{{1,4}}{_LINES})*))"
+        r"(?=\n\n+[^\s\-*+]|\n*\Z)",
+        rf"(?P<numbers>[0-9]{{1,9}}(?P<sign>[.)])[ ]{{1,4}}{_LINES}"
+        rf"(?>(?:\n++[0-9]{{1,9}}(?P=sign)[ ]{{1,4}}{_LINES})*))"
         r"(?=\n\n+[^\s0-9]|\n*\Z)",
-        rf"(?P<table>(?P<head>\|[^\n\\]*\|)[ ]*\n(?P<rule>\|(?:[ ]*:?-+:?[ ]*\|)+)[ ]*(?:\n\|[^\n\\]*\|[ ]*)*+){_ENDS}",
-        rf"(?P<quote>{_QUOTED}(?:(?:\n>[ ]*)++\n{_QUOTED})*+){_ENDS}",
+        rf"(?P<table>(?P<head>\|[^\n\\]*\|)[ ]*\n(?P<rule>\|(?:[ ]*:?-+:?[ ]*\|)+)[ ]*(?>(?:\n{_ROW})*)){_ENDS}",
+        rf"(?P<quote>{_QUOTED}(?>(?:\n{_QUOTED})*)){_ENDS}",
         r"(?P<definition>\[(?P<name>(?!\^)[^\s\[\]\\][^\[\]\\\n]*)\]:[ ]+(?P<address>[^\s<>\\&()\x00-\x1f\x7f]+)[ ]*)"
         r"(?=\n\n|\n?\Z|\n\[)",
         r"(?P<comment><!--(?!-?>)[\s\S]*?-->[^\n]*)(?=\n|\Z)",
     )
 )
-_TAGS = rf"(?P<html>(?i:</{_TAG_NAME}>|<{_TAG_NAME}(?:{_ATTRIBUTE})*[ ]?/?>)[ \t]*(?:\n[ \t]*[^\s][^\n]*)*+){_ENDS}"
+_TAG_OF_BLOCK = rf"</?(?:{'|'.join(block_names)})(?=[ >]|/>)[^\n]*"
+_TAG = rf"</{_TAG_NAME}>|<{_TAG_NAME}(?:{_ATTRIBUTE})*[ ]?/?>"
+_TAGS = rf"(?P<html>(?i:{_TAG_OF_BLOCK}|{_TAG})[ \t]*(?>(?:\n[ \t]*+[^\s]{_LINE})*)){_ENDS}"
 
 
 class PlainState(StateBlock):
@@ -88,117 +115,117 @@ class PlainState(StateBlock):
         self.lineMax = len(lines)
 
 
-def plain_blocks(*, html: bool) -> Rule:
-    """The rule that finds as many such blocks as follow one another; tags only where `html` is as Markdown has it."""
-    pattern = re.compile(f"{_PLAIN}|{_TAGS}" if html else _PLAIN)
+class PlainBlocks:
+    """Reads as many such blocks as follow one another; tags only where `html` is as Markdown has it."""
 
-    def rule(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-        if state.level:
-            return False
-        source = state.src
-        line, at = start, state.bMarks[start]
-        while block := pattern.match(source, at):
+    def __init__(self, *, html: bool) -> None:
+        self._pattern = re.compile(f"{_PLAIN}|{_TAGS}" if html else _PLAIN)
+
+    def read(
+        self, text: str, line: int, at: int, tokens: list[Any], definitions: MutableMapping[str, Any]
+    ) -> tuple[int, int]:
+        """The line and the character after the last of them and its empty lines; those given where there is none."""
+        match = self._pattern.match
+        while block := match(text, at):
             kind = block.lastgroup or ""
             if kind == "table" and block["head"].count("|") != block["rule"].count("|"):
                 break
-            following = line + 1 + source.count("\n", at, block.end())
-            at = block.end() + 1
-            while source.startswith("\n", at):
+            if kind == "quote" and not self._quote(tokens, block, line):
+                break
+            end = block.end()
+            following = line + 1 + text.count("\n", at, end)
+            at = end + 1
+            while text.startswith("\n", at):
                 at += 1
-            after = following + at - block.end() - 1
-            _MAKERS[kind](state, block, line, after if kind in _ENDS_WITH_NEXT else following)
+            after = following + at - end - 1
+            if kind == "paragraph":
+                tokens.append(Plain("paragraph_open", [line, following], mdTrim(block[0]), "p"))
+            elif kind == "definition":
+                _define(definitions, block, line, following)
+            elif kind != "quote":
+                _MAKERS[kind](tokens, block, line, after if kind in _ENDS_WITH_NEXT else following)
             line = after
-        state.line = line
-        return line > start
+        return line, at
 
-    return rule
+    def _quote(self, tokens: list[Any], block: re.Match[str], line: int) -> bool:
+        """What stands in a quote is read like any text; false where not all of it can be."""
+        end = block.end()
+        text = _QUOTE_MARK.sub("", block[0]) + block.string[end : end + 1]
+        within: list[Plain] = []
+        definitions: dict[str, Any] = {}
+        empty = len(text) - len(text.lstrip("\n"))
+        _, at = self.read(text, empty, empty, within, definitions)
+        ends_empty = not block[0].rpartition("\n")[2].strip("> ")
+        if at < len(text) or ends_empty or definitions:
+            return False
+        tokens.append(Plain("blockquote_open", [line, line + 1 + block[0].count("\n")], tag="blockquote"))
+        for token in within:
+            if token.map:
+                token.map = [line + token.map[0], line + token.map[1]]
+            tokens.append(token)
+        tokens.append(Plain("blockquote_close", None, tag="blockquote"))
+        return True
 
-
-def _paragraph(state: StateBlock, block: re.Match[str], start: int, end: int) -> None:
-    push_paragraph(state.tokens, block[0], [start, end])
-
-
-def push_paragraph(tokens: list[Token], content: str, lines: list[int]) -> None:
-    tokens += (
-        Token("paragraph_open", "p", 1, {}, lines),
-        Token("inline", "", 0, {}, lines, content=mdTrim(content)),
-        _PARAGRAPH_CLOSE,
-    )
-
-
-def _heading(state: StateBlock, block: re.Match[str], start: int, end: int) -> None:
-    tag = f"h{len(block['level'])}"
-    lines = [start, end]
-    state.tokens += (
-        Token("heading_open", tag, 1, {}, lines),
-        Token("inline", "", 0, {}, lines, content=mdTrim(block["words"])),
-        Token("heading_close", tag, -1),
-    )
-
-
-def _fence(state: StateBlock, block: re.Match[str], start: int, end: int) -> None:
-    state.tokens.append(Token("fence", "code", 0, {}, [start, end], content=block["code"], info=block["info"]))
+    def rule(self, state: StateBlock, start: int, end: int, silent: bool) -> bool:
+        """The same as a rule of the library."""
+        if state.level:
+            return False
+        state.line, _ = self.read(state.src, start, state.bMarks[start], state.tokens, state.env)
+        return state.line > start
 
 
-def _html(state: StateBlock, block: re.Match[str], start: int, end: int) -> None:
-    content = state.src[block.start() : block.end() + 1]
-    state.tokens.append(Token("html_block", "", 0, {}, [start, end], content=content))
+def _heading(tokens: list[Any], block: re.Match[str], start: int, end: int) -> None:
+    tokens.append(Plain("heading_open", [start, end], mdTrim(block["words"]), f"h{len(block['level'])}"))
 
 
-def _list(state: StateBlock, block: re.Match[str], start: int, end: int) -> None:
+def _fence(tokens: list[Any], block: re.Match[str], start: int, end: int) -> None:
+    tokens.append(Plain("fence", [start, end], block["code"], "code", block["info"]))
+
+
+def _html(tokens: list[Any], block: re.Match[str], start: int, end: int) -> None:
+    tokens.append(Plain("html_block", [start, end], block.string[block.start() : block.end() + 1]))
+
+
+def _list(tokens: list[Any], block: re.Match[str], start: int, end: int) -> None:
     name, tag = ("bullet", "ul") if block.lastgroup == "bullets" else ("ordered", "ol")
-    state.tokens.append(Token(f"{name}_list_open", tag, 1, {}, [start, end]))
+    tokens.append(Plain(f"{name}_list_open", [start, end], tag=tag))
     line = start
-    for item in _ITEM.finditer(state.src, block.start(), block.end()):
+    for item in _ITEM.finditer(block.string, block.start(), block.end()):
         mark, content = item.groups()
         following = line + 1
         if "\n" in content:
             following += content.count("\n")
             content = re.sub(rf"\n[ ]{{1,{len(mark)}}}", "\n", content)
-        push_paragraph(state.tokens, content, [line, following])
+        tokens.append(Plain("paragraph_open", [line, following], mdTrim(content), "p"))
         line += item[0].count("\n")
-    state.tokens.append(_LIST_CLOSES[tag])
+    tokens.append(Plain(f"{name}_list_close", None, tag=tag))
 
 
-def _table(state: StateBlock, block: re.Match[str], start: int, end: int) -> None:
+def _table(tokens: list[Any], block: re.Match[str], start: int, end: int) -> None:
     rows = block[0].split("\n")
     columns = rows[0].count("|") - 1
-    state.tokens.append(Token("table_open", "table", 1, {}, [start, end]))
+    tokens.append(Plain("table_open", [start, end], tag="table"))
     for number, row in enumerate(rows):
         if number != 1:
             cells = [*map(mdTrim, row.rstrip(" ")[1:-1].split("|")), *[""] * columns]
             lines = [start + number, start + number + 1]
-            state.tokens += (Token("inline", "", 0, {}, lines, content=cell) for cell in cells[:columns])
-    state.tokens.append(_TABLE_CLOSE)
+            tokens += (Plain("inline", lines, cell) for cell in cells[:columns])
+    tokens.append(Plain("table_close", None, tag="table"))
 
 
-def _quote(state: StateBlock, block: re.Match[str], start: int, end: int) -> None:
-    state.tokens.append(Token("blockquote_open", "blockquote", 1, {}, [start, end]))
-    line, at = start, block.start()
-    for paragraph in _PARAGRAPH_OF_QUOTE.finditer(state.src, at, block.end()):
-        line, at = line + state.src.count("\n", at, paragraph.start()), paragraph.start()
-        text = paragraph[0].rstrip("\n")
-        lines = [line, line + 1 + text.count("\n")]
-        push_paragraph(state.tokens, text[2:].replace("\n> ", "\n"), lines)
-    state.tokens.append(_QUOTE_CLOSE)
-
-
-def _definition(state: StateBlock, block: re.Match[str], start: int, end: int) -> None:
+def _define(definitions: MutableMapping[str, Any], block: re.Match[str], start: int, end: int) -> None:
     name = normalizeReference(block["name"])
     definition = {"title": "", "href": block["address"], "map": [start, end]}
-    if state.env.setdefault("references", {}).setdefault(name, definition) is not definition:
-        state.env.setdefault("duplicate_refs", []).append({**definition, "label": name})
+    if definitions.setdefault("references", {}).setdefault(name, definition) is not definition:
+        definitions.setdefault("duplicate_refs", []).append({**definition, "label": name})
 
 
-_MAKERS: dict[str, Callable[[StateBlock, re.Match[str], int, int], None]] = {
-    "paragraph": _paragraph,
+_MAKERS: dict[str, Callable[[list[Any], re.Match[str], int, int], None]] = {
     "heading": _heading,
     "fence": _fence,
     "bullets": _list,
     "numbers": _list,
     "table": _table,
-    "quote": _quote,
-    "definition": _definition,
     "comment": _html,
     "html": _html,
 }

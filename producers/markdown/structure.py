@@ -11,8 +11,6 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any
 
-from markdown_it.token import Token
-
 from chunkbus.slug import slug_of
 from producers.markdown.document import Block, Document, Kind, Link
 from producers.markdown.embedded import drop_embedded
@@ -22,6 +20,7 @@ from producers.markdown.headings import carried, names_a_version, split_heading
 from producers.markdown.links import LinkKind, find_html_links, find_links, may_hold_links
 from producers.markdown.normalise import clean_markdown, collapse_line
 from producers.markdown.parser import has_words, parse_blocks, plain_text
+from producers.markdown.plain import HOLD_WORDS, BlockToken
 
 _LEAVES = {
     "paragraph_open": Kind.PROSE,
@@ -34,6 +33,7 @@ _LEAVES = {
 }
 _LISTS = {"bullet_list_open": "ul", "ordered_list_open": "ol"}
 _LIST_ENDS = ("bullet_list_close", "ordered_list_close")
+_NO_LIST = (None, "", 0)
 _NOT_BLANK_BUT_EMPTY = " \t>"
 # As the first heading of a README is written to be centred; nothing in a comment.
 _H1 = re.compile(r"(?!\s*<!--).*?<h1(?:\s[^<>]{0,999})?>((?:[^<]|<(?!/?h1\b)){0,4000})</h1\s*>", re.I | re.S)
@@ -50,8 +50,9 @@ def parse(text: str, *, is_mdx: bool = False) -> Document:
     head, said, lists = find_front_matter(text)
     lines = text.split("\n")
     head_lines = text.count("\n", 0, head) + (1 if head and not text.endswith("\n", 0, head) else 0)
-    tokens, definitions = parse_blocks("\n" * head_lines + "\n".join(lines[head_lines:]), is_mdx=is_mdx)
-    drop_embedded(lines, tokens, definitions)
+    body = "\n" * head_lines + "\n".join(lines[head_lines:]) if head_lines else text
+    tokens, definitions = parse_blocks(body, is_mdx=is_mdx)
+    drop_embedded(text, lines, tokens, definitions)
     _collapse_prose(lines, tokens)
     reader = _Reader("\n".join(lines), lines, _offsets(lines), definitions)
     if head_lines:
@@ -67,10 +68,10 @@ def _offsets(lines: list[str]) -> list[int]:
     return offsets
 
 
-def _collapse_prose(lines: list[str], tokens: list[Token]) -> None:
+def _collapse_prose(lines: list[str], tokens: list[BlockToken]) -> None:
     in_table = False
     for token in tokens:
-        if token.type == "inline":
+        if token.type in HOLD_WORDS:
             content = token.content
             if in_table or not token.map or ("  " not in content and "\t" not in content):
                 continue
@@ -108,9 +109,9 @@ class _Reader:
     def add_front_matter(self, line_count: int, said: dict[str, str], lists: Lists) -> None:
         self.metadata.update(said)
         self.lists = lists
-        self._append(Kind.FRONT_MATTER, 0, line_count, element="front_matter")
+        self._append(Kind.FRONT_MATTER, 0, line_count, None, "front_matter")
 
-    def read(self, tokens: list[Token]) -> None:
+    def read(self, tokens: list[BlockToken]) -> None:
         depth = 0  # of lists and quotes
         lists = 0
         for number, token in enumerate(tokens):
@@ -118,18 +119,19 @@ class _Reader:
             if not self._has_begun:
                 self._has_begun = self._shows_words(token)
             if name == "inline":
-                if may_hold_links(token.content):
-                    self._find_links(token)
+                self._find_links(token)
             elif kind := _LEAVES.get(name):
                 if token.map:
                     start, end = token.map
                     if start > self._end:
                         self._close_gap(start)
                     if name == "heading_open" and depth == 0:
-                        self._open_section(token, tokens[number + 1])
-                    elif name == "html_block" and depth == 0 and (top := _H1.match(token.content)):
-                        self._title = self._title or carried(plain_text(top[1], {}))
-                    self._add(kind, start, end, token)
+                        self._open_section(token.tag, token.content or tokens[number + 1].content)
+                    elif name == "html_block" and depth == 0 and not self._title and (top := _H1.match(token.content)):
+                        self._title = carried(plain_text(top[1], {}))
+                    self._add(kind, max(start, self._end), end, token)
+                    if name in HOLD_WORDS:
+                        self._find_links(token)
             elif name == "paragraph_close":
                 continue
             elif name in _LISTS:
@@ -151,52 +153,56 @@ class _Reader:
                 depth -= 1
         self._close_gap(len(self.lines))
 
-    def _add(self, kind: Kind, start: int, end: int, token: Token) -> None:
-        if start < self._end:
-            start = self._end
+    def _add(self, kind: Kind, start: int, end: int, token: BlockToken) -> None:
         if start >= end:
             return
-        element = self._list[1] if self._list else ""
+        number, element, _ = self._list or _NO_LIST
         detail = ""
         if kind is Kind.CODE:
-            element = "/".join(filter(None, (element, self._next_element("code"))))
-            detail = carried(next(iter(token.info.split(maxsplit=1)), ""))
+            element = f"{element}{element and '/'}{self._next_element('code')}"
+            detail = carried((token.info.split(maxsplit=1) or [""])[0])
         elif kind is Kind.TABLE:
-            element = "/".join(filter(None, (element, self._next_element("table"))))
+            element = f"{element}{element and '/'}{self._next_element('table')}"
             detail = carried(self.lines[start].strip())
         elif token.type == "html_block":
             for url, link in find_html_links(token.content):
                 self.found_links.append((start, end, url, link))
-        self._append(kind, start, end, element, detail, token.type == "heading_open")
+        self._append(kind, start, end, number, element, detail, token.type == "heading_open")
 
     def _close_gap(self, until: int) -> None:
         """Makes a block of the lines between the last block and this line, if there is anything on them."""
-        start = self._end
-        while start < until and not self.lines[start].strip():
+        start, end = self._end, until
+        while start < until and (not self.lines[start] or self.lines[start].isspace()):
             start += 1
-        end = until
+        if start >= until:
+            return
         while end > start and not self.lines[end - 1].strip():
             end -= 1
-        if start >= end:
-            return
         if self.blocks and not any(line.strip(_NOT_BLANK_BUT_EMPTY) for line in self.lines[start:end]):
             self.blocks[-1] = self.blocks[-1]._replace(end=self.offsets[end])  # the marks of a quote's empty lines
             self._end = end
             return
-        self._append(Kind.PROSE, start, end, self._list[1] if self._list else "")
+        number, element, _ = self._list or _NO_LIST
+        self._append(Kind.PROSE, start, end, number, element)
 
     def _append(
-        self, kind: Kind, start: int, end: int, element: str, detail: str = "", is_heading: bool = False
+        self,
+        kind: Kind,
+        start: int,
+        end: int,
+        list_number: int | None,
+        element: str,
+        detail: str = "",
+        is_heading: bool = False,
     ) -> None:
-        number = self._list[0] if self._list else None
         section = len(self.sections) - 1
         first, last = self.offsets[start], self.offsets[end]
-        self.blocks.append(Block(kind, first, last, section, number, element, detail, is_heading))
+        self.blocks.append(Block(kind, first, last, section, list_number, element, detail, is_heading))
         self._end = end
 
-    def _open_section(self, token: Token, inline: Token) -> None:
-        level = int(token.tag[1])
-        words, anchor = split_heading(inline.content)
+    def _open_section(self, tag: str, content: str) -> None:
+        level = int(tag[1])
+        words, anchor = split_heading(content)
         title = carried(plain_text(words, self.definitions))
         while self._headings and self._headings[-1][0] >= level:
             self._headings.pop()
@@ -219,8 +225,8 @@ class _Reader:
         self._slugs[slug] = number + 1
         return f"{slug}-{number}" if slug and number else ""
 
-    def _shows_words(self, token: Token) -> bool:
-        if token.type in ("inline", "html_block"):
+    def _shows_words(self, token: BlockToken) -> bool:
+        if token.type in ("paragraph_open", "inline", "html_block"):
             return has_words(token.content, self.definitions)
         return token.type in ("fence", "code_block")
 
@@ -228,8 +234,8 @@ class _Reader:
         self._elements[name] = self._elements.get(name, 0) + 1
         return f"{name}[{self._elements[name]}]"
 
-    def _find_links(self, token: Token) -> None:
-        if token.map:
+    def _find_links(self, token: BlockToken) -> None:
+        if token.map and may_hold_links(token.content):
             start, end = token.map
             for url, kind in find_links(token.content, self.definitions):
                 self.found_links.append((start, end, url, kind))

@@ -13,7 +13,7 @@ from producers.errors import SourceFailed
 
 _BLOCK = 2**20
 _BEGINNING = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?=\[\s*[{\]])")
-_QUOTED = re.compile(rb'(?:[^"\\]++|\\.)*+("?)', re.DOTALL)
+_QUOTED = re.compile(rb'(?>(?:[^"\\]++|\\.)*)("?)', re.DOTALL)
 _BETWEEN = re.compile(rb'["\[\]{},]')
 _WITHIN = re.compile(rb'["\[\]{}]')  # commas part nothing there
 

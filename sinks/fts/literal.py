@@ -19,7 +19,7 @@ _APOSTROPHES = "'\u2018\u2019"
 _BEFORE = rf"{_HYPHENS}{_APOSTROPHES}.#$@&:?!%*~^<\[{{/\\"
 _AFTER = "+#*"
 # Signs within a word and some at its ends are a part of it; a full stop after it is not, nor is a bracket.
-_WORD = re.compile(rf"(?:(?<![{_BEFORE}\w])[{_BEFORE}]++)?+\w+(?:[{_HYPHENS}+#.$@&/:=~\\]+\w+)*[{_AFTER}]*")
+_WORD = re.compile(rf"(?>(?:(?<![{_BEFORE}\w])[{_BEFORE}]++)?)\w+(?:[{_HYPHENS}+#.$@&/:=~\\]+\w+)*[{_AFTER}]*")
 
 
 @dataclass(frozen=True)

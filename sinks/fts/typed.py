@@ -24,7 +24,7 @@ FEW = 3
 
 _TYPED = re.compile(r'(?<![0-9])"([^"]*)"|([^\s"]+)')  # else it is an inch mark
 _JOINT = re.compile("[!-/:-@\\[-`{-~\u2010-\u2015]+")
-_JOINED_WORDS = re.compile(r"(?<![^\W\d_])[^\W\d_]++(?:(?:[-./\u2010-\u2015]|::)[^\W\d_]++)++")
+_JOINED_WORDS = re.compile(r"(?<![^\W\d_])[^\W\d_]++(?>(?:(?:[-./\u2010-\u2015]|::)[^\W\d_]++)+)")
 _POSSESSIVE = re.compile("['\u2019]s$", re.IGNORECASE)
 # C++, C#, .NET: a word is another one with such a sign. What stands before or after these signs has others.
 _SIGNED = re.compile(rf"(?<![\w.])(?:\.(?!\d)({SPACED}+)|({SPACED}+)[+#]+)(?!{SPACED})")

@@ -1,5 +1,6 @@
 """The parser's short cuts find the blocks, link definitions and links that the library finds with all its rules."""
 
+from collections.abc import Iterable, Iterator
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from producers.markdown.parser import (
     plain_text,
     text_of,
 )
+from producers.markdown.plain import HOLD_WORDS, BlockToken
 from tests.conftest import examples
 from tests.producers.support import commonmark_examples, corpus
 from tests.producers.test_markdown_properties import documents
@@ -62,6 +64,7 @@ _LINES = [
     *(
         "",
         "text",
+        "12",
         "    code",
         "\tcode",
         "   text",
@@ -108,6 +111,7 @@ _BLOCKS_OF_LINES = [
         "> a\n> \n",
         "> a\n>\n> - b",
         "> a\n>   \n> b",
+        "> ```\n> \ta\n> ```",
     ),
     *(
         "```py\na\n\n# b\n```",
@@ -116,6 +120,7 @@ _BLOCKS_OF_LINES = [
         "````\n```\n````",
         "```a`b\nc\n```",
         "~~~\n```\n~~~",
+        "```\n`a\n\t```\nb\n```",
     ),
     *(
         "# a",
@@ -181,6 +186,14 @@ _BLOCKS_OF_LINES = [
         "2 a",
         "a  \nb",
         "[a\nb]: /u",
+        "a\n5-1 b\n--> c\n--d\n+e",
+        "a\n01. b",
+        "a\n10. b",
+        "<p>a</p>",
+        "<divx>a",
+        "</p-x> a",
+        "<Li  x='y'>",
+        "[^1]: [a](b)",
         "a\n<b>\nc",
     ),
 ]
@@ -192,6 +205,12 @@ _joined = st.lists(
     ),
     max_size=8,
 ).map("".join)
+
+
+def _quoted(text: str) -> str:
+    return "".join(f"> {line}".rstrip(" ") + "\n" for line in text.split("\n"))
+
+
 _LINKS = [
     *("[a](b.md)", "[a](<b c>)", "![i](p.png)", "[r]", "[a][r]", "<https://a.example/b>", "https://a.example/b", "[["),
     *(
@@ -246,7 +265,9 @@ def test_any_line_after_any_other(before: str) -> None:
 
 
 @settings(max_examples=examples(600), deadline=None)
-@given(st.one_of(documents, _heads, _heads, _joined, _joined))
+@given(
+    st.one_of(documents, _heads, _heads, _joined, _joined, st.builds("{}\n{}".format, _joined.map(_quoted), _joined))
+)
 def test_any_document(text: str) -> None:
     _check_blocks(text)
     _check_blocks(normalise(text))
@@ -256,6 +277,7 @@ def test_any_block_after_any_other() -> None:
     for first, second in product(_BLOCKS_OF_LINES, repeat=2):
         for between in ("\n", "\n\n"):
             _check_blocks(f"{first}{between}{second}")
+            _check_blocks(_quoted(f"{first}{between}{second}") + between + second)
 
 
 @settings(max_examples=examples(500), deadline=None)
@@ -280,7 +302,7 @@ def test_every_commonmark_example_and_document(shared_data: Path) -> None:
         _check_blocks(normalise(text))
         tokens, definitions = parse_blocks(text)
         for token in tokens:
-            if token.type == "inline":
+            if token.type in HOLD_WORDS:
                 _check_links(token.content, definitions)
 
 
@@ -292,6 +314,7 @@ def _library() -> MarkdownIt:
     return library
 
 
+_ENDS = ("paragraph_close", "heading_close")
 _BLOCKS = _library()
 _MDX = _library().disable("code")
 _MDX.block.ruler.before("html_block", "component", component)
@@ -304,16 +327,23 @@ def _check_blocks(text: str) -> None:
         expected: list[Token] = []
         library.block.parse(text, library, definitions, expected)
         tokens, found = parse_blocks(text, is_mdx=library is _MDX)
-        assert _shapes(tokens) == _shapes(expected), text
+        assert [*_shapes(tokens)] == [*_shapes(expected)], text
         assert found == definitions, text
 
 
-def _shapes(tokens: list[Token]) -> list[tuple[str, str, str, str, list[int] | None]]:
-    """All that is read of tokens; nobody asks for items, rows and cells, but for what stands in them."""
-    read = (
-        token for token in tokens if not token.type.startswith(("list_item", "thead", "tbody", "tr_", "th_", "td_"))
-    )
-    return [(token.type, token.tag, token.info, token.content, token.map) for token in read]
+def _shapes(tokens: Iterable[BlockToken]) -> Iterator[tuple[str, str, str, str, list[int] | None]]:
+    """All that is read of tokens. A paragraph or a heading has its words in itself or in the token that follows; nobody
+    asks for its end, nor for items, rows and cells, but for what stands in them."""
+    following = iter(tokens)
+    for token in following:
+        if token.type.startswith(("list_item", "thead", "tbody", "tr_", "th_", "td_")) or token.type in _ENDS:
+            continue
+        content = token.content
+        if token.type in ("paragraph_open", "heading_open") and isinstance(token, Token):
+            words = next(following)
+            assert words.type == "inline"
+            content = words.content
+        yield token.type, token.tag, token.info, content, token.map
 
 
 def _check_links(content: str, definitions: dict[str, Any]) -> None:

@@ -167,6 +167,7 @@ def test_a_text_of_nothing_has_no_chunks(text: str) -> None:
         "*a **b " * 20_000,
         "".join("`" * length + "  " for length in range(1, 400)),
         ">" * 10_000 + " a",
+        "> " * 10_000 + "a",
         "- " * 3_000,
         "```\n\n~~~\n" * 5_000,
         "|" + "a|" * 5_000 + "\n|" + "-|" * 5_000 + "\n|" + "b|" * 5_000,
