@@ -3,7 +3,7 @@
 import errno
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -30,20 +30,22 @@ def open_store(path: Path, migrations: Migrations) -> Database:
     """The database at `path`, for any number of readers beside one writer."""
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
-        db = Database(path)
-        db.execute(f"pragma busy_timeout = {_BUSY_MILLISECONDS}")
-        db.execute(f"pragma cache_size = -{_CACHE_KIB}")
-        with filelock.FileLock(f"{path}.lock", timeout=_OPENING_SECONDS):  # two processes may both find it new
-            db.enable_wal()
-            _refuse_newer(db, path, migrations)
-            migrations.apply(db)
+        with ExitStack() as on_failure:
+            db = Database(path)
+            on_failure.callback(db.close)
+            db.execute(f"pragma busy_timeout = {_BUSY_MILLISECONDS}")
+            db.execute(f"pragma cache_size = -{_CACHE_KIB}")
+            with filelock.FileLock(f"{path}.lock", timeout=_OPENING_SECONDS):  # two processes may both find it new
+                db.enable_wal()
+                _refuse_newer(db, path, migrations)
+                migrations.apply(db)
+            on_failure.pop_all()
+            return db
     except filelock.Timeout as error:
         busy = "another process is opening it or bringing it up to date, wait for that"
         raise OSError(errno.EBUSY, busy, str(path)) from error
     except sqlite3.DatabaseError as error:
-        meant = None if path.is_dir() else explained(error, path)
-        raise (meant or _foreign(error, path)) from error
-    return db
+        raise (None if path.is_dir() else explained(error, path)) or _foreign(error, path) from error
 
 
 class Store:
@@ -60,8 +62,7 @@ class Store:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.db.close()
-        if (meant := explained(error, self.path)) is not None:
-            raise meant from error
+        _explain(error, self.path)
 
 
 def explained(error: BaseException | None, path: Path | str) -> Exception | None:
@@ -78,6 +79,14 @@ def explained(error: BaseException | None, path: Path | str) -> Exception | None
         if code in codes:
             return OSError(number, meaning.format(error), str(path))
     return None
+
+
+def _explain(error: BaseException | None, path: Path | str) -> None:
+    if (meant := explained(error, path)) is not None:
+        try:
+            raise meant from error
+        finally:
+            del meant  # it holds this frame, and so all that is open until somebody collects the garbage
 
 
 def _foreign(error: BaseException | None, path: Path | str) -> StoreUnreadable:
@@ -97,8 +106,8 @@ def write_transaction(db: Database) -> Iterator[None]:
     except BaseException as error:
         with suppress(sqlite3.Error):  # SQLite has done it already, where the disk was to blame
             db.conn.rollback()
-        if isinstance(error, sqlite3.Error) and (meant := explained(error, _path_of(db))) is not None:
-            raise meant from error
+        if isinstance(error, sqlite3.Error):
+            _explain(error, _path_of(db))
         raise
 
 

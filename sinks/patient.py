@@ -86,16 +86,27 @@ class _Caller:
                 f"{error} -- {call} was tried {often} in {self.clock() - started:.1f} s: see that {self.sink} "
                 "is up, then run again; what was done stays done",
             )
-            raise error
+            try:
+                raise error
+            finally:
+                del error  # of this frame, which it holds
 
-        return Retrying(
+        begun: list[RetryCallState] = []
+        retrying = Retrying(
             retry=retry_if_exception_type(Transient),
             wait=wait,
             stop=lambda _state: left() <= 0,
             sleep=self.sleep,
+            before=begun.append,
             after=tell,
             retry_error_callback=give_up,
-        )(function, *arguments, **named)
+        )
+        try:
+            return retrying(function, *arguments, **named)
+        finally:
+            # An outcome that is an error holds the frames that hold it, and with them what the caller lets go of.
+            for state in begun:
+                state.outcome = None
 
     def tell(self, call: str, error: BaseException, attempt: int) -> None:
         self.on_fault(Fault(self.sink, call, f"{type(error).__name__}: {error}", attempt))

@@ -105,8 +105,8 @@ def test_the_word_guard_leaves_the_rest_alone(text: str) -> None:
     assert not FORBIDDEN.search(text)
 
 
-def test_no_pattern_takes_a_group_for_good_but_an_atomic_one() -> None:
-    """Python before 3.11.5 finds other ends for `(?:...)*+` than later ones do; `(?>...)` is the same in all."""
+def test_no_pattern_has_a_possessive_group() -> None:
+    """Python before 3.11.5 finds other ends for `(?:...)*+` than later ones do: that is for `chunkbus.patterns`."""
     possessive = re.compile(r"(?<![\\(])\)[*+?]" + r"\+")
     assert possessive.search("(?:a|b)" + "*+") and not possessive.search(r"\)" + "*+")
     files = [path for package in packages() for path in (ROOT / package).rglob("*.py")]

@@ -8,6 +8,8 @@ import re
 from html import escape
 from html.entities import html5
 
+from chunkbus.patterns import for_good
+
 # What lies in these is no markup, or is not read. Whatever has no end goes on to the end of the page.
 _COMMENT = r"<!--(?:-?>|.*?(?:--!?>|\Z))"
 _RAW = r"<(?P<raw>script|style|xmp|iframe|noembed|noframes)\b[^<>]*+(?:(?<=/)>|(?<!/)>.*?(?:</(?P=raw)(?![\w:.-])|\Z))"
@@ -18,7 +20,7 @@ _SECTION = re.compile(
 )
 
 _DOCTYPE = re.compile(
-    r"""<!DOCTYPE\s[^<>\[\]]*\[(?P<subset>(?>(?:<!--.*?(?:-->|\Z)|"[^"]*"|'[^']*'|[^\]"'])*))\]\s*>""",
+    r"<!DOCTYPE\s[^<>\[\]]*\[(?P<subset>" + for_good(r"""<!--.*?(?:-->|\Z)|"[^"]*"|'[^']*'|[^\]"']""") + r")\]\s*>",
     re.IGNORECASE | re.DOTALL,
 )
 _HEAD_CHARACTERS = 4096  # where that begins

@@ -11,6 +11,7 @@ from typing import Any
 
 from markdown_it.common.utils import normalizeReference
 
+from chunkbus.patterns import for_good
 from producers.markdown.plain import HOLD_WORDS, BlockToken
 
 MAX_ADDRESS = 4096
@@ -21,9 +22,10 @@ _BRACKETS = r"(?<!\\)!?\[(?P<words>[^\[\]]{0,999})(?<!\\)\]"
 # `Promise<data:Foo>` holds none, and stands in the text.
 _DATA = r"data:(?:[\w.+-]{1,99}/[\w.+-]{1,99})?(?:;[\w.+-]{1,99}(?:=[^\s;,<>]{0,999})?){0,9},"
 _DATA_ADDRESS = re.compile(_DATA, re.IGNORECASE)
+_TO_ITS_END = for_good(r"[^\s<>()]++|\([^\s<>()]*+\)")
 _ADDRESS = (
     rf"(?:<(?:data:[^<>\n]*|[^<>\n]{{{MAX_ADDRESS + 1},}})>"
-    rf"|(?:data:|[^\s<>()]{{{MAX_ADDRESS + 1}}})(?>(?:[^\s<>()]++|\([^\s<>()]*+\))*))"
+    rf"|(?:data:|[^\s<>()]{{{MAX_ADDRESS + 1}}}){_TO_ITS_END})"
 )
 _EMBEDDED = re.compile(
     rf"{_CODE}"

@@ -2,12 +2,15 @@
 
 import re
 
+from chunkbus.patterns import for_good
+
 MAX_CARRIED = 1000
 """Characters of a title, heading or language: every chunk carries it."""
 
 _ITEM = r"""(?:[#.][\w:.-]+|[\w:-]+=(?:"[^"{}]*"|'[^'{}]*'|[^\s{}"']+))"""
+_MORE_ITEMS = for_good(rf"[ \t]+{_ITEM}")
 # As Pandoc, Docusaurus, Hugo and kramdown write them: `{#usage .wide key="value"}`, `{: #usage}`.
-_ATTRIBUTES = re.compile(rf"(?<!\\)\{{:?[ \t]*(?=[#.])({_ITEM}(?>(?:[ \t]+{_ITEM})*))[ \t]*\}}\s*\Z")
+_ATTRIBUTES = re.compile(rf"(?<!\\)\{{:?[ \t]*(?=[#.])({_ITEM}{_MORE_ITEMS})[ \t]*\}}\s*\Z")
 # As MDX writes an id, in a comment: `{/*usage*/}`.
 _MDX_ID = re.compile(r"(?<!\\)\{/\*[ \t]*([^\s*{}]{1,200})[ \t]*\*/\}\s*\Z")
 _VERSION = re.compile(r"\W*(?:v(?:ersion)?\W*)?\d+(?:\.\d+)+", re.I)

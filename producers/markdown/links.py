@@ -12,6 +12,7 @@ from urllib.parse import unquote, urldefrag, urljoin
 from markdown_it.common.utils import normalizeReference
 from markdown_it.token import Token
 
+from chunkbus.patterns import for_good
 from producers.markdown.confluence import is_confluence
 from producers.markdown.parser import MAX_INLINE_CHARACTERS, parse_links
 
@@ -40,8 +41,7 @@ _OF_WEB = re.compile("https?://", re.IGNORECASE)
 _ENTITY = r"&(?=#?\w{1,32};)"
 _HIDES = r"`[^`]+`|<!--[ \n][^<>`-]*-->"
 _PLAIN = re.compile(
-    rf"(?>(?:[^\\`\[<&]++|{_HIDES}|<(?![A-Za-z/!?])|(?!{_ENTITY})&)*)"
-    r"(?:\Z|(?P<link>"
+    for_good(rf"[^\\`\[<&]++|{_HIDES}|<(?![A-Za-z/!?])|(?!{_ENTITY})&") + r"(?:\Z|(?P<link>"
     r"<(?P<tag>/[A-Za-z][A-Za-z0-9-]*|[A-Za-z][A-Za-z0-9-]*(?:[ \n][A-Za-z_:][A-Za-z0-9_.:-]*=\"[^\"`]*\")*[ ]?/?)>"
     r"|<(?P<auto>https?://[^\s<>\\&`\x00-\x1f\x7f]*)>"
     r"|\[(?P<words>(?:[^\[\]`\\<]|`[^`\[\]]+`)*)\]"
@@ -57,7 +57,9 @@ _WIKI = re.compile(
 )
 _IMAGE_NAME = re.compile(r"\.(?:png|jpe?g|gif|svg|webp|avif|bmp)\s*\Z", re.I)
 
-_IN_ANGLES = re.compile(r"<(?:[A-Za-z][A-Za-z0-9+.-]*:|[^<>@\s]*@[^<>@\s]*>)")
+_HTML_SIGN = re.compile(r"<(?:[aA]|img|IMG)\b")
+_HTML_ATTRIBUTE = re.compile("href|src", re.I)  # most `<a` of a text that is built into a site are anchors
+_IN_ANGLES = re.compile(r"<[A-Za-z][A-Za-z0-9+.-]*:|@[^<>@\s]*>")
 
 
 def may_hold_links(content: str) -> bool:
@@ -71,14 +73,12 @@ def _has_sign(content: str) -> bool:
         "](" in content
         or "://" in content
         or "[[" in content
-        or ("<" in content and (_may_hold_addresses(content) or _IN_ANGLES.search(content) is not None))
+        or ("<" in content and (_IN_ANGLES.search(content) is not None or _has_address(content)))
     )
 
 
-def _may_hold_addresses(html: str) -> bool:
-    """Most `<a` of a text that is built into a site are anchors."""
-    html = html.lower()
-    return ("<a" in html or "<img" in html) and ("href" in html or "src" in html)
+def _has_address(content: str) -> bool:
+    return _HTML_SIGN.search(content) is not None and _HTML_ATTRIBUTE.search(content) is not None
 
 
 def find_links(content: str, definitions: dict[str, Any]) -> Iterator[tuple[str, LinkKind]]:
@@ -99,15 +99,11 @@ def _plain_links(content: str, named: Mapping[str, Any]) -> list[tuple[str, Link
         return None
     has_bare = "://" in content
     found: list[tuple[str, LinkKind]] = []
-    at = 0
+    begin = at = 0  # of the text that is not looked through for bare addresses yet; of what is not looked at at all
     while match := _PLAIN.match(content, at):
         link, tag, auto, words, address, name = match.groups()
         start = match.start("link") if link else match.end()
-        for text in _HIDDEN.split(content[at:start]) if has_bare else ():
-            found += _bare_links(text)
         at = match.end()
-        if not link:
-            return found
         url = auto or address
         if url is None and words is not None:
             definition = named.get(normalizeReference(name or words)) if named else None
@@ -116,6 +112,11 @@ def _plain_links(content: str, named: Mapping[str, Any]) -> list[tuple[str, Link
             if definition is None:
                 continue  # brackets of the text
             url = definition["href"]
+        for text in _HIDDEN.split(content[begin:start]) if has_bare else ():
+            found += _bare_links(text)
+        begin = at
+        if not link:
+            return found
         if tag:
             found += find_html_links(link)
         elif url is not None:
@@ -172,7 +173,7 @@ def _bare_links(text: str) -> Iterator[tuple[str, LinkKind]]:
 
 
 def find_html_links(html: str) -> Iterator[tuple[str, LinkKind]]:
-    for match in _HTML_ADDRESS.finditer(html) if _may_hold_addresses(html) else ():
+    for match in _HTML_ADDRESS.finditer(html) if "=" in html else ():
         yield match[2], LinkKind.IMAGE if match[1].lower() == "img" else classify(match[2])
 
 

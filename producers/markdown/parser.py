@@ -11,6 +11,7 @@ from markdown_it.common.utils import mdTrim
 from markdown_it.rules_block import StateBlock, blockquote, fence, heading, hr, html_block, list_block, reference
 from markdown_it.token import Token
 
+from chunkbus.patterns import for_good
 from producers.markdown.plain import BlockToken, Plain, PlainBlocks, PlainState
 
 Rule = Callable[[StateBlock, int, int, bool], bool]
@@ -75,7 +76,7 @@ _NO_MORE_TEXT = re.compile(
 )
 _NO_MORE_TEXT_BEGINS = frozenset("#>-+=~<|:*_0123456789`")
 _PARAGRAPH_CLOSE = Token("paragraph_close", "p", -1)  # one for all: only its type is ever read
-_WORDS_AND_CODE = re.compile(r"(?>(?:[^\\`*_\[\]<>&!]++|`[^`]+`)*)")
+_WORDS_AND_CODE = re.compile(for_good(r"[^\\`*_\[\]<>&!]++|`[^`]+`"))
 _WORDS = ("text", "code_inline", "text_special")
 
 
@@ -173,8 +174,7 @@ def parse_blocks(text: str, *, is_mdx: bool = False) -> tuple[list[BlockToken], 
     tokens: list[Any] = []
     definitions: dict[str, Any] = {}
     parser, plain = (_mdx_parser, _mdx_plain) if is_mdx else (_parser, _plain)
-    empty = len(text) - len(text.lstrip("\n"))
-    line, at = plain.read(text, empty, empty, tokens, definitions)
+    line, at = plain.read(text, 0, 0, tokens, definitions)
     if at < len(text):
         state = PlainState(text, parser, definitions, tokens)
         parser.block.tokenize(state, line, state.lineMax)

@@ -29,6 +29,7 @@ from producers.markdown.tokens import Tokenizer
 _TAIL_CHARACTERS = 24  # for each token of the overlap, how far back its beginning is looked for
 _NEAR_TAIL_CHARACTERS = 6  # where it nearly always is
 _ITEM = re.compile(r"\A(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)+")
+_BEGINS_WORD = re.compile(r"(?<=\s)(?=[^\W_])")
 _SHORT = 16  # characters for each token that a passage can take: so long a run is looked at as a whole
 _AFTER_WORDS = " \t\n*_"  # what may end a line after its last sign: `**Run this:**`
 # A tag that shows and points to something is as good as a word.
@@ -125,7 +126,7 @@ class _Cutter:
         if run[0].kind is not Kind.PROSE:
             return False
         start, end = run[0].start, run[-1].end
-        if self._text[start].isalnum():
+        if self._text[start : start + 1].isalnum():
             return False
         while (found := _WORD_OR_TAG.search(self._text, start, end)) and found[0][0] == "<":
             start = found.end()
@@ -162,12 +163,13 @@ class _Cutter:
         """All of it in one, as nearly always; None where it is nothing or too much."""
         first, start, end = run[0], run[0].start, run[-1].end
         most = self._policy.soft_max
-        total = self._count(start, end) if end - start <= _SHORT * most else most + 1
-        if not 0 < total <= most:
+        if end - start > _SHORT * most:
             return None
-        piece = Piece(start, first.end, self._count(start, first.end), first)
-        begin, repeated = self._overlap(piece, within_run=False)
-        total += repeated
+        sizes = [self._count(block.start, block.end) for block in run]
+        if sum(sizes) > most or 0 in sizes:  # what shows nothing is left out
+            return None
+        begin, repeated = self._overlap(Piece(start, first.end, sizes[0], first), within_run=False)
+        total = sum(sizes) + repeated
         return self._passage(begin, start, end, run, total) if total <= most else None
 
     def _header(self, block: Block) -> _Header:
@@ -219,22 +221,32 @@ class _Cutter:
             found = found or self._last_tokens(own.far, last.end, min(share, room))
         return found or nothing
 
-    def _last_spans(self, own: "_Tail", kind: Kind, one: int, several: int) -> tuple[int, int] | None:
+    def _last_spans(self, own: _Tail, kind: Kind, one: int, several: int) -> tuple[int, int] | None:
         """As many of the last sentences or lines as there is room for, or one that takes more."""
-        found: tuple[int, int] | None = None
-        for begin in (max(own.start, own.end - one * _NEAR_TAIL_CHARACTERS), own.far):
-            found = None
-            for start, _ in reversed([*sentence_spans(self._text, begin, own.end, kind)]):
-                size = self._count(start, own.end)
-                if size > (several if found else one):
-                    return found
-                if start == begin > own.start:
-                    break  # it may have begun earlier
-                if size:
-                    found = (start, size)
-            else:
-                return found
+        near = max(own.start, own.end - one * _NEAR_TAIL_CHARACTERS)
+        if near > own.start:
+            # No end of a sentence lies across the beginning of a word, so that those behind it are found from there.
+            word = _BEGINS_WORD.search(self._text, near, own.end)
+            near = word.start() if word else own.far
+        found, is_all = self._fitting(near, own, kind, one, several)
+        if not is_all and near > own.far:
+            found, _ = self._fitting(own.far, own, kind, one, several)
         return found
+
+    def _fitting(
+        self, begin: int, own: _Tail, kind: Kind, one: int, several: int
+    ) -> tuple[tuple[int, int] | None, bool]:
+        """The same of those that end after `begin`, and whether more before it would change nothing."""
+        found: tuple[int, int] | None = None
+        for start, _ in reversed([*sentence_spans(self._text, begin, own.end, kind)]):
+            size = self._count(start, own.end)
+            if size > (several if found else one):
+                return found, True
+            if start == begin > own.start:
+                return found, False  # it may have begun earlier
+            if size:
+                found = (start, size)
+        return found, True
 
     def _introduces(self, passage: Passage) -> bool:
         return self._text[passage.own_start : passage.end].rstrip(_AFTER_WORDS).endswith((":", "："))

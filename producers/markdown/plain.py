@@ -18,6 +18,8 @@ from markdown_it.common.utils import mdTrim, normalizeReference
 from markdown_it.rules_block import StateBlock
 from markdown_it.token import Token
 
+from chunkbus.patterns import for_good
+
 
 @dataclass(slots=True)
 class Plain:
@@ -44,52 +46,53 @@ _TEXT = (
     r"|_[^\s*_]"
     r"|`{1,2}[^`\n]"
     r"|[0-9]{1,9}(?:[^0-9.)\n]|[.)][^\s])"
-    r"|\[\^?[^\[\]\\\n]+\](?!:)"
+    r"|\[[^\[\]\\\n]+\](?!:)"
     r"|\[\^[^\[\]\\\n]+\]:"
     r"|<https?://"
     r"|<(?:a|b|code|em|i|img|kbd|span|strong|sub|sup)\b(?:[^<>\"'\n]|\"[^\"<>\n]*\"|'[^'<>\n]*')*>[^\s]"
     r"|--?[^\s\-|:]"
     r"|\+[^\s])"
 )
-# All that may repeat is taken at once and never given back. Of groups only `(?>...)` does so in every Python: before
-# 3.11.5 possessive ones found other ends. What repeats within is possessive, or each line would be remembered.
 _LINE = r"[^\n]*+"
-_LINES = rf"{_TEXT}{_LINE}(?>(?:\n[ ]*+(?:{_TEXT}|\[){_LINE})*)"
+_LINES = rf"{_TEXT}{_LINE}" + for_good(rf"\n[ ]*+(?:{_TEXT}|\[){_LINE}")
 # No number but 1 begins a list within a paragraph; what stands in an item is followed by the next.
-_PARAGRAPH = rf"{_TEXT}{_LINE}(?>(?:\n[ ]*+(?:{_TEXT}|\[|(?!0*1[.)])[0-9]){_LINE})*)"
+_PARAGRAPH = rf"{_TEXT}{_LINE}" + for_good(rf"\n[ ]*+(?:{_TEXT}|\[|(?!0*1[.)])[0-9]){_LINE}")
 _ENDS = r"(?=\n\n|\n?\Z)"
 _HEADING_BEGINS = r"\#{1,6}[ ]"
 _BULLET = r"[-*+][ ]{1,4}"
 _NUMBER = r"[0-9]{1,9}[.)][ ]{1,4}"
 _ITEM = re.compile(rf"({_BULLET}|{_NUMBER})({_LINES})\n*")
-_ROW = r"\|[^\n\\]*\|[ ]*+"
+_MORE_BULLETS = for_good(rf"\n++(?P=mark)[ ]{{1,4}}{_LINES}")
+_MORE_NUMBERS = for_good(rf"\n++[0-9]{{1,9}}(?P=sign)[ ]{{1,4}}{_LINES}")
+# What has no other ``` is nearly all; else each line is asked whether it ends the code.
+_CODE = r"[^`]*+(?<=\n)|" + for_good(rf"(?![ \t]*```){_LINE}\n")
+_ROWS = for_good(r"\n\|[^\n\\]*\|[ ]*+")
+# No quote within, which would be read in the same way without an end, and no tab, which counts from the mark.
 _QUOTED = r">(?:[ ](?!>)[^\n\t]*+)?"
+_MORE_QUOTED = for_good(rf"\n{_QUOTED}")
 _QUOTE_MARK = re.compile(r"^>(?:[ ]+$|[ ]?)", re.MULTILINE)
-_CODE = rf"[^`]*+(?<=\n)|(?>(?:(?![ \t]*```){_LINE}\n)*)"
 _TAG_NAME = r"(?!(?:script|pre|style|textarea)\b)[a-z][a-z0-9-]*"
-_ATTRIBUTE = r"[ ]+[a-z_:][a-z0-9_.:-]*=(?:\"[^\"\n]*\"|'[^'\n]*')"
+_ATTRIBUTES = for_good(r"[ ]+[a-z_:][a-z0-9_.:-]*=(?:\"[^\"\n]*\"|'[^'\n]*')")
 
-# What nothing that follows can change; `_MAKERS` tells what becomes of each. Tags stand apart: MDX has its own rule.
+# What nothing that follows can change. Tags stand apart: MDX has its own rule.
 _PLAIN = "|".join(
     (
         rf"(?P<paragraph>{_PARAGRAPH})(?:{_ENDS}|(?=\n{_HEADING_BEGINS}|\n[-*+][ ]\S))",
         r"(?P<heading>(?P<level>\#{1,6})[ ]++(?P<words>[^\s#](?:[^\n]*[^\s#])?)[ \t]*)(?=\n(?![ \t]*[|:\-])|\Z)",
         rf"(?P<fence>```(?P<info>[^`\n]*)\n(?P<code>{_CODE})[ ]{{0,3}}```++[ \t]*)(?=\n|\Z)",
-        rf"(?P<bullets>(?P<mark>[-*+])[ ]{{1,4}}{_LINES}(?>(?:\n++(?P=mark)[ ]{{1,4}}{_LINES})*))"
-        r"(?=\n\n+[^\s\-*+]|\n*\Z)",
-        rf"(?P<numbers>[0-9]{{1,9}}(?P<sign>[.)])[ ]{{1,4}}{_LINES}"
-        rf"(?>(?:\n++[0-9]{{1,9}}(?P=sign)[ ]{{1,4}}{_LINES})*))"
-        r"(?=\n\n+[^\s0-9]|\n*\Z)",
-        rf"(?P<table>(?P<head>\|[^\n\\]*\|)[ ]*\n(?P<rule>\|(?:[ ]*:?-+:?[ ]*\|)+)[ ]*(?>(?:\n{_ROW})*)){_ENDS}",
-        rf"(?P<quote>{_QUOTED}(?>(?:\n{_QUOTED})*)){_ENDS}",
+        rf"(?P<bullets>(?P<mark>[-*+])[ ]{{1,4}}{_LINES}{_MORE_BULLETS})(?=\n\n+[^\s\-*+]|\n*\Z)",
+        rf"(?P<numbers>[0-9]{{1,9}}(?P<sign>[.)])[ ]{{1,4}}{_LINES}{_MORE_NUMBERS})(?=\n\n+[^\s0-9]|\n*\Z)",
+        rf"(?P<table>(?P<head>\|[^\n\\]*\|)[ ]*\n(?P<rule>\|(?:[ ]*:?-+:?[ ]*\|)+)[ ]*{_ROWS}){_ENDS}",
+        rf"(?P<quote>{_QUOTED}{_MORE_QUOTED}){_ENDS}",
         r"(?P<definition>\[(?P<name>(?!\^)[^\s\[\]\\][^\[\]\\\n]*)\]:[ ]+(?P<address>[^\s<>\\&()\x00-\x1f\x7f]+)[ ]*)"
         r"(?=\n\n|\n?\Z|\n\[)",
         r"(?P<comment><!--(?!-?>)[\s\S]*?-->[^\n]*)(?=\n|\Z)",
     )
 )
-_TAG_OF_BLOCK = rf"</?(?:{'|'.join(block_names)})(?=[ >]|/>)[^\n]*"
-_TAG = rf"</{_TAG_NAME}>|<{_TAG_NAME}(?:{_ATTRIBUTE})*[ ]?/?>"
-_TAGS = rf"(?P<html>(?i:{_TAG_OF_BLOCK}|{_TAG})[ \t]*(?>(?:\n[ \t]*+[^\s]{_LINE})*)){_ENDS}"
+_TAG_OF_BLOCK = rf"</?(?:{'|'.join(block_names)})(?=[ >]|/>){_LINE}"
+_TAG = rf"(?:</{_TAG_NAME}>|<{_TAG_NAME}{_ATTRIBUTES}[ ]?/?>)[ \t]*+"
+# The line after a table's first would make it one, whatever stands in that.
+_TAGS = rf"(?P<html>(?ai:{_TAG_OF_BLOCK}|{_TAG})(?!\n[ \t]*[|:\-])" + for_good(rf"\n[ \t]*+[^\s]{_LINE}") + rf"){_ENDS}"
 
 
 class PlainState(StateBlock):
@@ -124,7 +127,10 @@ class PlainBlocks:
     def read(
         self, text: str, line: int, at: int, tokens: list[Any], definitions: MutableMapping[str, Any]
     ) -> tuple[int, int]:
-        """The line and the character after the last of them and its empty lines; those given where there is none."""
+        """The line and the character after the last of them and its empty lines; the first that is not empty where
+        there is none."""
+        while text.startswith("\n", at):
+            line, at = line + 1, at + 1
         match = self._pattern.match
         while block := match(text, at):
             kind = block.lastgroup or ""
@@ -149,14 +155,14 @@ class PlainBlocks:
 
     def _quote(self, tokens: list[Any], block: re.Match[str], line: int) -> bool:
         """What stands in a quote is read like any text; false where not all of it can be."""
+        if not block[0].rpartition("\n")[2].strip("> "):
+            return False  # it ends with an empty line, which may count to what stands before
         end = block.end()
         text = _QUOTE_MARK.sub("", block[0]) + block.string[end : end + 1]
         within: list[Plain] = []
         definitions: dict[str, Any] = {}
-        empty = len(text) - len(text.lstrip("\n"))
-        _, at = self.read(text, empty, empty, within, definitions)
-        ends_empty = not block[0].rpartition("\n")[2].strip("> ")
-        if at < len(text) or ends_empty or definitions:
+        _, at = self.read(text, 0, 0, within, definitions)
+        if at < len(text) or definitions:
             return False
         tokens.append(Plain("blockquote_open", [line, line + 1 + block[0].count("\n")], tag="blockquote"))
         for token in within:

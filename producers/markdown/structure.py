@@ -20,7 +20,7 @@ from producers.markdown.headings import carried, names_a_version, split_heading
 from producers.markdown.links import LinkKind, find_html_links, find_links, may_hold_links
 from producers.markdown.normalise import clean_markdown, collapse_line
 from producers.markdown.parser import has_words, parse_blocks, plain_text
-from producers.markdown.plain import HOLD_WORDS, BlockToken
+from producers.markdown.plain import HOLD_WORDS, BlockToken, Plain
 
 _LEAVES = {
     "paragraph_open": Kind.PROSE,
@@ -116,7 +116,8 @@ class _Reader:
         lists = 0
         for number, token in enumerate(tokens):
             name = token.type
-            if not self._has_begun:
+            is_heading = name == "heading_open" and depth == 0
+            if not (self._has_begun or is_heading):
                 self._has_begun = self._shows_words(token)
             if name == "inline":
                 self._find_links(token)
@@ -125,8 +126,9 @@ class _Reader:
                     start, end = token.map
                     if start > self._end:
                         self._close_gap(start)
-                    if name == "heading_open" and depth == 0:
-                        self._open_section(token.tag, token.content or tokens[number + 1].content)
+                    if is_heading:
+                        words = token if isinstance(token, Plain) else tokens[number + 1]
+                        self._open_section(token.tag, words.content)
                     elif name == "html_block" and depth == 0 and not self._title and (top := _H1.match(token.content)):
                         self._title = carried(plain_text(top[1], {}))
                     self._add(kind, max(start, self._end), end, token)
@@ -226,7 +228,7 @@ class _Reader:
         return f"{slug}-{number}" if slug and number else ""
 
     def _shows_words(self, token: BlockToken) -> bool:
-        if token.type in ("paragraph_open", "inline", "html_block"):
+        if token.type == "html_block" or token.type in HOLD_WORDS:
             return has_words(token.content, self.definitions)
         return token.type in ("fence", "code_block")
 

@@ -9,11 +9,12 @@ from collections.abc import Iterator
 from typing import BinaryIO
 
 from chunkbus import findings
+from chunkbus.patterns import for_good
 from producers.errors import SourceFailed
 
 _BLOCK = 2**20
 _BEGINNING = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?=\[\s*[{\]])")
-_QUOTED = re.compile(rb'(?>(?:[^"\\]++|\\.)*)("?)', re.DOTALL)
+_QUOTED = re.compile(for_good(r'[^"\\]++|\\.').encode() + rb'("?)', re.DOTALL)
 _BETWEEN = re.compile(rb'["\[\]{},]')
 _WITHIN = re.compile(rb'["\[\]{}]')  # commas part nothing there
 

@@ -86,6 +86,19 @@ def test_a_document_of_images_alone_has_no_text() -> None:
     assert chunks_of(f"![]({DATA})\n\n![][i]\n\n[i]: <{DATA}>\n") == []
 
 
+@pytest.mark.parametrize(
+    ("text", "texts"),
+    [
+        (f"# ![]({DATA})", ["#"]),
+        (f"# ![]({DATA})\n\n# Next", ["#", "# Next"]),
+        (f"```\nx\n```\n\n![]({DATA})", ["```\nx\n```"]),
+        (f"# Head\n\n![]({DATA})\n\n```\ncode\n```", ["# Head", "# Head\n\n\n\n```\ncode\n```"]),
+    ],
+)
+def test_what_is_left_without_words_changes_nothing_beside_it(text: str, texts: list[str]) -> None:
+    assert texts_of(text) == texts
+
+
 def test_an_export_with_many_images_is_ingested(bench: Bench) -> None:
     """As Google Docs writes it: each image is a definition at the end."""
     image = "[image{}]: <data:image/png;base64," + "A" * 2_500_000 + ">\n"

@@ -121,6 +121,7 @@ def test_neither_is_a_language_nor_the_head_of_a_table(text: str) -> None:
         ("<!-- <h1>Old</h1> -->\n\n## Contents", "Contents"),
         ("> <h1>Quoted</h1>\n\n- # Listed\n\n## Contents", None),
         ("<h1>Open\n\n## Contents", None),
+        ("> # Quoted\n\n## Contents", None),
         ("---\ntitle: Said\n---\n<h1>Rocket</h1>", "Said"),
         ("Words.", None),
     ],

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from chunkbus.canonical import canonical_text
 from chunkbus.chunk import Record
-from producers.markdown import Policy, WordTokenizer, find_problems, normalise, parse
+from producers.markdown import Policy, WordTokenizer, cut, find_problems, normalise, parse, passages
 from producers.markdown.headings import carried
 from tests.conftest import examples
 from tests.producers.support import chunks_of, commonmark_examples, corpus, own_parts, without_space
@@ -60,6 +60,28 @@ _line = st.one_of(
     ),
 )
 documents = st.lists(_line, max_size=40).map("\n".join)
+
+
+_SENTENCES = [
+    *(
+        "See Fig. 3 there. ",
+        "Approx. 20 vs. 21. ",
+        "Mr. A. B. said so... ",
+        "And then? ",
+        "> quoted\n>\n> more\n",
+        "\n\n",
+    ),
+    *(
+        "“Never.” ",
+        "（好。）",
+        "一句话。两句话！",
+        "- item\n",
+        "3. third\n",
+        "```\nx\n```\n",
+        "# Head\n\n",
+        "one two three four ",
+    ),
+]
 
 
 def check(text: str, policy: Policy) -> list[Record]:
@@ -140,6 +162,25 @@ def test_every_document_of_the_corpora(shared_data: Path) -> None:
     assert names == {"rust-book", "javaguide", "commonmark"}
 
 
+@settings(max_examples=examples(300), deadline=None)
+@given(st.lists(st.one_of(documents, st.sampled_from(_SENTENCES)), max_size=12).map("".join))
+def test_the_end_of_a_chunk_is_the_same_from_near_and_from_far(text: str) -> None:
+    _check_ends(text)
+
+
+def test_so_it_is_in_the_corpora(shared_data: Path) -> None:
+    for _, text in corpus(shared_data):
+        _check_ends(text)
+
+
+def _check_ends(text: str) -> None:
+    document = parse(text)
+    near = [list(cut(document, policy, WordTokenizer())) for policy in (SMALL, LARGER, Policy())]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(passages, "_NEAR_TAIL_CHARACTERS", 0)
+        assert near == [list(cut(document, policy, WordTokenizer())) for policy in (SMALL, LARGER, Policy())], text
+
+
 def test_corpora_with_bytes_removed_at_random(shared_data: Path) -> None:
     """Broken fences, half tables, cut lists: what editing leaves behind."""
     chance = random.Random(7)
@@ -169,6 +210,8 @@ def test_a_text_of_nothing_has_no_chunks(text: str) -> None:
         ">" * 10_000 + " a",
         "> " * 10_000 + "a",
         "- " * 3_000,
+        "<p>" + " " * 20_000 + "\n   \nx",
+        "<p>" + " " * 20_000 + "x\n" * 10_000 + "   \nx",
         "```\n\n~~~\n" * 5_000,
         "|" + "a|" * 5_000 + "\n|" + "-|" * 5_000 + "\n|" + "b|" * 5_000,
         "<!--" * 10_000,

@@ -1,7 +1,10 @@
 """Patience: what is tried again and what is not, how long, how fast, and what is told of it."""
 
+import gc
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any
+from weakref import ref
 
 import pytest
 
@@ -328,3 +331,18 @@ def test_it_is_a_sink() -> None:
     sink: Sink = PatientSink(MemorySink(wants_vectors=False))
     build: Build = sink.create(marker())
     assert (sink.name, sink.wants_vectors, build.count()) == ("memory", False, 0)
+
+
+@pytest.mark.parametrize("kind", [BuildMissing, Unreachable])
+def test_what_a_failed_call_held_is_let_go_of_at_once(kind: type[SinkError]) -> None:
+    """A collection may be long in coming, and an error holds all that its frames had open."""
+    case = Case(Patience(deadline_seconds=0))
+    case.errors["open"] = [kind("gone")]
+    error = ref(case.errors["open"][0])
+    gc.disable()
+    try:
+        with suppress(SinkError):
+            case.sink.open("x")
+        assert error() is None
+    finally:
+        gc.enable()
