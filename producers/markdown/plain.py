@@ -145,7 +145,10 @@ class PlainBlocks:
                 at += 1
             after = following + at - end - 1
             if kind == "paragraph":
-                tokens.append(Plain("paragraph_open", [line, following], mdTrim(block[0]), "p"))
+                words = block[0]
+                if words[-1].isspace():
+                    words = mdTrim(words)
+                tokens.append(Plain("paragraph_open", [line, following], words, "p"))
             elif kind == "definition":
                 _define(definitions, block, line, following)
             elif kind != "quote":

@@ -116,8 +116,7 @@ class _Reader:
         lists = 0
         for number, token in enumerate(tokens):
             name = token.type
-            is_heading = name == "heading_open" and depth == 0
-            if not (self._has_begun or is_heading):
+            if not self._has_begun and (depth or name != "heading_open"):
                 self._has_begun = self._shows_words(token)
             if name == "inline":
                 self._find_links(token)
@@ -126,7 +125,7 @@ class _Reader:
                     start, end = token.map
                     if start > self._end:
                         self._close_gap(start)
-                    if is_heading:
+                    if name == "heading_open" and depth == 0:
                         words = token if isinstance(token, Plain) else tokens[number + 1]
                         self._open_section(token.tag, words.content)
                     elif name == "html_block" and depth == 0 and not self._title and (top := _H1.match(token.content)):
