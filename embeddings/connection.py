@@ -39,6 +39,8 @@ _Client = TypeVar("_Client")
 _TRANSIENT = frozenset((408, 409, 425, 429, 500, 502, 503, 504, 529))
 _PROXIES = "HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY"
 _ABOUT_THE_TEXT = frozenset((400, 413, 422))
+_CANCELLED_AGAIN_SECONDS = 1.0
+"""A cancellation can be swallowed on its way down, and its request would be waited for."""
 _SAID = 300
 """Characters that are told of what an endpoint says."""
 
@@ -71,10 +73,10 @@ class Connection:
         self._loop.close()
 
     async def _end(self) -> None:
-        others = asyncio.all_tasks() - {asyncio.current_task()}
-        for task in others:
-            task.cancel()
-        await asyncio.gather(*others, return_exceptions=True)
+        while others := asyncio.all_tasks() - {asyncio.current_task()}:
+            for task in others:
+                task.cancel()
+            await asyncio.wait(others, timeout=_CANCELLED_AGAIN_SECONDS)
         await self._client.aclose()
 
     async def ask(self, parts: list[str], seconds: float) -> Vectors:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import wait as wait_for
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from embeddings.cache import VectorCache
+from embeddings.connection import Connection
 from embeddings.endpoint import EndpointEncoder, EndpointSettings
 from embeddings.errors import EndpointDenied, EndpointUnavailable
 from embeddings.vectors import vectors_for
@@ -69,6 +73,23 @@ def test_a_reader_who_stops_waits_for_nobody(server: Server) -> None:
     next(run)
     run.close()  # type: ignore[attr-defined]
     encoder.close()
+    assert time.monotonic() - started < 20
+
+
+def test_whoever_did_not_hear_that_it_ends_is_told_again(server: Server) -> None:
+    connection = Connection(EndpointSettings(server.url, "hash-model"))
+    begun = threading.Event()
+
+    async def deaf() -> None:
+        begun.set()
+        with suppress(asyncio.CancelledError):
+            await asyncio.sleep(60)
+        await asyncio.sleep(60)
+
+    connection.start(deaf())
+    assert begun.wait(30)
+    started = time.monotonic()
+    connection.close()
     assert time.monotonic() - started < 20
 
 
