@@ -11,6 +11,8 @@ from functools import partial
 from sqlite3 import Connection
 from typing import Any
 
+from msgspec.structs import replace
+
 from chunkbus.errors import RepeatedChunks
 from chunkbus.findings import DUPLICATE_IDS
 from chunkbus.layout import BusRoot
@@ -22,7 +24,7 @@ from producers.clashes import Clash, clashes
 from producers.errors import IngestRefused
 from producers.links import links_file, write_links
 from producers.memory import Memory
-from producers.partition import FamilyReader, written_meanwhile
+from producers.partition import FamilyReader, dated, written_meanwhile
 from producers.placement import is_ours
 from producers.shelves import Shelves
 from producers.sources import Failure
@@ -134,7 +136,12 @@ class Commits:
         if entry.lines is not None:
             return entry.lines.read()
         assert entry.stands_in is not None
-        return self._reader.lines(self._shelves.existing[entry.stands_in], entry.family)
+        existing = self._shelves.existing[entry.stands_in]
+        lines = self._reader.lines(existing, entry.family)
+        if entry.family.newest is not None or existing.manifest is None:
+            return lines
+        entry.family.newest = existing.manifest.created_at
+        return map(partial(dated, created_at=entry.family.newest), lines)
 
 
 def _manifest(root: BusRoot, key: str) -> bytes | None:
@@ -153,9 +160,9 @@ def _told(change: Change, before: Manifest | None) -> dict[str, Any]:
 
 
 def _tombstones(before: Manifest | None, change: Change) -> list[Tombstone]:
-    """The earlier ones stay; of two for one family the later one says all."""
+    """The earlier ones stay, and as old as they were; of two for one family the later one says all."""
     new = {tombstone.parent_id for tombstone in change.tombstones}
-    earlier = before.tombstones if before is not None else []
+    earlier = [replace(one, at=one.at or before.created_at) for one in before.tombstones] if before is not None else []
     kept = [tombstone for tombstone in earlier if tombstone.parent_id not in new or tombstone.document_id]
     return [*kept, *sorted(change.tombstones, key=lambda tombstone: tombstone.parent_id or "")]
 

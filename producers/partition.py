@@ -9,6 +9,7 @@ from typing import BinaryIO
 
 import orjson
 
+from chunkbus.canonical import chunk_object_hash
 from chunkbus.chunk import Record
 from chunkbus.diagnose import parse_time
 from chunkbus.errors import InvalidManifest, PartitionLocked
@@ -110,6 +111,18 @@ def newer(one: str | None, other: str | None) -> str | None:
     if one is None or other is None or one == other:  # chunks of one run share theirs
         return None if other is None else one
     return max(one, other, key=parse_time)
+
+
+def dated(line: bytes, created_at: str) -> bytes:
+    """A chunk that does not say its age had that of its manifest, and is no younger where it is written again."""
+    record: Record = orjson.loads(line)
+    if record.get("created_at") is not None:
+        return line
+    record["created_at"] = created_at
+    hashes = record.get("hashes") or {}
+    if hashes.get("chunk_object_hash") is not None:
+        hashes["chunk_object_hash"] = chunk_object_hash(record)
+    return orjson.dumps(record)
 
 
 class FamilyReader:

@@ -108,6 +108,39 @@ def test_families_and_tombstones_of_others_are_carried_over(bench: Bench) -> Non
     assert bench.manifest().counts.documents == 2
 
 
+def test_what_says_no_age_grows_no_younger_where_it_is_carried_over(bench: Bench) -> None:
+    """A chunk and a tombstone have the age of their manifest, which is younger after every ingest."""
+    ageless = new_chunk(
+        text="old words",
+        document_id="d" * 64,
+        provenance={
+            "source_uri": "two/k.md",
+            "source_checksum": "sha256:" + "0" * 64,
+            "parser_name": "p",
+            "parser_version": "1",
+            "canonicalizer_name": "c",
+            "canonicalizer_version": "1",
+            "inputs": [],
+        },
+        span_key=0,
+        created_at=NOW,
+    )
+    del ageless["created_at"], ageless["hashes"]["chunk_object_hash"]
+    with PartitionWriter(bench.root, "markdown") as writer:
+        writer.add(ageless)
+        withdrawn = Tombstone(parent_id="0" * 64, reason="withdrawn")
+        writer.commit(documents=1, producer=ManifestProducer("other", "1"), created_at=NOW, tombstones=[withdrawn])
+    bench.write("a.md", "# A")
+    bench.ingest(now=LATER)
+    assert {**ageless, "created_at": NOW} in bench.records()
+    assert bench.manifest().tombstones == [Tombstone(parent_id="0" * 64, reason="withdrawn", at=NOW)]
+    bench.write("a.md", "# A again")
+    bench.ingest(now=LATER)
+    assert {**ageless, "created_at": NOW} in bench.records()
+    assert bench.manifest().tombstones[0].at == NOW
+    bench.assert_valid()
+
+
 def test_two_tenants_share_a_partition_without_touching_each_other(bench: Bench) -> None:
     bench.write("a.md", "# A")
     bench.ingest(tenant="one")
