@@ -22,7 +22,7 @@ from chunkbus.writer import PartitionWriter
 from producers.changes import Change, Changes, Entry
 from producers.clashes import Clash, clashes
 from producers.errors import IngestRefused
-from producers.links import links_file, write_links
+from producers.links import drop_links, write_links
 from producers.memory import Memory
 from producers.partition import FamilyReader, dated, written_meanwhile
 from producers.placement import is_ours
@@ -105,7 +105,7 @@ class Commits:
                     writer.add_line(line)
                     size += len(line) + 1
                 draft.add(entry.family, size)
-            links_file(self._root, key).unlink(missing_ok=True)  # so that a kill leaves none, not an old one
+            drop_links(self._root, key)
             told = _told(change, before.manifest)
             try:
                 writer.commit(

@@ -6,8 +6,10 @@ links. A target is resolved where the partition holds a document of that name, o
 
 import os
 import posixpath
+import re
 import secrets
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from sqlite3 import Connection
 from unicodedata import normalize
@@ -29,6 +31,16 @@ _HIDDEN = (".md", ".mdx", ".markdown", ".html")
 
 def links_file(root: BusRoot, key: str) -> Path:
     return root.path / "links" / f"{check_partition_key(key)}.jsonl"
+
+
+def drop_links(root: BusRoot, key: str) -> None:
+    """For who writes the partition, so that a kill leaves none, not an old one; and what one before has left."""
+    path = links_file(root, key)
+    path.unlink(missing_ok=True)
+    left = re.compile(rf"\.{re.escape(key)}\.[0-9a-f]{{16}}\.new")
+    for entry in path.parent.glob(".*.new"):
+        if left.fullmatch(entry.name):
+            entry.unlink(missing_ok=True)
 
 
 def write_links(root: BusRoot, key: str, tables: Connection) -> int:
@@ -57,7 +69,8 @@ def write_links(root: BusRoot, key: str, tables: Connection) -> int:
                     count += 1
             file.flush()
             os.fsync(file.fileno())
-        new.replace(path)
+        with suppress(FileNotFoundError):  # who writes the partition again dropped it, and writes its own
+            new.replace(path)
     finally:
         new.unlink(missing_ok=True)
     return count

@@ -223,3 +223,15 @@ def test_links_are_written_with_their_targets_resolved(bench: Bench) -> None:
     assert {line["source_document_id"] for line in lines} == {ids["docs/a.md"]}
     links_file(bench.root, "markdown").unlink()
     assert bench.ingest().links == 3, "a lost artifact is made again from the chunks"
+
+
+def test_what_a_killed_run_left_of_links_goes_with_the_next_version(bench: Bench) -> None:
+    bench.write("a.md", "# A\n\n[b](b.md)")
+    bench.ingest()
+    path = links_file(bench.root, "markdown")
+    left, of_another = (path.with_name(f".{key}.{'0' * 16}.new") for key in ("markdown", "markdown.x"))
+    left.write_bytes(b"half")
+    of_another.write_bytes(b"half")
+    bench.write("a.md", "# A\n\n[c](c.md)")
+    bench.ingest(now=LATER)
+    assert sorted(path.parent.iterdir()) == [of_another, path]
