@@ -62,7 +62,8 @@ class Store:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.db.close()
-        _explain(error, self.path)
+        if (meant := explained(error, self.path)) is not None:
+            raise meant from error
 
 
 def explained(error: BaseException | None, path: Path | str) -> Exception | None:
@@ -79,14 +80,6 @@ def explained(error: BaseException | None, path: Path | str) -> Exception | None
         if code in codes:
             return OSError(number, meaning.format(error), str(path))
     return None
-
-
-def _explain(error: BaseException | None, path: Path | str) -> None:
-    if (meant := explained(error, path)) is not None:
-        try:
-            raise meant from error
-        finally:
-            del meant  # it holds this frame, and so all that is open until somebody collects the garbage
 
 
 def _foreign(error: BaseException | None, path: Path | str) -> StoreUnreadable:
@@ -106,8 +99,8 @@ def write_transaction(db: Database) -> Iterator[None]:
     except BaseException as error:
         with suppress(sqlite3.Error):  # SQLite has done it already, where the disk was to blame
             db.conn.rollback()
-        if isinstance(error, sqlite3.Error):
-            _explain(error, _path_of(db))
+        if isinstance(error, sqlite3.Error) and (meant := explained(error, _path_of(db))) is not None:
+            raise meant from error
         raise
 
 

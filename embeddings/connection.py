@@ -76,7 +76,9 @@ class Connection:
         while others := asyncio.all_tasks() - {asyncio.current_task()}:
             for task in others:
                 task.cancel()
-            await asyncio.wait(others, timeout=_CANCELLED_AGAIN_SECONDS)
+            done, _ = await asyncio.wait(others, timeout=_CANCELLED_AGAIN_SECONDS)
+            for task in done:
+                _ = task.cancelled() or task.exception()  # looked at, or asyncio would print it
         await self._client.aclose()
 
     async def ask(self, parts: list[str], seconds: float) -> Vectors:

@@ -171,7 +171,7 @@ _link_parser = _make_for_links()
 
 def parse_blocks(text: str, *, is_mdx: bool = False) -> tuple[list[BlockToken], dict[str, Any]]:
     """Block tokens with their lines, inline text not yet parsed; and the link definitions of the text."""
-    tokens: list[Any] = []
+    tokens: list[BlockToken] = []
     definitions: dict[str, Any] = {}
     parser, plain = (_mdx_parser, _mdx_plain) if is_mdx else (_parser, _plain)
     line, at = plain.read(text, 0, 0, tokens, definitions)

@@ -37,7 +37,7 @@ class Plain:
 
 BlockToken = Token | Plain
 HOLD_WORDS = ("paragraph_open", "inline", "heading_open")
-"""What has inline Markdown for its content, or nothing: the library's paragraphs and headings have it beside them."""
+"""Tokens whose content is inline Markdown; it is empty in those of the library that an `inline` follows."""
 
 # How a line may begin that can be nothing but text: with a character, or a mark with what makes it no mark.
 _TEXT = (
@@ -98,7 +98,7 @@ _TAGS = rf"(?P<html>(?ai:{_TAG_OF_BLOCK}|{_TAG})(?!\n[ \t]*[|:\-])" + for_good(r
 class PlainState(StateBlock):
     """The library's state; where lines begin and end is found for all of them at once."""
 
-    def __init__(self, src: str, md: MarkdownIt, env: Any, tokens: list[Token]) -> None:
+    def __init__(self, src: str, md: MarkdownIt, env: Any, tokens: list[Any]) -> None:
         super().__init__("", md, env, tokens)
         self.src = src
         lines = src.split("\n")
@@ -125,7 +125,7 @@ class PlainBlocks:
         self._pattern = re.compile(f"{_PLAIN}|{_TAGS}" if html else _PLAIN)
 
     def read(
-        self, text: str, line: int, at: int, tokens: list[Any], definitions: MutableMapping[str, Any]
+        self, text: str, line: int, at: int, tokens: list[BlockToken], definitions: MutableMapping[str, Any]
     ) -> tuple[int, int]:
         """The line and the character after the last of them and its empty lines; the first that is not empty where
         there is none."""
@@ -156,13 +156,13 @@ class PlainBlocks:
             line = after
         return line, at
 
-    def _quote(self, tokens: list[Any], block: re.Match[str], line: int) -> bool:
+    def _quote(self, tokens: list[BlockToken], block: re.Match[str], line: int) -> bool:
         """What stands in a quote is read like any text; false where not all of it can be."""
         if not block[0].rpartition("\n")[2].strip("> "):
             return False  # it ends with an empty line, which may count to what stands before
         end = block.end()
         text = _QUOTE_MARK.sub("", block[0]) + block.string[end : end + 1]
-        within: list[Plain] = []
+        within: list[BlockToken] = []
         definitions: dict[str, Any] = {}
         _, at = self.read(text, 0, 0, within, definitions)
         if at < len(text) or definitions:
@@ -179,23 +179,24 @@ class PlainBlocks:
         """The same as a rule of the library."""
         if state.level:
             return False
-        state.line, _ = self.read(state.src, start, state.bMarks[start], state.tokens, state.env)
+        tokens: list[Any] = state.tokens  # the library looks at those of its own lists and quotes only
+        state.line, _ = self.read(state.src, start, state.bMarks[start], tokens, state.env)
         return state.line > start
 
 
-def _heading(tokens: list[Any], block: re.Match[str], start: int, end: int) -> None:
+def _heading(tokens: list[BlockToken], block: re.Match[str], start: int, end: int) -> None:
     tokens.append(Plain("heading_open", [start, end], mdTrim(block["words"]), f"h{len(block['level'])}"))
 
 
-def _fence(tokens: list[Any], block: re.Match[str], start: int, end: int) -> None:
+def _fence(tokens: list[BlockToken], block: re.Match[str], start: int, end: int) -> None:
     tokens.append(Plain("fence", [start, end], block["code"], "code", block["info"]))
 
 
-def _html(tokens: list[Any], block: re.Match[str], start: int, end: int) -> None:
+def _html(tokens: list[BlockToken], block: re.Match[str], start: int, end: int) -> None:
     tokens.append(Plain("html_block", [start, end], block.string[block.start() : block.end() + 1]))
 
 
-def _list(tokens: list[Any], block: re.Match[str], start: int, end: int) -> None:
+def _list(tokens: list[BlockToken], block: re.Match[str], start: int, end: int) -> None:
     name, tag = ("bullet", "ul") if block.lastgroup == "bullets" else ("ordered", "ol")
     tokens.append(Plain(f"{name}_list_open", [start, end], tag=tag))
     line = start
@@ -210,7 +211,7 @@ def _list(tokens: list[Any], block: re.Match[str], start: int, end: int) -> None
     tokens.append(Plain(f"{name}_list_close", None, tag=tag))
 
 
-def _table(tokens: list[Any], block: re.Match[str], start: int, end: int) -> None:
+def _table(tokens: list[BlockToken], block: re.Match[str], start: int, end: int) -> None:
     rows = block[0].split("\n")
     columns = rows[0].count("|") - 1
     tokens.append(Plain("table_open", [start, end], tag="table"))
@@ -229,7 +230,7 @@ def _define(definitions: MutableMapping[str, Any], block: re.Match[str], start: 
         definitions.setdefault("duplicate_refs", []).append({**definition, "label": name})
 
 
-_MAKERS: dict[str, Callable[[list[Any], re.Match[str], int, int], None]] = {
+_MAKERS: dict[str, Callable[[list[BlockToken], re.Match[str], int, int], None]] = {
     "heading": _heading,
     "fence": _fence,
     "bullets": _list,

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import errno
+import gc
 import resource
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -70,6 +71,19 @@ def test_opening_one(tmp_path: Path) -> None:
             make(tmp_path / "some.db")
         assert told.value.filename == str(tmp_path / "some.db")
     assert open_store(tmp_path / "some.db", _steps).execute("select count(*) from row").fetchone() == (0,)
+
+
+def test_one_that_cannot_be_opened_is_closed_at_once(tmp_path: Path) -> None:
+    """No collection of garbage is waited for: until then a deleted file takes its room on a full disk."""
+    path = tmp_path / "foreign.db"
+    path.write_bytes(b"no database" * 1000)
+    gc.disable()
+    try:
+        with suppress(StoreUnreadable):
+            open_store(path, _steps)
+        assert path not in [entry.resolve() for entry in Path("/proc/self/fd").iterdir()]
+    finally:
+        gc.enable()
 
 
 def test_one_that_somebody_holds(tmp_path: Path) -> None:

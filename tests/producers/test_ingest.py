@@ -12,7 +12,7 @@ from chunkbus.errors import PartitionLocked
 from chunkbus.manifest import ManifestProducer, Tombstone
 from chunkbus.writer import PartitionWriter
 from producers.errors import IngestRefused
-from producers.links import links_file
+from producers.links import drop_links, links_file
 from producers.markdown import MarkdownChunker
 from producers.report import Outcome, Progress
 from tests.producers.bench import LATER, NOW, Bench
@@ -223,6 +223,18 @@ def test_links_are_written_with_their_targets_resolved(bench: Bench) -> None:
     assert {line["source_document_id"] for line in lines} == {ids["docs/a.md"]}
     links_file(bench.root, "markdown").unlink()
     assert bench.ingest().links == 3, "a lost artifact is made again from the chunks"
+
+
+def test_links_that_another_run_drops_while_they_are_written_are_its_own(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.write("a.md", "# A\n\n[b](b.md)")
+    with monkeypatch.context() as patch:
+        patch.setattr("producers.links.os.fsync", lambda _file: drop_links(bench.root, "markdown"))
+        assert bench.ingest().failures == ()
+    assert not links_file(bench.root, "markdown").exists()
+    bench.ingest()
+    assert links_file(bench.root, "markdown").exists()
 
 
 def test_what_a_killed_run_left_of_links_goes_with_the_next_version(bench: Bench) -> None:

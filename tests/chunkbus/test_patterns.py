@@ -1,0 +1,18 @@
+"""What is taken for good is never given back, whichever way this Python writes it."""
+
+import re
+
+import pytest
+
+from chunkbus import patterns
+from chunkbus.patterns import for_good
+
+
+@pytest.mark.parametrize("possessive", [True, False])
+def test_nothing_is_given_back(possessive: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(patterns, "_HAS_POSSESSIVE_GROUPS", possessive)
+    assert re.fullmatch(r"(?:ab?)*ab", "abab")
+    assert not re.fullmatch(for_good("ab?") + "ab", "abab")
+    assert re.fullmatch(for_good(r"\n[ ]*\w[^\n]*") + r"\n-", "\na b\n c\n-")
+    assert re.fullmatch(for_good("a|b", "+") + "c", "abbac")
+    assert not re.fullmatch(for_good("a|b", "+") + "c", "c")
