@@ -8,7 +8,7 @@ from pathlib import Path
 from sqlite3 import Connection
 
 from chunkbus.manifest import Tombstone
-from producers.families import ABOUT, COLUMNS, Family, Row, family_of, row_of
+from producers.families import ABOUT, COLUMNS, VALUES, Family, Row, family_of, row_of
 from producers.waiting import Lines
 
 
@@ -67,7 +67,7 @@ class Changes:
     def _arrive(self, key: str, family: Family, where: Row) -> None:
         self.of(key)
         row = (key, *row_of(family), *where)
-        self._tables.execute("insert into arrivals values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
+        self._tables.execute(f"insert into arrivals values (?, {VALUES}, ?, ?, ?, ?)", row)
 
     def _depart(self, family_key: str, standing: str, to: str | None) -> None:
         self.of(standing)

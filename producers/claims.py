@@ -47,7 +47,7 @@ class Claims:
             self._tables.execute("delete from readings where family = ?", [key])
             self._tables.execute("insert or replace into claims values (?, ?, ?, ?, ?)", row)
         if waiting is not None:
-            self._tables.execute("insert into readings values (?, ?, ?, ?, ?, ?, ?, ?, ?)", _reading(waiting))
+            self._tables.execute("insert into readings values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", _reading(waiting))
         return superseded
 
     def __contains__(self, key: str) -> bool:
@@ -116,11 +116,11 @@ def _about(about: About | None) -> tuple[str | None, str | None]:
 
 def _reading(waiting: Waiting) -> Row:
     version, lines = orjson.dumps(waiting.version).decode(), waiting.lines
-    about = (waiting.key, waiting.name, waiting.tenant, version, waiting.newest, waiting.chunks)
+    about = (waiting.key, waiting.name, waiting.document, waiting.tenant, version, waiting.newest, waiting.chunks)
     return (*about, os.fsencode(lines.file), lines.start, lines.end)
 
 
 def _read(reading: Sequence[Any], origin: str) -> tuple[Family, Lines]:
-    key, name, tenant, version, newest, chunks, file, start, end = reading
-    family = Family(key, name, tenant, tuple(orjson.loads(version)), origin, newest, chunks)
+    key, name, document, tenant, version, newest, chunks, file, start, end = reading
+    family = Family(key, name, document, tenant, tuple(orjson.loads(version)), origin, newest, chunks)
     return family, Lines(Path(os.fsdecode(file)), start, end)

@@ -22,13 +22,14 @@ from chunkbus.writer import PartitionWriter
 from producers.changes import Change, Changes, Entry
 from producers.clashes import Clash, clashes
 from producers.errors import IngestRefused
-from producers.links import drop_links, write_links
+from producers.links import drop_links, drop_untrue
 from producers.memory import Memory
 from producers.partition import FamilyReader, dated, written_meanwhile
 from producers.placement import is_ours
 from producers.shelves import Shelves
 from producers.sources import Failure
 from producers.standing import Draft
+from producers.targets import Changed
 
 
 class Commits:
@@ -50,12 +51,13 @@ class Commits:
         self._producer, self._created_at, self._clock = producer, created_at, clock
         self._on_left_out = on_left_out
         self.written: list[str] = []
-        self.links = 0
 
     def write(self, changes: Changes) -> None:
         todo = {key: change for key, change in sorted(changes.by_partition.items()) if self._must_write(key, changes)}
         for key in todo:
             self._refuse_others(key)
+        if others := self._shelves.existing.keys() - todo.keys():
+            drop_untrue(self._root, others, Changed(self._tables))
         for key in todo:
             if changes.has_arrivals(key) or not changes.has_departures(key):
                 self._write_possible(key, changes, todo.keys())
@@ -129,7 +131,6 @@ class Commits:
         self._shelves.rewrite(key, manifest)
         if key not in self.written:
             self.written.append(key)
-        self.links += write_links(self._root, key, self._tables)
         return []
 
     def _lines(self, entry: Entry) -> Iterable[bytes]:

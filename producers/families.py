@@ -13,12 +13,13 @@ from chunkbus.identity import family_key, resolve_parent_id
 class Family:
     """All chunks of one source in a partition.
 
-    `origin` names the file that it was read from, where that is known; `newest` is the newest `created_at` of its
-    chunks, None where one has none.
+    `document` is the id of the source as it is now; `origin` names the file that it was read from, where that is
+    known; `newest` is the newest `created_at` of its chunks, None where one has none.
     """
 
     key: str
     name: str
+    document: str
     tenant: str | None
     version: tuple[str | None, ...]
     origin: str | None = None
@@ -34,22 +35,23 @@ class Family:
             self.stretches.append((start, end))
 
 
-ABOUT = "family, name, tenant, origin, newest, version, chunks"
+ABOUT = "family, name, document, tenant, origin, newest, version, chunks"
 COLUMNS = f"{ABOUT}, stretches"
+VALUES = ", ".join("?" for _ in COLUMNS.split(","))
 Row = tuple[Any, ...]
 """A family in a table, by these columns; version and stretches are JSON."""
 
 
 def row_of(family: Family) -> Row:
     version, stretches = orjson.dumps(family.version).decode(), orjson.dumps(family.stretches).decode()
-    about = (family.key, family.name, family.tenant, family.origin, family.newest)
+    about = (family.key, family.name, family.document, family.tenant, family.origin, family.newest)
     return (*about, version, family.chunks, stretches)
 
 
 def family_of(row: Row) -> Family:
-    key, name, tenant, origin, newest, version, chunks, stretches = row
+    key, name, document, tenant, origin, newest, version, chunks, stretches = row
     pairs = [(start, end) for start, end in orjson.loads(stretches)]
-    return Family(key, name, tenant, tuple(orjson.loads(version)), origin, newest, chunks, pairs)
+    return Family(key, name, document, tenant, tuple(orjson.loads(version)), origin, newest, chunks, pairs)
 
 
 def key_of_source(uri: str, tenant: str | None) -> str:

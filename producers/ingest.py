@@ -46,6 +46,7 @@ from producers.shelves import Shelves
 from producers.skip import Skipping
 from producers.tables import tables_of_a_run
 from producers.takeovers import refuse_takeovers
+from producers.targets import Targets
 from producers.wanted import Wanted, find_wanted
 
 Workers = Callable[[int], AbstractContextManager[Executor | None]]
@@ -146,7 +147,7 @@ def ingest(
         places.note(prunes=options.prune)
         commits.write(changes)
         account.note(noted_ns)
-        links = commits.links + _lost_links(root, changes.by_partition, commits.written, tables)
+        links = _missing_links(root, shelves.existing, tables)
         return account.report(
             shelves,
             commits.written,
@@ -214,10 +215,13 @@ def _read(
             on_progress(Progress(done, total, decision.source.uri, outcome))
 
 
-def _lost_links(root: BusRoot, looked_at: Iterable[str], written: Sequence[str], tables: Connection) -> int:
-    """Link artifacts that somebody removed, made again from the chunks."""
-    lost = [key for key in looked_at if key not in written and root.manifest_file(key).exists()]
-    return sum(write_links(root, key, tables) for key in lost if not links_file(root, key).exists())
+def _missing_links(root: BusRoot, keys: Iterable[str], tables: Connection) -> int:
+    """Those of partitions that were written, and what of others was dropped or somebody removed."""
+    missing = [key for key in keys if root.manifest_file(key).exists() and not links_file(root, key).exists()]
+    if not missing:
+        return 0
+    targets = Targets(tables)
+    return sum(write_links(root, key, targets) for key in sorted(missing))
 
 
 def _package_version() -> str:

@@ -15,7 +15,7 @@ from sqlite_utils import Database, Migrations
 from chunkbus.layout import BusRoot
 from chunkbus.signature import Signature
 from chunkbus.store import Store, write_transaction
-from producers.families import COLUMNS, Row
+from producers.families import COLUMNS, VALUES, Row
 from producers.sources import Scope
 
 _migrations = Migrations("chunksink.ingest")
@@ -72,6 +72,14 @@ def add_given(db: Database) -> None:
         " join json_each(gave_listed.families) group by gave.id, value"
     )
     db.execute("drop table gave_listed")
+
+
+@_migrations()
+def add_document(db: Database) -> None:
+    """Partitions are read again."""
+    db.execute("delete from partitions")
+    db.execute("delete from families")
+    db.execute("alter table families add column document text not null default ''")
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +153,7 @@ class Memory(Store):
                 [self._bus, key, manifest, *signature.numbers(), noted_ns],
             )
             db.conn.executemany(
-                f"insert into families (partition, {COLUMNS}) values (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                f"insert into families (partition, {COLUMNS}) values (?, {VALUES})",
                 ((cursor.lastrowid, *row) for row in families),
             )
 

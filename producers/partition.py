@@ -97,8 +97,9 @@ def _read_families(file: BinaryIO, partition: str, families: Standing) -> None:
                 families.put(partition, family)
             family = families.get(partition, key)
         if family is None:
-            name = source_name(record) or record["document_id"]
-            family = Family(key, name, tenant, (), origin_of(record, name), record.get("created_at"))
+            document = record["document_id"]
+            name = source_name(record) or document
+            family = Family(key, name, document, tenant, (), origin_of(record, name), record.get("created_at"))
         family.version = version_of(record["provenance"])
         family.newest = newer(family.newest, record.get("created_at"))
         family.extend(place.offset, place.offset + place.length + 1)

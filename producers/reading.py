@@ -155,6 +155,7 @@ def _put(produced: Produced, job: Job, making: Making, read: Read, waiting: Path
     return Waiting(
         key=family_key(parent_id(records[0]), produced.tenant),
         name=produced.source_uri,
+        document=records[0]["document_id"],
         tenant=produced.tenant,
         version=version_of(records[-1]["provenance"]),
         newest=newest,

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from sqlite3 import Connection
 
-from producers.families import COLUMNS, Family, Row, family_of, row_of
+from producers.families import COLUMNS, VALUES, Family, Row, family_of, row_of
 
 
 class Standing:
@@ -14,14 +14,14 @@ class Standing:
 
     def fill(self, partition: str, rows: Iterable[Row]) -> None:
         self._tables.executemany(
-            f"insert into standing (partition, {COLUMNS}) values (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            f"insert into standing (partition, {COLUMNS}) values (?, {VALUES})",
             ((partition, *row) for row in rows),
         )
 
     def put(self, partition: str, family: Family) -> None:
         """In place of what it was."""
         self._tables.execute(
-            f"insert or replace into standing (partition, {COLUMNS}) values (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            f"insert or replace into standing (partition, {COLUMNS}) values (?, {VALUES})",
             (partition, *row_of(family)),
         )
 
@@ -110,7 +110,7 @@ class Draft:
         self.canonicalizers.add((family.version[3], family.version[4]))
         if self.families <= self.LISTED:
             self.first.append(family)
-        self._tables.execute("insert into drafted values (?, ?, ?, ?, ?, ?, ?, ?, ?)", (self._lines, *row_of(family)))
+        self._tables.execute(f"insert into drafted values (?, {VALUES})", (self._lines, *row_of(family)))
 
     def at(self, line: int) -> Family:
         """Whose line that is."""

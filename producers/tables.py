@@ -13,8 +13,8 @@ from chunkbus.store import explained
 _SETTINGS = "pragma journal_mode = off; pragma synchronous = off; pragma cache_size = -8192"
 
 _FAMILY = (
-    "family text not null, name text not null, tenant text, origin text, newest text, version text not null,"
-    " chunks integer not null, stretches text not null"
+    "family text not null, name text not null, document text not null, tenant text, origin text, newest text,"
+    " version text not null, chunks integer not null, stretches text not null"
 )
 """As `families.Row` has it."""
 
@@ -58,7 +58,7 @@ create table claims (
   family text primary key, source integer not null, source_type text, moment_ns text, is_read integer not null
 ) without rowid;
 create table readings (
-  family text primary key, name text not null, tenant text, version text not null, newest text,
+  family text primary key, name text not null, document text not null, tenant text, version text not null, newest text,
   chunks integer not null, file blob not null, start integer not null, end integer not null
 ) without rowid;
 create table silent (family text primary key, goes integer not null) without rowid;
@@ -73,10 +73,14 @@ create table departures (
 ) without rowid;
 create table withdrawn (family text primary key) without rowid;
 
--- Documents of a partition, by tenant and the name that links have for them.
-create table documents (name blob primary key, document text not null) without rowid;
--- The same by the name of the file alone; without a source where several have it.
-create table notes (name blob primary key, uri text, document text not null) without rowid;
+-- Sources by the name of the file alone, in lower case; without the whole name where several have it. An empty tenant
+-- is none. Then names of sources that come, change or go.
+create table notes (
+  tenant text not null, name text not null, uri text, document text not null, primary key (tenant, name)
+) without rowid;
+create table changed (
+  tenant text not null, name text not null, is_note integer not null, primary key (name, is_note, tenant)
+) without rowid;
 """
 
 

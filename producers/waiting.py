@@ -33,6 +33,7 @@ class Waiting:
 
     key: str
     name: str
+    document: str
     tenant: str | None
     version: tuple[str | None, ...]
     newest: str | None
@@ -71,12 +72,12 @@ def row_of(item: Waiting | Emptied) -> bytes:
     """The line that stands for it."""
     if isinstance(item, Emptied):
         return orjson.dumps([item.family], option=orjson.OPT_APPEND_NEWLINE)
-    about = (item.key, item.name, item.tenant, item.version, item.newest, item.chunks, item.source_type)
+    about = (item.key, item.name, item.document, item.tenant, item.version, item.newest, item.chunks, item.source_type)
     moment_ns = str(item.moment_ns)  # some are more than JSON's integers hold
     return orjson.dumps([*about, moment_ns, item.lines.start, item.lines.end], option=orjson.OPT_APPEND_NEWLINE)
 
 
 def _waiting(row: Sequence[Any], lines: Path) -> Waiting:
-    key, name, tenant, version, newest, chunks, source_type, moment_ns, start, end = row
-    about = (key, name, tenant, tuple(version), newest, chunks, source_type, int(moment_ns))
+    key, name, document, tenant, version, newest, chunks, source_type, moment_ns, start, end = row
+    about = (key, name, document, tenant, tuple(version), newest, chunks, source_type, int(moment_ns))
     return Waiting(*about, Lines(lines, start, end))

@@ -73,7 +73,7 @@ def test_one_that_was_to_move_stays_where_it_is(bench: Bench) -> None:
 
 def test_a_chain_costs_only_what_must_go() -> None:
     """Left out once, a family is in nobody's way any more."""
-    families = [Family(key, key, None, (), None, None, 2) for key in "abc"]
+    families = [Family(key, key, "d", None, (), None, None, 2) for key in "abc"]
     twins = [Twin("one", 3, 2), Twin("two", 5, 4)]
 
     def left_out(arriving: str) -> list[str]:

@@ -23,7 +23,8 @@ def as_before(old: Path, new: Path) -> None:
     module._migrations.apply(db, stop_before="add_given")
     db.attach("new", new)
     for table in ("checksums", "partitions", "families", "places"):
-        db.execute(f"insert into {table} select * from new.{table}")
+        columns = ", ".join(db.table(table).columns_dict)
+        db.execute(f"insert into {table} select {columns} from new.{table}")
     db.execute(_GAVE)
     db.conn.commit()
     db.close()

@@ -1,0 +1,154 @@
+"""Links between partitions: they lead to what stands in any of those that a run looks at, whatever was written last."""
+
+import orjson
+import pytest
+
+import producers.ingest
+from producers.links import links_file
+from tests.producers.bench import LATER, NOW, Bench
+
+BY_TYPE = {"kind": "auto", "to": "by-type"}
+
+
+def leads(bench: Bench) -> dict[tuple[str, str], str | None]:
+    """For each link of each source the name of what it leads to, once it is sure that it has the document there."""
+    ids = {
+        record["provenance"]["source_uri"]: record["document_id"]
+        for key in bench.root.partition_keys()
+        for record in bench.records(key)
+    }
+    found = {}
+    for key in bench.root.partition_keys():
+        for line in map(orjson.loads, links_file(bench.root, key).read_bytes().splitlines()):
+            target = line["target_uri"] if line["target_document_id"] else None
+            assert line["target_document_id"] == ids.get(target)
+            found[line["source_uri"], line["url"]] = target
+    return found
+
+
+def artifacts(bench: Bench) -> dict[str, int]:
+    return {path.stem: path.stat().st_ino for path in (bench.root.path / "links").iterdir()}
+
+
+@pytest.fixture
+def parted(bench: Bench) -> Bench:
+    """Pages in one partition link to notes in another."""
+    bench.write("a.html", '<h1>A</h1><p><a href="b">b</a> <a href="c.html">c</a> <a href="gone.md">gone</a></p>')
+    bench.write("b.md", "# B\n\n[a](a) and [[e]]")
+    bench.write("c.html", "<h1>C</h1><p>No link.</p>")
+    bench.write("d.txt", "D, which is of neither.")
+    assert bench.ingest(**BY_TYPE).failed == 0
+    assert len(bench.root.partition_keys()) == 3
+    return bench
+
+
+def test_a_link_leads_to_another_partition(parted: Bench) -> None:
+    assert leads(parted) == {
+        ("a.html", "b"): "b.md",
+        ("a.html", "c.html"): "c.html",
+        ("a.html", "gone.md"): None,
+        ("b.md", "a"): "a.html",
+        ("b.md", "[[e]]"): None,
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "source", "url", "target"),
+    [
+        ("gone.md", "a.html", "gone.md", "gone.md"),
+        ("b/index.md", "a.html", "b", "b/index.md"),
+        ("deep/er/E.txt", "b.md", "[[e]]", None),
+        ("deep/er/E.html", "b.md", "[[e]]", "deep/er/E.html"),
+        ("b.md", "a.html", "b", "b.md"),
+    ],
+)
+def test_what_comes_is_what_links_of_partitions_lead_to_that_stay_as_they_are(
+    parted: Bench, name: str, source: str, url: str, target: str | None
+) -> None:
+    parted.write(name, "Something new.")
+    assert parted.ingest(**BY_TYPE, now=LATER).processed == 1
+    assert leads(parted)[source, url] == target
+
+
+def test_what_goes_is_led_to_no_more(parted: Bench) -> None:
+    (parted.docs / "b.md").unlink()
+    parted.ingest(**BY_TYPE, prune=True, now=LATER)
+    assert leads(parted) == {("a.html", "b"): None, ("a.html", "c.html"): "c.html", ("a.html", "gone.md"): None}
+
+
+def test_what_has_another_name_now_is_led_to_by_that_alone(bench: Bench) -> None:
+    bench.write("a.html", '<p><a href="x/p.md">p</a></p>')
+    bench.write("b.md", "[q](x/q.md)")
+    for stamp, name in ((NOW, "x/p.md"), (LATER, "x/q.md")):
+        bench.write("rows.jsonl", orjson.dumps({"id": "1", "url": name, "text": "A row has a name of its own."}))
+        bench.ingest(**BY_TYPE, now=stamp)
+        assert {target for target in leads(bench).values() if target} == {name}
+
+
+def test_a_note_of_a_name_that_comes_twice_is_no_more_the_only_one(parted: Bench) -> None:
+    parted.write("deep/e.html", "E")
+    parted.ingest(**BY_TYPE, now=LATER)
+    assert leads(parted)["b.md", "[[e]]"] == "deep/e.html"
+    parted.write("deeper/e.html", "E, too")
+    parted.ingest(**BY_TYPE, now=LATER)
+    assert leads(parted)["b.md", "[[e]]"] is None
+
+
+def test_links_that_stay_true_are_not_written_again(parted: Bench) -> None:
+    before = artifacts(parted)
+    parted.write("d.txt", "D, otherwise.")
+    parted.ingest(**BY_TYPE, now=LATER)
+    after = artifacts(parted)
+    assert {key for key in before if before[key] != after[key]} == {"txt"}
+    assert parted.ingest(**BY_TYPE, now=LATER).links == 0
+    assert artifacts(parted) == after
+
+
+def test_what_moves_to_another_partition_is_what_it_was(parted: Bench) -> None:
+    before = leads(parted)
+    parted.ingest(kind="auto", to="by-prefix", now=LATER)
+    assert leads(parted) == before
+
+
+@pytest.mark.promise(2)
+def test_a_run_that_ends_early_leaves_no_links_that_are_untrue(parted: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    (parted.docs / "b.md").unlink()
+
+    def killed(*_: object) -> int:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(producers.ingest, "write_links", killed)
+        with pytest.raises(KeyboardInterrupt):
+            parted.ingest(**BY_TYPE, prune=True, now=LATER)
+    assert list(artifacts(parted)) == ["txt"]
+    assert parted.ingest(**BY_TYPE, prune=True, now=LATER).written is False
+    assert leads(parted)["a.html", "b"] is None
+
+
+@pytest.mark.parametrize("odd", [b"{}\n", b"[1]\n", b"half", b'{"tenant_id":null}\n'])
+def test_an_artifact_that_is_not_as_we_write_them_is_made_again(parted: Bench, odd: bytes) -> None:
+    links_file(parted.root, "html").write_bytes(odd)
+    parted.write("d.txt", "D, otherwise.")
+    parted.ingest(**BY_TYPE, now=LATER)
+    assert leads(parted)["a.html", "b"] == "b.md"
+
+
+def test_a_named_partition_has_its_own_sources_alone(bench: Bench) -> None:
+    bench.write("one/a.md", "# A\n\n[b](../two/b.md)")
+    bench.write("two/b.md", "# B")
+    bench.ingest([bench.docs / "one"], to="one")
+    bench.ingest([bench.docs / "two"], to="two")
+    assert leads(bench) == {("one/a.md", "../two/b.md"): None}
+
+
+def test_tenants_have_their_own(bench: Bench) -> None:
+    bench.write("a.html", '<p><a href="b.md">b</a></p>')
+    bench.write("b.md", "# B")
+    bench.ingest([bench.docs / "a.html"], **BY_TYPE, tenant="one")
+    bench.ingest([bench.docs / "b.md"], **BY_TYPE, tenant="two", now=LATER)
+    assert leads(bench)["a.html", "b.md"] is None
+    bench.ingest([bench.docs / "b.md"], **BY_TYPE, tenant="one", now=LATER)
+    (line,) = links_file(bench.root, "html").read_bytes().splitlines()
+    (own,) = [record for record in bench.records("md") if record.get("tenant_id") == "one"]
+    assert orjson.loads(line)["target_document_id"] == own["document_id"]
