@@ -50,7 +50,7 @@ class Status(StrEnum):
 class Attempt:
     """One try at one source. `error_type` is a code of the error taxonomy where it failed.
 
-    `left_out` is a JSON object: how many of its records did not become chunks, by code.
+    `left_out` is a JSON object: how many of its records did not become chunks, by code, and what is odd of it.
     """
 
     source_uri: str

@@ -18,7 +18,7 @@ from producers.produced import Making
 from producers.prune import Missing
 from producers.report import IngestReport, LeftOutFrom, Outcome
 from producers.shelves import Shelves
-from producers.skip import NOTHING, Reading, read_as
+from producers.skip import NOTHING, Reading, left_out_in, read_as
 from producers.sources import Failure
 
 _MOST_NAMED = 5  # of each code
@@ -109,6 +109,12 @@ class Account:
         records = self.done("not is_document and is_read and outcome <> ?", Outcome.FAILED.value)
         gave = ((done.uri, done.reading, self.given.by(done.number)) for done in records)
         self._memory.note_gave(self._making.tenant, gave)
+
+    def recall(self, done: Done) -> None:
+        """What the ledger has of it already, where it stands as it was read then."""
+        attempt = self._ledger.last_attempt(done.uri, self._placement)
+        if attempt is not None and attempt["status"] == Status.PROCESSED and read_as(attempt) == done.reading:
+            done.is_in_ledger, done.codes = True, left_out_in(attempt)
 
     def is_in_ledger(self, done: Done) -> bool:
         attempt = self._ledger.last_attempt(done.uri, self._placement)

@@ -40,6 +40,13 @@ SOURCE_NAME_INVALID = "SOURCE_NAME_INVALID"
 SOURCE_EMPTY = "SOURCE_EMPTY"
 SCAN_WITHOUT_TEXT = "SCAN_WITHOUT_TEXT"
 WITHOUT_TEXT = (SOURCE_EMPTY, SCAN_WITHOUT_TEXT)
+FENCE_UNCLOSED = "FENCE_UNCLOSED"
+LINE_ENDLESS = "LINE_ENDLESS"
+NESTING_TOO_DEEP = "NESTING_TOO_DEEP"
+NUL_REMOVED = "NUL_REMOVED"
+TABLE_TOO_WIDE = "TABLE_TOO_WIDE"
+ODD = (FENCE_UNCLOSED, LINE_ENDLESS, NESTING_TOO_DEEP, NUL_REMOVED, TABLE_TOO_WIDE)
+"""The source is read whole, but otherwise than may be meant."""
 FOLDER_LINKED = "FOLDER_LINKED"
 FOLDER_IS_OUTPUT = "FOLDER_IS_OUTPUT"
 FOLDER_OF_TOOL = "FOLDER_OF_TOOL"
@@ -76,6 +83,25 @@ MEANINGS: dict[str, tuple[str, str]] = {
     SCAN_WITHOUT_TEXT: (
         "the pages of a PDF are pictures and hold no text; it is a document without chunks, not a failure",
         "have its text recognised (`ocrmypdf IN.pdf OUT.pdf`) and ingest that",
+    ),
+    FENCE_UNCLOSED: (
+        "code in Markdown is begun and never ended, so that all below it is code; it is read like that, and no failure",
+        "end it with a line like the one that begins it",
+    ),
+    LINE_ENDLESS: (
+        "a line, or a paragraph of HTML, has more than 20,000 characters: it is cut between sentences or words, and "
+        "of the marks in it only links are read; no failure",
+        "nothing, if that is meant",
+    ),
+    NESTING_TOO_DEEP: (
+        "quotes or lists in Markdown stand a hundred deep in each other: what is deeper is text with its marks; "
+        "no failure",
+        "nothing, if that is meant",
+    ),
+    NUL_REMOVED: ("NUL characters (U+0000) stood in the source and were taken out; no failure", "nothing"),
+    TABLE_TOO_WIDE: (
+        "a row of a table is longer than a chunk may be, and stands in several; no failure",
+        "nothing, if that is meant; else make its cells shorter",
     ),
     FOLDER_LINKED: (
         "a folder that is a link was not followed, since it may lead round in a circle; not a failure",

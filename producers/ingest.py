@@ -139,7 +139,7 @@ def ingest(
         )
         changes = settling.changes(prune=vanished if options.prune else None)
         if options.prune:
-            refuse_emptied(wanted, changes.withdrawn(), options.allow_deletions)
+            refuse_emptied(wanted, places, changes.withdrawn(), options.allow_deletions)
         missing = Missing() if options.prune or not is_sure(wanted, places) else settling.missing(vanished)
         of_others, of_gone = settling.of_others(places), settling.of_gone(places)
         carried_over, pruned = settling.counts(changes)

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from chunkbus.chunk import Record
 from producers.markdown.records import SourceVersion
-from producers.produced import RecordReader
+from producers.produced import RecordReader, Tell, untold
 
 AUTO = "auto"
 ROWS = "rows"
@@ -23,8 +23,10 @@ class Chunker(Protocol):
     def canonicalizer(self) -> tuple[str, str]:
         """Name and version, with every policy and option that moves a boundary."""
 
-    def chunks(self, data: bytes, source: SourceVersion, *, created_at: str, producer: Record) -> list[Record]:
-        """The source's chunks in order. Raises SourceFailed."""
+    def chunks(
+        self, data: bytes, source: SourceVersion, *, created_at: str, producer: Record, tell: Tell = untold
+    ) -> list[Record]:
+        """The source's chunks in order. Raises SourceFailed; tells what is odd of it."""
 
 
 @dataclass(frozen=True)

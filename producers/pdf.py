@@ -16,6 +16,7 @@ from chunkbus.chunk import Record
 from producers.errors import CHUNKING_FAILED, CONVERTER_MISSING, SCAN_WITHOUT_TEXT, SourceFailed
 from producers.markdown.chunker import MarkdownChunker
 from producers.markdown.records import Form, SourceVersion
+from producers.produced import Tell, untold
 from producers.text import paragraphs
 
 if TYPE_CHECKING:
@@ -55,7 +56,9 @@ class PdfChunker:
     def canonicalizer(self) -> tuple[str, str]:
         return self.markdown.canonicalizer
 
-    def chunks(self, data: bytes, source: SourceVersion, *, created_at: str, producer: Record) -> list[Record]:
+    def chunks(
+        self, data: bytes, source: SourceVersion, *, created_at: str, producer: Record, tell: Tell = untold
+    ) -> list[Record]:
         """The document's chunks, none where it has no text. Raises SourceFailed."""
         pages, metadata, has_pictures = _read(data)
         texts = [paragraphs(page.replace(_HYPHENATED, "")).text.strip() for page in pages]
@@ -64,7 +67,7 @@ class PdfChunker:
         if has_pictures and not any(texts):
             raise SourceFailed(SCAN_WITHOUT_TEXT, "its pages are pictures and hold no text")
         form = Form(self.parser, "pdf", "application/pdf")
-        records = self.markdown.cut(document, source, form, created_at=created_at, producer=producer)
+        records = self.markdown.cut(document, source, form, created_at=created_at, producer=producer, tell=tell)
         return [_with_pages(record, starts) for record in records]
 
 

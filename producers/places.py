@@ -48,6 +48,12 @@ class Places:
             if shared:
                 yield tenant, shared
 
+    def was_read(self, folder: Path) -> bool:
+        """Or what it is in, or something in it, by an earlier run."""
+        real = folder.resolve()
+        known = (place.folder for _, place in self._known(self._tenant))
+        return any(real.is_relative_to(other) or other.is_relative_to(real) for other in known)
+
     def gone(self) -> Iterator[Scope]:
         """Other folders that were read into these partitions and are not there any more: as one that was renamed, or
         is not mounted. What other folders call so too is theirs."""

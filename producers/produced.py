@@ -1,6 +1,6 @@
 """What every producer of records yields, whatever it reads: whole families, what it had to leave out, what is empty."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -37,6 +37,14 @@ class Emptied:
     `skipped`. What stands of it goes; a family that is not spoken of at all stays."""
 
     family: str
+
+
+Tell = Callable[[str], object]
+"""Of a source that is read whole, but otherwise than may be meant: a code of `errors.ODD`."""
+
+
+def untold(code: str) -> None:
+    """Tells nobody."""
 
 
 Item = Produced | LeftOut | Emptied

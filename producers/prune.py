@@ -23,13 +23,18 @@ def refuse_unsure(wanted: Wanted, places: Places) -> None:
     places.refuse_others()
 
 
-def refuse_emptied(wanted: Wanted, withdrawn: int, allowed: int) -> None:
+def refuse_emptied(wanted: Wanted, places: Places, withdrawn: int, allowed: int) -> None:
     """A folder without any source may be one that is not mounted: who has emptied one says how many go."""
-    if withdrawn <= allowed:
-        return
     for scope in wanted.scopes:
-        if not wanted.holds(scope):
-            found = "holds no source" if scope.folder.exists() else "is not there"
+        if wanted.holds(scope):
+            continue
+        if not places.was_read(scope.folder):
+            raise IngestRefused(
+                f"{scope.folder} holds no source, and nothing was ever read from it, so that --prune has nothing to go "
+                "by; nothing was written. Is it the right one, and mounted? If it is, leave --prune out this time"
+            )
+        found = "holds no source" if scope.folder.exists() else "is not there"
+        if withdrawn > allowed:
             raise IngestRefused(
                 f"{scope.folder} {found}, and --prune would withdraw all that came from it; nothing was written. Is it "
                 f"mounted? If that is on purpose, say --allow-deletions {withdrawn}"

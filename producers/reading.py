@@ -16,13 +16,13 @@ from chunkbus.chunk import Record
 from chunkbus.identity import family_key, parent_id
 from chunkbus.signature import Signature
 from producers.contents import changed_meanwhile, digest_source, read_source
-from producers.errors import SOURCE_CHANGED, SOURCE_EMPTY, SOURCE_UNREADABLE, WITHOUT_TEXT, SourceFailed
+from producers.errors import MEANINGS, SOURCE_CHANGED, SOURCE_EMPTY, SOURCE_UNREADABLE, WITHOUT_TEXT, SourceFailed
 from producers.families import version_of
 from producers.kinds import Chunker
 from producers.markdown.records import SourceVersion
 from producers.partition import newer
 from producers.placement import moment_of, source_type_of
-from producers.produced import Emptied, Item, LeftOut, Making, Produced, RecordReader
+from producers.produced import Emptied, Item, LeftOut, Making, Produced, RecordReader, Tell
 from producers.sources import SourceFile
 from producers.waiting import Beside, Lines, Waiting, row_of
 
@@ -110,18 +110,19 @@ def _document(job: Job, making: Making, read: Read) -> Iterator[Item]:
         return
     assert job.chunker is not None
     try:
-        records = _cut(job.chunker, data, SourceVersion(job.uri, read.checksum, len(data), making.tenant), making)
-        yield Produced(job.uri, making.tenant, records)
+        version, odd = SourceVersion(job.uri, read.checksum, len(data), making.tenant), list[str]()
+        yield Produced(job.uri, making.tenant, _cut(job.chunker, data, version, making, odd.append))
+        yield from (LeftOut(job.uri, None, code, MEANINGS[code][0], is_failure=False) for code in odd)
     except SourceFailed as failed:
         if failed.code not in WITHOUT_TEXT:
             raise
         yield LeftOut(job.uri, None, failed.code, failed.reason, is_failure=False)
 
 
-def _cut(chunker: Chunker, data: bytes, source: SourceVersion, making: Making) -> list[Record]:
+def _cut(chunker: Chunker, data: bytes, source: SourceVersion, making: Making, tell: Tell) -> list[Record]:
     if not data:  # of its form, too: a PDF of no bytes is none
         raise SourceFailed(SOURCE_EMPTY, "it is empty")
-    records = chunker.chunks(data, source, created_at=making.created_at, producer=making.producer)
+    records = chunker.chunks(data, source, created_at=making.created_at, producer=making.producer, tell=tell)
     if not records:
         raise SourceFailed(SOURCE_EMPTY, "it holds no text")
     return records

@@ -42,14 +42,14 @@ class IngestReport:
     `partition_key` is the partition or rule that was asked for, `partitions` those that were written. `carried_over`
     families belong to no source of this run, `pruned` ones were withdrawn, asked for or since their source says them no
     more; `documents` and `chunks` are those of all partitions that were looked at; `links` counts those written to link
-    artifacts, 0 where they stayed as they were. `left_out` counts by code all that did not become chunks,
-    `left_out_from` names the first sources of each code; `failures` names what is to be mended, of one file at most a
-    thousand. `kinds` counts files by what they were read as; `other_kinds` counts by suffix, the most frequent first,
-    files of the folders that were passed over, since nothing here reads them. `missing` sources are not found any more
-    in what was named and keep their chunks: `prune` withdraws them; `missing_from` names the first of them, by their
-    files where these have vanished. `of_gone` counts those of other folders that are not there any more, which keep
-    theirs too; `of_others` counts by tenant (`default` for none) sources that were read from there for others and stay
-    as they are.
+    artifacts, 0 where they stayed as they were. `left_out` counts by code all that did not become chunks, and sources
+    that are odd; `left_out_from` names the first sources of each code; `failures` names what is to be mended, of
+    one file at most a thousand. `kinds` counts files by what they were read as; `other_kinds` counts by suffix, the
+    most frequent first, files of the folders that were passed over, since nothing here reads them. `missing`
+    sources are not found any more in what was named and keep their chunks: `prune` withdraws them; `missing_from`
+    names the first of them, by their files where these have vanished. `of_gone` counts those of other folders that
+    are not there any more, which keep theirs too; `of_others` counts by tenant (`default` for none) sources that
+    were read from there for others and stay as they are.
     """
 
     partition_key: str

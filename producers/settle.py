@@ -121,7 +121,7 @@ class Settling:
         if read.is_unchanged:
             done.outcome = Outcome.UNCHANGED
             self._given.put(done.number, key_of_source(read.uri, self._making.tenant))
-            done.is_in_ledger = decision.is_in_ledger or self._account.is_in_ledger(done)
+            self._account.recall(done)
             self._claim_standing(done)
             return
         if read.failures:

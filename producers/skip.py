@@ -106,7 +106,8 @@ class Skipping:
         attempt = self._attempt(begun)
         if family is not None and standing is not None and standing == checksum:
             self._given.put(begun.number, family.key)
-            return replace(begun, outcome=Outcome.UNCHANGED, is_in_ledger=attempt is not None)
+            odd = left_out_in(attempt)
+            return replace(begun, outcome=Outcome.UNCHANGED, left_out=odd, is_in_ledger=attempt is not None)
         if family is None and attempt is not None and attempt["error_type"] in WITHOUT_TEXT:
             return replace(begun, outcome=Outcome.EMPTY, left_out={attempt["error_type"]: 1}, is_in_ledger=True)
         job = Job(source.uri, source.location, source.kind.source_type, chunker, None, standing=standing)
@@ -120,9 +121,8 @@ class Skipping:
                 begun = replace(begun, checksum=_checksum(source), is_hashed=True)
             attempt = self._attempt(begun)
             if attempt is not None and gave.reading == read_as(attempt):
-                left_out = orjson.loads(attempt["left_out"] or "{}")
                 unchanged = Outcome.UNCHANGED if gave.families else Outcome.EMPTY
-                return replace(begun, outcome=unchanged, left_out=left_out, is_in_ledger=True)
+                return replace(begun, outcome=unchanged, left_out=left_out_in(attempt), is_in_ledger=True)
         self._given.forget(begun.number)
         kind = source.kind
         job = Job(source.uri, source.location, kind.source_type, None, records, may_grow=kind.may_grow)
@@ -186,6 +186,11 @@ def read_as(attempt: dict[str, Any]) -> Reading:
     """Bytes and versions of an attempt of the ledger."""
     names = ("source_checksum", "parser_name", "parser_version", "canonicalizer_name", "canonicalizer_version")
     return tuple(attempt[name] for name in names)
+
+
+def left_out_in(attempt: dict[str, Any] | None) -> Mapping[str, int]:
+    """What an attempt of the ledger tells by code."""
+    return orjson.loads(attempt["left_out"]) if attempt is not None and attempt["left_out"] else NOTHING
 
 
 def _checksum(source: Source) -> str | None:

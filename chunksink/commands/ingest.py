@@ -220,17 +220,19 @@ def _print(report: "IngestReport", root: Path, *, can_prune: bool) -> None:
 
 def _tell_left_out(report: "IngestReport") -> None:
     """But failures that are told one by one."""
-    from producers.errors import MEANINGS, SCAN_WITHOUT_TEXT, SOURCE_IN_ANOTHER_FILE
+    from producers.errors import FENCE_UNCLOSED, MEANINGS, ODD, SCAN_WITHOUT_TEXT, SOURCE_IN_ANOTHER_FILE
 
-    needs_work = (SCAN_WITHOUT_TEXT, SOURCE_IN_ANOTHER_FILE)  # of the others that are no failures little is lost
+    # Of the others that are no failures little is lost.
+    needs_work = (FENCE_UNCLOSED, SCAN_WITHOUT_TEXT, SOURCE_IN_ANOTHER_FILE)
     told = Counter(failure.code for failure in report.failures[:_SHOWN_FAILURES])
     for code, number in report.left_out.items():
         if number <= told[code]:
             continue
+        how = "odd" if code in ODD else "left out"
         names = [printable(named.source_uri) for named in report.left_out_from if named.code == code]
-        more = ["...; chunksink ledger --json says of each source what was left out"] * (len(names) > _SHOWN_NAMES)
+        more = [f"...; chunksink ledger --json says of each source what was {how}"] * (len(names) > _SHOWN_NAMES)
         remedy = f"; {MEANINGS[code][1]}" if code in needs_work else ""
-        click.echo(f"left out: {code} {number:,} ({', '.join(names[:_SHOWN_NAMES] + more)}){remedy}", err=True)
+        click.echo(f"{how}: {code} {number:,} ({', '.join(names[:_SHOWN_NAMES] + more)}){remedy}", err=True)
 
 
 def _not_found(report: "IngestReport") -> str:

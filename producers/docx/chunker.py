@@ -18,6 +18,7 @@ from producers.html import document_of, html_version
 from producers.markdown.chunker import MarkdownChunker
 from producers.markdown.records import Form, SourceVersion
 from producers.pdf import require, unreadable
+from producers.produced import Tell, untold
 
 _MIME_TYPE = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
 # Raise it with any change in this package that the chunks show.
@@ -53,7 +54,9 @@ class DocxChunker:
     def canonicalizer(self) -> tuple[str, str]:
         return self.markdown.canonicalizer
 
-    def chunks(self, data: bytes, source: SourceVersion, *, created_at: str, producer: Record) -> list[Record]:
+    def chunks(
+        self, data: bytes, source: SourceVersion, *, created_at: str, producer: Record, tell: Tell = untold
+    ) -> list[Record]:
         """The document's chunks, none where it has no text. Raises SourceFailed."""
         form = Form(self.parser, "docx", _MIME_TYPE)
         body = _html(data)
@@ -62,7 +65,7 @@ class DocxChunker:
         head = f'<title>{title}</title><meta name="author" content="{escape(author)}">'
         page = document_of(f"<html><head>{head}</head><body>{body}</body></html>")
         document = replace(page, anchors={})  # no link into the file leads to its bookmarks
-        return self.markdown.cut(document, source, form, created_at=created_at, producer=producer)
+        return self.markdown.cut(document, source, form, created_at=created_at, producer=producer, tell=tell)
 
 
 def _html(data: bytes, depth: int = 1) -> str:

@@ -20,6 +20,7 @@ from producers.markdown.policy import PARSER_NAME, PARSER_VERSION
 from producers.markdown.records import Form, SourceVersion
 from producers.markdown.structure import parse
 from producers.pdf import unreadable
+from producers.produced import Tell, untold
 
 if TYPE_CHECKING:
     from html_to_markdown import ConversionOptions, ConversionResult
@@ -45,11 +46,13 @@ class HtmlChunker:
     def canonicalizer(self) -> tuple[str, str]:
         return self.markdown.canonicalizer
 
-    def chunks(self, data: bytes, source: SourceVersion, *, created_at: str, producer: Record) -> list[Record]:
+    def chunks(
+        self, data: bytes, source: SourceVersion, *, created_at: str, producer: Record, tell: Tell = untold
+    ) -> list[Record]:
         """The page's chunks, none where it has no text. Raises SourceFailed."""
         form = Form(self.parser, "html", "text/html")
         document = document_of(decode(data))
-        return self.markdown.cut(document, source, form, created_at=created_at, producer=producer)
+        return self.markdown.cut(document, source, form, created_at=created_at, producer=producer, tell=tell)
 
 
 @cache

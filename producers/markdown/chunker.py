@@ -12,11 +12,13 @@ from producers.errors import CHUNKING_FAILED, SourceFailed
 from producers.markdown.checklist import find_problems
 from producers.markdown.document import Document
 from producers.markdown.normalise import decode
+from producers.markdown.odd import find_odd, tell_removed
 from producers.markdown.passages import cut
 from producers.markdown.policy import CANONICALIZER_NAME, PARSER_NAME, PARSER_VERSION, Policy
 from producers.markdown.records import MARKDOWN, Form, SourceVersion, build_records
 from producers.markdown.structure import parse
 from producers.markdown.tokens import Tokenizer, WordTokenizer
+from producers.produced import Tell, untold
 
 
 @dataclass(frozen=True)
@@ -39,19 +41,32 @@ class MarkdownChunker:
     def canonicalizer(self) -> tuple[str, str]:
         return (CANONICALIZER_NAME, self.policy_id)
 
-    def chunks(self, data: bytes, source: SourceVersion, *, created_at: str, producer: Record) -> list[Record]:
+    def chunks(
+        self, data: bytes, source: SourceVersion, *, created_at: str, producer: Record, tell: Tell = untold
+    ) -> list[Record]:
         """The source's chunks, none where it has no text. Raises SourceFailed where it breaks the specification."""
+        tell_removed(data, tell)
         document = parse(decode(data), is_mdx=source.uri.lower().endswith(".mdx"))
-        return self.cut(document, source, MARKDOWN, created_at=created_at, producer=producer)
+        return self.cut(document, source, MARKDOWN, created_at=created_at, producer=producer, tell=tell)
 
     def cut(
-        self, document: Document, source: SourceVersion, form: Form, *, created_at: str, producer: Record
+        self,
+        document: Document,
+        source: SourceVersion,
+        form: Form,
+        *,
+        created_at: str,
+        producer: Record,
+        tell: Tell = untold,
     ) -> list[Record]:
         """The same for what another reader has made of a source."""
+        passages = list(cut(document, self.policy, self.tokenizer))
+        for code in find_odd(document, passages):
+            tell(code)
         try:
             records = build_records(
                 document,
-                list(cut(document, self.policy, self.tokenizer)),
+                passages,
                 source,
                 policy_id=self.policy_id,
                 tokenizer_version=self.tokenizer.version,

@@ -65,3 +65,5 @@ class Document:
     anchors: Mapping[int, str] = field(default_factory=dict)
     lists: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Of what it names several: tags and authors."""
+    odd: frozenset[str] = frozenset()
+    """What its blocks have that may not be meant: codes of `errors.ODD`."""

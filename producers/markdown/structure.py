@@ -19,6 +19,7 @@ from producers.markdown.front_matter import find_front_matter
 from producers.markdown.headings import carried, names_a_version, split_heading
 from producers.markdown.links import LinkKind, find_html_links, find_links, may_hold_links
 from producers.markdown.normalise import clean_markdown, collapse_line
+from producers.markdown.odd import odd_of_block
 from producers.markdown.parser import has_words, parse_blocks, plain_text
 from producers.markdown.plain import HOLD_WORDS, BlockToken, Plain
 
@@ -95,6 +96,7 @@ class _Reader:
     metadata: dict[str, str] = field(default_factory=dict)
     lists: Lists = field(default_factory=dict)
     anchors: dict[int, str] = field(default_factory=dict)
+    odd: set[str] = field(default_factory=set)
     _end: int = 0  # the line after the last block
     _headings: list[tuple[int, str]] = field(default_factory=list)
     _elements: dict[str, int] = field(default_factory=dict)
@@ -142,6 +144,7 @@ class _Reader:
                     self._list = (self._lists, self._next_element(_LISTS[name]), token.map[1])
                 lists += 1
                 depth += 1
+                self._note_odd(token)
             elif name in _LIST_ENDS:
                 lists -= 1
                 depth -= 1
@@ -150,6 +153,7 @@ class _Reader:
                     self._list = None
             elif name == "blockquote_open":
                 depth += 1
+                self._note_odd(token)
             elif name == "blockquote_close":
                 depth -= 1
         self._close_gap(len(self.lines))
@@ -162,6 +166,7 @@ class _Reader:
         if kind is Kind.CODE:
             element = f"{element}{element and '/'}{self._next_element('code')}"
             detail = carried((token.info.split(maxsplit=1) or [""])[0])
+            self._note_odd(token)
         elif kind is Kind.TABLE:
             element = f"{element}{element and '/'}{self._next_element('table')}"
             detail = carried(self.lines[start].strip())
@@ -169,6 +174,10 @@ class _Reader:
             for url, link in find_html_links(token.content):
                 self.found_links.append((start, end, url, link))
         self._append(kind, start, end, number, element, detail, token.type == "heading_open")
+
+    def _note_odd(self, token: BlockToken) -> None:
+        if code := odd_of_block(token):
+            self.odd.add(code)
 
     def _close_gap(self, until: int) -> None:
         """Makes a block of the lines between the last block and this line, if there is anything on them."""
@@ -247,7 +256,8 @@ class _Reader:
         if title := "" if names_a_part else self._title or (self._opening[1] if self._opening else ""):
             metadata.setdefault("title", title)
         links = self._place_links()
-        return Document(self.text, tuple(self.blocks), tuple(self.sections), links, metadata, self.anchors, self.lists)
+        blocks, sections, odd = tuple(self.blocks), tuple(self.sections), frozenset(self.odd)
+        return Document(self.text, blocks, sections, links, metadata, self.anchors, self.lists, odd)
 
     def _place_links(self) -> tuple[Link, ...]:
         """Where each link stands: the parser tells only the lines of its paragraph."""

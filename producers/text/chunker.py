@@ -14,7 +14,9 @@ from producers.markdown.chunker import MarkdownChunker
 from producers.markdown.document import Block, Document, Kind
 from producers.markdown.headings import carried, names_a_version
 from producers.markdown.normalise import clean, collapse_line, decode
+from producers.markdown.odd import tell_removed
 from producers.markdown.records import Form, SourceVersion
+from producers.produced import Tell, untold
 from producers.terminal import readable
 from producers.text.headings import Heading, find_headings
 
@@ -42,10 +44,13 @@ class TextChunker:
     def canonicalizer(self) -> tuple[str, str]:
         return self.markdown.canonicalizer
 
-    def chunks(self, data: bytes, source: SourceVersion, *, created_at: str, producer: Record) -> list[Record]:
+    def chunks(
+        self, data: bytes, source: SourceVersion, *, created_at: str, producer: Record, tell: Tell = untold
+    ) -> list[Record]:
         """The source's chunks, none where it has no text. Raises SourceFailed where it is not UTF-8."""
+        tell_removed(data, tell)
         document = document_of(decode(data), source.uri)
-        return self.markdown.cut(document, source, TEXT, created_at=created_at, producer=producer)
+        return self.markdown.cut(document, source, TEXT, created_at=created_at, producer=producer, tell=tell)
 
 
 def document_of(text: str, uri: str) -> Document:

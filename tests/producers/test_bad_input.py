@@ -17,6 +17,8 @@ def test_bad_files_beside_good_ones(bench: Bench) -> None:
     bench.write("blank.md", " \n\t\n")
     bench.write("open fence.md", "# F\n\n```python\nx = 1\n" + "y = 2\n" * 50)
     bench.write("quotes.md", ">" * 10_000 + " deep")
+    bench.write("endless.md", "A sentence of words stands here, then another. " * 1000)
+    bench.write("nul.md", "# N\n\nBefore\0after")
     bench.write(
         "wide.md", "| " + " | ".join(f"c{n}" for n in range(4000)) + " |\n" + "|-" * 4000 + "|\n" + "| x " * 4000
     )
@@ -30,16 +32,39 @@ def test_bad_files_beside_good_ones(bench: Bench) -> None:
         ("self.md", "SOURCE_UNREADABLE"),
         ("pipe.md", "SOURCE_UNREADABLE"),
     }
-    assert bench.manifest().errors == {
+    codes = {
         "CHUNKING_FAILED": 1,
+        "FENCE_UNCLOSED": 1,
         "FOLDER_LINKED": 1,
+        "LINE_ENDLESS": 2,  # the table too
+        "NESTING_TOO_DEEP": 1,
+        "NUL_REMOVED": 1,
         "SOURCE_EMPTY": 2,
         "SOURCE_UNREADABLE": 2,
+        "TABLE_TOO_WIDE": 1,
     }
+    assert bench.manifest().errors == report.left_out == codes
+    for every_file in (False, True):
+        again = bench.ingest(now=LATER, every_file=every_file)
+        assert (again.processed, again.written, again.left_out) == (0, False, codes)
     failed = {row["source_uri"]: row["error_type"] for row in bench.attempts(status="failed")}
     assert failed == {failure.source_uri: failure.code for failure in report.failures}
+    odd = {row["source_uri"]: row["left_out"] for row in bench.attempts(status="processed")}
+    assert odd == {
+        "empty.md": '{"SOURCE_EMPTY":1}',
+        "blank.md": '{"SOURCE_EMPTY":1}',
+        "loop/": '{"FOLDER_LINKED":1}',
+        "good.md": None,
+        "endless.md": '{"LINE_ENDLESS":1}',
+        "nul.md": '{"NUL_REMOVED":1}',
+        "open fence.md": '{"FENCE_UNCLOSED":1}',
+        "quotes.md": '{"NESTING_TOO_DEEP":1}',
+        "wide.md": '{"LINE_ENDLESS":1,"TABLE_TOO_WIDE":1}',
+    }
     assert {record["provenance"]["source_uri"] for record in bench.records()} == {
         "good.md",
+        "endless.md",
+        "nul.md",
         "open fence.md",
         "quotes.md",
         "wide.md",

@@ -168,6 +168,18 @@ def test_a_folder_that_was_emptied_goes_where_the_number_is_said(bench: Bench) -
     assert not bench.ingest(folders[1:], prune=True, now=LATER).written, "there is nothing more to lose"
 
 
+@pytest.mark.promise(6)
+def test_a_folder_that_never_held_a_source_is_nothing_to_prune_by(bench: Bench) -> None:
+    bench.write("full/a.md", "# A")
+    bench.write("other/x.bin", b"no source")
+    folders = [bench.docs / "full", bench.docs / "other"]
+    with pytest.raises(IngestRefused, match="other holds no source, and nothing was ever read from it"):
+        bench.ingest(folders, prune=True)
+    assert not bench.root.partition_keys()
+    assert bench.ingest(folders).processed == 1
+    assert bench.ingest(folders, prune=True).unchanged == 1, "now it is known"
+
+
 def test_an_unlistable_folder_is_told_by_its_name_and_refused(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     """As the test above, where everybody may read everything."""
     bench.write("a.md", "# A")

@@ -1,0 +1,46 @@
+"""What is odd about a text that is read whole: said of it, since its author may have meant otherwise."""
+
+from collections.abc import Iterator, Sequence
+
+from producers.errors import FENCE_UNCLOSED, LINE_ENDLESS, NESTING_TOO_DEEP, NUL_REMOVED, TABLE_TOO_WIDE
+from producers.markdown.document import Block, Document, Kind
+from producers.markdown.normalise import MAX_LINE_CHARACTERS
+from producers.markdown.parser import MAX_NESTING
+from producers.markdown.passages import Passage
+from producers.markdown.plain import BlockToken, Plain
+from producers.produced import Tell
+
+_LEVELS_OF_AN_ITEM = 2  # its list and itself
+
+
+def tell_removed(data: bytes, tell: Tell) -> None:
+    if b"\0" in data:
+        tell(NUL_REMOVED)
+
+
+def odd_of_block(token: BlockToken) -> str | None:
+    """Of one that the library has found: what is plain has an end, and stands in nothing."""
+    if isinstance(token, Plain) or not token.map:
+        return None
+    if token.type == "fence":
+        start, end = token.map
+        lines = token.content.count("\n") + (not token.content.endswith("\n") and bool(token.content))
+        return FENCE_UNCLOSED if end - start < lines + 2 else None
+    return NESTING_TOO_DEEP if token.level + _LEVELS_OF_AN_ITEM >= MAX_NESTING else None
+
+
+def find_odd(document: Document, passages: Sequence[Passage]) -> Iterator[str]:
+    yield from document.odd
+    long = (block for block in document.blocks if block.end - block.start > MAX_LINE_CHARACTERS)
+    if any(_is_endless(document.text, block) for block in long):
+        yield LINE_ENDLESS
+    if any(_ends_within_a_row(document.text, passage) for passage in passages if passage.kind is Kind.TABLE):
+        yield TABLE_TOO_WIDE
+
+
+def _is_endless(text: str, block: Block) -> bool:
+    return max(map(len, text[block.start : block.end].split("\n"))) > MAX_LINE_CHARACTERS
+
+
+def _ends_within_a_row(text: str, passage: Passage) -> bool:
+    return passage.end < len(text) and "\n" not in text[passage.end - 1 : passage.end + 1]

@@ -1,0 +1,105 @@
+"""What is read whole but otherwise than may be meant has a code; what is well written has none."""
+
+import pytest
+
+from producers.html import HtmlChunker
+from producers.markdown import MarkdownChunker
+from producers.markdown.records import SourceVersion
+from producers.text import TextChunker
+from tests.producers.support import CREATED_AT, PRODUCER
+
+WIDE_ROW = "| " + "word " * 600 + "|\n"
+
+
+def odd(text: str, chunker: MarkdownChunker | TextChunker | HtmlChunker | None = None, uri: str = "a.md") -> list[str]:
+    told: list[str] = []
+    data = text.encode()
+    chunker = chunker or MarkdownChunker()
+    version = SourceVersion.of(uri, data)
+    assert chunker.chunks(data, version, created_at=CREATED_AT, producer=PRODUCER, tell=told.append)
+    return sorted(told)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "```\nx\n",
+        "```\nx",
+        "# A\n\n~~~ python\nx\n\n# no heading\n",
+        "~~~\n```\nx\n```\n",
+        "````\nx\n```\n",
+        "```",
+        "> ```\n> x\n\nText.",
+        "- ```\n  x\n\nText.",
+        "1. a\n\n   ```\n   x\n\n   y\n\nText.",
+        "```\nx\n```\n\n```\ny\n",
+    ],
+)
+def test_code_that_is_never_ended(text: str) -> None:
+    assert odd(f"Words.\n\n{text}") == ["FENCE_UNCLOSED"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "```\nx\n```",
+        "```\n```\n",
+        "~~~\nx\n~~~\n",
+        "~~~\nx\n\n~~~",
+        "> ```\n> x\n> ```",
+        "> ```\n> ```",
+        "- ```\n  x\n  ```\n\nText.",
+        "1. a\n\n   ```\n   x\n\n   ```\n\nText.",
+        "    ```\n    x\n",
+        "`` ` ``",
+        "- ```\n\n  x\n  ```",
+        "   ```\n   x\n  ````\n",
+    ],
+)
+def test_code_that_is_ended(text: str) -> None:
+    assert odd(f"Words.\n\n{text}") == []
+
+
+def test_quotes_and_lists_that_stand_too_deep() -> None:
+    assert odd(">" * 120 + " deep") == odd("- " * 60 + "deep") == ["NESTING_TOO_DEEP"]
+    assert odd(">" * 90 + " deep") == odd("- " * 40 + "deep") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "codes"),
+    [
+        ("Word. " * 4000, ["LINE_ENDLESS"]),
+        ("Word. " * 3000, []),
+        ("Word.\n" * 9000, []),
+        ("```\n" + "x" * 30_000 + "\n```", ["LINE_ENDLESS"]),
+        ("# H\n\n- " + "word " * 5000, ["LINE_ENDLESS"]),
+    ],
+)
+def test_a_line_without_an_end(text: str, codes: list[str]) -> None:
+    assert odd(text) == codes
+    if "`" not in text:
+        assert odd(text, TextChunker(), "a.txt") == codes
+
+
+def test_a_paragraph_of_html_without_an_end() -> None:
+    assert odd(f"<p>{'Word.' * 5000}</p>", HtmlChunker(), "a.html") == ["LINE_ENDLESS"]
+    assert odd("<p>Word.</p>" * 9000, HtmlChunker(), "a.html") == []
+
+
+@pytest.mark.parametrize(
+    ("rows", "codes"),
+    [
+        (WIDE_ROW, ["TABLE_TOO_WIDE"]),
+        ("| a |\n" * 30 + WIDE_ROW + "| b |\n" * 30, ["TABLE_TOO_WIDE"]),
+        ("| word word word |\n" * 3000, []),
+        ("| a |", []),
+    ],
+)
+def test_a_row_that_no_chunk_holds(rows: str, codes: list[str]) -> None:
+    assert odd(f"Words.\n\n| h |\n|---|\n{rows}\n\nText.") == codes
+    assert odd(f"| h |\n|---|\n{rows}") == codes
+
+
+def test_characters_that_are_taken_out() -> None:
+    assert odd("Bef\0ore " * 2 + "words " * 40) == ["NUL_REMOVED"]
+    assert odd("Bef\0ore " * 2 + "words " * 40, TextChunker(), "a.txt") == ["NUL_REMOVED"]
