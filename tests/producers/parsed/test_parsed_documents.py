@@ -14,7 +14,7 @@ from producers import errors
 from producers.markdown.policy import Policy
 from producers.parsed import ParsedReader
 from producers.parsed.document import items_in_order, read_document
-from producers.produced import Making
+from producers.produced import Making, Produced
 from sinks.projection import project_family
 from tests.conftest import ROOT
 from tests.producers.parsed.samples import heading, item, paragraph, parsed, sentences
@@ -270,6 +270,19 @@ def test_the_order_of_the_lines_changes_no_byte(tmp_path: Path) -> None:
     assert len(outputs) == 1
 
 
+def test_another_time_and_run_change_those_fields_alone(tmp_path: Path) -> None:
+    document = parsed("b.md", heading("H"), paragraph(sentences(100)))
+    path = tmp_path / "b.jsonl"
+    path.write_bytes(orjson.dumps(document))
+    chunks = []
+    for day, run in ((1, "one"), (2, "two")):
+        making = Making(f"2026-01-0{day}T00:00:00Z", {"name": "p", "version": "1", "run_id": run})
+        (family,) = READER.read(path, "b.jsonl", making)
+        assert isinstance(family, Produced)
+        chunks.append([{**record, "created_at": "", "producer": ""} for record in family.records])
+    assert orjson.dumps(chunks[0]) == orjson.dumps(chunks[1])
+
+
 def test_numbers_shift_with_other_files_and_nothing_that_counts_does(tmp_path: Path) -> None:
     document = parsed("b.md", heading("H"), paragraph(sentences(100)))
     alone, _ = read_records(READER, tmp_path, [document])
@@ -277,6 +290,7 @@ def test_numbers_shift_with_other_files_and_nothing_that_counts_does(tmp_path: P
     before, after = alone[0].records, second.records
     assert before[0]["metadata"]["stable_id"] != after[0]["metadata"]["stable_id"]
     assert [chunk["chunk_id"] for chunk in before] == [chunk["chunk_id"] for chunk in after]
+    assert [chunk["hashes"] for chunk in before] == [chunk["hashes"] for chunk in after]
     assert project_family(before) == project_family(after)
 
 
