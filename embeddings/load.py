@@ -12,10 +12,11 @@ from pathlib import Path
 from pickle import UnpicklingError
 from typing import TYPE_CHECKING, Any
 
+from embeddings.attention import set_attention
 from embeddings.encoder import LongTexts, ModelInfo, PrecisionRequest
 from embeddings.errors import EncoderOutOfMemory, ModelUnsupported
 from embeddings.fingerprint import digest_of_files, fingerprint_of_model
-from embeddings.precision import choose_device, choose_precision, set_precision
+from embeddings.precision import choose_device, choose_precision, has_vector_bfloat16, set_precision
 from embeddings.resolve import DEFAULT_MODEL, ResolvedModel, resolve_model
 from embeddings.tokens import Layout
 from embeddings.transformer import TransformerEncoder, is_out_of_memory
@@ -96,6 +97,8 @@ def load_encoder(
         passage_prompt=passages,
     )
     set_precision(model, taken)
+    if taken == "bfloat16" and has_vector_bfloat16(device):
+        set_attention(model)
     dimension = model.get_embedding_dimension()
     if dimension is None:
         raise ModelUnsupported(f"{found.name} does not say how many dimensions its vectors have")

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 # As the processor names them: x86 (AVX-512 or AMX), Arm.
 _CPU_FLAGS = frozenset(("avx512_bf16", "amx_bf16", "bf16"))
+_VECTOR_FLAG, _MATRIX_FLAG = "avx512_bf16", "amx_bf16"
 
 
 def choose_device() -> str:
@@ -37,6 +38,12 @@ def has_bfloat16(device: str) -> bool:
 
         return bool(torch.cuda.is_bf16_supported(including_emulation=False))
     return device == "cpu" and not _CPU_FLAGS.isdisjoint(_cpu_flags())
+
+
+def has_vector_bfloat16(device: str) -> bool:
+    """Whether only the vector units of the processor have it, not its matrix units."""
+    flags = _cpu_flags()
+    return device == "cpu" and _VECTOR_FLAG in flags and _MATRIX_FLAG not in flags
 
 
 def _cpu_flags() -> frozenset[str]:

@@ -4,7 +4,7 @@ The model is theirs, the loop around it is ours. Measured against `SentenceTrans
 - texts are tokenized in a thread of their own, one block ahead of the model;
 - batches hold texts of similar length and are small enough that a layer's output stays in the processor's cache;
 - on a CPU each core computes its own batch, instead of all cores sharing each matrix;
-- bfloat16 where the hardware has it (see `precision`).
+- bfloat16 where the hardware has it (see `precision`), with an attention that suits it (see `attention`).
 """
 
 from __future__ import annotations
