@@ -4,6 +4,7 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from sqlite3 import Connection
 from typing import Any
 
@@ -13,7 +14,7 @@ from chunkbus.ledger import Attempt, Ledger, Status
 from chunkbus.signature import Signature
 from producers.errors import SOURCE_EMPTY, WITHOUT_TEXT
 from producers.given import Given
-from producers.memory import Memory
+from producers.memory import FORMERLY, Memory
 from producers.produced import Making
 from producers.prune import Missing
 from producers.report import IngestReport, LeftOutFrom, Outcome
@@ -77,6 +78,10 @@ class Account:
         row = self._tables.execute("select 1 from done where uri = ? and is_whole", [uri]).fetchone()
         return row is not None
 
+    def gave_once(self, uri: str, key: str) -> bool:
+        """Whether the file gave the family in an earlier run for the same tenant."""
+        return self._memory.gave_once(uri, self._making.tenant, key)
+
     def add_code(self, number: int, code: str) -> None:
         for done in list(self.done("number = ?", number)):
             done.codes = Counter(done.codes) + Counter([code])
@@ -107,8 +112,17 @@ class Account:
             for location, signature, checksum in self._tables.execute("select * from signatures")
         )
         records = self.done("not is_document and is_read and outcome <> ?", Outcome.FAILED.value)
-        gave = ((done.uri, done.reading, self.given.by(done.number)) for done in records)
+        gave = ((done.uri, done.reading, chain(self.given.by(done.number), self._formerly(done))) for done in records)
         self._memory.note_gave(self._making.tenant, gave)
+
+    def _formerly(self, done: Done) -> list[tuple[str, int]]:
+        """What its records said for other tenants and say no more: else nobody could tell who read it."""
+        standing = self._tables.execute(
+            "select family from standing where origin = ? and tenant is not ? and not is_surplus",
+            [done.uri, self._making.tenant],
+        ).fetchall()
+        gone = (key for (key,) in standing if not self.given.holds(done.number, key))
+        return [(key, FORMERLY) for key in gone if self.gave_once(done.uri, key)]
 
     def recall(self, done: Done) -> None:
         """What the ledger has of it already, where it stands as it was read then."""

@@ -18,6 +18,8 @@ from chunkbus.store import Store, write_transaction
 from producers.families import COLUMNS, VALUES, Row
 from producers.sources import Scope
 
+FORMERLY = -1
+"""The place of a family that a file gave before, and that still stands."""
 _migrations = Migrations("chunksink.ingest")
 _FILE = "bus = ? and source_uri = ? and tenant = ?"
 _NOTED = "bus, source_uri, tenant, reading, families"
@@ -166,16 +168,25 @@ class Memory(Store):
 
     def families_given(self, gave: Gave) -> Iterator[tuple[str, int]]:
         """Keys, and the place of each in the order in which they were given; none where a later reading was noted."""
-        return self.db.execute("select family, place from given where gave = ?", [gave.id])
+        return self.db.execute("select family, place from given where gave = ? and place >= 0", [gave.id])
 
     def gives(self, gave: Gave, key: str) -> bool:
-        row = self.db.execute("select 1 from given where gave = ? and family = ?", [gave.id, key])
+        row = self.db.execute("select 1 from given where gave = ? and family = ? and place >= 0", [gave.id, key])
+        return row.fetchone() is not None
+
+    def gave_once(self, source_uri: str, tenant: str | None, key: str) -> bool:
+        """Whether the file gave the family when it was last read, or did before and it stood then."""
+        row = self.db.execute(
+            f"select 1 from given join gave on gave.id = given.gave where {_FILE} and family = ?",
+            [self._bus, source_uri, tenant or "", key],
+        )
         return row.fetchone() is not None
 
     def note_gave(
         self, tenant: str | None, gave: Iterable[tuple[str, tuple[str | None, ...], Iterable[tuple[str, int]]]]
     ) -> None:
-        """Name of each file, what of it was read, and its families with their places."""
+        """Name of each file, what of it was read, and its families with their places; `FORMERLY` of those that it
+        does not give any more."""
         db = self.db
         with write_transaction(db):
             for uri, reading, families in gave:
@@ -184,10 +195,11 @@ class Memory(Store):
                 db.execute(f"delete from gave where {_FILE}", file)
                 row = [*file, orjson.dumps(reading).decode()]
                 number = db.execute(f"insert into gave ({_NOTED}) values (?, ?, ?, ?, 0)", row).lastrowid
-                count = db.conn.executemany(
+                db.conn.executemany(
                     "insert into given values (?, ?, ?)", ((number, key, place) for key, place in families)
-                ).rowcount
-                db.execute("update gave set families = ? where id = ?", [max(count, 0), number])
+                )
+                count = "select count(*) from given where gave = :id and place >= 0"
+                db.execute(f"update gave set families = ({count}) where id = :id", {"id": number})
 
     def places(self, tenant: str | None) -> list[tuple[str, Scope]]:
         """Partition, or rule, and folder or file, of all that was read into this bus."""

@@ -240,11 +240,19 @@ class Settling:
     def _not_found(self, vanished: Vanished) -> Iterator[tuple[str, str, str, str]]:
         """Partition, key and file of each family, and in which way it is not there any more."""
         self._account.index()
-        for key, family_key, origin in self._claims.unspoken(self._making.tenant):
+        for key, family_key, origin in self._unspoken():
             if self._account.was_whole(origin):
                 yield key, family_key, origin, "its file does not hold it any more"
             elif vanished.holds(origin):
                 yield key, family_key, origin, "its source vanished"
+
+    def _unspoken(self) -> Iterator[tuple[str, str, str]]:
+        """Of the run's own tenant, and of those that records named when the file was read for it."""
+        tenant = self._making.tenant
+        yield from self._claims.unspoken(tenant)
+        for key, family_key, origin in self._claims.unspoken(tenant, others=True):
+            if self._account.gave_once(origin, family_key):
+                yield key, family_key, origin
 
     def _home(self, done: Done) -> str:
         """The partition whose manifest tells of a source: where its first family is, else where it would go to."""
