@@ -100,7 +100,8 @@ MEANINGS: dict[str, tuple[str, str]] = {
     ),
     NUL_REMOVED: ("NUL characters (U+0000) stood in the source and were taken out; no failure", "nothing"),
     TABLE_TOO_WIDE: (
-        "a row of a table is longer than a chunk may be, and stands in several; no failure",
+        "a row of a table is longer than a chunk may be: it stands in several, that of a parsed document in a longer "
+        "one; no failure",
         "nothing, if that is meant; else make its cells shorter",
     ),
     FOLDER_LINKED: (

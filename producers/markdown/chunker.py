@@ -61,7 +61,7 @@ class MarkdownChunker:
     ) -> list[Record]:
         """The same for what another reader has made of a source."""
         passages = list(cut(document, self.policy, self.tokenizer))
-        for code in find_odd(document, passages):
+        for code in find_odd(document, passages, self.policy):
             tell(code)
         try:
             records = build_records(

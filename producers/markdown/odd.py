@@ -1,5 +1,6 @@
 """What is odd about a text that is read whole: said of it, since its author may have meant otherwise."""
 
+import re
 from collections.abc import Iterator, Sequence
 
 from producers.errors import FENCE_UNCLOSED, LINE_ENDLESS, NESTING_TOO_DEEP, NUL_REMOVED, TABLE_TOO_WIDE
@@ -8,9 +9,11 @@ from producers.markdown.normalise import MAX_LINE_CHARACTERS
 from producers.markdown.parser import MAX_NESTING
 from producers.markdown.passages import Passage
 from producers.markdown.plain import BlockToken, Plain
+from producers.markdown.policy import Policy
 from producers.produced import Tell
 
 _LEVELS_OF_AN_ITEM = 2  # its list and itself
+_NUL_OF_JSON = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 
 
 def tell_removed(data: bytes, tell: Tell) -> None:
@@ -29,12 +32,19 @@ def odd_of_block(token: BlockToken) -> str | None:
     return NESTING_TOO_DEEP if token.level + _LEVELS_OF_AN_ITEM >= MAX_NESTING else None
 
 
-def find_odd(document: Document, passages: Sequence[Passage]) -> Iterator[str]:
-    yield from document.odd
+def has_nul(json: bytes) -> bool:
+    """Whether a text in it does."""
+    return b"u0000" in json and _NUL_OF_JSON.search(json) is not None
+
+
+def find_odd(document: Document, passages: Sequence[Passage], policy: Policy) -> Iterator[str]:
+    """Codes of `errors.ODD`."""
+    yield from sorted(document.odd)
     long = (block for block in document.blocks if block.end - block.start > MAX_LINE_CHARACTERS)
     if any(_is_endless(document.text, block) for block in long):
         yield LINE_ENDLESS
-    if any(_ends_within_a_row(document.text, passage) for passage in passages if passage.kind is Kind.TABLE):
+    tables = (passage for passage in passages if passage.kind is Kind.TABLE)
+    if any(table.tokens > policy.hard_max or _ends_within_a_row(document.text, table) for table in tables):
         yield TABLE_TOO_WIDE
 
 

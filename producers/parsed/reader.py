@@ -11,17 +11,24 @@ from posixpath import dirname
 
 from chunkbus.chunk import Record
 from chunkbus.identity import family_key, normalise_source
-from producers.errors import BLOCK_WITHOUT_TEXT, RECORD_SUPERSEDED, SOURCE_EMPTY, RecordRefused, SourceFailed
+from producers.errors import (
+    BLOCK_WITHOUT_TEXT,
+    NUL_REMOVED,
+    RECORD_SUPERSEDED,
+    SOURCE_EMPTY,
+    RecordRefused,
+    SourceFailed,
+)
 from producers.html import html_version
+from producers.markdown.odd import find_odd, has_nul
 from producers.markdown.passages import cut
 from producers.markdown.policy import Policy
 from producers.markdown.tokens import Tokenizer, WordTokenizer
-from producers.parsed.blocks import Item as Unit
 from producers.parsed.document import ParsedDocument, items_in_order, read_document
 from producers.parsed.records import PARSER, build_chunks, parent_of, stable_id
 from producers.parsed.render import render
 from producers.produced import Emptied, Item, LeftOut, Making, Produced
-from producers.records.files import Place, RecordFile, left_out, parse_record
+from producers.records.files import Place, RecordFile, left_out, odd, parse_record
 from producers.records.frame import Frame
 from producers.records.gather import note_all
 from producers.records.index import FamilyIndex
@@ -74,13 +81,17 @@ class ParsedReader:
         ids = _DocumentIds(index)
         for *earlier, place in index.families():
             try:
-                record, document = _parse(file.read(place))
+                data = file.read(place)
+                record, document = _parse(data)
                 for other in earlier:
                     reason = f"{document.source.path}: line {place.line} is a later version of it"
                     yield left_out(frame.uri, other, RECORD_SUPERSEDED, reason, is_failure=False)
                 doc_id = document.doc_id or ids.next(documents + 1)
                 units = items_in_order(document)
-                records = self._chunks(record, document, units, frame, doc_id, chunks + 1)
+                rendered = render(units, self.policy, self.tokenizer)
+                passages = list(cut(rendered.document, self.policy, self.tokenizer))
+                made = build_chunks(record, document, rendered, passages, frame, doc_id=doc_id, first_number=chunks + 1)
+                records = list(made)
             except RecordRefused as refusal:
                 yield left_out(frame.uri, place, refusal.code, refusal.reason)
                 continue
@@ -96,19 +107,8 @@ class ParsedReader:
             documents += 1
             chunks += len(records)
             yield Produced(document.source.path, frame.tenant_for(tenant_of(record)), records)
-
-    def _chunks(
-        self,
-        record: Record,
-        document: ParsedDocument,
-        units: Sequence[Unit],
-        frame: Frame,
-        doc_id: str,
-        first_number: int,
-    ) -> list[Record]:
-        rendered = render(units, self.policy, self.tokenizer)
-        passages = list(cut(rendered.document, self.policy, self.tokenizer))
-        return list(build_chunks(record, document, rendered, passages, frame, doc_id=doc_id, first_number=first_number))
+            codes = [NUL_REMOVED] * has_nul(data) + [*find_odd(rendered.document, passages, self.policy)]
+            yield from odd(frame.uri, place, codes)
 
 
 def _told(document: ParsedDocument, unread: Sequence[str]) -> str:

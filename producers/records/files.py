@@ -8,7 +8,7 @@ held in memory.
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
@@ -24,7 +24,7 @@ from chunkbus.chunk import Record
 from chunkbus.diagnose import diagnose_json, proves_unique_keys
 from chunkbus.examine import MAX_LINE_BYTES
 from chunkbus.reader import read_lines
-from producers.errors import SOURCE_UNREADABLE, RecordRefused, SourceFailed
+from producers.errors import MEANINGS, SOURCE_UNREADABLE, RecordRefused, SourceFailed
 from producers.find import find_sources
 from producers.produced import LeftOut
 from producers.records.array import begins, elements
@@ -215,6 +215,11 @@ def left_out(uri: str, place: Place, code: str, reason: str, is_failure: bool = 
     if place.name:
         return LeftOut(f"{uri.rstrip('/')}/{place.name}", None, code, reason, is_failure)
     return LeftOut(uri, place.line, code, reason, is_failure)
+
+
+def odd(uri: str, place: Place, codes: Iterable[str]) -> Iterator[LeftOut]:
+    """What is said of a record that is read whole, but otherwise than may be meant."""
+    return (left_out(uri, place, code, MEANINGS[code][0], is_failure=False) for code in codes)
 
 
 def parse_record(data: bytes, limit: int = MAX_LINE_BYTES) -> Record:

@@ -10,13 +10,14 @@ from pathlib import Path
 
 from chunkbus import findings
 from chunkbus.identity import family_key
-from producers.errors import RECORD_SUPERSEDED, SOURCE_EMPTY, RecordRefused, SourceFailed
+from producers.errors import NUL_REMOVED, RECORD_SUPERSEDED, SOURCE_EMPTY, RecordRefused, SourceFailed
 from producers.html import html_version
+from producers.markdown.odd import find_odd
 from producers.markdown.passages import cut
 from producers.markdown.policy import Policy
 from producers.markdown.tokens import Tokenizer, WordTokenizer
 from producers.produced import Emptied, Item, LeftOut, Making, Produced
-from producers.records.files import Place, RecordFile, left_out
+from producers.records.files import Place, RecordFile, left_out, odd
 from producers.records.frame import Frame
 from producers.records.gather import note_all
 from producers.records.index import FamilyIndex
@@ -84,6 +85,8 @@ class RowReader:
                 continue
             if records:
                 yield Produced(row.address or name, frame.tenant_for(row.tenant), records)
+                codes = [NUL_REMOVED] * ("\0" in row.text) + [*find_odd(document, passages, self.policy)]
+                yield from odd(frame.uri, place, codes)
             else:
                 yield left_out(frame.uri, place, SOURCE_EMPTY, f"{name}: has no text", is_failure=False)
                 yield Emptied(family_key(parent_of(name), frame.tenant_for(row.tenant)))

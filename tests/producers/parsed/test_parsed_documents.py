@@ -24,9 +24,9 @@ READER = ParsedReader()
 SMALL = ParsedReader(Policy(target=30, soft_max=40, hard_max=50))
 
 
-def chunks_of(tmp_path: Path, document: Record, reader: ParsedReader = READER) -> list[Record]:
+def chunks_of(tmp_path: Path, document: Record, reader: ParsedReader = READER, *codes: str) -> list[Record]:
     produced, left = read_records(reader, tmp_path, [document])
-    assert left == []
+    assert refusals(left) == [(1, code, False) for code in codes]
     return list(produced[0].records)
 
 
@@ -163,7 +163,10 @@ def test_a_header_that_leaves_no_room_is_not_repeated(tmp_path: Path) -> None:
 def test_a_row_is_never_cut_however_long(tmp_path: Path) -> None:
     row = ["word " * 400, "end"]
     chunks = chunks_of(
-        tmp_path, parsed("a.x", paragraph("P."), tables=[{"rows": [["a", "b"], row, ["c", "d"]]}]), SMALL
+        tmp_path,
+        parsed("a.x", paragraph("P."), tables=[{"rows": [["a", "b"], row, ["c", "d"]]}]),
+        SMALL,
+        "TABLE_TOO_WIDE",
     )
     texts = [chunk["text"] for chunk in chunks if chunk["kind"] == "table"]
     assert texts == ["| a | b |", "| " + "word " * 400 + "| end |", "| c | d |"]

@@ -1,11 +1,18 @@
 """What is read whole but otherwise than may be meant has a code; what is well written has none."""
 
+from pathlib import Path
+
 import pytest
 
+from chunkbus.chunk import Record
 from producers.html import HtmlChunker
 from producers.markdown import MarkdownChunker
 from producers.markdown.records import SourceVersion
+from producers.parsed import ParsedReader
+from producers.rows.reader import RowReader
 from producers.text import TextChunker
+from tests.producers.parsed.samples import paragraph, parsed
+from tests.producers.reading import read_records, refusals
 from tests.producers.support import CREATED_AT, PRODUCER
 
 WIDE_ROW = "| " + "word " * 600 + "|\n"
@@ -103,3 +110,40 @@ def test_a_row_that_no_chunk_holds(rows: str, codes: list[str]) -> None:
 def test_characters_that_are_taken_out() -> None:
     assert odd("Bef\0ore " * 2 + "words " * 40) == ["NUL_REMOVED"]
     assert odd("Bef\0ore " * 2 + "words " * 40, TextChunker(), "a.txt") == ["NUL_REMOVED"]
+
+
+def test_rows_are_told_like_documents(tmp_path: Path) -> None:
+    texts = [
+        "```\nx",
+        f"Words.\n\n| h |\n|---|\n{WIDE_ROW}",
+        ">" * 120 + " deep",
+        "nul\0 and words",
+        "Word. " * 4000,
+        "Words.",
+    ]
+    rows = [{"id": str(number), "text": text} for number, text in enumerate(texts)]
+    produced, left = read_records(RowReader(), tmp_path, rows)
+    assert len(produced) == len(rows)
+    assert refusals(left) == [
+        (1, "FENCE_UNCLOSED", False),
+        (2, "TABLE_TOO_WIDE", False),
+        (3, "NESTING_TOO_DEEP", False),
+        (4, "NUL_REMOVED", False),
+        (5, "LINE_ENDLESS", False),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("block", "code"),
+    [
+        (paragraph("Word. " * 4000), "LINE_ENDLESS"),
+        (paragraph("nul\0 and words"), "NUL_REMOVED"),
+        ({"type": "table", "rows": [["h", "k"], ["cell " * 2000, "q"]]}, "TABLE_TOO_WIDE"),
+        ({"type": "table", "rows": [["h", "k"], *[["cell " * 40, "q"]] * 30]}, None),
+        (paragraph("a backslash and u0000: \\u0000"), None),
+    ],
+)
+def test_parsed_documents_are_told_too(tmp_path: Path, block: Record, code: str | None) -> None:
+    produced, left = read_records(ParsedReader(), tmp_path, [parsed("a.x", paragraph("Words.")), parsed("b.x", block)])
+    assert len(produced) == 2
+    assert refusals(left) == ([(2, code, False)] if code else [])
