@@ -96,7 +96,7 @@ class Account:
             if done.is_document or self.given.count(done.number) == 1:
                 done.outcome = Outcome.FAILED
             self.put(done)
-            self.record_failure(done)
+            self.record_failure(done, failure.code)
 
     def sign(self, location: str, signature: Signature, checksum: str) -> None:
         """What stands for the checksum of a file that was read, from now on."""
@@ -106,7 +106,7 @@ class Account:
     def note(self, noted_ns: int) -> None:
         """After the commits: before them neither the ledger nor the memory may say that it is done."""
         successes = self.done("not failures and not is_in_ledger")
-        self._ledger.append_all(self._attempt(done, Status.PROCESSED) for done in successes)
+        self._ledger.append_all(map(self._success, successes))
         self._memory.note_checksums(
             (os.fsdecode(location), Signature(*orjson.loads(signature)), noted_ns, checksum)
             for location, signature, checksum in self._tables.execute("select * from signatures")
@@ -138,15 +138,19 @@ class Account:
             is_same = attempt is not None and attempt["error_type"] in done.codes
         return is_done and is_same
 
-    def record_failure(self, done: Done) -> None:
+    def record_failure(self, done: Done, code: str | None) -> None:
         """At once: a run that is killed later has still tried."""
-        self._ledger.append(self._attempt(done, Status.FAILED))
+        self._ledger.append(self._attempt(done, Status.FAILED, code))
 
-    def _attempt(self, done: Done, status: Status) -> Attempt:
-        failed = next(iter(done.codes), None)
-        is_told = status is Status.FAILED or done.outcome is Outcome.LEFT_OUT
-        if done.outcome is Outcome.EMPTY and not is_told:
-            failed, is_told = failed if failed in WITHOUT_TEXT else SOURCE_EMPTY, True
+    def _success(self, done: Done) -> Attempt:
+        first = next(iter(done.codes), None)
+        if done.outcome is Outcome.EMPTY:
+            first = first if first in WITHOUT_TEXT else SOURCE_EMPTY
+        elif done.outcome is not Outcome.LEFT_OUT:
+            first = None
+        return self._attempt(done, Status.PROCESSED, first)
+
+    def _attempt(self, done: Done, status: Status, code: str | None) -> Attempt:
         left_out = orjson.dumps(dict(done.codes), option=orjson.OPT_SORT_KEYS).decode() if done.codes else None
         return Attempt(
             done.uri,
@@ -155,7 +159,7 @@ class Account:
             self._making.created_at,
             self._run_id,
             status,
-            failed if is_told else None,
+            code,
             self._placement,
             left_out,
         )

@@ -45,8 +45,6 @@ LINE_ENDLESS = "LINE_ENDLESS"
 NESTING_TOO_DEEP = "NESTING_TOO_DEEP"
 NUL_REMOVED = "NUL_REMOVED"
 TABLE_TOO_WIDE = "TABLE_TOO_WIDE"
-ODD = (FENCE_UNCLOSED, LINE_ENDLESS, NESTING_TOO_DEEP, NUL_REMOVED, TABLE_TOO_WIDE)
-"""The source is read whole, but otherwise than may be meant."""
 FOLDER_LINKED = "FOLDER_LINKED"
 FOLDER_IS_OUTPUT = "FOLDER_IS_OUTPUT"
 FOLDER_OF_TOOL = "FOLDER_OF_TOOL"
@@ -57,6 +55,7 @@ EVENT_TOO_LONG = "EVENT_TOO_LONG"
 EVENT_KIND_UNKNOWN = "EVENT_KIND_UNKNOWN"
 EVENT_WITHOUT_TIME = "EVENT_WITHOUT_TIME"
 EVENT_OUT_OF_ORDER = "EVENT_OUT_OF_ORDER"
+EVENT_BACK_IN_TIME = "EVENT_BACK_IN_TIME"
 EVENT_WITHOUT_TEXT = "EVENT_WITHOUT_TEXT"
 RECORDING_MALFORMED = "RECORDING_MALFORMED"
 RECORD_FORM_UNKNOWN = "RECORD_FORM_UNKNOWN"
@@ -67,6 +66,9 @@ FAMILY_INCOMPLETE = "FAMILY_INCOMPLETE"
 IDENTITY_MISMATCH = "IDENTITY_MISMATCH"
 EXTRACTION_FAILED = "EXTRACTION_FAILED"
 EXTRACTION_SKIPPED = "EXTRACTION_SKIPPED"
+
+ODD = (EVENT_BACK_IN_TIME, FENCE_UNCLOSED, LINE_ENDLESS, NESTING_TOO_DEEP, NUL_REMOVED, TABLE_TOO_WIDE)
+"""The source is read whole, but otherwise than may be meant."""
 
 MEANINGS: dict[str, tuple[str, str]] = {
     CHUNKING_FAILED: (
@@ -168,6 +170,11 @@ MEANINGS: dict[str, tuple[str, str]] = {
     EVENT_OUT_OF_ORDER: (
         "an event's segment and ordinal are not after those of its pane's last event",
         "mend or sort the log; an append log cannot hold such an event",
+    ),
+    EVENT_BACK_IN_TIME: (
+        "an event says an earlier time than the one before it in its pane; it is read where the log has it, and no "
+        "failure",
+        "set the recorder's clock, or sort the log if it was put together",
     ),
     EVENT_WITHOUT_TEXT: (
         "events hold nothing to read, only control sequences and white space; no failure",

@@ -147,7 +147,7 @@ def ingest(
         places.note(prunes=options.prune)
         commits.write(changes)
         account.note(noted_ns)
-        links = _missing_links(root, shelves.existing, tables)
+        links = _make_links(root, shelves.existing, tables, all_anew=options.every_file)
         return account.report(
             shelves,
             commits.written,
@@ -215,9 +215,10 @@ def _read(
             on_progress(Progress(done, total, decision.source.uri, outcome))
 
 
-def _missing_links(root: BusRoot, keys: Iterable[str], tables: Connection) -> int:
-    """Those of partitions that were written, and what of others was dropped or somebody removed."""
-    missing = [key for key in keys if root.manifest_file(key).exists() and not links_file(root, key).exists()]
+def _make_links(root: BusRoot, keys: Iterable[str], tables: Connection, *, all_anew: bool) -> int:
+    """Artifacts of partitions that were written, and those that were dropped or that somebody removed."""
+    there = [key for key in keys if root.manifest_file(key).exists()]
+    missing = [key for key in there if all_anew or not links_file(root, key).exists()]
     if not missing:
         return 0
     targets = Targets(tables)

@@ -57,6 +57,7 @@ _CONCERNS = ("tenant_id", "source_uri", "url", "link_type", "target_uri")
 
 def write_links(root: BusRoot, key: str, targets: Targets) -> int:
     """Writes the artifact anew and returns how many links it holds."""
+    drop_links(root, key)
     path = links_file(root, key)
     path.parent.mkdir(exist_ok=True)
     new = path.with_name(f".{key}.{secrets.token_hex(8)}.new")

@@ -56,6 +56,8 @@ class Read:
     left_out: list[LeftOut] = field(default_factory=list)
     codes: Counter[str] = field(default_factory=Counter)
     failures: int = 0
+    failed: str | None = None
+    """The code of the first of them."""
 
     @property
     def is_whole(self) -> bool:
@@ -65,12 +67,14 @@ class Read:
     def leave_out(self, left_out: LeftOut) -> None:
         self.codes[left_out.code] += 1
         self.failures += left_out.is_failure
+        if left_out.is_failure and self.failed is None:
+            self.failed = left_out.code
         if len(self.left_out) < _MOST_NAMED:
             self.left_out.append(left_out)
 
     def fail(self, failed: SourceFailed) -> None:
         """Nothing of the file is taken."""
-        self.beside, self.families, self.emptied = None, 0, 0
+        self.beside, self.families, self.emptied, self.failed = None, 0, 0, None
         self.leave_out(LeftOut(self.uri, None, failed.code, failed.reason))
 
 

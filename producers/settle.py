@@ -51,7 +51,7 @@ class Settling:
         done = Done(number, failure.source_uri, Outcome.FAILED, codes={failure.code: 1}, failures=1)
         self._account.failures.append(failure)
         self._account.put(done)
-        self._account.record_failure(done)
+        self._account.record_failure(done, failure.code)
 
     def leave_out(self, number: int, failure: Failure) -> None:
         """What lies among the sources and is none: told, and no failure."""
@@ -97,7 +97,7 @@ class Settling:
         done.outcome, done.failures = Outcome.FAILED, 1
         done.codes = {failure.code: 1}
         self._account.failures.append(failure)
-        self._account.record_failure(done)
+        self._account.record_failure(done, failure.code)
 
     def _claim_standing(self, done: Done) -> None:
         for key, _ in self._given.by(done.number):
@@ -125,7 +125,7 @@ class Settling:
             self._claim_standing(done)
             return
         if read.failures:
-            self._account.record_failure(done)
+            self._account.record_failure(done, read.failed)
         changes = False
         for place, waiting in enumerate(read.beside.families() if read.beside else ()):
             self._given.put(done.number, waiting.key, place)

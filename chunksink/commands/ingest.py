@@ -27,7 +27,8 @@ _KINDS = ("auto", "markdown", "text", "html", "pdf", "docx", "parsed", "recorder
 
 
 class _SourcePath(click.Path):
-    """An empty name would be the current folder: most often a variable of a script that is not set."""
+    """An empty name would be the current folder: most often a variable of a script that is not set. What cannot be read
+    is told like what cannot be read in a folder."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if value == "":
@@ -36,7 +37,9 @@ class _SourcePath(click.Path):
 
 
 @click.command()
-@click.argument("sources", nargs=-1, required=True, type=_SourcePath(path_type=Path), metavar="SOURCE...")
+@click.argument(
+    "sources", nargs=-1, required=True, type=_SourcePath(path_type=Path, readable=False), metavar="SOURCE..."
+)
 @click.option(
     "--as", "kind", type=click.Choice(_KINDS), default="auto", show_default=True, help="What the sources are."
 )

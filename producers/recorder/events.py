@@ -56,7 +56,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A line that is no event: its number, its code and the reason in words."""
+    """A line that is no event, or one of which something is to be told: its number, a code and the reason in words."""
 
     line: int
     code: str

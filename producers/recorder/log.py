@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from producers.errors import (
+    EVENT_BACK_IN_TIME,
     EVENT_KIND_UNKNOWN,
     EVENT_MALFORMED,
     EVENT_NOT_UTF8,
@@ -48,8 +49,9 @@ class _Decoded:
 
 
 def read_events(lines: Iterator[Line]) -> Iterator[Event | Refused]:
-    """Every event of the log in its order, and a word on every line that is none."""
+    """Every event of the log in its order, and a word on every line that is none, or is one whose clock went back."""
     last: dict[tuple[str | None, str], tuple[int, int]] = {}
+    moments: dict[tuple[str | None, str], int] = {}
     for line in lines:
         if line.data is not None and not line.data.strip():
             continue
@@ -59,8 +61,15 @@ def read_events(lines: Iterator[Line]) -> Iterator[Event | Refused]:
         except RecordRefused as error:
             yield Refused(line.number, error.code, error.reason)
         else:
-            if decoded.event is not None:
-                yield decoded.event
+            if (event := decoded.event) is None:
+                continue
+            yield event
+            if event.pane is not None and event.direction is not None:
+                before = moments.get((event.session, event.pane), 0)
+                moments[event.session, event.pane] = event.started_ms
+                if event.started_ms < before:
+                    reason = f"is {before - event.started_ms} ms before the last event of pane {event.pane}"
+                    yield Refused(line.number, EVENT_BACK_IN_TIME, reason, is_failure=False)
 
 
 def _check_order(last: dict[tuple[str | None, str], tuple[int, int]], decoded: _Decoded) -> None:

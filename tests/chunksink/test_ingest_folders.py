@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from typing import Any, cast
 
 import pytest
@@ -39,6 +40,23 @@ def test_the_current_folder_can_be_ingested_though_its_bus_is_in_it(
     assert "2 files new or changed, 0 unchanged, 1 source withdrawn; now 2 chunks of 2 sources\n" in ended.out
     assert quick_shell("ingest", ".").out.startswith("nothing to do: ")
     assert quick_shell("validate").code == Exit.OK
+
+
+def test_what_cannot_be_read_is_told_where_it_is_named_too(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(shell, "good.md", "Good.")
+    write(shell, "bad.md", "Bad.")
+    real = builtins.open
+
+    def deny(path: Any, *more: Any, **said: Any) -> Any:
+        if str(path).endswith("bad.md"):
+            raise PermissionError(13, "Permission denied", str(path))
+        return real(path, *more, **said)
+
+    monkeypatch.setattr("os.access", lambda path, *_: not str(path).endswith("bad.md"))
+    monkeypatch.setattr("builtins.open", deny)
+    ended = shell("ingest", "good.md", "bad.md", "--jobs", "1")
+    assert (ended.code, "1 file new or changed, 0 unchanged, 1 failure" in ended.out) == (Exit.INVALID_INPUT, True)
+    assert "SOURCE_UNREADABLE" in ended.err
 
 
 def test_another_folder_of_the_same_name_does_not_take_over(shell: Shell) -> None:

@@ -247,3 +247,17 @@ def test_what_a_killed_run_left_of_links_goes_with_the_next_version(bench: Bench
     bench.write("a.md", "# A\n\n[c](c.md)")
     bench.ingest(now=LATER)
     assert sorted(path.parent.iterdir()) == [of_another, path]
+    left.write_bytes(b"half")
+    path.unlink()
+    bench.ingest(now=LATER)
+    assert sorted(path.parent.iterdir()) == [of_another, path]
+
+
+def test_links_that_somebody_changed_are_made_anew_where_every_file_is_read(bench: Bench) -> None:
+    bench.write("a.md", "# A\n\n[b](b.md)")
+    bench.ingest()
+    path = links_file(bench.root, "markdown")
+    before = path.read_bytes()
+    path.write_bytes(b"")
+    assert not bench.ingest(every_file=True).written
+    assert path.read_bytes() == before

@@ -97,6 +97,14 @@ def test_what_is_left_out_stands_in_report_ledger_and_manifest(bench: Bench) -> 
     assert (again.written, again.failed) == (False, 2), "a failure is tried and told again, and changes nothing"
 
 
+def test_the_ledger_names_a_failure_by_what_failed(bench: Bench) -> None:
+    bench.write("x.jsonl", line("a", "") + "broken\n" + line("b", "B"))
+    report = bench.ingest(kind="lines", kinds=kinds())
+    (attempt,) = bench.attempts(status="failed")
+    assert list(report.left_out) == ["EVENT_MALFORMED", "EVENT_WITHOUT_TEXT"]
+    assert attempt["error_type"] == "EVENT_MALFORMED"
+
+
 def test_of_two_files_the_later_one_counts_whichever_was_read_last(bench: Bench) -> None:
     bench.write("1.jsonl", line("a", "from 1") + line("b", "B"))
     bench.write("2.jsonl", line("a", "from 2"))

@@ -60,6 +60,18 @@ def test_a_bad_line_is_told_and_the_others_are_read(tmp_path: Path, bad: Any, co
     check_replay(read)
 
 
+def test_a_clock_that_goes_back_is_told_and_the_log_counts(tmp_path: Path) -> None:
+    events = [said("a", 1000), said("b", 9000), said("c", 3000), said("d", 3000), said("other", 500, pane=4)]
+    read = read_log(tmp_path, [*events, said("e", 2999)])
+    assert read.texts == ["[OUT] a\n[OUT] b\n[OUT] c\n[OUT] d\n[OUT] e", "[OUT] other"]
+    assert [(left.line, left.code, left.is_failure) for left in read.left_out] == [
+        (3, "EVENT_BACK_IN_TIME", False),
+        (6, "EVENT_BACK_IN_TIME", False),
+    ]
+    assert read.left_out[0].reason == "is 6000 ms before the last event of pane 3"
+    check_replay(read)
+
+
 def test_events_out_of_order_are_told(tmp_path: Path) -> None:
     events = [
         said("a", 0, segment_id=1, ordinal=5),
