@@ -21,6 +21,7 @@ from chunkbus.layout import BusRoot
 from chunkbus.ledger import Ledger
 from chunkbus.manifest import ManifestProducer
 from chunkbus.runlog import new_run_id, utc_now
+from chunkbus.writer import finish_commit
 from producers.account import Account
 from producers.batches import read_all
 from producers.before import Before
@@ -119,6 +120,8 @@ def ingest(
         places = Places(wanted, memory, placement, options.tenant)
         if options.prune:
             refuse_unsure(wanted, places)
+        for key in placement.partitions(root):
+            finish_commit(root, key)
         trust_memory = not options.every_file
         shelves = Shelves(root, placement, memory, tables, trust_memory=trust_memory, clock=clock)
         refuse_takeovers(wanted, root, memory, shelves, options.tenant)
@@ -137,7 +140,7 @@ def ingest(
         vanished = Vanished(
             wanted.scopes, wanted.outputs, excluded, places.former(), lambda uri: wanted.get(uri) is not None
         )
-        changes = settling.changes(prune=vanished if options.prune else None)
+        changes = settling.changes(prune=vanished if options.prune else None, reads_all=places.are_all())
         if options.prune:
             refuse_emptied(wanted, places, changes.withdrawn(), options.allow_deletions)
         missing = Missing() if options.prune or not is_sure(wanted, places) else settling.missing(vanished)

@@ -48,6 +48,14 @@ class Places:
             if shared:
                 yield tenant, shared
 
+    def are_all(self) -> bool:
+        """Whether the run reads all that was ever read into these partitions; False where nobody knows."""
+        if any(self._known(tenant) for tenant in self._memory.tenants() if tenant != self._tenant):
+            return False
+        known = [place for _, place in self._known(self._tenant)]
+        files = {file.folder for file in self._files}
+        return bool(known) and all(self._is_mine(place) or place.folder in files for place in known)
+
     def was_read(self, folder: Path) -> bool:
         """Or what it is in, or something in it, by an earlier run."""
         real = folder.resolve()

@@ -180,11 +180,15 @@ class Settling:
         if superseded is not None:
             self._account.add_code(superseded, SOURCE_IN_ANOTHER_FILE)
 
-    def changes(self, *, prune: Vanished | None = None) -> Changes:
-        """With `prune`, what vanished from these folders, or from files that were read whole, is withdrawn."""
+    def changes(self, *, prune: Vanished | None = None, reads_all: bool = False) -> Changes:
+        """With `prune`, what vanished from these folders, or from files that were read whole, is withdrawn. A run that
+        `reads_all` has the last word on what every partition tells of failures."""
         changes = Changes(self._tables)
         if self._placement.rule is None:
             changes.told(self._placement.name)
+        elif reads_all:
+            for key in self._shelves.existing:
+                changes.told(key)
         for key, family_key in self._shelves.families.surplus():
             changes.drop(family_key, key)
         for claim in self._claims.placed():

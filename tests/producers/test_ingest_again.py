@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from chunkbus.canonical import sha256_hex
 from chunkbus.ledger import Ledger
 from producers.markdown import MarkdownChunker, Policy
 from tests.producers.bench import LATER, NOW, Bench
@@ -21,6 +22,20 @@ def test_a_second_run_does_nothing(bench: Bench) -> None:
     assert (report.written, report.processed, report.unchanged, report.empty) == (False, 0, 1, 1)
     assert (report.documents, report.chunks) == (1, 1)
     assert len(bench.attempts()) == attempts + 1, "only the failure is tried, and recorded, again"
+
+
+@pytest.mark.promise(2)
+def test_chunks_that_a_killed_run_committed_get_their_name(bench: Bench) -> None:
+    bench.write("a.md", "# A")
+    bench.ingest()
+    before = bench.bytes_on_bus()
+    chunks = bench.root.chunks_file("markdown")
+    checksum = sha256_hex(chunks.read_bytes())
+    chunks.rename(bench.root.waiting_file("markdown", checksum))
+    chunks.write_bytes(b"the version before\n")
+    assert not bench.ingest(now=LATER).written
+    assert bench.bytes_on_bus() == before
+    assert not list(bench.root.canonical.glob(".*.jsonl"))
 
 
 def test_an_edit_replaces_its_family_and_leaves_the_others_as_they_were(bench: Bench) -> None:

@@ -3,6 +3,7 @@
 import os
 import random
 import tempfile
+from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from itertools import count
@@ -231,5 +232,32 @@ def test_killed_at_any_step_of_any_commit_the_bus_is_valid_and_the_next_run_conv
         bench.ingest(to="by-date", now=LATER)
         bench.assert_valid()
         assert layout(bench) == expected
+        assert not list(bench.root.canonical.glob(".*.jsonl")), "all chunks have their own name"
         assert not bench.ingest(to="by-date", now=LATER).written
     assert (killed + 1) * every > 4 * len(COMMIT_STEPS), "two partitions exchange families: one is written twice"
+
+
+@pytest.mark.parametrize("rule", ["by-type", "by-prefix"])
+def test_what_failed_and_is_gone_is_told_no_more(bench: Bench, rule: str) -> None:
+    bench.write("a/e.md", "")
+    bad, page = bench.write("a/bad.txt", b"\xff" * 9), bench.write("a/x.html", "<p>x</p>")
+    other = bench.write("b/bad.md", b"\xff" * 9)
+    bench.ingest([bench.docs], kind="auto", to=rule)
+    bad.unlink()
+    page.unlink()
+
+    def told() -> dict[str, int]:
+        found: Counter[str] = Counter()
+        for key in bench.root.partition_keys():
+            found.update(bench.manifest(key).errors)
+        return dict(found)
+
+    assert told() == {"CHUNKING_FAILED": 2, "SOURCE_EMPTY": 1}
+    bench.ingest([bench.docs / "b"], kind="auto", to=rule, now=LATER)
+    assert told()["CHUNKING_FAILED"] == 2, "who reads a part of it knows nothing of the rest"
+    assert bench.ingest([bench.docs], kind="auto", to=rule, now=LATER).written
+    assert told() == {"CHUNKING_FAILED": 1, "SOURCE_EMPTY": 1}
+    assert not bench.ingest([bench.docs], kind="auto", to=rule, now=LATER).written
+    other.unlink()
+    bench.ingest([bench.docs], kind="auto", to=rule, now=LATER)
+    assert told() == {"SOURCE_EMPTY": 1}
