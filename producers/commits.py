@@ -56,8 +56,8 @@ class Commits:
         todo = {key: change for key, change in sorted(changes.by_partition.items()) if self._must_write(key, changes)}
         for key in todo:
             self._refuse_others(key)
-        if others := self._shelves.existing.keys() - todo.keys():
-            drop_untrue(self._root, others, Changed(self._tables))
+        if linking := (self._shelves.existing.keys() | self._shelves.others) - todo.keys():
+            drop_untrue(self._root, linking, Changed(self._tables))
         for key in todo:
             if changes.has_arrivals(key) or not changes.has_departures(key):
                 self._write_possible(key, changes, todo.keys())

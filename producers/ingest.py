@@ -7,7 +7,7 @@ alone. Sources that vanished keep their chunks, which is told, unless they are p
 """
 
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass, field, replace
@@ -150,7 +150,7 @@ def ingest(
         places.note(prunes=options.prune)
         commits.write(changes)
         account.note(noted_ns)
-        links = _make_links(root, shelves.existing, tables, all_anew=options.every_file)
+        links = _make_links(root, shelves, tables, memory, all_anew=options.every_file)
         return account.report(
             shelves,
             commits.written,
@@ -218,14 +218,21 @@ def _read(
             on_progress(Progress(done, total, decision.source.uri, outcome))
 
 
-def _make_links(root: BusRoot, keys: Iterable[str], tables: Connection, *, all_anew: bool) -> int:
+def _make_links(root: BusRoot, shelves: Shelves, tables: Connection, memory: Memory, *, all_anew: bool) -> int:
     """Artifacts of partitions that were written, and those that were dropped or that somebody removed."""
-    there = [key for key in keys if root.manifest_file(key).exists()]
-    missing = [key for key in there if all_anew or not links_file(root, key).exists()]
+    own = [key for key in shelves.existing if root.manifest_file(key).exists()]
+    missing = [key for key in {*own, *shelves.others} if all_anew or not links_file(root, key).exists()]
     if not missing:
         return 0
-    targets = Targets(tables)
-    return sum(write_links(root, key, targets) for key in sorted(missing))
+    targets = Targets(tables, root, shelves.others, memory)
+    links = 0
+    for key in sorted(missing):
+        try:
+            links += write_links(root, key, targets)
+        except (FileNotFoundError, ValueError, TypeError, KeyError):
+            if key not in shelves.others:  # it is not valid: its own ingest, and validation, say so
+                raise
+    return links
 
 
 def _package_version() -> str:

@@ -1,6 +1,6 @@
 """The link artifact of a partition: `links/<key>.jsonl` below the bus root, one link a line.
 
-Made from the partition's chunks and the names of the sources in all partitions that a run looks at, so it can be made
+Made from the partition's chunks and the names of the sources in all partitions that an ingest wrote, so it can be made
 again at any time, and carried-over families keep their links. Before a run writes any partition it drops those that its
 changes make untrue, and once all are written it makes those that are not there: a kill leaves none, never an old one.
 """

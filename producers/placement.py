@@ -70,6 +70,12 @@ class Placement:
             return [self.name]
         return [key for key in root.partition_keys() if is_ours(root, key)]
 
+    def others(self, root: BusRoot) -> list[str]:
+        """Those that were written like this and that such a run leaves alone."""
+        return (
+            [key for key in root.partition_keys() if key != self.name and is_ours(root, key)] if not self.rule else []
+        )
+
 
 def is_ours(root: BusRoot, key: str) -> bool:
     """Whether its manifest says that an ingest wrote it."""

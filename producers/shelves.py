@@ -26,6 +26,8 @@ class Shelves:
         clock: Callable[[], int],
     ) -> None:
         noted_ns = clock()
+        self.others = frozenset(placement.others(root))
+        """Partitions that an ingest wrote and this one leaves alone; links lead to and from them."""
         self.families = Standing(tables)
         self.existing = {
             key: read_existing(root, key, memory, self.families, noted_ns, trust_memory=trust_memory)

@@ -73,8 +73,9 @@ create table departures (
 ) without rowid;
 create table withdrawn (family text primary key) without rowid;
 
--- Sources by the name of the file alone, in lower case; without the whole name where several have it. An empty tenant
--- is none. Then names of sources that come, change or go.
+-- Sources of partitions that the run leaves alone; all sources by the name of the file alone, in lower case, without
+-- the whole name where several have it; names of sources that come, change or go. An empty tenant is none.
+create table elsewhere (name text not null, tenant text, document text not null);
 create table notes (
   tenant text not null, name text not null, uri text, document text not null, primary key (tenant, name)
 ) without rowid;

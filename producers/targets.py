@@ -1,16 +1,25 @@
-"""Where links lead: to the source of that name, or to one that the address stands for, among the sources of all
-partitions that a run looks at.
+"""Where links lead: to the source of that name, or to one that the address stands for, in any partition that an ingest
+wrote.
 
 What a link may lead to follows from its address and from the name of its source, so it can be told beforehand which
 links come to lead elsewhere where sources come, change or go.
 """
 
+import os
 import posixpath
 from collections.abc import Iterable, Iterator
 from sqlite3 import Connection
 from unicodedata import normalize
 
+import orjson
+
+from chunkbus.identity import source_name, tenant_id
+from chunkbus.layout import BusRoot
+from chunkbus.reader import open_partition, read_lines
+from chunkbus.signature import Signature
+from producers.families import family_of
 from producers.markdown.links import LinkKind, note_of, targets
+from producers.memory import Memory
 
 _OF_A_FOLDER = ("index.html", "index.md", "README.md")
 _HIDDEN = (".md", ".mdx", ".markdown", ".html")
@@ -21,11 +30,15 @@ Target = tuple[str | None, str | None]
 
 
 class Targets:
-    """The sources that stand in the partitions of a run, by the names that links have for them."""
+    """The sources that stand in the partitions of a run, and those that `others` hold, by the names that links have for
+    them."""
 
-    def __init__(self, tables: Connection) -> None:
+    def __init__(self, tables: Connection, root: BusRoot, others: Iterable[str], memory: Memory) -> None:
         self._tables = tables
-        self._tables.execute("create index if not exists standing_by_name on standing (name)")
+        self._tables.execute("create index standing_by_name on standing (name)")
+        for key in others:
+            self._tables.executemany("insert into elsewhere values (?, ?, ?)", _sources_of(root, key, memory))
+        self._tables.execute("create index elsewhere_by_name on elsewhere (name)")
         self._has_notes = False
 
     def of(self, tenant: str | None, source_uri: str | None, url: str, kind: str, stated: str | None) -> Target:
@@ -38,8 +51,9 @@ class Targets:
 
     def _document(self, tenant: str | None, name: str) -> str | None:
         row = self._tables.execute(
-            "select document from standing where name = ? and tenant is ? and not is_surplus order by family limit 1",
-            [name, tenant],
+            "select document from standing where name = :name and tenant is :tenant and not is_surplus"
+            " union all select document from elsewhere where name = :name and tenant is :tenant limit 1",
+            {"name": name, "tenant": tenant},
         ).fetchone()
         return None if row is None else str(row[0])
 
@@ -56,7 +70,10 @@ class Targets:
     def _note(self) -> None:
         self._has_notes = True
         self._tables.execute("delete from notes")
-        standing = self._tables.execute("select tenant, name, document from standing where not is_surplus")
+        standing = self._tables.execute(
+            "select tenant, name, document from standing where not is_surplus"
+            " union all select tenant, name, document from elsewhere"
+        )
         self._tables.executemany(
             "insert into notes values (?, ?, ?, ?) on conflict (tenant, name) do update set"
             " document = excluded.document, uri = case when uri = excluded.uri then uri end",
@@ -66,6 +83,21 @@ class Targets:
                 for note in notes_of(uri)
             ),
         )
+
+
+def _sources_of(root: BusRoot, key: str, memory: Memory) -> list[tuple[str, str | None, str]]:
+    """Name, tenant and document of each; none of a partition that cannot be read, which others tell."""
+    try:
+        file, manifest = open_partition(root, key)
+        with file:
+            rows = memory.families(key, manifest, Signature.of(os.fstat(file.fileno()))) if manifest else None
+            if rows is not None:
+                return [(family.name, family.tenant, family.document) for family in map(family_of, rows)]
+            records = (orjson.loads(line) for _, line in read_lines(file))
+            named = ((source_name(record) or record["document_id"], tenant_id(record), record) for record in records)
+            return list({(name, tenant, record["document_id"]): None for name, tenant, record in named})
+    except (OSError, ValueError, TypeError, KeyError):
+        return []
 
 
 class Changed:

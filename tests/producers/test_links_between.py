@@ -134,12 +134,38 @@ def test_an_artifact_that_is_not_as_we_write_them_is_made_again(parted: Bench, o
     assert leads(parted)["a.html", "b"] == "b.md"
 
 
-def test_a_named_partition_has_its_own_sources_alone(bench: Bench) -> None:
+@pytest.mark.parametrize("forgets", [False, True])
+def test_links_lead_to_partitions_that_a_run_leaves_alone(bench: Bench, forgets: bool) -> None:
+    bench.write("one/a.md", "# A\n\n[b](../two/b.md) [[c]]")
+    b = bench.write("two/b.md", "# B\n\n[a](../one/a.md)")
+    bench.ingest([bench.docs / "one"], to="one")
+    bench.ingest([bench.docs / "two"], to="two")
+    expected: dict[tuple[str, str], str | None] = {
+        ("one/a.md", "../two/b.md"): "two/b.md",
+        ("one/a.md", "[[c]]"): None,
+        ("two/b.md", "../one/a.md"): "one/a.md",
+    }
+    assert leads(bench) == expected
+    if forgets:
+        bench.forget()
+    bench.write("two/c.md", "# C")
+    b.write_text("# B, otherwise\n\n[a](../one/a.md)")
+    assert bench.ingest([bench.docs / "two"], to="two", now=LATER).links == 3
+    assert leads(bench) == expected | {("one/a.md", "[[c]]"): "two/c.md"}
+    b.unlink()
+    bench.ingest([bench.docs / "two"], to="two", now=LATER, prune=True)
+    assert leads(bench) == {("one/a.md", "../two/b.md"): None, ("one/a.md", "[[c]]"): "two/c.md"}
+
+
+def test_a_partition_of_others_that_is_not_valid_is_in_nobodys_way(bench: Bench) -> None:
     bench.write("one/a.md", "# A\n\n[b](../two/b.md)")
     bench.write("two/b.md", "# B")
     bench.ingest([bench.docs / "one"], to="one")
-    bench.ingest([bench.docs / "two"], to="two")
-    assert leads(bench) == {("one/a.md", "../two/b.md"): None}
+    chunks = bench.root.chunks_file("one")
+    chunks.write_bytes(chunks.read_bytes()[:-9])
+    assert bench.ingest([bench.docs / "two"], to="two", now=LATER).processed == 1
+    assert not links_file(bench.root, "one").exists()
+    assert links_file(bench.root, "two").exists()
 
 
 def test_tenants_have_their_own(bench: Bench) -> None:
