@@ -75,7 +75,9 @@ def attend_by_powers(
 
     batch, heads, length, width = query.shape
     queries = (query * (width**-0.5 if scaling is None else scaling)).contiguous()
-    keys = key.contiguous().transpose(-1, -2)
+    keys = key.contiguous()
+    # What all scores of a row share counts for nothing in the end, and would take their digits.
+    keys = (keys - keys.mean(2, keepdim=True)).transpose(-1, -2)
     values = torch.cat([value, value.new_ones((batch, heads, length, 1))], -1)  # the last column sums the powers
     if mask is not None:
         values = values * mask[:, :1, 0, :, None]
@@ -88,7 +90,7 @@ def attend_by_powers(
             powers = torch.bmm(some, keys[text], out=scores[:, : some.shape[1]]).exp_()
             torch.bmm(powers, values[text], out=sums[text, :, first : first + rows])
     total = sums[..., width:]
-    if not (total.min() > _SMALLEST and total.max() < _LARGEST):
+    if not (total.min() > _SMALLEST and total.max() < _LARGEST and sums.sum().isfinite()):
         return None
     attended = query.new_empty((batch, length, heads, width))
     torch.div(sums[..., :width], total, out=attended.transpose(1, 2))

@@ -84,14 +84,39 @@ def test_powers_that_would_be_lost_are_left_to_torch(spread: float, taken: list[
     assert taken == [spread < 5]
 
 
-@pytest.mark.parametrize("sign", [1, -1])
-def test_scores_that_are_all_large_or_all_small(sign: int, taken: list[bool]) -> None:
-    """Their differences count alone."""
+@pytest.mark.parametrize("offset", [-600.0, -50.0, 20.0, 60.0, 600.0])
+@pytest.mark.parametrize("mask", [None, mask_of([50, 41, 1])])
+def test_what_all_scores_of_a_row_share_counts_for_nothing(
+    offset: float, mask: Tensor | None, taken: list[bool]
+) -> None:
     with torch.inference_mode():
         query, key, value = inputs()
-        query[..., 0], key[..., 0] = 20.0, sign * 30.0
+        query[..., 0], key[..., 0] = 4.0, offset / 4 / SCALING
+        found, _ = attend(Module(), query, key, value, mask, scaling=SCALING)
+        assert is_near(found, exact(query, key, value, mask))
+    assert taken == [True]
+
+
+def test_a_row_of_one_large_score(taken: list[bool]) -> None:
+    """Of two that are both large the smaller one's share is what their difference says."""
+    with torch.inference_mode():
+        query, key, value = inputs()
+        query[..., 0], key[..., 0] = 4.0, 0.0
+        key[:, :, 7, 0], key[:, :, 9, 0] = 60.0, 40.0
         found, _ = attend(Module(), query, key, value, None, scaling=SCALING)
-        assert is_near(found, of_torch(query, key, value, scale=SCALING).transpose(1, 2).float())
+        assert is_near(found, exact(query, key, value, None))
+    assert taken == [True]
+
+
+def test_values_that_would_not_fit_are_left_to_torch(taken: list[bool]) -> None:
+    with torch.inference_mode():
+        query, key, value = inputs()
+        query[..., 0], key[..., 0] = 4.0, 0.0
+        key[:, :, 7, 0] = 76.0
+        value *= 1e7
+        found, _ = attend(Module(), query, key, value, None, scaling=SCALING)
+        assert found.isfinite().all()
+        assert is_near(found, exact(query, key, value, None))
     assert taken == [False]
 
 
