@@ -83,6 +83,11 @@ class Ledger(Store):
         row = cursor.fetchone()
         return None if row is None else dict(zip((column for column, *_ in cursor.description), row, strict=True))
 
+    def last_success(self, source_uri: str, partition: str | None = None) -> dict[str, Any] | None:
+        """The same, where that one succeeded."""
+        attempt = self.last_attempt(source_uri, partition)
+        return attempt if attempt is not None and attempt["status"] == Status.PROCESSED else None
+
     def append(self, *attempts: Attempt) -> None:
         """Records attempts beside the earlier ones, durably and in one transaction."""
         self.append_all(attempts)

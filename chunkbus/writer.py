@@ -70,7 +70,7 @@ class PartitionWriter:
         self._root = root
         self._key = check_partition_key(key)
         self._on_step = on_step
-        self._lock = filelock.FileLock(str(root.canonical / f".{key}.lock"), timeout=lock_seconds)
+        self._lock = _lock_of(root, key, lock_seconds)
         self._checksum = sha256()
         self._chunks = 0
         self._id_hashes: list[int] = []
@@ -82,10 +82,7 @@ class PartitionWriter:
         for folder in (self._root.canonical, self._root.manifests):
             folder.mkdir(parents=True, exist_ok=True)
             _refuse_link_out(folder, self._root.path)
-        try:
-            self._lock.acquire()
-        except filelock.Timeout as error:
-            raise PartitionLocked(f"partition {self._key} of {self._root.path} is being written") from error
+        _acquire(self._lock, self._root, self._key)
         try:
             self._finish_last_commit()
             self._new = self._root.canonical / f".{self._key}.{secrets.token_hex(8)}.new"
@@ -210,13 +207,7 @@ class PartitionWriter:
 
     def _finish_last_commit(self) -> None:
         """Gives committed chunks their name and removes what dead writers of this partition left behind."""
-        manifest = self._root.manifest_file(self._key)
-        checksum = committed_checksum(manifest.read_bytes() if manifest.exists() else None)
-        if checksum is not None:
-            waiting = self._root.waiting_file(self._key, checksum)
-            if waiting.is_file() and _is_whole(waiting, checksum):
-                waiting.replace(self._root.chunks_file(self._key))
-                _sync_folder(self._root.canonical)
+        _name_chunks(self._root, self._key)
         # Exactly our names: not a file that somebody else keeps here, nor one of key "a.b" where this is "a".
         ours = re.compile(rf"\.{re.escape(self._key)}\.([0-9a-f]{{64}}\.jsonl|[0-9a-f]{{16}}\.new)")
         for folder in (self._root.canonical, self._root.manifests):
@@ -242,11 +233,40 @@ class PartitionWriter:
 
 def finish_commit(root: BusRoot, key: str) -> None:
     """Gives the chunks of a commit their name whose writer was killed just before. Nothing where there is none."""
+    if (waiting := _waiting(root, key)) is None or not waiting[0].exists():
+        return
+    lock = _lock_of(root, key)
+    _acquire(lock, root, key)
+    try:
+        _name_chunks(root, key)
+    finally:
+        lock.release()
+
+
+def _waiting(root: BusRoot, key: str) -> tuple[Path, str] | None:
+    """Where the chunks that the manifest names wait until they have their name, and their checksum."""
     manifest = root.manifest_file(key)
     checksum = committed_checksum(manifest.read_bytes() if manifest.exists() else None)
-    if checksum is not None and root.waiting_file(key, checksum).exists():
-        with PartitionWriter(root, key):
-            pass  # the next writer does it
+    return None if checksum is None else (root.waiting_file(key, checksum), checksum)
+
+
+def _name_chunks(root: BusRoot, key: str) -> None:
+    """By whoever holds the lock."""
+    waiting = _waiting(root, key)
+    if waiting is not None and waiting[0].is_file() and _is_whole(*waiting):
+        waiting[0].replace(root.chunks_file(key))
+        _sync_folder(root.canonical)
+
+
+def _lock_of(root: BusRoot, key: str, seconds: float = LOCK_SECONDS) -> filelock.FileLock:
+    return filelock.FileLock(str(root.canonical / f".{key}.lock"), timeout=seconds)
+
+
+def _acquire(lock: filelock.FileLock, root: BusRoot, key: str) -> None:
+    try:
+        lock.acquire()
+    except filelock.Timeout as error:
+        raise PartitionLocked(f"partition {key} of {root.path} is being written") from error
 
 
 def _reasons(problems: Iterable[Problem]) -> str:

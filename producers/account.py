@@ -78,9 +78,11 @@ class Account:
         row = self._tables.execute("select 1 from done where uri = ? and is_whole", [uri]).fetchone()
         return row is not None
 
-    def gave_once(self, uri: str, key: str) -> bool:
-        """Whether the file gave the family in an earlier run for the same tenant."""
-        return self._memory.gave_once(uri, self._making.tenant, key)
+    def may_withdraw(self, uri: str, key: str, owner: str | None) -> bool:
+        """A family of another tenant, where the file's records named that in a run for this one, and the file was not
+        read for that tenant itself."""
+        was_given = self._memory.gave_once(uri, self._making.tenant, key)
+        return was_given and not self._memory.gave_once(uri, owner, key, now=True)
 
     def add_code(self, number: int, code: str) -> None:
         for done in list(self.done("number = ?", number)):
@@ -122,21 +124,21 @@ class Account:
             [done.uri, self._making.tenant],
         ).fetchall()
         gone = (key for (key,) in standing if not self.given.holds(done.number, key))
-        return [(key, FORMERLY) for key in gone if self.gave_once(done.uri, key)]
+        return [(key, FORMERLY) for key in gone if self._memory.gave_once(done.uri, self._making.tenant, key)]
 
     def recall(self, done: Done) -> None:
         """What the ledger has of it already, where it stands as it was read then."""
-        attempt = self._ledger.last_attempt(done.uri, self._placement)
-        if attempt is not None and attempt["status"] == Status.PROCESSED and read_as(attempt) == done.reading:
+        attempt = self._ledger.last_success(done.uri, self._placement)
+        if attempt is not None and read_as(attempt) == done.reading:
             done.is_in_ledger, done.codes = True, left_out_in(attempt)
 
     def is_in_ledger(self, done: Done) -> bool:
-        attempt = self._ledger.last_attempt(done.uri, self._placement)
-        is_done = attempt is not None and attempt["status"] == Status.PROCESSED
-        is_same = attempt is not None and read_as(attempt) == done.reading
+        attempt = self._ledger.last_success(done.uri, self._placement)
+        if attempt is None:
+            return False
         if done.outcome is Outcome.LEFT_OUT:  # nothing of it was read
-            is_same = attempt is not None and attempt["error_type"] in done.codes
-        return is_done and is_same
+            return attempt["error_type"] in done.codes
+        return read_as(attempt) == done.reading
 
     def record_failure(self, done: Done, code: str | None) -> None:
         """At once: a run that is killed later has still tried."""

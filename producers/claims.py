@@ -88,10 +88,10 @@ class Claims:
             " where goes and not exists (select 1 from claims where claims.family = silent.family)"
         )
 
-    def unspoken(self, tenant: str | None, *, others: bool = False) -> Iterator[tuple[str, str, str]]:
-        """Partition, key and file of the tenant's families in which no source has a word; or those of all others."""
+    def unspoken(self, tenant: str | None, *, others: bool = False) -> Iterator[tuple[str, str, str, str | None]]:
+        """Partition, key, file and tenant of a tenant's families in which no source has a word; or of all others'."""
         return self._tables.execute(
-            f"select partition, family, origin from standing where (tenant is :tenant) <> :others"
+            f"select partition, family, origin, tenant from standing where (tenant is :tenant) <> :others"
             f" and origin is not null and {_UNSPOKEN}",
             {"tenant": tenant, "others": others},
         )

@@ -140,7 +140,8 @@ def ingest(
         vanished = Vanished(
             wanted.scopes, wanted.outputs, excluded, places.former(), lambda uri: wanted.get(uri) is not None
         )
-        changes = settling.changes(prune=vanished if options.prune else None, reads_all=places.are_all())
+        reads_all = options.kind == AUTO and not options.exclude and places.are_all()
+        changes = settling.changes(prune=vanished if options.prune else None, reads_all=reads_all)
         if options.prune:
             refuse_emptied(wanted, places, changes.withdrawn(), options.allow_deletions)
         missing = Missing() if options.prune or not is_sure(wanted, places) else settling.missing(vanished)

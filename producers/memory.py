@@ -174,11 +174,12 @@ class Memory(Store):
         row = self.db.execute("select 1 from given where gave = ? and family = ? and place >= 0", [gave.id, key])
         return row.fetchone() is not None
 
-    def gave_once(self, source_uri: str, tenant: str | None, key: str) -> bool:
-        """Whether the file gave the family when it was last read, or did before and it stood then."""
+    def gave_once(self, source_uri: str, tenant: str | None, key: str, *, now: bool = False) -> bool:
+        """Whether the file gave the family when it was last read for this tenant; if not `now`, or before, and it stood
+        then."""
         row = self.db.execute(
-            f"select 1 from given join gave on gave.id = given.gave where {_FILE} and family = ?",
-            [self._bus, source_uri, tenant or "", key],
+            f"select 1 from given join gave on gave.id = given.gave where {_FILE} and family = ? and place >= ?",
+            [self._bus, source_uri, tenant or "", key, 0 if now else FORMERLY],
         )
         return row.fetchone() is not None
 

@@ -57,7 +57,7 @@ class Places:
         return bool(known) and all(self._is_mine(place) or place.folder in files for place in known)
 
     def was_read(self, folder: Path) -> bool:
-        """Or what it is in, or something in it, by an earlier run."""
+        """Whether an earlier run read it, what it is in, or something in it."""
         real = folder.resolve()
         known = (place.folder for _, place in self._known(self._tenant))
         return any(real.is_relative_to(other) or other.is_relative_to(real) for other in known)

@@ -39,6 +39,8 @@ class Job(SourceFile):
     records: RecordReader | None
     may_grow: bool = False
     standing: str | None = None
+    told: str | None = None
+    """The checksum of bytes of which it is known what is odd."""
 
 
 @dataclass(slots=True)
@@ -109,13 +111,15 @@ def _read(job: Job, making: Making, out: BinaryIO, beside: BinaryIO, files: tupl
 def _document(job: Job, making: Making, read: Read) -> Iterator[Item]:
     data, read.signature = read_source(job.location)
     read.checksum = sha256_hex(data)
-    if read.checksum == job.standing:
-        read.is_unchanged = True
+    read.is_unchanged = read.checksum == job.standing
+    if read.is_unchanged and read.checksum == job.told:
         return
     assert job.chunker is not None
     try:
         version, odd = SourceVersion(job.uri, read.checksum, len(data), making.tenant), list[str]()
-        yield Produced(job.uri, making.tenant, _cut(job.chunker, data, version, making, odd.append))
+        records = _cut(job.chunker, data, version, making, odd.append)
+        if not read.is_unchanged:
+            yield Produced(job.uri, making.tenant, records)
         yield from (LeftOut(job.uri, None, code, MEANINGS[code][0], is_failure=False) for code in odd)
     except SourceFailed as failed:
         if failed.code not in WITHOUT_TEXT:

@@ -229,7 +229,7 @@ class Settling:
         """How many sources from the folders and files of this run stand for each other tenant, and stay as they are."""
         found = {}
         for tenant, scopes in places.read_for_others():
-            origins = (origin for _, _, origin in self._claims.unspoken(tenant))
+            origins = (origin for _, _, origin, _ in self._claims.unspoken(tenant))
             if number := sum(any(scope.names(origin) for scope in scopes) for origin in origins):
                 found[tenant] = number
         return found
@@ -237,26 +237,22 @@ class Settling:
     def of_gone(self, places: Places) -> dict[str, int]:
         """How many sources that were read from folders which are not there any more keep their chunks."""
         gone = list(places.gone())
-        names = [origin for _, _, origin in self._claims.unspoken(self._making.tenant)] if gone else []
+        names = [origin for _, _, origin, _ in self._claims.unspoken(self._making.tenant)] if gone else []
         found = {str(place.folder): sum(map(place.names, names)) for place in gone}
         return {folder: number for folder, number in found.items() if number}
 
     def _not_found(self, vanished: Vanished) -> Iterator[tuple[str, str, str, str]]:
         """Partition, key and file of each family, and in which way it is not there any more."""
         self._account.index()
-        for key, family_key, origin in self._unspoken():
-            if self._account.was_whole(origin):
-                yield key, family_key, origin, "its file does not hold it any more"
-            elif vanished.holds(origin):
-                yield key, family_key, origin, "its source vanished"
-
-    def _unspoken(self) -> Iterator[tuple[str, str, str]]:
-        """Of the run's own tenant, and of those that records named when the file was read for it."""
-        tenant = self._making.tenant
-        yield from self._claims.unspoken(tenant)
-        for key, family_key, origin in self._claims.unspoken(tenant, others=True):
-            if self._account.gave_once(origin, family_key):
-                yield key, family_key, origin
+        for others in (False, True):
+            for key, family_key, origin, tenant in self._claims.unspoken(self._making.tenant, others=others):
+                was_whole = self._account.was_whole(origin)
+                if not was_whole and not vanished.holds(origin):
+                    continue
+                if others and not self._account.may_withdraw(origin, family_key, tenant):
+                    continue
+                reason = "its file does not hold it any more" if was_whole else "its source vanished"
+                yield key, family_key, origin, reason
 
     def _home(self, done: Done) -> str:
         """The partition whose manifest tells of a source: where its first family is, else where it would go to."""

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import orjson
 
-from chunkbus.ledger import Ledger, Status
+from chunkbus.ledger import Ledger
 from chunkbus.signature import Signature
 from producers.contents import digest_source
 from producers.errors import WITHOUT_TEXT, SourceFailed
@@ -104,13 +104,13 @@ class Skipping:
         family = self._shelves.find(key_of_source(source.uri, self._tenant))
         standing = family.version[0] if family is not None and family.version[1:] == versions else None
         attempt = self._attempt(begun)
-        if family is not None and standing is not None and standing == checksum:
+        if family is not None and attempt is not None and standing is not None and standing == checksum:
             self._given.put(begun.number, family.key)
-            odd = left_out_in(attempt)
-            return replace(begun, outcome=Outcome.UNCHANGED, left_out=odd, is_in_ledger=attempt is not None)
+            return replace(begun, outcome=Outcome.UNCHANGED, left_out=left_out_in(attempt), is_in_ledger=True)
         if family is None and attempt is not None and attempt["error_type"] in WITHOUT_TEXT:
             return replace(begun, outcome=Outcome.EMPTY, left_out={attempt["error_type"]: 1}, is_in_ledger=True)
-        job = Job(source.uri, source.location, source.kind.source_type, chunker, None, standing=standing)
+        told = self._told(begun)
+        job = Job(source.uri, source.location, source.kind.source_type, chunker, None, standing=standing, told=told)
         return replace(begun, job=job)
 
     def _decide_records(self, begun: Decision, records: RecordReader) -> Decision:
@@ -164,12 +164,13 @@ class Skipping:
 
     def _attempt(self, begun: Decision) -> dict[str, Any] | None:
         """The source's last attempt, where it succeeded with just these bytes and versions."""
-        if begun.checksum is None:
-            return None
-        attempt = self._ledger.last_attempt(begun.source.uri, self._placement.name)
-        if attempt is None or attempt["status"] != Status.PROCESSED:
-            return None
-        return attempt if read_as(attempt) == (begun.checksum, *begun.versions) else None
+        attempt = self._ledger.last_success(begun.source.uri, self._placement.name)
+        return attempt if attempt is not None and read_as(attempt) == (begun.checksum, *begun.versions) else None
+
+    def _told(self, begun: Decision) -> str | None:
+        """The checksum of the bytes of which the ledger tells what is odd, by the same versions."""
+        attempt = self._ledger.last_success(begun.source.uri, self._placement.name)
+        return attempt["source_checksum"] if attempt is not None and read_as(attempt)[1:] == begun.versions else None
 
     def _look(self, source: Source) -> tuple[Signature | None, str | None]:
         """The file's signature, and the checksum that it stands for where it is known."""

@@ -16,6 +16,7 @@ from producers.html.page import cleaned
 from producers.html.tree import PARSER_VERSIONS, Tidied, tidy
 from producers.markdown.chunker import MarkdownChunker
 from producers.markdown.document import Document
+from producers.markdown.odd import tell_removed
 from producers.markdown.policy import PARSER_NAME, PARSER_VERSION
 from producers.markdown.records import Form, SourceVersion
 from producers.markdown.structure import parse
@@ -51,6 +52,7 @@ class HtmlChunker:
     ) -> list[Record]:
         """The page's chunks, none where it has no text. Raises SourceFailed."""
         form = Form(self.parser, "html", "text/html")
+        tell_removed(data, tell)
         document = document_of(decode(data))
         return self.markdown.cut(document, source, form, created_at=created_at, producer=producer, tell=tell)
 

@@ -75,6 +75,30 @@ def test_bad_files_beside_good_ones(bench: Bench) -> None:
     assert all(f"c{number}" in wide for number in range(0, 4000, 97))
 
 
+@pytest.mark.promise(2)
+@pytest.mark.parametrize("every_file", [False, True])
+def test_what_is_odd_is_told_also_where_the_ledger_was_not_written(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, every_file: bool
+) -> None:
+    bench.ahead_ns = 10**10
+    bench.write("a.md", "# A\n\n```\nx")
+
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("producers.account.Account.note", killed)
+        with pytest.raises(KeyboardInterrupt):
+            bench.ingest()
+    before = bench.bytes_on_bus()
+    for _ in range(2):
+        report = bench.ingest(now=LATER, every_file=every_file)
+        assert (report.written, report.left_out) == (False, {"FENCE_UNCLOSED": 1})
+    assert bench.bytes_on_bus() == before
+    (attempt,) = bench.attempts(status="processed")
+    assert attempt["left_out"] == '{"FENCE_UNCLOSED":1}'
+
+
 def test_a_file_of_one_line(bench: Bench) -> None:
     """Of five megabytes; bench/ingest_speed.py does it with fifty."""
     text = "A sentence of words stands here, then another. " * (5 * 2**20 // 48)

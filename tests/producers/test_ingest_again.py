@@ -6,6 +6,7 @@ import pytest
 
 from chunkbus.canonical import sha256_hex
 from chunkbus.ledger import Ledger
+from producers.errors import IngestRefused
 from producers.markdown import MarkdownChunker, Policy
 from tests.producers.bench import LATER, NOW, Bench
 
@@ -36,6 +37,18 @@ def test_chunks_that_a_killed_run_committed_get_their_name(bench: Bench) -> None
     assert not bench.ingest(now=LATER).written
     assert bench.bytes_on_bus() == before
     assert not list(bench.root.canonical.glob(".*.jsonl"))
+
+
+def test_chunks_that_wait_and_are_damaged_are_left_to_be_mended(bench: Bench) -> None:
+    bench.write("a.md", "# A")
+    bench.ingest()
+    chunks = bench.root.chunks_file("markdown")
+    waiting = bench.root.waiting_file("markdown", sha256_hex(chunks.read_bytes()))
+    waiting.write_bytes(chunks.read_bytes().replace(b"# A", b"# B"))
+    chunks.unlink()
+    with pytest.raises(IngestRefused, match="is not valid"):
+        bench.ingest(now=LATER)
+    assert waiting.exists()
 
 
 def test_an_edit_replaces_its_family_and_leaves_the_others_as_they_were(bench: Bench) -> None:

@@ -55,7 +55,18 @@ def test_what_was_read_for_another_tenant_stays(bench: Bench, rows: Path) -> Non
     assert before == [("# K", "acme"), ("Words of a.", "acme"), ("Words of b.", "acme")]
     rows.unlink()
     report = bench.ingest(kind="auto", prune=True, now=LATEST)
-    kept = [("# K", ""), ("# K", "acme"), ("Words of a.", "acme")]
-    assert (report.pruned, standing(bench)) == (3, kept), "b named acme itself, and goes with its file"
+    kept = [("# K", ""), *before]
+    assert (report.pruned, standing(bench)) == (2, kept), "b was read for acme, too"
     report = bench.ingest(kind="auto", tenant="acme", prune=True, now=LATEST)
-    assert (report.pruned, standing(bench)) == (1, kept[:2])
+    assert (report.pruned, standing(bench)) == (2, kept[:2])
+
+
+def test_a_file_of_the_same_name_that_was_read_for_the_tenant_keeps_its_records(bench: Bench) -> None:
+    work, home = bench.write("work/docs/r.jsonl", row("b", "acme")), bench.write("home/docs/r.jsonl", row("b"))
+    bench.write("work/docs/k.md", "# K")
+    bench.ingest([work.parent], kind="auto", base=None)
+    bench.ingest([home.parent], kind="auto", base=None, tenant="acme", now=LATER)
+    work.unlink()
+    for _ in range(2):
+        bench.ingest([work.parent], kind="auto", base=None, prune=True, now=LATEST)
+        assert ("Words of b.", "acme") in standing(bench)
