@@ -19,6 +19,7 @@ from chunkbus.layout import BusRoot
 from chunkbus.manifest import Manifest, ManifestProducer, Tombstone
 from chunkbus.signature import Signature, wait_a_tick
 from chunkbus.writer import PartitionWriter
+from producers.changed import Changed
 from producers.changes import Change, Changes, Entry
 from producers.clashes import Clash, clashes
 from producers.errors import IngestRefused
@@ -29,7 +30,6 @@ from producers.placement import is_ours
 from producers.shelves import Shelves
 from producers.sources import Failure
 from producers.standing import Draft
-from producers.targets import Changed
 
 
 class Commits:
@@ -56,6 +56,7 @@ class Commits:
         todo = {key: change for key, change in sorted(changes.by_partition.items()) if self._must_write(key, changes)}
         for key in todo:
             self._refuse_others(key)
+        drop_links(self._root, todo)  # also of those that may stay as they are after all: what they link to changes
         if linking := (self._shelves.existing.keys() | self._shelves.others) - todo.keys():
             drop_untrue(self._root, linking, Changed(self._tables))
         for key in todo:
@@ -107,7 +108,7 @@ class Commits:
                     writer.add_line(line)
                     size += len(line) + 1
                 draft.add(entry.family, size)
-            drop_links(self._root, key)
+            drop_links(self._root, [key])
             told = _told(change, before.manifest)
             try:
                 writer.commit(

@@ -15,7 +15,6 @@ from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from itertools import count
 from pathlib import Path
-from sqlite3 import Connection
 
 from chunkbus.layout import BusRoot
 from chunkbus.ledger import Ledger
@@ -28,7 +27,7 @@ from producers.before import Before
 from producers.commits import Commits
 from producers.errors import IngestRefused
 from producers.kinds import AUTO, KINDS, ROWS, Kind
-from producers.links import links_file, write_links
+from producers.links import make_links
 from producers.markdown.records import DEFAULT_TENANT
 from producers.memory import Memory
 from producers.naming import root_of
@@ -47,7 +46,6 @@ from producers.shelves import Shelves
 from producers.skip import Skipping
 from producers.tables import tables_of_a_run
 from producers.takeovers import refuse_takeovers
-from producers.targets import Targets
 from producers.wanted import Wanted, find_wanted
 
 Workers = Callable[[int], AbstractContextManager[Executor | None]]
@@ -151,7 +149,7 @@ def ingest(
         places.note(prunes=options.prune)
         commits.write(changes)
         account.note(noted_ns)
-        links = _make_links(root, shelves, tables, memory, all_anew=options.every_file)
+        links = make_links(root, shelves, tables, memory, all_anew=options.every_file)
         return account.report(
             shelves,
             commits.written,
@@ -217,23 +215,6 @@ def _read(
         for done, (decision, read) in enumerate(taken, start=1):
             outcome = settling.take(decision, read)
             on_progress(Progress(done, total, decision.source.uri, outcome))
-
-
-def _make_links(root: BusRoot, shelves: Shelves, tables: Connection, memory: Memory, *, all_anew: bool) -> int:
-    """Artifacts of partitions that were written, and those that were dropped or that somebody removed."""
-    own = [key for key in shelves.existing if root.manifest_file(key).exists()]
-    missing = [key for key in {*own, *shelves.others} if all_anew or not links_file(root, key).exists()]
-    if not missing:
-        return 0
-    targets = Targets(tables, root, shelves.others, memory)
-    links = 0
-    for key in sorted(missing):
-        try:
-            links += write_links(root, key, targets)
-        except (FileNotFoundError, ValueError, TypeError, KeyError):
-            if key not in shelves.others:  # it is not valid: its own ingest, and validation, say so
-                raise
-    return links
 
 
 def _package_version() -> str:

@@ -8,56 +8,88 @@ changes make untrue, and once all are written it makes those that are not there:
 import os
 import re
 import secrets
-from collections.abc import Iterable, Iterator
+import sqlite3
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from sqlite3 import Connection
+from typing import Any
 
 import orjson
 
 from chunkbus.chunk import Record
+from chunkbus.identity import tenant_id
 from chunkbus.layout import BusRoot, check_partition_key
 from chunkbus.reader import read_partition
-from producers.targets import Changed, Targets
+from producers.changed import Changed
+from producers.memory import Memory
+from producers.shelves import Shelves
+from producers.targets import NOT_AS_WRITTEN, Targets
 
 
 def links_file(root: BusRoot, key: str) -> Path:
     return root.path / "links" / f"{check_partition_key(key)}.jsonl"
 
 
-def drop_links(root: BusRoot, key: str) -> None:
-    """The artifact, and what a run that was killed has left of one."""
-    path = links_file(root, key)
-    path.unlink(missing_ok=True)
-    left = re.compile(rf"\.{re.escape(key)}\.[0-9a-f]{{16}}\.new")
-    for entry in path.parent.glob(".*.new"):
-        if left.fullmatch(entry.name):
+def drop_links(root: BusRoot, keys: Collection[str]) -> None:
+    """The artifacts of these partitions, and what other runs have begun of them, killed or not."""
+    for key in keys:
+        links_file(root, key).unlink(missing_ok=True)
+    folder = root.path / "links"
+    for entry in folder.glob(".*.new") if keys else ():
+        if (begun := _BEGUN.fullmatch(entry.name)) and begun["key"] in keys:
             entry.unlink(missing_ok=True)
 
 
 def drop_untrue(root: BusRoot, keys: Iterable[str], changed: Changed) -> None:
     """The artifacts of those partitions that have a link to what changes."""
-    for key in keys if changed else ():
-        if _is_untrue(links_file(root, key), changed):
-            drop_links(root, key)
+    if changed:
+        drop_links(root, {key for key in keys if _is_untrue(links_file(root, key), changed)})
 
 
 def _is_untrue(path: Path, changed: Changed) -> bool:
+    """Also where there is none: another run may be about to put one there."""
     try:
         with path.open("rb") as file:
-            lines = map(orjson.loads, file)
-            return any(changed.concerns(*(line[name] for name in _CONCERNS)) for line in lines)
-    except FileNotFoundError:
-        return False
-    except (ValueError, TypeError, KeyError):  # not as we write them
+            return any(changed.concerns(*_told(orjson.loads(line))) for line in file)
+    except (OSError, sqlite3.Error, *NOT_AS_WRITTEN):
         return True
 
 
+_BEGUN = re.compile(r"\.(?P<key>.+)\.[0-9a-f]{16}\.new")
 _CONCERNS = ("tenant_id", "source_uri", "url", "link_type", "target_uri")
+
+
+def _told(line: Record) -> list[Any]:
+    told = [line[name] for name in _CONCERNS]
+    if not all(value is None or isinstance(value, str) for value in told):
+        raise TypeError("not as we write them")
+    return told
+
+
+def make_links(root: BusRoot, shelves: Shelves, tables: Connection, memory: Memory, *, all_anew: bool) -> int:
+    """Artifacts of partitions that were written, and those that were dropped or that somebody removed. Returns how many
+    links they hold."""
+    own = [key for key in shelves.existing if root.manifest_file(key).exists()]
+    missing = [key for key in sorted({*own, *shelves.others}) if all_anew or not links_file(root, key).exists()]
+    if not missing:
+        return 0
+    drop_links(root, set(missing))
+    targets = Targets(tables, root, shelves, memory)
+    links = 0
+    for key in missing:
+        try:
+            links += write_links(root, key, targets)
+        except (OSError, *NOT_AS_WRITTEN):
+            if key not in shelves.others:  # it is not valid: its own ingest, and validation, say so
+                raise
+    if not targets.are_current():  # another run changed what they lead to: the next one makes them
+        drop_links(root, set(missing))
+    return links
 
 
 def write_links(root: BusRoot, key: str, targets: Targets) -> int:
     """Writes the artifact anew and returns how many links it holds."""
-    drop_links(root, key)
     path = links_file(root, key)
     path.parent.mkdir(exist_ok=True)
     new = path.with_name(f".{key}.{secrets.token_hex(8)}.new")
@@ -78,7 +110,7 @@ def write_links(root: BusRoot, key: str, targets: Targets) -> int:
 
 
 def _line(record: Record, link: Record, targets: Targets) -> Record:
-    tenant, uri = record.get("tenant_id"), record["provenance"].get("source_uri")
+    tenant, uri = tenant_id(record), record["provenance"].get("source_uri")
     stated = link.get("target_uri") if isinstance(link.get("target_uri"), str) else None
     target, document = targets.of(tenant, uri, link["url"], link["link_type"], stated)
     return {

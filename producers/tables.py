@@ -75,10 +75,10 @@ create table withdrawn (family text primary key) without rowid;
 
 -- Sources of partitions that the run leaves alone; all sources by the name of the file alone, in lower case, without
 -- the whole name where several have it; names of sources that come, change or go. An empty tenant is none.
-create table elsewhere (name text not null, tenant text, document text not null);
-create table notes (
-  tenant text not null, name text not null, uri text, document text not null, primary key (tenant, name)
-) without rowid;
+create table elsewhere (
+  name text not null, tenant text, document text not null, newest text, partition text not null
+);
+create table notes (tenant text not null, name text not null, uri text, primary key (tenant, name)) without rowid;
 create table changed (
   tenant text not null, name text not null, is_note integer not null, primary key (name, is_note, tenant)
 ) without rowid;

@@ -94,7 +94,7 @@ def test_what_is_odd_is_told_also_where_the_ledger_was_not_written(
     for _ in range(2):
         report = bench.ingest(now=LATER, every_file=every_file)
         assert (report.written, report.left_out) == (False, {"FENCE_UNCLOSED": 1})
-    assert bench.bytes_on_bus() == before
+    assert before.items() <= bench.bytes_on_bus().items()
     (attempt,) = bench.attempts(status="processed")
     assert attempt["left_out"] == '{"FENCE_UNCLOSED":1}'
 

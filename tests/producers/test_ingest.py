@@ -230,7 +230,7 @@ def test_links_that_another_run_drops_while_they_are_written_are_its_own(
 ) -> None:
     bench.write("a.md", "# A\n\n[b](b.md)")
     with monkeypatch.context() as patch:
-        patch.setattr("producers.links.os.fsync", lambda _file: drop_links(bench.root, "markdown"))
+        patch.setattr("producers.links.os.fsync", lambda _file: drop_links(bench.root, ["markdown"]))
         assert bench.ingest().failures == ()
     assert not links_file(bench.root, "markdown").exists()
     bench.ingest()

@@ -1,10 +1,15 @@
 """Links between partitions: they lead to what stands in any of those that a run looks at, whatever was written last."""
 
+from typing import Any
+
 import orjson
 import pytest
 
-import producers.ingest
+from producers.changed import Changed, words_of_link
+from producers.commits import Commits
 from producers.links import links_file
+from producers.tables import open_tables
+from producers.targets import Targets, names_for
 from tests.producers.bench import LATER, NOW, Bench
 
 BY_TYPE = {"kind": "auto", "to": "by-type"}
@@ -118,7 +123,7 @@ def test_a_run_that_ends_early_leaves_no_links_that_are_untrue(parted: Bench, mo
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(producers.ingest, "write_links", killed)
+        patch.setattr("producers.links.write_links", killed)
         with pytest.raises(KeyboardInterrupt):
             parted.ingest(**BY_TYPE, prune=True, now=LATER)
     assert list(artifacts(parted)) == ["txt"]
@@ -126,7 +131,77 @@ def test_a_run_that_ends_early_leaves_no_links_that_are_untrue(parted: Bench, mo
     assert leads(parted)["a.html", "b"] is None
 
 
-@pytest.mark.parametrize("odd", [b"{}\n", b"[1]\n", b"half", b'{"tenant_id":null}\n'])
+@pytest.mark.promise(2)
+def test_a_run_that_ends_between_two_partitions_leaves_no_links_that_are_untrue(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also of one that was still to be written, and then needs no more to be."""
+    bench.write("a.html", "<p>A</p>")
+    bench.write("b.md", "[a](a.html)")
+    bench.ingest(**BY_TYPE)
+    real, written = Commits._write, list[str]()
+
+    def write(commits: Commits, key: str, *given: Any, **said: Any) -> Any:
+        if written:
+            raise KeyboardInterrupt
+        written.append(key)
+        return real(commits, key, *given, **said)
+
+    bench.write("a.html", "<p>Another A</p>")
+    bench.write("b.md", "[a](a.html) and more")
+    with monkeypatch.context() as patch:
+        patch.setattr(Commits, "_write", write)
+        with pytest.raises(KeyboardInterrupt):
+            bench.ingest(**BY_TYPE, now=LATER)
+    assert written == ["html"]
+    bench.write("b.md", "[a](a.html)")
+    assert not bench.ingest(**BY_TYPE, now=LATER).written
+    assert leads(bench) == {("b.md", "a.html"): "a.html"}
+
+
+def test_links_that_another_run_made_untrue_meanwhile_are_left_to_the_next(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.write("one/a.md", "# A\n\n[b](../two/b.md)")
+    bench.write("two/b.md", "# B")
+    bench.ingest([bench.docs / "two"], to="two")
+    real = Targets.__init__
+
+    def look(*given: Any) -> None:
+        real(*given)
+        monkeypatch.setattr(Targets, "__init__", real)
+        bench.write("two/b.md", "# Another B")
+        bench.ingest([bench.docs / "two"], to="two", now=LATER)
+
+    monkeypatch.setattr(Targets, "__init__", look)
+    bench.ingest([bench.docs / "one"], to="one")
+    assert not links_file(bench.root, "one").exists()
+    bench.ingest([bench.docs / "one"], to="one", now=LATER)
+    assert leads(bench) == {("one/a.md", "../two/b.md"): "two/b.md"}
+
+
+def test_of_versions_in_several_partitions_links_lead_to_the_one_that_counts(bench: Bench) -> None:
+    bench.write("a.md", "[b](b.md)")
+    for number, key in enumerate(("p3", "p1", "p4", "p2"), start=1):
+        bench.write("b.md", f"# B {number}")
+        bench.ingest([bench.docs / "b.md"], to=key, now=f"2026-03-0{number}T12:00:00.000000Z")
+    bench.ingest([bench.docs / "a.md"], to="zz", now="2026-03-09T12:00:00.000000Z")
+    (line,) = links_file(bench.root, "zz").read_bytes().splitlines()
+    (newest,) = [record for record in bench.records("p2") if record["provenance"]["source_uri"] == "b.md"]
+    assert orjson.loads(line)["target_document_id"] == newest["document_id"]
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        b"{}\n",
+        b"[1]\n",
+        b"half",
+        b'{"tenant_id":null}\n',
+        b'{"tenant_id":["x"],"source_uri":"a","url":"b","link_type":"document","target_uri":"b"}\n',
+        b'{"tenant_id":null,"source_uri":"a","url":5,"link_type":"document","target_uri":"b"}\n',
+    ],
+)
 def test_an_artifact_that_is_not_as_we_write_them_is_made_again(parted: Bench, odd: bytes) -> None:
     links_file(parted.root, "html").write_bytes(odd)
     parted.write("d.txt", "D, otherwise.")
@@ -157,14 +232,18 @@ def test_links_lead_to_partitions_that_a_run_leaves_alone(bench: Bench, forgets:
     assert leads(bench) == {("one/a.md", "../two/b.md"): None, ("one/a.md", "[[c]]"): "two/c.md"}
 
 
-def test_a_partition_of_others_that_is_not_valid_is_in_nobodys_way(bench: Bench) -> None:
+@pytest.mark.parametrize("broken", [b"{", b"[1]\n", b"5\n", b'{"document_id":"x","provenance":[],"text":""}\n', None])
+def test_a_partition_of_others_that_is_not_valid_is_in_nobodys_way(bench: Bench, broken: bytes | None) -> None:
     bench.write("one/a.md", "# A\n\n[b](../two/b.md)")
     bench.write("two/b.md", "# B")
     bench.ingest([bench.docs / "one"], to="one")
     chunks = bench.root.chunks_file("one")
-    chunks.write_bytes(chunks.read_bytes()[:-9])
+    chunks.unlink()
+    if broken is None:
+        chunks.mkdir()
+    else:
+        chunks.write_bytes(broken)
     assert bench.ingest([bench.docs / "two"], to="two", now=LATER).processed == 1
-    assert not links_file(bench.root, "one").exists()
     assert links_file(bench.root, "two").exists()
 
 
@@ -178,3 +257,21 @@ def test_tenants_have_their_own(bench: Bench) -> None:
     (line,) = links_file(bench.root, "html").read_bytes().splitlines()
     (own,) = [record for record in bench.records("md") if record.get("tenant_id") == "one"]
     assert orjson.loads(line)["target_document_id"] == own["document_id"]
+
+
+def test_no_link_that_is_concerned_is_passed_over() -> None:
+    """Whatever an address may lead to ends with one of the words by which most links are passed over."""
+    ends = ["b", "b.md", "b.html", "b.x", "index.html", "index.md", "README.md", "b c.md", "b%20c.md", "..", ".", ""]
+    folders, marks = ("", "d/", "/", "../"), ("", "/", "#p", "?q")
+    urls = [f"{folder}{end}{mark}" for folder in folders for end in ends for mark in marks]
+    tables = open_tables()
+    for source in ("s/d/a.md", "https://x.example/s/a?id=1"):
+        for url in urls:
+            for name in names_for(source, url, "document", None):
+                if "/." in name:
+                    continue  # nothing but a suffix
+                tables.execute("delete from arrivals")
+                row = ("p", name, name, "d", None, None, None, "[]", 1, "[]", None, None, None, None)
+                tables.execute(f"insert into arrivals values ({', '.join('?' * len(row))})", row)
+                assert Changed(tables).concerns(None, source, url, "document", None), (url, name)
+    assert set(words_of_link("x/b.md#p", "document", None)) == {"b.md", "b"}
