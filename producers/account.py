@@ -19,7 +19,7 @@ from producers.produced import Making
 from producers.prune import Missing
 from producers.report import IngestReport, LeftOutFrom, Outcome
 from producers.shelves import Shelves
-from producers.skip import NOTHING, Reading, left_out_in, read_as
+from producers.skip import NOTHING, Reading, codes_in, read_as
 from producers.sources import Failure
 
 _MOST_NAMED = 5  # of each code
@@ -130,7 +130,7 @@ class Account:
         """What the ledger has of it already, where it stands as it was read then."""
         attempt = self._ledger.last_success(done.uri, self._placement)
         if attempt is not None and read_as(attempt) == done.reading:
-            done.is_in_ledger, done.codes = True, left_out_in(attempt)
+            done.is_in_ledger, done.codes = True, codes_in(attempt)
 
     def is_in_ledger(self, done: Done) -> bool:
         attempt = self._ledger.last_success(done.uri, self._placement)

@@ -86,7 +86,7 @@ class Settling:
         )
 
     def _take_unread(self, done: Done, decision: Decision) -> None:
-        done.codes, done.is_in_ledger = decision.left_out, decision.is_in_ledger
+        done.codes, done.is_in_ledger = decision.codes, decision.is_in_ledger
         if decision.is_hashed and decision.signature is not None and decision.checksum is not None:
             self._account.sign(decision.source.location, decision.signature, decision.checksum)
         self._claim_standing(done)

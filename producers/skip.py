@@ -46,7 +46,7 @@ class Decision:
     job: Job | None = None
     outcome: Outcome | None = None
     checksum: str | None = None
-    left_out: Mapping[str, int] = field(default_factory=lambda: NOTHING)
+    codes: Mapping[str, int] = field(default_factory=lambda: NOTHING)
     is_in_ledger: bool = False
     is_hashed: bool = False
     failed: SourceFailed | None = None
@@ -106,9 +106,9 @@ class Skipping:
         attempt = self._attempt(begun)
         if family is not None and attempt is not None and standing is not None and standing == checksum:
             self._given.put(begun.number, family.key)
-            return replace(begun, outcome=Outcome.UNCHANGED, left_out=left_out_in(attempt), is_in_ledger=True)
+            return replace(begun, outcome=Outcome.UNCHANGED, codes=codes_in(attempt), is_in_ledger=True)
         if family is None and attempt is not None and attempt["error_type"] in WITHOUT_TEXT:
-            return replace(begun, outcome=Outcome.EMPTY, left_out={attempt["error_type"]: 1}, is_in_ledger=True)
+            return replace(begun, outcome=Outcome.EMPTY, codes={attempt["error_type"]: 1}, is_in_ledger=True)
         told = self._told(begun)
         job = Job(source.uri, source.location, source.kind.source_type, chunker, None, standing=standing, told=told)
         return replace(begun, job=job)
@@ -122,7 +122,7 @@ class Skipping:
             attempt = self._attempt(begun)
             if attempt is not None and gave.reading == read_as(attempt):
                 unchanged = Outcome.UNCHANGED if gave.families else Outcome.EMPTY
-                return replace(begun, outcome=unchanged, left_out=left_out_in(attempt), is_in_ledger=True)
+                return replace(begun, outcome=unchanged, codes=codes_in(attempt), is_in_ledger=True)
         self._given.forget(begun.number)
         kind = source.kind
         job = Job(source.uri, source.location, kind.source_type, None, records, may_grow=kind.may_grow)
@@ -189,7 +189,7 @@ def read_as(attempt: dict[str, Any]) -> Reading:
     return tuple(attempt[name] for name in names)
 
 
-def left_out_in(attempt: dict[str, Any] | None) -> Mapping[str, int]:
+def codes_in(attempt: dict[str, Any] | None) -> Mapping[str, int]:
     """What an attempt of the ledger tells by code."""
     return orjson.loads(attempt["left_out"]) if attempt is not None and attempt["left_out"] else NOTHING
 

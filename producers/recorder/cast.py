@@ -14,7 +14,7 @@ from decimal import Decimal
 from typing import Any
 
 from producers.errors import EVENT_KIND_UNKNOWN
-from producers.recorder.events import Direction, Event, Marker, Offset, Refused
+from producers.recorder.events import Direction, Event, Marker, Offset, Remark
 from producers.recorder.lines import MAX_LINE_BYTES, Line
 from producers.recorder.log import parse_json
 from producers.recorder.policy import Policy
@@ -140,7 +140,7 @@ def _milliseconds(seconds: Decimal) -> int:
     return int(seconds * 1000)
 
 
-def read_events(header: Header, frames: Iterator[Frame], policy: Policy) -> Iterator[Event | Refused]:
+def read_events(header: Header, frames: Iterator[Frame], policy: Policy) -> Iterator[Event | Remark]:
     """The recording's events in order, and a word on each code that is not known."""
     began = header.began_ms or 0
     joined: _Joined | None = None
@@ -159,7 +159,7 @@ def read_events(header: Header, frames: Iterator[Frame], policy: Policy) -> Iter
             continue
         if frame.code not in _MARKERS:
             reason = f"code {frame.code!r:.20} is not one of i, o, m, r, x; its data is not read"
-            yield Refused(frame.line.number, EVENT_KIND_UNKNOWN, reason, is_failure=False)
+            yield Remark(frame.line.number, EVENT_KIND_UNKNOWN, reason, is_failure=False)
             continue
         if joined is not None:
             yield joined.event(began)

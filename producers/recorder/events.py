@@ -55,7 +55,7 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class Remark:
     """A line that is no event, or one of which something is to be told: its number, a code and the reason in words."""
 
     line: int

@@ -20,7 +20,7 @@ from producers.errors import (
     EVENT_WITHOUT_TIME,
     RecordRefused,
 )
-from producers.recorder.events import Direction, Event, Marker, Offset, Refused
+from producers.recorder.events import Direction, Event, Marker, Offset, Remark
 from producers.recorder.lines import MAX_LINE_BYTES, Line
 from producers.recorder.policy import EVENT_VERSION
 from producers.terminal import readable
@@ -48,7 +48,7 @@ class _Decoded:
     place: tuple[int, int] | None
 
 
-def read_events(lines: Iterator[Line]) -> Iterator[Event | Refused]:
+def read_events(lines: Iterator[Line]) -> Iterator[Event | Remark]:
     """Every event of the log in its order, and a word on every line that is none, or is one whose clock went back."""
     last: dict[tuple[str | None, str], tuple[int, int]] = {}
     moments: dict[tuple[str | None, str], int] = {}
@@ -59,7 +59,7 @@ def read_events(lines: Iterator[Line]) -> Iterator[Event | Refused]:
             decoded = _decode(line)
             _check_order(last, decoded)
         except RecordRefused as error:
-            yield Refused(line.number, error.code, error.reason)
+            yield Remark(line.number, error.code, error.reason)
         else:
             if (event := decoded.event) is None:
                 continue
@@ -69,7 +69,7 @@ def read_events(lines: Iterator[Line]) -> Iterator[Event | Refused]:
                 moments[event.session, event.pane] = event.started_ms
                 if event.started_ms < before:
                     reason = f"is {before - event.started_ms} ms before the last event of pane {event.pane}"
-                    yield Refused(line.number, EVENT_BACK_IN_TIME, reason, is_failure=False)
+                    yield Remark(line.number, EVENT_BACK_IN_TIME, reason, is_failure=False)
 
 
 def _check_order(last: dict[tuple[str | None, str], tuple[int, int]], decoded: _Decoded) -> None:

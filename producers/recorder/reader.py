@@ -17,7 +17,7 @@ from producers.produced import LeftOut, Making, Produced
 from producers.recorder import cast, log
 from producers.recorder.cuts import Cut
 from producers.recorder.cutter import PaneCutter
-from producers.recorder.events import Event, Refused
+from producers.recorder.events import Event, Remark
 from producers.recorder.lines import read_lines
 from producers.recorder.policy import CANONICALIZER_NAME, PARSER, Policy
 from producers.recorder.records import Described, Part, Source, build, describe
@@ -67,11 +67,11 @@ class RecorderReader:
         yield from self._produce(cast.read_events(header, frames, self.policy), source, making)
 
     def _produce(
-        self, events: Iterator[Event | Refused], source: Source, making: Making
+        self, events: Iterator[Event | Remark], source: Source, making: Making
     ) -> Iterator[Produced | LeftOut]:
         panes: dict[tuple[str | None, str], _Pane] = {}
         for event in events:
-            if isinstance(event, Refused):
+            if isinstance(event, Remark):
                 yield LeftOut(source.uri, event.line, event.code, event.reason, event.is_failure)
                 continue
             for pane in self._concerned(panes, source, event):

@@ -6,7 +6,7 @@ from pathlib import Path
 from chunkbus.chunk import Record
 from producers.recorder import cast, log
 from producers.recorder.ends import contribution
-from producers.recorder.events import Refused
+from producers.recorder.events import Remark
 from producers.recorder.lines import read_lines
 from producers.recorder.policy import Policy
 from producers.recorder.reader import CAST_SUFFIX
@@ -29,7 +29,7 @@ def replay(path: Path, chunk: Record, policy: Policy | None = None) -> str:
         contributed = "\n".join(
             contribution(event.direction, event.text)
             for event in events
-            if not isinstance(event, Refused)
+            if not isinstance(event, Remark)
             and event.direction is not None
             and event.text
             and (event.session, event.pane) == (metadata["session_id"], metadata["pane_id"])
