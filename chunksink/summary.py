@@ -158,6 +158,12 @@ def _print_troubles(report: "RunReport") -> None:
         click.echo(
             "none of that was taken; what was there before stays. `chunksink validate` says what to do", err=True
         )
+    if report.left_behind:
+        click.echo(
+            f"{counted(report.left_behind, 'source')} of the index before, of which the records are lost, not found in "
+            "the chunks and so not in this one; if they should be, bring their partitions back and sync again",
+            err=True,
+        )
     for reason, families in islice(report.held.items(), _SHOWN):
         click.echo(f"{counted(families, 'source')} held, the index unchanged: {printable(reason)}", err=True)
     if len(report.held) > _SHOWN:

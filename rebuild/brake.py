@@ -27,6 +27,12 @@ def large_removal(db: Database, live_builds: Sequence[str], allowed: int = 0) ->
     return None
 
 
+def gone(db: Database, builds: Sequence[str]) -> int:
+    """How many families these builds hold that no chunks have, and that are not held."""
+    count = f"select count(distinct family) from {_held(builds)} and {GONE}"
+    return int(db.execute(count, list(builds)).fetchone()[0])
+
+
 def brake(db: Database, live_builds: Sequence[str], allowed: int) -> None:
     """Stops a run that would take a large share of what readers have now, unless it was told the number."""
     found = large_removal(db, live_builds, allowed)

@@ -40,6 +40,8 @@ class Outcome:
     """Sinks whose live build was gone or broken."""
     built: list[str] = field(default_factory=list)
     """Sinks that had no live build before."""
+    left_behind: int = 0
+    """Sources that were in an index whose records are lost, and that no chunks have."""
 
     def include(self, earlier: "Outcome") -> None:
         """What an earlier part of the same run did. The sources as a whole are those of the last comparison."""
@@ -48,6 +50,7 @@ class Outcome:
         self.chunks_written = max(self.chunks_written, earlier.chunks_written)
         self.chunks_deleted = max(self.chunks_deleted, earlier.chunks_deleted)
         self.deleted_by_sink = earlier.deleted_by_sink | self.deleted_by_sink
+        self.left_behind = max(self.left_behind, earlier.left_behind)
         self.done.include(earlier.done)
         self.settings = earlier.settings | self.settings
         for mine, theirs in (

@@ -141,13 +141,14 @@ def _with_vectors(work: Work, builds: Mapping[str, str]) -> list[str]:
 
 
 def _vectors(work: Work, plan: Plan, builds: Sequence[str], lengths: Lengths) -> tuple[int, Texts]:
-    """Of what these builds are sent: how many distinct texts have a cached vector, and those that have none."""
+    """Of what these builds are sent: how many chunks will find their vector in the cache, and the texts that have none;
+    a text that several chunks have is computed for the first of them."""
     cached = missing = size = 0
     sample: list[tuple[str, int]] = []
     for page in plan.texts_to_write(_PAGE, builds):
-        known = lengths([text_hash for text_hash, _ in page])
-        unknown = [line for line in page if line[0] not in known]
-        cached += len(page) - len(unknown)
+        known = lengths([text_hash for text_hash, *_ in page])
+        unknown = [(text_hash, length) for text_hash, length, _ in page if text_hash not in known]
+        cached += sum(chunks for *_, chunks in page) - len(unknown)
         missing += len(unknown)
         size += sum(length for _, length in unknown)
         sample = sorted([*sample, *unknown])[:SAMPLE]  # by their hashes they are as good as drawn

@@ -8,8 +8,11 @@ from rebuild.catalog import HeldFamily
 
 WITHHELD = "removal withheld while a partition is missing or invalid"
 
+# What was withdrawn before its partition was lost is in no index, and nothing of it would come.
 _HELD = """
 select family, reason, detail from held
+where family in (select family from current)
+or family in (select family from receipt where build in ({builds}) and documents > 0)
 union all
 select distinct family, 'withheld', '{withheld}' from receipt
 where build in ({builds}) and documents > 0
@@ -23,7 +26,7 @@ def held(db: Database, builds: Sequence[str], limit: int = -1) -> list[HeldFamil
     label = f"select max(label) from receipt r where r.build in ({_marks(builds)}) and r.family = h.family"
     rows = db.execute(
         f"select h.*, coalesce(({label}), '') from ({_select(builds)}) h order by family limit ?",
-        [*builds, *builds, limit],
+        [*builds, *builds, *builds, limit],
     )
     return [HeldFamily(*row) for row in rows]
 
@@ -31,7 +34,7 @@ def held(db: Database, builds: Sequence[str], limit: int = -1) -> list[HeldFamil
 def held_by_reason(db: Database, builds: Sequence[str]) -> dict[str, int]:
     """How many for each reason; the most first."""
     rows = db.execute(
-        f"select detail, count(*) from ({_select(builds)}) group by detail order by 2 desc, 1", list(builds)
+        f"select detail, count(*) from ({_select(builds)}) group by detail order by 2 desc, 1", [*builds, *builds]
     )
     return dict(rows.fetchall())
 

@@ -146,10 +146,11 @@ class Plan:
         total += " join planned using (family) where action = 'write' and build = ?"
         return int(self._db.execute(total, [build]).fetchone()[0])
 
-    def texts_to_write(self, size: int, builds: Sequence[str]) -> Iterator[list[tuple[str, int]]]:
-        """The distinct text hashes of what these are sent, each with the bytes of a chunk that has it, in pages."""
+    def texts_to_write(self, size: int, builds: Sequence[str]) -> Iterator[list[tuple[str, int, int]]]:
+        """The distinct text hashes of what these are sent, in pages: each with the bytes of a chunk that has it, and
+        how many have it."""
         rows = self._db.execute(
-            "select text_hash, max(length) from family_chunk where family in ("
+            "select text_hash, max(length), count(*) from family_chunk where family in ("
             f"select family from planned where action = 'write' and build in ({_marks(builds)})) group by text_hash",
             list(builds),
         )
@@ -193,9 +194,12 @@ class Plan:
         return row[0] or 0, row[1] or 0
 
     def digest(self, builds: Collection[str], settings: Mapping[str, Sequence[str]]) -> str:
-        """Names exactly this plan for these builds: the same families in the same versions, and index settings."""
+        """Names exactly this plan for these builds: the same families in the same versions, those that are held, and
+        index settings."""
         wanted = sorted(builds)
         digest = sha256(repr((wanted, sorted((sink, *names) for sink, names in settings.items()))).encode())
+        for held in self._db.execute("select family, reason from held order by family"):
+            digest.update(repr(held).encode())
         rows = self._db.execute(
             "select p.build, p.family, p.action, c.partition, "
             "case when p.recorded then c.family_hash else t.checksum || c.taken end "

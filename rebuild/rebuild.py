@@ -13,7 +13,7 @@ from chunkbus.errors import PartitionChanged
 from chunkbus.runlog import new_run_id, utc_now
 from embeddings.encoder import ModelInfo
 from embeddings.settings import EncoderSettings
-from rebuild.brake import brake, brake_refusals
+from rebuild.brake import brake, brake_refusals, gone
 from rebuild.builds import opened
 from rebuild.converge import Convergence, Outcome
 from rebuild.embed import DocumentEmbedder
@@ -83,6 +83,7 @@ class Rebuild:
         self._rebuilding = rebuilding or RebuildLock(work.state.home)
         self._lost: list[str] = []
         self._not_removed: dict[str, NotRemoved] = {}
+        self._left_behind = 0
 
     def run(self) -> Rebuilt:
         """Fills, verifies and flips. What is there of an unfinished generation of the same kind is taken over.
@@ -101,6 +102,7 @@ class Rebuild:
                     self._embedder.discard()
                 self._remove_surplus(keep=generation.id)
             outcome, change = self._fill(generation)
+            outcome.left_behind = self._left_behind
             with self._lock():
                 self._remove_surplus()
                 self._not_removed |= {left.build: left for left in drop_strays(self._work)}
@@ -125,6 +127,7 @@ class Rebuild:
             require_valid(self._work.catalog)
         builds = self._lost if live is None else list(live.builds.values())
         brake(self._state.db, builds, self._options.allow_deletions)
+        self._left_behind = gone(self._state.db, builds) if live is None else 0
 
     def _begin(self) -> Generation:
         """An unfinished generation that this run would make just so, or a new one."""

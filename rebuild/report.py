@@ -59,6 +59,8 @@ class RunReport:
     """What the chunks say, with what is held."""
     held: dict[str, int]
     """Why families are left as they are, and how many for each reason."""
+    left_behind: int
+    """Sources that were in an index whose records are lost, and that no chunks have."""
     findings: tuple[Finding, ...]
     """Errors in partitions, which are left out until they are valid."""
     missing_partitions: tuple[str, ...]
@@ -97,6 +99,7 @@ class RunReport:
             "embeddings": self.embeddings,
             "sinks": {name: _sink_as_json(sink) for name, sink in self.sinks.items()},
             "held": dict(islice(self.held.items(), _EXAMPLES)),
+            "left_behind": self.left_behind,
             "findings": [asdict(finding) for finding in self.findings[:_EXAMPLES]],
             "missing_partitions": list(self.missing_partitions),
             "repeated_texts": asdict(self.repeated) if self.repeated else None,
@@ -130,6 +133,7 @@ def report_of(
         families=outcome.families,
         total=catalog.counts(),
         held=held_by_reason(work.state.db, [build for name, build in generation.builds.items() if name in work.sinks]),
+        left_behind=outcome.left_behind,
         findings=tuple(finding for finding in catalog.findings() if finding.is_error),
         missing_partitions=tuple(catalog.missing_partitions()),
         written=outcome.chunks_written,

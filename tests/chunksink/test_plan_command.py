@@ -10,13 +10,14 @@ from pathlib import Path
 import pytest
 
 from chunkbus.chunk import Record
+from chunkbus.manifest import Tombstone
 from chunksink.exits import Exit
 from embeddings.errors import ModelUnavailable
 from rebuild.catalog import Catalog, CurrentFamily
 from rebuild.receipts import Receipts
 from rebuild.state import State
 from tests.chunksink.shell import Models, Shell
-from tests.rebuild.support import FEBRUARY, source
+from tests.rebuild.support import FEBRUARY, parent_of, source
 
 A, B, C = source("a.md", "a cat", "a mat"), source("b.md", "a boat"), source("c.md", "a cow")
 
@@ -334,3 +335,49 @@ def test_before_the_first_index_a_plan_needs_no_model(
     monkeypatch.setattr("embeddings.load.load_encoder", gone)
     ended = cached("plan", "--json")
     assert (ended.code, ended.json["embeddings"]["missing"]) == (Exit.OK, 4)
+
+
+def test_a_plan_counts_vectors_as_the_sync_does(shell: Shell) -> None:
+    shell.commit("p1", source("a.md", "one", "two", "one"), source("b.md", "one", "three"))
+    planned = shell("plan", "--json").json["embeddings"]
+    synced = shell("sync", "--json").json["embeddings"]
+    assert (planned["missing"], planned["cached"]) == (synced["computed"], synced["cached"]) == (3, 2)
+    shell.commit("p1", source("a.md", "one", "four", "one", version="2"), B, at=FEBRUARY)
+    planned = shell("plan", "--json").json["embeddings"]
+    synced = shell("sync", "--json").json["embeddings"]
+    assert (planned["missing"], planned["cached"]) == (synced["computed"], synced["cached"]) == (2, 2)
+
+
+def test_a_plan_from_before_sources_were_held_is_another_one(quick_shell: Shell) -> None:
+    quick_shell.commit("p1", A)
+    quick_shell.commit("p2", C)
+    quick_shell("sync")
+    named = quick_shell("plan", "--json").json["hash"]
+    quick_shell.root.manifest_file("p1").unlink()
+    refused = quick_shell("sync", "--plan", named)
+    assert (refused.code, "nothing was written" in refused.err) == (Exit.USAGE, True)
+    assert quick_shell("sync", "--plan", quick_shell("plan", "--json").json["hash"]).code == Exit.INVALID_INPUT
+
+
+def test_what_was_withdrawn_before_its_partition_was_lost_is_not_held(quick_shell: Shell) -> None:
+    quick_shell.commit("p1", A, B)
+    quick_shell.commit("p2", C)
+    quick_shell("sync")
+    quick_shell.commit("p3", tombstones=[Tombstone(parent_id=parent_of("b.md"))], at=FEBRUARY)
+    quick_shell("sync")
+    quick_shell.root.manifest_file("p1").unlink()
+    assert quick_shell("plan", "--json").json["families"]["held"] == 1
+    synced = quick_shell("sync", "--json").json
+    assert (synced["families"]["held"], synced["families"]["unchanged"], synced["status"]) == (1, 1, "held")
+
+
+def test_what_an_index_without_records_held_and_no_chunks_have_is_told(quick_shell: Shell) -> None:
+    quick_shell.commit("p1", A, B)
+    quick_shell.commit("p2", C)
+    quick_shell("sync")
+    for record in quick_shell.home.glob("state.db*"):
+        record.unlink()
+    quick_shell.remove("p2")
+    ended = quick_shell("sync")
+    assert "1 source of the index before, of which the records are lost, not found in the chunks" in ended.err
+    assert quick_shell("sync", "--json").json["left_behind"] == 0
