@@ -61,6 +61,7 @@ RECORDING_MALFORMED = "RECORDING_MALFORMED"
 RECORD_FORM_UNKNOWN = "RECORD_FORM_UNKNOWN"
 BLOCK_WITHOUT_TEXT = "BLOCK_WITHOUT_TEXT"
 RECORD_SUPERSEDED = "RECORD_SUPERSEDED"
+TEXT_LEFT_OUT = "TEXT_LEFT_OUT"
 SOURCE_IN_ANOTHER_FILE = "SOURCE_IN_ANOTHER_FILE"
 FAMILY_INCOMPLETE = "FAMILY_INCOMPLETE"
 IDENTITY_MISMATCH = "IDENTITY_MISMATCH"
@@ -132,6 +133,11 @@ MEANINGS: dict[str, tuple[str, str]] = {
         "a parsed document has blocks or tables that say nothing in the fields that are read, but something in others; "
         "told once of each document, and no failure",
         "give their text one of the names in docs/seams.md",
+    ),
+    TEXT_LEFT_OUT: (
+        "a row has other long fields that could be its text, as an abstract or the page that it was taken from; they "
+        "are in no chunk; told once of each row, and no failure",
+        "say which field is the text (`--field text=NAME`), or make a row of each",
     ),
     RECORD_SUPERSEDED: (
         "a later record of the file stands for the same chunk, or for a later version of its source; not a failure",

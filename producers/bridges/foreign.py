@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import msgspec
 
+from chunkbus.canonical import canonical_text
 from chunkbus.chunk import Record
 from producers.errors import SOURCE_EMPTY
 from producers.produced import Making
@@ -68,6 +69,8 @@ def foreign_draft(
     )
     if displaced is not None:
         keep_original(fields, "provenance", displaced)
+    if canonical_text(text) != text:
+        keep_original(fields, "raw_text", text)
     chunk_id = given_id
     if given_id is not None and tenant != id_knows:
         chunk_id = id_for_tenant(given_id, tenant)

@@ -3,10 +3,14 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 from chunkbus.chunk import Record
+from chunkbus.diagnose import parse_time
 from producers.ir.schema import IR_VERSION
+
+_Age = tuple[datetime, list[tuple[int, int, str]], str]
 
 
 @dataclass(frozen=True)
@@ -30,26 +34,27 @@ class Outdated:
 
 
 def newest(records: Iterable[Record]) -> Current:
-    """The newest of each that these records know: by version; of a model, which has no order, by `processed_at`."""
-    schema = IR_VERSION
+    """The newest of each that these records know: by version; of a model, which has no order, by `processed_at`. Of the
+    schema it is the one that is read here."""
     extractors: dict[str, str] = {}
-    models: dict[str, tuple[str, str, Any]] = {}
+    models: dict[str, tuple[_Age, Any]] = {}
     for record in records:
-        schema = max(schema, str(record.get("schema_version", "")), key=_version_key)
         name, version, model, processed_at = _made_by(record)
         extractors[name] = max(extractors.get(name, ""), version, key=_version_key)
         for part, value in model.items():
-            # The second part settles equal times, so that the order of the records says nothing.
-            models[part] = max(models.get(part, ("", "", None)), (processed_at, str(value), value), key=lambda m: m[:2])
-    return Current(schema, extractors, {part: value for part, (_, _, value) in models.items()})
+            # What settles equal times, so that the order of the records says nothing.
+            age = (_moment(processed_at), _version_key(str(value)), str(value))
+            models[part] = max(models.get(part, (age, value)), (age, value), key=lambda known: known[0])
+    return Current(extractors=extractors, models={part: value for part, (_, value) in models.items()})
 
 
 def outdated(records: Iterable[Record], current: Current) -> Iterator[Outdated]:
     """Records that were not made with what is current, in their order. A model that took no part is no difference."""
     for record in records:
         name, version, model, _ = _made_by(record)
+        schema = str(record.get("schema_version", ""))
         compared = [
-            ("schema_version", record.get("schema_version"), current.schema_version),
+            ("schema_version", schema, max(schema, current.schema_version, key=_version_key)),
             (f"extractor {name}", version, current.extractors.get(name, version)),
             *((f"model {part}", value, current.models.get(part, value)) for part, value in sorted(model.items())),
         ]
@@ -69,6 +74,14 @@ def _made_by(record: Record) -> tuple[str, str, dict[str, Any], str]:
         model,
         str(provenance.get("processed_at") or ""),
     )
+
+
+def _moment(told: str) -> datetime:
+    """The earliest of all where nobody can tell."""
+    try:
+        return parse_time(told)
+    except (ValueError, OverflowError):
+        return datetime.min.replace(tzinfo=UTC)
 
 
 def _group(record: Record, name: str) -> Record:

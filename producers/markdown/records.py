@@ -20,7 +20,7 @@ from producers.markdown.shown import shown_of
 DEFAULT_TENANT = "default"
 _SUFFIX = re.compile(r"(?<=.)\.[A-Za-z]\w{0,9}\Z", re.ASCII)
 _OF_FOLDER = ("index", "_index", "readme")
-_IS_LITERAL = {kind.value: kind.is_literal for kind in Kind}  # an enum is slow to call
+_IS_LITERAL = {kind.value: kind in (Kind.CODE, Kind.TABLE) for kind in Kind}  # an enum is slow to call
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ def stable_chunk_id(
 
 
 def canonical_chunk_text(text: str, kind: str, overlap_chars: int) -> str:
-    """The text with each run of white space as one space, but in code, tables and front matter as it stands.
+    """The text with each run of white space as one space, but in code and tables as it stands.
 
     What such a chunk repeats of its predecessor collapses too, and a line break parts it from what is literal.
     """

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
-from producers.errors import EVENT_KIND_UNKNOWN
+from producers.errors import EVENT_BACK_IN_TIME, EVENT_KIND_UNKNOWN
 from producers.recorder.events import Direction, Event, Marker, Offset, Remark
 from producers.recorder.lines import MAX_LINE_BYTES, Line
 from producers.recorder.log import parse_json
@@ -144,7 +144,12 @@ def read_events(header: Header, frames: Iterator[Frame], policy: Policy) -> Iter
     """The recording's events in order, and a word on each code that is not known."""
     began = header.began_ms or 0
     joined: _Joined | None = None
+    last = Decimal()
     for frame in frames:
+        if frame.at < last:
+            reason = f"is {last - frame.at:.3f} s before the frame above it"
+            yield Remark(frame.line.number, EVENT_BACK_IN_TIME, reason, is_failure=False)
+        last = frame.at
         if frame.code == "r":
             continue  # a resize parts nothing that a reader would part
         if frame.code in _TEXTS:

@@ -10,7 +10,14 @@ from pathlib import Path
 
 from chunkbus import findings
 from chunkbus.identity import family_key
-from producers.errors import NUL_REMOVED, RECORD_SUPERSEDED, SOURCE_EMPTY, RecordRefused, SourceFailed
+from producers.errors import (
+    NUL_REMOVED,
+    RECORD_SUPERSEDED,
+    SOURCE_EMPTY,
+    TEXT_LEFT_OUT,
+    RecordRefused,
+    SourceFailed,
+)
 from producers.html import html_version
 from producers.markdown.odd import find_odd
 from producers.markdown.passages import cut
@@ -87,6 +94,9 @@ class RowReader:
                 yield Produced(row.address or name, frame.tenant_for(row.tenant), records)
                 codes = [NUL_REMOVED] * ("\0" in row.text) + [*find_odd(document, passages, self.policy)]
                 yield from odd(frame.uri, place, codes)
+                if row.unread:
+                    reason = f"{name}: {', '.join(row.unread):.200} could be its text, too, and {row.called} is"
+                    yield left_out(frame.uri, place, TEXT_LEFT_OUT, reason, is_failure=False)
             else:
                 yield left_out(frame.uri, place, SOURCE_EMPTY, f"{name}: has no text", is_failure=False)
                 yield Emptied(family_key(parent_of(name), frame.tenant_for(row.tenant)))

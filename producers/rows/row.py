@@ -28,7 +28,8 @@ _ENDING = re.compile(r"[^/.]\.\w{1,10}\Z")
 
 @dataclass(frozen=True)
 class Row:
-    """`about` is every field but the text, which was `called` so; `moved` what its title displaces."""
+    """`about` is every field but the text, which was `called` so; `moved` what its title displaces. `unread` names long
+    fields that could be the text as well, and are in no chunk."""
 
     text: str
     called: str
@@ -37,6 +38,7 @@ class Row:
     tenant: str | None
     about: Record
     moved: Record = field(default_factory=dict)
+    unread: tuple[str, ...] = ()
 
     def name(self, uri: str, place: Place) -> str:
         """Who it is: by its id or its path among the rows of its file, by its address on the web, else by where it
@@ -75,7 +77,8 @@ def read_row(record: Record, names: Names = USUAL) -> Row:
     """Raises RecordRefused where it has no field for a text, or says more beside than every chunk can carry."""
     fields = Fields(record)
     way, text = _text_of(record, fields, names)
-    rest = _light(fields.without(way, *_other_texts(fields, names, way)))
+    others = list(dict.fromkeys(_other_texts(fields, names, way)))
+    rest = _light(fields.without(way, *others))
     inner = _taken(rest, "metadata")
     tenant = tenant_of({"tenant_id": _as_name(_taken(rest, "tenant_id")), "metadata": inner})
     below = Fields(inner if isinstance(inner, dict) else {})
@@ -87,7 +90,8 @@ def read_row(record: Record, names: Names = USUAL) -> Row:
         about["title"] = title
     refuse_heavy(about)
     address = next((one for one in (*_addresses(fields, names), *_addresses(below, names))), None)
-    return Row(text, way[-1].lower(), _id_of(fields, names), address, tenant, about, moved)
+    unread = tuple(".".join(other) for other in others)
+    return Row(text, way[-1].lower(), _id_of(fields, names), address, tenant, about, moved, unread)
 
 
 def _text_of(record: Record, fields: Fields, names: Names) -> tuple[Way, str]:

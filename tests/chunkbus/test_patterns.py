@@ -1,6 +1,7 @@
 """What is taken for good is never given back, whichever way this Python writes it."""
 
 import re
+import sys
 
 import pytest
 
@@ -8,7 +9,13 @@ from chunkbus import patterns
 from chunkbus.patterns import for_good
 
 
-@pytest.mark.parametrize("possessive", [True, False])
+@pytest.mark.parametrize(
+    "possessive",
+    [
+        False,
+        pytest.param(True, marks=pytest.mark.skipif(sys.version_info < (3, 11, 5), reason="finds other ends there")),
+    ],
+)
 def test_nothing_is_given_back(possessive: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(patterns, "_HAS_POSSESSIVE_GROUPS", possessive)
     assert re.fullmatch(r"(?:ab?)*ab", "abab")

@@ -166,4 +166,12 @@ def test_the_newest_is_found_by_version_and_for_models_by_time() -> None:
     assert current == Current("1.0", {"x": "1.10.0"}, {"asr_model": "large"})
     assert newest(reversed(records[:3])) == current
     assert [one.path for one in outdated(records[:3], current)] == ["/a", "/c"]
-    assert len(list(outdated(records, current))) == 3
+    assert len(list(outdated(records, current))) == 2, "what is newer than what is read here is not outdated"
+    assert len(list(outdated([*records, {"provenance": "odd"}], current))) == 3
+    later = [
+        ir_record("/a", provenance=made("1", "2024-01-01T02:00:00+05:00", "small")),
+        ir_record("/b", provenance=made("1", "2023-12-31T23:00:00Z", "large")),
+    ]
+    assert newest(later).models == {"asr_model": "large"}, "times are compared, not their digits"
+    same = [ir_record("/a", provenance=made("1", "", one)) for one in ("v10", "v9", "v2")]
+    assert newest(same).models == newest(reversed(same)).models == {"asr_model": "v10"}

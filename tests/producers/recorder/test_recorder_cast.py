@@ -110,6 +110,12 @@ def test_an_escape_sequence_is_not_parted_from_its_end(tmp_path: Path) -> None:
     check_replay(read)
 
 
+def test_a_frame_that_goes_back_in_time_is_told(tmp_path: Path) -> None:
+    read = read_cast(tmp_path, V2, '[5.0, "o", "later "]', '[1.0, "o", "earlier "]', '[1.0, "o", "b"]')
+    assert read.texts == ["[OUT] later earlier b"]
+    assert [(left.line, left.code, left.is_failure) for left in read.left_out] == [(3, "EVENT_BACK_IN_TIME", False)]
+
+
 def test_unknown_codes_are_passed_over_and_told(tmp_path: Path) -> None:
     read = read_cast(tmp_path, V2, '[0, "o", "a"]', '[1, "z", {"some": "thing"}]', '[2, "o", "b"]')
     assert read.texts == ["[OUT] ab"]

@@ -213,8 +213,11 @@ def test_nothing_is_lost_and_vectors_do_not_travel(tmp_path: Path) -> None:
 
 
 def test_long_fields_that_could_be_the_text_do_not_travel(tmp_path: Path) -> None:
-    [family] = read(tmp_path, {"id": 1, "text": "Words.", "html": "<p>Words.</p>" * 100, "abstract": "Short."})
+    row = {"id": 1, "text": "Words.", "html": "<p>Words.</p>" * 100, "abstract": "Short."}
+    [family], left = read_records(RowReader(), tmp_path, [row])
     assert family.records[0]["metadata"] == {"id": 1, "abstract": "Short."}
+    assert refusals(left) == [(1, "TEXT_LEFT_OUT", False)]
+    assert left[0].reason == "records.jsonl#id=1: html could be its text, too, and text is"
 
 
 def test_what_says_nothing_covers_nothing(tmp_path: Path) -> None:
