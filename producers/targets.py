@@ -6,6 +6,7 @@ import os
 import posixpath
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from functools import lru_cache
 from sqlite3 import Connection
 from unicodedata import normalize
 
@@ -25,6 +26,7 @@ from producers.shelves import Shelves
 
 _OF_A_FOLDER = ("index.html", "index.md", "README.md")
 _HIDDEN = (".md", ".mdx", ".markdown", ".html")
+_AT_HAND = 8192
 _EARLIEST = datetime.min.replace(tzinfo=UTC)
 NO_TENANT = ""
 NOT_AS_WRITTEN = (ValueError, TypeError, KeyError, AttributeError)
@@ -46,8 +48,11 @@ class Targets:
             self._tables.executemany("insert into elsewhere values (?, ?, ?, ?, ?)", self._sources_of(key))
         self._tables.execute("create index elsewhere_by_name on elsewhere (name)")
         self._has_notes = False
+        # A source links to another one again and again, and those of a folder to the same ones.
+        self.of = lru_cache(_AT_HAND)(self._find)
+        self._document = lru_cache(_AT_HAND)(self._find_document)
 
-    def of(self, tenant: str | None, source_uri: str | None, url: str, kind: str, stated: str | None) -> Target:
+    def _find(self, tenant: str | None, source_uri: str | None, url: str, kind: str, stated: str | None) -> Target:
         """Where a link of this source leads; `stated` is what its chunk says that it leads to."""
         for name in names_for(source_uri, url, kind, stated):
             if (document := self._document(tenant, name)) is not None:
@@ -59,7 +64,7 @@ class Targets:
         """Whether the partitions are still those that were looked at."""
         return all(_manifest(self._root, key) == manifest for key, manifest in self._manifests.items())
 
-    def _document(self, tenant: str | None, name: str) -> str | None:
+    def _find_document(self, tenant: str | None, name: str) -> str | None:
         """Of several versions the one that counts."""
         rows = self._tables.execute(
             "select newest, partition, document from standing where name = :name and tenant is :tenant"
