@@ -61,6 +61,7 @@ RECORDING_MALFORMED = "RECORDING_MALFORMED"
 RECORD_FORM_UNKNOWN = "RECORD_FORM_UNKNOWN"
 BLOCK_WITHOUT_TEXT = "BLOCK_WITHOUT_TEXT"
 RECORD_SUPERSEDED = "RECORD_SUPERSEDED"
+SITE_LEFT_OUT = "SITE_LEFT_OUT"
 TEXT_LEFT_OUT = "TEXT_LEFT_OUT"
 SOURCE_IN_ANOTHER_FILE = "SOURCE_IN_ANOTHER_FILE"
 FAMILY_INCOMPLETE = "FAMILY_INCOMPLETE"
@@ -133,6 +134,11 @@ MEANINGS: dict[str, tuple[str, str]] = {
         "a parsed document has blocks or tables that say nothing in the fields that are read, but something in others; "
         "told once of each document, and no failure",
         "give their text one of the names in docs/seams.md",
+    ),
+    SITE_LEFT_OUT: (
+        "what a page of HTML says is of its site, as menus and footers, is in no chunk of it; told once of each page, "
+        "and no failure",
+        "nothing; what belongs to the page should be no `<nav>`, and bear no role of that kind",
     ),
     TEXT_LEFT_OUT: (
         "a row has other long fields that could be its text, as an abstract or the page that it was taken from; they "

@@ -30,17 +30,20 @@ _OF_THE_PAGE = ("header", "footer")
 _WITHIN = ("article", "aside", "main", "nav", "section", "blockquote", "details", "dialog", "fieldset", "figure", "td")
 
 
-def empty_landmarks(root: Element) -> None:
+def empty_landmarks(root: Element) -> bool:
+    """Whether anything that a reader sees has gone with them."""
     found = [element for element in root.iter() if _is_of_the_site(element)]
     body = next(root.iter("body"), None)
     if body is None or not found:
-        return
+        return False
     within = {inner for element in found for inner in element.iter()}
     if not _says_anything(body, within):
-        return
+        return False
+    said = any(text.strip() for element in found for text in element.itertext())
     for element in found:
         element.clear(keep_tail=True)
         element.tail = f" {element.tail or ''}"  # it has parted words
+    return said
 
 
 def _is_of_the_site(element: Element) -> bool:

@@ -63,10 +63,12 @@ class _CutShort(Exception):
 
 @dataclass(frozen=True)
 class Tidied:
-    """A page as XHTML, with `BACKSLASH` before signs that are text, and what its notes say; None where it has none."""
+    """A page as XHTML, with `BACKSLASH` before signs that are text, and what its notes say; None where it has none.
+    `lacks_site`: what it said of its site is left out."""
 
     html: str
     notes: tuple[Note, ...] | None = None
+    lacks_site: bool = False
 
 
 def tidy(page: str) -> Tidied | None:
@@ -81,7 +83,7 @@ def tidy(page: str) -> Tidied | None:
     _read_formulas(root)
     _empty_heads(root)
     _read_raw(root)
-    empty_landmarks(root)
+    lacks_site = empty_landmarks(root)
     _read_ruby(root)
     read_storage(root)
     link_what_is_shown(root)
@@ -98,7 +100,7 @@ def tidy(page: str) -> Tidied | None:
     number_items(root)
     notes = leave_notes(root, anchors, resolver(root))
     _make_writable(root)
-    return Tidied(str(etree.tostring(root, method="xml", encoding="unicode")), notes)
+    return Tidied(str(etree.tostring(root, method="xml", encoding="unicode")), notes, lacks_site)
 
 
 def _parse(page: str) -> Element | None:

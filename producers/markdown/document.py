@@ -66,4 +66,4 @@ class Document:
     lists: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Of what it names several: tags and authors."""
     odd: frozenset[str] = frozenset()
-    """What its blocks have that may not be meant: codes of `errors.ODD`."""
+    """Codes of what is to be told of it: what its blocks have that may not be meant, what a reader has left out."""

@@ -38,7 +38,7 @@ def has_nul(json: bytes) -> bool:
 
 
 def find_odd(document: Document, passages: Sequence[Passage], policy: Policy) -> Iterator[str]:
-    """Codes of `errors.ODD`."""
+    """Codes of what is to be told."""
     yield from sorted(document.odd)
     long = (block for block in document.blocks if block.end - block.start > MAX_LINE_CHARACTERS)
     if any(_is_endless(document.text, block) for block in long):

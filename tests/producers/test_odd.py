@@ -112,6 +112,20 @@ def test_characters_that_are_taken_out() -> None:
     assert odd("Bef\0ore " * 2 + "words " * 40, TextChunker(), "a.txt") == ["NUL_REMOVED"]
 
 
+@pytest.mark.parametrize(
+    ("page", "codes"),
+    [
+        ("<nav>Home</nav><p>Words.</p>", ["SITE_LEFT_OUT"]),
+        ("<p>Words.</p><footer><a href='/'><b>Ours</b></a></footer>", ["SITE_LEFT_OUT"]),
+        ("<nav> </nav><p>Words.</p>", []),
+        ("<nav>Home</nav>", []),
+        ("<p>Words.</p>", []),
+    ],
+)
+def test_what_a_page_says_of_its_site(page: str, codes: list[str]) -> None:
+    assert odd(page, HtmlChunker(), "a.html") == codes
+
+
 def test_rows_are_told_like_documents(tmp_path: Path) -> None:
     texts = [
         "```\nx",
