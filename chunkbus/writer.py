@@ -232,8 +232,13 @@ class PartitionWriter:
 
 
 def finish_commit(root: BusRoot, key: str) -> None:
-    """Gives the chunks of a commit their name whose writer was killed just before. Nothing where there is none."""
-    if (waiting := _waiting(root, key)) is None or not waiting[0].exists():
+    """Gives the chunks of a commit their name whose writer was killed just before. Nothing where there is none, or no
+    manifest that could be read: validation says so."""
+    try:
+        waiting = _waiting(root, key)
+    except OSError:
+        return
+    if waiting is None or not waiting[0].exists():
         return
     lock = _lock_of(root, key)
     _acquire(lock, root, key)

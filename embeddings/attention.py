@@ -30,13 +30,13 @@ def set_attention(model: Any) -> bool:
         from transformers.masking_utils import AttentionMaskInterface, sdpa_mask
     except ImportError:
         return False
-    network = getattr(model[0], "model", None)
+    network: Any = getattr(model[0], "model", None)
     taken = getattr(getattr(network, "config", None), "_attn_implementation", None)
     if taken != "sdpa" or not getattr(network, "_supports_attention_backend", False):
         return False
     AttentionInterface.register(_NAME, attend)
     AttentionMaskInterface.register(_NAME, sdpa_mask)
-    network.set_attn_implementation(_NAME)  # type: ignore[union-attr]
+    network.set_attn_implementation(_NAME)
     return True
 
 
@@ -46,7 +46,7 @@ def attend(
     """As transformers calls it, with [batch, head, token, dimension]; gives [batch, token, head, dimension]."""
     from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
-    if _is_plain(module, query, key, mask, said):
+    if query.shape == key.shape == value.shape and _is_plain(module, query, mask, said):
         found = attend_by_powers(query, key, value, mask, said.get("scaling"))
         if found is not None:
             return found, None
@@ -54,11 +54,11 @@ def attend(
     return result
 
 
-def _is_plain(module: Any, query: Tensor, key: Tensor, mask: Tensor | None, said: dict[str, Any]) -> bool:
+def _is_plain(module: Any, query: Tensor, mask: Tensor | None, said: dict[str, Any]) -> bool:
     """Each token of a text sees all of it, and nothing else has a say; the text is long enough."""
     import torch
 
-    if query.dtype != torch.bfloat16 or query.shape != key.shape or query.shape[2] < _SHORTEST:
+    if query.dtype != torch.bfloat16 or query.shape[2] < _SHORTEST:
         return False
     if getattr(module, "is_causal", True) or said.get("is_causal") or said.get("dropout") or torch.is_grad_enabled():
         return False

@@ -20,7 +20,6 @@ from chunkbus.layout import BusRoot
 from chunkbus.ledger import Ledger
 from chunkbus.manifest import ManifestProducer
 from chunkbus.runlog import new_run_id, utc_now
-from chunkbus.writer import finish_commit
 from producers.account import Account
 from producers.batches import read_all
 from producers.before import Before
@@ -118,8 +117,6 @@ def ingest(
         places = Places(wanted, memory, placement, options.tenant)
         if options.prune:
             refuse_unsure(wanted, places)
-        for key in placement.partitions(root):
-            finish_commit(root, key)
         trust_memory = not options.every_file
         shelves = Shelves(root, placement, memory, tables, trust_memory=trust_memory, clock=clock)
         refuse_takeovers(wanted, root, memory, shelves, options.tenant)

@@ -72,9 +72,9 @@ class Placement:
 
     def others(self, root: BusRoot) -> list[str]:
         """Those that were written like this and that such a run leaves alone."""
-        return (
-            [key for key in root.partition_keys() if key != self.name and is_ours(root, key)] if not self.rule else []
-        )
+        if self.rule is not None:
+            return []
+        return [key for key in root.partition_keys() if key != self.name and is_ours(root, key)]
 
 
 def is_ours(root: BusRoot, key: str) -> bool:

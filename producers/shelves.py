@@ -5,6 +5,7 @@ from datetime import datetime
 from sqlite3 import Connection
 
 from chunkbus.layout import BusRoot
+from chunkbus.writer import finish_commit
 from producers.families import Family
 from producers.memory import Memory
 from producers.partition import Existing, read_existing
@@ -29,10 +30,10 @@ class Shelves:
         self.others = frozenset(placement.others(root))
         """Partitions that an ingest wrote and this one leaves alone; links lead to and from them."""
         self.families = Standing(tables)
-        self.existing = {
-            key: read_existing(root, key, memory, self.families, noted_ns, trust_memory=trust_memory)
-            for key in placement.partitions(root)
-        }
+        self.existing: dict[str, Existing] = {}
+        for key in placement.partitions(root):
+            finish_commit(root, key)
+            self.existing[key] = read_existing(root, key, memory, self.families, noted_ns, trust_memory=trust_memory)
         self.families.index()
         if len(self.existing) > 1:
             self._rank()

@@ -103,13 +103,14 @@ class Skipping:
         source, checksum = begun.source, begun.checksum
         family = self._shelves.find(key_of_source(source.uri, self._tenant))
         standing = family.version[0] if family is not None and family.version[1:] == versions else None
-        attempt = self._attempt(begun)
+        last = self._ledger.last_success(source.uri, self._placement.name)
+        attempt = last if _is_of(last, begun) else None
         if family is not None and attempt is not None and standing is not None and standing == checksum:
             self._given.put(begun.number, family.key)
             return replace(begun, outcome=Outcome.UNCHANGED, codes=codes_in(attempt), is_in_ledger=True)
         if family is None and attempt is not None and attempt["error_type"] in WITHOUT_TEXT:
             return replace(begun, outcome=Outcome.EMPTY, codes={attempt["error_type"]: 1}, is_in_ledger=True)
-        told = self._told(begun)
+        told = last["source_checksum"] if last is not None and read_as(last)[1:] == begun.versions else None
         job = Job(source.uri, source.location, source.kind.source_type, chunker, None, standing=standing, told=told)
         return replace(begun, job=job)
 
@@ -119,8 +120,8 @@ class Skipping:
         if gave is not None and self._stands(gave, begun.number, source):
             if begun.checksum is None:
                 begun = replace(begun, checksum=_checksum(source), is_hashed=True)
-            attempt = self._attempt(begun)
-            if attempt is not None and gave.reading == read_as(attempt):
+            attempt = self._ledger.last_success(source.uri, self._placement.name)
+            if attempt is not None and _is_of(attempt, begun) and gave.reading == read_as(attempt):
                 unchanged = Outcome.UNCHANGED if gave.families else Outcome.EMPTY
                 return replace(begun, outcome=unchanged, codes=codes_in(attempt), is_in_ledger=True)
         self._given.forget(begun.number)
@@ -162,16 +163,6 @@ class Skipping:
         reading = (self._look(source)[1] or _checksum(source), *self._versions[source.kind.name][1])
         return True, gave if gave.reading == reading else None
 
-    def _attempt(self, begun: Decision) -> dict[str, Any] | None:
-        """The source's last attempt, where it succeeded with just these bytes and versions."""
-        attempt = self._ledger.last_success(begun.source.uri, self._placement.name)
-        return attempt if attempt is not None and read_as(attempt) == (begun.checksum, *begun.versions) else None
-
-    def _told(self, begun: Decision) -> str | None:
-        """The checksum of the bytes of which the ledger tells what is odd, by the same versions."""
-        attempt = self._ledger.last_success(begun.source.uri, self._placement.name)
-        return attempt["source_checksum"] if attempt is not None and read_as(attempt)[1:] == begun.versions else None
-
     def _look(self, source: Source) -> tuple[Signature | None, str | None]:
         """The file's signature, and the checksum that it stands for where it is known."""
         try:
@@ -187,6 +178,11 @@ def read_as(attempt: dict[str, Any]) -> Reading:
     """Bytes and versions of an attempt of the ledger."""
     names = ("source_checksum", "parser_name", "parser_version", "canonicalizer_name", "canonicalizer_version")
     return tuple(attempt[name] for name in names)
+
+
+def _is_of(attempt: dict[str, Any] | None, begun: Decision) -> bool:
+    """Whether it was one at just these bytes, by these versions."""
+    return attempt is not None and read_as(attempt) == (begun.checksum, *begun.versions)
 
 
 def codes_in(attempt: dict[str, Any] | None) -> Mapping[str, int]:

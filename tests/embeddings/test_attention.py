@@ -139,6 +139,8 @@ def test_only_the_plain_attention_of_an_encoder_is_taken(taken: list[bool]) -> N
         assert is_near(call(Module(), query, key, value, bias), exact(query, key, value, None))
         short = inputs(length=20)
         assert is_near(call(Module(), *short, None), exact(*short, None))
+        wide = torch.cat([value, value], -1)
+        assert is_near(call(Module(), query, key, wide, None), exact(query, key, wide, None))
         whole = [part.float() for part in (query, key, value)]
         assert is_near(call(Module(), *whole, None), exact(query, key, value, None))
         assert is_near(call(Module(), query, key, value, None, position_bias=bias), exact(query, key, value, None))

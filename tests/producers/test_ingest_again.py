@@ -39,6 +39,15 @@ def test_chunks_that_a_killed_run_committed_get_their_name(bench: Bench) -> None
     assert not list(bench.root.canonical.glob(".*.jsonl"))
 
 
+def test_a_manifest_that_is_a_folder_is_told_as_what_it_is(bench: Bench) -> None:
+    bench.write("a.md", "# A")
+    bench.ingest()
+    bench.root.manifest_file("markdown").unlink()
+    bench.root.manifest_file("markdown").mkdir()
+    with pytest.raises(IngestRefused, match="is not valid"):
+        bench.ingest(now=LATER)
+
+
 def test_chunks_that_wait_and_are_damaged_are_left_to_be_mended(bench: Bench) -> None:
     bench.write("a.md", "# A")
     bench.ingest()

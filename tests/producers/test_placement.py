@@ -253,8 +253,9 @@ def test_what_failed_and_is_gone_is_told_no_more(bench: Bench, rule: str) -> Non
         return dict(found)
 
     assert told() == {"CHUNKING_FAILED": 2, "SOURCE_EMPTY": 1}
-    bench.ingest([bench.docs / "b"], kind="auto", to=rule, now=LATER)
-    assert told()["CHUNKING_FAILED"] == 2, "who reads a part of it knows nothing of the rest"
+    for paths, kind in (([bench.docs / "b"], "auto"), ([bench.docs], "markdown")):
+        bench.ingest(paths, kind=kind, to=rule, now=LATER)
+        assert told()["CHUNKING_FAILED"] == 2, "who reads a part of it knows nothing of the rest"
     assert bench.ingest([bench.docs], kind="auto", to=rule, now=LATER).written
     assert told() == {"CHUNKING_FAILED": 1, "SOURCE_EMPTY": 1}
     assert not bench.ingest([bench.docs], kind="auto", to=rule, now=LATER).written
