@@ -61,6 +61,7 @@ RECORDING_MALFORMED = "RECORDING_MALFORMED"
 RECORD_FORM_UNKNOWN = "RECORD_FORM_UNKNOWN"
 BLOCK_WITHOUT_TEXT = "BLOCK_WITHOUT_TEXT"
 RECORD_SUPERSEDED = "RECORD_SUPERSEDED"
+PARTS_LEFT_OUT = "PARTS_LEFT_OUT"
 SITE_LEFT_OUT = "SITE_LEFT_OUT"
 TEXT_LEFT_OUT = "TEXT_LEFT_OUT"
 SOURCE_IN_ANOTHER_FILE = "SOURCE_IN_ANOTHER_FILE"
@@ -135,15 +136,22 @@ MEANINGS: dict[str, tuple[str, str]] = {
         "told once of each document, and no failure",
         "give their text one of the names in docs/seams.md",
     ),
+    PARTS_LEFT_OUT: (
+        "what a DOCX says beside its text, in headers and footers of its pages, comments, diagrams and charts, is in "
+        "no chunk; told once of each file, and no failure",
+        "nothing; write into the text what belongs to it",
+    ),
     SITE_LEFT_OUT: (
         "what a page of HTML says is of its site, as menus and footers, is in no chunk of it; told once of each page, "
         "and no failure",
         "nothing; what belongs to the page should be no `<nav>`, and bear no role of that kind",
     ),
     TEXT_LEFT_OUT: (
-        "a row has other long fields that could be its text, as an abstract or the page that it was taken from; they "
-        "are in no chunk; told once of each row, and no failure",
-        "say which field is the text (`--field text=NAME`), or make a row of each",
+        "a row has other long fields that could be its text, as an abstract or the page that it was taken from, or a "
+        "parsed document has sentences in fields that are not read, as the footnotes of a block; they are in no chunk; "
+        "told once of each row and document, and no failure",
+        "say which field of rows is the text (`--field text=NAME`), or make a row of each; make blocks of what is no "
+        "field of one (docs/seams.md)",
     ),
     RECORD_SUPERSEDED: (
         "a later record of the file stands for the same chunk, or for a later version of its source; not a failure",

@@ -12,8 +12,9 @@ from lxml import etree
 from chunkbus.chunk import Record
 from producers.docx import imported, numbers
 from producers.docx.body import readable
+from producers.docx.unread import has_unread_parts
 from producers.docx.xml import read_xml
-from producers.errors import CHUNKING_FAILED, SourceFailed
+from producers.errors import CHUNKING_FAILED, PARTS_LEFT_OUT, SourceFailed
 from producers.html import document_of, html_version
 from producers.markdown.chunker import MarkdownChunker
 from producers.markdown.records import Form, SourceVersion
@@ -64,6 +65,8 @@ class DocxChunker:
         title = escape(title) or _title_in(body)
         head = f'<title>{title}</title><meta name="author" content="{escape(author)}">'
         page = document_of(f"<html><head>{head}</head><body>{body}</body></html>")
+        if has_unread_parts(data):
+            tell(PARTS_LEFT_OUT)
         document = replace(page, anchors={})  # no link into the file leads to its bookmarks
         return self.markdown.cut(document, source, form, created_at=created_at, producer=producer, tell=tell)
 

@@ -16,15 +16,15 @@ from producers.parsed.tables import find_rows
 HEADINGS = {"heading": 0, "title": 1, "section_header": 0, **{f"h{level}": level for level in range(1, 7)}}
 _LISTS = ("list_item", "bullet", "list")
 _CODE = ("code", "code_block", "preformatted")
-_TABLES = ("table",)
-_IMAGES = ("image", "picture", "figure")
+TABLES = ("table",)
+IMAGES = ("image", "picture", "figure")
 _COUNTS = {"page_number": ("page", "page_number"), "page_end": ("page_end",), "slide_number": ("slide", "slide_number")}
 _NAMES = {"sheet_name": ("sheet", "sheet_name"), "speaker": ("speaker",)}
 _TIMES = {"timestamp_start": ("timestamp_start", "start"), "timestamp_end": ("timestamp_end", "end")}
-_TEXTS = ("text", "content")
-# What says nothing that could be missed: kind, place, name, layout, and what is read or empty.
-_NO_TEXT = {"type", "level", "ordered", "language", "header", "caption", "alt", "id", "bbox", "after_block", "position"}
-_NO_TEXT |= {name for table in (_COUNTS, _NAMES, _TIMES) for names in table.values() for name in names}
+# Kind, place, name and layout say nothing that could be missed.
+NO_TEXT = frozenset(("type", "level", "ordered", "language", "id", "bbox", "after_block", "position"))
+NO_TEXT |= {name for table in (_COUNTS, _NAMES, _TIMES) for names in table.values() for name in names}
+_READ_OF_UNITS = ("header", "caption", "alt")
 
 
 @dataclass(frozen=True)
@@ -49,9 +49,9 @@ def read_block(block: Record | str, place: str) -> list[Item]:
     if isinstance(block, str):
         return [Item("paragraph", clean(block).strip())]
     type_ = str(block.get("type") or "paragraph").lower()
-    if type_ in _TABLES:
+    if type_ in TABLES:
         return [read_table(block, place)]
-    if type_ in _IMAGES:
+    if type_ in IMAGES:
         return [read_image(block, place)]
     if isinstance(block.get("items"), list):
         head = [Item("paragraph", text, where=read_where(block))] if (text := _text(block, place).strip()) else []
@@ -110,6 +110,10 @@ def _text(unit: Record, place: str) -> str:
     return text if text.strip() or not isinstance(content, str) else clean(content)
 
 
+def is_text(value: Any) -> bool:
+    return isinstance(value, str) and value.strip() != ""
+
+
 def _string(unit: Record, name: str, place: str) -> str:
     value = unit.get(name)
     if value is not None and not isinstance(value, str):
@@ -118,7 +122,11 @@ def _string(unit: Record, name: str, place: str) -> str:
 
 
 def _unread(unit: Record, place: str) -> str:
-    names = [name for name, value in unit.items() if name not in _NO_TEXT and _says_something(value)]
+    names = [
+        name
+        for name, value in unit.items()
+        if name not in NO_TEXT and name not in _READ_OF_UNITS and _says_something(value)
+    ]
     return f"{place}: {', '.join(names[:8]):.200}" if names else ""
 
 
@@ -129,7 +137,7 @@ def _says_something(value: Any) -> bool:
 def read_where(unit: Record) -> Record:
     """Where a unit lies. A value of another type is none: a block without its page still says something."""
     found: Record = {}
-    for accepts, table in ((_is_count, _COUNTS), (_is_name, _NAMES), (_is_time, _TIMES)):
+    for accepts, table in ((_is_count, _COUNTS), (is_text, _NAMES), (_is_time, _TIMES)):
         for locator, names in table.items():
             value = next((unit[name] for name in names if accepts(unit.get(name))), None)
             if value is not None:
@@ -139,10 +147,6 @@ def read_where(unit: Record) -> Record:
 
 def _is_count(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
-
-
-def _is_name(value: Any) -> bool:
-    return isinstance(value, str) and value.strip() != ""
 
 
 def _is_time(value: Any) -> bool:

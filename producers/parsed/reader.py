@@ -16,6 +16,7 @@ from producers.errors import (
     NUL_REMOVED,
     RECORD_SUPERSEDED,
     SOURCE_EMPTY,
+    TEXT_LEFT_OUT,
     RecordRefused,
     SourceFailed,
 )
@@ -24,6 +25,7 @@ from producers.markdown.odd import find_odd, has_nul
 from producers.markdown.passages import cut
 from producers.markdown.policy import Policy
 from producers.markdown.tokens import Tokenizer, WordTokenizer
+from producers.parsed.beside import find_unread
 from producers.parsed.document import ParsedDocument, items_in_order, read_document
 from producers.parsed.records import PARSER, build_chunks, parent_of, stable_id
 from producers.parsed.render import render
@@ -107,13 +109,19 @@ class ParsedReader:
             documents += 1
             chunks += len(records)
             yield Produced(document.source.path, frame.tenant_for(tenant_of(record)), records)
+            if beside := find_unread(record, rendered.document.text):
+                reason = f"{document.source.path}: what stands in {_first_of(beside)} is in no chunk"
+                yield left_out(frame.uri, place, TEXT_LEFT_OUT, reason, is_failure=False)
             codes = [NUL_REMOVED] * has_nul(data) + [*find_odd(rendered.document, passages, self.policy)]
             yield from odd(frame.uri, place, codes)
 
 
 def _told(document: ParsedDocument, unread: Sequence[str]) -> str:
-    more = f"; and {len(unread) - 1:,} more" if len(unread) > 1 else ""
-    return f"{document.source.path}: says nothing in a field that is read, but in {unread[0]}{more}"
+    return f"{document.source.path}: says nothing in a field that is read, but in {_first_of(unread, '; ')}"
+
+
+def _first_of(places: Sequence[str], between: str = " ") -> str:
+    return f"{places[0]:.200}" + (f"{between}and {len(places) - 1:,} more" if len(places) > 1 else "")
 
 
 class _DocumentIds:

@@ -2,8 +2,11 @@
 
 import pytest
 
-from producers.errors import SourceFailed
+from producers.docx import DocxChunker
+from producers.errors import PARTS_LEFT_OUT, SourceFailed
+from producers.markdown import SourceVersion
 from tests.producers.docx_files import chunks, docx, paragraph, read, relation, text
+from tests.producers.support import CREATED_AT, PRODUCER
 
 pytest.importorskip("mammoth")
 
@@ -282,3 +285,30 @@ def test_items_have_the_numbers_that_word_shows() -> None:
 def test_our_own_marks_are_no_text_of_anybodys() -> None:
     body = paragraph("a\ufdd25\ufdd3b") + paragraph("\ufdd40\ufdd5") + paragraph("c")
     assert text(body) == "a5b\n\n0\n\nc"
+
+
+def part(text: str, holder: str = "t") -> str:
+    return f'<root xmlns:w="http://example.org/any"><w:p><w:{holder}>{text}</w:{holder}></w:p></root>'
+
+
+@pytest.mark.parametrize(
+    ("parts", "told"),
+    [
+        ({}, []),
+        ({"word/comments.xml": part("Wrong!")}, [PARTS_LEFT_OUT]),
+        ({"word/header2.xml": part("For internal use only")}, [PARTS_LEFT_OUT]),
+        ({"word/footer1.xml": part("Page 3 of 12")}, []),
+        ({"word/footer1.xml": part("")}, []),
+        ({"word/header1.xml": "<broken"}, []),
+        ({"word/diagrams/data1.xml": part("Pump")}, [PARTS_LEFT_OUT]),
+        ({"word/charts/chart1.xml": part("2025", "v")}, []),
+        ({"word/charts/chart1.xml": part("North", "v")}, [PARTS_LEFT_OUT]),
+    ],
+)
+def test_docx_says_what_stands_beside_its_text(parts: dict[str, str], told: list[str]) -> None:
+    data = docx(paragraph("Text."), parts)
+    codes: list[str] = []
+    version = SourceVersion.of("a", data)
+    records = DocxChunker().chunks(data, version, created_at=CREATED_AT, producer=PRODUCER, tell=codes.append)
+    assert [record["text"] for record in records] == ["Text."]
+    assert codes == told

@@ -87,6 +87,48 @@ def test_blocks_that_say_nothing_in_a_known_field_are_told_once_of_a_document(tm
     assert [chunk["text"] for chunk in produced[0].records] == ["# Results\n\n- known", "Kept"]
 
 
+NOTE = "See the annex below."
+
+
+@pytest.mark.parametrize(
+    ("document", "where"),
+    [
+        (parsed("a.x", paragraph("Words.") | {"footnote": NOTE}), "blocks[0].footnote"),
+        (parsed("a.x", paragraph("Words.") | {"children": [{"spans": [{"text": NOTE}]}]}), "blocks[0].children"),
+        (parsed("a.x", paragraph("Words.") | {"content": NOTE}), "blocks[0].content"),
+        (parsed("a.x", paragraph("Words.") | {"caption": NOTE}), "blocks[0].caption"),
+        (parsed("a.x", {"type": "list", "items": ["a", {"text": "b", "note": NOTE}]}), "blocks[0].items[1].note"),
+        (parsed("a.x", {"type": "list", "items": ["a"], "note": NOTE}), "blocks[0].note"),
+        (parsed("a.x", paragraph("Words."), footnotes=[{"mark": "1", "text": NOTE}]), "footnotes"),
+        (
+            parsed("a.x", *[paragraph("Words.") | {"note": f"{NOTE} {n}"} for n in range(3)]),
+            "blocks[0].note and 2 more",
+        ),
+    ],
+)
+def test_sentences_that_are_not_read_are_told_once_of_a_document(
+    tmp_path: Path, document: dict[str, Any], where: str
+) -> None:
+    produced, left = read_records(READER, tmp_path, [parsed("b.x", paragraph("Words.")), document])
+    assert [(one.line, one.code, one.is_failure) for one in left] == [(2, errors.TEXT_LEFT_OUT, False)]
+    assert left[0].reason == f"a.x: what stands in {where} is in no chunk"
+    assert [family.source_uri for family in produced] == ["a.x", "b.x"]
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"html": "<p>The <b>yield</b> was 42&nbsp;percent.</p>", "markdown": "The **yield** was\n42 percent."},
+        {"lines": [{"text": "The yield was"}, {"text": "42 percent."}]},
+        {"style": "Body Text Indent", "section": ["Results of the second year"], "confidence": 0.9},
+        {"image": "data:image/png;base64,iVBORw0KGgo="},
+    ],
+)
+def test_another_form_of_a_text_and_names_are_not_told(tmp_path: Path, more: dict[str, Any]) -> None:
+    blocks = [heading("Results of the second year"), paragraph("The yield was 42 percent.") | more]
+    assert text_of(tmp_path, *blocks, text="Anything that a parser says.")
+
+
 @pytest.mark.parametrize(
     "block",
     [
