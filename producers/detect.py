@@ -11,14 +11,16 @@ from typing import Any
 import orjson
 
 from chunkbus.chunk import Record
-from producers.bridges.detect import Form, detect
+from producers.bridges.detect import Form
+from producers.bridges.detect import form_of as chunk_form
 from producers.bridges.framework import is_like_document
-from producers.errors import SOURCE_UNREADABLE, RecordRefused, SourceFailed
+from producers.errors import SOURCE_UNREADABLE, SourceFailed
 from producers.kinds import ROWS
 from producers.recorder.log import EVENT_KINDS
 from producers.records.array import begins, elements
+from producers.records.nested import Way, list_meant, lists_within, value_at
 from producers.rows.names import may_be_rows
-from producers.rows.row import is_row
+from producers.rows.row import is_row, says_text
 from producers.rows.separated import header_of, is_separated
 from producers.sources import open_source
 
@@ -37,14 +39,14 @@ _NO_JSON = object()
 class Look:
     """What is seen at the head of a file: the name of a kind, None where no record there is of a form that is known.
 
-    `is_value`: the whole file is one JSON value, as a record is that has a file of its own. `within`: the name under
-    which that value, which is no record, has some.
+    `is_value`: the whole file is one JSON value, as a record is that has a file of its own. `within`: the names under
+    which that value has records that are not read, since nobody knows what the file is.
     """
 
     kind: str | None = None
     is_value: bool = False
     is_empty: bool = False
-    within: str = ""
+    within: Way = ()
 
 
 def look_at(path: Path) -> Look:
@@ -64,7 +66,7 @@ def look_at(path: Path) -> Look:
     value = _parse(text) if is_all else _NO_JSON
     if value is not _NO_JSON and not isinstance(value, list):
         kind = form_of(value, is_alone=path.suffix.lower() == ".json")
-        return Look(kind, is_value=True, within="" if kind else _within(value))
+        return Look(kind, is_value=True) if kind else _look_within(value, path)
     records = value if isinstance(value, list) else map(_parse, _records(text))
     kind = _kind_of(records)
     if begins(text) is not None and kind == _IN_LINES:
@@ -81,12 +83,17 @@ def _kind_of(records: Iterable[Any]) -> str | None:
     return next((kind for kind in islice(forms, _BESIDE_ROWS) if kind not in (None, ROWS)), ROWS)
 
 
-def _within(value: Any) -> str:
+def _look_within(value: Any, path: Path) -> Look:
     """As answers of interfaces have it: `{"data": [...]}`."""
-    lists = (
-        (name, inner) for name, inner in (value.items() if isinstance(value, dict) else ()) if isinstance(inner, list)
-    )
-    return next((name for name, inner in lists if _kind_of(inner[:_BESIDE_ROWS]) is not None), "")
+    way = list_meant(value, _is_record) if path.suffix.lower() == ".json" else None
+    kind = None if way is None else _kind_of(value_at(value, way))
+    if kind not in (None, _IN_LINES):
+        return Look(kind)
+    return Look(is_value=True, within=next(iter(lists_within(value, _is_record)), ()))
+
+
+def _is_record(record: Record, *, is_alone: bool) -> bool:
+    return form_of(record, is_alone=is_alone) is not None or (is_alone and says_text(record))
 
 
 def _records(text: bytes) -> Iterator[bytes]:
@@ -139,7 +146,7 @@ def form_of(value: Any, *, is_alone: bool = False) -> str | None:
         return "ir"
     if _is_document(value, "blocks"):
         return "parsed"
-    form = _chunk_form(value)
+    form = chunk_form(value)
     if form not in (None, Form.FRAMEWORK):
         return "chunks"
     if "event_type" not in value and "pane_id" not in value and _is_document(value, "text", "tables", "images"):
@@ -161,10 +168,3 @@ def _is_document(record: Record, *fields: str) -> bool:
     source = record.get("source")
     says_who = isinstance(source, dict) and isinstance(source.get("path"), str)
     return says_who and any(record.get(field) is not None for field in fields)
-
-
-def _chunk_form(record: Record) -> Form | None:
-    try:
-        return detect(record)
-    except RecordRefused:
-        return None

@@ -9,6 +9,7 @@ from sqlite3 import Connection
 
 from producers.errors import SourceFailed
 from producers.kinds import ROWS, Kind
+from producers.records.nested import Way
 from producers.sources import Found, Scope, SourceFile
 from producers.tables import below
 
@@ -24,8 +25,8 @@ class Seen(SourceFile):
     is_value: bool = False
     is_empty: bool = False
     failed: SourceFailed | None = None
-    within: str = ""
-    """The name under which its records stand, where they do not stand at the top."""
+    within: Way = ()
+    """The names under which it has records that are not read."""
 
     @property
     def is_record(self) -> bool:

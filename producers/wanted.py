@@ -17,6 +17,7 @@ from producers.guessed import guessed
 from producers.kinds import AUTO, Kind, kinds_for, suffixes_of
 from producers.outputs import Outputs
 from producers.patterns import Patterns
+from producers.records.nested import Way
 from producers.rows.separated import is_separated
 from producers.sources import Failure, Found, Scope, SourceFile, size_of
 from producers.tables import below
@@ -189,10 +190,14 @@ def find_wanted(
     return wanted
 
 
-def _no_form(within: str) -> str:
+def _no_form(within: Way) -> str:
     if not within:
         return _NO_FORM
-    return f"its records stand within `{within}`: jq -c '.[\"{within}\"][]' FILE > FILE.jsonl takes them out of it"
+    way = "".join(f'["{name}"]' for name in within)
+    return (
+        f"its records stand within `{'.'.join(within)}`, and the file says something beside them: "
+        f"jq -c '.{way}[]' FILE > FILE.jsonl takes them out of it"
+    )
 
 
 def _its_kind(seen: Kind | None, was: Callable[[], Kind | None]) -> Kind | None:

@@ -38,6 +38,13 @@ def detect(record: Record) -> Form:
     raise RecordRefused(RECORD_FORM_UNKNOWN, _hint(record))
 
 
+def form_of(record: Record) -> Form | None:
+    try:
+        return detect(record)
+    except RecordRefused:
+        return None
+
+
 def _hint(record: Record) -> str:
     if "content_hash" in record and isinstance(record.get("content"), dict):
         return "is an IR record, not a chunk: read it as one"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from chunkbus.chunk import Record
 from producers.bridges.canonical import pass_on
-from producers.bridges.detect import Form, detect
+from producers.bridges.detect import Form, detect, form_of
 from producers.bridges.foreign import Context
 from producers.bridges.framework import bridge_framework
 from producers.bridges.markdown import bridge_markdown
@@ -45,7 +45,10 @@ class BridgeReader:
     def read(self, path: Path, uri: str, making: Making) -> Iterator[Item]:
         """Families in the order of their last records; what a family lacks is said beside it."""
         context = Context(uri, making, self.parser, self.canonicalizer)
-        return gather(path, uri, making, lambda record, data: self._draft(record, data, context))
+        return gather(path, uri, making, lambda record, data: self._draft(record, data, context), self._is_record)
+
+    def _is_record(self, record: Record, *, is_alone: bool) -> bool:
+        return form_of(record) is not None or (is_alone and "text" in record)
 
     def _draft(self, record: Record, data: bytes, context: Context) -> Draft:
         return ADAPTERS[self.form or detect(record)](record, data, context)

@@ -43,7 +43,7 @@ class IrReader:
 
     def read(self, path: Path, uri: str, making: Making) -> Iterator[Item]:
         """Families in the order of their last records. A family is whole or left out, for records state its size."""
-        return gather(path, uri, making, lambda record, _: self._draft(record, uri, making))
+        return gather(path, uri, making, lambda record, _: self._draft(record, uri, making), is_ir)
 
     def _draft(self, record: Record, uri: str, making: Making) -> Draft:
         ir = _check(record)
@@ -75,6 +75,12 @@ class IrReader:
             order=(ir.chunk_index,),
             excuse=_excuse(ir, text),
         )
+
+
+def is_ir(record: Record, *, is_alone: bool = False) -> bool:
+    """Whether a record is none of another form; alone, one that lacks something is told so."""
+    content = record.get("content")
+    return isinstance(content, dict) and (is_alone or "content_text" in content)
 
 
 def _check(record: Record) -> IrRecord:

@@ -7,12 +7,11 @@ or more and stands nowhere in the text is.
 import re
 from collections.abc import Iterator
 from html import unescape
-from typing import Any
 
 from chunkbus.chunk import Record
 from producers.parsed.blocks import IMAGES, NO_TEXT, TABLES, is_text
+from producers.records.sentences import sentences
 
-_FEWEST_WORDS = 4
 _TAG = re.compile(r"<[^<>]*>")
 _SIGNS = re.compile(r"[\W_]+")
 _READ_OF_DOCUMENT = frozenset(
@@ -29,12 +28,12 @@ def find_unread(record: Record, text: str) -> list[str]:
     if not places:
         return []
     letters = _letters(text)
-    return [place for place, sentences in places if not all(_letters(said) in letters for said in sentences)]
+    return [place for place, found in places if not all(_letters(said) in letters for said in found)]
 
 
 def _candidates(record: Record) -> Iterator[tuple[str, list[str]]]:
     for name, value in record.items():
-        if name not in _READ_OF_DOCUMENT and (found := list(_sentences(value))):
+        if name not in _READ_OF_DOCUMENT and (found := list(sentences(value))):
             yield name, found
     for number, block in enumerate(record.get("blocks") or ()):
         # Tables and images keep their other fields.
@@ -54,20 +53,8 @@ def _beside(block: Record, place: str) -> Iterator[tuple[str, list[str]]]:
     for name, value in block.items():
         if name in NO_TEXT or value is text or value is items:
             continue
-        if found := [said for said in _sentences(value) if _letters(said) not in _letters(text)]:
+        if found := [said for said in sentences(value) if _letters(said) not in _letters(text)]:
             yield f"{place}.{name}", found
-
-
-def _sentences(value: Any) -> Iterator[str]:
-    """In a value of any depth."""
-    waiting = [value]
-    while waiting:
-        one = waiting.pop()
-        if isinstance(one, str):
-            if len(one.split(maxsplit=_FEWEST_WORDS)) >= _FEWEST_WORDS:
-                yield one
-        elif isinstance(one, dict | list):
-            waiting += one.values() if isinstance(one, dict) else one
 
 
 def _letters(text: str) -> str:

@@ -50,6 +50,13 @@ def read_document(record: Record) -> ParsedDocument:
     return document
 
 
+def is_parsed(record: Record, *, is_alone: bool) -> bool:
+    """Whether a record is one of these and no other JSON; alone, one that lacks what it could say is told so."""
+    source = record.get("source")
+    says = any(record.get(name) is not None for name in ("blocks", "text", "tables", "images"))
+    return isinstance(source, dict) and isinstance(source.get("path"), str) and (is_alone or says)
+
+
 def items_in_order(document: ParsedDocument) -> list[Item]:
     """Everything that the document says. Raises RecordRefused where a text is no string."""
     blocks = document.blocks or ([document.text] if document.text else [])

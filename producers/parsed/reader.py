@@ -26,7 +26,7 @@ from producers.markdown.passages import cut
 from producers.markdown.policy import Policy
 from producers.markdown.tokens import Tokenizer, WordTokenizer
 from producers.parsed.beside import find_unread
-from producers.parsed.document import ParsedDocument, items_in_order, read_document
+from producers.parsed.document import ParsedDocument, is_parsed, items_in_order, read_document
 from producers.parsed.records import PARSER, build_chunks, parent_of, stable_id
 from producers.parsed.render import render
 from producers.produced import Emptied, Item, LeftOut, Making, Produced
@@ -64,7 +64,7 @@ class ParsedReader:
         """Documents in the order of the traversal. What is refused at once comes first, in the file's order."""
         frame = Frame(uri, making, self.canonicalizer, self.tokenizer.version)
         try:
-            with RecordFile(path, MAX_DOCUMENT_BYTES) as file, FamilyIndex() as index:
+            with RecordFile(path, MAX_DOCUMENT_BYTES, is_record=is_parsed) as file, FamilyIndex() as index:
 
                 def note(place: Place, data: bytes) -> None:
                     record, document = _parse(data)

@@ -1,5 +1,5 @@
-"""Files of records: JSONL, a JSON array, or a folder of JSON files, each of them a record or an array. Read in order
-once, then again by place.
+"""Files of records: JSONL, a JSON array, also within a JSON value, or a folder of JSON files, each of them a record or
+such an array. Read in order once, then again by place.
 
 A byte order mark at the beginning, \\r\\n and empty lines are taken as they are meant. A line over the limit is never
 held in memory.
@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain, islice, repeat
+from itertools import chain, islice, repeat, takewhile
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO
@@ -28,6 +28,7 @@ from producers.errors import MEANINGS, SOURCE_UNREADABLE, RecordRefused, SourceF
 from producers.find import find_sources
 from producers.produced import LeftOut
 from producers.records.array import begins, elements
+from producers.records.nested import LARGEST, IsRecord, find_list
 from producers.sources import Failure, open_source
 from producers.tables import open_tables
 
@@ -55,10 +56,14 @@ class Place:
 
 
 class RecordFile:
-    """Records at a path. `with RecordFile(path) as file:`. Raises SourceFailed where nothing can be read."""
+    """Records at a path. `with RecordFile(path) as file:`. Raises SourceFailed where nothing can be read.
 
-    def __init__(self, path: Path, limit: int = MAX_LINE_BYTES) -> None:
+    With `is_record` they are also found in a list within the one value that a file holds.
+    """
+
+    def __init__(self, path: Path, limit: int = MAX_LINE_BYTES, *, is_record: IsRecord | None = None) -> None:
         self.limit = limit
+        self._is_record = is_record
         self.failures: list[Failure] = []
         """Files of a folder that could not be read to their end, or "" for the one file; known when `records` has
         ended."""
@@ -81,10 +86,9 @@ class RecordFile:
         if self._file is None:
             yield from self._files()
             return
-        begin = _array_begins(self._file, self.limit)
-        if begin is not None:
+        if (array := self._array(self._file, self._path.name)) is not None:
             try:
-                yield from self._elements(begin)
+                yield from self._elements(*array)
             except SourceFailed as failure:
                 self.failures.append(Failure("", failure.code, failure.reason))
             return
@@ -97,11 +101,26 @@ class RecordFile:
             if data.strip():
                 yield Place(line, place.offset, place.length), _trim(data)
 
-    def _elements(self, begin: int) -> Iterator[tuple[Place, bytes]]:
+    def _array(self, file: BinaryIO, name: str) -> tuple[int, int | None] | None:
+        """Where the array of records begins, if there is one, and where it ends, if that is not the file's end."""
+        begin = _array_begins(file, self.limit)
+        if begin is not None:
+            return begin, None
+        if self._is_record is None or not name.lower().endswith(".json"):
+            return None
+        if file.seek(0, os.SEEK_END) > LARGEST or _has_lines(file, self.limit):
+            return None
+        file.seek(0)
+        data = file.read()
+        trimmed = data.removeprefix(_BYTE_ORDER_MARK)
+        found, mark = find_list(trimmed, self._is_record), len(data) - len(trimmed)
+        return found and (mark + found[0], mark + found[1])
+
+    def _elements(self, begin: int, stop: int | None) -> Iterator[tuple[Place, bytes]]:
         assert self._file is not None
         line = 1 + _line_breaks(self._file, 0, begin)
         number = 0
-        for start, end in elements(self._file, begin):
+        for start, end in _until(stop, elements(self._file, begin)):
             at = _after_space(self._file, start, end)
             line += _line_breaks(self._file, start, at)
             if at < end:
@@ -123,13 +142,13 @@ class RecordFile:
     def _in_folder(self, number: int, name: str) -> Iterator[tuple[Place, bytes]]:
         """The record that a file of the folder is, or those of its array."""
         with _open(self._path / name) as file:
-            begin = _array_begins(file, self.limit)
-            whole = [(0, file.seek(0, os.SEEK_END))]
+            array = self._array(file, name)
+            whole = iter([(0, file.seek(0, os.SEEK_END))])
             element = 0
-            for start, end in whole if begin is None else elements(file, begin):
+            for start, end in whole if array is None else _until(array[1], elements(file, array[0])):
                 at = _after_space(file, start, end)
-                if at < end or begin is None:
-                    element += begin is not None
+                if at < end or array is None:
+                    element += array is not None
                     place = Place(number, at, min(end - at, self.limit + 1), name, element)
                     file.seek(at)
                     yield place, _trim(file.read(place.length))
@@ -167,12 +186,21 @@ def _array_begins(file: BinaryIO, limit: int) -> int | None:
     begin = begins(file.read(_HEAD_BYTES))
     if begin is None:
         return None
+    return None if _has_lines(file, limit, begin) else begin
+
+
+def _has_lines(file: BinaryIO, limit: int, begin: int = 0) -> bool:
+    """Whether the first line from there is a value of its own and others follow."""
     file.seek(begin)
     try:
-        orjson.loads(file.readline(limit + 1))
+        orjson.loads(_trim(file.readline(limit + 1)))
     except orjson.JSONDecodeError:
-        return begin
-    return None if any(map(bytes.strip, iter(partial(file.read, limit), b""))) else begin
+        return False
+    return any(map(bytes.strip, iter(partial(file.read, limit), b"")))
+
+
+def _until(stop: int | None, elements: Iterator[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    return elements if stop is None else takewhile(lambda element: element[0] < stop, elements)
 
 
 def _after_space(file: BinaryIO, start: int, end: int) -> int:

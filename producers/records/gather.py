@@ -16,6 +16,7 @@ from producers.produced import Emptied, Item, LeftOut, Making, Produced
 from producers.records.drafts import Draft
 from producers.records.files import Place, RecordFile, left_out, parse_record
 from producers.records.index import FamilyIndex
+from producers.records.nested import IsRecord
 
 _MOST_NAMED = 10
 
@@ -34,10 +35,10 @@ ToDraft = Callable[[Record, bytes], Draft]
 """One form's reading of a record, which is given with its bytes. Raises RecordRefused."""
 
 
-def gather(path: Path, uri: str, making: Making, to_draft: ToDraft) -> Iterator[Item]:
+def gather(path: Path, uri: str, making: Making, to_draft: ToDraft, is_record: IsRecord) -> Iterator[Item]:
     """Families in the order of their last records. What is refused alone comes first, in the file's order."""
     try:
-        with RecordFile(path) as file, FamilyIndex() as index:
+        with RecordFile(path, is_record=is_record) as file, FamilyIndex() as index:
             yield from note_all(
                 file, uri, lambda place, data: index.add(to_draft(parse_record(data), data).family, place)
             )

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from chunkbus import findings
+from chunkbus.chunk import Record
 from chunkbus.identity import family_key
 from producers.errors import (
     NUL_REMOVED,
@@ -31,7 +32,7 @@ from producers.records.index import FamilyIndex
 from producers.rows.markup import document_of
 from producers.rows.names import USUAL, Names
 from producers.rows.records import CANONICALIZER_NAME, PARSER, build_chunks, parent_of
-from producers.rows.row import Row, read_row
+from producers.rows.row import Row, is_row, read_row, says_text
 from producers.rows.separated import SeparatedFile, is_separated
 from producers.text.chunker import TEXT
 
@@ -104,7 +105,11 @@ class RowReader:
     def _open(self, path: Path) -> RecordFile | SeparatedFile:
         if is_separated(path.name):
             return SeparatedFile(path, MAX_ROW_BYTES, self.names.of_columns().text)
-        return RecordFile(path, MAX_ROW_BYTES)
+        return RecordFile(path, MAX_ROW_BYTES, is_record=self._is_record)
+
+    def _is_record(self, record: Record, *, is_alone: bool) -> bool:
+        is_named = self.names.text != USUAL.text
+        return says_text(record, self.names) if is_alone or is_named else is_row(record)
 
     def _row(self, file: RecordFile | SeparatedFile, place: Place) -> Row:
         return self._read(file, file.read(place))

@@ -64,13 +64,17 @@ def is_row(record: Record, *, is_alone: bool = False) -> bool:
     one with a scheme or an ending tells."""
     if not _OF_CHUNKS.isdisjoint(record):
         return False
-    fields = Fields(record)
-    if not any(_is_said(value) for _, value in fields.under(USUAL.text)):
+    if not says_text(record):
         return False
+    fields = Fields(record)
     if not is_alone and any(_is_said(value) for _, value in fields.under(USUAL.title)):
         return True
     addresses = _addresses(fields, USUAL)
     return _id_of(fields, USUAL) is not None or any(_SCHEME.match(one) or _ENDING.search(one) for one in addresses)
+
+
+def says_text(record: Record, names: Names = USUAL) -> bool:
+    return any(_is_said(value) for _, value in Fields(record).under(names.text))
 
 
 def read_row(record: Record, names: Names = USUAL) -> Row:
