@@ -10,11 +10,12 @@ from chunkbus.chunk import Record
 
 @dataclass(frozen=True)
 class Produced:
-    """All chunks of one source, in order, ready for a partition."""
+    """All chunks of one source, in order, ready for a partition. `is_partial`: parts of it failed."""
 
     source_uri: str
     tenant: str | None
     records: Sequence[Record]
+    is_partial: bool = False
 
 
 @dataclass(frozen=True)

@@ -171,6 +171,7 @@ def _put(produced: Produced, job: Job, making: Making, read: Read, waiting: Path
         chunks=len(records),
         source_type=source_type_of(records, job.kind),
         moment_ns=moment_of(records, making.created_at, read.signature.mtime_ns if read.signature else 0),
+        is_partial=produced.is_partial,
         lines=Lines(waiting, start, out.tell()),
     )
 

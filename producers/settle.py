@@ -13,7 +13,7 @@ from producers.account import Account, Done
 from producers.changes import Changes
 from producers.claims import Claims
 from producers.errors import FOLDER_IS_OUTPUT, SOURCE_IN_ANOTHER_FILE
-from producers.families import key_of_source
+from producers.families import Family, key_of_source
 from producers.gone import Gone
 from producers.partition import FamilyReader
 from producers.placement import About, Placement
@@ -157,17 +157,19 @@ class Settling:
         return something
 
     def _claim_read(self, done: Done, waiting: Waiting) -> bool:
-        """False where the family stands just as it was read."""
+        """False where the family stands just as it was read, or better."""
         about = About(waiting.key, waiting.source_type, waiting.moment_ns)
-        is_new = done.is_document or not self._stands_like(waiting)
+        is_new = done.is_document or not self._stands_so(waiting)
         self._claim(done, waiting.key, about, waiting if is_new else None, is_read=True)
         return is_new
 
-    def _stands_like(self, waiting: Waiting) -> bool:
+    def _stands_so(self, waiting: Waiting) -> bool:
         found = self._shelves.families.find(waiting.key)
         if found is None:
             return False
         place, family = found
+        if waiting.is_partial and _is_of_more(family, waiting):
+            return True
         if family.chunks != waiting.chunks or family.version != waiting.version:
             return False
         standing = list(self._reader.lines(self._shelves.existing[place], family))
@@ -270,3 +272,9 @@ class Settling:
     def counts(self, changes: Changes) -> tuple[int, int]:
         """Families that belong to no source of this run, and those that went."""
         return self._claims.others(), changes.withdrawn() + sum(1 for _ in self._claims.leaving())
+
+
+def _is_of_more(family: Family, waiting: Waiting) -> bool:
+    """Whether more stands of the same content than what was read of it now, when a part failed."""
+    content = waiting.version[0]
+    return content is not None and family.version[0] == content and family.chunks > waiting.chunks

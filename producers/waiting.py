@@ -40,6 +40,7 @@ class Waiting:
     chunks: int
     source_type: str
     moment_ns: int
+    is_partial: bool
     lines: Lines
 
 
@@ -74,10 +75,11 @@ def row_of(item: Waiting | Emptied) -> bytes:
         return orjson.dumps([item.family], option=orjson.OPT_APPEND_NEWLINE)
     about = (item.key, item.name, item.document, item.tenant, item.version, item.newest, item.chunks, item.source_type)
     moment_ns = str(item.moment_ns)  # some are more than JSON's integers hold
-    return orjson.dumps([*about, moment_ns, item.lines.start, item.lines.end], option=orjson.OPT_APPEND_NEWLINE)
+    row = [*about, moment_ns, item.is_partial, item.lines.start, item.lines.end]
+    return orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE)
 
 
 def _waiting(row: Sequence[Any], lines: Path) -> Waiting:
-    key, name, document, tenant, version, newest, chunks, source_type, moment_ns, start, end = row
-    about = (key, name, document, tenant, tuple(version), newest, chunks, source_type, int(moment_ns))
+    key, name, document, tenant, version, newest, chunks, source_type, moment_ns, is_partial, start, end = row
+    about = (key, name, document, tenant, tuple(version), newest, chunks, source_type, int(moment_ns), is_partial)
     return Waiting(*about, Lines(lines, start, end))

@@ -133,6 +133,7 @@ class _Family:
             yield self._incomplete(members[0], last, f"no record of chunk {missing}")
             if last.count is not None:
                 return
+        is_partial = bool(missing) or any(member.has_failed for member in members)
         members = [member for member in members if member.draft.excuse is None]
         refused = [m for m in members if m.draft.chunk_id is not None and not self.index.claim(m.draft.chunk_id)]
         for member in refused:
@@ -142,6 +143,7 @@ class _Family:
             if refused and last.count is not None:
                 yield self._incomplete(refused[0], last, f"{len(refused)} of its chunks were refused")
                 return
+            is_partial |= bool(refused)
             members = [member for member in members if member not in refused]
             if not members:
                 return
@@ -154,7 +156,7 @@ class _Family:
                     refused.append(member)
                     yield left_out(self.uri, member.place, refusal.code, f"{last.name}: {refusal.reason}")
             if not refused:
-                yield Produced(last.name, last.tenant, records)
+                yield Produced(last.name, last.tenant, records, is_partial)
                 return
 
     def _incomplete(self, member: _Member, last: Draft, what: str) -> LeftOut:
