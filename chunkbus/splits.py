@@ -53,7 +53,7 @@ def _judge(
             reason = f"other chunks of the same version stand in partition {names}"
         elif len(ids[number]) + unknown.get(number, 0) < expected:
             here = f"{len(ids[number])} of the {expected} chunks that chunk_count names are here"
-            reason = f"{here} with {held[number].read_by}; others are not of the same version"
+            reason = f"{here} with {held[number].read_by}; the others are not here, or not of the same version"
         else:
             continue
         document_id = next(iter(ids[number].values()))

@@ -10,7 +10,7 @@ import signal
 import sys
 import traceback
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from importlib import import_module
 from threading import Event
 from types import FrameType
@@ -18,9 +18,8 @@ from types import FrameType
 import click
 
 from chunksink import __version__
-from chunksink.errors import Refusal, explained, failure
+from chunksink.errors import Refusal, explained, print_failure
 from chunksink.exits import Exit
-from chunksink.output import print_json
 
 # Command, which is its module below chunksink.commands too, and its line in the overview: --help imports none of them.
 COMMANDS = {
@@ -155,7 +154,7 @@ def run(arguments: list[str]) -> int:
         code = error.code if isinstance(error, Refusal) else error.exit_code
         error.show()
         if "--json" in arguments:
-            _print_failure(error, code)
+            print_failure(error, code)
         return code
     except (click.Abort, KeyboardInterrupt):
         click.echo("Interrupted. Nothing is half done; run the command again to go on.", err=True)
@@ -169,7 +168,7 @@ def run(arguments: list[str]) -> int:
         told = (
             f"an error that chunksink does not know, {type(error).__name__}: {error} (standard error has its traceback)"
         )
-        _print_failure(click.ClickException(told), Exit.BUG)
+        print_failure(click.ClickException(told), Exit.BUG)
         return Exit.BUG
     return result if isinstance(result, int) else Exit.OK
 
@@ -189,11 +188,3 @@ def _only_text(arguments: list[str]) -> Iterator[None]:
 
 def _is_text(word: str) -> bool:
     return word.isascii() or word == word.encode(errors="replace").decode()
-
-
-def _print_failure(error: click.ClickException, code: int) -> None:
-    document = failure(error, code)
-    message = document["error"]["message"]
-    document["error"]["message"] = message.encode(errors="backslashreplace").decode()  # a file's name may be no Unicode
-    with suppress(OSError):  # the output may be what failed
-        print_json(document)

@@ -4,7 +4,7 @@ import errno
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from chunksink.exits import Exit
+from chunksink.output import print_json
 
 # Module, class, exit code; the first that fits counts. By name, since an error of a package that was never imported
 # cannot have been raised, and importing them all would make every command slow.
@@ -69,6 +70,14 @@ def failure(error: click.ClickException, code: int) -> dict[str, Any]:
     told: dict[str, Any] = {"error": {"exit_code": code, "message": error.format_message()}}
     removal = getattr(error.__cause__, "removal", None)
     return told if removal is None else told | {"brake": asdict(removal)}
+
+
+def print_failure(error: click.ClickException, code: int) -> None:
+    document = failure(error, code)
+    message = document["error"]["message"]
+    document["error"]["message"] = message.encode(errors="backslashreplace").decode()  # a file's name may be no Unicode
+    with suppress(OSError):  # the output may be what failed
+        print_json(document)
 
 
 @contextmanager

@@ -22,8 +22,8 @@ MEANINGS = {
     Exit.BUG: "an error that chunksink does not know: a bug, with its traceback",
     Exit.USAGE: "the command, its options or the configuration cannot be used as given",
     Exit.INVALID_INPUT: "partitions or sources are missing or broken; the rest was taken, by a rebuild nothing",
-    Exit.DRIFT: "an engine, the cache of vectors or a file of ours holds something else than was written to it, or "
-    "cannot be held against it",
+    Exit.DRIFT: "an engine, the cache of vectors or a file of ours holds something else than was written to it or, for "
+    "`verify`, than the chunks say now, or cannot be held against it",
     Exit.ENGINE: "an engine or endpoint cannot be reached, or will not do what it was asked; or a disk is full",
     Exit.REFUSED: "all is done, but some documents or vectors were refused and left out",
     Exit.LOCKED: "another process is writing the same thing",

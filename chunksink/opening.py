@@ -1,11 +1,13 @@
 """Opening a run: its record, its lock, the home and the engines, each closed again when the run ends."""
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from chunkbus.errors import NotABusRoot
 from chunkbus.layout import BusRoot
 from chunkbus.runlog import RunLog
 from chunksink.run import Run
@@ -42,7 +44,7 @@ def open_run(
     with ExitStack() as stack:
         root = BusRoot(config.chunks_path)
         if reads_chunks:
-            root.require()
+            _require_chunks(root, config.home_path)
         if not makes_home:
             with State.existing(config.home_path):
                 pass
@@ -60,6 +62,25 @@ def open_run(
         )
         home = config.home_path
         yield Run(config, root, work, log, WriterLock(home), RebuildLock(home), stack, failed)
+
+
+def _require_chunks(root: BusRoot, home: Path) -> None:
+    """Where there were some, all partitions are missing; else a folder is named that has none."""
+    from rebuild.catalog import known_partitions
+    from rebuild.errors import InvalidBus, RebuildError
+    from rebuild.state import State
+
+    try:
+        root.require()
+    except NotABusRoot as error:
+        known: list[str] = []
+        with suppress(RebuildError), State.existing(home) as state:
+            known = known_partitions(state.db)
+        if known:
+            raise InvalidBus(
+                f"{error}. All {len(known):,} partitions that were read before are missing; the index stays as it is"
+            ) from error
+        raise
 
 
 def _require_configured(config: Config, only: tuple[str, ...]) -> None:

@@ -165,7 +165,7 @@ def _print_troubles(report: "RunReport") -> None:
             err=True,
         )
     for reason, families in islice(report.held.items(), _SHOWN):
-        click.echo(f"{counted(families, 'source')} held, the index unchanged: {printable(reason)}", err=True)
+        click.echo(f"{counted(families, 'source')} held, unchanged in the index: {printable(reason)}", err=True)
     if len(report.held) > _SHOWN:
         click.echo("... and for other reasons; see `chunksink status`", err=True)
     for line in unconfigured_lines(report.unconfigured):

@@ -95,8 +95,9 @@ class Convergence:
     def run(self, plan: Plan) -> None:
         """Carries out the plan; then the engines are asked whether they hold as much as they confirmed."""
         for _ in range(_ROUNDS):
-            self._note(plan)
+            going = self._going()
             if plan.is_empty():
+                self._note(plan, going)
                 return
             self._stamp(plan)
             executor = Executor(
@@ -114,6 +115,7 @@ class Convergence:
             # Not where the run was broken off: what happens here would take the place of why.
             with self._lock():
                 self._work.state.note_pace(executor.done.pace)
+                self._note(plan, going)
             self._stamp(plan)
             before = len(self.outcome.scanned)
             self.look()
@@ -175,18 +177,16 @@ class Convergence:
             return not receipts.has_lasting_intents(removals=self._work.catalog.is_whole())
         return target.build.count() == receipts.documents()
 
-    def _note(self, plan: Plan) -> None:
-        """What a plan will do, before it does it. Later rounds only put right what the first one did."""
+    def _note(self, plan: Plan, going: Sequence[Target]) -> None:
+        """What these have confirmed of a plan. Later rounds only put right what the first one did."""
         outcome = self.outcome
-        if outcome.by_sink:
+        if outcome.by_sink or not going:
             return
-        outcome.families = plan.counts() if self._going() else FamilyCounts()  # else nothing is known
-        for target in self._going():
-            removed, replaced = plan.leaving(target.build_id)
-            outcome.by_sink[target.sink] = plan.counts(target.build_id)
-            outcome.deleted_by_sink[target.sink] = removed + replaced
-        outcome.chunks_written = plan.chunks_to_write()
-        outcome.chunks_deleted = max(outcome.deleted_by_sink.values(), default=0)
+        outcome.families, outcome.chunks_written = plan.confirmed(), plan.chunks_written()
+        for target in going:
+            outcome.by_sink[target.sink] = plan.confirmed(target.build_id)
+            outcome.deleted_by_sink[target.sink] = plan.leaving(target.build_id, confirmed=True)
+        outcome.chunks_deleted = max(outcome.deleted_by_sink.values())
 
     def _add(self, done: Done) -> None:
         total = self.outcome.done

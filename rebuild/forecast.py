@@ -103,7 +103,7 @@ def forecast(
         superseded=work.catalog.counts().superseded,
         held=sum(held_by_reason(work.state.db, list(builds.values())).values()),
         chunks=plan.chunks_to_write(),
-        deleted=max((sum(plan.leaving(build)) for build in builds.values()), default=0),
+        deleted=max(map(plan.leaving, builds.values()), default=0),
         cached=cached,
         missing=missing.number,
         tokens=missing.tokens,

@@ -92,9 +92,9 @@ class Intake:
         for key in sorted(known - set(self._root.partition_keys())):
             with write_transaction(self._db):
                 never_valid = "delete from partition where key = ? and checksum is null"
-                if self._db.execute(never_valid, [key]).rowcount:
-                    self._db.execute("delete from finding where partition = ?", [key])
-                elif self._set_state(key, MISSING, None):
+                was_valid = not self._db.execute(never_valid, [key]).rowcount
+                self._db.execute("delete from finding where partition = ?", [key])
+                if was_valid and self._set_state(key, MISSING, None):
                     touch_partition(self._db, key)
 
     def _read(self, key: str, on_bytes: OnBytes, workers: Executor | None) -> None:

@@ -9,7 +9,7 @@ since, on either side. The database itself notes which (`moved`), so that no wri
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 
 from sqlite_utils import Database
@@ -25,6 +25,7 @@ _UNHASHED = 100
 _TABLES = """
 create temp table if not exists planned (
     family text, build text, action text, recorded int, metadata_only int, purge int,
+    leaves int, was text, was_open int,
     primary key (family, build)) without rowid;
 create temp table if not exists to_write (place integer primary key, family text);
 """
@@ -33,7 +34,9 @@ create temp table if not exists to_write (place integer primary key, family text
 _PLAN_WRITES = """
 insert into planned
 select c.family, :build, 'write', r.family is not null,
-    i.family is null and r.texts is not null and r.texts = c.texts, coalesce(r.family_hash = :strangers, 0)
+    i.family is null and r.texts is not null and r.texts = c.texts, coalesce(r.family_hash = :strangers, 0),
+    iif(i.family is null and r.texts is not null and r.texts = c.texts, 0, coalesce(r.documents, 0)),
+    r.family_hash, i.family is not null
 from current c
 left join receipt r on r.build = :records and r.family = c.family
 left join intent i on i.build = :records and i.family = c.family
@@ -42,10 +45,19 @@ and c.family not in (select family from held) {and_moved}
 """
 _PLAN_REMOVALS = f"""
 insert into planned
-select family, :build, 'remove', 1, 0, 0 from (
+select family, :build, 'remove', 1, 0, 0, coalesce(documents, 0), null, 0 from (
     select family from receipt where build = :records {{and_moved}}
     union select family from intent where build = :records {{and_moved}})
+left join (select family, documents from receipt where build = :records) using (family)
 where {GONE}
+"""
+# What the engines have confirmed of a plan since it was made: an intent that stays open says that nobody knows.
+_CONFIRMED = """
+select p.*, coalesce(r.documents, 0) as documents from planned p
+left join receipt r on r.build = p.build and r.family = p.family
+left join intent i on i.build = p.build and i.family = p.family
+where i.family is null and iif(p.action = 'remove', r.family is null,
+    r.family is not null and (p.was_open or r.family_hash is not p.was))
 """
 _AND_MOVED = "and {} in (select family from moved where build = :build)"
 # A build that has confirmed nothing yet is compared as a whole again: all of it differs.
@@ -159,19 +171,32 @@ class Plan:
 
     def counts(self, build: str | None = None) -> FamilyCounts:
         """Of one build; of all together, a family is added where no build had it that it is written to."""
+        found = self._count("planned", build)
+        total = self._db.execute(
+            "select (select count(*) from current) - (select count(*) from held join current using (family))"
+        ).fetchone()[0]
+        return replace(found, unchanged=total - found.added - found.changed)
+
+    def confirmed(self, build: str | None = None) -> FamilyCounts:
+        """The same of what was carried out: what failed is neither changed nor unchanged."""
+        return replace(self._count(f"({_CONFIRMED})", build), unchanged=self.counts(build).unchanged)
+
+    def _count(self, planned: str, build: str | None) -> FamilyCounts:
         where, values = ("where build = ?", [build]) if build is not None else ("", [])
         row = self._db.execute(
             "select sum(action = 'write' and not recorded), sum(action = 'write' and recorded), "
             "sum(action = 'remove'), sum(action = 'write' and metadata_only) from ("
             "select family, min(action) as action, max(recorded) as recorded, min(metadata_only) as metadata_only "
-            f"from planned {where} group by family)",
+            f"from {planned} {where} group by family)",
             values,
         ).fetchone()
         added, changed, removed, metadata_only = (number or 0 for number in row)
-        total = self._db.execute(
-            "select (select count(*) from current) - (select count(*) from held join current using (family))"
-        ).fetchone()[0]
-        return FamilyCounts(added, changed, removed, total - added - changed, metadata_only)
+        return FamilyCounts(added, changed, removed, 0, metadata_only)
+
+    def chunks_written(self) -> int:
+        """Of what was carried out, without those that were refused; a chunk that several builds took counts once."""
+        written = f"select max(documents) as documents from ({_CONFIRMED}) where action = 'write' group by family"
+        return int(self._db.execute(f"select coalesce(sum(documents), 0) from ({written})").fetchone()[0])
 
     def examples(self, action: str, recorded: bool, limit: int) -> list[str]:
         """Some families that are written or removed, by name where it is known."""
@@ -183,15 +208,11 @@ class Plan:
         )
         return [name for _, name in rows]
 
-    def leaving(self, build: str) -> tuple[int, int]:
-        """Chunks of former versions that go when this plan is done: of removed, and of replaced families."""
-        row = self._db.execute(
-            "select sum(case when action = 'remove' then documents end), "
-            "sum(case when action = 'write' and not metadata_only then documents end) "
-            "from planned cross join receipt using (build, family) where build = ? and recorded",
-            [build],
-        ).fetchone()
-        return row[0] or 0, row[1] or 0
+    def leaving(self, build: str, *, confirmed: bool = False) -> int:
+        """Chunks of former versions that go when this plan is done, or that went."""
+        planned = f"({_CONFIRMED})" if confirmed else "planned"
+        select = f"select coalesce(sum(leaves), 0) from {planned} where build = ?"
+        return int(self._db.execute(select, [build]).fetchone()[0])
 
     def digest(self, builds: Collection[str], settings: Mapping[str, Sequence[str]]) -> str:
         """Names exactly this plan for these builds: the same families in the same versions, those that are held, and

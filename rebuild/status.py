@@ -47,6 +47,7 @@ class BuildStatus:
     to_write: int
     """Families that the build has not confirmed as the catalog has them; the next sync compares or writes them."""
     to_remove: int
+    """0 while the bus is not whole: then nothing is known to be gone."""
 
 
 @dataclass(frozen=True)
@@ -139,10 +140,10 @@ def status(
     catalog = Catalog(state)
     locks = held_locks(state.home)
     builds = {name: build for name, build in live.builds.items() if name in sinks}
-    ids = list(builds.values())
+    ids, is_whole = list(builds.values()), catalog.is_whole()
     return Status(
         live=_generation(live),
-        sinks={name: _build(state.db, build) for name, build in builds.items()},
+        sinks={name: _build(state.db, build, removals=is_whole) for name, build in builds.items()},
         unconfigured=tuple(name for name in live.builds if name not in sinks),
         unbuilt=tuple(name for name in sinks if name not in live.builds),
         previous=None if previous is None else _generation(previous),
@@ -152,7 +153,7 @@ def status(
         held=sum(held_by_reason(state.db, ids).values()),
         held_families=tuple(held(state.db, ids, named)),
         rebuild_due=due(live),
-        brake=large_removal(state.db, ids) if catalog.is_whole() else None,
+        brake=large_removal(state.db, ids) if is_whole else None,
         locks=locks,
         last_run=next(runs.runs(state.home, 1), None),
     )
@@ -187,7 +188,7 @@ def _generation(generation: Generation) -> GenerationStatus:
     )
 
 
-def _build(db: Any, build_id: str) -> BuildStatus:
+def _build(db: Any, build_id: str, *, removals: bool) -> BuildStatus:
     families, chunks = db.execute(
         "select coalesce(sum(documents > 0), 0), coalesce(sum(documents), 0) from receipt where build = ?", [build_id]
     ).fetchone()
@@ -199,7 +200,7 @@ def _build(db: Any, build_id: str) -> BuildStatus:
         refused=_number(db, "select count(*) from dead_letter where build = :build", named),
         open_intents=_number(db, "select count(*) from intent where build = :build", named),
         to_write=_number(db, _TO_WRITE, named | {"projection": PROJECTION_VERSION}),
-        to_remove=_number(db, _TO_REMOVE, named),
+        to_remove=_number(db, _TO_REMOVE, named) if removals else 0,
     )
 
 

@@ -26,7 +26,8 @@ def command(chunks: str | None, home: str | None, adopt: bool, as_json: bool) ->
 
     `sync --plan HASH` then carries out exactly this plan in the live index, or refuses because the world has moved;
     the first 12 digits are enough. Sinks without a build, and a first index, are made by a `sync` without --plan.
-    Where a sync would stop because a large share of the index goes, the flag that lets it go on is told.
+    Where a sync would stop because a large share of the index goes, the flag that lets it go on is told. Not where the
+    home has no records of an index: the first sync asks the engines whether there is one, and may stop then.
     Seconds are told once a run has measured this machine; a cost, where the setting token_price says what a million
     tokens cost.
 

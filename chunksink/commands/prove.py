@@ -20,9 +20,10 @@ from chunksink.summary import tell_fault
 def command(file: Path, chunks: str | None, home: str | None, check: bool, deep: bool) -> int:
     """Write to FILE what the index was made from and what the engines hold.
 
-    Checksums of the partitions, counts, the model's fingerprint, a hash of the index settings, and a digest for each
-    sink that was just read from the engine. Nothing in it depends on the machine, the home or the time: made from the
-    same chunks, it is the same file. An index that is not what the chunks say is not proved.
+    Checksums of the partitions, counts, the model's fingerprint, a hash of the index settings (where there is an engine
+    that has some: Meilisearch), and a digest for each sink that was just read from the engine. Nothing in it depends on
+    the machine, the home or the time: made from the same chunks, it is the same file. An index that is not what the
+    chunks say is not proved.
 
     \b
     Examples:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from chunkbus.layout import BusRoot
-from chunksink.errors import Refusal, explained
+from chunksink.errors import Refusal, explained, print_failure
 from chunksink.exits import Exit
 from chunksink.options import adopt_option, allow_deletions_option, chunks_option, config_from, home_option, json_option
 from chunksink.progress import progress
@@ -69,6 +69,8 @@ def _watch(index: "Index", chunks: Path, as_json: bool, options: dict[str, Any])
                 code = exit_code(report)
         except Refusal as refusal:
             refusal.show()
+            if as_json:
+                print_failure(refusal, refusal.code)
             code = Exit.ENGINE if isinstance(refusal.__cause__, OSError) else refusal.code
         if code in _MAY_PASS:
             click.echo(f"trying again in {watch.failed():.0f} s, or with the next commit", err=True)

@@ -128,10 +128,14 @@ def test_rows_with_and_without_a_source_in_their_metadata_are_rows_alike(shell: 
 
 
 def test_records_within_another_are_told_with_what_takes_them_out(shell: Shell) -> None:
-    write(shell, "in/answer.json", '{"total": 1, "data": [{"id": 1, "text": "Words."}]}')
-    ended = shell("ingest", "in/answer.json")
+    rows = '[{"id": 1, "text": "Words of a row."}]'
+    write(shell, "in/answer.json", '{"total": 1, "data": ' + rows + "}")
+    assert shell("ingest", "in/answer.json").code == Exit.OK
+    write(shell, "in/said.json", '{"of": {"said": "Something of all that follows.", "data": ' + rows + "}}")
+    ended = shell("ingest", "in/said.json")
     assert ended.code == Exit.INVALID_INPUT
-    assert """its records stand within `data`: jq -c '.["data"][]' FILE > FILE.jsonl""" in ended.err
+    assert """its records stand within `of.data`, and the file says something beside them: jq -c""" in ended.err
+    assert """'.["of"]["data"][]' FILE > FILE.jsonl""" in ended.err
 
 
 def test_what_files_of_several_kinds_were_read_as_is_told(shell: Shell) -> None:

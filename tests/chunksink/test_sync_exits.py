@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
 from chunksink.exits import Exit
@@ -31,13 +33,15 @@ def test_an_invalid_partition_keeps_what_it_held_and_the_others_sync(synced: She
     assert "1 source added (1 chunk written)" in ended.out
     assert ", 3 sources held, in " in ended.out
     assert "INTEGRITY_VIOLATION" in ended.err
-    assert "2 sources held, the index unchanged: partition p1 is invalid\n" in ended.err
+    assert "2 sources held, unchanged in the index: partition p1 is invalid\n" in ended.err
     assert synced.texts() == ["a boat", "a cat", "a cow", "a dog", "a mat"]  # nothing is known to be gone
     report = synced("sync", "--json").json
     assert (report["status"], report["families"]["held"]) == ("held", 3)
     withheld = "removal withheld while a partition is missing or invalid"
     assert report["held"] == {"partition p1 is invalid": 2, withheld: 1}
-    assert f"1 source held, the index unchanged: {withheld}\n" in ended.err
+    assert f"1 source held, unchanged in the index: {withheld}\n" in ended.err
+    assert [sink["to_remove"] for sink in synced("status", "--json").json["sinks"].values()] == [0]
+    assert "run `chunksink sync`" not in synced("status").out, "which would do nothing"
     assert f"held as it was: source c.md: {withheld}\n" in synced("status").out
     assert synced("status", "--json").json["held"] == 3
     assert "3 sources held as they are" in synced("plan").out
@@ -56,6 +60,27 @@ def test_a_missing_partition_is_no_deletion(synced: Shell) -> None:
     assert "`chunksink retire-partition p2`" in ended.err
     assert synced.texts() == ["a boat", "a cat", "a cow", "a dog", "a mat"]
     assert synced("sync", "--json").json["missing_partitions"] == ["p2"]
+
+
+def test_chunks_that_are_all_gone_are_no_deletion_either(synced: Shell) -> None:
+    synced.root.path.rename(synced.folder / "elsewhere")
+    before = synced.files()
+    for command in ("sync", "plan", "verify", "rebuild"):
+        ended = synced(command)
+        assert (ended.code, ended.out) == (Exit.INVALID_INPUT, "")
+        assert "no chunks at chunks: there is no such folder" in ended.err
+        assert "All 2 partitions that were read before are missing; the index stays as it is" in ended.err
+    assert synced.files() == before
+
+
+def test_what_was_wrong_with_a_partition_that_is_gone_now_is_not_told(synced: Shell) -> None:
+    synced.root.chunks_file("p2").unlink()
+    assert "MISSING_OUTPUT:chunks_file p2" in synced("sync").err
+    synced.root.manifest_file("p2").unlink()
+    ended = synced("sync")
+    assert ended.code == Exit.INVALID_INPUT
+    assert "MISSING_OUTPUT" not in ended.err
+    assert "partition p2 is missing" in ended.err
 
 
 @pytest.mark.parametrize("how", ["missing", "invalid"])
@@ -150,6 +175,31 @@ def test_the_brake_and_the_number_that_releases_it(quick_shell: Shell) -> None:
     assert ended.code == Exit.OK
     assert "1 source added, 12 sources removed, 8 sources unchanged" in ended.out
     assert len(shell.texts()) == 9
+
+
+class _Once:
+    """A watch that sees one commit, and then Ctrl-C."""
+
+    def __init__(self, *_: object) -> None: ...
+
+    def __iter__(self) -> Iterator[None]:
+        yield
+        raise KeyboardInterrupt
+
+    def settled(self) -> None: ...
+
+
+def test_a_sync_of_a_watch_that_fails_is_told_to_machines_too(
+    quick_shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shell = quick_shell
+    shell.commit("p1", *(source(f"{number}.md", f"text {number}") for number in range(20)))
+    assert shell("sync").code == Exit.OK
+    shell.commit("p1", D, at=FEBRUARY)
+    monkeypatch.setattr("chunksink.commands.sync.Watch", _Once)
+    ended = shell("sync", "--watch", "--json")
+    assert (ended.code, ended.json["error"]["exit_code"]) == (Exit.INTERRUPTED, Exit.BRAKE)
+    assert ended.json["brake"]["removed"] == 20
 
 
 @pytest.mark.parametrize("command", ["sync", "sync --watch", "plan", "verify", "retire-partition x"])

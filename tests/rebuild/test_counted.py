@@ -1,0 +1,90 @@
+"""What a run says that it did is what the engines have confirmed, not what was planned."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from chunkbus.layout import BusRoot
+from rebuild import execute
+from rebuild.converge import Outcome
+from rebuild.plan import FamilyCounts
+from sinks.errors import Unreachable
+from sinks.sink import Sink
+from tests.rebuild.support import FEBRUARY, Home, PoisonedEncoder, commit, source
+from tests.rebuild.wrapping import Moment, watching
+
+pytestmark = pytest.mark.promise(2)
+
+
+@pytest.fixture
+def changed(root: BusRoot, home: Home, monkeypatch: pytest.MonkeyPatch) -> Home:
+    """Of five sources of two chunks two are edited, one gets another title, one goes and one stays; one is new."""
+    monkeypatch.setattr(execute, "EMBEDDED_AT_ONCE", 2)
+    monkeypatch.setattr(execute, "WRITTEN_AT_ONCE", 2)
+    commit(root, "p1", [record for name in "abcde" for record in source(f"docs/{name}.md", f"{name} 0", f"{name} 1")])
+    home.rebuild()
+    records = [
+        *source("docs/a.md", "a 0", "a, edited", version="2", at=FEBRUARY),
+        *source("docs/b.md", "b 0", "b, edited", version="2", at=FEBRUARY),
+        *source("docs/c.md", "c 0", "c 1", metadata={"title": "See"}),
+        *source("docs/d.md", "d 0", "d 1"),
+        *source("docs/f.md", "f 0", "f 1"),
+    ]
+    commit(root, "p1", records, at=FEBRUARY)
+    return home
+
+
+def fail() -> None:
+    raise Unreachable("it went away")
+
+
+def failing(*engines: str, call: str, number: int = 1) -> Callable[[Sink], Sink]:
+    moments = {engine: Moment(call, number, fail) for engine in engines}
+    return lambda sink: watching(sink.name, moments[sink.name])(sink) if sink.name in moments else sink
+
+
+def chunks(outcome: Outcome) -> tuple[int, int]:
+    return outcome.chunks_written, outcome.chunks_deleted
+
+
+ALL = FamilyCounts(added=1, changed=3, removed=1, unchanged=1, metadata_only=1)
+
+
+def test_where_all_goes_well_it_is_the_plan(changed: Home) -> None:
+    outcome = changed.sync()
+    assert (outcome.families, chunks(outcome)) == (ALL, (8, 6))
+    assert outcome.by_sink == {"fts": ALL, "memory": ALL}
+    assert outcome.deleted_by_sink == {"fts": 6, "memory": 6}
+
+
+@pytest.mark.parametrize("call", ["replace", "flush"])
+def test_what_no_engine_took_was_not_done(changed: Home, call: str) -> None:
+    outcome = changed.sync(wrap=failing("fts", "memory", call=call))
+    nothing = FamilyCounts(unchanged=1)
+    assert (outcome.families, chunks(outcome)) == (nothing, (0, 0))
+    assert outcome.by_sink == {"fts": nothing, "memory": nothing}
+    assert outcome.deleted_by_sink == {"fts": 0, "memory": 0}
+    assert chunks(changed.sync()) == (8, 6), "and what was left is counted by the run that does it"
+
+
+def test_what_one_engine_took_counts(changed: Home) -> None:
+    outcome = changed.sync(wrap=failing("fts", call="flush", number=2))
+    assert (outcome.families, chunks(outcome)) == (ALL, (8, 6))
+    part = outcome.by_sink["fts"]
+    assert (part.added + part.changed, part.removed, part.unchanged) == (1, 0, 1)
+    assert outcome.done.written["fts"] == 2
+    assert outcome.by_sink["memory"] == ALL
+    again = changed.sync()
+    assert again.by_sink["memory"] == FamilyCounts(unchanged=5)
+    assert (again.families.added + again.families.changed, again.families.removed) == (3, 1)
+
+
+def test_a_refused_document_was_not_written(changed: Home) -> None:
+    changed.sync()
+    changed.encoder = PoisonedEncoder(dimension=8)
+    commit(changed.root, "p2", source("docs/g.md", "poison"))
+    outcome = changed.sync()
+    assert outcome.by_sink["memory"].added == 1, "of the source it is known"
+    assert (outcome.done.written["memory"], outcome.done.written["fts"], chunks(outcome)) == (0, 1, (1, 0))
