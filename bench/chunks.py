@@ -57,21 +57,26 @@ def change(root: BusRoot, documents: Sequence[int], version: int, words: int = 5
     _write(root, f"change-{version:05d}", made, documents=len(documents), created_at=created_at)
 
 
-def change_within(root: BusRoot, chunks: int, documents: Sequence[int], version: int, words: int = 55) -> None:
-    """New versions of some documents of a bus of one partition, which is written anew for it."""
+def change_within(
+    root: BusRoot, chunks: int, documents: Sequence[int], version: int, partitions: int = 1, words: int = 55
+) -> None:
+    """New versions of some documents of a bus, of which every partition is written anew for it."""
     texts, new_texts = random.Random(SEED), random.Random(version)
     vocabulary = _vocabulary(texts)
     created_at = (datetime.fromisoformat(CREATED_AT) + timedelta(days=version)).isoformat()
 
-    def made() -> Iterable[Record]:
-        for index in range(chunks):
+    def made(first: int, last: int) -> Iterable[Record]:
+        for index in range(first, last):
             text = " ".join(texts.choices(vocabulary, k=words))
             if index // FAMILY in documents:
                 yield _chunk(index, " ".join(new_texts.choices(vocabulary, k=words)), version, created_at)
             else:
                 yield _chunk(index, text)
 
-    _write(root, "part-00000", made(), documents=-(-chunks // FAMILY), created_at=created_at)
+    for number in range(partitions):
+        first, last = chunks * number // partitions, chunks * (number + 1) // partitions
+        held = -(-(last - first) // FAMILY)
+        _write(root, f"part-{number:05d}", made(first, last), documents=held, created_at=created_at)
 
 
 def _write(root: BusRoot, key: str, made: Iterable[Record], *, documents: int, created_at: str) -> None:

@@ -1,7 +1,7 @@
 """What a sync costs when nothing changed, and when little did.
 
     python -m bench.sync_speed [--chunks 100000] [--rounds 3] [--folder FOLDER] [--sinks fts fts,jsonl fts,chroma]
-                               [--only nothing little within]
+                               [--only nothing little spread within]
 
 Nothing changed: whole processes `chunksink sync` take turns with the same on an index of one chunk, which is its
 start-up, and with LangChain's `index()` with its record manager on the same chunks. `index()` is timed from inside,
@@ -9,8 +9,8 @@ with the chunks in memory and a store that does nothing, by default in batches o
 
 Little changed: the same 100 families of 10 chunks are written as a new partition to a bus of as many chunks and to one
 of 10,000. Timed from the first look at the bus to the last receipt; what the engines and the encoder take of it is
-told apart. Within: the same where all chunks are one partition, which is written anew, and so read as a whole. Prints
-Markdown tables. FOLDER keeps what is prepared for the next time.
+told apart. Spread: as many families in the partitions where they were, all of which are written anew, and so read as a
+whole. Within: the same where all chunks are one partition. Prints Markdown tables. FOLDER keeps what is prepared for the next time.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--folder", type=Path)
     parser.add_argument("--sinks", nargs="+", default=["fts", "fts,jsonl", "fts,chroma"])
-    parser.add_argument("--only", nargs="+", default=["nothing", "little", "within"], help="what is changed")
+    parser.add_argument("--only", nargs="+", default=["nothing", "little", "spread", "within"], help="what is changed")
     parser.add_argument("--change", nargs=3, metavar=("BUS", "HOME", "SINKS"), help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.change:
@@ -63,12 +63,15 @@ def main() -> None:
             nothing_changed(folder, options.chunks, options.sinks, options.rounds)
         if "little" in options.only:
             little_changed(folder, options.chunks, options.sinks[-1], options.rounds)
-        if "within" in options.only:
-            inside = folder / "one-partition"
+        for what, where in (("spread", "many-partitions"), ("within", "one-partition")):
+            if what not in options.only:
+                continue
+            inside = folder / where
             inside.mkdir(exist_ok=True)
             for size in (SMALL, options.chunks):
-                prepare(_bus(inside, size), _home(inside, size), size, 1, options.sinks[-1].split(","))
-            little_changed(inside, options.chunks, options.sinks[-1], options.rounds, within=True)
+                parts = _partitions(what, size)
+                prepare(_bus(inside, size), _home(inside, size), size, parts, options.sinks[-1].split(","))
+            little_changed(inside, options.chunks, options.sinks[-1], options.rounds, what)
 
 
 @contextmanager
@@ -89,6 +92,10 @@ def prepare(bus: Path, home: Path, size: int, partitions: int, sinks: list[str])
         draft = home.with_suffix(".draft")
         ours("bench.homes", bus, draft, "--sinks", *sinks)
         draft.rename(home)
+
+
+def _partitions(what: str, size: int) -> int:
+    return size // PARTITION if what == "spread" else 1
 
 
 def _bus(folder: Path, size: int) -> Path:
@@ -137,7 +144,7 @@ def _against(theirs: list[float | None], beyond: float) -> str:
     return f"{statistics.median(known):.1f} s, {statistics.median(known) / max(beyond, 0.01):.0f} times"
 
 
-def little_changed(folder: Path, size: int, sinks: str, rounds: int, *, within: bool = False) -> None:
+def little_changed(folder: Path, size: int, sinks: str, rounds: int, what: str = "little") -> None:
     took: list[tuple[dict[str, float], dict[str, float]]] = []
     count = folder / "rounds"
     done = int(count.read_text()) if count.exists() else 0
@@ -145,21 +152,22 @@ def little_changed(folder: Path, size: int, sinks: str, rounds: int, *, within: 
         pair = []
         for of in (SMALL, size):
             root = BusRoot(_bus(folder, of))
-            if within:
-                chunks.change_within(root, of, CHANGED, version=done + number + 1)
-            else:
+            if what == "little":
                 chunks.change(root, CHANGED, version=done + number + 1)
+            else:
+                spread = range(0, of // chunks.FAMILY, of // chunks.FAMILY // len(CHANGED))
+                chunks.change_within(root, of, spread, done + number + 1, _partitions(what, of))
             pair.append(ours("bench.sync_speed", "--change", root.path, _home(folder, of), sinks).told)
         took.append((pair[0], pair[1]))
         count.write_text(str(done + number + 1))
         print(f"little changed: round {number + 1} of {rounds}", file=sys.stderr)
-    where = "in the only partition" if within else "in a partition of their own"
-    print(f"\nThe same {len(CHANGED)} families of {chunks.FAMILY} chunks, {where}, {sinks}, rounds: {rounds}\n")
+    where = {"little": "in a partition of their own", "spread": "in all partitions", "within": "in the only partition"}
+    print(f"\nThe same {len(CHANGED)} families of {chunks.FAMILY} chunks, {where[what]}, {sinks}, rounds: {rounds}\n")
     print(f"| | in 10,000 chunks | in {size:,} | ratio, median of rounds |\n|---|---|---|---|")
-    for what in ("our own time", "engines and encoder", "all"):
-        small, large = (statistics.median(pair[place][what] for pair in took) for place in (0, 1))
-        ratio = statistics.median(large[what] / small[what] for small, large in took)
-        print(f"| {what} | {small:.3f} s | {large:.3f} s | {ratio:.2f} |", flush=True)
+    for part in ("our own time", "engines and encoder", "all"):
+        small, large = (statistics.median(pair[place][part] for pair in took) for place in (0, 1))
+        ratio = statistics.median(large[part] / small[part] for small, large in took)
+        print(f"| {part} | {small:.3f} s | {large:.3f} s | {ratio:.2f} |", flush=True)
 
 
 def changed(bus: Path, home: Path, sinks: list[str]) -> dict[str, float]:
