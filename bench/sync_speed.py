@@ -10,7 +10,8 @@ with the chunks in memory and a store that does nothing, by default in batches o
 Little changed: the same 100 families of 10 chunks are written as a new partition to a bus of as many chunks and to one
 of 10,000. Timed from the first look at the bus to the last receipt; what the engines and the encoder take of it is
 told apart. Spread: as many families in the partitions where they were, all of which are written anew, and so read as a
-whole. Within: the same where all chunks are one partition. Prints Markdown tables. FOLDER keeps what is prepared for the next time.
+whole. Within: the same where all chunks are one partition. Prints Markdown tables. FOLDER keeps what is prepared for
+the next time.
 """
 
 from __future__ import annotations

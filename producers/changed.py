@@ -9,8 +9,9 @@ from itertools import islice
 from sqlite3 import Connection
 from urllib.parse import unquote
 
+from producers.called import also_called, called_by, pages_of
 from producers.markdown.links import LinkKind, note_of
-from producers.targets import NO_TENANT, folded, names_for, notes_of
+from producers.targets import NO_TENANT, names_for
 
 _MOST_AT_HAND = 20_000
 _FOLDERS = ("", ".", "..")  # an address that ends so says nothing of how its target is called
@@ -33,12 +34,11 @@ class Changed:
 
     def concerns(self, tenant: str | None, source_uri: str | None, url: str, kind: str, target: str | None) -> bool:
         """Whether a link may come to lead elsewhere, or to another version."""
-        if self._words is not None and self._words.isdisjoint(words_of_link(url, kind, target)):
+        if self._words is not None and self._words.isdisjoint(words_of_link(source_uri, url, kind, target)):
             return False
         if any(self._has(tenant, name, is_note=False) for name in names_for(source_uri, url, kind, target)):
             return True
-        note = note_of(url) if kind == LinkKind.DOCUMENT else None
-        return note is not None and self._has(tenant, folded(note), is_note=True)
+        return any(self._has(tenant, called, is_note=True) for called in called_by(source_uri, url, kind))
 
     def _has(self, tenant: str | None, name: str, *, is_note: bool) -> bool:
         row = self._tables.execute(
@@ -60,13 +60,14 @@ select tenant, name from standing join departures using (partition, family) wher
 def _rows(names: Iterable[tuple[str | None, str]]) -> Iterator[tuple[str, str, bool]]:
     for tenant, name in names:
         yield tenant or NO_TENANT, name, False
-        for note in notes_of(name):
-            yield tenant or NO_TENANT, note, True
+        for called in also_called(name):
+            yield tenant or NO_TENANT, called, True
 
 
 def _words(name: str) -> Iterator[str]:
     """One of which stands at the end of any link that may lead to what is called so; "" in those that do not say."""
     yield ""
+    yield from pages_of(name)
     path = re.split("[?#]", name, maxsplit=1)[0].rstrip("/")
     for spelled in (path, unquote(path)):
         folder, file = posixpath.split(spelled)
@@ -76,14 +77,13 @@ def _words(name: str) -> Iterator[str]:
             yield from ("index", posixpath.basename(folder), posixpath.splitext(posixpath.basename(folder))[0])
 
 
-def words_of_link(url: str, kind: str, target: str | None) -> Iterator[str]:
+def words_of_link(source_uri: str | None, url: str, kind: str, target: str | None) -> Iterator[str]:
+    yield from called_by(source_uri, url, kind)
     if target is not None:
         yield from _ends_of(target)
-    if kind == LinkKind.DOCUMENT:
+    if kind in (LinkKind.DOCUMENT, LinkKind.EXTERNAL, LinkKind.CONFLUENCE):
         note = note_of(url)
         yield from _ends_of(unquote(re.split("[?#]", url.strip(), maxsplit=1)[0]) if note is None else note)
-        if note is not None:
-            yield folded(note)
 
 
 def _ends_of(path: str) -> Iterator[str]:

@@ -5,10 +5,11 @@ wrote.
 import os
 import posixpath
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import lru_cache
 from sqlite3 import Connection
-from unicodedata import normalize
+from urllib.parse import urldefrag
 
 import orjson
 
@@ -19,13 +20,14 @@ from chunkbus.layout import BusRoot
 from chunkbus.manifest import decode_manifest
 from chunkbus.reader import open_partition, read_lines
 from chunkbus.signature import Signature
+from producers.called import HIDDEN, also_called, called_by
 from producers.families import family_of
-from producers.markdown.links import LinkKind, note_of, targets
+from producers.markdown.links import LinkKind, targets
 from producers.memory import Memory
 from producers.shelves import Shelves
 
 _OF_A_FOLDER = ("index.html", "index.md", "README.md")
-_HIDDEN = (".md", ".mdx", ".markdown", ".html")
+_OF_WEB = (LinkKind.EXTERNAL, LinkKind.CONFLUENCE)
 _AT_HAND = 8192
 _EARLIEST = datetime.min.replace(tzinfo=UTC)
 NO_TENANT = ""
@@ -48,17 +50,19 @@ class Targets:
             self._tables.executemany("insert into elsewhere values (?, ?, ?, ?, ?)", self._sources_of(key))
         self._tables.execute("create index elsewhere_by_name on elsewhere (name)")
         self._has_notes = False
+        self._web: bool | None = None
         # A source links to another one again and again, and those of a folder to the same ones.
         self.of = lru_cache(_AT_HAND)(self._find)
         self._document = lru_cache(_AT_HAND)(self._find_document)
 
     def _find(self, tenant: str | None, source_uri: str | None, url: str, kind: str, stated: str | None) -> Target:
         """Where a link of this source leads; `stated` is what its chunk says that it leads to."""
-        for name in names_for(source_uri, url, kind, stated):
-            if (document := self._document(tenant, name)) is not None:
-                return name, document
-        note = note_of(url) if kind == LinkKind.DOCUMENT else None
-        return (note and self._only_note(tenant, note)) or (stated, None)
+        if kind not in _OF_WEB or self._has_web():
+            for name in names_for(source_uri, url, kind, stated):
+                if (document := self._document(tenant, name)) is not None:
+                    return name, document
+        only = (self._only(tenant, called) for called in called_by(source_uri, url, kind))
+        return next(filter(None, only), (stated, None))
 
     def are_current(self) -> bool:
         """Whether the partitions are still those that were looked at."""
@@ -74,13 +78,21 @@ class Targets:
         ).fetchall()
         return str(max(rows, key=_rank)[2]) if rows else None
 
-    def _only_note(self, tenant: str | None, note: str) -> Target | None:
+    def _has_web(self) -> bool:
+        """Whether any source is called by an address of the web: nearly all links into it lead to none."""
+        if self._web is None:
+            named = "select 1 from {} where name >= 'http' and name < 'httq' limit 1"
+            rows = (self._tables.execute(named.format(table)).fetchone() for table in ("standing", "elsewhere"))
+            self._web = any(row is not None for row in rows)
+        return self._web
+
+    def _only(self, tenant: str | None, called: str) -> Target | None:
         """The only source that is called so, wherever it lies."""
         if not self._has_notes:
             self._note()
         row = self._tables.execute(
             "select uri from notes where tenant = ? and name = ? and uri is not null",
-            [tenant or NO_TENANT, folded(note)],
+            [tenant or NO_TENANT, called],
         ).fetchone()
         return None if row is None else (str(row[0]), self._document(tenant, row[0]))
 
@@ -92,7 +104,7 @@ class Targets:
         self._tables.executemany(
             "insert into notes values (?, ?, ?) on conflict (tenant, name) do update set"
             " uri = case when uri = excluded.uri then uri end",
-            ((tenant or NO_TENANT, note, uri) for tenant, uri in sources for note in notes_of(uri)),
+            ((tenant or NO_TENANT, note, uri) for tenant, uri in sources for note in also_called(uri)),
         )
 
     def _sources_of(self, key: str) -> list[_Source]:
@@ -133,10 +145,20 @@ def _manifest(root: BusRoot, key: str) -> bytes | None:
 def names_for(source_uri: str | None, url: str, kind: str, stated: str | None) -> Iterator[str]:
     """All names that the target of a link may have, the likeliest first; that of a note beside."""
     names = [stated] if stated else []
+    if kind in _OF_WEB:
+        yield from _addresses(url)
     if kind == LinkKind.DOCUMENT:
         names += targets(url, source_uri or "")
     for name in dict.fromkeys(names):
         yield from _stands_for(name)
+
+
+def _addresses(url: str) -> Iterator[str]:
+    """Sources that are called by an address of the web are called as it is, with a last slash or without."""
+    with suppress(ValueError):
+        address = urldefrag(url.strip()).url
+        yield address
+        yield address[:-1] if address.endswith("/") else f"{address}/"
 
 
 def _stands_for(name: str) -> Iterator[str]:
@@ -146,24 +168,10 @@ def _stands_for(name: str) -> Iterator[str]:
     stem, suffix = posixpath.splitext(name)
     folder, last = posixpath.split(stem)
     if suffix.lower() in (".html", ".htm"):
-        yield from (f"{stem}{other}" for other in _HIDDEN[:-1])
+        yield from (f"{stem}{other}" for other in HIDDEN[:-1])
         if last == "index":
             yield posixpath.join(folder, "README.md")
         return
     yield from (posixpath.join(name, page) for page in _OF_A_FOLDER)
     if name:
-        yield from (f"{name}{hidden}" for hidden in _HIDDEN)
-
-
-def notes_of(uri: str) -> Iterator[str]:
-    """What a link by name may say: the name of its file, also without the suffix of a note."""
-    file = folded(posixpath.basename(uri))
-    yield file
-    stem, suffix = posixpath.splitext(file)
-    if suffix in _HIDDEN:
-        yield stem
-
-
-def folded(name: str) -> str:
-    """In whatever case."""
-    return normalize("NFC", name).casefold()
+        yield from (f"{name}{hidden}" for hidden in HIDDEN)

@@ -8,6 +8,7 @@ import pytest
 from producers.changed import Changed, words_of_link
 from producers.commits import Commits
 from producers.links import links_file
+from producers.markdown.links import classify
 from producers.tables import open_tables
 from producers.targets import Targets, names_for
 from tests.producers.bench import LATER, NOW, Bench
@@ -274,4 +275,24 @@ def test_no_link_that_is_concerned_is_passed_over() -> None:
                 row = ("p", name, name, "d", None, None, None, "[]", 1, "[]", None, None, None, None)
                 tables.execute(f"insert into arrivals values ({', '.join('?' * len(row))})", row)
                 assert Changed(tables).concerns(None, source, url, "document", None), (url, name)
-    assert set(words_of_link("x/b.md#p", "document", None)) == {"b.md", "b"}
+    assert set(words_of_link(None, "x/b.md#p", "document", None)) == {"b.md", "b"}
+    pages = [
+        "https://x.example/wiki/spaces/ENG/pages/12346/Page+Two",
+        "https://x.example/a/b/",
+        "e/Page-Two_12346.html",
+    ]
+    urls = [*pages[:2], "https://x.example/a/b?c#d", "/pages/viewpage.action?pageId=12346"]
+    urls += ["https://wiki.x.example/display/ENG/Page+Two", "/pages/viewpage.action?title=Page%20Two"]
+    urls += ["https://x.example/a/b"]
+    concerned = set()
+    for page in pages:
+        tables.execute("delete from arrivals")
+        row = ("p", page, page, "d", None, None, None, "[]", 1, "[]", None, None, None, None)
+        tables.execute(f"insert into arrivals values ({', '.join('?' * len(row))})", row)
+        changed = Changed(tables)
+        concerned |= {(page, url) for url in urls if changed.concerns(None, pages[0], url, classify(url), None)}
+    assert concerned == {
+        *((pages[0], url) for url in (pages[0], *urls[3:6])),
+        *((pages[1], url) for url in (pages[1], urls[6])),
+        *((pages[2], url) for url in (pages[0], *urls[3:6])),
+    }
