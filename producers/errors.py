@@ -57,6 +57,7 @@ EVENT_WITHOUT_TIME = "EVENT_WITHOUT_TIME"
 EVENT_OUT_OF_ORDER = "EVENT_OUT_OF_ORDER"
 EVENT_BACK_IN_TIME = "EVENT_BACK_IN_TIME"
 EVENT_WITHOUT_TEXT = "EVENT_WITHOUT_TEXT"
+LABEL_WITHOUT_TEXT = "LABEL_WITHOUT_TEXT"
 RECORDING_MALFORMED = "RECORDING_MALFORMED"
 RECORD_FORM_UNKNOWN = "RECORD_FORM_UNKNOWN"
 BLOCK_WITHOUT_TEXT = "BLOCK_WITHOUT_TEXT"
@@ -198,6 +199,11 @@ MEANINGS: dict[str, tuple[str, str]] = {
     ),
     EVENT_WITHOUT_TEXT: (
         "events hold nothing to read, only control sequences and white space; no failure",
+        "nothing",
+    ),
+    LABEL_WITHOUT_TEXT: (
+        "markers have labels below which nothing stands, so that they head no chunk; told once of a pane, and no "
+        "failure",
         "nothing",
     ),
     RECORDING_MALFORMED: (

@@ -1,23 +1,31 @@
-"""What a parsed document says in fields that are not read, so that no sentence vanishes without a word.
+"""What a parsed document says in fields that are not read, so that no words vanish without a word.
 
-Another form of what is read, as the HTML of a block, is not meant, nor names, styles and places: what has four words
-or more and stands nowhere in the text is.
+Another form of what is read, as the HTML of a block or the text of all blocks, is not meant, nor is what stands under
+the names of places, styles and the like: two words or more are, which stand nowhere in the text.
 """
 
 import re
 from collections.abc import Iterator
 from html import unescape
+from typing import Any
 
 from chunkbus.chunk import Record
 from producers.parsed.blocks import IMAGES, NO_TEXT, TABLES, is_text
 from producers.records.sentences import sentences
 
+_FEWEST_WORDS = 2
 _TAG = re.compile(r"<[^<>]*>")
 _SIGNS = re.compile(r"[\W_]+")
 _READ_OF_DOCUMENT = frozenset(
     (
-        *("source", "doc_id", "blocks", "tables", "images", "metadata", "title", "text"),
+        *("source", "doc_id", "blocks", "tables", "images", "metadata", "title"),
         *("content_hash", "provenance", "tenant_id", "schema_version"),
+    )
+)
+_SAYS_NOTHING = NO_TEXT | frozenset(
+    (
+        *("style", "styles", "font", "fonts", "class", "classes", "color", "colour", "format", "label", "role", "kind"),
+        *("category", "tag", "tags", "mime_type", "path", "file", "filename", "url", "href", "src", "ref", "parent"),
     )
 )
 
@@ -27,13 +35,34 @@ def find_unread(record: Record, text: str) -> list[str]:
     places = list(_candidates(record))
     if not places:
         return []
-    letters = _letters(text)
-    return [place for place, found in places if not all(_letters(said) in letters for said in found)]
+    said = _Said(text)
+    return [place for place, found in places if not all(map(said.holds, found))]
+
+
+class _Said:
+    """What a text says, whatever its signs and spaces are. What is looked for mostly comes in the text's order."""
+
+    def __init__(self, text: str) -> None:
+        self._letters = _letters(text)
+        self._at = 0
+
+    def holds(self, words: str) -> bool:
+        letters = _letters(words)
+        found = self._letters.find(letters, self._at)
+        if found < 0:
+            return letters in self._letters
+        self._at = found
+        return True
 
 
 def _candidates(record: Record) -> Iterator[tuple[str, list[str]]]:
     for name, value in record.items():
-        if name not in _READ_OF_DOCUMENT and (found := list(sentences(value))):
+        if name == "text":
+            found = value.splitlines() if record.get("blocks") and isinstance(value, str) else []
+            found = list(sentences(found, _FEWEST_WORDS))
+        else:
+            found = [] if name in _READ_OF_DOCUMENT else list(_said_in(value))
+        if found:
             yield name, found
     for number, block in enumerate(record.get("blocks") or ()):
         # Tables and images keep their other fields.
@@ -51,10 +80,14 @@ def _beside(block: Record, place: str) -> Iterator[tuple[str, list[str]]]:
     elif not text:
         return  # it is told as a block without text
     for name, value in block.items():
-        if name in NO_TEXT or value is text or value is items:
+        if name in _SAYS_NOTHING or value is text or value is items:
             continue
-        if found := [said for said in sentences(value) if _letters(said) not in _letters(text)]:
+        if found := [said for said in _said_in(value) if _letters(said) not in _letters(text)]:
             yield f"{place}.{name}", found
+
+
+def _said_in(value: Any) -> Iterator[str]:
+    return sentences(value, _FEWEST_WORDS, _SAYS_NOTHING)
 
 
 def _letters(text: str) -> str:

@@ -28,13 +28,18 @@ class PaneCutter:
         self._opening: Boundary | None = Boundary.START
         self._before: Event | None = None
         self._section = ""
+        self._heads_nothing: int | None = None
+        self.empty_labels, self.first_empty_label = 0, 0
+        """Markers below whose label nothing stands, so that no chunk has it, and the line of the first."""
 
     def take(self, event: Event) -> Iterator[Cut]:
         boundary = self._boundary(event)
         if boundary is not None:
             yield from self._break(boundary)
         if event.direction is None:
-            self._section = event.text or self._section
+            if event.text:
+                self._end_label()
+                self._section, self._heads_nothing = event.text, event.line
             return
         self._before = event
         if event.text:
@@ -43,6 +48,13 @@ class PaneCutter:
     def finish(self) -> Iterator[Cut]:
         yield from self._break(Boundary.START)
         yield from self._glue.finish()
+        self._end_label()
+
+    def _end_label(self) -> None:
+        if self._heads_nothing is not None:
+            self.empty_labels += 1
+            self.first_empty_label = self.first_empty_label or self._heads_nothing
+            self._heads_nothing = None
 
     def _boundary(self, event: Event) -> Boundary | None:
         """The hard boundary that lies before this event."""
@@ -101,6 +113,7 @@ class PaneCutter:
     def _begin(self, event: Event, length: int, at: int, gap: str, previous: Cut | None) -> "_Draft":
         """A chunk that goes on at `at` of an event's contribution of this length, after the end of the one before."""
         draft = _Draft(event.direction or Direction.EGRESS, self._section)
+        self._heads_nothing = None
         if previous is None:
             draft.opened_by = self._opening or Boundary.START
             self._opening = None

@@ -60,6 +60,8 @@ def read_events(lines: Iterator[Line]) -> Iterator[Event | Remark]:
             _check_order(last, decoded)
         except RecordRefused as error:
             yield Remark(line.number, error.code, error.reason)
+            if (boundary := _boundary_of(line)) is not None:
+                yield boundary
         else:
             if (event := decoded.event) is None:
                 continue
@@ -113,14 +115,52 @@ def _decode(line: Line) -> _Decoded:
     pane = _name(said, "pane_id")
     if direction is not None and pane is None:
         raise RecordRefused(EVENT_MALFORMED, "lacks pane_id")
-    moment = _moment(said) if direction is not None else 0
-    event = Event(
-        event_id=_name(said, "event_id") or f"{where.segment_id}:{where.ordinal}",
+    event = _event(
+        line,
+        where,
+        direction,
+        marker,
         pane=pane,
         session=_name(said, "session_id"),
+        name=_name(said, "event_id"),
+        text=readable(_text(said, needed=direction is not None and marker is None)),
+        moment=_moment(said) if direction is not None else 0,
+    )
+    return _Decoded(event, place)
+
+
+def _boundary_of(line: Line) -> Event | None:
+    """What a line that was refused says all the same: that its pane is parted here, or all are if it names none."""
+    try:
+        said = _parse(line)
+        _, marker = _kind(said)
+    except RecordRefused:
+        return None
+    if marker is None or said.get("control_marker_type") == "resize":
+        return None
+    pane, session = (_name_or_none(said, field) for field in ("pane_id", "session_id"))
+    return _event(line, Offset(0, line.number - 1, line.start), None, marker, pane=pane, session=session)
+
+
+def _event(
+    line: Line,
+    where: Offset,
+    direction: Direction | None,
+    marker: Marker | None,
+    *,
+    pane: str | None,
+    session: str | None,
+    name: str | None = None,
+    text: str = "",
+    moment: int = 0,
+) -> Event:
+    return Event(
+        event_id=name or f"{where.segment_id}:{where.ordinal}",
+        pane=pane,
+        session=session,
         direction=direction,
         marker=marker,
-        text=readable(_text(said, needed=direction is not None and marker is None)),
+        text=text,
         started_ms=moment,
         ended_ms=moment,
         first=where,
@@ -130,7 +170,6 @@ def _decode(line: Line) -> _Decoded:
         byte_end=line.end,
         checksum=line.checksum,
     )
-    return _Decoded(event, place)
 
 
 def _parse(line: Line) -> dict[str, Any]:
@@ -220,6 +259,13 @@ def _name(said: dict[str, Any], field: str) -> str | None:
             EVENT_MALFORMED, f"{field} is {_short(value)}, not a number or 1 to {_LONGEST_ID} printable characters"
         )
     return name
+
+
+def _name_or_none(said: dict[str, Any], field: str) -> str | None:
+    try:
+        return _name(said, field)
+    except RecordRefused:
+        return None
 
 
 def _short(value: Any) -> str:

@@ -7,7 +7,7 @@ EVENT_VERSION = "ft.recorder.event.v1"
 PARSER = ("chunksink-recorder-log", "1")
 CANONICALIZER_NAME = "chunksink-recorder"
 # Raise it with any change of text assembly, cutting or glue that moves a boundary or changes a text.
-RULES_VERSION = "1"
+RULES_VERSION = "2"
 
 
 @dataclass(frozen=True)

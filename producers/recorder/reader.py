@@ -12,7 +12,13 @@ from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
 
-from producers.errors import EVENT_WITHOUT_TEXT, RECORDING_MALFORMED, SOURCE_EMPTY, SOURCE_UNREADABLE
+from producers.errors import (
+    EVENT_WITHOUT_TEXT,
+    LABEL_WITHOUT_TEXT,
+    RECORDING_MALFORMED,
+    SOURCE_EMPTY,
+    SOURCE_UNREADABLE,
+)
 from producers.produced import LeftOut, Making, Produced
 from producers.recorder import cast, log
 from producers.recorder.cuts import Cut
@@ -85,6 +91,10 @@ class RecorderReader:
             if pane.blanks:
                 reason = f"{pane.blanks} events of pane {pane.name} hold nothing to read; the first stands here"
                 yield LeftOut(source.uri, pane.first_blank, EVENT_WITHOUT_TEXT, reason, is_failure=False)
+            labels, first = pane.empty_labels()
+            if labels:
+                reason = f"{labels} labels of pane {pane.name} have no text below them; the first stands here"
+                yield LeftOut(source.uri, first, LABEL_WITHOUT_TEXT, reason, is_failure=False)
         if not has_text:
             yield LeftOut(source.uri, None, SOURCE_EMPTY, "no event holds text", is_failure=False)
 
@@ -111,6 +121,10 @@ class _Pane:
         self._cutter = PaneCutter(policy)
         self._described: list[Described] = []
         self._number = 0
+
+    def empty_labels(self) -> tuple[int, int]:
+        """How many, and the line of the first."""
+        return self._cutter.empty_labels, self._cutter.first_empty_label
 
     def take(self, event: Event) -> Iterator[tuple[Part, list[Described]]]:
         if event.direction is not None:

@@ -17,6 +17,8 @@ LARGEST = 64 * 2**20
 """Of such a value, which is held in memory whole."""
 _DEEPEST = 3
 _FIRST = 200
+_FEWEST_WORDS = 4
+"""Of a sentence: what an interface says of its answer (`"message": "All went well"`) is shorter."""
 _SPACE = " \t\r\n"
 _parse = JSONDecoder().raw_decode
 
@@ -50,7 +52,7 @@ def list_meant(value: Any, is_record: IsRecord) -> Way | None:
         return None
     records, beside = _parted(value, ways[0])
     is_most = len(orjson.dumps(records)) > len(orjson.dumps(beside))
-    return ways[0] if is_most and next(sentences(beside), None) is None else None
+    return ways[0] if is_most and next(sentences(beside, _FEWEST_WORDS), None) is None else None
 
 
 def value_at(value: Any, way: Way) -> Any:

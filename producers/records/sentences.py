@@ -1,18 +1,28 @@
-"""What is said in JSON that nobody reads: names, kinds, places and numbers say little, a sentence is missed."""
+"""What is said in JSON that nobody reads: a name, a kind, a place or a number says little, words are missed."""
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
-_FEWEST_WORDS = 4
+# Scripts that write no spaces: Thai to Myanmar, Khmer, kana, Han.
+_UNSPACED = re.compile("[\u0e00-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
+_LETTERS_OF_A_WORD = 2
 
 
-def sentences(value: Any) -> Iterator[str]:
-    """The strings of four words or more in a value of any depth."""
+def sentences(value: Any, fewest_words: int, passed_over: frozenset[str] = frozenset()) -> Iterator[str]:
+    """The strings of so many words in a value of any depth, but for what stands under some names."""
     waiting = [value]
     while waiting:
         one = waiting.pop()
         if isinstance(one, str):
-            if len(one.split(maxsplit=_FEWEST_WORDS)) >= _FEWEST_WORDS:
+            if _has_words(one, fewest_words):
                 yield one
-        elif isinstance(one, dict | list):
-            waiting += one.values() if isinstance(one, dict) else one
+        elif isinstance(one, dict):
+            waiting += (inner for name, inner in one.items() if name.lower() not in passed_over)
+        elif isinstance(one, list):
+            waiting += one
+
+
+def _has_words(text: str, fewest: int) -> bool:
+    words = sum(any(map(str.isalpha, word)) for word in text.split(maxsplit=fewest)[:fewest])
+    return words >= fewest or len(_UNSPACED.findall(text)) >= fewest * _LETTERS_OF_A_WORD

@@ -100,6 +100,12 @@ NOTE = "See the annex below."
         (parsed("a.x", {"type": "list", "items": ["a", {"text": "b", "note": NOTE}]}), "blocks[0].items[1].note"),
         (parsed("a.x", {"type": "list", "items": ["a"], "note": NOTE}), "blocks[0].note"),
         (parsed("a.x", paragraph("Words."), footnotes=[{"mark": "1", "text": NOTE}]), "footnotes"),
+        (parsed("a.x", paragraph("Words.") | {"footnote": "Fn: camels"}), "blocks[0].footnote"),
+        (parsed("a.x", paragraph("文字。") | {"footnote": "请参阅下面的附件。"}), "blocks[0].footnote"),
+        (parsed("a.x", paragraph("言葉。"), summary="これは要約です。"), "summary"),
+        (parsed("a.x", paragraph("คำ") | {"note": "ดูภาคผนวกด้านล่าง"}), "blocks[0].note"),
+        (parsed("a.x", paragraph("Words."), pages=[{"notes": "to be said"}]), "pages"),
+        (parsed("a.x", paragraph("Words."), text="Words.\nAnd what blocks lack."), "text"),
         (
             parsed("a.x", *[paragraph("Words.") | {"note": f"{NOTE} {n}"} for n in range(3)]),
             "blocks[0].note and 2 more",
@@ -121,12 +127,14 @@ def test_sentences_that_are_not_read_are_told_once_of_a_document(
         {"html": "<p>The <b>yield</b> was 42&nbsp;percent.</p>", "markdown": "The **yield** was\n42 percent."},
         {"lines": [{"text": "The yield was"}, {"text": "42 percent."}]},
         {"style": "Body Text Indent", "section": ["Results of the second year"], "confidence": 0.9},
+        {"lang": "en", "spans": [{"font": {"name": "Times New Roman"}, "text": "The yield"}], "label": "body text"},
         {"image": "data:image/png;base64,iVBORw0KGgo="},
     ],
 )
 def test_another_form_of_a_text_and_names_are_not_told(tmp_path: Path, more: dict[str, Any]) -> None:
     blocks = [heading("Results of the second year"), paragraph("The yield was 42 percent.") | more]
-    assert text_of(tmp_path, *blocks, text="Anything that a parser says.")
+    whole = "Results of the\nsecond year\n\n The yield was 42 percent.\n12\n"
+    assert text_of(tmp_path, *blocks, text=whole)
 
 
 @pytest.mark.parametrize(

@@ -236,3 +236,47 @@ def test_memory_is_flat_while_panes_take_turns(tmp_path: Path) -> None:
     many, peak = peak_of(4 * rounds)
     assert many > 3.9 * few
     assert peak < 1.2 * flat + 200_000
+
+
+BOUNDARIES = [
+    {**said("lost", 1, is_gap=True), "occurred_at_ms": None},
+    {**said("lost", 1, kind="gap"), "occurred_at_ms": None},
+    said("PROMPT", 1, kind="control_marker", ordinal=0),
+    {**said(None, 1, kind="lifecycle_marker"), "text": 7},
+    said("PROMPT", 1, kind="control_marker", pane=True),
+]
+
+
+@pytest.mark.parametrize("refused", BOUNDARIES)
+def test_a_boundary_that_is_refused_parts_all_the_same(tmp_path: Path, refused: dict[str, Any]) -> None:
+    events = [said("before", 0, ordinal=5), refused, said("after", 2, ordinal=6)]
+    read = read_log(tmp_path, events)
+    assert read.texts == ["[OUT] before", "[OUT] after"]
+    assert [line for line, _ in read.codes] == [2]
+    assert read.left_out[0].is_failure
+    check_replay(read)
+
+
+@pytest.mark.parametrize(
+    "refused",
+    [
+        said("x", 1, ordinal=4),
+        said("x", 1, is_gap="yes"),
+        said(None, 1, kind="control", control_marker_type="resize", schema_version="ft.recorder.event.v2"),
+    ],
+)
+def test_any_other_event_that_is_refused_parts_nothing(tmp_path: Path, refused: dict[str, Any]) -> None:
+    read = read_log(tmp_path, [said("before", 0, ordinal=5), refused, said("after", 2, ordinal=6)])
+    assert read.texts == ["[OUT] before\n[OUT] after"]
+    assert [line for line, _ in read.codes] == [2]
+
+
+def test_labels_below_which_nothing_stands_are_told_once_of_a_pane(tmp_path: Path) -> None:
+    def marker(text: str, kind: str = "control_marker", pane: Any = 3) -> dict[str, Any]:
+        return said(text, 0, kind=kind, pane=pane)
+
+    events = [marker("one"), marker("two"), said("a", 0), marker("three"), marker("end", "lifecycle_marker")]
+    read = read_log(tmp_path, [*events, said("b", 0, pane=4), marker("used", pane=4), said("c", 1, pane=4)])
+    assert [(one.line, one.code, one.is_failure) for one in read.left_out] == [(1, "LABEL_WITHOUT_TEXT", False)]
+    assert read.left_out[0].reason == "3 labels of pane 3 have no text below them; the first stands here"
+    assert [chunk["span"].get("section") for chunk in read.chunks] == [["two"], None, ["used"]]
