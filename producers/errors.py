@@ -138,8 +138,9 @@ MEANINGS: dict[str, tuple[str, str]] = {
         "give their text one of the names in docs/seams.md",
     ),
     PARTS_LEFT_OUT: (
-        "what a DOCX says beside its text, in headers and footers of its pages, comments, diagrams and charts, is in "
-        "no chunk; told once of each file, and no failure",
+        "what a file says beside its text is in no chunk: a DOCX in headers and footers of its pages, comments, "
+        "diagrams, charts and letters that are drawn, a PDF in comments, a page of HTML in drawings; told once of each "
+        "file, and no failure",
         "nothing; write into the text what belongs to it",
     ),
     SITE_LEFT_OUT: (

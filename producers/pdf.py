@@ -13,7 +13,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from chunkbus.chunk import Record
-from producers.errors import CHUNKING_FAILED, CONVERTER_MISSING, SCAN_WITHOUT_TEXT, SourceFailed
+from producers.errors import CHUNKING_FAILED, CONVERTER_MISSING, PARTS_LEFT_OUT, SCAN_WITHOUT_TEXT, SourceFailed
 from producers.markdown.chunker import MarkdownChunker
 from producers.markdown.records import Form, SourceVersion
 from producers.produced import Tell, untold
@@ -33,6 +33,7 @@ _PASSWORD = 1 << 13
 _RADIO = 1 << 15
 _BUTTON = 1 << 16
 _OFF = "/Off"
+_NO_COMMENTS = ("/FreeText", "/Widget", "/Link", "/Popup")
 _BOXES = ("☒", "☐")
 _MOST_FIELDS = 32  # in one another
 
@@ -60,12 +61,14 @@ class PdfChunker:
         self, data: bytes, source: SourceVersion, *, created_at: str, producer: Record, tell: Tell = untold
     ) -> list[Record]:
         """The document's chunks, none where it has no text. Raises SourceFailed."""
-        pages, metadata, has_pictures = _read(data)
+        pages, metadata, has_pictures, has_comments = _read(data)
         texts = [paragraphs(page.replace(_HYPHENATED, "")).text.strip() for page in pages]
         starts = list(accumulate((len(text) + len(_PAGE_BREAK) for text in texts), initial=0))
         document = paragraphs(_PAGE_BREAK.join(texts), metadata)
         if has_pictures and not any(texts):
             raise SourceFailed(SCAN_WITHOUT_TEXT, "its pages are pictures and hold no text")
+        if has_comments:
+            tell(PARTS_LEFT_OUT)
         form = Form(self.parser, "pdf", "application/pdf")
         records = self.markdown.cut(document, source, form, created_at=created_at, producer=producer, tell=tell)
         return [_with_pages(record, starts) for record in records]
@@ -82,8 +85,8 @@ def unreadable(what: str, error: Exception) -> SourceFailed:
     return SourceFailed(CHUNKING_FAILED, f"cannot be read as {what}: {str(error) or type(error).__name__}")
 
 
-def _read(data: bytes) -> tuple[list[str], dict[str, str], bool]:
-    """The text of each page, what the file says of itself, and whether it shows pictures."""
+def _read(data: bytes) -> tuple[list[str], dict[str, str], bool, bool]:
+    """The text of each page, what the file says of itself, and whether it shows pictures, and has comments."""
     from pypdf import PdfReader
     from pypdf.errors import DependencyError, FileNotDecryptedError
 
@@ -93,6 +96,7 @@ def _read(data: bytes) -> tuple[list[str], dict[str, str], bool]:
         pages = [_PAGE_BREAK.join((page.extract_text(), "\n".join(_filled_in(page)))) for page in reader.pages]
         said = reader.metadata
         about = {"title": said.title, "author": said.author} if said else {}
+        has_comments = any(map(_has_comments, reader.pages))
         has_pictures = not any(map(str.strip, pages)) and any(map(_shows_pictures, reader.pages))
     except DependencyError as error:
         remedy = "pip install 'chunksink[pdf]' brings what encrypted files need"
@@ -102,7 +106,7 @@ def _read(data: bytes) -> tuple[list[str], dict[str, str], bool]:
         raise SourceFailed(CHUNKING_FAILED, f"the PDF is encrypted and asks for a password; {remedy}") from error
     except Exception as error:
         raise unreadable("PDF", error) from error
-    return pages, {name: str(value) for name, value in about.items() if value}, has_pictures
+    return pages, {name: str(value) for name, value in about.items() if value}, has_pictures, has_comments
 
 
 def _shows_pictures(page: "PageObject") -> bool:
@@ -123,6 +127,12 @@ def _filled_in(page: "PageObject") -> Iterator[str]:
         label = _text(_inherited(note, "/TU")) or _text(_inherited(note, "/T")) if kind == "/Widget" else ""
         if value:
             yield f"{label}: {value}" if label else value
+
+
+def _has_comments(page: "PageObject") -> bool:
+    """Notes that stand at the page, and what was said of what is marked on it; not of links, nor what is read."""
+    notes = (note for note in _items(_own(page, "/Annots")) if isinstance(note, dict))
+    return any(_own(note, "/Subtype") not in _NO_COMMENTS and _text(_own(note, "/Contents")) for note in notes)
 
 
 def _value(field: dict[Any, Any]) -> str:

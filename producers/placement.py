@@ -12,12 +12,13 @@ from functools import cached_property
 
 from chunkbus.chunk import Record
 from chunkbus.diagnose import parse_time
-from chunkbus.errors import InvalidManifest
+from chunkbus.errors import InvalidManifest, InvalidPartitionKey
 from chunkbus.layout import BusRoot, check_partition_key
 from chunkbus.reader import read_manifest
 
 PRODUCER_NAME = "chunksink-ingest"
 _NOT_IN_KEYS = re.compile(r"[^A-Za-z0-9._-]+")
+_OF_RULES = "by-"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -45,6 +46,10 @@ class Placement:
     def __post_init__(self) -> None:
         if self.rule is None:
             check_partition_key(self.name)
+            if self.name.startswith(_OF_RULES):
+                raise InvalidPartitionKey(
+                    f"{self.name!r} is no rule: there are {', '.join(Rule)}; call no partition so"
+                )
 
     @cached_property
     def rule(self) -> Rule | None:

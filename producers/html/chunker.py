@@ -7,7 +7,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from chunkbus.chunk import Record
-from producers.errors import CHUNKING_FAILED, SITE_LEFT_OUT, SourceFailed
+from producers.errors import CHUNKING_FAILED, PARTS_LEFT_OUT, SITE_LEFT_OUT, SourceFailed
 from producers.html.charset import decode
 from producers.html.marks import BACKSLASH
 from producers.html.notes import take_notes
@@ -76,7 +76,8 @@ def document_of(html: str) -> Document:
     found = {name: " ".join(value.split()) for name, value in about.items() if value and value.strip()}
     first = next(filter(None, (headings[-1] for headings in document.sections[1:])), "")
     metadata = ({"title": first} if first else {}) | document.metadata | found
-    odd = document.odd | {SITE_LEFT_OUT} if tidied.lacks_site else document.odd
+    left_out = {SITE_LEFT_OUT: tidied.lacks_site, PARTS_LEFT_OUT: tidied.lacks_drawings}
+    odd = document.odd.union(code for code, is_lacking in left_out.items() if is_lacking)
     return replace(document, metadata=metadata, odd=odd)
 
 

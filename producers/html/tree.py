@@ -64,11 +64,12 @@ class _CutShort(Exception):
 @dataclass(frozen=True)
 class Tidied:
     """A page as XHTML, with `BACKSLASH` before signs that are text, and what its notes say; None where it has none.
-    `lacks_site`: what it said of its site is left out."""
+    `lacks_site`, `lacks_drawings`: what it said of its site, and within drawings, is left out."""
 
     html: str
     notes: tuple[Note, ...] | None = None
     lacks_site: bool = False
+    lacks_drawings: bool = False
 
 
 def tidy(page: str) -> Tidied | None:
@@ -79,6 +80,7 @@ def tidy(page: str) -> Tidied | None:
         return None
     if root is None:
         return Tidied("")
+    lacks_drawings = _have_words(root)
     etree.strip_elements(root, *_UNREAD, with_tail=False)
     _read_formulas(root)
     _empty_heads(root)
@@ -100,7 +102,7 @@ def tidy(page: str) -> Tidied | None:
     number_items(root)
     notes = leave_notes(root, anchors, resolver(root))
     _make_writable(root)
-    return Tidied(str(etree.tostring(root, method="xml", encoding="unicode")), notes, lacks_site)
+    return Tidied(str(etree.tostring(root, method="xml", encoding="unicode")), notes, lacks_site, lacks_drawings)
 
 
 def _parse(page: str) -> Element | None:
@@ -115,6 +117,12 @@ def _parse(page: str) -> Element | None:
     if parser.error_log.filter_from_fatals():
         raise _CutShort
     return root
+
+
+def _have_words(root: Element) -> bool:
+    """Whether drawings do that are shown; titles of icons are none."""
+    shown = (text for drawing in root.iter("svg") for text in drawing.iter("text", "foreignobject"))
+    return any(map(str.isalpha, "".join("".join(text.itertext()) for text in shown)))
 
 
 def _read_formulas(root: Element) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from chunkbus.chunk import Record
-from producers.errors import CHUNKING_FAILED, CONVERTER_MISSING, SourceFailed
+from producers.errors import CHUNKING_FAILED, CONVERTER_MISSING, PARTS_LEFT_OUT, SourceFailed
 from producers.html import HtmlChunker
 from producers.kinds import Chunker
 from producers.markdown import SourceVersion
@@ -27,6 +27,13 @@ PAGE = """<!DOCTYPE html><html lang="en"><head><title>The  page</title><style>p 
 
 def chunks(chunker: Chunker, data: bytes) -> list[Record]:
     return chunker.chunks(data, SourceVersion.of("a", data), created_at=CREATED_AT, producer=PRODUCER)
+
+
+def told(chunker: Chunker, data: bytes) -> list[str]:
+    codes: list[str] = []
+    version = SourceVersion.of("a", data)
+    chunker.chunks(data, version, created_at=CREATED_AT, producer=PRODUCER, tell=codes.append)
+    return codes
 
 
 def texts(chunker: Chunker, data: bytes) -> list[str]:
@@ -197,6 +204,11 @@ def test_what_is_filled_into_a_pdf_follows_the_text_of_its_page() -> None:
     writer.write(out)
     said = "Full name: Maria Mustermann\nCountry: Germany\nColours: red, blue\nConsent: ☒\nNews: ☐\nOld: ☒\nAnswer: yes"
     assert texts(PdfChunker(), out.getvalue()) == [f"Please fill in.\n\n{said}\nSeen by me\n\nPage two."]
+    assert told(PdfChunker(), out.getvalue()) == [PARTS_LEFT_OUT], "of the comment"
+    writer.pages[0][sign("/Annots")] = writer._add_object(many(map(writer._add_object, notes[:-2])))
+    out = BytesIO()
+    writer.write(out)
+    assert told(PdfChunker(), out.getvalue()) == []
 
 
 def encrypted(data: bytes, password: str = "") -> bytes:

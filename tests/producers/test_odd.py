@@ -120,6 +120,9 @@ def test_characters_that_are_taken_out() -> None:
         ("<nav> </nav><p>Words.</p>", []),
         ("<nav>Home</nav>", []),
         ("<p>Words.</p>", []),
+        ("<p>Words.</p><svg><g><text x='1'>Pump</text></g></svg>", ["PARTS_LEFT_OUT"]),
+        ("<p>Words.</p><svg><foreignObject><p>Pump</p></foreignObject></svg>", ["PARTS_LEFT_OUT"]),
+        ("<p>Words.</p><svg><title>Menu</title><text>12</text><path d='M0'/></svg>", []),
     ],
 )
 def test_what_a_page_says_of_its_site(page: str, codes: list[str]) -> None:

@@ -86,6 +86,8 @@ def test_by_type_and_by_prefix(bench: Bench, tmp_path: Path) -> None:
 def test_a_name_that_is_neither_a_rule_nor_a_key_is_refused(bench: Bench) -> None:
     with pytest.raises(InvalidPartitionKey):
         bench.ingest(to="by/date")
+    with pytest.raises(InvalidPartitionKey, match="'by-day' is no rule: there are by-date, by-type, by-prefix"):
+        bench.ingest(to="by-day")
 
 
 def test_a_family_moves_with_its_date_and_leaves_nothing_behind(bench: Bench) -> None:
