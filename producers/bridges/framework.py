@@ -24,6 +24,7 @@ _NODE_OF_SOURCE = "relationships.1.node_id"  # LlamaIndex numbers its relations:
 _HEADING = re.compile(r"Header ([1-6])")  # of LangChain's splitters, as their documentation names them
 _PAGE = re.compile(r"[0-9]{1,9}", re.ASCII)
 _VECTOR = "sparse_embedding"
+_WRAPPING = ("lc", "type", "id", "kwargs")
 
 
 class Passage(NamedTuple):
@@ -104,9 +105,12 @@ def _without_source(table: str) -> str:
 
 
 def _unwrapped(record: Record) -> Record:
-    """What LangChain's `dumps` wraps: it says around it of which class that is, and in which version of its format."""
+    """What LangChain's `dumps` wraps: it says around it of which class that is, and in which version of its format. What
+    others have put there stays."""
     held = record.get("kwargs")
-    return held if "lc" in record and isinstance(held, dict) else record
+    if "lc" not in record or not isinstance(held, dict):
+        return record
+    return {name: value for name, value in record.items() if name not in _WRAPPING} | held
 
 
 def _rest(passage: Passage) -> Record:

@@ -25,7 +25,7 @@ ADAPTERS: Mapping[Form, Callable[[Record, bytes, Context], Draft]] = {
 }
 
 # Raise it with any change of where a field goes.
-_RULES_VERSION = "4"
+_RULES_VERSION = "5"
 
 
 @dataclass(frozen=True)

@@ -163,6 +163,13 @@ def test_tenants_share_no_ids(tmp_path: Path) -> None:
     assert len({chunk["chunk_id"] for chunk in found}) == len({chunk["document_id"] for chunk in found}) == 3
 
 
+def test_what_others_put_around_what_langchain_wraps_stays(tmp_path: Path) -> None:
+    document = {"page_content": "The cat sleeps.", "metadata": {"source": "a.md"}, "type": "Document"}
+    wrapped = {"lc": 1, "type": "constructor", "id": ["langchain", "schema"], "kwargs": document, "batch": "of May"}
+    [[chunk]] = read(tmp_path, wrapped)
+    assert (chunk["text"], chunk["batch"], "lc" in chunk) == ("The cat sleeps.", "of May", False)
+
+
 _NO_SOURCE = "names no source: its `{}` has none of source, source_uri, file_path"
 
 
