@@ -30,6 +30,7 @@ _KNOWN = (
     ("rebuild.errors", "HomeLocked", Exit.LOCKED),
     ("rebuild.errors", "NotVerified", Exit.DRIFT),
     ("rebuild.errors", "Brake", Exit.BRAKE),
+    ("rebuild.errors", "OtherPlan", Exit.OTHER_PLAN),
     ("rebuild.errors", "RebuildError", Exit.USAGE),
     ("embeddings.errors", "CacheBusy", Exit.LOCKED),
     ("embeddings.errors", "CacheDamaged", Exit.DRIFT),

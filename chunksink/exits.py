@@ -13,6 +13,7 @@ class Exit(IntEnum):
     REFUSED = 6
     LOCKED = 7
     BRAKE = 8
+    OTHER_PLAN = 9
     INTERRUPTED = 130
     OUTPUT_CLOSED = 141
 
@@ -28,6 +29,7 @@ MEANINGS = {
     Exit.REFUSED: "all is done, but some documents or vectors were refused and left out",
     Exit.LOCKED: "another process is writing the same thing",
     Exit.BRAKE: "a large share of the index would be removed; nothing was written",
+    Exit.OTHER_PLAN: "a sync would do something else now than the plan that was named; nothing was written: plan again",
     Exit.INTERRUPTED: "stopped by Ctrl-C, the state is clean: run it again; SIGTERM stops it too, shells show 143",
     Exit.OUTPUT_CLOSED: "whoever read the output left before its end, as `| head` does",
 }

@@ -6,6 +6,7 @@ RebuildError
 ├── NoGeneration     nothing was ever built here; NothingBuilt names the home
 ├── OtherModel       some sinks would hold vectors of one model and some of another
 ├── OtherHome        the build was made by another home
+├── UnknownPlan      no plan is named by that
 ├── OtherPlan        what a sync would do now is not the plan that was named
 ├── Brake            a large share of the index would be removed; the live one is untouched
 ├── UnknownSource    no source of this name is known here
@@ -74,6 +75,10 @@ class Brake(RebuildError):
     def __init__(self, removal: Removal, message: str) -> None:
         super().__init__(message)
         self.removal = removal
+
+
+class UnknownPlan(RebuildError):
+    """No plan is named by that; nothing was written."""
 
 
 class OtherPlan(RebuildError):

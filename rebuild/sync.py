@@ -15,7 +15,7 @@ from rebuild.builds import opened, was_left_unfinished
 from rebuild.catalog import Catalog
 from rebuild.converge import Convergence, Outcome
 from rebuild.embed import DocumentEmbedder
-from rebuild.errors import InvalidBus, OtherPlan
+from rebuild.errors import InvalidBus, OtherPlan, UnknownPlan
 from rebuild.execute import Lock, Target
 from rebuild.flip import require_ours, show
 from rebuild.plan import Plan
@@ -138,7 +138,7 @@ def _require_plan(work: Work, live: Generation, embedder: DocumentEmbedder, opti
     """OtherPlan where it is not the one that is named. Before a build that is gone is made again: the plan says so."""
     given = options.only_plan or ""
     if len(given) < _LEAST_DIGITS:
-        raise OtherPlan(
+        raise UnknownPlan(
             f"{given!r:.100} is too short for the hash of a plan: say {_LEAST_DIGITS} of its digits or more, as "
             "`chunksink plan` prints it (before the first index there is none: `chunksink sync` makes it); nothing "
             "was written"

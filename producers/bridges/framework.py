@@ -105,8 +105,8 @@ def _without_source(table: str) -> str:
 
 
 def _unwrapped(record: Record) -> Record:
-    """What LangChain's `dumps` wraps: it says around it of which class that is, and in which version of its format. What
-    others have put there stays."""
+    """What LangChain's `dumps` wraps: it says around it of which class that is, and in which version of its format.
+    What others have put there stays."""
     held = record.get("kwargs")
     if "lc" not in record or not isinstance(held, dict):
         return record

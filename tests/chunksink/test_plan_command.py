@@ -149,7 +149,7 @@ def test_exactly_the_plan_that_was_named(quick_shell: Shell) -> None:
     assert ended.code == Exit.OK
     assert "1 source changed, 1 source removed, 1 source unchanged (1 chunk written)" in ended.out
     again = shell("sync", "--plan", plan["hash"])
-    assert (again.code, again.out) == (Exit.USAGE, "")  # it is done: now there is another
+    assert (again.code, again.out) == (Exit.OTHER_PLAN, "")  # it is done: now there is another
     shell.commit("p3", C, source("d.md", "a dog"))
     named = shell("plan", "--json").json["hash"]
     short = shell("sync", "--plan", named[:11])
@@ -174,7 +174,7 @@ def test_a_plan_that_the_world_has_overtaken(edit: str, moved: Shell) -> None:
     moved.commit(key, records, at=FEBRUARY)
     before = moved.files(), moved.texts("chroma")
     ended = moved("sync", "--plan", plan["hash"])
-    assert (ended.code, ended.out) == (Exit.USAGE, "")
+    assert (ended.code, ended.out) == (Exit.OTHER_PLAN, "")
     assert f"not {plan['hash']:.12}; nothing was written. Look at `chunksink plan` again" in ended.err
     assert (moved.files(), moved.texts("chroma")) == before
 
@@ -239,7 +239,7 @@ def test_a_plan_that_was_made_before_a_build_was_gone_makes_none(quick_shell: Sh
     folder = Path(shell("endpoints", "--json").json["sinks"]["fts"]["path"]).parent
     shutil.rmtree(folder)
     ended = shell("sync", "--plan", plan["hash"])
-    assert (ended.code, ended.out, folder.exists()) == (Exit.USAGE, "", False)
+    assert (ended.code, ended.out, folder.exists()) == (Exit.OTHER_PLAN, "", False)
     with State.existing(shell.home) as state:
         assert Receipts(state.db, shell.live().builds["fts"]).documents() == 3
     assert shell("sync", "--plan", shell("plan", "--json").json["hash"]).code == Exit.OK
@@ -256,7 +256,7 @@ def test_a_plan_builds_nothing(quick_shell: Shell, monkeypatch: pytest.MonkeyPat
     assert quick_shell("sync").code == Exit.OK
     quick_shell.commit("p1", B)
     monkeypatch.setenv("CHUNKSINK_SINKS", "fts,jsonl")
-    assert quick_shell("sync", "--plan", "0" * 64).code == Exit.USAGE
+    assert quick_shell("sync", "--plan", "0" * 64).code == Exit.OTHER_PLAN
     assert quick_shell("sync", "--plan", quick_shell("plan", "--json").json["hash"]).code == Exit.OK
     assert not (quick_shell.home / "jsonl").exists()
     assert quick_shell("sync").code == Exit.OK
@@ -355,7 +355,7 @@ def test_a_plan_from_before_sources_were_held_is_another_one(quick_shell: Shell)
     named = quick_shell("plan", "--json").json["hash"]
     quick_shell.root.manifest_file("p1").unlink()
     refused = quick_shell("sync", "--plan", named)
-    assert (refused.code, "nothing was written" in refused.err) == (Exit.USAGE, True)
+    assert (refused.code, "nothing was written" in refused.err) == (Exit.OTHER_PLAN, True)
     assert quick_shell("sync", "--plan", quick_shell("plan", "--json").json["hash"]).code == Exit.INVALID_INPUT
 
 
