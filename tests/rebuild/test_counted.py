@@ -61,11 +61,12 @@ def test_where_all_goes_well_it_is_the_plan(changed: Home) -> None:
 
 @pytest.mark.parametrize("call", ["replace", "flush"])
 def test_what_no_engine_took_was_not_done(changed: Home, call: str) -> None:
-    outcome = changed.sync(wrap=failing("fts", "memory", call=call))
     nothing = FamilyCounts(unchanged=1)
-    assert (outcome.families, chunks(outcome)) == (nothing, (0, 0))
-    assert outcome.by_sink == {"fts": nothing, "memory": nothing}
-    assert outcome.deleted_by_sink == {"fts": 0, "memory": 0}
+    for _ in range(2):  # the second time of what the first has begun
+        outcome = changed.sync(wrap=failing("fts", "memory", call=call))
+        assert (outcome.families, chunks(outcome)) == (nothing, (0, 0))
+        assert outcome.by_sink == {"fts": nothing, "memory": nothing}
+        assert outcome.deleted_by_sink == {"fts": 0, "memory": 0}
     assert chunks(changed.sync()) == (8, 6), "and what was left is counted by the run that does it"
 
 
