@@ -111,7 +111,7 @@ def test_a_plan_names_the_settings_that_it_would_change(shell: Shell, monkeypatc
     changed = shell("plan", "--json").json
     assert changed["settings"] == {"meilisearch": ["synonyms"]}
     refused = shell("sync", "--plan", idle["hash"])
-    assert (refused.code, "nothing was written" in refused.err) == (Exit.USAGE, True)
+    assert (refused.code, "nothing was written" in refused.err) == (Exit.OTHER_PLAN, True)
     done = shell("sync", "--plan", changed["hash"])
     assert (done.code, "index settings changed: synonyms" in done.out + done.err) == (Exit.OK, True)
     assert shell("plan", "--json").json["hash"] == idle["hash"]

@@ -102,7 +102,7 @@ def test_invalid_chunks_and_unknown_plans(folder: Path) -> None:
     file = folder / "chunks" / "canonical" / "p2.jsonl"
     file.write_bytes(file.read_bytes()[:-9])
     refused = chunksink(folder, "sync", "--plan", "0" * 64)
-    assert (refused.code, refused.out) == (Exit.USAGE, "")
+    assert (refused.code, refused.out) == (Exit.OTHER_PLAN, "")
     strict = chunksink(folder, "sync", "--strict")
     assert (strict.code, strict.out) == (Exit.INVALID_INPUT, "")
     ended = chunksink(folder, "sync", "--json")
