@@ -15,7 +15,8 @@ HIDDEN = (".md", ".mdx", ".markdown", ".html")
 _EXPORTED = re.compile(r"(?:^|/)(?:([^/]+)_)?(\d{5,})\.html?\Z|#id=(\d{5,})\Z", re.IGNORECASE)
 _PAGE = re.compile(r"(?:/spaces/([^/]+))?/pages/(\d{5,})(?:/([^/]+))?/?\Z")
 _SHOWN = re.compile(r"/display/([^/]+)/([^/]+)/?\Z")
-_SIGNS = re.compile(r"[\W_]+")
+_SIGNS_OF_PAGES = ("/pages/", "/display/", ".action")
+_BETWEEN_WORDS = re.compile(r"[\W_]+")
 
 
 def also_called(name: str) -> Iterator[str]:
@@ -68,6 +69,8 @@ def folded(name: str) -> str:
 
 def _of_address(url: str) -> tuple[str, str, str]:
     """Number, space and title of the page that it shows, each empty where the address does not say it."""
+    if not any(sign in url for sign in _SIGNS_OF_PAGES):  # as nearly all
+        return "", "", ""
     try:
         parts = urlsplit(url.strip())
     except ValueError:
@@ -88,4 +91,4 @@ def _page(number: str) -> str:
 
 
 def _titled(space: str, title: str) -> str:
-    return f"page {folded(space)}/{_SIGNS.sub(' ', folded(title)).strip()}"
+    return f"page {folded(space)}/{_BETWEEN_WORDS.sub(' ', folded(title)).strip()}"
