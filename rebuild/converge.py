@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 
+from chunkbus.errors import PartitionChanged
 from rebuild.embed import DocumentEmbedder
 from rebuild.errors import NotVerified
 from rebuild.execute import Done, Executor, Lock, Target
@@ -44,12 +45,25 @@ class Outcome:
     """Sources that were in an index whose records are lost, and that no chunks have."""
 
     def include(self, earlier: "Outcome") -> None:
-        """What an earlier part of the same run did. The sources as a whole are those of the last comparison."""
-        for sink, counts in earlier.by_sink.items():
-            self.by_sink[sink] = counts.then(self.by_sink.get(sink, FamilyCounts()))
+        """What an earlier part of the same run did, before builds that were broken were made anew: the sources as a
+        whole are those of the last comparison."""
+        self._include(earlier)
         self.chunks_written = max(self.chunks_written, earlier.chunks_written)
         self.chunks_deleted = max(self.chunks_deleted, earlier.chunks_deleted)
         self.deleted_by_sink = earlier.deleted_by_sink | self.deleted_by_sink
+
+    def follow(self, earlier: "Outcome") -> None:
+        """What an earlier part of the same run did, until the bus moved under it."""
+        self._include(earlier)
+        self.families = earlier.families.then(self.families)
+        self.chunks_written += earlier.chunks_written
+        self.chunks_deleted += earlier.chunks_deleted
+        for sink, deleted in earlier.deleted_by_sink.items():
+            self.deleted_by_sink[sink] = self.deleted_by_sink.get(sink, 0) + deleted
+
+    def _include(self, earlier: "Outcome") -> None:
+        for sink, counts in earlier.by_sink.items():
+            self.by_sink[sink] = counts.then(self.by_sink.get(sink, FamilyCounts()))
         self.left_behind = max(self.left_behind, earlier.left_behind)
         self.done.include(earlier.done)
         self.settings = earlier.settings | self.settings
@@ -93,11 +107,14 @@ class Convergence:
             return Plan(db, [*builds, *empty], removals=self._work.catalog.is_whole(), empty=empty)
 
     def run(self, plan: Plan) -> None:
-        """Carries out the plan; then the engines are asked whether they hold as much as they confirmed."""
-        for _ in range(_ROUNDS):
-            going = self._going()
+        """Carries out the plan; then the engines are asked whether they hold as much as they confirmed.
+
+        What the first round did is noted; later ones only put that right.
+        """
+        for number in range(_ROUNDS):
+            noted = self._going() if number == 0 else []
             if plan.is_empty():
-                self._note(plan, going)
+                self._note(plan, noted)
                 return
             self._stamp(plan)
             executor = Executor(
@@ -110,12 +127,15 @@ class Convergence:
             with self._work.stage("index", plan.chunks_to_write(), "chunks") as bar:
                 try:
                     executor.run(plan, bar.advance)
+                except PartitionChanged:  # what was done until then is done
+                    self._note(plan, noted)
+                    raise
                 finally:
                     self._add(executor.done)
             # Not where the run was broken off: what happens here would take the place of why.
             with self._lock():
                 self._work.state.note_pace(executor.done.pace)
-                self._note(plan, going)
+                self._note(plan, noted)
             self._stamp(plan)
             before = len(self.outcome.scanned)
             self.look()
@@ -177,16 +197,19 @@ class Convergence:
             return not receipts.has_lasting_intents(removals=self._work.catalog.is_whole())
         return target.build.count() == receipts.documents()
 
-    def _note(self, plan: Plan, going: Sequence[Target]) -> None:
-        """What these have confirmed of a plan. Later rounds only put right what the first one did."""
-        outcome = self.outcome
-        if outcome.by_sink or not going:
+    def _note(self, plan: Plan, targets: Sequence[Target]) -> None:
+        """What these have confirmed of a plan, after what was noted before."""
+        if not targets:
             return
-        outcome.families, outcome.chunks_written = plan.confirmed(), plan.chunks_written()
-        for target in going:
-            outcome.by_sink[target.sink] = plan.confirmed(target.build_id)
-            outcome.deleted_by_sink[target.sink] = plan.leaving(target.build_id, confirmed=True)
-        outcome.chunks_deleted = max(outcome.deleted_by_sink.values())
+        outcome = self.outcome
+        outcome.families = outcome.families.then(plan.confirmed())
+        outcome.chunks_written += plan.chunks_written()
+        leaving = {target.sink: plan.leaving(target.build_id, confirmed=True) for target in targets}
+        for target in targets:
+            earlier = outcome.by_sink.get(target.sink, FamilyCounts())
+            outcome.by_sink[target.sink] = earlier.then(plan.confirmed(target.build_id))
+            outcome.deleted_by_sink[target.sink] = outcome.deleted_by_sink.get(target.sink, 0) + leaving[target.sink]
+        outcome.chunks_deleted += max(leaving.values())
 
     def _add(self, done: Done) -> None:
         total = self.outcome.done

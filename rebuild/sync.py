@@ -55,13 +55,16 @@ def sync_live(
     The caller has held the writer's lock since it asked for the live generation.
     """
     earlier: Outcome | None = None
+    broken_off: list[Outcome] = []
     for left in reversed(range(TRIES)):
         try:
-            outcome = _sync(work, live, embedder, options)
+            outcome = _sync(work, live, embedder, options, broken_off)
         except PartitionChanged:  # a plan that was named cannot be the one of another try
             if left == 0 or options.only_plan is not None:
                 raise
             continue
+        while broken_off:
+            outcome.follow(broken_off.pop())
         if earlier is not None:
             outcome.include(earlier)
         if left == 0 or not options.scan or not _drop_broken(work, live, outcome):
@@ -217,7 +220,10 @@ def require_valid(catalog: Catalog) -> None:
     raise InvalidBus(f"the chunks are not whole; the index is unchanged. The first reasons:\n{shown}\n{helping}")
 
 
-def _sync(work: Work, live: Generation, embedder: DocumentEmbedder, options: SyncOptions) -> Outcome:
+def _sync(
+    work: Work, live: Generation, embedder: DocumentEmbedder, options: SyncOptions, broken_off: list[Outcome]
+) -> Outcome:
+    """`broken_off` is given what was done where the bus moved under it."""
     work.refresh()
     if options.strict:
         require_valid(work.catalog)
@@ -246,7 +252,11 @@ def _sync(work: Work, live: Generation, embedder: DocumentEmbedder, options: Syn
             brake(work.state.db, [target.build_id for target in targets], options.allow_deletions)
         if update_settings(work, live, targets, embedder, convergence.outcome):
             plan = convergence.plan()
-        convergence.run(plan)
+        try:
+            convergence.run(plan)
+        except PartitionChanged:
+            broken_off.append(convergence.outcome)
+            raise
         _show(work, targets, convergence.outcome, adopt=options.adopt)
     return convergence.outcome
 

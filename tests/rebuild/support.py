@@ -207,6 +207,11 @@ class Home:
                 made.not_removed,
             )
 
+    def rebuild_outcome(self, *, wrap: Wrap = lambda sink: sink) -> Outcome:
+        with self.work(wrap) as work, self.embedder() as embedder:
+            work.refresh(reread=True)
+            return Rebuild(work, embedder).run().outcome
+
     def sync(self, *, wrap: Wrap = lambda sink: sink, stage: Stage = silent, **options: Any) -> Outcome:
         """Of a home that has a live generation."""
         with writing(self.folder), self.work(wrap, stage) as work, self.embedder() as embedder:

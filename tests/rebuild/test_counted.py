@@ -7,12 +7,12 @@ from collections.abc import Callable
 import pytest
 
 from chunkbus.layout import BusRoot
-from rebuild import execute
+from rebuild import execute, plan
 from rebuild.converge import Outcome
 from rebuild.plan import FamilyCounts
 from sinks.errors import Unreachable
 from sinks.sink import Sink
-from tests.rebuild.support import FEBRUARY, Home, PoisonedEncoder, commit, source
+from tests.rebuild.support import FEBRUARY, MARCH, Home, PoisonedEncoder, commit, source
 from tests.rebuild.wrapping import Moment, watching
 
 pytestmark = pytest.mark.promise(2)
@@ -80,6 +80,31 @@ def test_what_one_engine_took_counts(changed: Home) -> None:
     again = changed.sync()
     assert again.by_sink["memory"] == FamilyCounts(unchanged=5)
     assert (again.families.added + again.families.changed, again.families.removed) == (3, 1)
+
+
+def test_what_was_done_before_the_bus_moved_counts_too(
+    root: BusRoot, home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(execute, "EMBEDDED_AT_ONCE", 2)
+    monkeypatch.setattr(execute, "WRITTEN_AT_ONCE", 2)
+    monkeypatch.setattr(plan, "_PAGE", 2)
+
+    def put(version: str) -> None:
+        for number in range(8):
+            commit(root, f"p{number}", source(f"docs/{number}.md", f"{version} {number}", version=version), at=FEBRUARY)
+
+    def move() -> None:
+        commit(root, "p7", source("docs/7.md", "moved", version="9"), at=MARCH)
+
+    put("1")
+    first = home.rebuild_outcome(wrap=watching("fts", Moment("replace", 2, move)))
+    assert (first.families, chunks(first)) == (FamilyCounts(added=8), (8, 0))
+    assert first.done.written == {"fts": 8, "memory": 8}
+    put("2")
+    outcome = home.sync(wrap=watching("fts", Moment("replace", 2, move)))
+    assert (outcome.families, chunks(outcome)) == (FamilyCounts(changed=8), (8, 8))
+    assert outcome.by_sink == {"fts": FamilyCounts(changed=8), "memory": FamilyCounts(changed=8)}
+    assert outcome.deleted_by_sink == {"fts": 8, "memory": 8}
 
 
 def test_a_refused_document_was_not_written(changed: Home) -> None:
