@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from chunkbus.layout import BusRoot
-from rebuild import execute, plan
+from rebuild import execute, plan, records
 from rebuild.converge import Outcome
 from rebuild.plan import FamilyCounts
 from sinks.errors import Unreachable
@@ -25,14 +25,14 @@ def changed(root: BusRoot, home: Home, monkeypatch: pytest.MonkeyPatch) -> Home:
     monkeypatch.setattr(execute, "WRITTEN_AT_ONCE", 2)
     commit(root, "p1", [record for name in "abcde" for record in source(f"docs/{name}.md", f"{name} 0", f"{name} 1")])
     home.rebuild()
-    records = [
+    edited = [
         *source("docs/a.md", "a 0", "a, edited", version="2", at=FEBRUARY),
         *source("docs/b.md", "b 0", "b, edited", version="2", at=FEBRUARY),
         *source("docs/c.md", "c 0", "c 1", metadata={"title": "See"}),
         *source("docs/d.md", "d 0", "d 1"),
         *source("docs/f.md", "f 0", "f 1"),
     ]
-    commit(root, "p1", records, at=FEBRUARY)
+    commit(root, "p1", edited, at=FEBRUARY)
     return home
 
 
@@ -88,23 +88,25 @@ def test_what_was_done_before_the_bus_moved_counts_too(
     monkeypatch.setattr(execute, "EMBEDDED_AT_ONCE", 2)
     monkeypatch.setattr(execute, "WRITTEN_AT_ONCE", 2)
     monkeypatch.setattr(plan, "_PAGE", 2)
+    monkeypatch.setattr(records, "KEPT_DOCUMENTS", 0)
 
     def put(version: str) -> None:
-        for number in range(8):
+        for number in range(12):
             commit(root, f"p{number}", source(f"docs/{number}.md", f"{version} {number}", version=version), at=FEBRUARY)
 
-    def move() -> None:
-        commit(root, "p7", source("docs/7.md", "moved", version="9"), at=MARCH)
+    def moving(version: str) -> Callable[[Sink], Sink]:
+        new = source("docs/9.md", f"moved {version}", version=version)
+        return watching("fts", Moment("replace", 2, lambda: commit(root, "p9", new, at=MARCH)))
 
     put("1")
-    first = home.rebuild_outcome(wrap=watching("fts", Moment("replace", 2, move)))
-    assert (first.families, chunks(first)) == (FamilyCounts(added=8), (8, 0))
-    assert first.done.written == {"fts": 8, "memory": 8}
+    first = home.rebuild_outcome(wrap=moving("8"))
+    assert (first.families, chunks(first)) == (FamilyCounts(added=12), (12, 0))
+    assert first.done.written == {"fts": 12, "memory": 12}
     put("2")
-    outcome = home.sync(wrap=watching("fts", Moment("replace", 2, move)))
-    assert (outcome.families, chunks(outcome)) == (FamilyCounts(changed=8), (8, 8))
-    assert outcome.by_sink == {"fts": FamilyCounts(changed=8), "memory": FamilyCounts(changed=8)}
-    assert outcome.deleted_by_sink == {"fts": 8, "memory": 8}
+    outcome = home.sync(wrap=moving("9"))
+    assert (outcome.families, chunks(outcome)) == (FamilyCounts(changed=12), (12, 12))
+    assert outcome.by_sink == {"fts": FamilyCounts(changed=12), "memory": FamilyCounts(changed=12)}
+    assert outcome.deleted_by_sink == {"fts": 12, "memory": 12}
 
 
 def test_a_refused_document_was_not_written(changed: Home) -> None:
