@@ -18,20 +18,17 @@ from producers.errors import SOURCE_UNREADABLE, SourceFailed
 from producers.kinds import ROWS
 from producers.recorder.log import EVENT_KINDS
 from producers.records.array import begins, elements
-from producers.records.nested import Way, list_meant, lists_within, value_at
+from producers.records.nested import FIRST, LARGEST, Way, find_list, lists_within, value_at
 from producers.rows.names import may_be_rows
 from producers.rows.row import is_row, says_text
 from producers.rows.separated import header_of, is_separated
 from producers.sources import open_source
 
 _HEAD_BYTES = 2**18
-_MOST_BYTES = 64 * 2**20
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _VERSIONS: Mapping[str, str] = {"chunks.": "chunks", "ft.recorder.event.": "recorder"}
 _IN_LINES = "recorder"
 """Its reader takes no arrays."""
-_BESIDE_ROWS = 200
-"""So many records more are asked whether one of them says more."""
 _NO_JSON = object()
 
 
@@ -40,13 +37,13 @@ class Look:
     """What is seen at the head of a file: the name of a kind, None where no record there is of a form that is known.
 
     `is_value`: the whole file is one JSON value, as a record is that has a file of its own. `within`: the names under
-    which that value has records that are not read, since nobody knows what the file is.
+    which that value has records that are not read, since nobody knows what is meant.
     """
 
     kind: str | None = None
     is_value: bool = False
     is_empty: bool = False
-    within: Way = ()
+    within: tuple[Way, ...] = ()
 
 
 def look_at(path: Path) -> Look:
@@ -66,7 +63,7 @@ def look_at(path: Path) -> Look:
     value = _parse(text) if is_all else _NO_JSON
     if value is not _NO_JSON and not isinstance(value, list):
         kind = form_of(value, is_alone=path.suffix.lower() == ".json")
-        return Look(kind, is_value=True) if kind else _look_within(value, path)
+        return Look(kind, is_value=True) if kind else _look_within(text, value, path)
     records = value if isinstance(value, list) else map(_parse, _records(text))
     kind = _kind_of(records)
     if begins(text) is not None and kind == _IN_LINES:
@@ -80,16 +77,16 @@ def _kind_of(records: Iterable[Any]) -> str | None:
     found = next(filter(None, forms), None)
     if found != ROWS:
         return found
-    return next((kind for kind in islice(forms, _BESIDE_ROWS) if kind not in (None, ROWS)), ROWS)
+    return next((kind for kind in islice(forms, FIRST) if kind not in (None, ROWS)), ROWS)
 
 
-def _look_within(value: Any, path: Path) -> Look:
+def _look_within(text: bytes, value: Any, path: Path) -> Look:
     """As answers of interfaces have it: `{"data": [...]}`."""
-    way = list_meant(value, _is_record) if path.suffix.lower() == ".json" else None
-    kind = None if way is None else _kind_of(value_at(value, way))
+    held = find_list(text, value, _is_record) if path.suffix.lower() == ".json" else None
+    kind = None if held is None else _kind_of(value_at(value, held.way))
     if kind not in (None, _IN_LINES):
         return Look(kind)
-    return Look(is_value=True, within=next(iter(lists_within(value, _is_record)), ()))
+    return Look(is_value=True, within=tuple(lists_within(value, _is_record)))
 
 
 def _is_record(record: Record, *, is_alone: bool) -> bool:
@@ -118,7 +115,7 @@ def _head(path: Path) -> tuple[bytes, bool]:
     with open_source(path) as file:
         data = file.read(_HEAD_BYTES)
         if not any(isinstance(_parse(record), dict) for record in _first_records(_trim(data))):
-            data += file.read(_MOST_BYTES - len(data))
+            data += file.read(LARGEST - len(data))
         return _trim(data), not file.read(1)
 
 

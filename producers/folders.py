@@ -25,7 +25,7 @@ class Seen(SourceFile):
     is_value: bool = False
     is_empty: bool = False
     failed: SourceFailed | None = None
-    within: Way = ()
+    within: tuple[Way, ...] = ()
     """The names under which it has records that are not read."""
 
     @property

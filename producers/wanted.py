@@ -190,13 +190,14 @@ def find_wanted(
     return wanted
 
 
-def _no_form(within: Way) -> str:
+def _no_form(within: Sequence[Way]) -> str:
     if not within:
         return _NO_FORM
-    way = "".join(f'["{name}"]' for name in within)
+    names = " and ".join("`" + ".".join(way) + "`" for way in within)
+    ways = ", ".join("." + "".join(f'["{name}"]' for name in way) + "[]" for way in within)
     return (
-        f"its records stand within `{'.'.join(within)}`, and the file says something beside them: "
-        f"jq -c '.{way}[]' FILE > FILE.jsonl takes them out of it"
+        f"its records stand within {names}, and nobody knows what of it is meant: jq -c '{ways}' FILE > FILE.jsonl "
+        "takes them out of it"
     )
 
 

@@ -113,8 +113,12 @@ class RecordFile:
         file.seek(0)
         data = file.read()
         trimmed = data.removeprefix(_BYTE_ORDER_MARK)
-        found, mark = find_list(trimmed, self._is_record), len(data) - len(trimmed)
-        return found and (mark + found[0], mark + found[1])
+        try:
+            found = find_list(trimmed, orjson.loads(trimmed), self._is_record)
+        except orjson.JSONDecodeError:
+            return None
+        mark = len(data) - len(trimmed)
+        return None if found is None else (mark + found.start, mark + found.end)
 
     def _elements(self, begin: int, stop: int | None) -> Iterator[tuple[Place, bytes]]:
         assert self._file is not None

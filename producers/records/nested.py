@@ -1,11 +1,10 @@
 """Records that stand within one JSON value, as answers of interfaces have them: `{"total": 2, "data": [...]}`."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import islice
 from json import JSONDecoder
 from typing import Any, Protocol
-
-import orjson
 
 from chunkbus.chunk import Record
 from producers.records.sentences import sentences
@@ -16,7 +15,8 @@ Way = tuple[str, ...]
 LARGEST = 64 * 2**20
 """Of such a value, which is held in memory whole."""
 _DEEPEST = 3
-_FIRST = 200
+FIRST = 200
+"""Records that are looked at."""
 _FEWEST_WORDS = 4
 """Of a sentence: what an interface says of its answer (`"message": "All went well"`) is shorter."""
 _SPACE = " \t\r\n"
@@ -30,29 +30,50 @@ class IsRecord(Protocol):
         """What is alone in its file counts also where it may be one, so that nothing in it is passed over."""
 
 
+@dataclass(frozen=True)
+class Held:
+    """The one list for which a value is there: its names, and where it begins and ends in the value's bytes."""
+
+    way: Way
+    start: int
+    end: int
+
+
 def lists_within(value: Any, is_record: IsRecord) -> list[Way]:
     """Where lists stand that hold records."""
-    return list(_lists(value, is_record, ())) if isinstance(value, dict) else []
+    return [way for way, records in _lists(value, ()) if _some_are(records, is_record)]
 
 
-def _lists(value: Record, is_record: IsRecord, way: Way) -> Iterator[Way]:
-    for name, inner in value.items():
+def _lists(value: Any, way: Way) -> Iterator[tuple[Way, list[Any]]]:
+    for name, inner in value.items() if isinstance(value, dict) else ():
         if isinstance(inner, list):
-            if any(isinstance(one, dict) and is_record(one, is_alone=False) for one in islice(inner, _FIRST)):
-                yield (*way, name)
-        elif isinstance(inner, dict) and len(way) + 1 < _DEEPEST:
-            yield from _lists(inner, is_record, (*way, name))
+            yield (*way, name), inner
+        elif len(way) + 1 < _DEEPEST:
+            yield from _lists(inner, (*way, name))
 
 
-def list_meant(value: Any, is_record: IsRecord) -> Way | None:
-    """Where the one list of records stands for which the value is there: it is no record itself, says no sentence
-    beside, and the list is most of it."""
-    ways = lists_within(value, is_record)
-    if len(ways) != 1 or is_record(value, is_alone=True):
+def _some_are(records: list[Any], is_record: IsRecord) -> bool:
+    return any(isinstance(one, dict) and is_record(one, is_alone=False) for one in islice(records, FIRST))
+
+
+def find_list(data: bytes, value: Any, is_record: IsRecord) -> Held | None:
+    """Of several nobody says which is meant; nor where the value is a record itself, says a sentence beside, or has not
+    most of what it says in the list. An empty one is meant where no word stands beside it."""
+    if not isinstance(value, dict) or is_record(value, is_alone=True):
         return None
-    records, beside = _parted(value, ways[0])
-    is_most = len(orjson.dumps(records)) > len(orjson.dumps(beside))
-    return ways[0] if is_most and next(sentences(beside, _FEWEST_WORDS), None) is None else None
+    lists = list(_lists(value, ()))
+    ways = [way for way, records in lists if _some_are(records, is_record)]
+    is_empty = not ways and not any(records for _, records in lists)
+    if is_empty:
+        ways = [way for way, _ in lists]
+    if len(ways) != 1 or next(sentences(_without(value, ways[0]), 1 if is_empty else _FEWEST_WORDS), None) is not None:
+        return None
+    text = data.decode()
+    try:
+        start, end = (len(text[:at].encode()) for at in _place_of(text, ways[0]))
+    except RecursionError:
+        return None
+    return Held(ways[0], start, end) if is_empty or 2 * (end - start) > len(data) else None
 
 
 def value_at(value: Any, way: Way) -> Any:
@@ -61,24 +82,9 @@ def value_at(value: Any, way: Way) -> Any:
     return value
 
 
-def _parted(value: Record, way: Way) -> tuple[list[Any], Record]:
-    """What stands there, and the value without."""
+def _without(value: Record, way: Way) -> Record:
     name, *below = way
-    inner, rest = (value[name], {}) if not below else _parted(value[name], tuple(below))
-    return inner, {**value, name: rest}
-
-
-def find_list(data: bytes, is_record: IsRecord) -> tuple[int, int] | None:
-    """Where that list begins and ends in the bytes of a value."""
-    try:
-        way = list_meant(orjson.loads(data), is_record)
-    except orjson.JSONDecodeError:
-        return None
-    if way is None:
-        return None
-    text = data.decode()
-    start, end = _place_of(text, way)
-    return len(text[:start].encode()), len(text[:end].encode())
+    return {**value, name: _without(value[name], tuple(below)) if below else None}
 
 
 def _place_of(text: str, way: Way) -> tuple[int, int]:

@@ -134,7 +134,7 @@ def test_records_within_another_are_told_with_what_takes_them_out(shell: Shell) 
     write(shell, "in/said.json", '{"of": {"said": "Something of all that follows.", "data": ' + rows + "}}")
     ended = shell("ingest", "in/said.json")
     assert ended.code == Exit.INVALID_INPUT
-    assert """its records stand within `of.data`, and the file says something beside them: jq -c""" in ended.err
+    assert """its records stand within `of.data`, and nobody knows what of it is meant: jq -c""" in ended.err
     assert """'.["of"]["data"][]' FILE > FILE.jsonl""" in ended.err
 
 

@@ -179,7 +179,7 @@ def test_rows_say_the_least(tmp_path: Path) -> None:
 def test_records_within_a_value_are_seen(tmp_path: Path) -> None:
     path = tmp_path / "answer.json"
     for value, within in (
-        ({"total": 2, "note": "Said of all that follows.", "data": [{"id": 1, "text": "x"}]}, ("data",)),
+        ({"total": 2, "note": "Said of all that follows.", "data": [{"id": 1, "text": "x"}]}, (("data",),)),
         ({"data": [{"other": 1}]}, ()),
         ({"data": {"id": 1, "text": "x"}}, ()),
         ({"id": 1, "text": "x", "data": [{"id": 1, "text": "x"}]}, ()),

@@ -19,7 +19,7 @@ from producers.parsed import ParsedReader
 from producers.produced import RecordReader
 from producers.records.nested import find_list
 from producers.rows.reader import RowReader
-from tests.producers.bench import Bench
+from tests.producers.bench import LATER, Bench
 from tests.producers.bridges.samples import markdown_chunk
 from tests.producers.ir.samples import ir_record
 from tests.producers.parsed.samples import paragraph, parsed
@@ -45,25 +45,27 @@ def is_hit(record: Record, *, is_alone: bool) -> bool:
     return "hit" in record
 
 
+def found_in(data: bytes) -> bytes:
+    found = find_list(data, orjson.loads(data), is_hit)
+    assert found is not None
+    return data[found.start : found.end]
+
+
 @given(
     st.dictionaries(names, fillings, max_size=3),
     st.dictionaries(names, fillings, max_size=3),
     st.sampled_from([None, 1]),
 )
 def test_the_list_is_found_whatever_stands_around_it(before: Record, after: Record, indent: int | None) -> None:
-    records = [{"hit": "x" * 500, "more": [before]}]
+    records = [{"hit": "x" * 2000, "more": [before]}]
     inner = {**before, "found": records, **{name + "+": value for name, value in after.items()}}
     data = json.dumps({**before, "inner": inner, **after}, indent=indent, ensure_ascii=False).encode()
-    found = find_list(data, is_hit)
-    assert found is not None
-    assert json.loads(data[slice(*found)]) == records
+    assert json.loads(found_in(data)) == records
 
 
 def test_of_a_name_that_stands_twice_the_last_counts() -> None:
-    data = b'{"a": [], "a": [{"hit": "once"}], "b": 1}'
-    found = find_list(data, is_hit)
-    assert found is not None
-    assert data[slice(*found)] == b'[{"hit": "once"}]'
+    data = b'{"a": [], "a": [{"hit": "once and for all"}], "b": 1}'
+    assert found_in(data) == b'[{"hit": "once and for all"}]'
 
 
 def write(path: Path, value: Any, indent: bool) -> Path:
@@ -125,6 +127,40 @@ def test_where_nobody_knows_what_is_meant_nothing_is_guessed(bench: Bench, value
     write(bench.docs / "answer.json", value, indent=False)
     report = bench.ingest(kind="auto")
     assert (report.documents, report.left_out) == (0, {errors.RECORD_FORM_UNKNOWN: 1})
+
+
+@pytest.mark.parametrize("levels", [240, 300, 1010])
+@pytest.mark.parametrize("where", ["beside", "within"])
+def test_what_is_nested_deeply_is_one_source_that_fails_and_not_the_run(bench: Bench, levels: int, where: str) -> None:
+    rows = [ROWS[0] | ({"x": "DEEP"} if where == "within" else {}), *ROWS[1:]]
+    value = {"data": rows} | ({"x": "DEEP"} if where == "beside" else {})
+    bench.write("a.json", json.dumps(value).replace('"DEEP"', "[" * levels + "1" + "]" * levels))
+    bench.write("b.md", "# Words")
+    for kind in ("auto", "rows", "chunks", "parsed", "ir"):
+        bench.ingest(kind=kind)
+        assert [record["text"] for record in bench.records()][-1] == "# Words"
+
+
+def test_an_answer_that_is_empty_has_no_records(bench: Bench) -> None:
+    write(bench.docs / "a.json", {"total": 3, "data": ROWS}, indent=False)
+    assert bench.ingest(kind="auto").documents == 3
+    write(bench.docs / "a.json", {"total": 0, "data": []}, indent=False)
+    report = bench.ingest(kind="auto", prune=True, now=LATER)
+    assert (report.documents, report.failed) == (0, 0)
+
+
+@pytest.mark.parametrize("value", [{"data": [], "status": "failed"}, {"a": [], "b": []}, {"data": [], "more": [1]}])
+def test_what_is_empty_and_says_something_is_told(tmp_path: Path, value: Any) -> None:
+    produced, left = read_all(RowReader(), write(tmp_path / "a.json", value, indent=False))
+    assert (produced, [one.code for one in left]) == ([], [findings.FIELD_MISSING])
+
+
+def test_of_several_lists_all_are_named(bench: Bench) -> None:
+    write(bench.docs / "a.json", {"cats": ROWS, "in": {"dogs": ROWS}}, indent=False)
+    report = bench.ingest([bench.docs / "a.json"], kind="auto")
+    (failure,) = report.failures
+    assert "within `cats` and `in.dogs`, and nobody knows what of it is meant" in failure.reason
+    assert """jq -c '.["cats"][], .["in"]["dogs"][]' FILE""" in failure.reason
 
 
 def test_a_folder_of_answers_is_read_file_by_file(bench: Bench) -> None:

@@ -153,7 +153,7 @@ def test_families_of_one_line_are_families(tmp_path: Path, indent: int | None) -
 
 def test_what_an_array_holds_is_seen_at_its_head(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("producers.detect._HEAD_BYTES", 1000)
-    monkeypatch.setattr("producers.detect._MOST_BYTES", 1000)
+    monkeypatch.setattr("producers.detect.LARGEST", 1000)
     many = [markdown_chunk(number) for number in range(100)]
     for name, held, kind in (
         ("lines.json", json.dumps(many, indent=1), "chunks"),
