@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from chunkbus.errors import NotABusRoot
 from chunkbus.layout import BusRoot
 from chunkbus.runlog import RunLog
+from chunksink.output import counted
 from chunksink.run import Run
 from settings.config import Config, ConfigError
 
@@ -44,7 +45,7 @@ def open_run(
     with ExitStack() as stack:
         root = BusRoot(config.chunks_path)
         if reads_chunks:
-            _require_chunks(root, config.home_path)
+            require_chunks(root, config.home_path)
         if not makes_home:
             with State.existing(config.home_path):
                 pass
@@ -64,21 +65,23 @@ def open_run(
         yield Run(config, root, work, log, WriterLock(home), RebuildLock(home), stack, failed)
 
 
-def _require_chunks(root: BusRoot, home: Path) -> None:
-    """Where there were some, all partitions are missing; else a folder is named that has none."""
+def require_chunks(root: BusRoot, home: Path) -> BusRoot:
+    """Where there were some, all partitions are missing: InvalidBus; else a folder is named that has none."""
     from rebuild.catalog import known_partitions
     from rebuild.errors import InvalidBus, RebuildError
     from rebuild.state import State
 
     try:
-        root.require()
+        return root.require()
     except NotABusRoot as error:
         known: list[str] = []
         with suppress(RebuildError), State.existing(home) as state:
             known = known_partitions(state.db)
         if known:
             raise InvalidBus(
-                f"{error}. All {len(known):,} partitions that were read before are missing; the index stays as it is"
+                f"no chunks at {root.path}, where {counted(len(known), 'partition')} stood; the index stays as it is. "
+                "Bring the folder back, or name it with --chunks DIR. If all are meant to go: "
+                f"`mkdir -p {root.manifests}`, and `chunksink retire-partition KEY` for each"
             ) from error
         raise
 

@@ -87,8 +87,9 @@ def _of_address(url: str) -> tuple[str, str, str]:
 
 
 def _page(number: str) -> str:
-    return f"page {number}"
+    """As no file can be called."""
+    return f"page/{number}"
 
 
 def _titled(space: str, title: str) -> str:
-    return f"page {folded(space)}/{_BETWEEN_WORDS.sub(' ', folded(title)).strip()}"
+    return f"page/{folded(space)}/{_BETWEEN_WORDS.sub(' ', folded(title)).strip()}"

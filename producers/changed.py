@@ -36,13 +36,14 @@ class Changed:
         """Whether a link may come to lead elsewhere, or to another version."""
         if self._words is not None and self._words.isdisjoint(words_of_link(source_uri, url, kind, target)):
             return False
-        if any(self._has(tenant, name, is_note=False) for name in names_for(source_uri, url, kind, target)):
+        if any(self._has(tenant, name, is_called=False) for name in names_for(source_uri, url, kind, target)):
             return True
-        return any(self._has(tenant, called, is_note=True) for called in called_by(source_uri, url, kind))
+        return any(self._has(tenant, called, is_called=True) for called in called_by(source_uri, url, kind))
 
-    def _has(self, tenant: str | None, name: str, *, is_note: bool) -> bool:
+    def _has(self, tenant: str | None, name: str, *, is_called: bool) -> bool:
         row = self._tables.execute(
-            "select 1 from changed where name = ? and is_note = ? and tenant = ?", [name, is_note, tenant or NO_TENANT]
+            "select 1 from changed where name = ? and is_called = ? and tenant = ?",
+            [name, is_called, tenant or NO_TENANT],
         )
         return row.fetchone() is not None
 

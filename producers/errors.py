@@ -150,7 +150,7 @@ MEANINGS: dict[str, tuple[str, str]] = {
     ),
     TEXT_LEFT_OUT: (
         "a row has other long fields that could be its text, as an abstract or the page that it was taken from, or a "
-        "parsed document has sentences in fields that are not read, as the footnotes of a block; they are in no chunk; "
+        "parsed document has words in fields that are not read, as the footnotes of a block; they are in no chunk; "
         "told once of each row and document, and no failure",
         "say which field of rows is the text (`--field text=NAME`), or make a row of each; make blocks of what is no "
         "field of one (docs/seams.md)",
@@ -203,8 +203,8 @@ MEANINGS: dict[str, tuple[str, str]] = {
         "nothing",
     ),
     LABEL_WITHOUT_TEXT: (
-        "markers have labels below which nothing stands, so that they head no chunk; told once of a pane, and no "
-        "failure",
+        "markers of a pane have labels below which nothing stands, so that they head no chunk; told once of a pane, "
+        "and no failure",
         "nothing",
     ),
     RECORDING_MALFORMED: (

@@ -104,6 +104,7 @@ def ingest(
     if not paths:
         raise IngestRefused("no source is named; name folders or files")
     placement = Placement(options.to)
+    placement.refuse_misspelt(root)
     with tables_of_a_run() as tables, scratch() as folder, FamilyReader(root) as reader:
         outputs = Outputs.of(root, homes)
         excluded, included = Patterns(options.exclude), Patterns(options.include, "--include")

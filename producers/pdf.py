@@ -132,7 +132,8 @@ def _filled_in(page: "PageObject") -> Iterator[str]:
 def _has_comments(page: "PageObject") -> bool:
     """Notes that stand at the page, and what was said of what is marked on it; not of links, nor what is read."""
     notes = (note for note in _items(_own(page, "/Annots")) if isinstance(note, dict))
-    return any(_own(note, "/Subtype") not in _NO_COMMENTS and _text(_own(note, "/Contents")) for note in notes)
+    shown = (note for note in notes if not _number(_own(note, "/F")) & _HIDDEN)
+    return any(_own(note, "/Subtype") not in _NO_COMMENTS and _text(_own(note, "/Contents")) for note in shown)
 
 
 def _value(field: dict[Any, Any]) -> str:

@@ -46,10 +46,12 @@ class Placement:
     def __post_init__(self) -> None:
         if self.rule is None:
             check_partition_key(self.name)
-            if self.name.startswith(_OF_RULES):
-                raise InvalidPartitionKey(
-                    f"{self.name!r} is no rule: there are {', '.join(Rule)}; call no partition so"
-                )
+
+    def refuse_misspelt(self, root: BusRoot) -> None:
+        """A name like that of a rule, which no partition has yet."""
+        is_like_rule = self.rule is None and self.name.startswith(_OF_RULES)
+        if is_like_rule and self.name not in root.partition_keys():
+            raise InvalidPartitionKey(f"{self.name!r} is no rule: there are {', '.join(Rule)}; call no partition so")
 
     @cached_property
     def rule(self) -> Rule | None:
@@ -57,7 +59,7 @@ class Placement:
 
     def shares(self, other: str) -> bool:
         """Whether it may write to partitions of this other name or rule."""
-        return self.rule is not None or other == self.name or Placement(other).rule is not None
+        return self.rule is not None or other == self.name or other in list(Rule)
 
     def key_of(self, about: About) -> str:
         if self.rule is Rule.BY_DATE:

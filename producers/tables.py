@@ -73,14 +73,14 @@ create table departures (
 ) without rowid;
 create table withdrawn (family text primary key) without rowid;
 
--- Sources of partitions that the run leaves alone; all sources by the name of the file alone, in lower case, without
--- the whole name where several have it; names of sources that come, change or go. An empty tenant is none.
+-- Sources of partitions that the run leaves alone; all sources by what they are called besides, without
+-- the whole name where several are called so; names of sources that come, change or go. An empty tenant is none.
 create table elsewhere (
   name text not null, tenant text, document text not null, newest text, partition text not null
 );
-create table notes (tenant text not null, name text not null, uri text, primary key (tenant, name)) without rowid;
+create table called (tenant text not null, name text not null, uri text, primary key (tenant, name)) without rowid;
 create table changed (
-  tenant text not null, name text not null, is_note integer not null, primary key (name, is_note, tenant)
+  tenant text not null, name text not null, is_called integer not null, primary key (name, is_called, tenant)
 ) without rowid;
 """
 

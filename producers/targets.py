@@ -49,7 +49,7 @@ class Targets:
         for key in sorted(shelves.others):
             self._tables.executemany("insert into elsewhere values (?, ?, ?, ?, ?)", self._sources_of(key))
         self._tables.execute("create index elsewhere_by_name on elsewhere (name)")
-        self._has_notes = False
+        self._has_called = False
         self._web: bool | None = None
         # A source links to another one again and again, and those of a folder to the same ones.
         self.of = lru_cache(_AT_HAND)(self._find)
@@ -57,7 +57,7 @@ class Targets:
 
     def _find(self, tenant: str | None, source_uri: str | None, url: str, kind: str, stated: str | None) -> Target:
         """Where a link of this source leads; `stated` is what its chunk says that it leads to."""
-        if kind not in _OF_WEB or self._has_web():
+        if stated or kind not in _OF_WEB or self._has_web():
             for name in names_for(source_uri, url, kind, stated):
                 if (document := self._document(tenant, name)) is not None:
                     return name, document
@@ -88,23 +88,23 @@ class Targets:
 
     def _only(self, tenant: str | None, called: str) -> Target | None:
         """The only source that is called so, wherever it lies."""
-        if not self._has_notes:
-            self._note()
+        if not self._has_called:
+            self._note_called()
         row = self._tables.execute(
-            "select uri from notes where tenant = ? and name = ? and uri is not null",
+            "select uri from called where tenant = ? and name = ? and uri is not null",
             [tenant or NO_TENANT, called],
         ).fetchone()
         return None if row is None else (str(row[0]), self._document(tenant, row[0]))
 
-    def _note(self) -> None:
-        self._has_notes = True
+    def _note_called(self) -> None:
+        self._has_called = True
         sources = self._tables.execute(
             "select tenant, name from standing where not is_surplus union select tenant, name from elsewhere"
         )
         self._tables.executemany(
-            "insert into notes values (?, ?, ?) on conflict (tenant, name) do update set"
+            "insert into called values (?, ?, ?) on conflict (tenant, name) do update set"
             " uri = case when uri = excluded.uri then uri end",
-            ((tenant or NO_TENANT, note, uri) for tenant, uri in sources for note in also_called(uri)),
+            ((tenant or NO_TENANT, name, uri) for tenant, uri in sources for name in also_called(uri)),
         )
 
     def _sources_of(self, key: str) -> list[_Source]:

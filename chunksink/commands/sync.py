@@ -1,7 +1,6 @@
 """`chunksink sync`: the engines are brought to what the chunks say now."""
 
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -50,15 +49,17 @@ def command(chunks: str | None, home: str | None, watch: bool, as_json: bool, **
     config = config_from(chunks=chunks, home=home)
     with Index(config, stage=progress, on_fault=tell_fault) as index:
         if watch:
-            _watch(index, config.chunks_path, as_json, options)  # until Ctrl-C
+            _watch(index, as_json, options)  # until Ctrl-C
         report = index.sync(**options)
     print_report(report, as_json=as_json, why_these_sinks=config.why_these_sinks)
     return exit_code(report)
 
 
-def _watch(index: "Index", chunks: Path, as_json: bool, options: dict[str, Any]) -> None:
+def _watch(index: "Index", as_json: bool, options: dict[str, Any]) -> None:
     """Ends with Ctrl-C. What goes wrong in one sync is told; what may pass is tried again."""
-    root = BusRoot(chunks).require()
+    from chunksink.opening import require_chunks
+
+    root = require_chunks(BusRoot(index.config.chunks_path), index.config.home_path)
     click.echo(f"watching {root.manifests}; Ctrl-C ends it", err=True)
     watch = Watch(root, partial(click.echo, err=True))
     for _ in watch:

@@ -9,6 +9,7 @@ from io import BytesIO
 from lxml import etree
 
 from producers.docx.xml import read_xml
+from producers.html.tags import Element
 
 _PART = re.compile(r"word/(header|footer|comments|diagrams/data|charts/chart)\d*\.xml", re.IGNORECASE)
 _FEWEST_WORDS = {"header": 3, "footer": 3}
@@ -43,7 +44,12 @@ def _draws_words(part: bytes) -> bool:
 
 def _words(part: bytes) -> int:
     try:
-        said = " ".join(text.text or "" for text in read_xml(part).iter(*_TEXTS))
+        root = read_xml(part)
     except etree.XMLSyntaxError:
         return 0
-    return sum(any(map(str.isalpha, word)) for word in said.split())
+    said: dict[Element, str] = {}
+    for text in root.iter(*_TEXTS):
+        if next(text.iterancestors("{*}Fallback"), None) is None:  # which says it once more
+            paragraph = next(text.iterancestors("{*}p"), text)
+            said[paragraph] = said.get(paragraph, "") + (text.text or "")
+    return sum(any(map(str.isalpha, word)) for words in said.values() for word in words.split())

@@ -28,8 +28,9 @@ from producers.html.tags import CODE, HEADINGS, VOID, Element, drop, inside_of, 
 
 # The wheels of lxml bring their own libxml2; a system's own may be another.
 PARSER_VERSIONS = f"lxml-{etree.__version__}+libxml2-{'.'.join(map(str, etree.LIBXML_VERSION))}"
-# Programs, styles, drawings, and what a program would make of its page.
-_UNREAD = ("script", "style", "svg", "template")
+# Programs, styles, and what a program would make of its page.
+_UNREAD = ("script", "style", "template")
+_DRAWING = "svg"
 # The parser gives what is in them as a text with tags in it.
 _RAW = ("iframe", "noembed", "noframes")
 _MEDIA = ("video", "audio")
@@ -80,12 +81,14 @@ def tidy(page: str) -> Tidied | None:
         return None
     if root is None:
         return Tidied("")
-    lacks_drawings = _have_words(root)
     etree.strip_elements(root, *_UNREAD, with_tail=False)
+    _empty_drawings(root)
     _read_formulas(root)
     _empty_heads(root)
     _read_raw(root)
     lacks_site = empty_landmarks(root)
+    lacks_drawings = next(root.iter(_DRAWING), None) is not None
+    etree.strip_elements(root, _DRAWING, with_tail=False)
     _read_ruby(root)
     read_storage(root)
     link_what_is_shown(root)
@@ -119,10 +122,30 @@ def _parse(page: str) -> Element | None:
     return root
 
 
-def _have_words(root: Element) -> bool:
-    """Whether drawings do that are shown; titles of icons are none."""
-    shown = (text for drawing in root.iter("svg") for text in drawing.iter("text", "foreignobject"))
-    return any(map(str.isalpha, "".join("".join(text.itertext()) for text in shown)))
+def _empty_drawings(root: Element) -> None:
+    """Those that show words stay empty, until it is known whether they are of the page or of its site."""
+    for drawing in list(root.iter(_DRAWING)):
+        if drawing.getparent() is None or next(drawing.iterancestors(_DRAWING), None) is not None:
+            continue
+        if _shows_words(drawing):
+            tail = drawing.tail
+            drawing.clear()
+            drawing.tail = tail
+        else:
+            drop(drawing)
+
+
+def _shows_words(drawing: Element) -> bool:
+    """Titles of icons are not shown, nor what is only defined."""
+    for text in drawing.iter("text", "foreignobject"):
+        if next(text.iterancestors("defs", "symbol"), None) is None:
+            shown = (
+                part for element in text.iter() if element.tag not in ("title", "desc") for part in (element.text,)
+            )
+            tails = (element.tail for element in text.iter() if element is not text)
+            if any(map(str.isalpha, "".join(filter(None, (*shown, *tails))))):
+                return True
+    return False
 
 
 def _read_formulas(root: Element) -> None:
@@ -174,7 +197,7 @@ def _read_fallback(shown: Element) -> list[Element]:
     inner = _parse(shown.text) if shown.text and "<" in shown.text else None
     if inner is None:
         return []
-    etree.strip_elements(inner, *_UNREAD, with_tail=False)
+    etree.strip_elements(inner, *_UNREAD, _DRAWING, with_tail=False)
     for deeper in list(inner.iter(*_RAW, *_MEDIA)):
         deeper.tag = "div"
     shown.text = None

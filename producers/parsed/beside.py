@@ -11,32 +11,32 @@ from typing import Any
 
 from chunkbus.chunk import Record
 from producers.parsed.blocks import IMAGES, NO_TEXT, TABLES, is_text
-from producers.records.sentences import sentences
+from producers.records.sayings import sayings
 
+MOST_PLACES = 100
+"""That are looked for: who has so many is told enough."""
 _FEWEST_WORDS = 2
-_TAG = re.compile(r"<[^<>]*>")
+_TAG = re.compile(r"</?[A-Za-z!][^<>\n]*>")
 _SIGNS = re.compile(r"[\W_]+")
-_READ_OF_DOCUMENT = frozenset(
-    (
-        *("source", "doc_id", "blocks", "tables", "images", "metadata", "title"),
-        *("content_hash", "provenance", "tenant_id", "schema_version"),
-    )
-)
-_SAYS_NOTHING = NO_TEXT | frozenset(
-    (
-        *("style", "styles", "font", "fonts", "class", "classes", "color", "colour", "format", "label", "role", "kind"),
-        *("category", "tag", "tags", "mime_type", "path", "file", "filename", "url", "href", "src", "ref", "parent"),
-    )
-)
+_READ_OF_DOCUMENT = {"source", "doc_id", "blocks", "tables", "images", "metadata", "title"}
+_READ_OF_DOCUMENT |= {"content_hash", "provenance", "tenant_id", "schema_version"}
+_SAYS_NOTHING = NO_TEXT | {"style", "styles", "font", "fonts", "class", "classes", "color", "colour", "format", "label"}
+_SAYS_NOTHING |= {"role", "kind", "category", "tag", "tags", "mime_type"}
+_SAYS_NOTHING |= {"path", "file", "filename", "url", "href", "src", "ref", "parent"}
 
 
 def find_unread(record: Record, text: str) -> list[str]:
-    """Where it stands, as `blocks[3].footnote`. `text` is what was made of the document."""
-    places = list(_candidates(record))
-    if not places:
-        return []
-    said = _Said(text)
-    return [place for place, found in places if not all(map(said.holds, found))]
+    """Where it stands, as `blocks[3].footnote`; the first places, if there are many. `text` is what was made of the
+    document."""
+    said: _Said | None = None
+    found: list[str] = []
+    for place, words in _candidates(record):
+        said = said or _Said(text)
+        if not all(map(said.holds, words)):
+            found.append(place)
+            if len(found) == MOST_PLACES:
+                break
+    return found
 
 
 class _Said:
@@ -58,8 +58,8 @@ class _Said:
 def _candidates(record: Record) -> Iterator[tuple[str, list[str]]]:
     for name, value in record.items():
         if name == "text":
-            found = value.splitlines() if record.get("blocks") and isinstance(value, str) else []
-            found = list(sentences(found, _FEWEST_WORDS))
+            lines = value.splitlines() if record.get("blocks") and isinstance(value, str) else []
+            found = list(sayings(lines, _FEWEST_WORDS))
         else:
             found = [] if name in _READ_OF_DOCUMENT else list(_said_in(value))
         if found:
@@ -79,15 +79,18 @@ def _beside(block: Record, place: str) -> Iterator[tuple[str, list[str]]]:
                 yield from _beside(entry, f"{place}.items[{number}]")
     elif not text:
         return  # it is told as a block without text
+    own: _Said | None = None
     for name, value in block.items():
-        if name in _SAYS_NOTHING or value is text or value is items:
+        if name.lower() in _SAYS_NOTHING or value is text or value is items:
             continue
-        if found := [said for said in _said_in(value) if _letters(said) not in _letters(text)]:
-            yield f"{place}.{name}", found
+        if words := list(_said_in(value)):
+            own = own or _Said(text)
+            if found := [said for said in words if not own.holds(said)]:
+                yield f"{place}.{name}", found
 
 
 def _said_in(value: Any) -> Iterator[str]:
-    return sentences(value, _FEWEST_WORDS, _SAYS_NOTHING)
+    return sayings(value, _FEWEST_WORDS, _SAYS_NOTHING)
 
 
 def _letters(text: str) -> str:

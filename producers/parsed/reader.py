@@ -25,7 +25,7 @@ from producers.markdown.odd import find_odd, has_nul
 from producers.markdown.passages import cut
 from producers.markdown.policy import Policy
 from producers.markdown.tokens import Tokenizer, WordTokenizer
-from producers.parsed.beside import find_unread
+from producers.parsed.beside import MOST_PLACES, find_unread
 from producers.parsed.document import ParsedDocument, is_parsed, items_in_order, read_document
 from producers.parsed.records import PARSER, build_chunks, parent_of, stable_id
 from producers.parsed.render import render
@@ -121,7 +121,8 @@ def _told(document: ParsedDocument, unread: Sequence[str]) -> str:
 
 
 def _first_of(places: Sequence[str], between: str = " ") -> str:
-    return f"{places[0]:.200}" + (f"{between}and {len(places) - 1:,} more" if len(places) > 1 else "")
+    least = "at least " if len(places) == MOST_PLACES else ""
+    return f"{places[0]:.200}" + (f"{between}and {least}{len(places) - 1:,} more" if len(places) > 1 else "")
 
 
 class _DocumentIds:

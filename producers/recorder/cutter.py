@@ -29,8 +29,10 @@ class PaneCutter:
         self._before: Event | None = None
         self._section = ""
         self._heads_nothing: int | None = None
-        self.empty_labels, self.first_empty_label = 0, 0
-        """Markers below whose label nothing stands, so that no chunk has it, and the line of the first."""
+        self.empty_labels = 0
+        """Markers of this pane below whose label nothing stands, so that no chunk has it."""
+        self.first_empty_label = 0
+        """The line of the first."""
 
     def take(self, event: Event) -> Iterator[Cut]:
         boundary = self._boundary(event)
@@ -39,7 +41,8 @@ class PaneCutter:
         if event.direction is None:
             if event.text:
                 self._end_label()
-                self._section, self._heads_nothing = event.text, event.line
+                # Of a marker for all panes another one may show the label.
+                self._section, self._heads_nothing = event.text, event.line if event.pane is not None else None
             return
         self._before = event
         if event.text:

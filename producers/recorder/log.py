@@ -130,7 +130,8 @@ def _decode(line: Line) -> _Decoded:
 
 
 def _boundary_of(line: Line) -> Event | None:
-    """What a line that was refused says all the same: that its pane is parted here, or all are if it names none."""
+    """What a line that was refused says all the same: that its pane is parted here, or all are if it names none that
+    can be read. Its label is not read: what stands below goes on under the one before."""
     try:
         said = _parse(line)
         _, marker = _kind(said)
@@ -139,6 +140,8 @@ def _boundary_of(line: Line) -> Event | None:
     if marker is None or said.get("control_marker_type") == "resize":
         return None
     pane, session = (_name_or_none(said, field) for field in ("pane_id", "session_id"))
+    if session is None and said.get("session_id") is not None:
+        pane = None  # nobody knows which of several it is
     return _event(line, Offset(0, line.number - 1, line.start), None, marker, pane=pane, session=session)
 
 

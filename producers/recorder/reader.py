@@ -91,10 +91,10 @@ class RecorderReader:
             if pane.blanks:
                 reason = f"{pane.blanks} events of pane {pane.name} hold nothing to read; the first stands here"
                 yield LeftOut(source.uri, pane.first_blank, EVENT_WITHOUT_TEXT, reason, is_failure=False)
-            labels, first = pane.empty_labels()
-            if labels:
-                reason = f"{labels} labels of pane {pane.name} have no text below them; the first stands here"
-                yield LeftOut(source.uri, first, LABEL_WITHOUT_TEXT, reason, is_failure=False)
+            if labels := pane.cutter.empty_labels:
+                reason = f"labels of pane {pane.name} have no text below them: {labels}, of which the first stands here"
+                line = pane.cutter.first_empty_label
+                yield LeftOut(source.uri, line, LABEL_WITHOUT_TEXT, reason, is_failure=False)
         if not has_text:
             yield LeftOut(source.uri, None, SOURCE_EMPTY, "no event holds text", is_failure=False)
 
@@ -118,13 +118,9 @@ class _Pane:
         self.first_blank = 0
         self._source = source
         self._policy = policy
-        self._cutter = PaneCutter(policy)
+        self.cutter = PaneCutter(policy)
         self._described: list[Described] = []
         self._number = 0
-
-    def empty_labels(self) -> tuple[int, int]:
-        """How many, and the line of the first."""
-        return self._cutter.empty_labels, self._cutter.first_empty_label
 
     def take(self, event: Event) -> Iterator[tuple[Part, list[Described]]]:
         if event.direction is not None:
@@ -133,10 +129,10 @@ class _Pane:
             elif event.marker is None:
                 self.blanks += 1
                 self.first_blank = self.first_blank or event.line
-        yield from self._collect(self._cutter.take(event))
+        yield from self._collect(self.cutter.take(event))
 
     def finish(self) -> Iterator[tuple[Part, list[Described]]]:
-        yield from self._collect(self._cutter.finish())
+        yield from self._collect(self.cutter.finish())
         if self._described:
             yield self._end_part()
 

@@ -39,12 +39,15 @@ def gather(path: Path, uri: str, making: Making, to_draft: ToDraft, is_record: I
     """Families in the order of their last records. What is refused alone comes first, in the file's order."""
     try:
         with RecordFile(path, is_record=is_record) as file, FamilyIndex() as index:
-            yield from note_all(
+            is_whole = True
+            for left in note_all(
                 file, uri, lambda place, data: index.add(to_draft(parse_record(data), data).family, place)
-            )
+            ):
+                is_whole = False  # what was refused may be of any family
+                yield left
             for places in index.families():
                 members = [_Member(place, _read_again(file, place, to_draft)) for place in places]
-                yield from _Family(uri, making, index).settle(members)
+                yield from _Family(uri, making, index, is_whole).settle(members)
     except SourceFailed as failure:
         yield LeftOut(uri, None, failure.code, failure.reason)
 
@@ -97,6 +100,8 @@ class _Family:
     uri: str
     making: Making
     index: FamilyIndex
+    is_whole: bool
+    """Whether every record of the file was read."""
 
     def settle(self, members: Sequence[_Member]) -> Iterator[Item]:
         for member in members:
@@ -133,7 +138,7 @@ class _Family:
             yield self._incomplete(members[0], last, f"no record of chunk {missing}")
             if last.count is not None:
                 return
-        is_partial = bool(missing) or any(member.has_failed for member in members)
+        is_partial = not self.is_whole or bool(missing) or any(member.has_failed for member in members)
         members = [member for member in members if member.draft.excuse is None]
         refused = [m for m in members if m.draft.chunk_id is not None and not self.index.claim(m.draft.chunk_id)]
         for member in refused:

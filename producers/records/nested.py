@@ -7,7 +7,7 @@ from json import JSONDecoder
 from typing import Any, Protocol
 
 from chunkbus.chunk import Record
-from producers.records.sentences import sentences
+from producers.records.sayings import sayings
 
 Way = tuple[str, ...]
 """The names under which something stands, the outermost first."""
@@ -66,7 +66,7 @@ def find_list(data: bytes, value: Any, is_record: IsRecord) -> Held | None:
     is_empty = not ways and not any(records for _, records in lists)
     if is_empty:
         ways = [way for way, _ in lists]
-    if len(ways) != 1 or next(sentences(_without(value, ways[0]), 1 if is_empty else _FEWEST_WORDS), None) is not None:
+    if len(ways) != 1 or next(sayings(_without(value, ways[0]), 1 if is_empty else _FEWEST_WORDS), None) is not None:
         return None
     text = data.decode()
     try:

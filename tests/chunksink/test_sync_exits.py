@@ -65,12 +65,17 @@ def test_a_missing_partition_is_no_deletion(synced: Shell) -> None:
 def test_chunks_that_are_all_gone_are_no_deletion_either(synced: Shell) -> None:
     synced.root.path.rename(synced.folder / "elsewhere")
     before = synced.files()
-    for command in ("sync", "plan", "verify", "rebuild"):
-        ended = synced(command)
+    for command in ("sync", "sync --watch", "plan", "verify", "rebuild", "retire-partition p1"):
+        ended = synced(*command.split())
         assert (ended.code, ended.out) == (Exit.INVALID_INPUT, "")
-        assert "no chunks at chunks: there is no such folder" in ended.err
-        assert "All 2 partitions that were read before are missing; the index stays as it is" in ended.err
+        assert "no chunks at chunks, where 2 partitions stood; the index stays as it is. Bring the folder" in ended.err
+        assert "`mkdir -p chunks/manifest`, and `chunksink retire-partition KEY` for each" in ended.err
     assert synced.files() == before
+    synced.root.manifests.mkdir(parents=True)
+    for key in ("p1", "p2"):
+        assert synced("retire-partition", key).code == Exit.OK
+    assert synced("sync").code == Exit.OK
+    assert synced.texts() == []
 
 
 def test_what_was_wrong_with_a_partition_that_is_gone_now_is_not_told(synced: Shell) -> None:

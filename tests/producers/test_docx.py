@@ -287,6 +287,9 @@ def test_our_own_marks_are_no_text_of_anybodys() -> None:
     assert text(body) == "a5b\n\n0\n\nc"
 
 
+TWICE = "</Choice><Fallback><w:t>Page 1 of 3</w:t></Fallback></w:p>"
+
+
 def part(text: str, holder: str = "t") -> str:
     return f'<root xmlns:w="http://example.org/any"><w:p><w:{holder}>{text}</w:{holder}></w:p></root>'
 
@@ -299,6 +302,8 @@ def part(text: str, holder: str = "t") -> str:
         ({"word/header2.xml": part("For internal use only")}, [PARTS_LEFT_OUT]),
         ({"word/footer1.xml": part("Page 3 of 12")}, []),
         ({"word/footer1.xml": part("")}, []),
+        ({"word/footer1.xml": part("P</w:t><w:t>age </w:t><w:t>1</w:t><w:t> o</w:t><w:t>f 3")}, []),
+        ({"word/footer1.xml": part("Page 1 of 3").replace("<w:p>", "<w:p><Choice>").replace("</w:p>", TWICE)}, []),
         ({"word/header1.xml": "<broken"}, []),
         ({"word/diagrams/data1.xml": part("Pump")}, [PARTS_LEFT_OUT]),
         ({"word/charts/chart1.xml": part("2025", "v")}, []),

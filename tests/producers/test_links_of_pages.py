@@ -7,6 +7,7 @@ import pytest
 
 from producers.links import links_file
 from tests.producers.bench import LATER, Bench
+from tests.producers.bridges.samples import canonical_chunk
 
 CLOUD = "https://acme.atlassian.net/wiki"
 ONE, TWO = f"{CLOUD}/spaces/ENG/pages/12345/Page+One", f"{CLOUD}/spaces/ENG/pages/12346/Page+Two"
@@ -94,6 +95,26 @@ def test_of_two_pages_that_are_called_so_nobody_knows_which_is_meant(bench: Benc
     put(bench, row(other.replace("Two", "Three"), "<p>Three.</p>"), name="more.jsonl")
     bench.ingest(kind="auto", prune=True, now=LATER)
     assert leads(bench, ONE) == [(url, TWO)], "told by the run that takes the other away"
+
+
+def test_files_that_are_called_like_pages_are_none(bench: Bench) -> None:
+    bench.write("a.md", f"[it]({CLOUD}/pages/viewpage.action?pageId=12345) and [[Page 12345]].")
+    bench.write("n/Page 12345.md", "# Note")
+    bench.ingest(kind="auto")
+    note = "n/Page 12345.md"
+    assert [target for _, target in leads(bench, "a.md")] == [None, note]
+    bench.write("e/Thing_12345.html", "<p>Page.</p>")
+    bench.ingest(kind="auto", now=LATER)
+    assert [target for _, target in leads(bench, "a.md")] == ["e/Thing_12345.html", note]
+
+
+def test_what_a_chunk_says_that_its_link_leads_to_counts(bench: Bench) -> None:
+    link = {"url": "https://x.example/", "link_type": "external", "target_uri": "b.md"}
+    bench.write("b.md", "# B")
+    bench.write("c.jsonl", orjson.dumps(canonical_chunk(metadata={"links": [link]})).decode() + "\n")
+    bench.ingest(kind="auto")
+    (line,) = map(orjson.loads, links_file(bench.root, "markdown").read_bytes().splitlines())
+    assert (line["target_uri"], line["target_document_id"] is not None) == ("b.md", True)
 
 
 @pytest.mark.parametrize("url", ["https://a.example/b", "https://a.example/b/", "https://a.example/b#c"])

@@ -123,6 +123,10 @@ def test_characters_that_are_taken_out() -> None:
         ("<p>Words.</p><svg><g><text x='1'>Pump</text></g></svg>", ["PARTS_LEFT_OUT"]),
         ("<p>Words.</p><svg><foreignObject><p>Pump</p></foreignObject></svg>", ["PARTS_LEFT_OUT"]),
         ("<p>Words.</p><svg><title>Menu</title><text>12</text><path d='M0'/></svg>", []),
+        ("<p>Words.</p><svg><text><title>Menu</title>1</text><defs><text>Pump</text></defs></svg>", []),
+        ("<p>Words.</p><template><svg><text>Pump</text></svg></template>", []),
+        ("<header><svg><text>ACME</text></svg></header><p>Words.</p>", []),
+        ("<p>Words <svg><text>Pump</text></svg> go on.</p>", ["PARTS_LEFT_OUT"]),
     ],
 )
 def test_what_a_page_says_of_its_site(page: str, codes: list[str]) -> None:

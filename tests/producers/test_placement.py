@@ -90,6 +90,19 @@ def test_a_name_that_is_neither_a_rule_nor_a_key_is_refused(bench: Bench) -> Non
         bench.ingest(to="by-day")
 
 
+def test_a_partition_that_is_called_like_a_rule_is_in_nobodys_way(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As an earlier version wrote them."""
+    bench.write("a.md", "# A")
+    with monkeypatch.context() as patch:
+        patch.setattr("producers.placement.Placement.refuse_misspelt", lambda *_: None)
+        bench.ingest(to="by-team")
+    assert bench.ingest(to="other").documents == 1
+    assert bench.ingest(to="by-team").unchanged == 1
+    assert bench.ingest(to="other", prune=True).documents == 1
+
+
 def test_a_family_moves_with_its_date_and_leaves_nothing_behind(bench: Bench) -> None:
     write(bench, "a.md", "A", JANUARY)
     write(bench, "b.md", "B", JANUARY)

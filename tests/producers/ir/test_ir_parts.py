@@ -6,6 +6,7 @@ import pytest
 
 from producers import errors
 from tests.producers.bench import LATER, Bench
+from tests.producers.bridges.samples import markdown_chunk
 from tests.producers.ir.samples import ir_record
 from tests.producers.reading import write_lines
 
@@ -60,3 +61,16 @@ def test_where_nothing_stood_a_part_is_better_than_nothing(bench: Bench) -> None
     put(bench, failed=0)
     bench.ingest(kind="ir", to="documents")
     assert texts(bench) == ["two", "three"]
+
+
+@pytest.mark.parametrize("broken", [0, 1, 2])
+def test_a_chunk_whose_line_is_broken_stays_with_the_others(bench: Bench, broken: int) -> None:
+    """Which family it is of the line does not say."""
+    checksum = {"source_checksum": "sha256:" + "a" * 64}
+    lines = [markdown_chunk(number, chunk_text=f"text {number}", **checksum) for number in range(3)]
+    write_lines(bench.docs / "c.jsonl", lines)
+    bench.ingest(kind="chunks", to="documents")
+    assert len(bench.records("documents")) == 3
+    write_lines(bench.docs / "c.jsonl", [b"{" if number == broken else line for number, line in enumerate(lines)])
+    report = bench.ingest(kind="chunks", to="documents", now=LATER)
+    assert (len(bench.records("documents")), report.failed) == (3, 1 if broken == 2 else 2), "a gap is told, too"

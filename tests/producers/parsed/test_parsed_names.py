@@ -121,13 +121,24 @@ def test_sentences_that_are_not_read_are_told_once_of_a_document(
     assert [family.source_uri for family in produced] == ["a.x", "b.x"]
 
 
+def test_signs_of_less_and_more_are_no_tags(tmp_path: Path) -> None:
+    texts = ["If x < y holds.", "Then all is well.", "If z > 1 not."]
+    assert text_of(tmp_path, *map(paragraph, texts), text="\n".join(texts))
+
+
+def test_of_very_many_places_the_first_are_told(tmp_path: Path) -> None:
+    blocks = [paragraph(f"Words {number}.") | {"note": f"Said of {number}."} for number in range(200)]
+    _, left = read_records(READER, tmp_path, [parsed("a.x", *blocks)])
+    assert left[0].reason == "a.x: what stands in blocks[0].note and at least 99 more is in no chunk"
+
+
 @pytest.mark.parametrize(
     "more",
     [
         {"html": "<p>The <b>yield</b> was 42&nbsp;percent.</p>", "markdown": "The **yield** was\n42 percent."},
         {"lines": [{"text": "The yield was"}, {"text": "42 percent."}]},
         {"style": "Body Text Indent", "section": ["Results of the second year"], "confidence": 0.9},
-        {"lang": "en", "spans": [{"font": {"name": "Times New Roman"}, "text": "The yield"}], "label": "body text"},
+        {"lang": "en", "spans": [{"font": {"name": "Times New Roman"}, "text": "The yield"}], "Label": "body text"},
         {"image": "data:image/png;base64,iVBORw0KGgo="},
     ],
 )

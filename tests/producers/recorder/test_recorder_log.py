@@ -244,6 +244,7 @@ BOUNDARIES = [
     said("PROMPT", 1, kind="control_marker", ordinal=0),
     {**said(None, 1, kind="lifecycle_marker"), "text": 7},
     said("PROMPT", 1, kind="control_marker", pane=True),
+    said("PROMPT", 1, kind="control_marker", session_id=[7]),
 ]
 
 
@@ -278,5 +279,12 @@ def test_labels_below_which_nothing_stands_are_told_once_of_a_pane(tmp_path: Pat
     events = [marker("one"), marker("two"), said("a", 0), marker("three"), marker("end", "lifecycle_marker")]
     read = read_log(tmp_path, [*events, said("b", 0, pane=4), marker("used", pane=4), said("c", 1, pane=4)])
     assert [(one.line, one.code, one.is_failure) for one in read.left_out] == [(1, "LABEL_WITHOUT_TEXT", False)]
-    assert read.left_out[0].reason == "3 labels of pane 3 have no text below them; the first stands here"
+    assert read.left_out[0].reason == "labels of pane 3 have no text below them: 3, of which the first stands here"
     assert [chunk["span"].get("section") for chunk in read.chunks] == [["two"], None, ["used"]]
+
+
+def test_a_label_for_all_panes_is_told_of_none(tmp_path: Path) -> None:
+    marker = {"event_type": "control_marker", "text": "deploy"}
+    read = read_log(tmp_path, [said("a", 0), said("b", 0, pane=4), marker, said("c", 1, pane=4)])
+    assert read.left_out == []
+    assert [chunk["span"].get("section") for chunk in read.chunks] == [None, None, ["deploy"]]

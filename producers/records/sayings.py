@@ -1,7 +1,9 @@
 """What is said in JSON that nobody reads: a name, a kind, a place or a number says little, words are missed."""
 
 import re
+from collections import deque
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 # Scripts that write no spaces: Thai to Myanmar, Khmer, kana, Han.
@@ -9,11 +11,12 @@ _UNSPACED = re.compile("[\u0e00-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf
 _LETTERS_OF_A_WORD = 2
 
 
-def sentences(value: Any, fewest_words: int, passed_over: frozenset[str] = frozenset()) -> Iterator[str]:
-    """The strings of so many words in a value of any depth, but for what stands under some names."""
-    waiting = [value]
+def sayings(value: Any, fewest_words: int, passed_over: frozenset[str] = frozenset()) -> Iterator[str]:
+    """The strings of so many words in a value of any depth, but for what stands under some names. Those of one depth
+    come in their order."""
+    waiting = deque([value])
     while waiting:
-        one = waiting.pop()
+        one = waiting.popleft()
         if isinstance(one, str):
             if _has_words(one, fewest_words):
                 yield one
@@ -25,4 +28,7 @@ def sentences(value: Any, fewest_words: int, passed_over: frozenset[str] = froze
 
 def _has_words(text: str, fewest: int) -> bool:
     words = sum(any(map(str.isalpha, word)) for word in text.split(maxsplit=fewest)[:fewest])
-    return words >= fewest or len(_UNSPACED.findall(text)) >= fewest * _LETTERS_OF_A_WORD
+    if words >= fewest:
+        return True
+    letters = fewest * _LETTERS_OF_A_WORD
+    return sum(1 for _ in islice(_UNSPACED.finditer(text), letters)) == letters
