@@ -248,9 +248,13 @@ BOUNDARIES = [
 ]
 
 
+@pytest.mark.parametrize("session", [None, "s"])
 @pytest.mark.parametrize("refused", BOUNDARIES)
-def test_a_boundary_that_is_refused_parts_all_the_same(tmp_path: Path, refused: dict[str, Any]) -> None:
-    events = [said("before", 0, ordinal=5), refused, said("after", 2, ordinal=6)]
+def test_a_boundary_that_is_refused_parts_all_the_same(
+    tmp_path: Path, refused: dict[str, Any], session: str | None
+) -> None:
+    before, after = (said(text, at, ordinal=5 + at, session_id=session) for text, at in (("before", 0), ("after", 2)))
+    events = [before, {"session_id": session} | refused, after]
     read = read_log(tmp_path, events)
     assert read.texts == ["[OUT] before", "[OUT] after"]
     assert [line for line, _ in read.codes] == [2]
