@@ -139,8 +139,8 @@ MEANINGS: dict[str, tuple[str, str]] = {
     ),
     PARTS_LEFT_OUT: (
         "what a file says beside its text is in no chunk: a DOCX in headers and footers of its pages, comments, "
-        "diagrams, charts and letters that are drawn, a PDF in comments, a page of HTML in drawings; told once of each "
-        "file, and no failure",
+        "diagrams, charts, letters that are drawn, and of drawings and tables, a PDF in comments, a page of HTML in "
+        "drawings; told once of each file, and no failure",
         "nothing; write into the text what belongs to it",
     ),
     SITE_LEFT_OUT: (
@@ -203,8 +203,8 @@ MEANINGS: dict[str, tuple[str, str]] = {
         "nothing",
     ),
     LABEL_WITHOUT_TEXT: (
-        "markers of a pane have labels below which nothing stands, so that they head no chunk; told once of a pane, "
-        "and no failure",
+        "markers have labels below which nothing stands, so that they head no chunk; told once of a pane, and of what "
+        "is for all panes; no failure",
         "nothing",
     ),
     RECORDING_MALFORMED: (

@@ -275,6 +275,6 @@ class Settling:
 
 
 def _is_of_more(family: Family, waiting: Waiting) -> bool:
-    """Whether more stands of the same content than what was read of it now, when a part failed."""
-    content = waiting.version[0]
-    return content is not None and family.version[0] == content and family.chunks > waiting.chunks
+    """Whether more stands of the same content than what was read of it now, when a part failed. What says nothing of
+    its content is taken for the same."""
+    return family.version[0] == waiting.version[0] and family.chunks > waiting.chunks

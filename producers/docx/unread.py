@@ -1,5 +1,5 @@
 """What a DOCX says that is not its text: in headers and footers of its pages, comments, diagrams, charts, in letters
-that are drawn, and of drawings that hold a text of their own.
+that are drawn, and of what drawings and tables are said to show.
 """
 
 import re
@@ -15,6 +15,8 @@ _PART = re.compile(r"word/(header|footer|comments|diagrams/data|charts/chart)\d*
 _FEWEST_WORDS = {"header": 3, "footer": 3}
 """`Page 3 of 12` is a number."""
 _TEXTS = ("{*}t", "{*}v")
+_OF_DRAWINGS = (b"textpath", b"docPr", b"alt=", b"tblCaption", b"tblDescription")
+_DESCRIPTIONS = ("descr", "title")
 _BODY = re.compile(r"word/(?:document|footnotes|endnotes)\.xml", re.IGNORECASE)
 
 
@@ -28,20 +30,6 @@ def has_unread_parts(data: bytes) -> bool:
         return any(_draws_words(archive.read(name)) for name in names if _BODY.fullmatch(name))
 
 
-def _draws_words(part: bytes) -> bool:
-    if b"textpath" not in part and b"txbxContent" not in part:
-        return False
-    try:
-        root = read_xml(part)
-    except etree.XMLSyntaxError:
-        return False
-    drawn = [element.get("string") for element in root.iter("{*}textpath")]
-    for drawing in root.iter("{*}drawing"):
-        if next(drawing.iter("{*}txbxContent"), None) is not None:
-            drawn += [element.get("descr") for element in drawing.iter("{*}docPr")]
-    return any(map(str.isalpha, "".join(filter(None, drawn))))
-
-
 def _words(part: bytes) -> int:
     try:
         root = read_xml(part)
@@ -53,3 +41,21 @@ def _words(part: bytes) -> int:
             paragraph = next(text.iterancestors("{*}p"), text)
             said[paragraph] = said.get(paragraph, "") + (text.text or "")
     return sum(any(map(str.isalpha, word)) for words in said.values() for word in words.split())
+
+
+def _draws_words(part: bytes) -> bool:
+    """What a drawing or a table is said to show. Of pictures that is text, but of those that are grouped."""
+    if not any(sign in part for sign in _OF_DRAWINGS):
+        return False
+    try:
+        root = read_xml(part)
+    except etree.XMLSyntaxError:
+        return False
+    said = [element.get("string") for element in root.iter("{*}textpath")]
+    said += [element.get("alt") for element in root.iter("{urn:schemas-microsoft-com:vml}*")]
+    said += [value for element in root.iter("{*}tblCaption", "{*}tblDescription") for value in element.values()]
+    for drawing in root.iter("{*}drawing"):
+        is_read = next(drawing.iter("{*}pic"), None) is not None and next(drawing.iter("{*}wgp"), None) is None
+        if not is_read:
+            said += [element.get(name) for element in drawing.iter("{*}docPr", "{*}cNvPr") for name in _DESCRIPTIONS]
+    return any(map(str.isalpha, "".join(filter(None, said))))

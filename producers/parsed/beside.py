@@ -1,28 +1,28 @@
 """What a parsed document says in fields that are not read, so that no words vanish without a word.
 
-Another form of what is read, as the HTML of a block or the text of all blocks, is not meant, nor is what stands under
-the names of places, styles and the like: two words or more are, which stand nowhere in the text.
+Another form of what is read, as the HTML of a block or the text of all blocks, is not meant, nor is a single word of a
+field: two or more are, which stand nowhere in the text; under the names of places, styles and the like a sentence.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from html import unescape
 from typing import Any
 
 from chunkbus.chunk import Record
 from producers.parsed.blocks import IMAGES, NO_TEXT, TABLES, is_text
-from producers.records.sayings import sayings
+from producers.records.sayings import sayings, words_of
 
 MOST_PLACES = 100
 """That are looked for: who has so many is told enough."""
 _FEWEST_WORDS = 2
 _TAG = re.compile(r"</?[A-Za-z!][^<>\n]*>")
 _SIGNS = re.compile(r"[\W_]+")
-_READ_OF_DOCUMENT = {"source", "doc_id", "blocks", "tables", "images", "metadata", "title"}
+_READ_OF_DOCUMENT = {"source", "doc_id", "blocks", "tables", "images", "metadata"}
 _READ_OF_DOCUMENT |= {"content_hash", "provenance", "tenant_id", "schema_version"}
-_SAYS_NOTHING = NO_TEXT | {"style", "styles", "font", "fonts", "class", "classes", "color", "colour", "format", "label"}
-_SAYS_NOTHING |= {"role", "kind", "category", "tag", "tags", "mime_type"}
-_SAYS_NOTHING |= {"path", "file", "filename", "url", "href", "src", "ref", "parent"}
+_QUIET = NO_TEXT | {"style", "styles", "font", "fonts", "class", "classes", "color", "colour", "format", "label"}
+_QUIET |= {"role", "kind", "category", "tag", "tags", "mime_type"}
+_QUIET |= {"path", "file", "filename", "url", "href", "src", "ref", "parent"}
 
 
 def find_unread(record: Record, text: str) -> list[str]:
@@ -30,9 +30,9 @@ def find_unread(record: Record, text: str) -> list[str]:
     document."""
     said: _Said | None = None
     found: list[str] = []
-    for place, words in _candidates(record):
+    for place, words, fewest in _candidates(record):
         said = said or _Said(text)
-        if not all(map(said.holds, words)):
+        if said.lacks(words, fewest):
             found.append(place)
             if len(found) == MOST_PLACES:
                 break
@@ -46,8 +46,17 @@ class _Said:
         self._letters = _letters(text)
         self._at = 0
 
-    def holds(self, words: str) -> bool:
-        letters = _letters(words)
+    def lacks(self, words: Iterable[str], fewest: int) -> bool:
+        """Whether so many of these stand nowhere in it."""
+        missing = 0
+        for some in words:
+            if not self._holds(_letters(some)):
+                missing += words_of(some, fewest)
+                if missing >= fewest:
+                    return True
+        return False
+
+    def _holds(self, letters: str) -> bool:
         found = self._letters.find(letters, self._at)
         if found < 0:
             return letters in self._letters
@@ -55,22 +64,26 @@ class _Said:
         return True
 
 
-def _candidates(record: Record) -> Iterator[tuple[str, list[str]]]:
+def _candidates(record: Record) -> Iterator[tuple[str, list[str], int]]:
+    """Places, what is said there, and how many words of it are enough to be missed."""
+    about = record.get("metadata")
     for name, value in record.items():
+        found: list[Any]
         if name == "text":
-            lines = value.splitlines() if record.get("blocks") and isinstance(value, str) else []
-            found = list(sayings(lines, _FEWEST_WORDS))
+            found = value.splitlines() if record.get("blocks") and isinstance(value, str) else []
+        elif name == "title":
+            found = [value] if isinstance(about, dict) and about.get(name) not in (None, value) else []
         else:
-            found = [] if name in _READ_OF_DOCUMENT else list(_said_in(value))
-        if found:
-            yield name, found
+            found = [] if name in _READ_OF_DOCUMENT else [{name: value}]
+        if found := list(sayings(found, 1, _QUIET)):
+            yield name, found, 1 if name in ("text", "title") else _FEWEST_WORDS
     for number, block in enumerate(record.get("blocks") or ()):
         # Tables and images keep their other fields.
         if isinstance(block, dict) and str(block.get("type")).lower() not in (*TABLES, *IMAGES):
             yield from _beside(block, f"blocks[{number}]")
 
 
-def _beside(block: Record, place: str) -> Iterator[tuple[str, list[str]]]:
+def _beside(block: Record, place: str) -> Iterator[tuple[str, list[str], int]]:
     text = next((block[name] for name in ("text", "content") if is_text(block.get(name))), "")
     items = block.get("items")
     if isinstance(items, list):
@@ -81,16 +94,12 @@ def _beside(block: Record, place: str) -> Iterator[tuple[str, list[str]]]:
         return  # it is told as a block without text
     own: _Said | None = None
     for name, value in block.items():
-        if name.lower() in _SAYS_NOTHING or value is text or value is items:
+        if value is text or value is items:
             continue
-        if words := list(_said_in(value)):
+        if words := list(sayings({name: value}, 1, _QUIET)):
             own = own or _Said(text)
-            if found := [said for said in words if not own.holds(said)]:
-                yield f"{place}.{name}", found
-
-
-def _said_in(value: Any) -> Iterator[str]:
-    return sayings(value, _FEWEST_WORDS, _SAYS_NOTHING)
+            if own.lacks(words, _FEWEST_WORDS):
+                yield f"{place}.{name}", words, _FEWEST_WORDS
 
 
 def _letters(text: str) -> str:

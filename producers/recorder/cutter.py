@@ -33,6 +33,9 @@ class PaneCutter:
         """Markers of this pane below whose label nothing stands, so that no chunk has it."""
         self.first_empty_label = 0
         """The line of the first."""
+        self.shown_label = 0
+        """The line of the marker whose label heads the last chunk that was begun."""
+        self._label = 0
 
     def take(self, event: Event) -> Iterator[Cut]:
         boundary = self._boundary(event)
@@ -42,7 +45,8 @@ class PaneCutter:
             if event.text:
                 self._end_label()
                 # Of a marker for all panes another one may show the label.
-                self._section, self._heads_nothing = event.text, event.line if event.pane is not None else None
+                self._heads_nothing = event.line if event.pane is not None else None
+                self._section, self._label = event.text, event.line
             return
         self._before = event
         if event.text:
@@ -116,7 +120,7 @@ class PaneCutter:
     def _begin(self, event: Event, length: int, at: int, gap: str, previous: Cut | None) -> "_Draft":
         """A chunk that goes on at `at` of an event's contribution of this length, after the end of the one before."""
         draft = _Draft(event.direction or Direction.EGRESS, self._section)
-        self._heads_nothing = None
+        self._heads_nothing, self.shown_label = None, self._label
         if previous is None:
             draft.opened_by = self._opening or Boundary.START
             self._opening = None

@@ -134,9 +134,13 @@ def _boundary_of(line: Line) -> Event | None:
     can be read. Its label is not read: what stands below goes on under the one before."""
     try:
         said = _parse(line)
-        _, marker = _kind(said)
     except RecordRefused:
         return None
+    names = (said.get(field) for field in ("event_type", "direction"))
+    kinds = (EVENT_KINDS.get(name) for name in names if isinstance(name, str))
+    marker = next(
+        (kind for kind in kinds if isinstance(kind, Marker)), Marker.GAP if said.get("is_gap") is True else None
+    )
     if marker is None or said.get("control_marker_type") == "resize":
         return None
     pane, session = (_name_or_none(said, field) for field in ("pane_id", "session_id"))

@@ -76,13 +76,16 @@ class RecorderReader:
         self, events: Iterator[Event | Remark], source: Source, making: Making
     ) -> Iterator[Produced | LeftOut]:
         panes: dict[tuple[str | None, str], _Pane] = {}
+        labels = _LabelsOfAll()
         for event in events:
             if isinstance(event, Remark):
                 yield LeftOut(source.uri, event.line, event.code, event.reason, event.is_failure)
                 continue
+            labels.take(event)
             for pane in self._concerned(panes, source, event):
                 for part, described in pane.take(event):
                     yield build(source, part, described, self.policy, making)
+                labels.show(pane.cutter.shown_label)
         has_text = False
         for pane in panes.values():
             for part, described in pane.finish():
@@ -91,10 +94,13 @@ class RecorderReader:
             if pane.blanks:
                 reason = f"{pane.blanks} events of pane {pane.name} hold nothing to read; the first stands here"
                 yield LeftOut(source.uri, pane.first_blank, EVENT_WITHOUT_TEXT, reason, is_failure=False)
-            if labels := pane.cutter.empty_labels:
-                reason = f"labels of pane {pane.name} have no text below them: {labels}, of which the first stands here"
+            if count := pane.cutter.empty_labels:
+                reason = f"labels of pane {pane.name} have no text below them: {count}, of which the first stands here"
                 line = pane.cutter.first_empty_label
                 yield LeftOut(source.uri, line, LABEL_WITHOUT_TEXT, reason, is_failure=False)
+        if count := labels.count():
+            reason = f"labels for all panes have no text below them: {count}, of which the first stands here"
+            yield LeftOut(source.uri, labels.first, LABEL_WITHOUT_TEXT, reason, is_failure=False)
         if not has_text:
             yield LeftOut(source.uri, None, SOURCE_EMPTY, "no event holds text", is_failure=False)
 
@@ -105,6 +111,37 @@ class RecorderReader:
                 panes[key] = _Pane(source, event.session, event.pane, self.policy)
             return [panes[key]]
         return [pane for pane in panes.values() if event.session in (None, pane.session)]
+
+
+class _LabelsOfAll:
+    """Labels of markers that name no pane, as far as no pane shows them; the last one of each session may still."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[str | None, int] = {}
+        self._count = self.first = 0
+
+    def take(self, event: Event) -> None:
+        if event.pane is None and event.direction is None and event.text:
+            self._end(self._waiting.pop(event.session, 0))
+            self._waiting[event.session] = event.line
+
+    def show(self, line: int) -> None:
+        for session, waiting in self._waiting.items():
+            if waiting == line:
+                del self._waiting[session]
+                return
+
+    def count(self) -> int:
+        """At the end, how many nobody shows; then `first` is the line of the first."""
+        for line in self._waiting.values():
+            self._end(line)
+        self._waiting.clear()
+        return self._count
+
+    def _end(self, line: int) -> None:
+        if line:
+            self._count += 1
+            self.first = min(self.first or line, line)
 
 
 class _Pane:

@@ -3,32 +3,33 @@
 import re
 from collections import deque
 from collections.abc import Iterator
-from itertools import islice
 from typing import Any
 
 # Scripts that write no spaces: Thai to Myanmar, Khmer, kana, Han.
-_UNSPACED = re.compile("[\u0e00-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
-_LETTERS_OF_A_WORD = 2
+_UNSPACED = re.compile("[\u0e00-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]{2}")
+_OF_SENTENCE = 4
 
 
-def sayings(value: Any, fewest_words: int, passed_over: frozenset[str] = frozenset()) -> Iterator[str]:
-    """The strings of so many words in a value of any depth, but for what stands under some names. Those of one depth
+def sayings(value: Any, fewest_words: int = 1, quiet: frozenset[str] = frozenset()) -> Iterator[str]:
+    """The strings of so many words in a value of any depth; under `quiet` names sentences alone. Those of one depth
     come in their order."""
-    waiting = deque([value])
+    waiting = deque([(value, fewest_words)])
     while waiting:
-        one = waiting.popleft()
+        one, fewest = waiting.popleft()
         if isinstance(one, str):
-            if _has_words(one, fewest_words):
+            if words_of(one, fewest) >= fewest:
                 yield one
         elif isinstance(one, dict):
-            waiting += (inner for name, inner in one.items() if name.lower() not in passed_over)
+            waiting += ((inner, _OF_SENTENCE if name.lower() in quiet else fewest) for name, inner in one.items())
         elif isinstance(one, list):
-            waiting += one
+            waiting += ((inner, fewest) for inner in one)
 
 
-def _has_words(text: str, fewest: int) -> bool:
-    words = sum(any(map(str.isalpha, word)) for word in text.split(maxsplit=fewest)[:fewest])
-    if words >= fewest:
-        return True
-    letters = fewest * _LETTERS_OF_A_WORD
-    return sum(1 for _ in islice(_UNSPACED.finditer(text), letters)) == letters
+def words_of(text: str, most: int) -> int:
+    """How many, and not more; of a script without spaces two letters are one."""
+    words = 0
+    for word in text.split():
+        words += max(any(map(str.isalpha, word)), sum(1 for _ in _UNSPACED.finditer(word)))
+        if words >= most:
+            break
+    return min(words, most)

@@ -318,6 +318,7 @@ def drawn(inner: str) -> str:
     return f"<w:p><w:r><w:t>Text.</w:t></w:r><w:r>{inner}</w:r></w:p>"
 
 
+TABLE = "<w:tbl><w:tblPr>{}</w:tblPr><w:tr><w:tc><w:p/></w:tc></w:tr></w:tbl>"
 BOX = "<a:graphic><wps:txbx><w:txbxContent><w:p><w:r><w:t>In.</w:t></w:r></w:p></w:txbxContent></wps:txbx></a:graphic>"
 
 
@@ -328,7 +329,12 @@ BOX = "<a:graphic><wps:txbx><w:txbxContent><w:p><w:r><w:t>In.</w:t></w:r></w:p><
         (drawn('<w:pict><v:shape><v:textpath string=""/></v:shape></w:pict>'), []),
         (drawn(f'<w:drawing><wp:inline><wp:docPr descr="A box"/>{BOX}</wp:inline></w:drawing>'), [PARTS_LEFT_OUT]),
         (drawn(f"<w:drawing><wp:inline><wp:docPr/>{BOX}</wp:inline></w:drawing>"), []),
-        (drawn('<w:drawing><wp:inline><wp:docPr descr="A line"/></wp:inline></w:drawing>'), []),
+        (drawn('<w:drawing><wp:inline><wp:docPr descr="A line"/></wp:inline></w:drawing>'), [PARTS_LEFT_OUT]),
+        (drawn('<w:drawing><wp:inline><wp:docPr title="A line"/></wp:inline></w:drawing>'), [PARTS_LEFT_OUT]),
+        (drawn('<w:drawing><wp:inline><wp:docPr descr="" name="Line 1"/></wp:inline></w:drawing>'), []),
+        (drawn('<w:pict><v:shape alt="A line"/></w:pict>'), [PARTS_LEFT_OUT]),
+        (paragraph("Text.") + TABLE.format('<w:tblDescription w:val="Prices"/>'), [PARTS_LEFT_OUT]),
+        (paragraph("Text.") + TABLE.format(""), []),
     ],
 )
 def test_docx_says_what_it_draws(body: str, codes: list[str]) -> None:

@@ -63,10 +63,12 @@ def test_where_nothing_stood_a_part_is_better_than_nothing(bench: Bench) -> None
     assert texts(bench) == ["two", "three"]
 
 
+@pytest.mark.parametrize("checksum", [{}, {"source_checksum": "sha256:" + "a" * 64}])
 @pytest.mark.parametrize("broken", [0, 1, 2])
-def test_a_chunk_whose_line_is_broken_stays_with_the_others(bench: Bench, broken: int) -> None:
+def test_a_chunk_whose_line_is_broken_stays_with_the_others(
+    bench: Bench, broken: int, checksum: dict[str, str]
+) -> None:
     """Which family it is of the line does not say."""
-    checksum = {"source_checksum": "sha256:" + "a" * 64}
     lines = [markdown_chunk(number, chunk_text=f"text {number}", **checksum) for number in range(3)]
     write_lines(bench.docs / "c.jsonl", lines)
     bench.ingest(kind="chunks", to="documents")

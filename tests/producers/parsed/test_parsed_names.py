@@ -106,6 +106,12 @@ NOTE = "See the annex below."
         (parsed("a.x", paragraph("คำ") | {"note": "ดูภาคผนวกด้านล่าง"}), "blocks[0].note"),
         (parsed("a.x", paragraph("Words."), pages=[{"notes": "to be said"}]), "pages"),
         (parsed("a.x", paragraph("Words."), text="Words.\nAnd what blocks lack."), "text"),
+        (parsed("a.x", paragraph("Words."), text="Words.\nplums"), "text"),
+        (parsed("a.x", paragraph("文字。"), text="文字。\n結論"), "text"),
+        (parsed("a.x", paragraph("Words."), keywords=["gateway", "billing"]), "keywords"),
+        (parsed("a.x", paragraph("Words.") | {"spans": [{"word": "al"}, {"word": "be"}]}), "blocks[0].spans"),
+        (parsed("a.x", paragraph("Words."), title="Lost", metadata={"title": "Kept"}), "title"),
+        (parsed("a.x", paragraph("Words.") | {"label": "As was said before."}), "blocks[0].label"),
         (
             parsed("a.x", *[paragraph("Words.") | {"note": f"{NOTE} {n}"} for n in range(3)]),
             "blocks[0].note and 2 more",

@@ -245,6 +245,10 @@ BOUNDARIES = [
     {**said(None, 1, kind="lifecycle_marker"), "text": 7},
     said("PROMPT", 1, kind="control_marker", pane=True),
     said("PROMPT", 1, kind="control_marker", session_id=[7]),
+    said("lost", 1, kind="weird", is_gap=True),
+    said("lost", 1, direction="ingress", is_gap=True),
+    said("lost", 1, kind="gap", direction="sideways"),
+    said("PROMPT", 1, kind="control_marker", is_gap="no"),
 ]
 
 
@@ -287,8 +291,16 @@ def test_labels_below_which_nothing_stands_are_told_once_of_a_pane(tmp_path: Pat
     assert [chunk["span"].get("section") for chunk in read.chunks] == [["two"], None, ["used"]]
 
 
-def test_a_label_for_all_panes_is_told_of_none(tmp_path: Path) -> None:
-    marker = {"event_type": "control_marker", "text": "deploy"}
-    read = read_log(tmp_path, [said("a", 0), said("b", 0, pane=4), marker, said("c", 1, pane=4)])
+def test_a_label_for_all_panes_is_told_where_none_shows_it(tmp_path: Path) -> None:
+    def marker(text: str) -> dict[str, Any]:
+        return {"event_type": "control_marker", "text": text}
+
+    events = [said("a", 0), said("b", 0, pane=4), marker("deploy"), said("c", 1, pane=4)]
+    read = read_log(tmp_path, events)
     assert read.left_out == []
     assert [chunk["span"].get("section") for chunk in read.chunks] == [None, None, ["deploy"]]
+    read = read_log(tmp_path, [marker("first"), *events, marker("one"), marker("two")])
+    assert [(one.line, one.code) for one in read.left_out] == [(1, "LABEL_WITHOUT_TEXT")]
+    assert read.left_out[0].reason == (
+        "labels for all panes have no text below them: 3, of which the first stands here"
+    )
