@@ -60,39 +60,45 @@ class DocxChunker:
     ) -> list[Record]:
         """The document's chunks, none where it has no text. Raises SourceFailed."""
         form = Form(self.parser, "docx", _MIME_TYPE)
-        body = _html(data)
+        unread: set[str] = set()
+        body = _html(data, unread)
         title, author = _properties(data)
         title = escape(title) or _title_in(body)
         head = f'<title>{title}</title><meta name="author" content="{escape(author)}">'
         page = document_of(f"<html><head>{head}</head><body>{body}</body></html>")
-        if has_unread_parts(data):
-            tell(PARTS_LEFT_OUT)
+        for code in unread:
+            tell(code)
         document = replace(page, anchors={})  # no link into the file leads to its bookmarks
         return self.markdown.cut(document, source, form, created_at=created_at, producer=producer, tell=tell)
 
 
-def _html(data: bytes, depth: int = 1) -> str:
+def _html(data: bytes, unread: set[str], depth: int = 1) -> str:
+    """`unread` is given the codes of what is left out of it, and of the files that it brings in."""
     try:
-        return _converted(data, depth)
+        return _converted(data, unread, depth)
     except SourceFailed:
         raise
     except Exception as error:
         raise unreadable("DOCX", error) from error
 
 
-def _converted(data: bytes, depth: int) -> str:
+def _converted(data: bytes, unread: set[str], depth: int) -> str:
     import mammoth
 
     whole = readable(data)
     if whole.imported and depth > _MOST_IMPORTS:
         raise SourceFailed(CHUNKING_FAILED, f"cannot be read whole: over {_MOST_IMPORTS} files bring in one another")
+    if has_unread_parts(data):
+        unread.add(PARTS_LEFT_OUT)
     described = mammoth.images.img_element(lambda _image: {"src": "data:,"})  # of which the text alone is taken
     result = mammoth.convert_to_html(BytesIO(whole.data), convert_image=described, style_map=_STYLES)
     found = (_IGNORED.fullmatch(message.message) for message in result.messages)
     lost = sorted({name[1] for name in found if name} & whole.holders)
     if lost:
         raise SourceFailed(CHUNKING_FAILED, f"cannot be read whole: {', '.join(lost)} holds text and is not known")
-    return imported.put_back(numbers.put_back(result.value), whole.imported, lambda data: _html(data, depth + 1))
+    return imported.put_back(
+        numbers.put_back(result.value), whole.imported, lambda data: _html(data, unread, depth + 1)
+    )
 
 
 def _title_in(body: str) -> str:

@@ -40,11 +40,18 @@ def _words(part: bytes) -> int:
         if next(text.iterancestors("{*}Fallback"), None) is None:  # which says it once more
             paragraph = next(text.iterancestors("{*}p"), text)
             said[paragraph] = said.get(paragraph, "") + (text.text or "")
-    return sum(any(map(str.isalpha, word)) for words in said.values() for word in words.split())
+    words = (word for some in (*said.values(), *_descriptions(root)) for word in some.split())
+    return sum(any(map(str.isalpha, word)) for word in words)
+
+
+def _descriptions(root: Element) -> list[str]:
+    found = (element.get(name) for element in root.iter("{*}docPr", "{*}cNvPr") for name in _DESCRIPTIONS)
+    return [described for described in found if described]
 
 
 def _draws_words(part: bytes) -> bool:
-    """What a drawing or a table is said to show. Of pictures that is text, but of those that are grouped."""
+    """What a drawing or a table is said to show. Of pictures that is text, but not where they are in a group or
+    a canvas."""
     if not any(sign in part for sign in _OF_DRAWINGS):
         return False
     try:
@@ -55,7 +62,7 @@ def _draws_words(part: bytes) -> bool:
     said += [element.get("alt") for element in root.iter("{urn:schemas-microsoft-com:vml}*")]
     said += [value for element in root.iter("{*}tblCaption", "{*}tblDescription") for value in element.values()]
     for drawing in root.iter("{*}drawing"):
-        is_read = next(drawing.iter("{*}pic"), None) is not None and next(drawing.iter("{*}wgp"), None) is None
-        if not is_read:
-            said += [element.get(name) for element in drawing.iter("{*}docPr", "{*}cNvPr") for name in _DESCRIPTIONS]
+        pictures = drawing.iter("{*}pic")
+        if not any(etree.QName(picture.getparent()).localname == "graphicData" for picture in pictures):
+            said += _descriptions(drawing)
     return any(map(str.isalpha, "".join(filter(None, said))))

@@ -6,6 +6,7 @@ field: two or more are, which stand nowhere in the text; under the names of plac
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 from html import unescape
 from typing import Any
 
@@ -16,6 +17,8 @@ from producers.records.sayings import sayings, words_of
 MOST_PLACES = 100
 """That are looked for: who has so many is told enough."""
 _FEWEST_WORDS = 2
+_LONG = 12
+"""Letters, which are hardly found within other words."""
 _TAG = re.compile(r"</?[A-Za-z!][^<>\n]*>")
 _SIGNS = re.compile(r"[\W_]+")
 _READ_OF_DOCUMENT = {"source", "doc_id", "blocks", "tables", "images", "metadata"}
@@ -45,23 +48,31 @@ class _Said:
     def __init__(self, text: str) -> None:
         self._letters = _letters(text)
         self._at = 0
+        self._text = text
 
     def lacks(self, words: Iterable[str], fewest: int) -> bool:
         """Whether so many of these stand nowhere in it."""
         missing = 0
         for some in words:
-            if not self._holds(_letters(some)):
+            if not self._holds(some):
                 missing += words_of(some, fewest)
                 if missing >= fewest:
                     return True
         return False
 
-    def _holds(self, letters: str) -> bool:
+    def _holds(self, words: str) -> bool:
+        letters = _letters(words)
+        if len(letters) < _LONG and letters.isascii():  # `art` is no part of a party
+            return f" {_spaced(words)} " in self._words
         found = self._letters.find(letters, self._at)
         if found < 0:
             return letters in self._letters
         self._at = found
         return True
+
+    @cached_property
+    def _words(self) -> str:
+        return f" {_spaced(self._text)} "
 
 
 def _candidates(record: Record) -> Iterator[tuple[str, list[str], int]]:
@@ -70,7 +81,7 @@ def _candidates(record: Record) -> Iterator[tuple[str, list[str], int]]:
     for name, value in record.items():
         found: list[Any]
         if name == "text":
-            found = value.splitlines() if record.get("blocks") and isinstance(value, str) else []
+            found = value.replace("-\n", "").splitlines() if record.get("blocks") and isinstance(value, str) else []
         elif name == "title":
             found = [value] if isinstance(about, dict) and about.get(name) not in (None, value) else []
         else:
@@ -104,3 +115,7 @@ def _beside(block: Record, place: str) -> Iterator[tuple[str, list[str], int]]:
 
 def _letters(text: str) -> str:
     return _SIGNS.sub("", unescape(_TAG.sub("", text))).casefold()
+
+
+def _spaced(text: str) -> str:
+    return _SIGNS.sub(" ", unescape(_TAG.sub("", text))).casefold().strip()

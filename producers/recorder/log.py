@@ -99,7 +99,7 @@ def _decode(line: Line) -> _Decoded:
     if version is not None and version != EVENT_VERSION:
         raise RecordRefused(EVENT_MALFORMED, f"schema_version is {version!r:.60}, not {EVENT_VERSION}")
     direction, marker = _kind(said)
-    if marker is Marker.CONTROL and said.get("control_marker_type") == "resize":
+    if _is_resize(said, marker):
         return _Decoded(None, None)  # parts nothing that a reader would part
     segment = _count(said, "segment_id") or 0
     ordinal = _count(said, "ordinal")
@@ -129,6 +129,11 @@ def _decode(line: Line) -> _Decoded:
     return _Decoded(event, place)
 
 
+def _is_resize(said: dict[str, Any], marker: Marker | None) -> bool:
+    """Of the window, and nothing is missing there."""
+    return marker is Marker.CONTROL and said.get("control_marker_type") == "resize" and said.get("is_gap") is not True
+
+
 def _boundary_of(line: Line) -> Event | None:
     """What a line that was refused says all the same: that its pane is parted here, or all are if it names none that
     can be read. Its label is not read: what stands below goes on under the one before."""
@@ -141,7 +146,7 @@ def _boundary_of(line: Line) -> Event | None:
     marker = next(
         (kind for kind in kinds if isinstance(kind, Marker)), Marker.GAP if said.get("is_gap") is True else None
     )
-    if marker is None or said.get("control_marker_type") == "resize":
+    if marker is None or _is_resize(said, marker):
         return None
     pane, session = (_name_or_none(said, field) for field in ("pane_id", "session_id"))
     if session is None and said.get("session_id") is not None:

@@ -42,6 +42,15 @@ def read(data: bytes) -> list[Record]:
     return DocxChunker().chunks(data, SourceVersion.of("a", data), created_at=CREATED_AT, producer=PRODUCER)
 
 
+def told(data: bytes) -> list[str]:
+    """The codes that are told of a file that begins with `Text.`"""
+    codes: list[str] = []
+    version = SourceVersion.of("a", data)
+    records = DocxChunker().chunks(data, version, created_at=CREATED_AT, producer=PRODUCER, tell=codes.append)
+    assert records[0]["text"].startswith("Text.")
+    return codes
+
+
 def chunks(body: str, parts: dict[str, str] | None = None) -> list[Record]:
     return read(docx(body, parts))
 

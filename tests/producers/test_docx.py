@@ -2,11 +2,8 @@
 
 import pytest
 
-from producers.docx import DocxChunker
 from producers.errors import PARTS_LEFT_OUT, SourceFailed
-from producers.markdown import SourceVersion
-from tests.producers.docx_files import chunks, docx, paragraph, read, relation, text
-from tests.producers.support import CREATED_AT, PRODUCER
+from tests.producers.docx_files import chunks, docx, paragraph, read, relation, text, told
 
 pytest.importorskip("mammoth")
 
@@ -302,6 +299,7 @@ def part(text: str, holder: str = "t") -> str:
         ({"word/header2.xml": part("For internal use only")}, [PARTS_LEFT_OUT]),
         ({"word/footer1.xml": part("Page 3 of 12")}, []),
         ({"word/footer1.xml": part("")}, []),
+        ({"word/header1.xml": '<root><docPr descr="The sign of ours"/></root>'}, [PARTS_LEFT_OUT]),
         ({"word/footer1.xml": part("P</w:t><w:t>age </w:t><w:t>1</w:t><w:t> o</w:t><w:t>f 3")}, []),
         ({"word/footer1.xml": part("Page 1 of 3").replace("<w:p>", "<w:p><Choice>").replace("</w:p>", TWICE)}, []),
         ({"word/header1.xml": "<broken"}, []),
@@ -318,6 +316,7 @@ def drawn(inner: str) -> str:
     return f"<w:p><w:r><w:t>Text.</w:t></w:r><w:r>{inner}</w:r></w:p>"
 
 
+PIC = "<pic:pic><pic:nvPicPr/></pic:pic>"
 TABLE = "<w:tbl><w:tblPr>{}</w:tblPr><w:tr><w:tc><w:p/></w:tc></w:tr></w:tbl>"
 BOX = "<a:graphic><wps:txbx><w:txbxContent><w:p><w:r><w:t>In.</w:t></w:r></w:p></w:txbxContent></wps:txbx></a:graphic>"
 
@@ -333,17 +332,16 @@ BOX = "<a:graphic><wps:txbx><w:txbxContent><w:p><w:r><w:t>In.</w:t></w:r></w:p><
         (drawn('<w:drawing><wp:inline><wp:docPr title="A line"/></wp:inline></w:drawing>'), [PARTS_LEFT_OUT]),
         (drawn('<w:drawing><wp:inline><wp:docPr descr="" name="Line 1"/></wp:inline></w:drawing>'), []),
         (drawn('<w:pict><v:shape alt="A line"/></w:pict>'), [PARTS_LEFT_OUT]),
+        (
+            drawn(
+                f'<w:drawing><wp:docPr descr="A line"/><a:graphicData><a:wpc>{PIC}</a:wpc></a:graphicData></w:drawing>'
+            ),
+            [PARTS_LEFT_OUT],
+        ),
+        (drawn(f'<w:drawing><wp:docPr descr="A cat"/><a:graphicData>{PIC}</a:graphicData></w:drawing>'), []),
         (paragraph("Text.") + TABLE.format('<w:tblDescription w:val="Prices"/>'), [PARTS_LEFT_OUT]),
         (paragraph("Text.") + TABLE.format(""), []),
     ],
 )
 def test_docx_says_what_it_draws(body: str, codes: list[str]) -> None:
     assert told(docx(body)) == codes
-
-
-def told(data: bytes) -> list[str]:
-    codes: list[str] = []
-    version = SourceVersion.of("a", data)
-    records = DocxChunker().chunks(data, version, created_at=CREATED_AT, producer=PRODUCER, tell=codes.append)
-    assert records[0]["text"].startswith("Text.")
-    return codes

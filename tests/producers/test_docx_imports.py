@@ -5,8 +5,8 @@ from io import BytesIO
 
 import pytest
 
-from producers.errors import SourceFailed
-from tests.producers.docx_files import chunks, docx, paragraph, read, relation, text
+from producers.errors import PARTS_LEFT_OUT, SourceFailed
+from tests.producers.docx_files import chunks, docx, paragraph, read, relation, text, told
 
 pytest.importorskip("mammoth")
 
@@ -51,6 +51,14 @@ def test_a_document_may_bring_in_others() -> None:
         document = with_import(document)
     with pytest.raises(SourceFailed, match="over 8 files bring in one another"):
         read(document)
+
+
+def test_what_a_file_that_is_brought_in_says_beside_its_text_is_told_once() -> None:
+    comment = {"word/comments.xml": "<root><t>Wrong!</t></root>"}
+    assert told(with_import(docx(paragraph("Text.")))) == []
+    assert told(with_import(docx(paragraph("Text."), comment))) == [PARTS_LEFT_OUT]
+    both = with_import(with_import(docx(paragraph("Text."), comment)))
+    assert told(both) == [PARTS_LEFT_OUT]
 
 
 @pytest.mark.parametrize(

@@ -107,6 +107,7 @@ NOTE = "See the annex below."
         (parsed("a.x", paragraph("Words."), pages=[{"notes": "to be said"}]), "pages"),
         (parsed("a.x", paragraph("Words."), text="Words.\nAnd what blocks lack."), "text"),
         (parsed("a.x", paragraph("Words."), text="Words.\nplums"), "text"),
+        (parsed("a.x", paragraph("Another party is here."), text="Another party is here.\nart"), "text"),
         (parsed("a.x", paragraph("文字。"), text="文字。\n結論"), "text"),
         (parsed("a.x", paragraph("Words."), keywords=["gateway", "billing"]), "keywords"),
         (parsed("a.x", paragraph("Words.") | {"spans": [{"word": "al"}, {"word": "be"}]}), "blocks[0].spans"),
@@ -150,7 +151,7 @@ def test_of_very_many_places_the_first_are_told(tmp_path: Path) -> None:
 )
 def test_another_form_of_a_text_and_names_are_not_told(tmp_path: Path, more: dict[str, Any]) -> None:
     blocks = [heading("Results of the second year"), paragraph("The yield was 42 percent.") | more]
-    whole = "Results of the\nsecond year\n\n The yield was 42 percent.\n12\n"
+    whole = "Results of the sec-\nond year\n\n The yield was 42 percent.\n12\n"
     assert text_of(tmp_path, *blocks, text=whole)
 
 

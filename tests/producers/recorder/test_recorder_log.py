@@ -249,6 +249,8 @@ BOUNDARIES = [
     said("lost", 1, direction="ingress", is_gap=True),
     said("lost", 1, kind="gap", direction="sideways"),
     said("PROMPT", 1, kind="control_marker", is_gap="no"),
+    {**said("lost", 1, is_gap=True, control_marker_type="resize"), "text": 5},
+    said("lost", 1, kind="gap", control_marker_type="resize", ordinal="x"),
 ]
 
 
@@ -278,6 +280,13 @@ def test_any_other_event_that_is_refused_parts_nothing(tmp_path: Path, refused: 
     read = read_log(tmp_path, [said("before", 0, ordinal=5), refused, said("after", 2, ordinal=6)])
     assert read.texts == ["[OUT] before\n[OUT] after"]
     assert [line for line, _ in read.codes] == [2]
+
+
+def test_a_gap_parts_though_the_window_changed_its_size(tmp_path: Path) -> None:
+    events = [said("a", 0), said("", 1, kind="control_marker", control_marker_type="resize"), said("b", 2)]
+    assert read_log(tmp_path, events).texts == ["[OUT] a\n[OUT] b"]
+    events[1]["is_gap"] = True
+    assert read_log(tmp_path, events).texts == ["[OUT] a", "[OUT] b"]
 
 
 def test_labels_below_which_nothing_stands_are_told_once_of_a_pane(tmp_path: Path) -> None:
