@@ -165,7 +165,11 @@ class _Family:
                 return
 
     def _incomplete(self, member: _Member, last: Draft, what: str) -> LeftOut:
-        then = "it goes on without" if last.count is None else "it keeps its last good chunks"
+        then = (
+            "it goes on without, if not more of the same content stands"
+            if last.count is None
+            else "it keeps its last good chunks"
+        )
         return left_out(self.uri, member.place, FAMILY_INCOMPLETE, f"{last.name}: {what}; {then}")
 
 
