@@ -46,9 +46,9 @@ class _Said:
     """What a text says, whatever its signs and spaces are. What is looked for mostly comes in the text's order."""
 
     def __init__(self, text: str) -> None:
-        self._letters = _letters(text)
-        self._at = 0
         self._text = text
+        self._letters = _letters(text)
+        self._at = self._word_at = 0
 
     def lacks(self, words: Iterable[str], fewest: int) -> bool:
         """Whether so many of these stand nowhere in it."""
@@ -63,7 +63,11 @@ class _Said:
     def _holds(self, words: str) -> bool:
         letters = _letters(words)
         if len(letters) < _LONG and letters.isascii():  # `art` is no part of a party
-            return f" {_spaced(words)} " in self._words
+            found = self._words.find(f" {_spaced(words)} ", self._word_at)
+            if found < 0:
+                return f" {_spaced(words)} " in self._words
+            self._word_at = found
+            return True
         found = self._letters.find(letters, self._at)
         if found < 0:
             return letters in self._letters
