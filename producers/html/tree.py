@@ -31,6 +31,10 @@ PARSER_VERSIONS = f"lxml-{etree.__version__}+libxml2-{'.'.join(map(str, etree.LI
 # Programs, styles, and what a program would make of its page.
 _UNREAD = ("script", "style", "template")
 _DRAWING = "svg"
+_SHOWN = etree.XPath(
+    ".//text()[(ancestor::text or ancestor::foreignobject)"
+    " and not(ancestor::title or ancestor::desc or ancestor::defs or ancestor::symbol)]"
+)
 # The parser gives what is in them as a text with tags in it.
 _RAW = ("iframe", "noembed", "noframes")
 _MEDIA = ("video", "audio")
@@ -137,15 +141,7 @@ def _empty_drawings(root: Element) -> None:
 
 def _shows_words(drawing: Element) -> bool:
     """Titles of icons are not shown, nor what is only defined."""
-    for text in drawing.iter("text", "foreignobject"):
-        if next(text.iterancestors("defs", "symbol"), None) is None:
-            shown = (
-                part for element in text.iter() if element.tag not in ("title", "desc") for part in (element.text,)
-            )
-            tails = (element.tail for element in text.iter() if element is not text)
-            if any(map(str.isalpha, "".join(filter(None, (*shown, *tails))))):
-                return True
-    return False
+    return any(any(map(str.isalpha, text)) for text in _SHOWN(drawing))
 
 
 def _read_formulas(root: Element) -> None:

@@ -117,29 +117,25 @@ class _LabelsOfAll:
     """Labels of markers that name no pane, as far as no pane shows them; the last one of each session may still."""
 
     def __init__(self) -> None:
-        self._waiting: dict[str | None, int] = {}
+        self._waiting: dict[int, str | None] = {}  # lines, and their sessions
         self._count = self.first = 0
 
     def take(self, event: Event) -> None:
         if event.pane is None and event.direction is None and event.text:
-            self._end(self._waiting.pop(event.session, 0))
-            self._waiting[event.session] = event.line
+            self._end([line for line, session in self._waiting.items() if session == event.session])
+            self._waiting[event.line] = event.session
 
     def show(self, line: int) -> None:
-        for session, waiting in self._waiting.items():
-            if waiting == line:
-                del self._waiting[session]
-                return
+        self._waiting.pop(line, None)
 
     def count(self) -> int:
         """At the end, how many nobody shows; then `first` is the line of the first."""
-        for line in self._waiting.values():
-            self._end(line)
-        self._waiting.clear()
+        self._end(list(self._waiting))
         return self._count
 
-    def _end(self, line: int) -> None:
-        if line:
+    def _end(self, lines: list[int]) -> None:
+        for line in lines:
+            del self._waiting[line]
             self._count += 1
             self.first = min(self.first or line, line)
 
