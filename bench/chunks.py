@@ -12,10 +12,10 @@ from datetime import datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
 
-from chunkbus.chunk import Record, new_chunk
-from chunkbus.layout import BusRoot
-from chunkbus.manifest import ManifestProducer
-from chunkbus.writer import PartitionWriter
+from chunksink.chunkbus.chunk import Record, new_chunk
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.manifest import ManifestProducer
+from chunksink.chunkbus.writer import PartitionWriter
 
 FAMILY = 10
 CREATED_AT = "2026-01-01T00:00:00Z"

@@ -19,9 +19,9 @@ from pathlib import Path
 
 import numpy as np
 
-from embeddings.cache import VectorCache
-from embeddings.encoder import Precision, Vectors
-from embeddings.vectors import vectors_for
+from chunksink.embeddings.cache import VectorCache
+from chunksink.embeddings.encoder import Precision, Vectors
+from chunksink.embeddings.vectors import vectors_for
 
 
 class Trivial:

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import numpy as np
 
-from embeddings.encoder import LongTexts, PrecisionRequest, encode_queries
-from embeddings.load import load_encoder
+from chunksink.embeddings.encoder import LongTexts, PrecisionRequest, encode_queries
+from chunksink.embeddings.load import load_encoder
 
 SETTINGS: list[tuple[PrecisionRequest, LongTexts]] = [
     ("float32", "truncate"),

@@ -25,12 +25,12 @@ from typing import Any
 
 import numpy as np
 
-from embeddings.cache import VectorCache
-from embeddings.encoder import ModelInfo, Vectors
-from embeddings.load import load_encoder
-from embeddings.resolve import resolve_model
-from embeddings.transformer import TransformerEncoder
-from embeddings.vectors import vectors_for
+from chunksink.embeddings.cache import VectorCache
+from chunksink.embeddings.encoder import ModelInfo, Vectors
+from chunksink.embeddings.load import load_encoder
+from chunksink.embeddings.resolve import resolve_model
+from chunksink.embeddings.transformer import TransformerEncoder
+from chunksink.embeddings.vectors import vectors_for
 
 Candidates = dict[str, Callable[[Sequence[str]], Any]]
 

@@ -17,18 +17,18 @@ from pathlib import Path
 import numpy as np
 import orjson
 
-from chunkbus.layout import BusRoot
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.embeddings.cache import VectorCache
+from chunksink.embeddings.encoder import Encoder, ModelInfo, Vectors
+from chunksink.embeddings.settings import EncoderSettings
+from chunksink.rebuild.embed import DocumentEmbedder
+from chunksink.rebuild.rebuild import Rebuild, Rebuilt
+from chunksink.rebuild.work import Work
+from chunksink.settings.config import MEILI_URL, Config
+from chunksink.sinks.document import Family
+from chunksink.sinks.projection import project_family
+from chunksink.sinks.sink import Sink
 from chunksink.wiring import cache_file, open_work
-from embeddings.cache import VectorCache
-from embeddings.encoder import Encoder, ModelInfo, Vectors
-from embeddings.settings import EncoderSettings
-from rebuild.embed import DocumentEmbedder
-from rebuild.rebuild import Rebuild, Rebuilt
-from rebuild.work import Work
-from settings.config import MEILI_URL, Config
-from sinks.document import Family
-from sinks.projection import project_family
-from sinks.sink import Sink
 
 DIMENSIONS = 384
 

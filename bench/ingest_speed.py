@@ -15,9 +15,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from bench.processes import Ran, ours
-from producers.markdown import MarkdownChunker, SourceVersion, WordTokenizer, cut, find_problems, parse
-from producers.markdown.parser import parse_blocks
-from producers.markdown.records import build_records
+from chunksink.producers.markdown import MarkdownChunker, SourceVersion, WordTokenizer, cut, find_problems, parse
+from chunksink.producers.markdown.parser import parse_blocks
+from chunksink.producers.markdown.records import build_records
 
 STAMP = "2026-01-01T00:00:00Z"
 PRODUCER = {"name": "bench", "version": "1"}

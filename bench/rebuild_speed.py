@@ -35,15 +35,15 @@ from bench import homes
 from bench.chunks import make_bus
 from bench.embeddings_speed import even, read
 from bench.processes import ours, peer
+from chunksink.embeddings.cache import VectorCache
+from chunksink.embeddings.resolve import resolve_model
+from chunksink.embeddings.settings import EncoderSettings, open_encoder
+from chunksink.embeddings.vectors import vectors_for
+from chunksink.rebuild.rebuild import Rebuild
+from chunksink.settings.config import MEILI_URL
+from chunksink.settings.index_settings import find_settings_file, load_index_settings
+from chunksink.sinks.document import Family
 from chunksink.wiring import cache_file
-from embeddings.cache import VectorCache
-from embeddings.resolve import resolve_model
-from embeddings.settings import EncoderSettings, open_encoder
-from embeddings.vectors import vectors_for
-from rebuild.rebuild import Rebuild
-from settings.config import MEILI_URL
-from settings.index_settings import find_settings_file, load_index_settings
-from sinks.document import Family
 from tests.engines.servers import run_meilisearch
 
 WORDS = 150  # about 1,050 characters

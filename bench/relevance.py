@@ -28,17 +28,17 @@ import orjson
 
 import chunksink
 from bench.bm25 import Bm25
-from chunkbus.chunk import new_chunk
-from chunkbus.layout import BusRoot
-from chunkbus.manifest import ManifestProducer
-from chunkbus.writer import PartitionWriter
+from chunksink.chunkbus.chunk import new_chunk
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.manifest import ManifestProducer
+from chunksink.chunkbus.writer import PartitionWriter
+from chunksink.embeddings.encoder import PrecisionRequest, encode_queries
+from chunksink.embeddings.load import load_encoder
 from chunksink.index import Index
-from embeddings.encoder import PrecisionRequest, encode_queries
-from embeddings.load import load_encoder
-from search.evaluation.evaluate import Asked, choose, evaluate
-from search.evaluation.metrics import DEPTH, METRICS
-from search.evaluation.reading import Judgements, Queries, read_judgements, read_queries
-from search.question import FUSIONS, FusionName, Mode
+from chunksink.search.evaluation.evaluate import Asked, choose, evaluate
+from chunksink.search.evaluation.metrics import DEPTH, METRICS
+from chunksink.search.evaluation.reading import Judgements, Queries, read_judgements, read_queries
+from chunksink.search.question import FUSIONS, FusionName, Mode
 from tests.engines.servers import run_meilisearch
 from tools import engines
 

@@ -24,8 +24,8 @@ import orjson
 
 import chunksink
 from chunksink.index import Index
-from search.answer import Answer
-from search.question import FusionName, Mode
+from chunksink.search.answer import Answer
+from chunksink.search.question import FusionName, Mode
 
 WORD = re.compile(r"\b[A-Za-z][A-Za-z0-9_]{5,}\b")
 NAME = re.compile(r"\b[A-Z][A-Za-z0-9]{3,} [A-Z][A-Za-z0-9]{3,}\b")

@@ -21,17 +21,17 @@ from time import perf_counter
 from typing import Any
 
 from bench import chunks, homes
-from chunkbus.layout import BusRoot
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.embeddings.load import load_encoder
+from chunksink.embeddings.resolve import DEFAULT_MODEL
 from chunksink.queries import Queries
+from chunksink.rebuild.catalog import Catalog
+from chunksink.rebuild.state import State
+from chunksink.search.legs import Legs
+from chunksink.search.query import search
+from chunksink.search.question import Mode, Question
+from chunksink.settings.config import Config
 from chunksink.views import open_view
-from embeddings.load import load_encoder
-from embeddings.resolve import DEFAULT_MODEL
-from rebuild.catalog import Catalog
-from rebuild.state import State
-from search.legs import Legs
-from search.query import search
-from search.question import Mode, Question
-from settings.config import Config
 
 _WARM = 30
 
@@ -127,7 +127,7 @@ class _Reader:
 
 def _questions(bus: Path, home: Path, count: int) -> list[str]:
     """Words from chunks all over the bus."""
-    from rebuild.records import Records
+    from chunksink.rebuild.records import Records
 
     drawn = random.Random(5)
     with State.existing(home) as state:

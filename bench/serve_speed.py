@@ -28,8 +28,8 @@ import orjson
 
 from bench import chunks, homes
 from bench.processes import ROOT
-from embeddings.settings import EncoderSettings, open_encoder
-from rebuild.rebuild import Rebuild
+from chunksink.embeddings.settings import EncoderSettings, open_encoder
+from chunksink.rebuild.rebuild import Rebuild
 
 WARM_SECONDS = 5.0
 START_SECONDS = 120.0

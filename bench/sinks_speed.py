@@ -27,16 +27,16 @@ import httpx
 import numpy as np
 import orjson
 
-from settings.index_settings import find_settings_file, load_index_settings
-from sinks.chroma import ChromaSink
-from sinks.chroma import rows as chroma_rows
-from sinks.conformance.samples import marker, records
-from sinks.document import Document, Family
-from sinks.fts import FtsSink, schema
-from sinks.fts.sink import _UPSERT, _row
-from sinks.jsonl import JsonlSink
-from sinks.meilisearch import MeilisearchSink
-from sinks.projection import project_family
+from chunksink.settings.index_settings import find_settings_file, load_index_settings
+from chunksink.sinks.chroma import ChromaSink
+from chunksink.sinks.chroma import rows as chroma_rows
+from chunksink.sinks.conformance.samples import marker, records
+from chunksink.sinks.document import Document, Family
+from chunksink.sinks.fts import FtsSink, schema
+from chunksink.sinks.fts.sink import _UPSERT, _row
+from chunksink.sinks.jsonl import JsonlSink
+from chunksink.sinks.meilisearch import MeilisearchSink
+from chunksink.sinks.projection import project_family
 from tests.engines.servers import MeilisearchServer, run_chroma, run_meilisearch
 
 DIMENSIONS = 384

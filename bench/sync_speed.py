@@ -31,10 +31,10 @@ import orjson
 
 from bench import chunks, homes
 from bench.processes import ours, peer
-from chunkbus.layout import BusRoot
-from rebuild.flip import live_generation
-from rebuild.lock import writing
-from rebuild.sync import sync_live
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.rebuild.flip import live_generation
+from chunksink.rebuild.lock import writing
+from chunksink.rebuild.sync import sync_live
 
 SMALL = 10_000
 PARTITION = 1_000

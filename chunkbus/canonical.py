@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 import rfc8785
 
-from chunkbus.errors import NotCanonical
+from chunksink.chunkbus.errors import NotCanonical
 
 # Vertical tab and form feed part lines too: removing them would join two words.
 _LINE_BREAKS = re.compile("\r\n|[\r\x0b\x0c\x85\u2028\u2029]")

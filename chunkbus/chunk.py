@@ -8,9 +8,9 @@ from typing import Annotated, Any
 
 import msgspec
 
-from chunkbus.canonical import bare_hex, canonical_text, chunk_object_hash, text_hash
-from chunkbus.errors import InvalidChunk
-from chunkbus.identity import derive_chunk_id
+from chunksink.chunkbus.canonical import bare_hex, canonical_text, chunk_object_hash, text_hash
+from chunksink.chunkbus.errors import InvalidChunk
+from chunksink.chunkbus.identity import derive_chunk_id
 
 CHUNK_VERSION = "chunks.v1"
 

@@ -15,9 +15,9 @@ import msgspec
 import orjson
 from msgspec.structs import fields
 
-from chunkbus import findings
-from chunkbus.chunk import CHUNK_VERSION
-from chunkbus.findings import Problem
+from chunksink.chunkbus import findings
+from chunksink.chunkbus.chunk import CHUNK_VERSION
+from chunksink.chunkbus.findings import Problem
 
 
 def parse_time(stamp: str) -> datetime:

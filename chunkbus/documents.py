@@ -4,7 +4,7 @@ from contextlib import closing
 
 import numpy as np
 
-from chunkbus.spill import Rows, SpilledRows
+from chunksink.chunkbus.spill import Rows, SpilledRows
 
 
 class SeenDocuments:

@@ -1,6 +1,6 @@
 """Errors of the chunk bus. Each docstring is the sentence its reader needs; messages add the facts.
 
-    ChunkBusError
+    ChunkBusError                a ChunksinkError, like the base of every other package
     ├── NotCanonical        a value has no canonical JSON form
     ├── InvalidChunk        a producer asked for a chunk that the contract forbids
     │   └── RepeatedChunks  ... for several with one chunk_id   (has their lines)
@@ -19,10 +19,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from chunkbus.twins import Twin
+    from chunksink.chunkbus.twins import Twin
 
 
-class ChunkBusError(Exception):
+class ChunksinkError(Exception):
+    """The base of every error that chunksink raises on purpose."""
+
+
+class ChunkBusError(ChunksinkError):
     """Something about the chunk bus that its reader can act on."""
 
 

@@ -7,11 +7,11 @@ from hashlib import sha256
 import msgspec
 import orjson
 
-from chunkbus import findings
-from chunkbus.canonical import bare_hex
-from chunkbus.chunk import CHUNK_VERSION, NAMES, Chunk, Provenance, Record, Span
-from chunkbus.diagnose import diagnose_fields, diagnose_json, parse_time, proves_unique_keys
-from chunkbus.findings import Problem, Severity
+from chunksink.chunkbus import findings
+from chunksink.chunkbus.canonical import bare_hex
+from chunksink.chunkbus.chunk import CHUNK_VERSION, NAMES, Chunk, Provenance, Record, Span
+from chunksink.chunkbus.diagnose import diagnose_fields, diagnose_json, parse_time, proves_unique_keys
+from chunksink.chunkbus.findings import Problem, Severity
 
 MAX_LINE_BYTES = 8 * 2**20
 

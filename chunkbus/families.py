@@ -13,10 +13,10 @@ import mmh3
 import msgspec
 import numpy as np
 
-from chunkbus.chunk import Chunk, Provenance
-from chunkbus.examine import MAX_LINE_BYTES
-from chunkbus.identity import resolve_parent_id
-from chunkbus.spill import Rows, SpilledRows
+from chunksink.chunkbus.chunk import Chunk, Provenance
+from chunksink.chunkbus.examine import MAX_LINE_BYTES
+from chunksink.chunkbus.identity import resolve_parent_id
+from chunksink.chunkbus.spill import Rows, SpilledRows
 
 _GROUP, _LINE, _OFFSET, _CHUNKS, _EXPECTED, _PARTITION = range(6)
 _MOST = 2**63 - 1

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Any
 from urllib.parse import unquote, urlsplit, urlunsplit
 
-from chunkbus.canonical import bare_hex, json_hash, sha256_hex
+from chunksink.chunkbus.canonical import bare_hex, json_hash, sha256_hex
 
 _NORMAL_PATH = re.compile(r"/?[^/.:\\][^/:\\]*(?:/[^/.:\\][^/:\\]*)*")
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://|file:/")

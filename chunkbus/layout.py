@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from chunkbus.errors import InvalidPartitionKey, NotABusRoot
+from chunksink.chunkbus.errors import InvalidPartitionKey, NotABusRoot
 
 PARTITION_KEY = "[A-Za-z0-9][A-Za-z0-9._-]{0,127}"
 _KEY = re.compile(PARTITION_KEY)

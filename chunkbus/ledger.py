@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlite_utils import Database, Migrations
 
-from chunkbus.store import Store, write_transaction
+from chunksink.chunkbus.store import Store, write_transaction
 
 _migrations = Migrations("chunksink.ledger")
 

@@ -5,12 +5,12 @@ from typing import Any
 import msgspec
 import orjson
 
-from chunkbus import findings
-from chunkbus.canonical import bare_hex
-from chunkbus.chunk import CHUNK_VERSION, Count
-from chunkbus.diagnose import diagnose_fields, diagnose_json, parse_time
-from chunkbus.errors import InvalidManifest
-from chunkbus.findings import Problem
+from chunksink.chunkbus import findings
+from chunksink.chunkbus.canonical import bare_hex
+from chunksink.chunkbus.chunk import CHUNK_VERSION, Count
+from chunksink.chunkbus.diagnose import diagnose_fields, diagnose_json, parse_time
+from chunksink.chunkbus.errors import InvalidManifest
+from chunksink.chunkbus.findings import Problem
 
 _REQUIRED = (
     "schema_version",

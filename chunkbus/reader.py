@@ -13,12 +13,12 @@ from typing import BinaryIO
 
 import orjson
 
-from chunkbus.canonical import bare_hex, text_hash
-from chunkbus.chunk import Record
-from chunkbus.errors import InvalidManifest, PartitionChanged
-from chunkbus.examine import MAX_LINE_BYTES
-from chunkbus.layout import BusRoot
-from chunkbus.manifest import Manifest, decode_manifest
+from chunksink.chunkbus.canonical import bare_hex, text_hash
+from chunksink.chunkbus.chunk import Record
+from chunksink.chunkbus.errors import InvalidManifest, PartitionChanged
+from chunksink.chunkbus.examine import MAX_LINE_BYTES
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.manifest import Manifest, decode_manifest
 
 BLOCK_BYTES = 2**18
 

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 
 import orjson
 
-from chunkbus.findings import Finding
+from chunksink.chunkbus.findings import Finding
 
 KEPT = 1000
 """Runs on record; older records go as new ones come."""

@@ -14,12 +14,12 @@ from typing import BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from chunkbus.examine import examine_line
-from chunkbus.families import StretchCounter
-from chunkbus.findings import SOURCE_CHECKSUM_MISSING, Problem, has_error
-from chunkbus.reader import Block
-from chunkbus.spill import Rows
-from chunkbus.twins import hash_id
+from chunksink.chunkbus.examine import examine_line
+from chunksink.chunkbus.families import StretchCounter
+from chunksink.chunkbus.findings import SOURCE_CHECKSUM_MISSING, Problem, has_error
+from chunksink.chunkbus.reader import Block
+from chunksink.chunkbus.spill import Rows
+from chunksink.chunkbus.twins import hash_id
 
 SPAN_BYTES = 2**21
 

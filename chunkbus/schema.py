@@ -4,9 +4,9 @@ from typing import Any
 
 import msgspec
 
-from chunkbus.chunk import CHUNK_VERSION, NAMES, Chunk
-from chunkbus.layout import PARTITION_KEY
-from chunkbus.manifest import Manifest
+from chunksink.chunkbus.chunk import CHUNK_VERSION, NAMES, Chunk
+from chunksink.chunkbus.layout import PARTITION_KEY
+from chunksink.chunkbus.manifest import Manifest
 
 _CHECKSUM = "^(sha256:)?[0-9A-Fa-f]{64}$"
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"

@@ -4,12 +4,12 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from chunkbus.chunk import Provenance
-from chunkbus.examine import MAX_LINE_BYTES, examine_line
-from chunkbus.families import Stretch, number_version
-from chunkbus.findings import has_error
-from chunkbus.layout import BusRoot
-from chunkbus.reader import open_partition
+from chunksink.chunkbus.chunk import Provenance
+from chunksink.chunkbus.examine import MAX_LINE_BYTES, examine_line
+from chunksink.chunkbus.families import Stretch, number_version
+from chunksink.chunkbus.findings import has_error
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.reader import open_partition
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from typing import Self
 import filelock
 from sqlite_utils import Database, Migrations
 
-from chunkbus.errors import NewerStore, StoreUnreadable
+from chunksink.chunkbus.errors import NewerStore, StoreUnreadable
 
 _BUSY_MILLISECONDS = 300_000  # taking in a partition of millions of chunks is one transaction
 _OPENING_SECONDS = 10.0

@@ -8,9 +8,9 @@ import mmh3
 import numpy as np
 import numpy.typing as npt
 
-from chunkbus.examine import examine_line
-from chunkbus.reader import read_lines
-from chunkbus.spill import Rows, SpilledRows
+from chunksink.chunkbus.examine import examine_line
+from chunksink.chunkbus.reader import read_lines
+from chunksink.chunkbus.spill import Rows, SpilledRows
 
 
 @dataclass(frozen=True)

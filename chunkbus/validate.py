@@ -10,18 +10,18 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import BinaryIO, TypeVar
 
-from chunkbus import findings
-from chunkbus.canonical import bare_hex
-from chunkbus.documents import SeenDocuments
-from chunkbus.families import FamilyRows
-from chunkbus.findings import Finding, Problem, Severity
-from chunkbus.layout import BusRoot, check_partition_key
-from chunkbus.manifest import Manifest, decode_manifest, examine_manifest
-from chunkbus.reader import open_partition, read_blocks
-from chunkbus.scan import scan_file
-from chunkbus.splits import find_splits
-from chunkbus.twins import SeenIds
-from chunkbus.versions import SeenVersions
+from chunksink.chunkbus import findings
+from chunksink.chunkbus.canonical import bare_hex
+from chunksink.chunkbus.documents import SeenDocuments
+from chunksink.chunkbus.families import FamilyRows
+from chunksink.chunkbus.findings import Finding, Problem, Severity
+from chunksink.chunkbus.layout import BusRoot, check_partition_key
+from chunksink.chunkbus.manifest import Manifest, decode_manifest, examine_manifest
+from chunksink.chunkbus.reader import open_partition, read_blocks
+from chunksink.chunkbus.scan import scan_file
+from chunksink.chunkbus.splits import find_splits
+from chunksink.chunkbus.twins import SeenIds
+from chunksink.chunkbus.versions import SeenVersions
 
 SPANS_IN_FLIGHT = 8
 RULES = 4

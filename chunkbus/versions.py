@@ -6,8 +6,8 @@ from typing import BinaryIO
 
 import numpy as np
 
-from chunkbus.examine import MAX_LINE_BYTES, examine_line
-from chunkbus.spill import Rows, SpilledRows
+from chunksink.chunkbus.examine import MAX_LINE_BYTES, examine_line
+from chunksink.chunkbus.spill import Rows, SpilledRows
 
 _FAMILY, _CHECKSUM, _LINE, _OFFSET, _CHUNKS = range(5)
 

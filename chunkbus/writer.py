@@ -19,12 +19,12 @@ import filelock
 import numpy as np
 import orjson
 
-from chunkbus.chunk import Record
-from chunkbus.errors import InvalidChunk, InvalidManifest, NotABusRoot, PartitionLocked, RepeatedChunks
-from chunkbus.examine import examine_line
-from chunkbus.findings import Problem, Severity
-from chunkbus.layout import BusRoot, check_partition_key
-from chunkbus.manifest import (
+from chunksink.chunkbus.chunk import Record
+from chunksink.chunkbus.errors import InvalidChunk, InvalidManifest, NotABusRoot, PartitionLocked, RepeatedChunks
+from chunksink.chunkbus.examine import examine_line
+from chunksink.chunkbus.findings import Problem, Severity
+from chunksink.chunkbus.layout import BusRoot, check_partition_key
+from chunksink.chunkbus.manifest import (
     Counts,
     Manifest,
     ManifestProducer,
@@ -33,8 +33,8 @@ from chunkbus.manifest import (
     examine_manifest,
     new_manifest,
 )
-from chunkbus.reader import committed_checksum, has_checksum
-from chunkbus.twins import SeenIds, hash_id
+from chunksink.chunkbus.reader import committed_checksum, has_checksum
+from chunksink.chunkbus.twins import SeenIds, hash_id
 
 LOCK_SECONDS = 10.0
 

@@ -9,10 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from chunksink.index import Index
-    from settings.config import Config
+    from chunksink.settings.config import Config
 
 __version__ = "0.1.0"
 __all__ = ["Index", "__version__", "open"]
+
+if not (Path(__file__).parent / "sinks").is_dir():
+    raise ImportError(
+        f"{Path(__file__).parent / 'sinks'} must be a symbolic link to the folder of that name in the checkout's root, "
+        "and this checkout has no links: on Windows, turn on developer mode and clone again with "
+        "`git clone -c core.symlinks=true`; or install the wheel"
+    )
 
 
 def open(path_or_config: "str | Path | Config | None" = None, **settings: Any) -> "Index":
@@ -22,11 +29,8 @@ def open(path_or_config: "str | Path | Config | None" = None, **settings: Any) -
     Without a file everything has its default. `settings` stand above file and environment, as flags do; relative
     paths in a file are taken from the file's folder.
     """
-    from chunksink.packages import require_ours
-
-    require_ours()
     from chunksink.index import Index
-    from settings.config import Config, load_config
+    from chunksink.settings.config import Config, load_config
 
     if isinstance(path_or_config, Config):
         return Index(path_or_config)
@@ -39,9 +43,6 @@ if not TYPE_CHECKING:  # a checker would take any name for one of ours
         """`chunksink.Index`, imported when it is asked for: `import chunksink` stays light."""
         if name != "Index":
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        from chunksink.packages import require_ours
-
-        require_ours()
         from chunksink.index import Index
 
         return Index

@@ -4,22 +4,22 @@ from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
-from chunkbus.layout import BusRoot
-from chunkbus.runlog import RunLog
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.runlog import RunLog
 from chunksink.progress import progress
+from chunksink.settings.config import Config
 from chunksink.workers import worker_processes
-from settings.config import Config
 
 if TYPE_CHECKING:
-    from rebuild.catalog import Catalog
-    from rebuild.state import State
+    from chunksink.rebuild.catalog import Catalog
+    from chunksink.rebuild.state import State
 
 
 def read_chunks(root: BusRoot, config: Config, state: "State", run_log: RunLog) -> "Catalog":
     """The catalog of a bus root that keeps the contract, in this state; raises InvalidBus for any other."""
-    from rebuild.catalog import Catalog
-    from rebuild.intake import Intake
-    from rebuild.sync import require_valid
+    from chunksink.rebuild.catalog import Catalog
+    from chunksink.rebuild.intake import Intake
+    from chunksink.rebuild.sync import require_valid
 
     catalog = Catalog(state)
     intake = Intake(
@@ -39,8 +39,8 @@ def texts_of(root: BusRoot) -> Iterator[tuple[str, str]]:
     """Text hash and text of every chunk. Lines that hold none are passed over: validation is not asked for here."""
     import orjson
 
-    from chunkbus.canonical import text_hash
-    from chunkbus.reader import open_partition, read_lines
+    from chunksink.chunkbus.canonical import text_hash
+    from chunksink.chunkbus.reader import open_partition, read_lines
 
     for key in root.partition_keys():
         file, _ = open_partition(root, key)

@@ -18,7 +18,7 @@ from types import FrameType
 import click
 
 from chunksink import __version__
-from chunksink.errors import Refusal, explained, print_failure
+from chunksink.cli_errors import Refusal, explained, print_failure
 from chunksink.exits import Exit
 
 # Command, which is its module below chunksink.commands too, and its line in the overview: --help imports none of them.

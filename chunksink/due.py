@@ -3,16 +3,16 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from chunksink.settings.config import Config
 from chunksink.wiring import encoder_settings
-from settings.config import Config
 
 if TYPE_CHECKING:
-    from rebuild.state import Generation, State
+    from chunksink.rebuild.state import Generation, State
 
 
 def rebuild_due(config: Config, state: "State", live: "Generation") -> str | None:
     """Why a rebuild would use another model than the live index has, as far as settings and files tell."""
-    from embeddings.settings import same_encoder
+    from chunksink.embeddings.settings import same_encoder
 
     wanted = encoder_settings(config)
     if not live.holds_vectors:
@@ -26,7 +26,7 @@ def rebuild_due(config: Config, state: "State", live: "Generation") -> str | Non
 
 def _files_changed(state: "State", live: "Generation") -> str | None:
     """Of a model that was found on this machine, and is there still."""
-    from embeddings.fingerprint import digest_of_files, signature_of_files
+    from chunksink.embeddings.fingerprint import digest_of_files, signature_of_files
 
     folder = Path(live.model.source.partition(":")[2])
     if not live.model.files or not folder.is_dir():

@@ -1,138 +1,132 @@
-"""From errors that a reader can act on to a message and an exit code. Anything not named here is a bug."""
+"""Every error that a caller of chunksink may want to catch.
 
-import errno
-import os
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import asdict
-from pathlib import Path
-from typing import Any
+    ChunksinkError
+    ├── ConfigError              the configuration cannot be used
+    │   └── UnusableSettings     the index settings of Meilisearch cannot be used
+    ├── ChunkBusError            chunks on disk
+    │   ├── NotABusRoot, InvalidPartitionKey, InvalidChunk, InvalidManifest, NotCanonical
+    │   ├── PartitionChanged     the partition was rewritten while it was read: read it again
+    │   ├── PartitionLocked      another process is writing the partition: try again later
+    │   └── StoreUnreadable, NewerStore    a database of chunksink is damaged, or written by a newer version
+    ├── IngestError              sources that cannot become chunks
+    │   └── IngestRefused        the run could not start; nothing was written
+    ├── RebuildError             building an index
+    │   ├── InvalidBus           chunks break the contract
+    │   ├── NoGeneration         nothing was built yet: call `sync()`
+    │   │   └── NothingBuilt     ... and nothing was built before either
+    │   ├── HomeLocked           another run is writing to this home
+    │   ├── Brake                the run would remove a large share of the index
+    │   ├── NotVerified          the engine does not hold what was written; the live index is unchanged
+    │   ├── OtherModel, OtherHome, OtherPlan, UnknownPlan
+    │   └── UnknownSource, SeveralSources, NotMissing
+    ├── SearchError              searching
+    │   ├── InvalidQuestion      the query cannot be asked like this
+    │   └── NothingAnswered      no engine could answer (raised by retrievers)
+    ├── EmbeddingsError          models, endpoints and the vector cache
+    │   ├── ModelError           the model cannot be used
+    │   ├── EndpointError        the embedding service cannot be used
+    │   └── CacheError           the vector cache cannot be used
+    └── SinkError                search engines
+        ├── Transient            the same call may work later
+        │   └── Unreachable, NotConfirmed
+        └── Refused              the same call will never work
+            └── WrongKey, BuildMissing, BuildBroken, WrongShape, InvalidFilter
 
-import click
+Problems in the data itself are findings in a report, not exceptions. Any other exception is a bug.
+"""
 
-from chunksink.exits import Exit
-from chunksink.output import print_json
-
-# Module, class, exit code; the first that fits counts. By name, since an error of a package that was never imported
-# cannot have been raised, and importing them all would make every command slow.
-_KNOWN = (
-    ("settings.config", "ConfigError", Exit.USAGE),
-    ("chunkbus.errors", "NotABusRoot", Exit.USAGE),
-    ("chunkbus.errors", "InvalidPartitionKey", Exit.USAGE),
-    ("chunkbus.errors", "PartitionLocked", Exit.LOCKED),
-    ("chunkbus.errors", "StoreUnreadable", Exit.DRIFT),
-    ("chunkbus.errors", "NewerStore", Exit.USAGE),
-    ("chunkbus.errors", "PartitionChanged", Exit.LOCKED),
-    ("chunkbus.errors", "ChunkBusError", Exit.INVALID_INPUT),
-    ("producers.errors", "ProducerError", Exit.INVALID_INPUT),
-    ("rebuild.errors", "InvalidBus", Exit.INVALID_INPUT),
-    ("rebuild.errors", "HomeLocked", Exit.LOCKED),
-    ("rebuild.errors", "NotVerified", Exit.DRIFT),
-    ("rebuild.errors", "Brake", Exit.BRAKE),
-    ("rebuild.errors", "OtherPlan", Exit.OTHER_PLAN),
-    ("rebuild.errors", "RebuildError", Exit.USAGE),
-    ("embeddings.errors", "CacheBusy", Exit.LOCKED),
-    ("embeddings.errors", "CacheDamaged", Exit.DRIFT),
-    ("embeddings.errors", "CacheForeign", Exit.DRIFT),
-    ("embeddings.errors", "CacheFull", Exit.ENGINE),
-    ("embeddings.errors", "EndpointMisnamed", Exit.USAGE),
-    ("embeddings.errors", "EndpointError", Exit.ENGINE),
-    ("embeddings.errors", "EmbeddingsError", Exit.USAGE),
-    ("search.errors", "SearchError", Exit.USAGE),
-    ("sinks.errors", "InvalidFilter", Exit.USAGE),
-    ("sinks.errors", "SinkError", Exit.ENGINE),
+from chunksink.chunkbus.errors import (
+    ChunkBusError,
+    ChunksinkError,
+    InvalidChunk,
+    InvalidManifest,
+    InvalidPartitionKey,
+    NewerStore,
+    NotABusRoot,
+    NotCanonical,
+    PartitionChanged,
+    PartitionLocked,
+    StoreUnreadable,
 )
-_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-_FULL = (*_NO_ROOM, errno.EIO)
+from chunksink.embeddings.errors import CacheError, EmbeddingsError, EndpointError, ModelError
+from chunksink.producers.errors import IngestRefused, ProducerError
+from chunksink.rebuild.errors import (
+    Brake,
+    HomeLocked,
+    InvalidBus,
+    NoGeneration,
+    NothingBuilt,
+    NotMissing,
+    NotVerified,
+    OtherHome,
+    OtherModel,
+    OtherPlan,
+    RebuildError,
+    SeveralSources,
+    UnknownPlan,
+    UnknownSource,
+)
+from chunksink.search.errors import InvalidQuestion, NothingAnswered, SearchError
+from chunksink.settings.config import ConfigError
+from chunksink.settings.index_settings import UnusableSettings
+from chunksink.sinks.errors import (
+    BuildBroken,
+    BuildMissing,
+    InvalidFilter,
+    NotConfirmed,
+    Refused,
+    SinkError,
+    Transient,
+    Unreachable,
+    WrongKey,
+    WrongShape,
+)
 
-
-def of_searches() -> tuple[type[Exception], ...]:
-    """What a search may raise that whoever runs the index can mend. Any other error of one is a bug, or its asker's."""
-    from chunkbus.errors import ChunkBusError
-    from embeddings.errors import EmbeddingsError
-    from rebuild.errors import RebuildError
-    from settings.config import ConfigError
-    from sinks.errors import SinkError
-
-    return (RebuildError, SinkError, EmbeddingsError, ChunkBusError, ConfigError, OSError)
-
-
-class Refusal(click.ClickException):
-    """`Error: <what, where, what to do>` on standard error, and an exit code."""
-
-    def __init__(self, message: str, code: Exit) -> None:
-        super().__init__(message)
-        self.code = code
-
-
-def failure(error: click.ClickException, code: int) -> dict[str, Any]:
-    """What went wrong, for whoever asked for a report to be read by a machine."""
-    told: dict[str, Any] = {"error": {"exit_code": code, "message": error.format_message()}}
-    removal = getattr(error.__cause__, "removal", None)
-    return told if removal is None else told | {"brake": asdict(removal)}
-
-
-def print_failure(error: click.ClickException, code: int) -> None:
-    document = failure(error, code)
-    message = document["error"]["message"]
-    document["error"]["message"] = message.encode(errors="backslashreplace").decode()  # a file's name may be no Unicode
-    with suppress(OSError):  # the output may be what failed
-        print_json(document)
-
-
-@contextmanager
-def explained() -> Iterator[None]:
-    """Turns known errors into refusals; an unknown one passes with its traceback."""
-    try:
-        yield
-    except (Refusal, BrokenPipeError):
-        raise
-    except PermissionError as error:
-        raise Refusal(f"no permission for {error.filename}: change it, or name another folder", Exit.USAGE) from error
-    except OSError as error:
-        is_full = error.errno in _FULL
-        if error.filename is None and not is_full and error.errno != errno.EROFS:
-            raise
-        told = f"{error.strerror or error}: {error.filename or 'while writing'}{_remedy(error)}"
-        otherwise = Exit.LOCKED if error.errno == errno.EBUSY else Exit.USAGE
-        raise Refusal(told, Exit.ENGINE if is_full else otherwise) from error
-    except Exception as error:
-        code = _exit_code(error)
-        if code is None:
-            raise
-        raise Refusal(_told(error), code) from error
-
-
-def _told(error: Exception) -> str:
-    """Asked once a command has ended: what is locked now somebody else has locked."""
-    from rebuild.errors import NothingBuilt
-
-    if isinstance(error, NothingBuilt):
-        from rebuild.status import held_locks
-
-        if held_locks(error.home):
-            return f"no index in {error.home} yet; the run that builds one is under way"
-    return str(error)
-
-
-def _remedy(error: OSError) -> str:
-    """Of what the system said; whoever said it in words of their own has named one."""
-    if error.errno is None or error.strerror != os.strerror(error.errno):
-        return ""
-    if error.errno == errno.EROFS:
-        return "; make that disk writable, or name another folder"
-    if error.errno == errno.ENOTDIR:
-        return "; a file stands where a folder must be: move it away, or name another folder"
-    name = error.filename if isinstance(error.filename, str) else ""
-    if error.errno == errno.ENOENT and not Path(name).parent.is_dir():
-        return "; make its folder first, or name another one"
-    return "; make room on that disk, then run it again" if error.errno in _NO_ROOM else ""
-
-
-def _exit_code(error: Exception) -> Exit | None:
-    for module, name, code in _KNOWN:
-        loaded = sys.modules.get(module)
-        if loaded is not None and isinstance(error, getattr(loaded, name)):
-            return code
-    return None
+__all__ = [
+    "Brake",
+    "BuildBroken",
+    "BuildMissing",
+    "CacheError",
+    "ChunkBusError",
+    "ChunksinkError",
+    "ConfigError",
+    "EmbeddingsError",
+    "EndpointError",
+    "HomeLocked",
+    "IngestRefused",
+    "InvalidBus",
+    "InvalidChunk",
+    "InvalidFilter",
+    "InvalidManifest",
+    "InvalidPartitionKey",
+    "InvalidQuestion",
+    "ModelError",
+    "NewerStore",
+    "NoGeneration",
+    "NotABusRoot",
+    "NotCanonical",
+    "NotConfirmed",
+    "NotMissing",
+    "NotVerified",
+    "NothingAnswered",
+    "NothingBuilt",
+    "OtherHome",
+    "OtherModel",
+    "OtherPlan",
+    "PartitionChanged",
+    "PartitionLocked",
+    "ProducerError",
+    "RebuildError",
+    "Refused",
+    "SearchError",
+    "SeveralSources",
+    "SinkError",
+    "StoreUnreadable",
+    "Transient",
+    "UnknownPlan",
+    "UnknownSource",
+    "Unreachable",
+    "UnusableSettings",
+    "WrongKey",
+    "WrongShape",
+]

@@ -2,13 +2,13 @@
 
 from typing import TYPE_CHECKING
 
+from chunksink.settings.config import Config
 from chunksink.wiring import cache_file
-from settings.config import Config
 
 if TYPE_CHECKING:
-    from rebuild.state import Generation
-    from search.answer import Answer, SearchHit
-    from search.fusion import Share
+    from chunksink.rebuild.state import Generation
+    from chunksink.search.answer import Answer, SearchHit
+    from chunksink.search.fusion import Share
 
 _FUSED_BY = {
     "scores": "keyword: score / best score, or half of what all words would score if that is more; "
@@ -67,10 +67,10 @@ def _offsets(hit: "SearchHit") -> str:
 
 
 def _cached(config: Config, generation: "Generation", text_hash: str) -> str:
-    from embeddings.cache import VectorCache
-    from embeddings.errors import EmbeddingsError
-    from embeddings.references import EmbeddingRef
-    from embeddings.stats import show
+    from chunksink.embeddings.cache import VectorCache
+    from chunksink.embeddings.errors import EmbeddingsError
+    from chunksink.embeddings.references import EmbeddingRef
+    from chunksink.embeddings.stats import show
 
     if not generation.holds_vectors:
         return "none, as no sink of the live index holds vectors"

@@ -17,28 +17,28 @@ from typing import TYPE_CHECKING
 from weakref import finalize
 
 from chunksink.opening import open_run
-from settings.config import Config
+from chunksink.settings.config import Config
 
 if TYPE_CHECKING:
+    from chunksink.embeddings.encoder import Vectors
     from chunksink.live import LiveSearch
-    from embeddings.encoder import Vectors
-    from producers.report import IngestReport
-    from rebuild.catalog import Retired
-    from rebuild.deep import Lookup
-    from rebuild.forecast import Forecast
-    from rebuild.forget import Forgotten
-    from rebuild.report import RunReport
-    from rebuild.state import Generation
-    from rebuild.status import Status
-    from rebuild.sync import SyncOptions
-    from rebuild.verify import Verified
-    from rebuild.work import Stage
-    from search.access import Access
-    from search.answer import Answer
-    from search.filters import Given
-    from search.passage import Surrounded
-    from search.question import FusionName, Mode
-    from sinks.patient import Fault
+    from chunksink.producers.report import IngestReport
+    from chunksink.rebuild.catalog import Retired
+    from chunksink.rebuild.deep import Lookup
+    from chunksink.rebuild.forecast import Forecast
+    from chunksink.rebuild.forget import Forgotten
+    from chunksink.rebuild.report import RunReport
+    from chunksink.rebuild.state import Generation
+    from chunksink.rebuild.status import Status
+    from chunksink.rebuild.sync import SyncOptions
+    from chunksink.rebuild.verify import Verified
+    from chunksink.rebuild.work import Stage
+    from chunksink.search.access import Access
+    from chunksink.search.answer import Answer
+    from chunksink.search.filters import Given
+    from chunksink.search.passage import Surrounded
+    from chunksink.search.question import FusionName, Mode
+    from chunksink.sinks.patient import Fault
 
 
 def _ignore(_fault: object) -> None:
@@ -106,7 +106,7 @@ class Index:
     ) -> "IngestReport":
         """Makes canonical chunks of folders and files, as `chunksink ingest` does. What fails is in the report."""
         from chunksink.ingesting import ingest
-        from producers.ingest import Options
+        from chunksink.producers.ingest import Options
 
         _require_deletions(allow_deletions)
         options = Options(
@@ -138,7 +138,7 @@ class Index:
         `allow_deletions` lets so many sources go although they are a large share; `plan` carries out exactly the plan
         of that digest; `rebuild` makes the index anew where its model is not the configured one any more.
         """
-        from rebuild.sync import SyncOptions
+        from chunksink.rebuild.sync import SyncOptions
 
         _require_deletions(allow_deletions)
         options = SyncOptions(strict=strict, adopt=adopt, allow_deletions=allow_deletions, only_plan=plan)
@@ -146,7 +146,7 @@ class Index:
 
     def repair(self, *, adopt: bool = False, allow_deletions: int = 0, deep: bool = False) -> "RunReport":
         """A sync that asks the engines for all that they hold first, and makes broken builds anew."""
-        from rebuild.sync import SyncOptions
+        from chunksink.rebuild.sync import SyncOptions
 
         _require_deletions(allow_deletions)
         options = SyncOptions(scan=True, deep=deep, adopt=adopt, allow_deletions=allow_deletions)
@@ -162,7 +162,7 @@ class Index:
         fresh_cache: bool = False,
     ) -> "RunReport":
         """A new build in every sink, or in those of `only`, verified and then shown to readers in one step."""
-        from rebuild.rebuild import RebuildOptions
+        from chunksink.rebuild.rebuild import RebuildOptions
 
         _require_deletions(allow_deletions)
         only = (only,) if isinstance(only, str) else tuple(only)
@@ -176,7 +176,7 @@ class Index:
 
     def verify(self, *, deep: bool = False) -> "Verified":
         """What the live builds really hold, compared with what the chunks say now."""
-        from rebuild.verify import verify
+        from chunksink.rebuild.verify import verify
 
         with self._run("verify", tolerant=True, makes_home=False) as run:
 
@@ -199,12 +199,12 @@ class Index:
         Before the first index the model is loaded where something is cached, to know whether it is for this one; where
         it is not here, all counts as missing.
         """
+        from chunksink.rebuild.again import again
+        from chunksink.rebuild.flip import live_generation
+        from chunksink.rebuild.forecast import forecast
+        from chunksink.rebuild.lock import WAIT_SECONDS
+        from chunksink.rebuild.sync import planned
         from chunksink.wiring import fingerprint_in_cache, open_embedder, token_lengths
-        from rebuild.again import again
-        from rebuild.flip import live_generation
-        from rebuild.forecast import forecast
-        from rebuild.lock import WAIT_SECONDS
-        from rebuild.sync import planned
 
         with self._run("plan") as run, run.lock(WAIT_SECONDS):
             live = live_generation(run.work, adopt=adopt)
@@ -226,8 +226,8 @@ class Index:
 
     def rollback(self) -> "Generation":
         """Readers see the generation before again."""
-        from rebuild.flip import roll_back
-        from rebuild.lock import WAIT_SECONDS
+        from chunksink.rebuild.flip import roll_back
+        from chunksink.rebuild.lock import WAIT_SECONDS
 
         with self._run("rollback", reads_chunks=False, makes_home=False) as run:
             with run.lock(WAIT_SECONDS):
@@ -238,7 +238,7 @@ class Index:
     def retire_partition(self, key: str) -> "Retired":
         """Gives up a partition that is gone for good; the next sync removes the sources that only it held, and brings
         back those that it withdrew and others hold."""
-        from rebuild.lock import WAIT_SECONDS
+        from chunksink.rebuild.lock import WAIT_SECONDS
 
         with self._run("retire-partition", tolerant=True) as run:
             with run.lock(WAIT_SECONDS):
@@ -250,9 +250,9 @@ class Index:
     def forget(self, name: str, *, tenant: str | None = None, every: bool = False) -> "Forgotten":
         """Erases one source from every build, the cache, dead letters and the records of past runs; that of `tenant`,
         or `every` one that the name means. The bus need not be there any more."""
+        from chunksink.rebuild.forget import forget
+        from chunksink.rebuild.lock import WAIT_SECONDS, rebuilding
         from chunksink.wiring import drop_texts
-        from rebuild.forget import forget
-        from rebuild.lock import WAIT_SECONDS, rebuilding
 
         with self._run("forget", reads_chunks=False, makes_home=False) as run:
             # A rebuild under way would write the source again, from what it has read.
@@ -283,8 +283,8 @@ class Index:
         `context` brings so many chunks before and after each hit. What another process writes meanwhile is seen by the
         next search.
         """
-        from search.filters import as_filters
-        from search.question import Question, as_fields
+        from chunksink.search.filters import as_filters
+        from chunksink.search.question import Question, as_fields
 
         question = Question(
             query,
@@ -301,8 +301,8 @@ class Index:
 
     def get_chunk(self, chunk_id: str, *, tenant: str | None = None, context: int = 0) -> "Surrounded | None":
         """One chunk by its id, with so many before and after it; None where there is none, or it may not be seen."""
-        from search.errors import InvalidQuestion
-        from search.question import Question
+        from chunksink.search.errors import InvalidQuestion
+        from chunksink.search.question import Question
 
         if not isinstance(chunk_id, str):
             raise InvalidQuestion(f"the chunk_id is a text, not {chunk_id!r:.100}: take that of a hit")
@@ -311,14 +311,14 @@ class Index:
 
     def embed_query(self, text: str) -> "Vectors":
         """The vector of a query by the model of the live index, for who asks the vector store itself."""
-        from search.errors import InvalidQuestion
+        from chunksink.search.errors import InvalidQuestion
 
         if not isinstance(text, str):
             raise InvalidQuestion(f"the query is a text, not {text!r:.100}")
         return self._live_search().embed_query(text)
 
     def _access(self, tenant: str | None) -> "Access":
-        from search.access import Access
+        from chunksink.search.access import Access
 
         return Access(tenant, required=self.config.tenants == "required")
 

@@ -6,15 +6,15 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from chunkbus.layout import BusRoot
-from chunkbus.runlog import RunLog
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.runlog import RunLog
+from chunksink.settings.config import Config
 from chunksink.wiring import ledger_file, memory_file
 from chunksink.workers import worker_processes
-from settings.config import Config
 
 if TYPE_CHECKING:
-    from producers.ingest import Options
-    from producers.report import IngestReport
+    from chunksink.producers.ingest import Options
+    from chunksink.producers.report import IngestReport
 
 # Reading a document takes so many times as long as checking as many bytes of chunks.
 _EFFORT = 16
@@ -28,9 +28,9 @@ def ingest(
     jobs: int | None = None,
     on_source: Callable[[], object] = lambda: None,
 ) -> "IngestReport":
-    from chunkbus.ledger import Ledger
-    from producers.ingest import ingest as run
-    from producers.memory import Memory
+    from chunksink.chunkbus.ledger import Ledger
+    from chunksink.producers.ingest import ingest as run
+    from chunksink.producers.memory import Memory
 
     root = BusRoot(config.chunks_path)
     with ExitStack() as stack:

@@ -7,20 +7,20 @@ from contextlib import contextmanager, suppress
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from chunkbus.shared import Shared
-from chunksink.errors import of_searches
+from chunksink.chunkbus.shared import Shared
+from chunksink.cli_errors import of_searches
 from chunksink.forks import note_search, require_own_process
 from chunksink.queries import Queries
+from chunksink.settings.config import Config
 from chunksink.views import View, open_view
-from settings.config import Config
 
 if TYPE_CHECKING:
-    from embeddings.encoder import Vectors
-    from rebuild.state import Generation
-    from search.access import Access
-    from search.answer import Answer
-    from search.passage import Surrounded
-    from search.question import Question
+    from chunksink.embeddings.encoder import Vectors
+    from chunksink.rebuild.state import Generation
+    from chunksink.search.access import Access
+    from chunksink.search.answer import Answer
+    from chunksink.search.passage import Surrounded
+    from chunksink.search.question import Question
 
 _AGAIN_SECONDS = 5.0
 """A leg that could not be opened is tried again after so long; for each second that it took to see that, after so long
@@ -47,7 +47,7 @@ class LiveSearch:
 
     def search(self, question: "Question", access: "Access") -> "Answer":
         """Raises NoGeneration where nothing was built yet."""
-        from search.query import search
+        from chunksink.search.query import search
 
         with self._current() as view:
             answer = search(view.legs, question, access)
@@ -61,14 +61,14 @@ class LiveSearch:
 
     def get(self, chunk_id: str, access: "Access", context: int = 0) -> "Surrounded | None":
         """One chunk by its id, with so many before and after it; None where it is not there or may not be seen."""
-        from search.context import get
+        from chunksink.search.context import get
 
         with self._current() as view:
             return get(view.legs, access, chunk_id, context)
 
     def embed_query(self, text: str) -> "Vectors":
         """By the model of the live index. Raises InvalidQuestion where that has none."""
-        from search.errors import InvalidQuestion
+        from chunksink.search.errors import InvalidQuestion
 
         with self._current() as view:
             if view.legs.semantic is None:
@@ -128,8 +128,8 @@ class LiveSearch:
             self._following.release()
 
     def _look(self) -> None:
-        from rebuild.state import State
-        from sinks.errors import SinkError
+        from chunksink.rebuild.state import State
+        from chunksink.sinks.errors import SinkError
 
         view = self._view.newest
         if view is None:

@@ -7,17 +7,17 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from chunkbus.errors import NotABusRoot
-from chunkbus.layout import BusRoot
-from chunkbus.runlog import RunLog
+from chunksink.chunkbus.errors import NotABusRoot
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.runlog import RunLog
 from chunksink.output import counted
 from chunksink.run import Run
-from settings.config import Config, ConfigError
+from chunksink.settings.config import Config, ConfigError
 
 if TYPE_CHECKING:
-    from rebuild.work import Stage
-    from sinks.errors import SinkError
-    from sinks.patient import Fault
+    from chunksink.rebuild.work import Stage
+    from chunksink.sinks.errors import SinkError
+    from chunksink.sinks.patient import Fault
 
 
 @contextmanager
@@ -37,9 +37,9 @@ def open_run(
     With `tolerant` an engine may be out of reach. Without `makes_home` there must be one: a name that was misspelt
     is no new home.
     """
+    from chunksink.rebuild.lock import RebuildLock, WriterLock
+    from chunksink.rebuild.state import State
     from chunksink.wiring import open_work
-    from rebuild.lock import RebuildLock, WriterLock
-    from rebuild.state import State
 
     _require_configured(config, only)
     with ExitStack() as stack:
@@ -67,9 +67,9 @@ def open_run(
 
 def require_chunks(root: BusRoot, home: Path) -> BusRoot:
     """Where there were some, all partitions are missing: InvalidBus; else a folder is named that has none."""
-    from rebuild.catalog import known_partitions
-    from rebuild.errors import InvalidBus, RebuildError
-    from rebuild.state import State
+    from chunksink.rebuild.catalog import known_partitions
+    from chunksink.rebuild.errors import InvalidBus, RebuildError
+    from chunksink.rebuild.state import State
 
     try:
         return root.require()
@@ -88,7 +88,7 @@ def require_chunks(root: BusRoot, home: Path) -> BusRoot:
 
 def _require_configured(config: Config, only: tuple[str, ...]) -> None:
     """Nobody would search or sync what is built in another sink."""
-    from settings.sink_tables import sink_names
+    from chunksink.settings.sink_tables import sink_names
 
     for name in only:
         if name not in config.sinks and name in sink_names():

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import click
 
-from settings.config import Config, load_config, nearest_variable, unknown_variables
+from chunksink.settings.config import Config, load_config, nearest_variable, unknown_variables
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from chunkbus.canonical import bare_hex, json_hash
-from chunksink.errors import Refusal
+from chunksink.chunkbus.canonical import bare_hex, json_hash
+from chunksink.cli_errors import Refusal
 from chunksink.exits import Exit
-from settings.config import Config
-from settings.index_settings import find_settings_file, load_index_settings
+from chunksink.settings.config import Config
+from chunksink.settings.index_settings import find_settings_file, load_index_settings
 
 if TYPE_CHECKING:
-    from rebuild.verify import Verified
+    from chunksink.rebuild.verify import Verified
 
 _VERSION = "chunksink.proof.v1"
 
@@ -21,11 +21,11 @@ _VERSION = "chunksink.proof.v1"
 def prove(config: Config, found: "Verified") -> dict[str, Any]:
     """Of an index that was just verified, and of the chunks with which it was compared, whatever the bus says since.
     InvalidBus while chunks are missing: nobody could make it again."""
-    from rebuild.catalog import Catalog
-    from rebuild.errors import InvalidBus
-    from rebuild.state import State
-    from rebuild.sync import require_valid
-    from sinks.projection import PROJECTION_VERSION
+    from chunksink.rebuild.catalog import Catalog
+    from chunksink.rebuild.errors import InvalidBus
+    from chunksink.rebuild.state import State
+    from chunksink.rebuild.sync import require_valid
+    from chunksink.sinks.projection import PROJECTION_VERSION
 
     with State.existing(config.home_path) as state:
         require_valid(Catalog(state))

@@ -10,10 +10,10 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from embeddings.encoder import ClosingEncoder, Vectors
-    from embeddings.errors import EmbeddingsError
-    from embeddings.settings import EncoderSettings
-    from rebuild.state import Generation
+    from chunksink.embeddings.encoder import ClosingEncoder, Vectors
+    from chunksink.embeddings.errors import EmbeddingsError
+    from chunksink.embeddings.settings import EncoderSettings
+    from chunksink.rebuild.state import Generation
 
 _REMEMBERED = 512
 """Queries whose vectors are kept: whoever pages or changes a filter asks the same again."""
@@ -50,7 +50,7 @@ class QueryModel:
     """From a query to its vector."""
 
     def __init__(self, generation: "Generation") -> None:
-        from embeddings.lazy import LazyEncoder
+        from chunksink.embeddings.lazy import LazyEncoder
 
         self._settings = generation.encoder
         self._encoder = LazyEncoder(generation.model, self._open)
@@ -91,8 +91,8 @@ class QueryModel:
                 self._computing.release()
 
     def _open(self) -> "ClosingEncoder":
-        from embeddings.errors import ModelError
-        from embeddings.settings import open_encoder
+        from chunksink.embeddings.errors import ModelError
+        from chunksink.embeddings.settings import open_encoder
 
         try:
             return open_encoder(self._settings, patience_seconds=_QUERY_SECONDS)
@@ -113,7 +113,7 @@ class QueryModel:
 
     def _settle(self, batch: "dict[str, Future[Vectors]]") -> None:
         """Every promise gets its vector, or the reason why there is none."""
-        from embeddings.errors import TextRefused
+        from chunksink.embeddings.errors import TextRefused
 
         try:
             vectors = self._encode(list(batch))
@@ -137,7 +137,7 @@ class QueryModel:
                 promised.set_exception(TextRefused("the model computes no vector with a direction for this query"))
 
     def _encode(self, texts: list[str]) -> "dict[str, Vectors]":
-        from embeddings.errors import EmbeddingsError, TextRefused
+        from chunksink.embeddings.errors import EmbeddingsError, TextRefused
 
         if self._failure is not None and monotonic() - self._failure[0] < _PAUSE_SECONDS:
             raise _again(self._failure[1])
@@ -160,6 +160,6 @@ def _is_usable(vector: "Vectors") -> bool:
 
 def _again(error: BaseException) -> BaseException:
     """For one more thread: an exception that is raised again and again grows. A bug keeps its traceback."""
-    from embeddings.errors import EmbeddingsError
+    from chunksink.embeddings.errors import EmbeddingsError
 
     return type(error)(*error.args) if isinstance(error, EmbeddingsError) else error

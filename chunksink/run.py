@@ -5,24 +5,24 @@ from dataclasses import dataclass, field, replace
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from chunkbus.layout import BusRoot
-from chunkbus.runlog import RunLog
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.runlog import RunLog
 
 if TYPE_CHECKING:
-    from rebuild.converge import Outcome
-    from rebuild.embed import DocumentEmbedder
-    from rebuild.errors import RebuildError
-    from rebuild.flip import NotRemoved
-    from rebuild.lock import RebuildLock, WriterLock
-    from rebuild.overlap import ModelChange
-    from rebuild.rebuild import RebuildOptions
-    from rebuild.report import RunReport
-    from rebuild.state import Generation
-    from rebuild.sync import SyncOptions
-    from rebuild.work import Work
-    from settings.config import Config
-    from sinks.errors import SinkError
-    from sinks.sink import Sink
+    from chunksink.rebuild.converge import Outcome
+    from chunksink.rebuild.embed import DocumentEmbedder
+    from chunksink.rebuild.errors import RebuildError
+    from chunksink.rebuild.flip import NotRemoved
+    from chunksink.rebuild.lock import RebuildLock, WriterLock
+    from chunksink.rebuild.overlap import ModelChange
+    from chunksink.rebuild.rebuild import RebuildOptions
+    from chunksink.rebuild.report import RunReport
+    from chunksink.rebuild.state import Generation
+    from chunksink.rebuild.sync import SyncOptions
+    from chunksink.rebuild.work import Work
+    from chunksink.settings.config import Config
+    from chunksink.sinks.errors import SinkError
+    from chunksink.sinks.sink import Sink
 
 
 _MUCH = 4 * 2**20
@@ -52,7 +52,7 @@ class Run:
 
     def live(self, *, adopt: bool = False) -> "Generation":
         """The live generation; NoGeneration where nothing was built yet."""
-        from rebuild.flip import live_generation
+        from chunksink.rebuild.flip import live_generation
 
         return live_generation(self.work, adopt=adopt) or self.work.state.live()
 
@@ -84,8 +84,8 @@ class Run:
 
     def read_chunks(self, *, strict: bool = True) -> None:
         """All of them, whatever was known; with `strict`, InvalidBus where they are not whole."""
-        from rebuild.lock import WAIT_SECONDS
-        from rebuild.sync import require_valid
+        from chunksink.rebuild.lock import WAIT_SECONDS
+        from chunksink.rebuild.sync import require_valid
 
         with self.lock(WAIT_SECONDS):
             self._prepare_sinks()
@@ -107,7 +107,7 @@ class Run:
 
     def sync(self, live: "Generation", options: "SyncOptions") -> "RunReport":
         """The live builds, in the writer's lock that was held when this was asked for what is live."""
-        from rebuild.sync import sync_live
+        from chunksink.rebuild.sync import sync_live
 
         embedder = self.embedder(live)
         outcome = sync_live(self.work, live, embedder, options)
@@ -116,8 +116,8 @@ class Run:
 
     def rebuild(self, options: "RebuildOptions", *, repeated: bool = False) -> "RunReport":
         """New builds, after the chunks were read. `repeated` tells which texts stand in several sources."""
+        from chunksink.rebuild.rebuild import Rebuild
         from chunksink.wiring import open_embedder
-        from rebuild.rebuild import Rebuild
 
         live = self.work.state.live_or_none()
         embedder = self.stack.enter_context(open_embedder(self.config, live, wanted=self.work.wants_vectors))
@@ -131,11 +131,11 @@ class Run:
 
         Where that cannot be now, the others are synced all the same, and the next sync tries again.
         """
-        from rebuild.errors import HomeLocked, InvalidBus, NotVerified
-        from rebuild.flip import live_generation
-        from rebuild.lock import WAIT_SECONDS
-        from rebuild.rebuild import Rebuild
-        from sinks.errors import SinkError
+        from chunksink.rebuild.errors import HomeLocked, InvalidBus, NotVerified
+        from chunksink.rebuild.flip import live_generation
+        from chunksink.rebuild.lock import WAIT_SECONDS
+        from chunksink.rebuild.rebuild import Rebuild
+        from chunksink.sinks.errors import SinkError
 
         work = replace(self.work, sinks={sink.name: sink})
         beside = replace(options, keep=frozenset(self.config.sinks))
@@ -166,8 +166,8 @@ class Run:
         model_change: "ModelChange | None" = None,
         repeated: bool = False,
     ) -> "RunReport":
-        from rebuild.errors import InvalidBus
-        from rebuild.report import SinkReport, report_of
+        from chunksink.rebuild.errors import InvalidBus
+        from chunksink.rebuild.report import SinkReport, report_of
 
         for built in self._built:
             outcome.include(built)

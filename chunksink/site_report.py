@@ -4,15 +4,15 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from chunksink.output import counted, sized
+from chunksink.settings.config import Config
 from chunksink.troubles import troubles
 from chunksink.wiring import cache_file, status_of
-from settings.config import Config
 
 if TYPE_CHECKING:
-    from rebuild.dead_letters import Letter
-    from rebuild.runs import Run
-    from rebuild.status import Status
-    from search.page.report import Figure, Report, Row, Section, Tone
+    from chunksink.rebuild.dead_letters import Letter
+    from chunksink.rebuild.runs import Run
+    from chunksink.rebuild.status import Status
+    from chunksink.search.page.report import Figure, Report, Row, Section, Tone
 
 _SUMMARIES = {True: "Up to date", False: "Not up to date", None: "Not known if up to date"}
 _SHOWN = 3
@@ -22,9 +22,9 @@ _RUNS_LOOKED_AT = 200
 
 def report(config: Config) -> "Report":
     """Raises NoGeneration where nothing was built yet."""
-    from rebuild import dead_letters, runs
-    from rebuild.state import State
-    from search.page.report import Report, Section
+    from chunksink.rebuild import dead_letters, runs
+    from chunksink.rebuild.state import State
+    from chunksink.search.page.report import Report, Section
 
     found = status_of(config, named=_SHOWN)
     with State.existing(config.home_path) as state:
@@ -51,7 +51,7 @@ def report(config: Config) -> "Report":
 
 
 def _figures(found: "Status", refused: int, cache: "list[Row]") -> "Iterator[Figure]":
-    from search.page.report import Figure
+    from chunksink.search.page.report import Figure
 
     yield Figure("Sources", f"{found.bus.families:,}")
     yield Figure("Chunks", f"{found.bus.chunks:,}")
@@ -63,7 +63,7 @@ def _figures(found: "Status", refused: int, cache: "list[Row]") -> "Iterator[Fig
 
 
 def _generation(found: "Status") -> "Iterator[Row]":
-    from search.page.report import Row
+    from chunksink.search.page.report import Row
 
     yield Row("generation", found.live.id)
     yield Row("made at", _moment(found.live.created_at))
@@ -74,7 +74,7 @@ def _generation(found: "Status") -> "Iterator[Row]":
 
 
 def _engines(found: "Status") -> "Iterator[Row]":
-    from search.page.report import Row
+    from chunksink.search.page.report import Row
 
     for name, sink in found.sinks.items():
         behind = sink.to_write or sink.to_remove or sink.open_intents
@@ -85,7 +85,7 @@ def _engines(found: "Status") -> "Iterator[Row]":
 
 
 def _verified(run: "Run | None") -> "Section":
-    from search.page.report import Row, Section
+    from chunksink.search.page.report import Row, Section
 
     if run is None:
         return Section(
@@ -105,7 +105,7 @@ def _verified(run: "Run | None") -> "Section":
 
 
 def _run(run: "Run") -> "Row":
-    from search.page.report import Row
+    from chunksink.search.page.report import Row
 
     took = f" in {run.seconds:.1f} s" if run.seconds is not None else ""
     tone: Tone = "" if run.status == "ok" or not run.finished else "bad"
@@ -118,7 +118,7 @@ def _moment(at: str) -> str:
 
 
 def _dead_letters(letters: "list[Letter]", refused: int) -> "Section":
-    from search.page.report import Row, Section
+    from chunksink.search.page.report import Row, Section
 
     rows = [Row(f"{letter.sink}: {letter.source or letter.family}", letter.reason, "bad") for letter in letters]
     if refused > len(rows):
@@ -128,9 +128,9 @@ def _dead_letters(letters: "list[Letter]", refused: int) -> "Section":
 
 def _cache(config: Config) -> "list[Row]":
     """Counted by the index of the table: vectors themselves are not read."""
-    from embeddings.cache import VectorCache
-    from embeddings.errors import EmbeddingsError
-    from search.page.report import Row
+    from chunksink.embeddings.cache import VectorCache
+    from chunksink.embeddings.errors import EmbeddingsError
+    from chunksink.search.page.report import Row
 
     path = cache_file(config.home_path)
     if not path.exists():

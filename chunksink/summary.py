@@ -10,9 +10,9 @@ from chunksink.exits import Exit
 from chunksink.output import counted, print_json, printable
 
 if TYPE_CHECKING:
-    from rebuild.plan import FamilyCounts
-    from rebuild.report import RunReport
-    from sinks.patient import Fault
+    from chunksink.rebuild.plan import FamilyCounts
+    from chunksink.rebuild.report import RunReport
+    from chunksink.sinks.patient import Fault
 
 BUILT = "built"
 _SHOWN = 5

@@ -6,11 +6,11 @@ from typing import Any
 
 import click
 
-from chunkbus.layout import BusRoot
-from chunkbus.reader import read_partition
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.reader import read_partition
 from chunksink.output import counted, printable, some
 from chunksink.progress import progress
-from sinks.survey import FIELDS, Survey, Unread
+from chunksink.sinks.survey import FIELDS, Survey, Unread
 
 _SHOWN_VALUE = 60
 _SHOWN_PATHS = 40

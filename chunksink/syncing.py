@@ -5,16 +5,16 @@ from typing import TYPE_CHECKING
 from chunksink.run import Run
 
 if TYPE_CHECKING:
-    from rebuild.report import RunReport
-    from rebuild.state import Generation
-    from rebuild.sync import SyncOptions
+    from chunksink.rebuild.report import RunReport
+    from chunksink.rebuild.state import Generation
+    from chunksink.rebuild.sync import SyncOptions
 
 
 def sync(run: Run, options: "SyncOptions", *, rebuild: bool = False) -> "RunReport":
     """With `rebuild` all is built anew where a rebuild is due. A named plan is one for the live builds: with it nothing
     is built."""
-    from rebuild.lock import WAIT_SECONDS
-    from rebuild.rebuild import RebuildOptions
+    from chunksink.rebuild.lock import WAIT_SECONDS
+    from chunksink.rebuild.rebuild import RebuildOptions
 
     adopt = options.adopt
     if options.only_plan is not None:
@@ -40,14 +40,14 @@ def sync(run: Run, options: "SyncOptions", *, rebuild: bool = False) -> "RunRepo
 
 def _live_to_keep(run: Run, *, adopt: bool, rebuild: bool) -> "Generation | None":
     """What is live; None where all must be built."""
-    from rebuild.flip import live_generation
+    from chunksink.rebuild.flip import live_generation
 
     live = live_generation(run.work, adopt=adopt)
     return None if live is None or (rebuild and run.rebuild_due(live)) else live
 
 
 def _build_all(run: Run, options: "SyncOptions") -> "RunReport":
-    from rebuild.rebuild import RebuildOptions
+    from chunksink.rebuild.rebuild import RebuildOptions
 
     run.read_chunks(strict=options.strict or run.work.state.live_or_none() is not None)
     # A home that lost its records has builds, and with them something to lose.

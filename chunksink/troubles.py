@@ -6,7 +6,7 @@ from chunksink.output import counted, printable, some
 from chunksink.summary import unbuilt_lines, unconfigured_lines
 
 if TYPE_CHECKING:
-    from rebuild.status import Status
+    from chunksink.rebuild.status import Status
 
 
 def troubles(found: "Status", shown: int | None) -> list[str]:

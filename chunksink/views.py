@@ -6,15 +6,15 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from chunkbus.layout import BusRoot
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.settings.config import Config, ConfigError
 from chunksink.wiring import open_one_sink
-from settings.config import Config, ConfigError
 
 if TYPE_CHECKING:
     from chunksink.queries import Queries
-    from rebuild.state import Generation
-    from search.legs import Legs
-    from sinks.document import Document
+    from chunksink.rebuild.state import Generation
+    from chunksink.search.legs import Legs
+    from chunksink.sinks.document import Document
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,8 +36,8 @@ def open_view(config: Config, queries: "Queries", wanted: Collection[str] | None
 
     Where the legs that are `wanted` are there, no further sink is opened.
     """
-    from rebuild.lease import reading_live
-    from rebuild.state import State
+    from chunksink.rebuild.lease import reading_live
+    from chunksink.rebuild.state import State
 
     stack = ExitStack()
     try:
@@ -57,10 +57,10 @@ def _legs(
 
     A sink that is not configured any more is not kept up to date, so it is not asked.
     """
-    from search.legs import EngineLeg, KeywordLeg, Legs, SemanticLeg
-    from search.question import ENGINE, KEYWORD, SEMANTIC
-    from sinks.errors import SinkError
-    from sinks.registry import require_sink
+    from chunksink.search.legs import EngineLeg, KeywordLeg, Legs, SemanticLeg
+    from chunksink.search.question import ENGINE, KEYWORD, SEMANTIC
+    from chunksink.sinks.errors import SinkError
+    from chunksink.sinks.registry import require_sink
 
     legs: dict[str, Any] = {}
     failed: dict[str, str] = {}
@@ -94,7 +94,7 @@ def _legs(
 
 
 def _reader(sink: Any, build_id: str, stack: ExitStack) -> Any:
-    from search.resting import Resting
+    from chunksink.search.resting import Resting
 
     if not hasattr(sink, "reader"):
         return None
@@ -103,10 +103,10 @@ def _reader(sink: Any, build_id: str, stack: ExitStack) -> Any:
 
 def _from_chunks(config: Config, wanted: Mapping[str, str]) -> "list[Document]":
     """Documents as the chunks on disk have them; none where those have moved or cannot be read."""
-    from chunkbus.errors import ChunkBusError
-    from rebuild.catalog import Catalog
-    from rebuild.records import Records
-    from rebuild.state import State
+    from chunksink.chunkbus.errors import ChunkBusError
+    from chunksink.rebuild.catalog import Catalog
+    from chunksink.rebuild.records import Records
+    from chunksink.rebuild.state import State
 
     with State.existing(config.home_path) as state:
         catalog = Catalog(state)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from pathlib import Path
 
-from chunkbus.layout import BusRoot
+from chunksink.chunkbus.layout import BusRoot
 
 FIRST_WAIT_SECONDS = 5.0
 LONGEST_WAIT_SECONDS = 60.0

@@ -10,23 +10,23 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from settings.config import Config
+from chunksink.settings.config import Config
 
 if TYPE_CHECKING:
-    from chunkbus.findings import Finding
-    from chunkbus.layout import BusRoot
-    from embeddings.cache import VectorCache
-    from embeddings.encoder import Encoder, ModelInfo
-    from embeddings.settings import EncoderSettings
-    from rebuild.embed import DocumentEmbedder
-    from rebuild.forecast import Lengths
-    from rebuild.state import Generation
-    from rebuild.status import Status
-    from rebuild.work import Stage, Work
-    from search.question import Mode
-    from sinks.errors import SinkError
-    from sinks.patient import Fault
-    from sinks.sink import Sink
+    from chunksink.chunkbus.findings import Finding
+    from chunksink.chunkbus.layout import BusRoot
+    from chunksink.embeddings.cache import VectorCache
+    from chunksink.embeddings.encoder import Encoder, ModelInfo
+    from chunksink.embeddings.settings import EncoderSettings
+    from chunksink.rebuild.embed import DocumentEmbedder
+    from chunksink.rebuild.forecast import Lengths
+    from chunksink.rebuild.state import Generation
+    from chunksink.rebuild.status import Status
+    from chunksink.rebuild.work import Stage, Work
+    from chunksink.search.question import Mode
+    from chunksink.sinks.errors import SinkError
+    from chunksink.sinks.patient import Fault
+    from chunksink.sinks.sink import Sink
 
 
 def ledger_file(home: Path) -> Path:
@@ -48,12 +48,12 @@ def open_work(
     stage: "Stage | None" = None,
 ) -> Iterator["Work"]:
     """The home, its chunks and the configured sinks, open for one run. See `open_sinks` for `failed`."""
+    from chunksink.rebuild.catalog import Catalog
+    from chunksink.rebuild.intake import Intake
+    from chunksink.rebuild.records import Records
+    from chunksink.rebuild.state import State
+    from chunksink.rebuild.work import Work, silent
     from chunksink.workers import worker_processes
-    from rebuild.catalog import Catalog
-    from rebuild.intake import Intake
-    from rebuild.records import Records
-    from rebuild.state import State
-    from rebuild.work import Work, silent
 
     with ExitStack() as stack:
         # Before any record of a home is made: a sink that there is not was never meant.
@@ -87,8 +87,8 @@ def open_sinks(
 
     A wrong address or key is told at once; with `failed` such a sink is named there and left out.
     """
-    from sinks.errors import SinkError
-    from sinks.patient import Patience, PatientSink
+    from chunksink.sinks.errors import SinkError
+    from chunksink.sinks.patient import Patience, PatientSink
 
     patience = Patience(deadline_seconds=config.patience, documents_per_second=config.documents_per_second)
     with ExitStack() as stack:
@@ -108,15 +108,15 @@ def open_sinks(
 
 def open_one_sink(config: Config, stack: ExitStack, name: str) -> "Sink":
     """Any sink by its name; it is closed with the stack."""
-    from sinks.registry import open_sink
+    from chunksink.sinks.registry import open_sink
 
     return stack.enter_context(closing(open_sink(name, config.home_path, config.sink.get(name, {}))))
 
 
 def usual_mode(config: Config) -> "Mode":
     """How a question is asked that names no mode: by words, where no sink is to hold vectors."""
-    from settings.config import ConfigError
-    from sinks.errors import SinkError
+    from chunksink.settings.config import ConfigError
+    from chunksink.sinks.errors import SinkError
 
     with ExitStack() as stack:
         try:
@@ -128,8 +128,8 @@ def usual_mode(config: Config) -> "Mode":
 
 def _open_former_sink(config: Config, stack: ExitStack, name: str) -> "Sink":
     """One that is not configured any more. Also what it needed may be gone, and with it the way to its builds."""
-    from settings.config import ConfigError
-    from sinks.errors import Refused
+    from chunksink.settings.config import ConfigError
+    from chunksink.sinks.errors import Refused
 
     try:
         return open_one_sink(config, stack, name)
@@ -157,8 +157,8 @@ def _left_behind(config: Config) -> dict[str, str]:
 
 def live_dimensions(config: Config, sink: str) -> int | None:
     """Of the vectors in a sink's live build; None where it holds none, or nothing is known of it."""
-    from rebuild.errors import NoGeneration
-    from rebuild.state import State
+    from chunksink.rebuild.errors import NoGeneration
+    from chunksink.rebuild.state import State
 
     try:
         with State.existing(config.home_path) as state:
@@ -175,8 +175,8 @@ def cache_file(home: Path) -> Path:
 @contextmanager
 def existing_cache(config: Config, *, read_only: bool, salvage: bool = False) -> Iterator["VectorCache"]:
     """The cache of a home for whoever looks after it; only a rebuild makes one. A damaged file is told, not mended."""
-    from embeddings.cache import VectorCache
-    from embeddings.errors import CacheUnavailable
+    from chunksink.embeddings.cache import VectorCache
+    from chunksink.embeddings.errors import CacheUnavailable
 
     path = cache_file(config.home_path)
     if not path.exists():
@@ -187,8 +187,8 @@ def existing_cache(config: Config, *, read_only: bool, salvage: bool = False) ->
 
 def fingerprint_in_cache(config: Config) -> str | None:
     """Of the configured model, where something is cached; None where it cannot be told without asking anyone for it."""
-    from embeddings.errors import EmbeddingsError
-    from embeddings.settings import open_encoder
+    from chunksink.embeddings.errors import EmbeddingsError
+    from chunksink.embeddings.settings import open_encoder
 
     if not cache_file(config.home_path).exists() or (config.endpoint and config.endpoint_dimensions is None):
         return None
@@ -201,7 +201,7 @@ def fingerprint_in_cache(config: Config) -> str | None:
 
 
 def encoder_settings(config: Config) -> "EncoderSettings":
-    from embeddings.settings import EncoderSettings
+    from chunksink.embeddings.settings import EncoderSettings
 
     return EncoderSettings(
         model=config.model,
@@ -222,12 +222,12 @@ def open_embedder(
 ) -> Iterator["DocumentEmbedder"]:
     """The embedder of the configured model. The model is loaded when a text has no vector yet, where no sink wants its
     vectors or the live index was made with just this one; else at once, to know it."""
-    from embeddings.cache import VectorCache
-    from embeddings.known import known_encoder
-    from embeddings.lazy import LazyEncoder
-    from embeddings.settings import open_encoder
-    from rebuild.embed import DocumentEmbedder
-    from rebuild.state import NO_MODEL
+    from chunksink.embeddings.cache import VectorCache
+    from chunksink.embeddings.known import known_encoder
+    from chunksink.embeddings.lazy import LazyEncoder
+    from chunksink.embeddings.settings import open_encoder
+    from chunksink.rebuild.embed import DocumentEmbedder
+    from chunksink.rebuild.state import NO_MODEL
 
     settings = encoder_settings(config)
     load = partial(open_encoder, settings)
@@ -244,10 +244,10 @@ def open_embedder(
 @contextmanager
 def live_embedder(config: Config, live: "Generation") -> Iterator["DocumentEmbedder"]:
     """The embedder of the model that made the live index; the model is loaded when a text has no vector yet."""
-    from embeddings.cache import VectorCache
-    from embeddings.lazy import LazyEncoder
-    from embeddings.settings import open_encoder
-    from rebuild.embed import DocumentEmbedder
+    from chunksink.embeddings.cache import VectorCache
+    from chunksink.embeddings.lazy import LazyEncoder
+    from chunksink.embeddings.settings import open_encoder
+    from chunksink.rebuild.embed import DocumentEmbedder
 
     lazy = LazyEncoder(live.model, partial(open_encoder, live.encoder))
     with closing(lazy) as encoder, VectorCache.open(cache_file(config.home_path)) as cache:
@@ -256,12 +256,12 @@ def live_embedder(config: Config, live: "Generation") -> Iterator["DocumentEmbed
 
 def status_of(config: Config, named: int = -1) -> "Status":
     """What the home says of itself, with so many names of what is held; NoGeneration where nothing was built yet."""
-    from chunkbus.layout import BusRoot
+    from chunksink.chunkbus.layout import BusRoot
     from chunksink.due import rebuild_due
-    from rebuild.intake import Intake
-    from rebuild.state import State
-    from rebuild.status import status
-    from sinks.registry import require_sink
+    from chunksink.rebuild.intake import Intake
+    from chunksink.rebuild.state import State
+    from chunksink.rebuild.status import status
+    from chunksink.sinks.registry import require_sink
 
     root = BusRoot(config.chunks_path)
     with State.existing(config.home_path) as state:
@@ -274,9 +274,9 @@ def status_of(config: Config, named: int = -1) -> "Status":
 @contextmanager
 def token_lengths(config: Config, fingerprint: str) -> Iterator["Lengths"]:
     """From text hashes to the lengths of those that the cache has for this model."""
-    from embeddings.cache import VectorCache
-    from embeddings.references import raw_hash
-    from embeddings.stats import lengths
+    from chunksink.embeddings.cache import VectorCache
+    from chunksink.embeddings.references import raw_hash
+    from chunksink.embeddings.stats import lengths
 
     with VectorCache.open(cache_file(config.home_path)) as cache:
 
@@ -289,8 +289,8 @@ def token_lengths(config: Config, fingerprint: str) -> Iterator["Lengths"]:
 
 def drop_texts(config: Config, text_hashes: "Sequence[str]") -> int:
     """The vectors of these texts go, of every model; how many there were."""
-    from embeddings.cache import VectorCache
-    from embeddings.maintenance import drop, rows_with
+    from chunksink.embeddings.cache import VectorCache
+    from chunksink.embeddings.maintenance import drop, rows_with
 
     with VectorCache.open(cache_file(config.home_path)) as cache:
         rows = rows_with(cache, text_hashes)
@@ -300,8 +300,8 @@ def drop_texts(config: Config, text_hashes: "Sequence[str]") -> int:
 
 def find_encoder(configured: "EncoderSettings", stack: ExitStack, info: "ModelInfo") -> "Encoder | None":
     """An encoder of this fingerprint and precision: the configured one, or that which `info` names, if it is here."""
-    from embeddings.errors import ModelError
-    from embeddings.settings import EncoderSettings, open_encoder
+    from chunksink.embeddings.errors import ModelError
+    from chunksink.embeddings.settings import EncoderSettings, open_encoder
 
     named = EncoderSettings(
         model=info.name,

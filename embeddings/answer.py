@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import orjson
 
-from embeddings.encoder import Vectors
+from chunksink.embeddings.encoder import Vectors
 
 
 class OddAnswer(Exception):

@@ -8,8 +8,8 @@ from itertools import chain
 
 import numpy as np
 
-from embeddings.encoder import BatchEncoder, EncodedBatch, Encoder
-from embeddings.errors import TextRefused
+from chunksink.embeddings.encoder import BatchEncoder, EncodedBatch, Encoder
+from chunksink.embeddings.errors import TextRefused
 
 _CALL_SECONDS = 1.0
 

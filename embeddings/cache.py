@@ -22,13 +22,13 @@ from typing import Any, Self
 import numpy as np
 import orjson
 
-from embeddings.cachefile import CacheFile, inode
-from embeddings.encoder import ModelInfo, PrecisionRequest, Vectors, satisfying
-from embeddings.errors import CacheBusy, CacheDamaged, CacheForeign, CacheUnavailable, VectorRefused
-from embeddings.references import raw_fingerprint
-from embeddings.rows import CODES, Row, flaw, seal
-from embeddings.salvage import SalvageReport, holds_rows, put_aside, sound_rows
-from embeddings.schema import REMEDY, damaged, locked
+from chunksink.embeddings.cachefile import CacheFile, inode
+from chunksink.embeddings.encoder import ModelInfo, PrecisionRequest, Vectors, satisfying
+from chunksink.embeddings.errors import CacheBusy, CacheDamaged, CacheForeign, CacheUnavailable, VectorRefused
+from chunksink.embeddings.references import raw_fingerprint
+from chunksink.embeddings.rows import CODES, Row, flaw, seal
+from chunksink.embeddings.salvage import SalvageReport, holds_rows, put_aside, sound_rows
+from chunksink.embeddings.schema import REMEDY, damaged, locked
 
 _LOOKUP_SIZE = 1000
 _INSERT = """

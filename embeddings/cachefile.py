@@ -15,8 +15,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from embeddings.errors import CacheError
-from embeddings.schema import IN_MEMORY, connect, damaged, locked, translated
+from chunksink.embeddings.errors import CacheError
+from chunksink.embeddings.schema import IN_MEMORY, connect, damaged, locked, translated
 
 _SCAN_ROWS = 2000
 _WANTED_ROWS = 5000

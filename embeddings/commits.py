@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
-from embeddings.errors import CacheBusy
+from chunksink.embeddings.errors import CacheBusy
 
 _COMMIT_ROWS = 4000
 _LOOK_SECONDS = 0.25

@@ -22,16 +22,16 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from embeddings.answer import OddAnswer, WrongCount, vectors_in
-from embeddings.encoder import Vectors
-from embeddings.errors import EndpointDenied, EndpointMisnamed, EndpointUnavailable, TextRefused
-from embeddings.retry import MayPass, Odd, patience
-from settings.addresses import address_parts
-from settings.config import ConfigError
-from settings.secret import key_in
+from chunksink.embeddings.answer import OddAnswer, WrongCount, vectors_in
+from chunksink.embeddings.encoder import Vectors
+from chunksink.embeddings.errors import EndpointDenied, EndpointMisnamed, EndpointUnavailable, TextRefused
+from chunksink.embeddings.retry import MayPass, Odd, patience
+from chunksink.settings.addresses import address_parts
+from chunksink.settings.config import ConfigError
+from chunksink.settings.secret import key_in
 
 if TYPE_CHECKING:
-    from embeddings.endpoint import EndpointSettings
+    from chunksink.embeddings.endpoint import EndpointSettings
 
 _T = TypeVar("_T")
 _Client = TypeVar("_Client")

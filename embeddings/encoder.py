@@ -15,7 +15,7 @@ from typing import Literal, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from embeddings.errors import TextRefused
+from chunksink.embeddings.errors import TextRefused
 
 Precision = Literal["float32", "bfloat16"]
 """In which precision a vector was computed. It is always stored and returned as float32."""

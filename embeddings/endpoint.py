@@ -13,11 +13,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from embeddings.connection import Connection, checked_url
-from embeddings.encoder import EncodedBatch, InfoEncoder, LongTexts, ModelInfo, Vectors
-from embeddings.errors import EndpointDenied, TextRefused, WrongVectors
-from embeddings.fingerprint import fingerprint_of_endpoint
-from embeddings.tokens import Windows, edges
+from chunksink.embeddings.connection import Connection, checked_url
+from chunksink.embeddings.encoder import EncodedBatch, InfoEncoder, LongTexts, ModelInfo, Vectors
+from chunksink.embeddings.errors import EndpointDenied, TextRefused, WrongVectors
+from chunksink.embeddings.fingerprint import fingerprint_of_endpoint
+from chunksink.embeddings.tokens import Windows, edges
 
 _Answer = tuple[Vectors, dict[int, str]]
 

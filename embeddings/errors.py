@@ -30,8 +30,10 @@ Any other exception is a bug and keeps its traceback.
 
 from __future__ import annotations
 
+from chunksink.chunkbus.errors import ChunksinkError
 
-class EmbeddingsError(Exception):
+
+class EmbeddingsError(ChunksinkError):
     """Something about embeddings that its reader can act on."""
 
 

@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from embeddings.cache import VectorCache
-from embeddings.errors import ExchangeError
-from embeddings.export_file import MOST_MODELS, OpenExport, checked, head_of, packed
-from embeddings.proof import EncoderFor, Kind, Proof, Texts, prove
-from embeddings.rows import KEY_BYTES, Row, flaw
-from embeddings.stats import details_of
+from chunksink.embeddings.cache import VectorCache
+from chunksink.embeddings.errors import ExchangeError
+from chunksink.embeddings.export_file import MOST_MODELS, OpenExport, checked, head_of, packed
+from chunksink.embeddings.proof import EncoderFor, Kind, Proof, Texts, prove
+from chunksink.embeddings.rows import KEY_BYTES, Row, flaw
+from chunksink.embeddings.stats import details_of
 
 _BATCH = 1000
 

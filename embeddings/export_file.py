@@ -17,9 +17,9 @@ from typing import Any, BinaryIO, Literal
 
 import orjson
 
-from embeddings.encoder import ModelInfo
-from embeddings.errors import BadExport, ExchangeError
-from embeddings.rows import KEY_BYTES, PRECISIONS, Row, flaw
+from chunksink.embeddings.encoder import ModelInfo
+from chunksink.embeddings.errors import BadExport, ExchangeError
+from chunksink.embeddings.rows import KEY_BYTES, PRECISIONS, Row, flaw
 
 MAGIC = b"chunksink vectors 1\n"
 MOST_MODELS = 1 << 16

@@ -14,8 +14,8 @@ from typing import Any
 
 import orjson
 
-from embeddings.encoder import LongTexts
-from embeddings.errors import ModelUnsupported
+from chunksink.embeddings.encoder import LongTexts
+from chunksink.embeddings.errors import ModelUnsupported
 
 _FORMAT = 1
 

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from functools import partial
 
-from embeddings.encoder import ModelInfo
-from embeddings.errors import ModelUnavailable
-from embeddings.fingerprint import digest_of_files
-from embeddings.lazy import LazyEncoder
-from embeddings.load import library_versions
-from embeddings.precision import choose_device, choose_precision
-from embeddings.resolve import resolve_model
-from embeddings.settings import EncoderSettings, open_encoder, same_encoder
+from chunksink.embeddings.encoder import ModelInfo
+from chunksink.embeddings.errors import ModelUnavailable
+from chunksink.embeddings.fingerprint import digest_of_files
+from chunksink.embeddings.lazy import LazyEncoder
+from chunksink.embeddings.load import library_versions
+from chunksink.embeddings.precision import choose_device, choose_precision
+from chunksink.embeddings.resolve import resolve_model
+from chunksink.embeddings.settings import EncoderSettings, open_encoder, same_encoder
 
 
 def known_encoder(wanted: EncoderSettings, made: EncoderSettings, info: ModelInfo) -> LazyEncoder | None:

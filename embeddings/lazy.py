@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from time import monotonic
 
-from embeddings.batches import encoded_batches
-from embeddings.encoder import (
+from chunksink.embeddings.batches import encoded_batches
+from chunksink.embeddings.encoder import (
     ClosingEncoder,
     EncodedBatch,
     Encoder,
@@ -17,7 +17,7 @@ from embeddings.encoder import (
     gathered,
     info_of,
 )
-from embeddings.errors import ModelChanged
+from chunksink.embeddings.errors import ModelChanged
 
 
 class LazyEncoder:

@@ -12,14 +12,14 @@ from pathlib import Path
 from pickle import UnpicklingError
 from typing import TYPE_CHECKING, Any
 
-from embeddings.attention import set_attention
-from embeddings.encoder import LongTexts, ModelInfo, PrecisionRequest
-from embeddings.errors import EncoderOutOfMemory, ModelUnsupported
-from embeddings.fingerprint import digest_of_files, fingerprint_of_model
-from embeddings.precision import choose_device, choose_precision, has_vector_bfloat16, set_precision
-from embeddings.resolve import DEFAULT_MODEL, ResolvedModel, resolve_model
-from embeddings.tokens import Layout
-from embeddings.transformer import TransformerEncoder, is_out_of_memory
+from chunksink.embeddings.attention import set_attention
+from chunksink.embeddings.encoder import LongTexts, ModelInfo, PrecisionRequest
+from chunksink.embeddings.errors import EncoderOutOfMemory, ModelUnsupported
+from chunksink.embeddings.fingerprint import digest_of_files, fingerprint_of_model
+from chunksink.embeddings.precision import choose_device, choose_precision, has_vector_bfloat16, set_precision
+from chunksink.embeddings.resolve import DEFAULT_MODEL, ResolvedModel, resolve_model
+from chunksink.embeddings.tokens import Layout
+from chunksink.embeddings.transformer import TransformerEncoder, is_out_of_memory
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer

@@ -6,11 +6,11 @@ from array import array
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from embeddings.cache import VectorCache
-from embeddings.errors import CacheDamaged
-from embeddings.references import TextHash, embedding_ref, raw_fingerprint, raw_hash
-from embeddings.rows import flaw
-from embeddings.schema import REMEDY
+from chunksink.embeddings.cache import VectorCache
+from chunksink.embeddings.errors import CacheDamaged
+from chunksink.embeddings.references import TextHash, embedding_ref, raw_fingerprint, raw_hash
+from chunksink.embeddings.rows import flaw
+from chunksink.embeddings.schema import REMEDY
 
 _DELETE_ROWS = 5000
 _EXAMPLES = 20

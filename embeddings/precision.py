@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from embeddings.encoder import Precision, PrecisionRequest
+from chunksink.embeddings.encoder import Precision, PrecisionRequest
 
 if TYPE_CHECKING:
     import torch

@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from embeddings.cache import VectorCache
-from embeddings.encoder import Encoder, ModelInfo, Precision
-from embeddings.errors import ImportRefused
-from embeddings.export_file import OpenExport
-from embeddings.references import TextHash, raw_hash
-from embeddings.rows import Row, unpack
+from chunksink.embeddings.cache import VectorCache
+from chunksink.embeddings.encoder import Encoder, ModelInfo, Precision
+from chunksink.embeddings.errors import ImportRefused
+from chunksink.embeddings.export_file import OpenExport
+from chunksink.embeddings.references import TextHash, raw_hash
+from chunksink.embeddings.rows import Row, unpack
 
 SAMPLES = 16
 LEAST_COSINE = 0.999

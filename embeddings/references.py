@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from embeddings.errors import BadReference
+from chunksink.embeddings.errors import BadReference
 
 TextHash = str | bytes
 """A text hash as callers have it."""

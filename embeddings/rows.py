@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from embeddings.encoder import Precision, Vectors
+from chunksink.embeddings.encoder import Precision, Vectors
 
 CODES: dict[Precision, int] = {"float32": 1, "bfloat16": 2}
 """How precisions are stored; of two vectors for one key the lower code is the better one."""

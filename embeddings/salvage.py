@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from embeddings.rows import Row, flaw
-from embeddings.schema import PAGE_SIZE
+from chunksink.embeddings.rows import Row, flaw
+from chunksink.embeddings.schema import PAGE_SIZE
 
 _LEAF = 0x0D
 _COLUMNS = 8

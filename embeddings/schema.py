@@ -17,7 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from embeddings.errors import (
+from chunksink.embeddings.errors import (
     CacheBusy,
     CacheDamaged,
     CacheError,

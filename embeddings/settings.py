@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from embeddings.encoder import ClosingEncoder, Encoder, LongTexts, PrecisionRequest, info_of
-from embeddings.errors import ModelUnsupported
-from embeddings.resolve import DEFAULT_MODEL
+from chunksink.embeddings.encoder import ClosingEncoder, Encoder, LongTexts, PrecisionRequest, info_of
+from chunksink.embeddings.errors import ModelUnsupported
+from chunksink.embeddings.resolve import DEFAULT_MODEL
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ def open_encoder(
     """
     if settings.endpoint is not None:
         return _behind_endpoint(settings, settings.endpoint, patience_seconds)
-    from embeddings.load import load_encoder
+    from chunksink.embeddings.load import load_encoder
 
     return load_encoder(
         settings.model,
@@ -83,7 +83,7 @@ def same_encoder(wanted: EncoderSettings, made: EncoderSettings) -> bool:
 
 
 def _behind_endpoint(settings: EncoderSettings, url: str, patience_seconds: float | None) -> ClosingEncoder:
-    from embeddings.endpoint import DEFAULT_MAX_CHARS, EndpointEncoder, EndpointSettings
+    from chunksink.embeddings.endpoint import DEFAULT_MAX_CHARS, EndpointEncoder, EndpointSettings
 
     if settings.precision == "bfloat16":
         raise ModelUnsupported("an endpoint decides its precision itself; leave the precision at auto")

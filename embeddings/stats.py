@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import orjson
 
-from embeddings.cache import VectorCache
-from embeddings.encoder import Precision, Vectors
-from embeddings.references import EmbeddingRef, parse_ref, raw_fingerprint, raw_hash
-from embeddings.rows import PRECISIONS, flaw, unpack
+from chunksink.embeddings.cache import VectorCache
+from chunksink.embeddings.encoder import Precision, Vectors
+from chunksink.embeddings.references import EmbeddingRef, parse_ref, raw_fingerprint, raw_hash
+from chunksink.embeddings.rows import PRECISIONS, flaw, unpack
 
 
 @dataclass(frozen=True, slots=True)

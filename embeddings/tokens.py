@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from embeddings.encoder import LongTexts, Vectors
+from chunksink.embeddings.encoder import LongTexts, Vectors
 
 Ids = list[int]
 

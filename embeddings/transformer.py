@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from embeddings.encoder import EncodedBatch, InfoEncoder, ModelInfo, Vectors
-from embeddings.errors import EncoderOutOfMemory
-from embeddings.precision import computing_in
-from embeddings.tokens import Layout, Piece, Windows, batches, cut, padded
+from chunksink.embeddings.encoder import EncodedBatch, InfoEncoder, ModelInfo, Vectors
+from chunksink.embeddings.errors import EncoderOutOfMemory
+from chunksink.embeddings.precision import computing_in
+from chunksink.embeddings.tokens import Layout, Piece, Windows, batches, cut, padded
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer

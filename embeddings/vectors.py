@@ -15,13 +15,13 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from embeddings.batches import encoded_batches
-from embeddings.cache import VectorCache
-from embeddings.commits import Committer, Computed
-from embeddings.encoder import EncodedBatch, Encoder, Vectors, info_of
-from embeddings.errors import CacheDamaged, WrongVectors
-from embeddings.references import TextHash, raw_hash
-from embeddings.salvage import SalvageReport
+from chunksink.embeddings.batches import encoded_batches
+from chunksink.embeddings.cache import VectorCache
+from chunksink.embeddings.commits import Committer, Computed
+from chunksink.embeddings.encoder import EncodedBatch, Encoder, Vectors, info_of
+from chunksink.embeddings.errors import CacheDamaged, WrongVectors
+from chunksink.embeddings.references import TextHash, raw_hash
+from chunksink.embeddings.salvage import SalvageReport
 
 _T = TypeVar("_T")
 Flags = np.ndarray[Any, np.dtype[np.bool_]]

@@ -10,17 +10,17 @@ from typing import Any
 
 import orjson
 
-from chunkbus.ledger import Attempt, Ledger, Status
-from chunkbus.signature import Signature
-from producers.errors import SOURCE_EMPTY, WITHOUT_TEXT
-from producers.given import Given
-from producers.memory import FORMERLY, Memory
-from producers.produced import Making
-from producers.prune import Missing
-from producers.report import IngestReport, LeftOutFrom, Outcome
-from producers.shelves import Shelves
-from producers.skip import NOTHING, Reading, codes_in, read_as
-from producers.sources import Failure
+from chunksink.chunkbus.ledger import Attempt, Ledger, Status
+from chunksink.chunkbus.signature import Signature
+from chunksink.producers.errors import SOURCE_EMPTY, WITHOUT_TEXT
+from chunksink.producers.given import Given
+from chunksink.producers.memory import FORMERLY, Memory
+from chunksink.producers.produced import Making
+from chunksink.producers.prune import Missing
+from chunksink.producers.report import IngestReport, LeftOutFrom, Outcome
+from chunksink.producers.shelves import Shelves
+from chunksink.producers.skip import NOTHING, Reading, codes_in, read_as
+from chunksink.producers.sources import Failure
 
 _MOST_NAMED = 5  # of each code
 _NO_VERSIONS = ("", "", "", "")

@@ -7,11 +7,11 @@ from concurrent.futures import BrokenExecutor, Executor, Future
 from functools import partial
 from pathlib import Path
 
-from producers.errors import IngestRefused
-from producers.produced import Making
-from producers.reading import Job, Read, read_jobs
-from producers.skip import Decision
-from producers.sources import size_of
+from chunksink.producers.errors import IngestRefused
+from chunksink.producers.produced import Making
+from chunksink.producers.reading import Job, Read, read_jobs
+from chunksink.producers.skip import Decision
+from chunksink.producers.sources import size_of
 
 _BATCH_BYTES = 2 * 2**20
 _BATCH_FILES = 64

@@ -5,11 +5,11 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from chunkbus.ledger import Ledger
-from producers.guessed import guessed
-from producers.kinds import Kind
-from producers.sources import Scope
-from producers.text import TEXT
+from chunksink.chunkbus.ledger import Ledger
+from chunksink.producers.guessed import guessed
+from chunksink.producers.kinds import Kind
+from chunksink.producers.sources import Scope
+from chunksink.producers.text import TEXT
 
 
 class Before:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from unicodedata import normalize
 from urllib.parse import parse_qs, unquote, unquote_plus, urlsplit
 
-from producers.markdown.links import LinkKind, note_of
+from chunksink.producers.markdown.links import LinkKind, note_of
 
 HIDDEN = (".md", ".mdx", ".markdown", ".html")
 # An export calls its files `Title-of-it_12345.html` or `12345.html`; a row of an interface has the number as its id.

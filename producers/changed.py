@@ -9,9 +9,9 @@ from itertools import islice
 from sqlite3 import Connection
 from urllib.parse import unquote
 
-from producers.called import also_called, called_by, pages_of
-from producers.markdown.links import LinkKind, note_of
-from producers.targets import NO_TENANT, names_for
+from chunksink.producers.called import also_called, called_by, pages_of
+from chunksink.producers.markdown.links import LinkKind, note_of
+from chunksink.producers.targets import NO_TENANT, names_for
 
 _MOST_AT_HAND = 20_000
 _FOLDERS = ("", ".", "..")  # an address that ends so says nothing of how its target is called

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from sqlite3 import Connection
 
-from chunkbus.manifest import Tombstone
-from producers.families import ABOUT, COLUMNS, VALUES, Family, Row, family_of, row_of
-from producers.waiting import Lines
+from chunksink.chunkbus.manifest import Tombstone
+from chunksink.producers.families import ABOUT, COLUMNS, VALUES, Family, Row, family_of, row_of
+from chunksink.producers.waiting import Lines
 
 
 @dataclass(frozen=True, slots=True)

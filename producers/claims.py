@@ -9,9 +9,9 @@ from typing import Any
 
 import orjson
 
-from producers.families import Family, Row
-from producers.placement import About
-from producers.waiting import Lines, Waiting
+from chunksink.producers.families import Family, Row
+from chunksink.producers.placement import About
+from chunksink.producers.waiting import Lines, Waiting
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,8 @@ Ids that a formula gives cannot meet; records of others may. One of the families
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from chunkbus.twins import Twin
-from producers.families import Family
+from chunksink.chunkbus.twins import Twin
+from chunksink.producers.families import Family
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,23 +13,23 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from chunkbus.errors import RepeatedChunks
-from chunkbus.findings import DUPLICATE_IDS
-from chunkbus.layout import BusRoot
-from chunkbus.manifest import Manifest, ManifestProducer, Tombstone
-from chunkbus.signature import Signature, wait_a_tick
-from chunkbus.writer import PartitionWriter
-from producers.changed import Changed
-from producers.changes import Change, Changes, Entry
-from producers.clashes import Clash, clashes
-from producers.errors import IngestRefused
-from producers.links import drop_links, drop_untrue
-from producers.memory import Memory
-from producers.partition import FamilyReader, dated, written_meanwhile
-from producers.placement import is_ours
-from producers.shelves import Shelves
-from producers.sources import Failure
-from producers.standing import Draft
+from chunksink.chunkbus.errors import RepeatedChunks
+from chunksink.chunkbus.findings import DUPLICATE_IDS
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.manifest import Manifest, ManifestProducer, Tombstone
+from chunksink.chunkbus.signature import Signature, wait_a_tick
+from chunksink.chunkbus.writer import PartitionWriter
+from chunksink.producers.changed import Changed
+from chunksink.producers.changes import Change, Changes, Entry
+from chunksink.producers.clashes import Clash, clashes
+from chunksink.producers.errors import IngestRefused
+from chunksink.producers.links import drop_links, drop_untrue
+from chunksink.producers.memory import Memory
+from chunksink.producers.partition import FamilyReader, dated, written_meanwhile
+from chunksink.producers.placement import is_ours
+from chunksink.producers.shelves import Shelves
+from chunksink.producers.sources import Failure
+from chunksink.producers.standing import Draft
 
 
 class Commits:

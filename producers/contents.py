@@ -5,11 +5,11 @@ from contextlib import closing
 from hashlib import file_digest, sha256
 from pathlib import Path
 
-from chunkbus.signature import Signature
-from producers.errors import SOURCE_CHANGED, SOURCE_UNREADABLE, SourceFailed
-from producers.find import find_sources
-from producers.sources import open_source
-from producers.tables import open_tables
+from chunksink.chunkbus.signature import Signature
+from chunksink.producers.errors import SOURCE_CHANGED, SOURCE_UNREADABLE, SourceFailed
+from chunksink.producers.find import find_sources
+from chunksink.producers.sources import open_source
+from chunksink.producers.tables import open_tables
 
 
 def read_source(path: Path | str) -> tuple[bytes, Signature]:

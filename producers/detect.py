@@ -10,19 +10,19 @@ from typing import Any
 
 import orjson
 
-from chunkbus.chunk import Record
-from producers.bridges.detect import Form
-from producers.bridges.detect import form_of as chunk_form
-from producers.bridges.framework import is_like_document
-from producers.errors import SOURCE_UNREADABLE, SourceFailed
-from producers.kinds import ROWS
-from producers.recorder.log import EVENT_KINDS
-from producers.records.array import begins, elements
-from producers.records.nested import FIRST, LARGEST, Way, find_list, lists_within, value_at
-from producers.rows.names import may_be_rows
-from producers.rows.row import is_row, says_text
-from producers.rows.separated import header_of, is_separated
-from producers.sources import open_source
+from chunksink.chunkbus.chunk import Record
+from chunksink.producers.bridges.detect import Form
+from chunksink.producers.bridges.detect import form_of as chunk_form
+from chunksink.producers.bridges.framework import is_like_document
+from chunksink.producers.errors import SOURCE_UNREADABLE, SourceFailed
+from chunksink.producers.kinds import ROWS
+from chunksink.producers.recorder.log import EVENT_KINDS
+from chunksink.producers.records.array import begins, elements
+from chunksink.producers.records.nested import FIRST, LARGEST, Way, find_list, lists_within, value_at
+from chunksink.producers.rows.names import may_be_rows
+from chunksink.producers.rows.row import is_row, says_text
+from chunksink.producers.rows.separated import header_of, is_separated
+from chunksink.producers.sources import open_source
 
 _HEAD_BYTES = 2**18
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"

@@ -6,8 +6,10 @@ ProducerError
 └── IngestRefused       the whole run cannot start or go on, nothing was written
 """
 
+from chunksink.chunkbus.errors import ChunksinkError
 
-class ProducerError(Exception):
+
+class ProducerError(ChunksinkError):
     """Something about a producer's input that its reader can act on."""
 
 

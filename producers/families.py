@@ -5,8 +5,8 @@ from typing import Any
 
 import orjson
 
-from chunkbus.chunk import Record
-from chunkbus.identity import family_key, resolve_parent_id
+from chunksink.chunkbus.chunk import Record
+from chunksink.chunkbus.identity import family_key, resolve_parent_id
 
 
 @dataclass(slots=True)

@@ -8,7 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 from sqlite3 import Connection
 
-from producers.errors import (
+from chunksink.producers.errors import (
     FOLDER_IS_OUTPUT,
     FOLDER_LINKED,
     FOLDER_OF_TOOL,
@@ -16,12 +16,12 @@ from producers.errors import (
     SOURCE_UNREADABLE,
     IngestRefused,
 )
-from producers.filled import filled_by_tool
-from producers.names import folder_uri, is_same_file, is_unicode, printable, uri_of
-from producers.outputs import BUS, NOWHERE, OWN, Outputs, looks_like_bus
-from producers.patterns import NONE, Patterns
-from producers.sources import LINK_TO_NOTHING, Failure, Found, Scope, SourceFile, is_link_to_nothing
-from producers.tally import Tally
+from chunksink.producers.filled import filled_by_tool
+from chunksink.producers.names import folder_uri, is_same_file, is_unicode, printable, uri_of
+from chunksink.producers.outputs import BUS, NOWHERE, OWN, Outputs, looks_like_bus
+from chunksink.producers.patterns import NONE, Patterns
+from chunksink.producers.sources import LINK_TO_NOTHING, Failure, Found, Scope, SourceFile, is_link_to_nothing
+from chunksink.producers.tally import Tally
 
 _FOLDERS_AT_HAND = 1024
 _ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+:)/+(.*)", re.S)

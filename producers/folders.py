@@ -7,11 +7,11 @@ from itertools import groupby
 from pathlib import Path
 from sqlite3 import Connection
 
-from producers.errors import SourceFailed
-from producers.kinds import ROWS, Kind
-from producers.records.nested import Way
-from producers.sources import Found, Scope, SourceFile
-from producers.tables import below
+from chunksink.producers.errors import SourceFailed
+from chunksink.producers.kinds import ROWS, Kind
+from chunksink.producers.records.nested import Way
+from chunksink.producers.sources import Found, Scope, SourceFile
+from chunksink.producers.tables import below
 
 Former = Callable[[str], Kind | None]
 """What a source of this name was read as before."""

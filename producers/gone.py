@@ -8,8 +8,8 @@ where the file says that nothing is in it; where the file is silent about it, it
 import re
 from collections.abc import Callable, Iterable, Iterator
 
-from producers.families import Family
-from producers.shelves import Shelves
+from chunksink.producers.families import Family
+from chunksink.producers.shelves import Shelves
 
 _PART = re.compile(r"&part=\d+\Z")
 

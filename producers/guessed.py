@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from producers.detect import look_at
-from producers.errors import RECORD_FORM_UNKNOWN, SourceFailed
-from producers.kinds import Kind
-from producers.produced import Item, LeftOut, Making, RecordReader
+from chunksink.producers.detect import look_at
+from chunksink.producers.errors import RECORD_FORM_UNKNOWN, SourceFailed
+from chunksink.producers.kinds import Kind
+from chunksink.producers.produced import Item, LeftOut, Making, RecordReader
 
 
 def guessed(kinds: Mapping[str, Kind]) -> dict[str, Kind]:

@@ -16,36 +16,36 @@ from importlib.metadata import PackageNotFoundError, version
 from itertools import count
 from pathlib import Path
 
-from chunkbus.layout import BusRoot
-from chunkbus.ledger import Ledger
-from chunkbus.manifest import ManifestProducer
-from chunkbus.runlog import new_run_id, utc_now
-from producers.account import Account
-from producers.batches import read_all
-from producers.before import Before
-from producers.commits import Commits
-from producers.errors import IngestRefused
-from producers.kinds import AUTO, KINDS, ROWS, Kind
-from producers.links import make_links
-from producers.markdown.records import DEFAULT_TENANT
-from producers.memory import Memory
-from producers.naming import root_of
-from producers.outputs import Outputs
-from producers.partition import FamilyReader, next_created_at
-from producers.patterns import Patterns
-from producers.placement import PRODUCER_NAME, Placement
-from producers.places import Places
-from producers.produced import Making, RecordReader
-from producers.prune import Missing, Vanished, is_sure, refuse_emptied, refuse_unsure
-from producers.report import IngestReport, Progress
-from producers.rows.names import ROLES, names_with
-from producers.scratch import scratch
-from producers.settle import Settling
-from producers.shelves import Shelves
-from producers.skip import Skipping
-from producers.tables import tables_of_a_run
-from producers.takeovers import refuse_takeovers
-from producers.wanted import Wanted, find_wanted
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.ledger import Ledger
+from chunksink.chunkbus.manifest import ManifestProducer
+from chunksink.chunkbus.runlog import new_run_id, utc_now
+from chunksink.producers.account import Account
+from chunksink.producers.batches import read_all
+from chunksink.producers.before import Before
+from chunksink.producers.commits import Commits
+from chunksink.producers.errors import IngestRefused
+from chunksink.producers.kinds import AUTO, KINDS, ROWS, Kind
+from chunksink.producers.links import make_links
+from chunksink.producers.markdown.records import DEFAULT_TENANT
+from chunksink.producers.memory import Memory
+from chunksink.producers.naming import root_of
+from chunksink.producers.outputs import Outputs
+from chunksink.producers.partition import FamilyReader, next_created_at
+from chunksink.producers.patterns import Patterns
+from chunksink.producers.placement import PRODUCER_NAME, Placement
+from chunksink.producers.places import Places
+from chunksink.producers.produced import Making, RecordReader
+from chunksink.producers.prune import Missing, Vanished, is_sure, refuse_emptied, refuse_unsure
+from chunksink.producers.report import IngestReport, Progress
+from chunksink.producers.rows.names import ROLES, names_with
+from chunksink.producers.scratch import scratch
+from chunksink.producers.settle import Settling
+from chunksink.producers.shelves import Shelves
+from chunksink.producers.skip import Skipping
+from chunksink.producers.tables import tables_of_a_run
+from chunksink.producers.takeovers import refuse_takeovers
+from chunksink.producers.wanted import Wanted, find_wanted
 
 Workers = Callable[[int], AbstractContextManager[Executor | None]]
 """Given how many bytes there are to read, processes for it, or none."""
@@ -164,7 +164,7 @@ def ingest(
 
 def _as_rows(options: Options, kinds: Mapping[str, Kind]) -> tuple[str, Mapping[str, Kind]]:
     """With the names that the fields have."""
-    from producers.rows.reader import RowReader
+    from chunksink.producers.rows.reader import RowReader
 
     refuse_fields(options.kind, options.fields)
     reader = RowReader(names_with(options.fields))

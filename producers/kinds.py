@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from chunkbus.chunk import Record
-from producers.markdown.records import SourceVersion
-from producers.produced import RecordReader, Tell, untold
+from chunksink.chunkbus.chunk import Record
+from chunksink.producers.markdown.records import SourceVersion
+from chunksink.producers.produced import RecordReader, Tell, untold
 
 AUTO = "auto"
 ROWS = "rows"
@@ -59,61 +59,61 @@ class Kind:
 
 
 def _markdown() -> Chunker:
-    from producers.markdown import MarkdownChunker
+    from chunksink.producers.markdown import MarkdownChunker
 
     return MarkdownChunker()
 
 
 def _text() -> Chunker:
-    from producers.text import TextChunker
+    from chunksink.producers.text import TextChunker
 
     return TextChunker()
 
 
 def _html() -> Chunker:
-    from producers.html import HtmlChunker
+    from chunksink.producers.html import HtmlChunker
 
     return HtmlChunker()
 
 
 def _pdf() -> Chunker:
-    from producers.pdf import PdfChunker
+    from chunksink.producers.pdf import PdfChunker
 
     return PdfChunker()
 
 
 def _docx() -> Chunker:
-    from producers.docx import DocxChunker
+    from chunksink.producers.docx import DocxChunker
 
     return DocxChunker()
 
 
 def _parsed() -> RecordReader:
-    from producers.parsed import ParsedReader
+    from chunksink.producers.parsed import ParsedReader
 
     return ParsedReader()
 
 
 def _recorder() -> RecordReader:
-    from producers.recorder import RecorderReader
+    from chunksink.producers.recorder import RecorderReader
 
     return RecorderReader()
 
 
 def _ir() -> RecordReader:
-    from producers.ir import IrReader
+    from chunksink.producers.ir import IrReader
 
     return IrReader()
 
 
 def _rows() -> RecordReader:
-    from producers.rows.reader import RowReader
+    from chunksink.producers.rows.reader import RowReader
 
     return RowReader()
 
 
 def _chunks() -> RecordReader:
-    from producers.bridges import BridgeReader
+    from chunksink.producers.bridges import BridgeReader
 
     return BridgeReader()
 

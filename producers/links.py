@@ -17,14 +17,14 @@ from typing import Any
 
 import orjson
 
-from chunkbus.chunk import Record
-from chunkbus.identity import tenant_id
-from chunkbus.layout import BusRoot, check_partition_key
-from chunkbus.reader import read_partition
-from producers.changed import Changed
-from producers.memory import Memory
-from producers.shelves import Shelves
-from producers.targets import NOT_AS_WRITTEN, Targets
+from chunksink.chunkbus.chunk import Record
+from chunksink.chunkbus.identity import tenant_id
+from chunksink.chunkbus.layout import BusRoot, check_partition_key
+from chunksink.chunkbus.reader import read_partition
+from chunksink.producers.changed import Changed
+from chunksink.producers.memory import Memory
+from chunksink.producers.shelves import Shelves
+from chunksink.producers.targets import NOT_AS_WRITTEN, Targets
 
 
 def links_file(root: BusRoot, key: str) -> Path:

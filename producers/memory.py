@@ -12,11 +12,11 @@ from pathlib import Path
 import orjson
 from sqlite_utils import Database, Migrations
 
-from chunkbus.layout import BusRoot
-from chunkbus.signature import Signature
-from chunkbus.store import Store, write_transaction
-from producers.families import COLUMNS, VALUES, Row
-from producers.sources import Scope
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.signature import Signature
+from chunksink.chunkbus.store import Store, write_transaction
+from chunksink.producers.families import COLUMNS, VALUES, Row
+from chunksink.producers.sources import Scope
 
 FORMERLY = -1
 """The place of a family that a file gave before, and that still stands."""

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from producers.errors import IngestRefused
+from chunksink.producers.errors import IngestRefused
 
 
 def uri_of(file: Path | str, root: Path) -> str:

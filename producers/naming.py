@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 
-from producers.sources import Scope
+from chunksink.producers.sources import Scope
 
 
 def root_of(path: Path, base: Path | None, known: Iterable[Scope]) -> Path:

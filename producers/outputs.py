@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from chunkbus.layout import BusRoot
+from chunksink.chunkbus.layout import BusRoot
 
 
 @dataclass(frozen=True)

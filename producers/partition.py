@@ -9,21 +9,21 @@ from typing import BinaryIO
 
 import orjson
 
-from chunkbus.canonical import chunk_object_hash
-from chunkbus.chunk import Record
-from chunkbus.diagnose import parse_time
-from chunkbus.errors import InvalidManifest, PartitionLocked
-from chunkbus.findings import Finding
-from chunkbus.identity import family_key, parent_id, source_name, tenant_id
-from chunkbus.layout import BusRoot
-from chunkbus.manifest import Manifest, decode_manifest
-from chunkbus.reader import open_partition, read_lines, read_manifest
-from chunkbus.signature import Signature
-from chunkbus.validate import Validation
-from producers.errors import IngestRefused
-from producers.families import Family, origin_of, version_of
-from producers.memory import Memory
-from producers.standing import Standing
+from chunksink.chunkbus.canonical import chunk_object_hash
+from chunksink.chunkbus.chunk import Record
+from chunksink.chunkbus.diagnose import parse_time
+from chunksink.chunkbus.errors import InvalidManifest, PartitionLocked
+from chunksink.chunkbus.findings import Finding
+from chunksink.chunkbus.identity import family_key, parent_id, source_name, tenant_id
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.manifest import Manifest, decode_manifest
+from chunksink.chunkbus.reader import open_partition, read_lines, read_manifest
+from chunksink.chunkbus.signature import Signature
+from chunksink.chunkbus.validate import Validation
+from chunksink.producers.errors import IngestRefused
+from chunksink.producers.families import Family, origin_of, version_of
+from chunksink.producers.memory import Memory
+from chunksink.producers.standing import Standing
 
 _EARLIEST = datetime.min.replace(tzinfo=UTC)
 

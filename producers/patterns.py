@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pathspec import GitIgnoreSpec
 
-from producers.errors import IngestRefused
+from chunksink.producers.errors import IngestRefused
 
 
 class Patterns:

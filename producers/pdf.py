@@ -12,12 +12,18 @@ from io import BytesIO
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
-from chunkbus.chunk import Record
-from producers.errors import CHUNKING_FAILED, CONVERTER_MISSING, PARTS_LEFT_OUT, SCAN_WITHOUT_TEXT, SourceFailed
-from producers.markdown.chunker import MarkdownChunker
-from producers.markdown.records import Form, SourceVersion
-from producers.produced import Tell, untold
-from producers.text import paragraphs
+from chunksink.chunkbus.chunk import Record
+from chunksink.producers.errors import (
+    CHUNKING_FAILED,
+    CONVERTER_MISSING,
+    PARTS_LEFT_OUT,
+    SCAN_WITHOUT_TEXT,
+    SourceFailed,
+)
+from chunksink.producers.markdown.chunker import MarkdownChunker
+from chunksink.producers.markdown.records import Form, SourceVersion
+from chunksink.producers.produced import Tell, untold
+from chunksink.producers.text import paragraphs
 
 if TYPE_CHECKING:
     from pypdf import PageObject
@@ -186,7 +192,7 @@ def _number(value: Any) -> int:
 
 
 def _with_pages(record: Record, starts: list[int]) -> Record:
-    from chunkbus.canonical import chunk_object_hash
+    from chunksink.chunkbus.canonical import chunk_object_hash
 
     place = record["span"]["char_range"]
     first, last = (bisect_right(starts, at) for at in (place["char_start"], place["char_end"] - 1))

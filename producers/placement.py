@@ -10,11 +10,11 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from functools import cached_property
 
-from chunkbus.chunk import Record
-from chunkbus.diagnose import parse_time
-from chunkbus.errors import InvalidManifest, InvalidPartitionKey
-from chunkbus.layout import BusRoot, check_partition_key
-from chunkbus.reader import read_manifest
+from chunksink.chunkbus.chunk import Record
+from chunksink.chunkbus.diagnose import parse_time
+from chunksink.chunkbus.errors import InvalidManifest, InvalidPartitionKey
+from chunksink.chunkbus.layout import BusRoot, check_partition_key
+from chunksink.chunkbus.reader import read_manifest
 
 PRODUCER_NAME = "chunksink-ingest"
 _NOT_IN_KEYS = re.compile(r"[^A-Za-z0-9._-]+")

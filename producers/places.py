@@ -4,11 +4,11 @@ import posixpath
 from collections.abc import Iterator
 from pathlib import Path
 
-from producers.errors import IngestRefused
-from producers.memory import Memory
-from producers.placement import Placement
-from producers.sources import Former, Scope
-from producers.wanted import Wanted
+from chunksink.producers.errors import IngestRefused
+from chunksink.producers.memory import Memory
+from chunksink.producers.placement import Placement
+from chunksink.producers.sources import Former, Scope
+from chunksink.producers.wanted import Wanted
 
 
 class Places:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from chunkbus.chunk import Record
+from chunksink.chunkbus.chunk import Record
 
 
 @dataclass(frozen=True)

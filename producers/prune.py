@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from producers.errors import IngestRefused
-from producers.patterns import NONE, Patterns
-from producers.places import Places
-from producers.sources import Former, Scope
-from producers.wanted import Wanted
+from chunksink.producers.errors import IngestRefused
+from chunksink.producers.patterns import NONE, Patterns
+from chunksink.producers.places import Places
+from chunksink.producers.sources import Former, Scope
+from chunksink.producers.wanted import Wanted
 
 
 def refuse_unsure(wanted: Wanted, places: Places) -> None:

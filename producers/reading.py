@@ -11,20 +11,27 @@ from typing import BinaryIO
 
 import orjson
 
-from chunkbus.canonical import sha256_hex
-from chunkbus.chunk import Record
-from chunkbus.identity import family_key, parent_id
-from chunkbus.signature import Signature
-from producers.contents import changed_meanwhile, digest_source, read_source
-from producers.errors import MEANINGS, SOURCE_CHANGED, SOURCE_EMPTY, SOURCE_UNREADABLE, WITHOUT_TEXT, SourceFailed
-from producers.families import version_of
-from producers.kinds import Chunker
-from producers.markdown.records import SourceVersion
-from producers.partition import newer
-from producers.placement import moment_of, source_type_of
-from producers.produced import Emptied, Item, LeftOut, Making, Produced, RecordReader, Tell
-from producers.sources import SourceFile
-from producers.waiting import Beside, Lines, Waiting, row_of
+from chunksink.chunkbus.canonical import sha256_hex
+from chunksink.chunkbus.chunk import Record
+from chunksink.chunkbus.identity import family_key, parent_id
+from chunksink.chunkbus.signature import Signature
+from chunksink.producers.contents import changed_meanwhile, digest_source, read_source
+from chunksink.producers.errors import (
+    MEANINGS,
+    SOURCE_CHANGED,
+    SOURCE_EMPTY,
+    SOURCE_UNREADABLE,
+    WITHOUT_TEXT,
+    SourceFailed,
+)
+from chunksink.producers.families import version_of
+from chunksink.producers.kinds import Chunker
+from chunksink.producers.markdown.records import SourceVersion
+from chunksink.producers.partition import newer
+from chunksink.producers.placement import moment_of, source_type_of
+from chunksink.producers.produced import Emptied, Item, LeftOut, Making, Produced, RecordReader, Tell
+from chunksink.producers.sources import SourceFile
+from chunksink.producers.waiting import Beside, Lines, Waiting, row_of
 
 _MOST_NAMED = 1000
 """Of what is left out of one file; all of it is counted."""

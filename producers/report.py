@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from producers.sources import Failure
+from chunksink.producers.sources import Failure
 
 
 class Outcome(StrEnum):
@@ -75,3 +75,7 @@ class IngestReport:
     missing_from: tuple[str, ...]
     of_gone: Mapping[str, int]
     of_others: Mapping[str, int]
+
+    def __repr__(self) -> str:
+        counts = f"{self.processed:,} new or changed, {self.unchanged:,} unchanged, {self.failed:,} failed"
+        return f"<IngestReport {self.partition_key}: {counts}>"

@@ -9,23 +9,23 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from sqlite3 import Connection
 
-from producers.account import Account, Done
-from producers.changes import Changes
-from producers.claims import Claims
-from producers.errors import FOLDER_IS_OUTPUT, SOURCE_IN_ANOTHER_FILE
-from producers.families import Family, key_of_source
-from producers.gone import Gone
-from producers.partition import FamilyReader
-from producers.placement import About, Placement
-from producers.places import Places
-from producers.produced import Making
-from producers.prune import Missing, Vanished
-from producers.reading import Read, without_times
-from producers.report import Outcome
-from producers.shelves import Shelves
-from producers.skip import NOTHING, Decision
-from producers.sources import Failure
-from producers.waiting import Waiting
+from chunksink.producers.account import Account, Done
+from chunksink.producers.changes import Changes
+from chunksink.producers.claims import Claims
+from chunksink.producers.errors import FOLDER_IS_OUTPUT, SOURCE_IN_ANOTHER_FILE
+from chunksink.producers.families import Family, key_of_source
+from chunksink.producers.gone import Gone
+from chunksink.producers.partition import FamilyReader
+from chunksink.producers.placement import About, Placement
+from chunksink.producers.places import Places
+from chunksink.producers.produced import Making
+from chunksink.producers.prune import Missing, Vanished
+from chunksink.producers.reading import Read, without_times
+from chunksink.producers.report import Outcome
+from chunksink.producers.shelves import Shelves
+from chunksink.producers.skip import NOTHING, Decision
+from chunksink.producers.sources import Failure
+from chunksink.producers.waiting import Waiting
 
 
 class Settling:

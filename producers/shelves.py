@@ -4,13 +4,13 @@ from collections.abc import Callable
 from datetime import datetime
 from sqlite3 import Connection
 
-from chunkbus.layout import BusRoot
-from chunkbus.writer import finish_commit
-from producers.families import Family
-from producers.memory import Memory
-from producers.partition import Existing, read_existing
-from producers.placement import Placement
-from producers.standing import Standing
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.writer import finish_commit
+from chunksink.producers.families import Family
+from chunksink.producers.memory import Memory
+from chunksink.producers.partition import Existing, read_existing
+from chunksink.producers.placement import Placement
+from chunksink.producers.standing import Standing
 
 
 class Shelves:

@@ -9,20 +9,20 @@ from typing import Any, cast
 
 import orjson
 
-from chunkbus.ledger import Ledger
-from chunkbus.signature import Signature
-from producers.contents import digest_source
-from producers.errors import WITHOUT_TEXT, SourceFailed
-from producers.families import Family, key_of_source
-from producers.given import Given
-from producers.kinds import Chunker
-from producers.memory import Gave, Memory
-from producers.placement import Placement
-from producers.produced import RecordReader
-from producers.reading import Job
-from producers.report import Outcome
-from producers.shelves import Shelves
-from producers.wanted import Source, Wanted
+from chunksink.chunkbus.ledger import Ledger
+from chunksink.chunkbus.signature import Signature
+from chunksink.producers.contents import digest_source
+from chunksink.producers.errors import WITHOUT_TEXT, SourceFailed
+from chunksink.producers.families import Family, key_of_source
+from chunksink.producers.given import Given
+from chunksink.producers.kinds import Chunker
+from chunksink.producers.memory import Gave, Memory
+from chunksink.producers.placement import Placement
+from chunksink.producers.produced import RecordReader
+from chunksink.producers.reading import Job
+from chunksink.producers.report import Outcome
+from chunksink.producers.shelves import Shelves
+from chunksink.producers.wanted import Source, Wanted
 
 Versions = tuple[str, str, str, str]
 Reading = tuple[str | None, ...]

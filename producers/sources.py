@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from io import BufferedReader
 from pathlib import Path
 
-from producers.errors import SOURCE_UNREADABLE, SourceFailed
+from chunksink.producers.errors import SOURCE_UNREADABLE, SourceFailed
 
 LINK_TO_NOTHING = "is a link to nothing; remove it, or bring back what it leads to"
 

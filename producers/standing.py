@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from sqlite3 import Connection
 
-from producers.families import COLUMNS, VALUES, Family, Row, family_of, row_of
+from chunksink.producers.families import COLUMNS, VALUES, Family, Row, family_of, row_of
 
 
 class Standing:

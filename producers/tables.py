@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from sqlite3 import Connection
 
-from chunkbus.store import explained
+from chunksink.chunkbus.store import explained
 
 _SETTINGS = "pragma journal_mode = off; pragma synchronous = off; pragma cache_size = -8192"
 

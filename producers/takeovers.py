@@ -9,15 +9,15 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
-from chunkbus.layout import BusRoot
-from producers.errors import IngestRefused
-from producers.families import Family, family_of, key_of_source
-from producers.folders import above_of
-from producers.memory import Memory
-from producers.names import is_same_file
-from producers.shelves import Shelves
-from producers.sources import Scope
-from producers.wanted import Source, Wanted
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.producers.errors import IngestRefused
+from chunksink.producers.families import Family, family_of, key_of_source
+from chunksink.producers.folders import above_of
+from chunksink.producers.memory import Memory
+from chunksink.producers.names import is_same_file
+from chunksink.producers.shelves import Shelves
+from chunksink.producers.sources import Scope
+from chunksink.producers.wanted import Source, Wanted
 
 
 def refuse_takeovers(wanted: Wanted, root: BusRoot, memory: Memory, shelves: Shelves, tenant: str | None) -> None:

@@ -13,18 +13,18 @@ from urllib.parse import urldefrag
 
 import orjson
 
-from chunkbus.chunk import Record
-from chunkbus.diagnose import parse_time
-from chunkbus.identity import source_name, tenant_id
-from chunkbus.layout import BusRoot
-from chunkbus.manifest import decode_manifest
-from chunkbus.reader import open_partition, read_lines
-from chunkbus.signature import Signature
-from producers.called import HIDDEN, also_called, called_by
-from producers.families import family_of
-from producers.markdown.links import LinkKind, targets
-from producers.memory import Memory
-from producers.shelves import Shelves
+from chunksink.chunkbus.chunk import Record
+from chunksink.chunkbus.diagnose import parse_time
+from chunksink.chunkbus.identity import source_name, tenant_id
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.manifest import decode_manifest
+from chunksink.chunkbus.reader import open_partition, read_lines
+from chunksink.chunkbus.signature import Signature
+from chunksink.producers.called import HIDDEN, also_called, called_by
+from chunksink.producers.families import family_of
+from chunksink.producers.markdown.links import LinkKind, targets
+from chunksink.producers.memory import Memory
+from chunksink.producers.shelves import Shelves
 
 _OF_A_FOLDER = ("index.html", "index.md", "README.md")
 _OF_WEB = (LinkKind.EXTERNAL, LinkKind.CONFLUENCE)

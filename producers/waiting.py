@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-from producers.produced import Emptied
+from chunksink.producers.produced import Emptied
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,19 +8,19 @@ from itertools import chain
 from pathlib import Path
 from sqlite3 import Connection
 
-from producers.before import Before
-from producers.detect import look_at
-from producers.errors import RECORD_FORM_UNKNOWN, SOURCE_EMPTY, IngestRefused, SourceFailed
-from producers.find import find_sources
-from producers.folders import Folder, Seen, Shown, is_json, read_on, record_folders
-from producers.guessed import guessed
-from producers.kinds import AUTO, Kind, kinds_for, suffixes_of
-from producers.outputs import Outputs
-from producers.patterns import Patterns
-from producers.records.nested import Way
-from producers.rows.separated import is_separated
-from producers.sources import Failure, Found, Scope, SourceFile, size_of
-from producers.tables import below
+from chunksink.producers.before import Before
+from chunksink.producers.detect import look_at
+from chunksink.producers.errors import RECORD_FORM_UNKNOWN, SOURCE_EMPTY, IngestRefused, SourceFailed
+from chunksink.producers.find import find_sources
+from chunksink.producers.folders import Folder, Seen, Shown, is_json, read_on, record_folders
+from chunksink.producers.guessed import guessed
+from chunksink.producers.kinds import AUTO, Kind, kinds_for, suffixes_of
+from chunksink.producers.outputs import Outputs
+from chunksink.producers.patterns import Patterns
+from chunksink.producers.records.nested import Way
+from chunksink.producers.rows.separated import is_separated
+from chunksink.producers.sources import Failure, Found, Scope, SourceFile, size_of
+from chunksink.producers.tables import below
 
 _NO_FORM = (
     "its first records are of no form that is read here; `--as rows` reads documents, `--as chunks` chunks, and each "

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TypeVar
 
-from chunkbus.errors import PartitionChanged
+from chunksink.chunkbus.errors import PartitionChanged
 
 T = TypeVar("T")
 

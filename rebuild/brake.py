@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from sqlite_utils import Database
 
-from rebuild.catalog import GONE
-from rebuild.errors import Brake, Removal
-from rebuild.receipts import Receipts
+from chunksink.rebuild.catalog import GONE
+from chunksink.rebuild.errors import Brake, Removal
+from chunksink.rebuild.receipts import Receipts
 
 LEAST_REMOVALS = 10
 LARGEST_SHARE = 0.2

@@ -3,14 +3,14 @@
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 
-from rebuild.errors import OtherHome
-from rebuild.execute import Target
-from rebuild.flip import require_ours
-from rebuild.receipts import Receipts
-from rebuild.state import Generation
-from rebuild.work import Work
-from sinks.errors import BuildBroken, BuildMissing, SinkError
-from sinks.sink import Build, Sink
+from chunksink.rebuild.errors import OtherHome
+from chunksink.rebuild.execute import Target
+from chunksink.rebuild.flip import require_ours
+from chunksink.rebuild.receipts import Receipts
+from chunksink.rebuild.state import Generation
+from chunksink.rebuild.work import Work
+from chunksink.sinks.errors import BuildBroken, BuildMissing, SinkError
+from chunksink.sinks.sink import Build, Sink
 
 
 @contextmanager

@@ -8,16 +8,16 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from chunkbus.findings import Finding, Severity
-from chunkbus.layout import BusRoot
-from chunkbus.reader import Place
-from chunkbus.store import write_transaction
-from rebuild.decide import decide
-from rebuild.errors import NotMissing
-from rebuild.intake import MISSING, VALID, Intake, OnBytes, drop_partition, touch_withdrawn
-from rebuild.lines import drop_lines
-from rebuild.state import State
-from sinks.projection import PROJECTION_VERSION
+from chunksink.chunkbus.findings import Finding, Severity
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.reader import Place
+from chunksink.chunkbus.store import write_transaction
+from chunksink.rebuild.decide import decide
+from chunksink.rebuild.errors import NotMissing
+from chunksink.rebuild.intake import MISSING, VALID, Intake, OnBytes, drop_partition, touch_withdrawn
+from chunksink.rebuild.lines import drop_lines
+from chunksink.rebuild.state import State
+from chunksink.sinks.projection import PROJECTION_VERSION
 
 _PAGE = 1000
 # The chunks of the least and of the greatest family stand for all; family keys are 64 digits long.

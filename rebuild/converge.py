@@ -7,16 +7,16 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 
-from chunkbus.errors import PartitionChanged
-from rebuild.embed import DocumentEmbedder
-from rebuild.errors import NotVerified
-from rebuild.execute import Done, Executor, Lock, Target
-from rebuild.plan import FamilyCounts, Plan, unhashed
-from rebuild.receipts import Receipts
-from rebuild.scan import Scan
-from rebuild.stamps import Stamps
-from rebuild.work import Work
-from sinks.errors import SinkError
+from chunksink.chunkbus.errors import PartitionChanged
+from chunksink.rebuild.embed import DocumentEmbedder
+from chunksink.rebuild.errors import NotVerified
+from chunksink.rebuild.execute import Done, Executor, Lock, Target
+from chunksink.rebuild.plan import FamilyCounts, Plan, unhashed
+from chunksink.rebuild.receipts import Receipts
+from chunksink.rebuild.scan import Scan
+from chunksink.rebuild.stamps import Stamps
+from chunksink.rebuild.work import Work
+from chunksink.sinks.errors import SinkError
 
 _ROUNDS = 3
 

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rebuild.errors import RebuildError
-from rebuild.receipts import Receipts
-from rebuild.state import State
+from chunksink.rebuild.errors import RebuildError
+from chunksink.rebuild.receipts import Receipts
+from chunksink.rebuild.state import State
 
 
 class UnknownSink(RebuildError):

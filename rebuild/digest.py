@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
-from chunkbus.canonical import json_hash
-from sinks.document import Document
+from chunksink.chunkbus.canonical import json_hash
+from chunksink.sinks.document import Document
 
 
 def document_digest(document: Document, text_hash: str) -> str:

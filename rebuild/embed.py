@@ -4,15 +4,15 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
-from embeddings.cache import VectorCache
-from embeddings.encoder import Encoder, ModelInfo, PrecisionRequest, Vectors, info_of
-from embeddings.lazy import loading_seconds
-from embeddings.maintenance import drop, rows_of
-from embeddings.references import raw_hash
-from embeddings.settings import EncoderSettings, settled
-from embeddings.vectors import EmbedReport, vectors_for
-from rebuild.deep import LEAST_COSINE, LEAST_COSINE_IN_BFLOAT16
-from sinks.document import Document
+from chunksink.embeddings.cache import VectorCache
+from chunksink.embeddings.encoder import Encoder, ModelInfo, PrecisionRequest, Vectors, info_of
+from chunksink.embeddings.lazy import loading_seconds
+from chunksink.embeddings.maintenance import drop, rows_of
+from chunksink.embeddings.references import raw_hash
+from chunksink.embeddings.settings import EncoderSettings, settled
+from chunksink.embeddings.vectors import EmbedReport, vectors_for
+from chunksink.rebuild.deep import LEAST_COSINE, LEAST_COSINE_IN_BFLOAT16
+from chunksink.sinks.document import Document
 
 
 class DocumentEmbedder:

@@ -21,8 +21,10 @@ A `state.db` that cannot be opened is `chunkbus.errors.StoreUnreadable` or `Newe
 from dataclasses import dataclass
 from pathlib import Path
 
+from chunksink.chunkbus.errors import ChunksinkError
 
-class RebuildError(Exception):
+
+class RebuildError(ChunksinkError):
     """Something about building an index that its reader can act on."""
 
 

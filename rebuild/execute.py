@@ -13,15 +13,15 @@ from typing import TypeVar
 
 import numpy as np
 
-from rebuild.catalog import Catalog, Hashes
-from rebuild.embed import DocumentEmbedder
-from rebuild.plan import Plan
-from rebuild.receipts import Receipt, Receipts
-from rebuild.records import Projected, Records
-from rebuild.state import EMBEDDED, MODEL, State
-from sinks.document import Family, Vectors
-from sinks.errors import SinkError
-from sinks.sink import Build, RefusedDocument
+from chunksink.rebuild.catalog import Catalog, Hashes
+from chunksink.rebuild.embed import DocumentEmbedder
+from chunksink.rebuild.plan import Plan
+from chunksink.rebuild.receipts import Receipt, Receipts
+from chunksink.rebuild.records import Projected, Records
+from chunksink.rebuild.state import EMBEDDED, MODEL, State
+from chunksink.sinks.document import Family, Vectors
+from chunksink.sinks.errors import SinkError
+from chunksink.sinks.sink import Build, RefusedDocument
 
 EMBEDDED_AT_ONCE = 512
 """Documents, of which a long text counts as several; a few seconds of work for a model on a processor, so that progress

@@ -9,13 +9,13 @@ from contextlib import closing, suppress
 from dataclasses import dataclass
 from itertools import islice
 
-from rebuild.errors import OtherHome
-from rebuild.lease import removing
-from rebuild.receipts import Receipts
-from rebuild.state import Generation
-from rebuild.work import Work
-from sinks.errors import BuildBroken, BuildMissing, Refused, SinkError
-from sinks.sink import Build, Marker, Sink, Stored
+from chunksink.rebuild.errors import OtherHome
+from chunksink.rebuild.lease import removing
+from chunksink.rebuild.receipts import Receipts
+from chunksink.rebuild.state import Generation
+from chunksink.rebuild.work import Work
+from chunksink.sinks.errors import BuildBroken, BuildMissing, Refused, SinkError
+from chunksink.sinks.sink import Build, Marker, Sink, Stored
 
 _SAMPLE = 1000
 """Documents, by which a build without its marker is known."""

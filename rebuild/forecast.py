@@ -4,14 +4,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from rebuild.brake import LEAST_REMOVALS, large_removal
-from rebuild.errors import Removal
-from rebuild.held import held_by_reason
-from rebuild.plan import FamilyCounts, Plan
-from rebuild.state import EMBEDDED, MODEL
-from rebuild.sync import Planned
-from rebuild.tokens import SAMPLE, Texts, about_texts
-from rebuild.work import Work
+from chunksink.rebuild.brake import LEAST_REMOVALS, large_removal
+from chunksink.rebuild.errors import Removal
+from chunksink.rebuild.held import held_by_reason
+from chunksink.rebuild.plan import FamilyCounts, Plan
+from chunksink.rebuild.state import EMBEDDED, MODEL
+from chunksink.rebuild.sync import Planned
+from chunksink.rebuild.tokens import SAMPLE, Texts, about_texts
+from chunksink.rebuild.work import Work
 
 _EXAMPLES = 20
 _PAGE = 1000
@@ -55,6 +55,10 @@ class Forecast:
     """Index settings that a sync would change, by sink."""
     brake: Removal | None
     """What a sync would stop at, unless it is told the number."""
+
+    def __repr__(self) -> str:
+        changes = f"{len(self.added)} added, {len(self.changed)} changed, {len(self.removed)} removed"
+        return f"<Forecast {changes}, {self.missing:,} vectors to compute>"
 
     def as_json(self) -> dict[str, Any]:
         facts = asdict(self)

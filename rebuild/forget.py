@@ -7,16 +7,16 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 
-from chunkbus.store import rewrite, write_transaction
-from rebuild.blank import blank, is_named
-from rebuild.errors import SeveralSources, UnknownSource
-from rebuild.former import former_documents, former_texts
-from rebuild.meant import Meant, names_of, sources_named
-from rebuild.runs import FOLDER
-from rebuild.work import Work
-from sinks.errors import BuildBroken, BuildMissing, SinkError
-from sinks.sink import Build
-from sinks.values import HALF
+from chunksink.chunkbus.store import rewrite, write_transaction
+from chunksink.rebuild.blank import blank, is_named
+from chunksink.rebuild.errors import SeveralSources, UnknownSource
+from chunksink.rebuild.former import former_documents, former_texts
+from chunksink.rebuild.meant import Meant, names_of, sources_named
+from chunksink.rebuild.runs import FOLDER
+from chunksink.rebuild.work import Work
+from chunksink.sinks.errors import BuildBroken, BuildMissing, SinkError
+from chunksink.sinks.sink import Build
+from chunksink.sinks.values import HALF
 
 _PAGE = 400
 _SHOWN = 5

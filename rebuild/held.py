@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from sqlite_utils import Database
 
-from rebuild.catalog import HeldFamily
+from chunksink.rebuild.catalog import HeldFamily
 
 WITHHELD = "removal withheld while a partition is missing or invalid"
 

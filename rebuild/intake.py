@@ -9,17 +9,17 @@ from concurrent.futures import Executor
 from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Any
 
-from chunkbus.canonical import sha256_hex
-from chunkbus.errors import PartitionChanged
-from chunkbus.findings import PARTITION_KEY, Finding, Severity
-from chunkbus.layout import BusRoot
-from chunkbus.manifest import Manifest, decode_manifest
-from chunkbus.reader import open_partition
-from chunkbus.store import write_transaction
-from chunkbus.validate import RULES, Validation
-from rebuild.lines import take_lines, touch_lines
-from rebuild.noted import instant
-from rebuild.state import State
+from chunksink.chunkbus.canonical import sha256_hex
+from chunksink.chunkbus.errors import PartitionChanged
+from chunksink.chunkbus.findings import PARTITION_KEY, Finding, Severity
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.manifest import Manifest, decode_manifest
+from chunksink.chunkbus.reader import open_partition
+from chunksink.chunkbus.store import write_transaction
+from chunksink.chunkbus.validate import RULES, Validation
+from chunksink.rebuild.lines import take_lines, touch_lines
+from chunksink.rebuild.noted import instant
+from chunksink.rebuild.state import State
 
 VALID, INVALID, MISSING = "valid", "invalid", "missing"
 _TRIES = 3

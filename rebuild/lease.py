@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from rebuild.state import Generation, State
+from chunksink.rebuild.state import Generation, State
 
 FOLDER = "leases"
 

@@ -10,10 +10,10 @@ from typing import BinaryIO
 
 from sqlite_utils import Database
 
-from chunkbus.reader import Place, read_lines
-from rebuild.content import hash_of_line
-from rebuild.former import note_former
-from rebuild.noted import COLUMNS, rows_of
+from chunksink.chunkbus.reader import Place, read_lines
+from chunksink.rebuild.content import hash_of_line
+from chunksink.rebuild.former import note_former
+from chunksink.rebuild.noted import COLUMNS, rows_of
 
 Line = tuple[Place, bytes]
 

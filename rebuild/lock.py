@@ -10,7 +10,7 @@ from pathlib import Path
 
 import filelock
 
-from rebuild.errors import HomeLocked
+from chunksink.rebuild.errors import HomeLocked
 
 WAIT_SECONDS = 10.0
 """For another run to end, before anything is begun."""

@@ -3,12 +3,12 @@
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, suppress
 
-from rebuild.receipts import Receipts
-from rebuild.records import label_of
-from rebuild.strays import strays
-from rebuild.work import Work
-from sinks.errors import BuildBroken, SinkError
-from sinks.sink import Build, Marker, Sink
+from chunksink.rebuild.receipts import Receipts
+from chunksink.rebuild.records import label_of
+from chunksink.rebuild.strays import strays
+from chunksink.rebuild.work import Work
+from chunksink.sinks.errors import BuildBroken, SinkError
+from chunksink.sinks.sink import Build, Marker, Sink
 
 
 def recall(work: Work, beside: Iterable[str] = ()) -> list[str]:

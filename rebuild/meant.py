@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
 
-from chunkbus.identity import family_key, resolve_parent_id
-from sinks.document import Document
-from sinks.sink import Build
+from chunksink.chunkbus.identity import family_key, resolve_parent_id
+from chunksink.sinks.document import Document
+from chunksink.sinks.sink import Build
 
 _RECORDED = (
     "select family, parent_id from chunk where family = ?",

@@ -6,12 +6,12 @@ from typing import Any
 
 import msgspec
 
-from chunkbus.canonical import json_hash, text_hash
-from chunkbus.chunk import Provenance
-from chunkbus.diagnose import parse_time
-from chunkbus.identity import family_key, resolve_parent_id
-from chunkbus.reader import Place
-from rebuild.content import hash_of_line
+from chunksink.chunkbus.canonical import json_hash, text_hash
+from chunksink.chunkbus.chunk import Provenance
+from chunksink.chunkbus.diagnose import parse_time
+from chunksink.chunkbus.identity import family_key, resolve_parent_id
+from chunksink.chunkbus.reader import Place
+from chunksink.rebuild.content import hash_of_line
 
 Row = tuple[Any, ...]
 COLUMNS = (

@@ -8,12 +8,12 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
-from embeddings.encoder import ModelInfo
-from rebuild.embed import DocumentEmbedder
-from rebuild.state import Generation
-from rebuild.work import Work
-from sinks.document import Vectors
-from sinks.errors import SinkError
+from chunksink.embeddings.encoder import ModelInfo
+from chunksink.rebuild.embed import DocumentEmbedder
+from chunksink.rebuild.state import Generation
+from chunksink.rebuild.work import Work
+from chunksink.sinks.document import Vectors
+from chunksink.sinks.errors import SinkError
 
 NEIGHBOURS = 10
 _SAMPLE = 100

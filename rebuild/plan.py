@@ -14,9 +14,9 @@ from hashlib import sha256
 
 from sqlite_utils import Database
 
-from chunkbus.store import write_transaction
-from rebuild.catalog import GONE
-from rebuild.receipts import STRANGERS
+from chunksink.chunkbus.store import write_transaction
+from chunksink.rebuild.catalog import GONE
+from chunksink.rebuild.receipts import STRANGERS
 
 _PAGE = 500
 _UNHASHED = 100

@@ -9,28 +9,28 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-from chunkbus.errors import PartitionChanged
-from chunkbus.runlog import new_run_id, utc_now
-from embeddings.encoder import ModelInfo
-from embeddings.settings import EncoderSettings
-from rebuild.brake import brake, brake_refusals, gone
-from rebuild.builds import opened
-from rebuild.converge import Convergence, Outcome
-from rebuild.embed import DocumentEmbedder
-from rebuild.errors import NotVerified, OtherModel
-from rebuild.execute import Target
-from rebuild.flip import NotRemoved, drop, end_begun_flip, flip, require_ours
-from rebuild.lock import WAIT_SECONDS, RebuildLock, WriterLock
-from rebuild.lost import recall
-from rebuild.overlap import ModelChange, model_change
-from rebuild.plan import Plan
-from rebuild.receipts import Receipts
-from rebuild.scan import Progress, Scan
-from rebuild.state import NO_MODEL, Generation, State
-from rebuild.strays import drop_strays
-from rebuild.sync import require_valid, update_settings
-from rebuild.work import Work
-from sinks.errors import SinkError
+from chunksink.chunkbus.errors import PartitionChanged
+from chunksink.chunkbus.runlog import new_run_id, utc_now
+from chunksink.embeddings.encoder import ModelInfo
+from chunksink.embeddings.settings import EncoderSettings
+from chunksink.rebuild.brake import brake, brake_refusals, gone
+from chunksink.rebuild.builds import opened
+from chunksink.rebuild.converge import Convergence, Outcome
+from chunksink.rebuild.embed import DocumentEmbedder
+from chunksink.rebuild.errors import NotVerified, OtherModel
+from chunksink.rebuild.execute import Target
+from chunksink.rebuild.flip import NotRemoved, drop, end_begun_flip, flip, require_ours
+from chunksink.rebuild.lock import WAIT_SECONDS, RebuildLock, WriterLock
+from chunksink.rebuild.lost import recall
+from chunksink.rebuild.overlap import ModelChange, model_change
+from chunksink.rebuild.plan import Plan
+from chunksink.rebuild.receipts import Receipts
+from chunksink.rebuild.scan import Progress, Scan
+from chunksink.rebuild.state import NO_MODEL, Generation, State
+from chunksink.rebuild.strays import drop_strays
+from chunksink.rebuild.sync import require_valid, update_settings
+from chunksink.rebuild.work import Work
+from chunksink.sinks.errors import SinkError
 
 _ROUNDS = 6
 

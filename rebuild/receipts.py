@@ -10,10 +10,10 @@ from itertools import islice
 
 from sqlite_utils import Database
 
-from chunkbus.runlog import utc_now
-from chunkbus.store import write_transaction
-from rebuild.schema import RECORDS_OF_BUILD
-from sinks.sink import RefusedDocument
+from chunksink.chunkbus.runlog import utc_now
+from chunksink.chunkbus.store import write_transaction
+from chunksink.rebuild.schema import RECORDS_OF_BUILD
+from chunksink.sinks.sink import RefusedDocument
 
 _PAGE = 5000
 STRANGERS = "strangers"

@@ -8,17 +8,17 @@ from itertools import groupby
 
 import orjson
 
-from chunkbus.canonical import json_hash
-from chunkbus.chunk import Record
-from chunkbus.errors import PartitionChanged
-from chunkbus.layout import BusRoot
-from chunkbus.reader import PartitionReader, Place
-from rebuild.catalog import Catalog, CurrentFamily, Hashes, Member
-from rebuild.content import hash_of_line
-from rebuild.digest import document_digest, family_digest
-from rebuild.state import State
-from sinks.document import Document
-from sinks.projection import project_family
+from chunksink.chunkbus.canonical import json_hash
+from chunksink.chunkbus.chunk import Record
+from chunksink.chunkbus.errors import PartitionChanged
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.reader import PartitionReader, Place
+from chunksink.rebuild.catalog import Catalog, CurrentFamily, Hashes, Member
+from chunksink.rebuild.content import hash_of_line
+from chunksink.rebuild.digest import document_digest, family_digest
+from chunksink.rebuild.state import State
+from chunksink.sinks.document import Document
+from chunksink.sinks.projection import project_family
 
 KEPT_DOCUMENTS = 5000
 LONG_TEXT = 8192

@@ -1,7 +1,7 @@
 """What the cache has lost is computed again, so that what engines hold can be compared with it."""
 
-from rebuild.embed import DocumentEmbedder
-from rebuild.work import Work
+from chunksink.rebuild.embed import DocumentEmbedder
+from chunksink.rebuild.work import Work
 
 
 def refill(work: Work, embedder: DocumentEmbedder) -> None:

@@ -4,19 +4,19 @@ from dataclasses import asdict, dataclass, field
 from itertools import islice
 from typing import Any, Literal
 
-from chunkbus.findings import Finding
-from rebuild.catalog import CatalogCounts, RepeatedTexts
-from rebuild.converge import Outcome
-from rebuild.embed import DocumentEmbedder
-from rebuild.errors import RebuildError
-from rebuild.flip import NotRemoved
-from rebuild.held import held_by_reason
-from rebuild.overlap import ModelChange
-from rebuild.plan import FamilyCounts
-from rebuild.receipts import DeadLetter, Receipts
-from rebuild.state import NO_MODEL, Generation
-from rebuild.work import Work
-from sinks.errors import SinkError
+from chunksink.chunkbus.findings import Finding
+from chunksink.rebuild.catalog import CatalogCounts, RepeatedTexts
+from chunksink.rebuild.converge import Outcome
+from chunksink.rebuild.embed import DocumentEmbedder
+from chunksink.rebuild.errors import RebuildError
+from chunksink.rebuild.flip import NotRemoved
+from chunksink.rebuild.held import held_by_reason
+from chunksink.rebuild.overlap import ModelChange
+from chunksink.rebuild.plan import FamilyCounts
+from chunksink.rebuild.receipts import DeadLetter, Receipts
+from chunksink.rebuild.state import NO_MODEL, Generation
+from chunksink.rebuild.work import Work
+from chunksink.sinks.errors import SinkError
 
 _EXAMPLES = 20
 
@@ -78,6 +78,9 @@ class RunReport:
     not_removed: tuple[NotRemoved, ...]
     """Builds that nobody needs any more, of engines that would not remove them."""
     seconds: float
+
+    def __repr__(self) -> str:
+        return f"<RunReport {self.status}: {self.written:,} chunks written, {self.deleted:,} deleted>"
 
     @property
     def status(self) -> Status:

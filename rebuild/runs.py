@@ -11,8 +11,8 @@ from typing import Any
 
 import orjson
 
-from chunkbus.runlog import read_run
-from rebuild.errors import RebuildError
+from chunksink.chunkbus.runlog import read_run
+from chunksink.rebuild.errors import RebuildError
 
 FOLDER = "runs"
 UNFINISHED = "killed or still running"

@@ -10,15 +10,15 @@ from itertools import groupby, islice
 
 from sqlite_utils import Database
 
-from chunkbus.store import write_transaction
-from rebuild.catalog import GONE
-from rebuild.deep import Lookup, Scanned, wrong_vectors
-from rebuild.digest import document_digest, family_digest
-from rebuild.plan import unhashed
-from rebuild.receipts import OLDER, STRANGERS, Receipts
-from rebuild.records import Projected, Records, label_of
-from sinks.fields import sink_id
-from sinks.sink import Stored
+from chunksink.chunkbus.store import write_transaction
+from chunksink.rebuild.catalog import GONE
+from chunksink.rebuild.deep import Lookup, Scanned, wrong_vectors
+from chunksink.rebuild.digest import document_digest, family_digest
+from chunksink.rebuild.plan import unhashed
+from chunksink.rebuild.receipts import OLDER, STRANGERS, Receipts
+from chunksink.rebuild.records import Projected, Records, label_of
+from chunksink.sinks.fields import sink_id
+from chunksink.sinks.sink import Stored
 
 Progress = Callable[[int], object]
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from sqlite_utils import Database
 
-from chunkbus.store import write_transaction
+from chunksink.chunkbus.store import write_transaction
 
 _NEVER = ""
 """That of a build to which no run has written yet."""

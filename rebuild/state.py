@@ -10,13 +10,13 @@ from pathlib import Path
 import msgspec
 import orjson
 
-from chunkbus.identity import family_key
-from chunkbus.store import Store, write_transaction
-from embeddings.encoder import ModelInfo
-from embeddings.settings import EncoderSettings
-from rebuild.content import ContentOf
-from rebuild.errors import NoGeneration, NothingBuilt
-from rebuild.schema import RECORDS_OF_BUILD, home_id, migrations
+from chunksink.chunkbus.identity import family_key
+from chunksink.chunkbus.store import Store, write_transaction
+from chunksink.embeddings.encoder import ModelInfo
+from chunksink.embeddings.settings import EncoderSettings
+from chunksink.rebuild.content import ContentOf
+from chunksink.rebuild.errors import NoGeneration, NothingBuilt
+from chunksink.rebuild.schema import RECORDS_OF_BUILD, home_id, migrations
 
 NO_MODEL = ModelInfo(
     name="no model",

@@ -11,16 +11,16 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from chunkbus.layout import BusRoot
-from rebuild import runs
-from rebuild.brake import large_removal
-from rebuild.catalog import GONE, Catalog, HeldFamily
-from rebuild.errors import Removal
-from rebuild.held import held, held_by_reason
-from rebuild.intake import VALID, Intake
-from rebuild.runs import Run
-from rebuild.state import Generation, State
-from sinks.projection import PROJECTION_VERSION
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.rebuild import runs
+from chunksink.rebuild.brake import large_removal
+from chunksink.rebuild.catalog import GONE, Catalog, HeldFamily
+from chunksink.rebuild.errors import Removal
+from chunksink.rebuild.held import held, held_by_reason
+from chunksink.rebuild.intake import VALID, Intake
+from chunksink.rebuild.runs import Run
+from chunksink.rebuild.state import Generation, State
+from chunksink.sinks.projection import PROJECTION_VERSION
 
 LOCKS = ("writer", "rebuild")
 
@@ -115,6 +115,10 @@ class Status:
     """What a sync would stop at by what was taken in of the bus, unless it is told the number."""
     locks: tuple[str, ...]
     last_run: Run | None
+
+    def __repr__(self) -> str:
+        bus = f"{self.bus.families:,} families, {self.bus.chunks:,} chunks"
+        return f"<Status of generation {self.live.id}: {bus}, {'current' if self.is_current else 'sync is due'}>"
 
     @property
     def is_current(self) -> bool | None:

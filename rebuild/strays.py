@@ -2,11 +2,11 @@
 
 from contextlib import closing, suppress
 
-from rebuild.flip import NotRemoved
-from rebuild.receipts import Receipts
-from rebuild.work import Work
-from sinks.errors import BuildBroken, BuildMissing, SinkError, WrongShape
-from sinks.sink import Sink
+from chunksink.rebuild.flip import NotRemoved
+from chunksink.rebuild.receipts import Receipts
+from chunksink.rebuild.work import Work
+from chunksink.sinks.errors import BuildBroken, BuildMissing, SinkError, WrongShape
+from chunksink.sinks.sink import Sink
 
 
 def strays(work: Work, sink: Sink) -> list[str]:

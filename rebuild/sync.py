@@ -8,22 +8,22 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 
-from chunkbus.errors import PartitionChanged
-from rebuild.again import TRIES
-from rebuild.brake import LEAST_REMOVALS, brake
-from rebuild.builds import opened, was_left_unfinished
-from rebuild.catalog import Catalog
-from rebuild.converge import Convergence, Outcome
-from rebuild.embed import DocumentEmbedder
-from rebuild.errors import InvalidBus, OtherPlan, UnknownPlan
-from rebuild.execute import Lock, Target
-from rebuild.flip import require_ours, show
-from rebuild.plan import Plan
-from rebuild.refill import refill
-from rebuild.state import Generation
-from rebuild.work import Work
-from settings.engine_settings import EMBEDDERS
-from sinks.errors import BuildBroken, BuildMissing, SinkError
+from chunksink.chunkbus.errors import PartitionChanged
+from chunksink.rebuild.again import TRIES
+from chunksink.rebuild.brake import LEAST_REMOVALS, brake
+from chunksink.rebuild.builds import opened, was_left_unfinished
+from chunksink.rebuild.catalog import Catalog
+from chunksink.rebuild.converge import Convergence, Outcome
+from chunksink.rebuild.embed import DocumentEmbedder
+from chunksink.rebuild.errors import InvalidBus, OtherPlan, UnknownPlan
+from chunksink.rebuild.execute import Lock, Target
+from chunksink.rebuild.flip import require_ours, show
+from chunksink.rebuild.plan import Plan
+from chunksink.rebuild.refill import refill
+from chunksink.rebuild.state import Generation
+from chunksink.rebuild.work import Work
+from chunksink.settings.engine_settings import EMBEDDERS
+from chunksink.sinks.errors import BuildBroken, BuildMissing, SinkError
 
 _LEAST_DIGITS = 12
 """Of a plan's hash, that name it."""

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rebuild.work import Work
+from chunksink.rebuild.work import Work
 
 SAMPLE = 300
 """Texts that are read: so many tell the share of text in a line to some hundredths."""

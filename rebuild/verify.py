@@ -9,22 +9,22 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
 
-from chunkbus.errors import PartitionChanged
-from rebuild.again import again
-from rebuild.builds import opened, require_our_build
-from rebuild.deep import Lookup, Scanned
-from rebuild.errors import OtherHome
-from rebuild.flip import end_begun_flip
-from rebuild.held import held_by_reason
-from rebuild.lease import reading_live
-from rebuild.lock import WAIT_SECONDS, WriterLock
-from rebuild.receipts import Receipts
-from rebuild.scan import CHANGED, EXTRA, MISSING, Scan
-from rebuild.state import Generation
-from rebuild.sync import settings_due
-from rebuild.work import Work
-from sinks.errors import BuildBroken, BuildMissing, Refused, SinkError
-from sinks.sink import Marker, Sink, Stored
+from chunksink.chunkbus.errors import PartitionChanged
+from chunksink.rebuild.again import again
+from chunksink.rebuild.builds import opened, require_our_build
+from chunksink.rebuild.deep import Lookup, Scanned
+from chunksink.rebuild.errors import OtherHome
+from chunksink.rebuild.flip import end_begun_flip
+from chunksink.rebuild.held import held_by_reason
+from chunksink.rebuild.lease import reading_live
+from chunksink.rebuild.lock import WAIT_SECONDS, WriterLock
+from chunksink.rebuild.receipts import Receipts
+from chunksink.rebuild.scan import CHANGED, EXTRA, MISSING, Scan
+from chunksink.rebuild.state import Generation
+from chunksink.rebuild.sync import settings_due
+from chunksink.rebuild.work import Work
+from chunksink.sinks.errors import BuildBroken, BuildMissing, Refused, SinkError
+from chunksink.sinks.sink import Marker, Sink, Stored
 
 CachedOf = Callable[[Generation], Lookup | None]
 """Where the vectors of a generation are looked up; None where they are not to be compared."""
@@ -86,6 +86,10 @@ class Verified:
     """Sources that are left as they are, since their chunks are missing, invalid or contradict each other."""
     unread: tuple[str, ...]
     """Partitions that are missing or invalid: while there are any, nothing is known to be surplus."""
+
+    def __repr__(self) -> str:
+        drifted = ", ".join(name for name, sink in self.sinks.items() if not sink.ok)
+        return f"<Verified {'ok' if self.ok else 'not ok'}: {drifted + ' drifted' if drifted else 'no drift'}>"
 
     @property
     def unknown(self) -> dict[str, SinkError]:

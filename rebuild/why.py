@@ -9,18 +9,18 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from chunkbus.errors import PartitionChanged
-from chunkbus.layout import BusRoot
-from chunkbus.reader import PartitionReader, Place, open_partition
-from rebuild.catalog import Catalog
-from rebuild.errors import RebuildError
-from rebuild.records import Projected, Records, label_of
-from rebuild.state import Generation, State
-from sinks.document import Document
-from sinks.errors import SinkError
-from sinks.fields import sink_id
-from sinks.projection import project_family
-from sinks.sink import Sink
+from chunksink.chunkbus.errors import PartitionChanged
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.reader import PartitionReader, Place, open_partition
+from chunksink.rebuild.catalog import Catalog
+from chunksink.rebuild.errors import RebuildError
+from chunksink.rebuild.records import Projected, Records, label_of
+from chunksink.rebuild.state import Generation, State
+from chunksink.sinks.document import Document
+from chunksink.sinks.errors import SinkError
+from chunksink.sinks.fields import sink_id
+from chunksink.sinks.projection import project_family
+from chunksink.sinks.sink import Sink
 
 _BLOCK = 2**20
 _HASHED = "h-"

@@ -5,12 +5,12 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Protocol
 
-from rebuild.catalog import Catalog
-from rebuild.intake import Intake
-from rebuild.records import Records
-from rebuild.state import State
-from sinks.projection import PROJECTION_VERSION
-from sinks.sink import Marker, Sink
+from chunksink.rebuild.catalog import Catalog
+from chunksink.rebuild.intake import Intake
+from chunksink.rebuild.records import Records
+from chunksink.rebuild.state import State
+from chunksink.sinks.projection import PROJECTION_VERSION
+from chunksink.sinks.sink import Marker, Sink
 
 
 class Advance(Protocol):

@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
-from chunkbus.identity import tenant_key
-from search.errors import InvalidQuestion
-from sinks.document import Document
-from sinks.reader import Filter
+from chunksink.chunkbus.identity import tenant_key
+from chunksink.search.errors import InvalidQuestion
+from chunksink.sinks.document import Document
+from chunksink.sinks.reader import Filter
 
 
 @dataclass(frozen=True)

@@ -4,12 +4,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from search.fusion import Share
-from search.link import Locator, link_of, locator_of
-from search.passage import as_json, reference
-from search.question import FusionName, Mode
-from sinks.document import Document
-from sinks.reader import FacetValue, Piece
+from chunksink.search.fusion import Share
+from chunksink.search.link import Locator, link_of, locator_of
+from chunksink.search.passage import as_json, reference
+from chunksink.search.question import FusionName, Mode
+from chunksink.sinks.document import Document
+from chunksink.sinks.reader import FacetValue, Piece
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,10 @@ class SearchHit:
     """A part of the text around what was searched for; empty where no word of it was found."""
     before: tuple[Document, ...] = ()
     after: tuple[Document, ...] = ()
+
+    def __repr__(self) -> str:
+        name = self.title or self.source_uri or self.chunk_id
+        return f"<SearchHit {self.score:.4f} {name!r:.60}: {self.text!r:.60}>"
 
     @property
     def ranks(self) -> dict[str, int]:
@@ -107,6 +111,10 @@ class Answer:
     """Whether anything could be asked: to find nothing is an answer, to ask nobody is none."""
     moved: bool = False
     """A leg showed another build than it was asked for: what readers see has changed meanwhile."""
+
+    def __repr__(self) -> str:
+        hits = f"{len(self.hits)} hit{'' if len(self.hits) == 1 else 's'}"
+        return f"<Answer to {self.query!r:.60}: {hits}, {self.mode}{'' if self.answered else ', no engine answered'}>"
 
     @property
     def outage(self) -> str:

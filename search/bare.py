@@ -10,12 +10,12 @@ import re
 from collections.abc import Sequence
 from functools import partial
 
-from search.access import Access
-from search.context import fetch
-from search.legs import Legs
-from search.phrases import phrases_of
-from search.question import Question
-from sinks.document import Document
+from chunksink.search.access import Access
+from chunksink.search.context import fetch
+from chunksink.search.legs import Legs
+from chunksink.search.phrases import phrases_of
+from chunksink.search.question import Question
+from chunksink.sinks.document import Document
 
 _UNSEEN = re.compile(
     r"<!--.*?-->|<a\b[^>]*(?:/>|>\s*</a\s*>)"

@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 
-from search.access import Access
-from search.legs import Legs
-from search.passage import Surrounded
-from sinks.document import Document
-from sinks.errors import SinkError
-from sinks.fields import sink_id
+from chunksink.search.access import Access
+from chunksink.search.legs import Legs
+from chunksink.search.passage import Surrounded
+from chunksink.sinks.document import Document
+from chunksink.sinks.errors import SinkError
+from chunksink.sinks.fields import sink_id
 
 Around = tuple[tuple[Document, ...], tuple[Document, ...]]
 """The documents before one and those after it."""

@@ -1,7 +1,9 @@
 """Errors of search. The docstring is the sentence its reader needs; messages add the facts."""
 
+from chunksink.chunkbus.errors import ChunksinkError
 
-class SearchError(Exception):
+
+class SearchError(ChunksinkError):
     """Something about a question that its asker can act on."""
 
 

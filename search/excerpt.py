@@ -5,8 +5,8 @@ is; and what a reader would see of links, headings, tags and bold words of Markd
 import re
 from collections.abc import Collection, Sequence
 
-from sinks.document import Document
-from sinks.reader import Piece
+from chunksink.sinks.document import Document
+from chunksink.sinks.reader import Piece
 
 _OPEN, _CLOSE = "\ufdd0", "\ufdd1"  # around what was found: of no script, so that hardly any text has them
 _MARKS = re.compile(f"({_OPEN}[^{_OPEN}{_CLOSE}]*{_CLOSE})")

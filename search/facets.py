@@ -7,13 +7,13 @@ these are counted with them, each source once.
 
 from collections.abc import Sequence
 
-from search.access import Access
-from search.legs import Asking, Legs
-from search.order import Look
-from search.phrases import for_words, phrases_of
-from search.question import KEYWORD, Question
-from sinks.errors import InvalidFilter, SinkError
-from sinks.reader import FacetValue, Filter, KeywordReader, Value
+from chunksink.search.access import Access
+from chunksink.search.legs import Asking, Legs
+from chunksink.search.order import Look
+from chunksink.search.phrases import for_words, phrases_of
+from chunksink.search.question import KEYWORD, Question
+from chunksink.sinks.errors import InvalidFilter, SinkError
+from chunksink.sinks.reader import FacetValue, Filter, KeywordReader, Value
 
 
 def count(legs: Legs, question: Question, access: Access, asking: Asking, looked: Look) -> dict[str, list[FacetValue]]:

@@ -3,11 +3,11 @@
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from search.errors import InvalidQuestion
-from sinks.errors import InvalidFilter
-from sinks.fields import FILTERS
-from sinks.reader import Filter, Value
-from sinks.values import FACET_BYTES, facet
+from chunksink.search.errors import InvalidQuestion
+from chunksink.sinks.errors import InvalidFilter
+from chunksink.sinks.fields import FILTERS
+from chunksink.sinks.reader import Filter, Value
+from chunksink.sinks.values import FACET_BYTES, facet
 
 _WRITTEN = re.compile(r"\s*([A-Za-z_]\w*)\s*(>=|<=|=|>|<)(.*)", re.DOTALL)
 _HOW = "write them as field=value, or as field>=number and field<=number"

@@ -4,13 +4,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 
-from embeddings.errors import EmbeddingsError
-from search.errors import InvalidQuestion
-from search.phrases import for_words, phrases_of
-from search.question import ENGINE, KEYWORD, LEGS_OF, MODES, SEMANTIC, Question
-from sinks.document import Document, Vectors
-from sinks.errors import InvalidFilter, SinkError
-from sinks.reader import FamiliesOf, Filter, Hit, HybridReader, KeywordReader, Reader, VectorReader, nobodys
+from chunksink.embeddings.errors import EmbeddingsError
+from chunksink.search.errors import InvalidQuestion
+from chunksink.search.phrases import for_words, phrases_of
+from chunksink.search.question import ENGINE, KEYWORD, LEGS_OF, MODES, SEMANTIC, Question
+from chunksink.sinks.document import Document, Vectors
+from chunksink.sinks.errors import InvalidFilter, SinkError
+from chunksink.sinks.reader import FamiliesOf, Filter, Hit, HybridReader, KeywordReader, Reader, VectorReader, nobodys
 
 REMEDY = "where a sink for that is configured, `chunksink sync` builds it"
 """Whether one is missing in the configuration, or configured and not built yet, is not known here."""

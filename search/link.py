@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator
 from urllib.parse import quote, urlsplit
 
-from chunkbus.slug import slug_of
-from sinks.document import Document
+from chunksink.chunkbus.slug import slug_of
+from chunksink.sinks.document import Document
 
 Locator = dict[str, str | int | float]
 

@@ -11,11 +11,11 @@ from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.mcpserver.tools import Tool
 from pydantic import Field
 
-from search.access import Access
-from search.answer import Answer, SearchHit
-from search.filters import parse_filters
-from search.passage import Surrounded, as_json, reference
-from search.question import Mode, Question
+from chunksink.search.access import Access
+from chunksink.search.answer import Answer, SearchHit
+from chunksink.search.filters import parse_filters
+from chunksink.search.passage import Surrounded, as_json, reference
+from chunksink.search.question import Mode, Question
 
 _MOST_TEXT = 20_000
 """Characters of a passage among hits."""

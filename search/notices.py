@@ -4,14 +4,14 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from search.access import Access
-from search.legs import REMEDY, Asking, Legs
-from search.order import Order
-from search.phrases import for_words, phrases_of
-from search.question import KEYWORD, LEGS_OF, Question
-from sinks.document import LISTS
-from sinks.errors import SinkError
-from sinks.reader import Filter
+from chunksink.search.access import Access
+from chunksink.search.legs import REMEDY, Asking, Legs
+from chunksink.search.order import Order
+from chunksink.search.phrases import for_words, phrases_of
+from chunksink.search.question import KEYWORD, LEGS_OF, Question
+from chunksink.sinks.document import LISTS
+from chunksink.sinks.errors import SinkError
+from chunksink.sinks.reader import Filter
 
 _WORD = re.compile(r"\w+")
 _EMPTY = "this index holds no sources; `chunksink sync` brings in what the chunks hold now"

@@ -14,10 +14,10 @@ so of some that are, the score can rise where a new step begins.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from search.fusion import Fused, Fusion, Ranking, Scale, alone, by_ranks, by_scores, scale_of
-from search.legs import Asking
-from search.question import KEYWORD, SEMANTIC, FusionName, Question
-from sinks.reader import Hit
+from chunksink.search.fusion import Fused, Fusion, Ranking, Scale, alone, by_ranks, by_scores, scale_of
+from chunksink.search.legs import Asking
+from chunksink.search.question import KEYWORD, SEMANTIC, FusionName, Question
+from chunksink.sinks.reader import Hit
 
 FETCH_AT_FIRST = 100
 """Hits of each leg; what neither has among them is not looked at."""

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
-from search.link import link_of, locator_of
-from sinks.document import Document
+from chunksink.search.link import link_of, locator_of
+from chunksink.sinks.document import Document
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sinks.reader import Filter, Hit, KeywordReader
+from chunksink.sinks.reader import Filter, Hit, KeywordReader
 
 # Keyboards, phones and word processors write any of these; one that follows a number is an inch mark.
 _DOUBLE = '"\u201c\u201d\u201e\u201f\uff02'

@@ -4,20 +4,20 @@ from collections.abc import Hashable, Iterator
 from dataclasses import replace
 from time import perf_counter
 
-from chunkbus.canonical import canonical_text
-from search.access import EVERYTHING, Access
-from search.answer import Answer, SearchHit, hit_of
-from search.bare import shown_by
-from search.context import fetch, neighbours
-from search.facets import count
-from search.legs import Asking, Legs
-from search.notices import meant_by, notices
-from search.order import Order, Placed
-from search.phrases import for_words
-from search.question import KEYWORD, Question
-from sinks.document import Document
-from sinks.errors import SinkError
-from sinks.reader import Hit
+from chunksink.chunkbus.canonical import canonical_text
+from chunksink.search.access import EVERYTHING, Access
+from chunksink.search.answer import Answer, SearchHit, hit_of
+from chunksink.search.bare import shown_by
+from chunksink.search.context import fetch, neighbours
+from chunksink.search.facets import count
+from chunksink.search.legs import Asking, Legs
+from chunksink.search.notices import meant_by, notices
+from chunksink.search.order import Order, Placed
+from chunksink.search.phrases import for_words
+from chunksink.search.question import KEYWORD, Question
+from chunksink.sinks.document import Document
+from chunksink.sinks.errors import SinkError
+from chunksink.sinks.reader import Hit
 
 _FEW_WORDS = 80
 """Characters."""

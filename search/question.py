@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from search.errors import InvalidQuestion
-from sinks.reader import Filter
+from chunksink.search.errors import InvalidQuestion
+from chunksink.sinks.reader import Filter
 
 Mode = Literal["hybrid", "keyword", "semantic", "engine"]
 """`engine` is the hybrid search of a keyword engine that has one of its own, as Meilisearch has."""

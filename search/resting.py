@@ -5,7 +5,7 @@ from functools import partial
 from time import monotonic
 from typing import Any
 
-from sinks.errors import NotConfirmed, SinkError, Unreachable
+from chunksink.sinks.errors import NotConfirmed, SinkError, Unreachable
 
 REST_SECONDS = 10.0
 _LONG_SECONDS = 1.0

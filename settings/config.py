@@ -15,9 +15,10 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from settings.file_paths import expanded, from_folder, index_settings_of, misplaced, of_user
-from settings.sink_tables import tables_of, unknown_sink, with_environment
-from settings.wrong_values import told
+from chunksink.chunkbus.errors import ChunksinkError
+from chunksink.settings.file_paths import expanded, from_folder, index_settings_of, misplaced, of_user
+from chunksink.settings.sink_tables import tables_of, unknown_sink, with_environment
+from chunksink.settings.wrong_values import told
 
 CONFIG_FILE = "chunksink.toml"
 PREFIX = "CHUNKSINK_"
@@ -34,7 +35,7 @@ _NAMES_IN_ENGINES = {("meilisearch", "index"): "chunks", ("chroma", "prefix"): "
 """Options that name what several homes on one server must not share, and their defaults."""
 
 
-class ConfigError(Exception):
+class ConfigError(ChunksinkError):
     """The configuration cannot be used; the message names the place and what is allowed there."""
 
 

@@ -71,7 +71,7 @@ def index_settings_of(folder: Path) -> str | None:
 def shipped_settings_file() -> Path:
     """The one that came with chunksink."""
     beside = Path(__file__).with_name(SETTINGS_FILE)  # in an installed package
-    return beside if beside.exists() else Path(__file__).parents[1] / SETTINGS_FILE
+    return beside if beside.exists() else Path(__file__).resolve().parents[1] / SETTINGS_FILE
 
 
 def _placed(values: Any, folder: Path) -> Any:

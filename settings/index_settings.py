@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from settings.config import ConfigError
-from settings.engine_settings import DEFAULTS, EMBEDDERS, WHOLE, completed, normal
-from settings.file_paths import SETTINGS_FILE, shipped_settings_file
-from settings.needed_settings import DISTINCT, with_needed
+from chunksink.settings.config import ConfigError
+from chunksink.settings.engine_settings import DEFAULTS, EMBEDDERS, WHOLE, completed, normal
+from chunksink.settings.file_paths import SETTINGS_FILE, shipped_settings_file
+from chunksink.settings.needed_settings import DISTINCT, with_needed
 
 _SHAPES: Mapping[type, str] = {dict: "an object in braces", list: "a list in brackets"}
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from settings.engine_settings import normal
+from chunksink.settings.engine_settings import normal
 
 DISTINCT = "distinctAttribute"
 _FILTERABLE = "filterableAttributes"

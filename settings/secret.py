@@ -3,7 +3,7 @@
 import os
 import re
 
-from settings.config import ConfigError
+from chunksink.settings.config import ConfigError
 
 _SENDABLE = re.compile(r"[!-~]*")
 

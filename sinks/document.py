@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from chunkbus.canonical import json_hash
+from chunksink.chunkbus.canonical import json_hash
 
 Vectors = NDArray[np.float32]
 

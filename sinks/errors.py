@@ -16,13 +16,15 @@ of a sink is a bug and keeps its traceback. A single document that an engine ref
 returned by `flush` as a `RefusedDocument`.
 """
 
+from chunksink.chunkbus.errors import ChunksinkError
+
 MEND = "`chunksink verify --repair` makes it anew, nothing is lost"
 """What to do about a build that is broken."""
 MAKE_ANEW = "run `chunksink sync`, which makes it anew"
 """What to do about one that is gone."""
 
 
-class SinkError(Exception):
+class SinkError(ChunksinkError):
     """Something about a sink that its reader can act on."""
 
 

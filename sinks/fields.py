@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from chunkbus import identity
-from chunkbus.canonical import sha256_hex, text_hash
-from chunkbus.chunk import Record
-from sinks import names, values
+from chunksink.chunkbus import identity
+from chunksink.chunkbus.canonical import sha256_hex, text_hash
+from chunksink.chunkbus.chunk import Record
+from chunksink.sinks import names, values
 
 Read = Callable[[Any], Any]
 Values = dict[str, Any]

@@ -9,12 +9,12 @@ from functools import partial
 
 import numpy as np
 
-from chunkbus.canonical import text_hash
-from sinks import vectors as vectors_
-from sinks.document import Document, Family, Vectors, document_hash
-from sinks.errors import BuildMissing, Refused
-from sinks.reader import FacetValue, FamiliesOf, Filter, Hit, Piece, Value, members, nobodys, require_facets
-from sinks.sink import NO_PARENT, Marker, RefusedDocument, Stored
+from chunksink.chunkbus.canonical import text_hash
+from chunksink.sinks import vectors as vectors_
+from chunksink.sinks.document import Document, Family, Vectors, document_hash
+from chunksink.sinks.errors import BuildMissing, Refused
+from chunksink.sinks.reader import FacetValue, FamiliesOf, Filter, Hit, Piece, Value, members, nobodys, require_facets
+from chunksink.sinks.sink import NO_PARENT, Marker, RefusedDocument, Stored
 
 
 class Shelf:

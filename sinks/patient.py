@@ -17,9 +17,9 @@ from typing import Any, NoReturn, ParamSpec, TypeVar, cast
 
 from tenacity import RetryCallState, Retrying, retry_if_exception_type, wait_random_exponential
 
-from sinks.document import Family
-from sinks.errors import Transient
-from sinks.sink import Build, Marker, RefusedDocument, Sink, Stored
+from chunksink.sinks.document import Family
+from chunksink.sinks.errors import Transient
+from chunksink.sinks.sink import Build, Marker, RefusedDocument, Sink, Stored
 
 P = ParamSpec("P")
 T = TypeVar("T")

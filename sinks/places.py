@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Callable
 from pathlib import Path
 
-from sinks.errors import MAKE_ANEW, BuildMissing
+from chunksink.sinks.errors import MAKE_ANEW, BuildMissing
 
 _BUILD_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _HIDDEN = "."  # half made, half removed: no build

@@ -7,9 +7,9 @@ that have the contract's required fields.
 from collections.abc import Iterable
 from typing import Any
 
-from chunkbus.chunk import Record
-from sinks.document import Document, document_hash, family_hash
-from sinks.fields import PROJECTION, Values, placed
+from chunksink.chunkbus.chunk import Record
+from chunksink.sinks.document import Document, document_hash, family_hash
+from chunksink.sinks.fields import PROJECTION, Values, placed
 
 PROJECTION_VERSION = 3
 """Part of a build's marker: a build of another version is filled anew. Raise it with every change of meaning."""

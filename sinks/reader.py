@@ -5,11 +5,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from sinks.document import Document, Vectors
-from sinks.errors import InvalidFilter
-from sinks.fields import FILTERS
-from sinks.sink import Marker
-from sinks.values import HALF
+from chunksink.sinks.document import Document, Vectors
+from chunksink.sinks.errors import InvalidFilter
+from chunksink.sinks.fields import FILTERS
+from chunksink.sinks.sink import Marker
+from chunksink.sinks.values import HALF
 
 Value = str | int | bool
 

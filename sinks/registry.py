@@ -14,10 +14,10 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from settings.config import ConfigError
-from settings.sink_tables import installed_sinks, sink_names
-from sinks.errors import SinkError
-from sinks.sink import Sink
+from chunksink.settings.config import ConfigError
+from chunksink.settings.sink_tables import installed_sinks, sink_names
+from chunksink.sinks.errors import SinkError
+from chunksink.sinks.sink import Sink
 
 Options = TypeVar("Options", bound=msgspec.Struct)
 

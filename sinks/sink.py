@@ -19,7 +19,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from sinks.document import Document, Family, Vectors
+from chunksink.sinks.document import Document, Family, Vectors
 
 NO_PARENT = ""
 """Stands for the `parent_id` of what somebody else put into a build without one; `delete` takes it too."""

@@ -9,8 +9,8 @@ from collections.abc import Sized
 from dataclasses import dataclass, field
 from typing import Any
 
-from chunkbus.chunk import NAMES, Chunk, Record
-from sinks.fields import GROUPS, PROJECTION, FieldRule, Values, placed
+from chunksink.chunkbus.chunk import NAMES, Chunk, Record
+from chunksink.sinks.fields import GROUPS, PROJECTION, FieldRule, Values, placed
 
 _ASKED = frozenset(path for rule in PROJECTION for path in rule.paths)
 _LOOKED_AT_ELSEWHERE = frozenset(

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
 # Before any test module imports it, for failures that say why.
-pytest.register_assert_rewrite("sinks.conformance")
+pytest.register_assert_rewrite("chunksink.sinks.conformance")
 
 # Before anything imports chromadb or transformers: tests talk to this machine only.
 os.environ.update(ANONYMIZED_TELEMETRY="False", HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false")

@@ -7,12 +7,12 @@ from pathlib import Path
 import click
 import msgspec
 
-from chunkbus import findings
+from chunksink.chunkbus import findings
 from chunksink.cli import cli
 from chunksink.exits import MEANINGS as EXIT_MEANINGS
-from producers import errors as producers
-from settings import config
-from sinks.fields import PROJECTION
+from chunksink.producers import errors as producers
+from chunksink.settings import config
+from chunksink.sinks.fields import PROJECTION
 
 
 def findings_table() -> str:

@@ -10,7 +10,7 @@ from chunksink.options import config_from, home_option, json_option
 from chunksink.output import counted, print_json, printable
 
 if TYPE_CHECKING:
-    from rebuild.dead_letters import Letter
+    from chunksink.rebuild.dead_letters import Letter
 
 _sink_option = click.option("--sink", metavar="NAME", help="Only those of this sink.")
 
@@ -37,8 +37,8 @@ def command(context: click.Context, sink: str | None, limit: int, home: str | No
     context.obj = (home, sink)
     if context.invoked_subcommand is not None:
         return Exit.OK
-    from rebuild.dead_letters import count, letters
-    from rebuild.state import State
+    from chunksink.rebuild.dead_letters import count, letters
+    from chunksink.rebuild.state import State
 
     with State.existing(config_from(home=home).home_path) as state:
         found, total = letters(state, sink, limit), count(state, sink)
@@ -65,9 +65,9 @@ def retry_command(context: click.Context, sink: str | None, home: str | None) ->
       chunksink dead-letters retry && chunksink sync
       chunksink dead-letters retry --sink meilisearch
     """
-    from rebuild.dead_letters import retry
-    from rebuild.lock import writing
-    from rebuild.state import State
+    from chunksink.rebuild.dead_letters import retry
+    from chunksink.rebuild.lock import writing
+    from chunksink.rebuild.state import State
 
     group_home, group_sink = context.obj or (None, None)  # `dead-letters --home X retry` means the same
     config = config_from(home=home or group_home)

@@ -26,7 +26,7 @@ def command(home: str | None, as_json: bool) -> None:
       chunksink endpoints --json | jq -r .sinks.chroma.path
       chunksink endpoints --json | jq -r .sinks.meilisearch.index
     """
-    from rebuild.state import State
+    from chunksink.rebuild.state import State
 
     config = config_from(home=home)
     with State.existing(config.home_path) as state:

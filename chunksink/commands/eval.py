@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING
 
 import click
 
-from chunksink.errors import Refusal
+from chunksink.cli_errors import Refusal
 from chunksink.exits import Exit
 from chunksink.options import chunks_option, config_from, home_option, json_option
 from chunksink.output import print_json
-from settings.config import Config
+from chunksink.settings.config import Config
 
 if TYPE_CHECKING:
     from chunksink.live import LiveSearch
-    from search.access import Access
-    from search.evaluation.evaluate import Asked, Measured
-    from search.evaluation.naming import Naming
-    from sinks.document import Document
+    from chunksink.search.access import Access
+    from chunksink.search.evaluation.evaluate import Asked, Measured
+    from chunksink.search.evaluation.naming import Naming
+    from chunksink.sinks.document import Document
 
 _MODES = ("hybrid", "keyword", "semantic", "engine")
 _BY_DEFAULT = ("keyword", "semantic", "hybrid")
@@ -76,11 +76,11 @@ def command(
       chunksink eval --queries topics.txt --qrels qrels.txt --mode hybrid --id filename --json
     """
     from chunksink.live import LiveSearch
-    from search.access import Access
-    from search.errors import InvalidQuestion
-    from search.evaluation.evaluate import choose, evaluate
-    from search.evaluation.naming import find_naming
-    from search.evaluation.reading import read_judgements, read_queries
+    from chunksink.search.access import Access
+    from chunksink.search.errors import InvalidQuestion
+    from chunksink.search.evaluation.evaluate import choose, evaluate
+    from chunksink.search.evaluation.naming import find_naming
+    from chunksink.search.evaluation.reading import read_judgements, read_queries
 
     config = config_from(chunks=chunks, home=home)
     asked = choose(read_queries(queries), read_judgements(qrels), limit_queries)
@@ -106,10 +106,10 @@ def command(
 
 def _documents(config: Config) -> "Iterator[Document]":
     """All that counts now, read from the chunks."""
-    from chunkbus.layout import BusRoot
-    from rebuild.catalog import Catalog
-    from rebuild.records import Records
-    from rebuild.state import State
+    from chunksink.chunkbus.layout import BusRoot
+    from chunksink.rebuild.catalog import Catalog
+    from chunksink.rebuild.records import Records
+    from chunksink.rebuild.state import State
 
     root = BusRoot(config.chunks_path)
     root.require()
@@ -120,8 +120,8 @@ def _documents(config: Config) -> "Iterator[Document]":
 
 
 def _names(live: "LiveSearch", access: "Access", naming: "Naming", mode: str, text: str) -> list[str]:
-    from search.evaluation.metrics import DEPTH
-    from search.question import MODES, Question
+    from chunksink.search.evaluation.metrics import DEPTH
+    from chunksink.search.question import MODES, Question
 
     chosen = next(known for known in MODES if known == mode)
     answer = live.search(Question(text, mode=chosen, limit=DEPTH, collapse=not naming.by_chunk), access)

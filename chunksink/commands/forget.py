@@ -4,7 +4,7 @@ from dataclasses import asdict
 
 import click
 
-from chunkbus.layout import BusRoot
+from chunksink.chunkbus.layout import BusRoot
 from chunksink.exits import Exit
 from chunksink.options import chunks_option, config_from, home_option, json_option
 from chunksink.output import counted, print_json, printable

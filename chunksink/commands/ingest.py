@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from chunksink.errors import Refusal
+from chunksink.cli_errors import Refusal
 from chunksink.exits import Exit
 from chunksink.options import config_from, home_option, json_option
 from chunksink.output import counted, print_json, printable
 from chunksink.progress import progress
 
 if TYPE_CHECKING:
-    from producers.report import IngestReport
-    from settings.config import Config
+    from chunksink.producers.report import IngestReport
+    from chunksink.settings.config import Config
 
 _SHOWN_FAILURES = 20
 _SHOWN_SUFFIXES = 12
@@ -128,7 +128,7 @@ def command(
       chunksink ingest ~/projects --include "*.py" --include "config/*.toml"
     """
     from chunksink.ingesting import ingest
-    from producers.ingest import Options
+    from chunksink.producers.ingest import Options
 
     options["fields"] = _fields(options["fields"])
     _check(options)
@@ -156,9 +156,9 @@ def _fields(given: Sequence[str]) -> dict[str, str]:
 
 def _check(options: dict[str, Any]) -> None:
     """What is wrong with the command itself is told as that."""
-    from producers.errors import IngestRefused
-    from producers.ingest import refuse_fields, refuse_tenant
-    from producers.patterns import Patterns
+    from chunksink.producers.errors import IngestRefused
+    from chunksink.producers.ingest import refuse_fields, refuse_tenant
+    from chunksink.producers.patterns import Patterns
 
     try:
         refuse_tenant(options["tenant"])
@@ -223,7 +223,7 @@ def _print(report: "IngestReport", root: Path, *, can_prune: bool) -> None:
 
 def _tell_left_out(report: "IngestReport") -> None:
     """But failures that are told one by one."""
-    from producers.errors import FENCE_UNCLOSED, MEANINGS, ODD, SCAN_WITHOUT_TEXT, SOURCE_IN_ANOTHER_FILE
+    from chunksink.producers.errors import FENCE_UNCLOSED, MEANINGS, ODD, SCAN_WITHOUT_TEXT, SOURCE_IN_ANOTHER_FILE
 
     # Of the others that are no failures little is lost.
     needs_work = (FENCE_UNCLOSED, SCAN_WITHOUT_TEXT, SOURCE_IN_ANOTHER_FILE)
@@ -260,7 +260,7 @@ def _of_gone(folders: Mapping[str, int]) -> str:
 
 
 def _of_others(tenants: Mapping[str, int], can_prune: bool) -> str:
-    from producers.markdown.records import DEFAULT_TENANT
+    from chunksink.producers.markdown.records import DEFAULT_TENANT
 
     number = sum(tenants.values())
     first, *more = tenants
@@ -282,8 +282,8 @@ def _of_others(tenants: Mapping[str, int], can_prune: bool) -> str:
 
 def _passed_over(kinds: Mapping[str, int]) -> str:
     """`passed over: 14 files of other kinds (.log 9, .csv 3, no suffix 2); ...`, and how they would be read."""
-    from producers.kinds import KINDS
-    from producers.tally import NO_SUFFIX
+    from chunksink.producers.kinds import KINDS
+    from chunksink.producers.tally import NO_SUFFIX
 
     told = [(suffix, number) for suffix, number in kinds.items() if suffix != _OTHERS][:_SHOWN_SUFFIXES]
     others = sum(kinds.values()) - sum(number for _, number in told)

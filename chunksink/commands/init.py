@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from chunksink.errors import Refusal
+from chunksink.cli_errors import Refusal
 from chunksink.exits import Exit
 
 _WIDTH = 100
@@ -82,7 +82,7 @@ def command(force: bool) -> None:
       chunksink init
       chunksink init --force
     """
-    from settings.config import CONFIG_FILE, load_config
+    from chunksink.settings.config import CONFIG_FILE, load_config
 
     file = Path(CONFIG_FILE)
     try:
@@ -98,7 +98,7 @@ def content() -> str:
     """The file: commented settings, then commented tables."""
     from msgspec import structs
 
-    from settings.config import MEANINGS, Config, variable
+    from chunksink.settings.config import MEANINGS, Config, variable
 
     defaults = {field.name: field.default for field in structs.fields(Config)}
     parts = [_HEAD]

@@ -38,7 +38,7 @@ def command(
       chunksink ledger --status failed
       chunksink ledger --source handbook/ --limit 5 --json
     """
-    from chunkbus.ledger import Ledger, Status
+    from chunksink.chunkbus.ledger import Ledger, Status
 
     config = config_from(home=home)
     path = ledger_file(config.home_path)

@@ -5,7 +5,7 @@ from contextlib import closing
 import click
 
 from chunksink import __version__
-from chunksink.errors import Refusal, of_searches
+from chunksink.cli_errors import Refusal, of_searches
 from chunksink.exits import Exit
 from chunksink.options import chunks_option, config_from, home_option
 
@@ -27,15 +27,15 @@ def command(tenant: str | None, chunks: str | None, home: str | None) -> int:
       {"mcpServers": {"documents": {"command": "chunksink", "args": ["mcp", "--config", "/path/to/chunksink.toml"]}}}
     """
     try:
-        from search.mcp import mcp_server
+        from chunksink.search.mcp import mcp_server
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] not in ("mcp", "pydantic"):
             raise
         raise Refusal("the extra is not installed: pip install 'chunksink[mcp]'", Exit.USAGE) from error
     from chunksink.live import LiveSearch
+    from chunksink.search.access import Access
+    from chunksink.search.errors import SearchError
     from chunksink.wiring import usual_mode
-    from search.access import Access
-    from search.errors import SearchError
 
     config = config_from(chunks=chunks, home=home)
     access = Access(tenant, required=config.tenants == "required")

@@ -11,7 +11,7 @@ from chunksink.progress import progress
 from chunksink.summary import tell_fault
 
 if TYPE_CHECKING:
-    from rebuild.forecast import Forecast
+    from chunksink.rebuild.forecast import Forecast
 
 _SHOWN = 10
 

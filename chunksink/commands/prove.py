@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from chunksink.errors import Refusal
+from chunksink.cli_errors import Refusal
 from chunksink.exits import Exit
 from chunksink.options import chunks_option, config_from, home_option
 from chunksink.progress import progress

@@ -12,8 +12,8 @@ from chunksink.options import json_option
 from chunksink.output import counted, print_json, printable
 
 if TYPE_CHECKING:
-    from chunkbus.chunk import Record
-    from producers.ir import Current, Outdated
+    from chunksink.chunkbus.chunk import Record
+    from chunksink.producers.ir import Current, Outdated
 
 _SUFFIXES = (".jsonl", ".ndjson", ".json")
 
@@ -56,7 +56,7 @@ def command(
       chunksink reindex records/ --extractor pdftext=2.1 --paths | xargs -d '\\n' my-extractor --to records/new.jsonl
       chunksink ingest records/ --as ir --sync
     """
-    from producers.ir import newest, outdated
+    from chunksink.producers.ir import newest, outdated
 
     said: list[str] = []
     current = newest(_records(files, said.append))
@@ -81,9 +81,9 @@ def command(
 
 
 def _records(files: tuple[Path, ...], tell: Callable[[str], object]) -> Iterator["Record"]:
-    from producers.errors import SourceFailed
-    from producers.ir import read_ir
-    from producers.produced import LeftOut
+    from chunksink.producers.errors import SourceFailed
+    from chunksink.producers.ir import read_ir
+    from chunksink.producers.produced import LeftOut
 
     for path in _files(files):
         try:

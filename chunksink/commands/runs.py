@@ -11,7 +11,7 @@ from chunksink.options import config_from, home_option, json_option
 from chunksink.output import counted, print_json, printable
 
 if TYPE_CHECKING:
-    from rebuild.runs import Run
+    from chunksink.rebuild.runs import Run
 
 _FAMILIES = ("added", "changed", "removed")
 _LENGTH = 300
@@ -37,7 +37,7 @@ def command(run_id: str | None, limit: int, home: str | None, as_json: bool) -> 
       chunksink runs 20260131T1200
       chunksink runs --json | jq '.[] | select(.status == "failed") | .id'
     """
-    from rebuild import runs
+    from chunksink.rebuild import runs
 
     folder = config_from(home=home).home_path
     if run_id is not None:
@@ -82,7 +82,7 @@ def _table(facts: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 
 def _show(file: Path, as_json: bool) -> None:
-    from rebuild import runs
+    from chunksink.rebuild import runs
 
     told = list(runs.events(file))
     if as_json:

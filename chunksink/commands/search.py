@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from chunksink.errors import Refusal
+from chunksink.cli_errors import Refusal
 from chunksink.exits import Exit
 from chunksink.options import chunks_option, config_from, home_option, json_option
 from chunksink.output import counted, print_json, printable
 from chunksink.progress import waiting
 
 if TYPE_CHECKING:
-    from search.answer import Answer, SearchHit
-    from sinks.document import Document
-    from sinks.reader import Piece
+    from chunksink.search.answer import Answer, SearchHit
+    from chunksink.sinks.document import Document
+    from chunksink.sinks.reader import Piece
 
 _MODES = ("hybrid", "keyword", "semantic", "engine")
 _FUSIONS = ("scores", "ranks")
@@ -115,10 +115,10 @@ def command(
     """
     from chunksink.explain import explained_lines
     from chunksink.live import LiveSearch
+    from chunksink.search.access import Access
+    from chunksink.search.filters import parse_filters
+    from chunksink.search.question import FUSIONS, KEYWORD, LEGS_OF, MODES, SEMANTIC, Question
     from chunksink.wiring import usual_mode
-    from search.access import Access
-    from search.filters import parse_filters
-    from search.question import FUSIONS, KEYWORD, LEGS_OF, MODES, SEMANTIC, Question
 
     config = config_from(chunks=chunks, home=home)
     access = Access(tenant, required=config.tenants == "required")
@@ -205,8 +205,8 @@ def _address(hit: "SearchHit") -> str:
 
 
 def _excerpt(hit: "SearchHit") -> str:
-    from search.excerpt import excerpt
-    from sinks.reader import Piece
+    from chunksink.search.excerpt import excerpt
+    from chunksink.sinks.reader import Piece
 
     shown = excerpt(hit.snippet or [Piece(hit.text)], hit.document)
     if not hit.snippet:
@@ -217,7 +217,7 @@ def _excerpt(hit: "SearchHit") -> str:
 
 def _near(snippet: "Sequence[Piece]") -> Iterator[tuple[str, bool]]:
     """From a little before the first word that was found, or it might not be seen; and not without an end."""
-    from search.excerpt import beginning, ending
+    from chunksink.search.excerpt import beginning, ending
 
     left = _SNIPPET_CHARACTERS
     first = next((number for number, piece in enumerate(snippet) if piece.match), 0)
@@ -232,6 +232,6 @@ def _near(snippet: "Sequence[Piece]") -> Iterator[tuple[str, bool]]:
 
 
 def _line(text: str, most: int = _TEXT_CHARACTERS) -> str:
-    from search.excerpt import beginning
+    from chunksink.search.excerpt import beginning
 
     return printable(beginning(_SPACE.sub(" ", text).strip(), most))

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 import click
 
 from chunksink import __version__
-from chunksink.errors import Refusal, of_searches
+from chunksink.cli_errors import Refusal, of_searches
 from chunksink.exits import Exit
 from chunksink.options import chunks_option, config_from, home_option
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
     from chunksink.live import LiveSearch
-    from settings.config import Config
+    from chunksink.settings.config import Config
 
 _LOOK_SECONDS = 0.5
 """What other processes write is looked for so often."""
@@ -84,12 +84,12 @@ def command(
 
 
 def _app(config: "Config", live: "LiveSearch", host: str, names: tuple[str, ...], source_url: str | None) -> "ASGIApp":
+    from chunksink.search.page.app import make_app
+    from chunksink.search.page.callers import Tokens
+    from chunksink.search.page.security import Hosts
+    from chunksink.search.page.site import Site
     from chunksink.site_report import report
     from chunksink.wiring import usual_mode
-    from search.page.app import make_app
-    from search.page.callers import Tokens
-    from search.page.security import Hosts
-    from search.page.site import Site
 
     site = Site(
         answers=live,

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from chunksink.errors import Refusal
+from chunksink.cli_errors import Refusal
 from chunksink.exits import Exit
 from chunksink.options import config_from, home_option, json_option
 from chunksink.output import counted, print_json
-from settings.file_paths import shipped_settings_file
-from settings.index_settings import Difference, as_file, differences, patch_of
+from chunksink.settings.file_paths import shipped_settings_file
+from chunksink.settings.index_settings import Difference, as_file, differences, patch_of
 
 if TYPE_CHECKING:
-    from settings.config import Config
-    from sinks.meilisearch import MeilisearchSink
+    from chunksink.settings.config import Config
+    from chunksink.sinks.meilisearch import MeilisearchSink
 
 _SINK = "meilisearch"
 
@@ -93,7 +93,7 @@ def apply_command(home: str | None, as_json: bool) -> None:
     Example:
       chunksink settings apply
     """
-    from rebuild.lock import writing
+    from chunksink.rebuild.lock import writing
 
     folder = config_from(home=home).home_path
     with writing(folder), _live(home) as (sink, wanted):
@@ -106,8 +106,8 @@ def apply_command(home: str | None, as_json: bool) -> None:
 
 
 def _require_ours(home: Path, sink: "MeilisearchSink") -> None:
-    from rebuild.errors import OtherHome
-    from rebuild.schema import existing_home_id
+    from chunksink.rebuild.errors import OtherHome
+    from chunksink.rebuild.schema import existing_home_id
 
     marker = sink.shown()
     if marker is not None and marker.home_id != existing_home_id(home):
@@ -129,7 +129,7 @@ def _live(home: str | None) -> Iterator["tuple[MeilisearchSink, dict[str, Any]]"
 @contextmanager
 def _sink(home: str | None, **instead: Any) -> Iterator["tuple[Config, MeilisearchSink]"]:
     """The sink as it is configured, with some options `instead` of the configured ones."""
-    from sinks.meilisearch import open_sink
+    from chunksink.sinks.meilisearch import open_sink
 
     config = config_from(home=home)
     with closing(open_sink(config.home_path, {**config.sink.get(_SINK, {}), **instead})) as sink:

@@ -11,7 +11,7 @@ from chunksink.troubles import troubles
 from chunksink.wiring import status_of
 
 if TYPE_CHECKING:
-    from rebuild.status import BuildStatus, Status
+    from chunksink.rebuild.status import BuildStatus, Status
 
 _SHOWN = 3
 

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from chunkbus.layout import BusRoot
-from chunksink.errors import Refusal, explained, print_failure
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.cli_errors import Refusal, explained, print_failure
 from chunksink.exits import Exit
 from chunksink.options import adopt_option, allow_deletions_option, chunks_option, config_from, home_option, json_option
 from chunksink.progress import progress

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from chunkbus.findings import MEANINGS, Finding, Severity
-from chunkbus.layout import BusRoot, check_partition_key
-from chunkbus.runlog import RunLog
-from chunksink.errors import Refusal
+from chunksink.chunkbus.findings import MEANINGS, Finding, Severity
+from chunksink.chunkbus.layout import BusRoot, check_partition_key
+from chunksink.chunkbus.runlog import RunLog
+from chunksink.cli_errors import Refusal
 from chunksink.exits import Exit
 from chunksink.options import chunks_option, config_from, home_option, json_option
 from chunksink.output import counted, print_json, some
@@ -19,7 +19,7 @@ from chunksink.progress import progress
 from chunksink.workers import worker_processes
 
 if TYPE_CHECKING:
-    from chunkbus.validate import Summary
+    from chunksink.chunkbus.validate import Summary
 
 _SHOWN_PARTITIONS = 5
 
@@ -65,7 +65,7 @@ def command(
       chunksink validate --fields
       chunksink validate --json | jq '.findings[].code'
     """
-    from chunkbus.validate import Validation  # brings numpy
+    from chunksink.chunkbus.validate import Validation  # brings numpy
     from chunksink.survey import print_survey, survey_as_json, survey_partitions
 
     with ExitStack() as stack:
@@ -122,8 +122,8 @@ def _chosen(root: BusRoot, partitions: Sequence[str]) -> list[str]:
 
 def _check_chunking(root: BusRoot, keys: list[str], take: Callable[[Finding], None]) -> int:
     """How many breaches there are; asked of valid partitions only."""
-    from producers.errors import CHUNKING_FAILED
-    from producers.markdown.audit import audit
+    from chunksink.producers.errors import CHUNKING_FAILED
+    from chunksink.producers.markdown.audit import audit
 
     breaches = 0
     for key in keys:

@@ -12,7 +12,7 @@ from chunksink.progress import progress
 from chunksink.summary import exit_code, print_report, tell_fault, unbuilt_lines, unconfigured_lines
 
 if TYPE_CHECKING:
-    from rebuild.verify import SinkVerified, Verified
+    from chunksink.rebuild.verify import SinkVerified, Verified
 
 _SHOWN = 5
 
@@ -74,7 +74,7 @@ def command(
 
 def _remedy(found: "Verified") -> str:
     """A source that goes has at least one document that is extra."""
-    from rebuild.brake import LEAST_REMOVALS
+    from chunksink.rebuild.brake import LEAST_REMOVALS
 
     remedy = "`chunksink verify --repair` puts it right"
     if all(len(sink.extra) < LEAST_REMOVALS for sink in found.sinks.values()):

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from chunkbus.layout import BusRoot
+from chunksink.chunkbus.layout import BusRoot
 from chunksink.exits import Exit
 from chunksink.options import chunks_option, config_from, home_option, json_option
 from chunksink.output import print_json, printable
+from chunksink.settings.config import Config
 from chunksink.wiring import cache_file, existing_cache, open_one_sink
-from settings.config import Config
 
 if TYPE_CHECKING:
-    from rebuild.why import SinkCopy, Standing, Why
+    from chunksink.rebuild.why import SinkCopy, Standing, Why
 
 
 @click.command()
@@ -37,9 +37,9 @@ def command(chunk_id: str, chunks: str | None, home: str | None, as_json: bool) 
       chunksink why 9c1f... --json | jq '.sinks[].copy'
       chunksink search "tool return" --json | jq -r '.hits[0].chunk_id' | xargs chunksink why
     """
-    from rebuild.lease import reading_live
-    from rebuild.state import State
-    from rebuild.why import why
+    from chunksink.rebuild.lease import reading_live
+    from chunksink.rebuild.state import State
+    from chunksink.rebuild.why import why
 
     config = config_from(chunks=chunks, home=home)
     with ExitStack() as stack:
@@ -56,8 +56,8 @@ def command(chunk_id: str, chunks: str | None, home: str | None, as_json: bool) 
 
 def _cached(config: Config, found: "Why") -> dict[str, Any] | None:
     """The vector that the cache has of its text under the live model."""
-    from embeddings.references import EmbeddingRef
-    from embeddings.stats import show
+    from chunksink.embeddings.references import EmbeddingRef
+    from chunksink.embeddings.stats import show
 
     standing = found.current or found.standings[-1]
     ref = EmbeddingRef(found.model_fingerprint, standing.text_hash.removeprefix("sha256:"))
@@ -71,7 +71,7 @@ def _cached(config: Config, found: "Why") -> dict[str, Any] | None:
 
 
 def _print(found: "Why", cached: dict[str, Any] | None) -> None:
-    from rebuild.state import NO_MODEL
+    from chunksink.rebuild.state import NO_MODEL
 
     standing = found.current or found.standings[-1]
     click.echo(f"chunk       {printable(found.chunk_id)}")

@@ -6,7 +6,7 @@ Nothing is changed, no model is loaded, an endpoint is asked for nothing that co
 from collections.abc import Callable, Iterator
 
 from chunksink.doctor.check import Check
-from settings.config import Config, ConfigError, config_file
+from chunksink.settings.config import Config, ConfigError, config_file
 
 __all__ = ["Check", "examine"]
 

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, BinaryIO
 from chunksink.doctor.check import Check
 
 if TYPE_CHECKING:
-    from chunkbus.layout import BusRoot
+    from chunksink.chunkbus.layout import BusRoot
 
 _NAMED = 3
 _VALIDATE = "`chunksink validate` reads every line"
 
 
 def chunks(path: Path) -> Check:
-    from chunkbus.errors import NotABusRoot
-    from chunkbus.layout import BusRoot
+    from chunksink.chunkbus.errors import NotABusRoot
+    from chunksink.chunkbus.layout import BusRoot
 
     try:
         root = BusRoot(path).require()
@@ -35,11 +35,11 @@ def chunks(path: Path) -> Check:
 
 def missing(path: Path, home: Path) -> Iterator[Check]:
     """Partitions that the index was made from and that are not there any more."""
-    from chunkbus.errors import ChunkBusError
-    from chunkbus.layout import BusRoot
-    from rebuild.catalog import known_partitions
-    from rebuild.errors import NoGeneration
-    from rebuild.state import State
+    from chunksink.chunkbus.errors import ChunkBusError
+    from chunksink.chunkbus.layout import BusRoot
+    from chunksink.rebuild.catalog import known_partitions
+    from chunksink.rebuild.errors import NoGeneration
+    from chunksink.rebuild.state import State
 
     try:
         with State.existing(home) as state:
@@ -58,9 +58,9 @@ def _some(names: list[str]) -> str:
 
 def _flaw(root: "BusRoot", key: str) -> str | None:
     """What is seen to be wrong with a partition without reading it."""
-    from chunkbus.errors import InvalidManifest
-    from chunkbus.manifest import decode_manifest
-    from chunkbus.reader import open_partition
+    from chunksink.chunkbus.errors import InvalidManifest
+    from chunksink.chunkbus.manifest import decode_manifest
+    from chunksink.chunkbus.reader import open_partition
 
     try:
         file, manifest = open_partition(root, key)
@@ -85,7 +85,7 @@ def _ends_well(file: BinaryIO, size: int) -> bool:
     """The last line break may be left out; then its line must be whole."""
     import orjson
 
-    from chunkbus.examine import MAX_LINE_BYTES
+    from chunksink.chunkbus.examine import MAX_LINE_BYTES
 
     file.seek(max(0, size - 1))
     if file.read() in (b"", b"\n"):

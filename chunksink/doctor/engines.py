@@ -7,15 +7,15 @@ from typing import Any
 
 from chunksink.doctor.check import Check
 from chunksink.doctor.records import Live
-from settings.config import Config, ConfigError, variable
+from chunksink.settings.config import Config, ConfigError, variable
 
 _AGAIN = "then run `chunksink doctor` again"
 
 
 def sink(config: Config, name: str, live: Live | None) -> Iterator[Check]:
+    from chunksink.settings.index_settings import UnusableSettings
+    from chunksink.sinks.errors import SinkError
     from chunksink.wiring import open_one_sink
-    from settings.index_settings import UnusableSettings
-    from sinks.errors import SinkError
 
     label = f"sink {name}"
     with ExitStack() as stack:
@@ -44,8 +44,8 @@ def sink(config: Config, name: str, live: Live | None) -> Iterator[Check]:
 
 def options_not_in_use(config: Config) -> Iterator[Check]:
     """Options of sinks that no run opens now: what is wrong with them would be told on the day when one does."""
+    from chunksink.sinks.errors import SinkError
     from chunksink.wiring import open_one_sink
-    from sinks.errors import SinkError
 
     for name in config.sink:
         if name in config.sinks:
@@ -65,7 +65,7 @@ def _version(sink: Any) -> str:
 
 
 def _live(name: str, sink: Any, live: Live) -> Check:
-    from sinks.errors import BuildBroken, BuildMissing, SinkError
+    from chunksink.sinks.errors import BuildBroken, BuildMissing, SinkError
 
     label = f"live in {name}"
     if name not in live.builds:
@@ -89,8 +89,8 @@ def _live(name: str, sink: Any, live: Live) -> Check:
 
 def _strange(config: Config, name: str, sink: Any) -> Check | None:
     """What the sink shows other programs, where no run of this home would replace it."""
-    from rebuild.schema import existing_home_id
-    from sinks.errors import SinkError
+    from chunksink.rebuild.schema import existing_home_id
+    from chunksink.sinks.errors import SinkError
 
     label = f"public name in {name}"
     try:
@@ -111,11 +111,11 @@ def _marker(sink: Any, build_id: str) -> Any:
 
 
 def _settings(config: Config, name: str, sink: Any) -> Check:
-    from chunkbus.errors import ChunkBusError
+    from chunksink.chunkbus.errors import ChunkBusError
+    from chunksink.settings.engine_settings import DEFAULTS
+    from chunksink.settings.index_settings import differences, find_settings_file, load_index_settings
+    from chunksink.sinks.errors import BuildMissing, SinkError
     from chunksink.wiring import live_dimensions
-    from settings.engine_settings import DEFAULTS
-    from settings.index_settings import differences, find_settings_file, load_index_settings
-    from sinks.errors import BuildMissing, SinkError
 
     label = f"settings of {name}"
     file = find_settings_file(config.sink.get(name, {}).get("settings_file"))
@@ -140,7 +140,7 @@ def _settings(config: Config, name: str, sink: Any) -> Check:
 
 
 def _refused(label: str, file: Path, wanted: Mapping[str, Any], known: Mapping[str, Any]) -> Check | None:
-    from settings.index_settings import unknown
+    from chunksink.settings.index_settings import unknown
 
     names = unknown(wanted, known)
     if not names:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from chunksink.doctor.check import Check
-from settings.config import MEILI_URL, PREFIX, Config, unknown_variables
+from chunksink.settings.config import MEILI_URL, PREFIX, Config, unknown_variables
 
 OLDEST_PYTHON = (3, 11)
 LEAST_FREE_BYTES = 10**9
@@ -66,7 +66,7 @@ def home(home: Path) -> Iterator[Check]:
 
 
 def locks(home: Path) -> Check:
-    from rebuild.status import held_locks
+    from chunksink.rebuild.status import held_locks
 
     held = held_locks(home)
     if held:

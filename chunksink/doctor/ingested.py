@@ -3,19 +3,19 @@
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from chunkbus.store import Store
+from chunksink.chunkbus.store import Store
 from chunksink.doctor.check import Check
-from settings.config import Config
+from chunksink.settings.config import Config
 
 _AGAIN = "the next `chunksink ingest` makes another, and reads all files again"
 
 
 def files(config: Config) -> Iterator[Check]:
     """One that is not there yet is made by the next ingest."""
-    from chunkbus.layout import BusRoot
-    from chunkbus.ledger import Ledger
+    from chunksink.chunkbus.layout import BusRoot
+    from chunksink.chunkbus.ledger import Ledger
+    from chunksink.producers.memory import Memory
     from chunksink.wiring import ledger_file, memory_file
-    from producers.memory import Memory
 
     ledger, memory = ledger_file(config.home_path), memory_file(config.home_path)
     history = f"move it away: {_AGAIN}; lost is what `chunksink ledger` lists, and no chunk"
@@ -29,7 +29,7 @@ def files(config: Config) -> Iterator[Check]:
 
 
 def _file(name: str, path: Path, opened: Callable[[], Store], remedy: str) -> Check:
-    from chunkbus.errors import NewerStore, StoreUnreadable
+    from chunksink.chunkbus.errors import NewerStore, StoreUnreadable
 
     if not path.exists():
         return Check(name, "ok", "none yet; `chunksink ingest` makes it")

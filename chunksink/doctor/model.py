@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from chunksink.doctor.check import Check
-from settings.config import Config, ConfigError
+from chunksink.settings.config import Config, ConfigError
 
 SECONDS = 5.0
 """For an endpoint to answer."""
@@ -13,8 +13,8 @@ _BEHIND = (502, 503, 504)
 
 def model(config: Config) -> Iterator[Check]:
     """Weights are looked for and not read: `chunksink search` would say whether they fit."""
-    from embeddings.errors import ModelError
-    from embeddings.resolve import resolve_model
+    from chunksink.embeddings.errors import ModelError
+    from chunksink.embeddings.resolve import resolve_model
 
     if config.endpoint is not None:
         yield _endpoint(config, config.endpoint)
@@ -48,9 +48,9 @@ def _endpoint(config: Config, url: str) -> Check:
     """Whether anybody answers there. No key is sent and no text: one that is embedded costs money."""
     import httpx
 
-    from embeddings.connection import checked_url, client_for
-    from embeddings.errors import EndpointError
-    from settings.secret import key_in
+    from chunksink.embeddings.connection import checked_url, client_for
+    from chunksink.embeddings.errors import EndpointError
+    from chunksink.settings.secret import key_in
 
     variable = config.endpoint_key_variable
     try:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from chunksink.doctor.check import Check
-from settings.config import Config
+from chunksink.settings.config import Config
 
 _ID = re.compile("[0-9a-f]{32}")
 _OF_THE_DISK = "make room where the disk is full, or make the folder and its files writable"
@@ -21,8 +21,8 @@ class Live:
 
 
 def index(home: Path) -> tuple[Check, Live | None]:
-    from chunkbus.errors import ChunkBusError
-    from rebuild.state import State
+    from chunksink.chunkbus.errors import ChunkBusError
+    from chunksink.rebuild.state import State
 
     if not (home / "state.db").exists():
         return Check("index", "ok", "none yet; `chunksink rebuild` makes it"), None
@@ -50,8 +50,8 @@ def index(home: Path) -> tuple[Check, Live | None]:
 
 
 def cache(config: Config) -> Check:
+    from chunksink.embeddings.errors import CacheBusy, CacheDamaged, CacheError, CacheForeign, CacheTooNew
     from chunksink.wiring import cache_file, existing_cache
-    from embeddings.errors import CacheBusy, CacheDamaged, CacheError, CacheForeign, CacheTooNew
 
     path = cache_file(config.home_path)
     if not path.exists():

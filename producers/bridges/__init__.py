@@ -4,7 +4,7 @@
 `BridgeReader` is the way in: `detect` tells the form of a record, the form's file says where its fields go.
 """
 
-from producers.bridges.detect import Form, detect
-from producers.bridges.reader import BridgeReader
+from chunksink.producers.bridges.detect import Form, detect
+from chunksink.producers.bridges.reader import BridgeReader
 
 __all__ = ["BridgeReader", "Form", "detect"]

@@ -2,15 +2,15 @@
 
 import orjson
 
-from chunkbus import findings
-from chunkbus.canonical import chunk_object_hash
-from chunkbus.chunk import Record
-from chunkbus.examine import examine_line
-from chunkbus.identity import parent_id, source_name
-from producers.bridges.foreign import Context
-from producers.errors import RecordRefused
-from producers.records.drafts import Draft, id_for_tenant
-from producers.records.keeping import keep_original, tenant_of
+from chunksink.chunkbus import findings
+from chunksink.chunkbus.canonical import chunk_object_hash
+from chunksink.chunkbus.chunk import Record
+from chunksink.chunkbus.examine import examine_line
+from chunksink.chunkbus.identity import parent_id, source_name
+from chunksink.producers.bridges.foreign import Context
+from chunksink.producers.errors import RecordRefused
+from chunksink.producers.records.drafts import Draft, id_for_tenant
+from chunksink.producers.records.keeping import keep_original, tenant_of
 
 
 def pass_on(_: Record, data: bytes, context: Context) -> Draft:

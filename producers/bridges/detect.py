@@ -2,9 +2,9 @@
 
 from enum import StrEnum
 
-from chunkbus.chunk import Record
-from producers.bridges.framework import lacking, passage_in
-from producers.errors import RECORD_FORM_UNKNOWN, RecordRefused
+from chunksink.chunkbus.chunk import Record
+from chunksink.producers.bridges.framework import lacking, passage_in
+from chunksink.producers.errors import RECORD_FORM_UNKNOWN, RecordRefused
 
 
 class Form(StrEnum):

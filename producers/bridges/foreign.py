@@ -5,12 +5,12 @@ from typing import Annotated, Any
 
 import msgspec
 
-from chunkbus.canonical import canonical_text
-from chunkbus.chunk import Record
-from producers.errors import SOURCE_EMPTY
-from producers.produced import Making
-from producers.records.drafts import Draft, id_for_tenant, says_something
-from producers.records.keeping import keep, keep_original, make_provenance
+from chunksink.chunkbus.canonical import canonical_text
+from chunksink.chunkbus.chunk import Record
+from chunksink.producers.errors import SOURCE_EMPTY
+from chunksink.producers.produced import Making
+from chunksink.producers.records.drafts import Draft, id_for_tenant, says_something
+from chunksink.producers.records.keeping import keep, keep_original, make_provenance
 
 NAMES = (
     "provenance.source_uri",

@@ -5,14 +5,14 @@ of Unstructured. All are a text and a table about it; they differ in what they c
 import re
 from typing import Any, NamedTuple
 
-from chunkbus import findings
-from chunkbus.canonical import json_hash
-from chunkbus.chunk import Record
-from chunkbus.identity import derive_document_id, resolve_parent_id
-from producers.bridges.foreign import CHECKSUMS, NAMES, Context, foreign_draft
-from producers.errors import RecordRefused
-from producers.records.drafts import Draft
-from producers.records.keeping import checksum_of, first_string, tenant_of
+from chunksink.chunkbus import findings
+from chunksink.chunkbus.canonical import json_hash
+from chunksink.chunkbus.chunk import Record
+from chunksink.chunkbus.identity import derive_document_id, resolve_parent_id
+from chunksink.producers.bridges.foreign import CHECKSUMS, NAMES, Context, foreign_draft
+from chunksink.producers.errors import RecordRefused
+from chunksink.producers.records.drafts import Draft
+from chunksink.producers.records.keeping import checksum_of, first_string, tenant_of
 
 SOURCES = ("source", "source_uri", "file_path", "filename", "file_name", "url", "path")
 """What in the table names the source: the first that is there."""

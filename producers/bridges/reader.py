@@ -4,17 +4,17 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from chunkbus.chunk import Record
-from producers.bridges.canonical import pass_on
-from producers.bridges.detect import Form, detect, form_of
-from producers.bridges.foreign import Context
-from producers.bridges.framework import bridge_framework
-from producers.bridges.markdown import bridge_markdown
-from producers.bridges.recorder import bridge_recorder
-from producers.bridges.structural import bridge_structural
-from producers.produced import Item, Making
-from producers.records.drafts import Draft
-from producers.records.gather import gather
+from chunksink.chunkbus.chunk import Record
+from chunksink.producers.bridges.canonical import pass_on
+from chunksink.producers.bridges.detect import Form, detect, form_of
+from chunksink.producers.bridges.foreign import Context
+from chunksink.producers.bridges.framework import bridge_framework
+from chunksink.producers.bridges.markdown import bridge_markdown
+from chunksink.producers.bridges.recorder import bridge_recorder
+from chunksink.producers.bridges.structural import bridge_structural
+from chunksink.producers.produced import Item, Making
+from chunksink.producers.records.drafts import Draft
+from chunksink.producers.records.gather import gather
 
 ADAPTERS: Mapping[Form, Callable[[Record, bytes, Context], Draft]] = {
     Form.CANONICAL: pass_on,

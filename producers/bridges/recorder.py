@@ -4,12 +4,12 @@ from typing import Any
 
 import msgspec
 
-from chunkbus.canonical import json_hash
-from chunkbus.chunk import Record
-from chunkbus.identity import derive_document_id, resolve_parent_id
-from producers.bridges.foreign import CHECKSUMS, NAMES, Context, Count, Name, foreign_draft
-from producers.records.drafts import Draft
-from producers.records.keeping import checksum_of, first_string, read_as, tenant_of
+from chunksink.chunkbus.canonical import json_hash
+from chunksink.chunkbus.chunk import Record
+from chunksink.chunkbus.identity import derive_document_id, resolve_parent_id
+from chunksink.producers.bridges.foreign import CHECKSUMS, NAMES, Context, Count, Name, foreign_draft
+from chunksink.producers.records.drafts import Draft
+from chunksink.producers.records.keeping import checksum_of, first_string, read_as, tenant_of
 
 
 class LogPlace(msgspec.Struct, gc=False, kw_only=True):

@@ -3,6 +3,6 @@
 body (numbers, imported, fields, formulas) -> chunker
 """
 
-from producers.docx.chunker import DocxChunker
+from chunksink.producers.docx.chunker import DocxChunker
 
 __all__ = ["DocxChunker"]

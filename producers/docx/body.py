@@ -12,13 +12,13 @@ from io import BytesIO
 
 from lxml import etree
 
-from producers.docx.fields import write_fields
-from producers.docx.formulas import on_one_line
-from producers.docx.imported import Imported, mark_imports
-from producers.docx.numbers import Numbers
-from producers.docx.xml import read_xml
-from producers.html.marks import without_marks
-from producers.html.tags import Element, holders_of
+from chunksink.producers.docx.fields import write_fields
+from chunksink.producers.docx.formulas import on_one_line
+from chunksink.producers.docx.imported import Imported, mark_imports
+from chunksink.producers.docx.numbers import Numbers
+from chunksink.producers.docx.xml import read_xml
+from chunksink.producers.html.marks import without_marks
+from chunksink.producers.html.tags import Element, holders_of
 
 _WORD = (
     "http://schemas.openxmlformats.org/wordprocessingml/2006/main",

@@ -9,17 +9,17 @@ from io import BytesIO
 
 from lxml import etree
 
-from chunkbus.chunk import Record
-from producers.docx import imported, numbers
-from producers.docx.body import readable
-from producers.docx.unread import has_unread_parts
-from producers.docx.xml import read_xml
-from producers.errors import CHUNKING_FAILED, PARTS_LEFT_OUT, SourceFailed
-from producers.html import document_of, html_version
-from producers.markdown.chunker import MarkdownChunker
-from producers.markdown.records import Form, SourceVersion
-from producers.pdf import require, unreadable
-from producers.produced import Tell, untold
+from chunksink.chunkbus.chunk import Record
+from chunksink.producers.docx import imported, numbers
+from chunksink.producers.docx.body import readable
+from chunksink.producers.docx.unread import has_unread_parts
+from chunksink.producers.docx.xml import read_xml
+from chunksink.producers.errors import CHUNKING_FAILED, PARTS_LEFT_OUT, SourceFailed
+from chunksink.producers.html import document_of, html_version
+from chunksink.producers.markdown.chunker import MarkdownChunker
+from chunksink.producers.markdown.records import Form, SourceVersion
+from chunksink.producers.pdf import require, unreadable
+from chunksink.producers.produced import Tell, untold
 
 _MIME_TYPE = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
 # Raise it with any change in this package that the chunks show.

@@ -8,7 +8,7 @@ import re
 
 from lxml import etree
 
-from producers.html.tags import Element
+from chunksink.producers.html.tags import Element
 
 _PART = re.compile(r'"((?:\\.|[^"\\])*)"|(\S+)')
 _ESCAPED = re.compile(r"\\([\"\\])")

@@ -2,7 +2,7 @@
 
 import re
 
-from producers.html.tags import Element
+from chunksink.producers.html.tags import Element
 
 _ONE = re.compile(r"[\w.]+|.|\([^()]*\)")
 _DELETED = ("del", "moveFrom")

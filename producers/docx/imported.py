@@ -9,11 +9,11 @@ from html import escape
 
 from lxml import etree
 
-from producers.docx.xml import read_xml
-from producers.errors import CHUNKING_FAILED, SourceFailed
-from producers.html.charset import decode
-from producers.html.marks import FILE, FILE_END
-from producers.html.tags import Element
+from chunksink.producers.docx.xml import read_xml
+from chunksink.producers.errors import CHUNKING_FAILED, SourceFailed
+from chunksink.producers.html.charset import decode
+from chunksink.producers.html.marks import FILE, FILE_END
+from chunksink.producers.html.tags import Element
 
 _PLACE = re.compile(rf"<p>{FILE}(\d+){FILE_END}</p>")
 _ID = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 from lxml import etree
 
-from producers.docx.xml import read_xml
-from producers.html.marks import NUMBER, NUMBER_END
-from producers.html.tags import Element
+from chunksink.producers.docx.xml import read_xml
+from chunksink.producers.html.marks import NUMBER, NUMBER_END
+from chunksink.producers.html.tags import Element
 
 _OF_ITEM = re.compile(rf"<li>((?:<[^<>]*>)*){NUMBER}(\d+){NUMBER_END}")
 _MARK = re.compile(rf"{NUMBER}\d+{NUMBER_END}")

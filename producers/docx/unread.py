@@ -8,8 +8,8 @@ from io import BytesIO
 
 from lxml import etree
 
-from producers.docx.xml import read_xml
-from producers.html.tags import Element
+from chunksink.producers.docx.xml import read_xml
+from chunksink.producers.html.tags import Element
 
 _PART = re.compile(r"word/(header|footer|comments|diagrams/data|charts/chart)\d*\.xml", re.IGNORECASE)
 _FEWEST_WORDS = {"header": 3, "footer": 3}

@@ -2,7 +2,7 @@
 
 from lxml import etree
 
-from producers.html.tags import Element
+from chunksink.producers.html.tags import Element
 
 
 def read_xml(part: bytes) -> Element:

@@ -4,6 +4,6 @@ charset -> page -> tree (landmarks, confluence, anchors, headings, tables, colum
 notes) -> chunker; `tags` says which elements do what
 """
 
-from producers.html.chunker import HtmlChunker, document_of, html_version
+from chunksink.producers.html.chunker import HtmlChunker, document_of, html_version
 
 __all__ = ["HtmlChunker", "document_of", "html_version"]

@@ -4,8 +4,8 @@ import re
 from collections.abc import Callable
 from urllib.parse import urljoin, urlsplit
 
-from producers.html.tags import Element
-from producers.markdown.embedded import is_embedded
+from chunksink.producers.html.tags import Element
+from chunksink.producers.markdown.embedded import is_embedded
 
 # Browsers take them out of an address, and white space off its ends.
 _NOT_IN_ADDRESS = re.compile(r"[\t\n\r]")

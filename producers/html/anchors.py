@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from urllib.parse import unquote
 
-from producers.html.headings import sign_of
-from producers.html.tags import HEADINGS, Element, text_of
+from chunksink.producers.html.headings import sign_of
+from chunksink.producers.html.tags import HEADINGS, Element, text_of
 
 _MOST_CHARACTERS = 200
 

@@ -9,8 +9,8 @@ import codecs
 import re
 from contextlib import suppress
 
-from producers.errors import CHUNKING_FAILED, SourceFailed
-from producers.markdown.normalise import decode as decode_utf8
+from chunksink.producers.errors import CHUNKING_FAILED, SourceFailed
+from chunksink.producers.markdown.normalise import decode as decode_utf8
 
 _HEAD_BYTES = 4096
 _COMMENT = re.compile(rb"<!--(?:-?>|.*?(?:-->|\Z))", re.DOTALL)

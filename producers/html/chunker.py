@@ -6,22 +6,22 @@ from functools import cache
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
-from chunkbus.chunk import Record
-from producers.errors import CHUNKING_FAILED, PARTS_LEFT_OUT, SITE_LEFT_OUT, SourceFailed
-from producers.html.charset import decode
-from producers.html.marks import BACKSLASH
-from producers.html.notes import take_notes
-from producers.html.numbers import write_alike
-from producers.html.page import cleaned
-from producers.html.tree import PARSER_VERSIONS, Tidied, tidy
-from producers.markdown.chunker import MarkdownChunker
-from producers.markdown.document import Document
-from producers.markdown.odd import tell_removed
-from producers.markdown.policy import PARSER_NAME, PARSER_VERSION
-from producers.markdown.records import Form, SourceVersion
-from producers.markdown.structure import parse
-from producers.pdf import unreadable
-from producers.produced import Tell, untold
+from chunksink.chunkbus.chunk import Record
+from chunksink.producers.errors import CHUNKING_FAILED, PARTS_LEFT_OUT, SITE_LEFT_OUT, SourceFailed
+from chunksink.producers.html.charset import decode
+from chunksink.producers.html.marks import BACKSLASH
+from chunksink.producers.html.notes import take_notes
+from chunksink.producers.html.numbers import write_alike
+from chunksink.producers.html.page import cleaned
+from chunksink.producers.html.tree import PARSER_VERSIONS, Tidied, tidy
+from chunksink.producers.markdown.chunker import MarkdownChunker
+from chunksink.producers.markdown.document import Document
+from chunksink.producers.markdown.odd import tell_removed
+from chunksink.producers.markdown.policy import PARSER_NAME, PARSER_VERSION
+from chunksink.producers.markdown.records import Form, SourceVersion
+from chunksink.producers.markdown.structure import parse
+from chunksink.producers.pdf import unreadable
+from chunksink.producers.produced import Tell, untold
 
 if TYPE_CHECKING:
     from html_to_markdown import ConversionOptions, ConversionResult

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from itertools import accumulate
 
-from producers.html.tags import Element
+from chunksink.producers.html.tags import Element
 
 _CELLS = ("td", "th")
 

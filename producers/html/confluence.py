@@ -3,7 +3,7 @@
 from typing import Any
 from urllib.parse import urlencode
 
-from producers.html.tags import Element, drop, text_of
+from chunksink.producers.html.tags import Element, drop, text_of
 
 _CODE = "ac:plain-text-body"
 _SAID_OF_CODE = ("title", "")

@@ -6,7 +6,7 @@ nothing but numbers is in them.
 
 import re
 
-from producers.html.tags import Element, drop, holders_of, inside_of, text_of
+from chunksink.producers.html.tags import Element, drop, holders_of, inside_of, text_of
 
 # Of Pygments, Rouge, Hexo, Chroma of Hugo, highlight.js and others. A `pre` of this name is the code itself.
 _NAMED = re.compile(

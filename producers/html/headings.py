@@ -2,8 +2,8 @@
 
 import re
 
-from producers.html.marks import BACKSLASH
-from producers.html.tags import CODE, HEADINGS, Element, drop, text_of
+from chunksink.producers.html.marks import BACKSLASH
+from chunksink.producers.html.tags import CODE, HEADINGS, Element, drop, text_of
 
 _SIGNS = frozenset(("", "¶", "#", "§", "🔗", "⚓", "∞", "🔖", "[#]", "(#)", "[¶]", "[link]"))
 _WORDS = re.compile(

@@ -7,7 +7,7 @@ such parts of a page only, and no part of an article's or a quote's (HTML Access
 nothing else, all of it stays.
 """
 
-from producers.html.tags import HEADINGS, Element, inside_of
+from chunksink.producers.html.tags import HEADINGS, Element, inside_of
 
 _ROLES = frozenset(
     (

@@ -1,6 +1,6 @@
 """Blocks come out of what is written between marks: `<b><h2>` is a heading, not bold text with number signs in it."""
 
-from producers.html.tags import (
+from chunksink.producers.html.tags import (
     BLOCKS,
     CAPTIONS,
     HEADINGS,

@@ -14,11 +14,11 @@ from typing import NamedTuple
 
 from lxml import etree
 
-from producers.html.addresses import address_of
-from producers.html.marks import IN_TURN, NOTE, NOTE_END
-from producers.html.tags import HEADINGS, Element
-from producers.markdown.document import Block, Document, Link
-from producers.markdown.links import LinkKind, classify
+from chunksink.producers.html.addresses import address_of
+from chunksink.producers.html.marks import IN_TURN, NOTE, NOTE_END
+from chunksink.producers.html.tags import HEADINGS, Element
+from chunksink.producers.markdown.document import Block, Document, Link
+from chunksink.producers.markdown.links import LinkKind, classify
 
 _NUMBER = re.compile(f"{NOTE}([0-9]+){NOTE_END}")
 _NOTES = re.compile(f"(?:{NOTE}[0-9]*{NOTE_END}?)+")  # a heading that is carried in part may end in one

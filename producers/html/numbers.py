@@ -6,8 +6,8 @@ then they are still one list.
 
 import re
 
-from producers.html.marks import IN_TURN
-from producers.html.tags import Element, put_after
+from chunksink.producers.html.marks import IN_TURN
+from chunksink.producers.html.tags import Element, put_after
 
 _DIGITS = 9  # of a list's number in CommonMark
 _WRITTEN_IN_TURN = re.compile(rf"(\d[.)])([^\w\n]*){IN_TURN}")

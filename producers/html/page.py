@@ -8,7 +8,7 @@ import re
 from html import escape
 from html.entities import html5
 
-from chunkbus.patterns import for_good
+from chunksink.chunkbus.patterns import for_good
 
 # What lies in these is no markup, or is not read. Whatever has no end goes on to the end of the page.
 _COMMENT = r"<!--(?:-?>|.*?(?:--!?>|\Z))"

@@ -8,7 +8,7 @@ from itertools import islice
 
 from lxml import etree
 
-from producers.html.tags import INLINE, Element, text_of
+from chunksink.producers.html.tags import INLINE, Element, text_of
 
 _SIGNS = {"sup": "^", "sub": "_"}
 # Ends of words, those of one letter only after a number: `1e` is the first, and `x^e` a power.

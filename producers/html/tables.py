@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from lxml import etree
 
-from producers.html.columns import narrow
-from producers.html.tags import HEADINGS, LISTS, TABLE_PARTS, Element, text_of
+from chunksink.producers.html.columns import narrow
+from chunksink.producers.html.tags import HEADINGS, LISTS, TABLE_PARTS, Element, text_of
 
 _SECTIONS = ("thead", "tbody", "tfoot")
 _CELLS = ("td", "th")

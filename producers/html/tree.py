@@ -12,19 +12,19 @@ from dataclasses import dataclass
 
 from lxml import etree
 
-from producers.html.addresses import describe_pictures, link_what_is_shown, resolver
-from producers.html.anchors import anchors_of
-from producers.html.confluence import read_storage
-from producers.html.gutters import drop_line_numbers
-from producers.html.headings import drop_edit_links, drop_permalinks, mark_signs
-from producers.html.landmarks import empty_landmarks
-from producers.html.marks import BACKSLASH
-from producers.html.nesting import part_blocks
-from producers.html.notes import Note, leave_notes
-from producers.html.numbers import number_items
-from producers.html.raised import mark_raised
-from producers.html.tables import take_apart
-from producers.html.tags import CODE, HEADINGS, VOID, Element, drop, inside_of, is_inline, put_after
+from chunksink.producers.html.addresses import describe_pictures, link_what_is_shown, resolver
+from chunksink.producers.html.anchors import anchors_of
+from chunksink.producers.html.confluence import read_storage
+from chunksink.producers.html.gutters import drop_line_numbers
+from chunksink.producers.html.headings import drop_edit_links, drop_permalinks, mark_signs
+from chunksink.producers.html.landmarks import empty_landmarks
+from chunksink.producers.html.marks import BACKSLASH
+from chunksink.producers.html.nesting import part_blocks
+from chunksink.producers.html.notes import Note, leave_notes
+from chunksink.producers.html.numbers import number_items
+from chunksink.producers.html.raised import mark_raised
+from chunksink.producers.html.tables import take_apart
+from chunksink.producers.html.tags import CODE, HEADINGS, VOID, Element, drop, inside_of, is_inline, put_after
 
 # The wheels of lxml bring their own libxml2; a system's own may be another.
 PARSER_VERSIONS = f"lxml-{etree.__version__}+libxml2-{'.'.join(map(str, etree.LIBXML_VERSION))}"

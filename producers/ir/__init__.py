@@ -3,11 +3,11 @@
 identity, schema -> reader; `write_ir` keeps them as they are, `outdated` tells which to extract again.
 """
 
-from producers.ir.file_sink import IrLine, read_ir, write_ir
-from producers.ir.identity import canonical_path, content_hash, parent_id, record_id, source_folder_token
-from producers.ir.reader import IrReader
-from producers.ir.reindex import Current, Outdated, newest, outdated
-from producers.ir.schema import IR_VERSION, ir_schema
+from chunksink.producers.ir.file_sink import IrLine, read_ir, write_ir
+from chunksink.producers.ir.identity import canonical_path, content_hash, parent_id, record_id, source_folder_token
+from chunksink.producers.ir.reader import IrReader
+from chunksink.producers.ir.reindex import Current, Outdated, newest, outdated
+from chunksink.producers.ir.schema import IR_VERSION, ir_schema
 
 __all__ = [
     "IR_VERSION",

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import orjson
 
-from chunkbus.chunk import Record
-from producers.errors import RecordRefused
-from producers.produced import LeftOut
-from producers.records.files import RecordFile, left_out, parse_record
+from chunksink.chunkbus.chunk import Record
+from chunksink.producers.errors import RecordRefused
+from chunksink.producers.produced import LeftOut
+from chunksink.producers.records.files import RecordFile, left_out, parse_record
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,9 @@ import posixpath
 import re
 import unicodedata
 
-from chunkbus.canonical import sha256_hex
-from chunkbus.identity import normalise_source
-from producers.errors import IDENTITY_MISMATCH, RecordRefused
+from chunksink.chunkbus.canonical import sha256_hex
+from chunksink.chunkbus.identity import normalise_source
+from chunksink.producers.errors import IDENTITY_MISMATCH, RecordRefused
 
 FOLDER_BYTES = 468
 """Engines cut filterable values here, but not what they are compared with."""

@@ -8,22 +8,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from chunkbus import findings
-from chunkbus.chunk import Record
-from chunkbus.identity import derive_document_id
-from producers.errors import (
+from chunksink.chunkbus import findings
+from chunksink.chunkbus.chunk import Record
+from chunksink.chunkbus.identity import derive_document_id
+from chunksink.producers.errors import (
     EXTRACTION_FAILED,
     EXTRACTION_SKIPPED,
     IDENTITY_MISMATCH,
     SOURCE_EMPTY,
     RecordRefused,
 )
-from producers.ir.identity import check_identity, fits_facet, source_folder_token
-from producers.ir.schema import IR_VERSION, IrRecord
-from producers.produced import Item, Making
-from producers.records.drafts import ORIGINAL, Draft, id_for_tenant, says_something
-from producers.records.gather import gather
-from producers.records.keeping import keep, keep_original, make_provenance, read_as, tenant_of
+from chunksink.producers.ir.identity import check_identity, fits_facet, source_folder_token
+from chunksink.producers.ir.schema import IR_VERSION, IrRecord
+from chunksink.producers.produced import Item, Making
+from chunksink.producers.records.drafts import ORIGINAL, Draft, id_for_tenant, says_something
+from chunksink.producers.records.gather import gather
+from chunksink.producers.records.keeping import keep, keep_original, make_provenance, read_as, tenant_of
 
 # Raise it with any change of where a field goes.
 _RULES_VERSION = "1"

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from chunkbus.chunk import Record
-from chunkbus.diagnose import parse_time
-from producers.ir.schema import IR_VERSION
+from chunksink.chunkbus.chunk import Record
+from chunksink.chunkbus.diagnose import parse_time
+from chunksink.producers.ir.schema import IR_VERSION
 
 _Age = tuple[datetime, list[tuple[int, int, str]], str]
 

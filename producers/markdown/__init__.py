@@ -3,13 +3,13 @@
 normalise -> parser -> structure -> sentences, pieces -> passages -> records -> checklist
 """
 
-from producers.markdown.checklist import find_problems
-from producers.markdown.chunker import MarkdownChunker
-from producers.markdown.passages import Passage, cut
-from producers.markdown.policy import Policy
-from producers.markdown.records import SourceVersion
-from producers.markdown.structure import normalise, parse
-from producers.markdown.tokens import Tokenizer, WordTokenizer
+from chunksink.producers.markdown.checklist import find_problems
+from chunksink.producers.markdown.chunker import MarkdownChunker
+from chunksink.producers.markdown.passages import Passage, cut
+from chunksink.producers.markdown.policy import Policy
+from chunksink.producers.markdown.records import SourceVersion
+from chunksink.producers.markdown.structure import normalise, parse
+from chunksink.producers.markdown.tokens import Tokenizer, WordTokenizer
 
 __all__ = [
     "MarkdownChunker",

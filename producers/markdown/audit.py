@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
 
-from chunkbus.chunk import Record
-from chunkbus.layout import BusRoot
-from chunkbus.reader import read_partition
-from producers.markdown.checklist import find_problems
-from producers.markdown.policy import CANONICALIZER_NAME, Policy
-from producers.markdown.tokens import WordTokenizer
+from chunksink.chunkbus.chunk import Record
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.reader import read_partition
+from chunksink.producers.markdown.checklist import find_problems
+from chunksink.producers.markdown.policy import CANONICALIZER_NAME, Policy
+from chunksink.producers.markdown.tokens import WordTokenizer
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,10 @@ It trusts no number of the chunker: tokens are counted again and ids computed ag
 
 from collections.abc import Iterator, Sequence
 
-from chunkbus.chunk import Record
-from producers.markdown.policy import Policy
-from producers.markdown.records import canonical_chunk_text, chunk_path, stable_chunk_id
-from producers.markdown.tokens import Tokenizer
+from chunksink.chunkbus.chunk import Record
+from chunksink.producers.markdown.policy import Policy
+from chunksink.producers.markdown.records import canonical_chunk_text, chunk_path, stable_chunk_id
+from chunksink.producers.markdown.tokens import Tokenizer
 
 _ROW = 64  # texts that are counted together
 

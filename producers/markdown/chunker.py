@@ -4,21 +4,21 @@ from dataclasses import dataclass, field
 
 import orjson
 
-from chunkbus import findings
-from chunkbus.chunk import Record
-from chunkbus.errors import NotCanonical
-from chunkbus.examine import MAX_LINE_BYTES, examine_line
-from producers.errors import CHUNKING_FAILED, SourceFailed
-from producers.markdown.checklist import find_problems
-from producers.markdown.document import Document
-from producers.markdown.normalise import decode
-from producers.markdown.odd import find_odd, tell_removed
-from producers.markdown.passages import cut
-from producers.markdown.policy import CANONICALIZER_NAME, PARSER_NAME, PARSER_VERSION, Policy
-from producers.markdown.records import MARKDOWN, Form, SourceVersion, build_records
-from producers.markdown.structure import parse
-from producers.markdown.tokens import Tokenizer, WordTokenizer
-from producers.produced import Tell, untold
+from chunksink.chunkbus import findings
+from chunksink.chunkbus.chunk import Record
+from chunksink.chunkbus.errors import NotCanonical
+from chunksink.chunkbus.examine import MAX_LINE_BYTES, examine_line
+from chunksink.producers.errors import CHUNKING_FAILED, SourceFailed
+from chunksink.producers.markdown.checklist import find_problems
+from chunksink.producers.markdown.document import Document
+from chunksink.producers.markdown.normalise import decode
+from chunksink.producers.markdown.odd import find_odd, tell_removed
+from chunksink.producers.markdown.passages import cut
+from chunksink.producers.markdown.policy import CANONICALIZER_NAME, PARSER_NAME, PARSER_VERSION, Policy
+from chunksink.producers.markdown.records import MARKDOWN, Form, SourceVersion, build_records
+from chunksink.producers.markdown.structure import parse
+from chunksink.producers.markdown.tokens import Tokenizer, WordTokenizer
+from chunksink.producers.produced import Tell, untold
 
 
 @dataclass(frozen=True)

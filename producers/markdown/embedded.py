@@ -11,8 +11,8 @@ from typing import Any
 
 from markdown_it.common.utils import normalizeReference
 
-from chunkbus.patterns import for_good
-from producers.markdown.plain import HOLD_WORDS, BlockToken
+from chunksink.chunkbus.patterns import for_good
+from chunksink.producers.markdown.plain import HOLD_WORDS, BlockToken
 
 MAX_ADDRESS = 4096
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 
-from chunkbus.canonical import canonical_text
+from chunksink.chunkbus.canonical import canonical_text
 
 _FIELDS = {"tags": "tags", "tag": "tags", "keywords": "tags", "authors": "authors", "author": "authors"}
 _NULLS = ("", "~", "null")

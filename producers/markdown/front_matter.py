@@ -11,9 +11,9 @@ from typing import Any
 
 import orjson
 
-from chunkbus.canonical import canonical_text
-from producers.markdown.front_lists import Lists, lists_in, lists_in_yaml
-from producers.markdown.headings import MAX_CARRIED
+from chunksink.chunkbus.canonical import canonical_text
+from chunksink.producers.markdown.front_lists import Lists, lists_in, lists_in_yaml
+from chunksink.producers.markdown.headings import MAX_CARRIED
 
 _KNOWN = {"title": "title", "author": "author", "language": "language", "lang": "language", "date": "date"}
 

@@ -2,7 +2,7 @@
 
 import re
 
-from chunkbus.patterns import for_good
+from chunksink.chunkbus.patterns import for_good
 
 MAX_CARRIED = 1000
 """Characters of a title, heading or language: every chunk carries it."""

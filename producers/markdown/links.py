@@ -12,9 +12,9 @@ from urllib.parse import unquote, urldefrag, urljoin
 from markdown_it.common.utils import normalizeReference
 from markdown_it.token import Token
 
-from chunkbus.patterns import for_good
-from producers.markdown.confluence import is_confluence
-from producers.markdown.parser import MAX_INLINE_CHARACTERS, parse_links
+from chunksink.chunkbus.patterns import for_good
+from chunksink.producers.markdown.confluence import is_confluence
+from chunksink.producers.markdown.parser import MAX_INLINE_CHARACTERS, parse_links
 
 
 class LinkKind(StrEnum):

@@ -7,8 +7,8 @@ of code and tables, indentation and list markers stay as they are, because there
 import codecs
 import re
 
-from chunkbus.canonical import canonical_text
-from producers.errors import CHUNKING_FAILED, SourceFailed
+from chunksink.chunkbus.canonical import canonical_text
+from chunksink.producers.errors import CHUNKING_FAILED, SourceFailed
 
 # What may stand before the text of a line and gives it its place: quote marks, list markers, heading marks.
 _PREFIX = re.compile(r"[ \t]*(?:(?:>|[-*+](?=[ \t])|\d{1,9}[.)](?=[ \t])|#{1,6}(?=[ \t]))[ \t]*)*")

@@ -3,14 +3,14 @@
 import re
 from collections.abc import Iterator, Sequence
 
-from producers.errors import FENCE_UNCLOSED, LINE_ENDLESS, NESTING_TOO_DEEP, NUL_REMOVED, TABLE_TOO_WIDE
-from producers.markdown.document import Block, Document, Kind
-from producers.markdown.normalise import MAX_LINE_CHARACTERS
-from producers.markdown.parser import MAX_NESTING
-from producers.markdown.passages import Passage
-from producers.markdown.plain import BlockToken, Plain
-from producers.markdown.policy import Policy
-from producers.produced import Tell
+from chunksink.producers.errors import FENCE_UNCLOSED, LINE_ENDLESS, NESTING_TOO_DEEP, NUL_REMOVED, TABLE_TOO_WIDE
+from chunksink.producers.markdown.document import Block, Document, Kind
+from chunksink.producers.markdown.normalise import MAX_LINE_CHARACTERS
+from chunksink.producers.markdown.parser import MAX_NESTING
+from chunksink.producers.markdown.passages import Passage
+from chunksink.producers.markdown.plain import BlockToken, Plain
+from chunksink.producers.markdown.policy import Policy
+from chunksink.producers.produced import Tell
 
 _LEVELS_OF_AN_ITEM = 2  # its list and itself
 _NUL_OF_JSON = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")

@@ -11,8 +11,8 @@ from markdown_it.common.utils import mdTrim
 from markdown_it.rules_block import StateBlock, blockquote, fence, heading, hr, html_block, list_block, reference
 from markdown_it.token import Token
 
-from chunkbus.patterns import for_good
-from producers.markdown.plain import BlockToken, Plain, PlainBlocks, PlainState
+from chunksink.chunkbus.patterns import for_good
+from chunksink.producers.markdown.plain import BlockToken, Plain, PlainBlocks, PlainState
 
 Rule = Callable[[StateBlock, int, int, bool], bool]
 

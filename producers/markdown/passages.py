@@ -20,11 +20,11 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import NamedTuple
 
-from producers.markdown.document import Block, Document, Kind
-from producers.markdown.pieces import BlockCutter, Piece
-from producers.markdown.policy import Policy
-from producers.markdown.sentences import sentence_spans
-from producers.markdown.tokens import Tokenizer
+from chunksink.producers.markdown.document import Block, Document, Kind
+from chunksink.producers.markdown.pieces import BlockCutter, Piece
+from chunksink.producers.markdown.policy import Policy
+from chunksink.producers.markdown.sentences import sentence_spans
+from chunksink.producers.markdown.tokens import Tokenizer
 
 _TAIL_CHARACTERS = 24  # for each token of the overlap, how far back its beginning is looked for
 _NEAR_TAIL_CHARACTERS = 6  # where it nearly always is

@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from producers.markdown.document import Block, Kind
-from producers.markdown.policy import Policy
-from producers.markdown.sentences import sentence_spans
-from producers.markdown.tokens import Tokenizer
+from chunksink.producers.markdown.document import Block, Kind
+from chunksink.producers.markdown.policy import Policy
+from chunksink.producers.markdown.sentences import sentence_spans
+from chunksink.producers.markdown.tokens import Tokenizer
 
 
 class Piece(NamedTuple):

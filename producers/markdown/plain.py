@@ -18,7 +18,7 @@ from markdown_it.common.utils import mdTrim, normalizeReference
 from markdown_it.rules_block import StateBlock
 from markdown_it.token import Token
 
-from chunkbus.patterns import for_good
+from chunksink.chunkbus.patterns import for_good
 
 
 @dataclass(slots=True)

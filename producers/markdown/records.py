@@ -6,16 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from chunkbus.canonical import canonical_text, sha256_hex
-from chunkbus.chunk import Record, new_chunk
-from chunkbus.identity import derive_document_id
-from producers.markdown.document import Document, Kind, Link
-from producers.markdown.embedded import is_embedded
-from producers.markdown.headings import carried
-from producers.markdown.links import LinkKind, target_uri
-from producers.markdown.passages import Passage
-from producers.markdown.policy import CANONICALIZER_NAME, PARSER_NAME, PARSER_VERSION
-from producers.markdown.shown import shown_of
+from chunksink.chunkbus.canonical import canonical_text, sha256_hex
+from chunksink.chunkbus.chunk import Record, new_chunk
+from chunksink.chunkbus.identity import derive_document_id
+from chunksink.producers.markdown.document import Document, Kind, Link
+from chunksink.producers.markdown.embedded import is_embedded
+from chunksink.producers.markdown.headings import carried
+from chunksink.producers.markdown.links import LinkKind, target_uri
+from chunksink.producers.markdown.passages import Passage
+from chunksink.producers.markdown.policy import CANONICALIZER_NAME, PARSER_NAME, PARSER_VERSION
+from chunksink.producers.markdown.shown import shown_of
 
 DEFAULT_TENANT = "default"
 _SUFFIX = re.compile(r"(?<=.)\.[A-Za-z]\w{0,9}\Z", re.ASCII)

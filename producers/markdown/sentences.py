@@ -7,8 +7,8 @@ over the hard maximum and at the edge of an overlap. It must be total, fixed, an
 import re
 from collections.abc import Iterator
 
-from producers.markdown.document import Kind
-from producers.markdown.tokens import MARK
+from chunksink.producers.markdown.document import Kind
+from chunksink.producers.markdown.tokens import MARK
 
 # Repetitions are bounded: a million full stops must not take the square of it. The first character is taken before
 # its alternatives are tried, since a search for one of a few characters is fast.

@@ -9,7 +9,7 @@ import re
 from os.path import commonprefix
 from typing import NamedTuple
 
-from producers.markdown.passages import Passage
+from chunksink.producers.markdown.passages import Passage
 
 _INDENTATION = re.compile(r"^[ \t]*(?=\S)", re.MULTILINE)
 

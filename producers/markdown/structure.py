@@ -11,17 +11,17 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any
 
-from chunkbus.slug import slug_of
-from producers.markdown.document import Block, Document, Kind, Link
-from producers.markdown.embedded import drop_embedded
-from producers.markdown.front_lists import Lists
-from producers.markdown.front_matter import find_front_matter
-from producers.markdown.headings import carried, names_a_version, split_heading
-from producers.markdown.links import LinkKind, find_html_links, find_links, may_hold_links
-from producers.markdown.normalise import clean_markdown, collapse_line
-from producers.markdown.odd import odd_of_block
-from producers.markdown.parser import has_words, parse_blocks, plain_text
-from producers.markdown.plain import HOLD_WORDS, BlockToken, Plain
+from chunksink.chunkbus.slug import slug_of
+from chunksink.producers.markdown.document import Block, Document, Kind, Link
+from chunksink.producers.markdown.embedded import drop_embedded
+from chunksink.producers.markdown.front_lists import Lists
+from chunksink.producers.markdown.front_matter import find_front_matter
+from chunksink.producers.markdown.headings import carried, names_a_version, split_heading
+from chunksink.producers.markdown.links import LinkKind, find_html_links, find_links, may_hold_links
+from chunksink.producers.markdown.normalise import clean_markdown, collapse_line
+from chunksink.producers.markdown.odd import odd_of_block
+from chunksink.producers.markdown.parser import has_words, parse_blocks, plain_text
+from chunksink.producers.markdown.plain import HOLD_WORDS, BlockToken, Plain
 
 _LEAVES = {
     "paragraph_open": Kind.PROSE,

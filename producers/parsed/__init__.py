@@ -3,6 +3,6 @@
 document -> tables, render -> (the Markdown producer's cutter) -> records -> reader
 """
 
-from producers.parsed.reader import ParsedReader
+from chunksink.producers.parsed.reader import ParsedReader
 
 __all__ = ["ParsedReader"]

@@ -10,9 +10,9 @@ from functools import cached_property
 from html import unescape
 from typing import Any
 
-from chunkbus.chunk import Record
-from producers.parsed.blocks import IMAGES, NO_TEXT, TABLES, is_text
-from producers.records.sayings import sayings, words_of
+from chunksink.chunkbus.chunk import Record
+from chunksink.producers.parsed.blocks import IMAGES, NO_TEXT, TABLES, is_text
+from chunksink.producers.records.sayings import sayings, words_of
 
 MOST_PLACES = 100
 """That are looked for: who has so many is told enough."""

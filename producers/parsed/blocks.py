@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from chunkbus import findings
-from chunkbus.chunk import Record
-from producers.errors import RecordRefused
-from producers.markdown.normalise import clean
-from producers.parsed.tables import find_rows
+from chunksink.chunkbus import findings
+from chunksink.chunkbus.chunk import Record
+from chunksink.producers.errors import RecordRefused
+from chunksink.producers.markdown.normalise import clean
+from chunksink.producers.parsed.tables import find_rows
 
 HEADINGS = {"heading": 0, "title": 1, "section_header": 0, **{f"h{level}": level for level in range(1, 7)}}
 _LISTS = ("list_item", "bullet", "list")

@@ -11,11 +11,11 @@ from typing import Annotated, Any
 
 import msgspec
 
-from chunkbus import findings
-from chunkbus.chunk import Record
-from producers.errors import RecordRefused
-from producers.parsed.blocks import Item, read_block, read_image, read_table, read_where
-from producers.records.keeping import read_as
+from chunksink.chunkbus import findings
+from chunksink.chunkbus.chunk import Record
+from chunksink.producers.errors import RecordRefused
+from chunksink.producers.parsed.blocks import Item, read_block, read_image, read_table, read_where
+from chunksink.producers.records.keeping import read_as
 
 Name = Annotated[str, msgspec.Meta(min_length=1)]
 

@@ -4,9 +4,9 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from typing import Any
 
-from chunkbus.chunk import Record
-from producers.markdown.passages import Passage
-from producers.parsed.render import Stretch
+from chunksink.chunkbus.chunk import Record
+from chunksink.producers.markdown.passages import Passage
+from chunksink.producers.parsed.render import Stretch
 
 
 class Places:

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from posixpath import dirname
 
-from chunkbus.chunk import Record
-from chunkbus.identity import family_key, normalise_source
-from producers.errors import (
+from chunksink.chunkbus.chunk import Record
+from chunksink.chunkbus.identity import family_key, normalise_source
+from chunksink.producers.errors import (
     BLOCK_WITHOUT_TEXT,
     NUL_REMOVED,
     RECORD_SUPERSEDED,
@@ -20,21 +20,21 @@ from producers.errors import (
     RecordRefused,
     SourceFailed,
 )
-from producers.html import html_version
-from producers.markdown.odd import find_odd, has_nul
-from producers.markdown.passages import cut
-from producers.markdown.policy import Policy
-from producers.markdown.tokens import Tokenizer, WordTokenizer
-from producers.parsed.beside import MOST_PLACES, find_unread
-from producers.parsed.document import ParsedDocument, is_parsed, items_in_order, read_document
-from producers.parsed.records import PARSER, build_chunks, parent_of, stable_id
-from producers.parsed.render import render
-from producers.produced import Emptied, Item, LeftOut, Making, Produced
-from producers.records.files import Place, RecordFile, left_out, odd, parse_record
-from producers.records.frame import Frame
-from producers.records.gather import note_all
-from producers.records.index import FamilyIndex
-from producers.records.keeping import tenant_of
+from chunksink.producers.html import html_version
+from chunksink.producers.markdown.odd import find_odd, has_nul
+from chunksink.producers.markdown.passages import cut
+from chunksink.producers.markdown.policy import Policy
+from chunksink.producers.markdown.tokens import Tokenizer, WordTokenizer
+from chunksink.producers.parsed.beside import MOST_PLACES, find_unread
+from chunksink.producers.parsed.document import ParsedDocument, is_parsed, items_in_order, read_document
+from chunksink.producers.parsed.records import PARSER, build_chunks, parent_of, stable_id
+from chunksink.producers.parsed.render import render
+from chunksink.producers.produced import Emptied, Item, LeftOut, Making, Produced
+from chunksink.producers.records.files import Place, RecordFile, left_out, odd, parse_record
+from chunksink.producers.records.frame import Frame
+from chunksink.producers.records.gather import note_all
+from chunksink.producers.records.index import FamilyIndex
+from chunksink.producers.records.keeping import tenant_of
 
 MAX_DOCUMENT_BYTES = 32 * 2**20
 # Raise it with any change of rendering or of where a field goes.

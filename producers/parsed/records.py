@@ -3,16 +3,23 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from chunkbus.chunk import Record
-from chunkbus.identity import derive_document_id, resolve_parent_id
-from producers.markdown.passages import Passage
-from producers.markdown.records import chunk_path
-from producers.parsed.document import ParsedDocument
-from producers.parsed.places import Places
-from producers.parsed.render import Rendered
-from producers.records.drafts import make_chunk
-from producers.records.frame import Frame, refuse_heavy
-from producers.records.keeping import checksum_of, first_string, keep, keep_original, make_provenance, tenant_of
+from chunksink.chunkbus.chunk import Record
+from chunksink.chunkbus.identity import derive_document_id, resolve_parent_id
+from chunksink.producers.markdown.passages import Passage
+from chunksink.producers.markdown.records import chunk_path
+from chunksink.producers.parsed.document import ParsedDocument
+from chunksink.producers.parsed.places import Places
+from chunksink.producers.parsed.render import Rendered
+from chunksink.producers.records.drafts import make_chunk
+from chunksink.producers.records.frame import Frame, refuse_heavy
+from chunksink.producers.records.keeping import (
+    checksum_of,
+    first_string,
+    keep,
+    keep_original,
+    make_provenance,
+    tenant_of,
+)
 
 PARSER = ("parsed-document", "1")
 _CHECKSUMS = (

@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from chunkbus.chunk import Record
-from producers.markdown.document import Block, Document, Kind
-from producers.markdown.headings import carried
-from producers.markdown.policy import Policy
-from producers.markdown.tokens import Tokenizer
-from producers.parsed.blocks import Item
-from producers.parsed.tables import cut_table
+from chunksink.chunkbus.chunk import Record
+from chunksink.producers.markdown.document import Block, Document, Kind
+from chunksink.producers.markdown.headings import carried
+from chunksink.producers.markdown.policy import Policy
+from chunksink.producers.markdown.tokens import Tokenizer
+from chunksink.producers.parsed.blocks import Item
+from chunksink.producers.parsed.tables import cut_table
 
 _MARKER = re.compile(r"(?:[-*+•]|\d{1,9}[.)])[ \t]")
 _FENCE = re.compile("`{3,}")

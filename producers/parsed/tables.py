@@ -7,13 +7,13 @@ from typing import Any
 
 import orjson
 
-from chunkbus import findings
-from chunkbus.chunk import Record
-from producers.errors import RecordRefused, SourceFailed
-from producers.html import document_of
-from producers.markdown.normalise import clean
-from producers.markdown.policy import Policy
-from producers.markdown.tokens import Tokenizer
+from chunksink.chunkbus import findings
+from chunksink.chunkbus.chunk import Record
+from chunksink.producers.errors import RecordRefused, SourceFailed
+from chunksink.producers.html import document_of
+from chunksink.producers.markdown.normalise import clean
+from chunksink.producers.markdown.policy import Policy
+from chunksink.producers.markdown.tokens import Tokenizer
 
 _LINES = ("markdown", "text", "content")
 _BETWEEN_CELLS = re.compile(r"(?<!\\)\|")

@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
-from producers.errors import EVENT_BACK_IN_TIME, EVENT_KIND_UNKNOWN
-from producers.recorder.events import Direction, Event, Marker, Offset, Remark
-from producers.recorder.lines import MAX_LINE_BYTES, Line
-from producers.recorder.log import parse_json
-from producers.recorder.policy import Policy
-from producers.terminal import is_unfinished, readable
+from chunksink.producers.errors import EVENT_BACK_IN_TIME, EVENT_KIND_UNKNOWN
+from chunksink.producers.recorder.events import Direction, Event, Marker, Offset, Remark
+from chunksink.producers.recorder.lines import MAX_LINE_BYTES, Line
+from chunksink.producers.recorder.log import parse_json
+from chunksink.producers.recorder.policy import Policy
+from chunksink.producers.terminal import is_unfinished, readable
 
 PANE = "0"  # a recording is of one terminal
 _TEXTS = {"i": Direction.INGRESS, "o": Direction.EGRESS}

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from producers.recorder.events import Direction, Event
+from chunksink.producers.recorder.events import Direction, Event
 
 Marks = tuple[tuple[int, Event], ...]
 """Where the contributions of events begin, counted from the beginning of a text; the first may lie before it."""

@@ -11,11 +11,11 @@ or with white space, so it can be a little shorter. Events without readable text
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from producers.recorder.cuts import Boundary, Cut, marks_from
-from producers.recorder.ends import contribution, find_end, find_start, skip_space
-from producers.recorder.events import Direction, Event
-from producers.recorder.glue import Glue
-from producers.recorder.policy import Policy
+from chunksink.producers.recorder.cuts import Boundary, Cut, marks_from
+from chunksink.producers.recorder.ends import contribution, find_end, find_start, skip_space
+from chunksink.producers.recorder.events import Direction, Event
+from chunksink.producers.recorder.glue import Glue
+from chunksink.producers.recorder.policy import Policy
 
 
 class PaneCutter:

@@ -3,7 +3,7 @@
 import re
 import unicodedata
 
-from producers.recorder.events import Direction
+from chunksink.producers.recorder.events import Direction
 
 _MARKS = {Direction.INGRESS: "[IN] ", Direction.EGRESS: "[OUT] "}
 # Characters after which, or before which, one does not cut: joiners, skin tones, and letters that make flags.

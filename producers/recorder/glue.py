@@ -8,9 +8,9 @@ direction parts them. What a fragment repeated of its neighbour is not repeated 
 from collections.abc import Iterator
 from dataclasses import replace
 
-from producers.recorder.cuts import Boundary, Cut, marks_from
-from producers.recorder.events import Direction
-from producers.recorder.policy import Policy
+from chunksink.producers.recorder.cuts import Boundary, Cut, marks_from
+from chunksink.producers.recorder.events import Direction
+from chunksink.producers.recorder.policy import Policy
 
 
 class Glue:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from producers.errors import (
+from chunksink.producers.errors import (
     EVENT_BACK_IN_TIME,
     EVENT_KIND_UNKNOWN,
     EVENT_MALFORMED,
@@ -20,10 +20,10 @@ from producers.errors import (
     EVENT_WITHOUT_TIME,
     RecordRefused,
 )
-from producers.recorder.events import Direction, Event, Marker, Offset, Remark
-from producers.recorder.lines import MAX_LINE_BYTES, Line
-from producers.recorder.policy import EVENT_VERSION
-from producers.terminal import readable
+from chunksink.producers.recorder.events import Direction, Event, Marker, Offset, Remark
+from chunksink.producers.recorder.lines import MAX_LINE_BYTES, Line
+from chunksink.producers.recorder.policy import EVENT_VERSION
+from chunksink.producers.terminal import readable
 
 EVENT_KINDS: dict[str, Direction | Marker] = {
     "ingress_text": Direction.INGRESS,

@@ -12,21 +12,21 @@ from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
 
-from producers.errors import (
+from chunksink.producers.errors import (
     EVENT_WITHOUT_TEXT,
     LABEL_WITHOUT_TEXT,
     RECORDING_MALFORMED,
     SOURCE_EMPTY,
     SOURCE_UNREADABLE,
 )
-from producers.produced import LeftOut, Making, Produced
-from producers.recorder import cast, log
-from producers.recorder.cuts import Cut
-from producers.recorder.cutter import PaneCutter
-from producers.recorder.events import Event, Remark
-from producers.recorder.lines import read_lines
-from producers.recorder.policy import CANONICALIZER_NAME, PARSER, Policy
-from producers.recorder.records import Described, Part, Source, build, describe
+from chunksink.producers.produced import LeftOut, Making, Produced
+from chunksink.producers.recorder import cast, log
+from chunksink.producers.recorder.cuts import Cut
+from chunksink.producers.recorder.cutter import PaneCutter
+from chunksink.producers.recorder.events import Event, Remark
+from chunksink.producers.recorder.lines import read_lines
+from chunksink.producers.recorder.policy import CANONICALIZER_NAME, PARSER, Policy
+from chunksink.producers.recorder.records import Described, Part, Source, build, describe
 
 CAST_SUFFIX = ".cast"
 

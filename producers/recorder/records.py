@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-from chunkbus.canonical import json_hash, sha256_hex
-from chunkbus.chunk import Record, new_chunk
-from chunkbus.identity import derive_document_id, normalise_source
-from producers.produced import Making, Produced
-from producers.recorder.cuts import Cut
-from producers.recorder.events import Offset
-from producers.recorder.policy import CANONICALIZER_NAME, PARSER, POLICY_VERSION, Policy
+from chunksink.chunkbus.canonical import json_hash, sha256_hex
+from chunksink.chunkbus.chunk import Record, new_chunk
+from chunksink.chunkbus.identity import derive_document_id, normalise_source
+from chunksink.producers.produced import Making, Produced
+from chunksink.producers.recorder.cuts import Cut
+from chunksink.producers.recorder.events import Offset
+from chunksink.producers.recorder.policy import CANONICALIZER_NAME, PARSER, POLICY_VERSION, Policy
 
 
 @dataclass(frozen=True)

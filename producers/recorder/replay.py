@@ -3,13 +3,13 @@
 from itertools import islice
 from pathlib import Path
 
-from chunkbus.chunk import Record
-from producers.recorder import cast, log
-from producers.recorder.ends import contribution
-from producers.recorder.events import Remark
-from producers.recorder.lines import read_lines
-from producers.recorder.policy import Policy
-from producers.recorder.reader import CAST_SUFFIX
+from chunksink.chunkbus.chunk import Record
+from chunksink.producers.recorder import cast, log
+from chunksink.producers.recorder.ends import contribution
+from chunksink.producers.recorder.events import Remark
+from chunksink.producers.recorder.lines import read_lines
+from chunksink.producers.recorder.policy import Policy
+from chunksink.producers.recorder.reader import CAST_SUFFIX
 
 
 def replay(path: Path, chunk: Record, policy: Policy | None = None) -> str:

@@ -8,9 +8,9 @@ import re
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from chunkbus import findings
-from chunkbus.patterns import for_good
-from producers.errors import SourceFailed
+from chunksink.chunkbus import findings
+from chunksink.chunkbus.patterns import for_good
+from chunksink.producers.errors import SourceFailed
 
 _BLOCK = 2**20
 _BEGINNING = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?=\[\s*[{\]])")

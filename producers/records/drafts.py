@@ -5,14 +5,14 @@ from typing import Any
 
 import orjson
 
-from chunkbus import findings
-from chunkbus.canonical import canonical_text, json_hash
-from chunkbus.chunk import Record, new_chunk
-from chunkbus.errors import NotCanonical
-from chunkbus.examine import examine_line
-from chunkbus.identity import family_key
-from producers.errors import RecordRefused
-from producers.produced import Making
+from chunksink.chunkbus import findings
+from chunksink.chunkbus.canonical import canonical_text, json_hash
+from chunksink.chunkbus.chunk import Record, new_chunk
+from chunksink.chunkbus.errors import NotCanonical
+from chunksink.chunkbus.examine import examine_line
+from chunksink.chunkbus.identity import family_key
+from chunksink.producers.errors import RecordRefused
+from chunksink.producers.produced import Making
 
 ORIGINAL = "original"
 """The field of a chunk that keeps what its contract has no place for, or computes anew."""

@@ -19,18 +19,18 @@ from typing import Any, BinaryIO
 
 import orjson
 
-from chunkbus import findings
-from chunkbus.chunk import Record
-from chunkbus.diagnose import diagnose_json, proves_unique_keys
-from chunkbus.examine import MAX_LINE_BYTES
-from chunkbus.reader import read_lines
-from producers.errors import MEANINGS, SOURCE_UNREADABLE, RecordRefused, SourceFailed
-from producers.find import find_sources
-from producers.produced import LeftOut
-from producers.records.array import begins, elements
-from producers.records.nested import LARGEST, IsRecord, find_list
-from producers.sources import Failure, open_source
-from producers.tables import open_tables
+from chunksink.chunkbus import findings
+from chunksink.chunkbus.chunk import Record
+from chunksink.chunkbus.diagnose import diagnose_json, proves_unique_keys
+from chunksink.chunkbus.examine import MAX_LINE_BYTES
+from chunksink.chunkbus.reader import read_lines
+from chunksink.producers.errors import MEANINGS, SOURCE_UNREADABLE, RecordRefused, SourceFailed
+from chunksink.producers.find import find_sources
+from chunksink.producers.produced import LeftOut
+from chunksink.producers.records.array import begins, elements
+from chunksink.producers.records.nested import LARGEST, IsRecord, find_list
+from chunksink.producers.sources import Failure, open_source
+from chunksink.producers.tables import open_tables
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _HEAD_BYTES = 2**16

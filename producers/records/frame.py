@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 import orjson
 
-from chunkbus import findings
-from chunkbus.chunk import Record
-from producers.errors import RecordRefused
-from producers.produced import Making
+from chunksink.chunkbus import findings
+from chunksink.chunkbus.chunk import Record
+from chunksink.producers.errors import RecordRefused
+from chunksink.producers.produced import Making
 
 MAX_CARRIED_BYTES = 2**18
 

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from chunkbus import findings
-from chunkbus.chunk import Record
-from producers.errors import FAMILY_INCOMPLETE, RECORD_SUPERSEDED, SOURCE_CHANGED, RecordRefused, SourceFailed
-from producers.produced import Emptied, Item, LeftOut, Making, Produced
-from producers.records.drafts import Draft
-from producers.records.files import Place, RecordFile, left_out, parse_record
-from producers.records.index import FamilyIndex
-from producers.records.nested import IsRecord
+from chunksink.chunkbus import findings
+from chunksink.chunkbus.chunk import Record
+from chunksink.producers.errors import FAMILY_INCOMPLETE, RECORD_SUPERSEDED, SOURCE_CHANGED, RecordRefused, SourceFailed
+from chunksink.producers.produced import Emptied, Item, LeftOut, Making, Produced
+from chunksink.producers.records.drafts import Draft
+from chunksink.producers.records.files import Place, RecordFile, left_out, parse_record
+from chunksink.producers.records.index import FamilyIndex
+from chunksink.producers.records.nested import IsRecord
 
 _MOST_NAMED = 10
 

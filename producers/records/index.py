@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Iterator
 from types import TracebackType
 
-from producers.records.files import Place
+from chunksink.producers.records.files import Place
 
 _TABLES = """
 PRAGMA journal_mode = OFF;

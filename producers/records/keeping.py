@@ -10,12 +10,12 @@ from typing import Any
 
 import msgspec
 
-from chunkbus import findings
-from chunkbus.canonical import bare_hex
-from chunkbus.chunk import Canonicalizer, Chunk, Parser, Provenance, Record, Source, Span
-from chunkbus.identity import own_field
-from producers.errors import RecordRefused
-from producers.records.drafts import ORIGINAL
+from chunksink.chunkbus import findings
+from chunksink.chunkbus.canonical import bare_hex
+from chunksink.chunkbus.chunk import Canonicalizer, Chunk, Parser, Provenance, Record, Source, Span
+from chunksink.chunkbus.identity import own_field
+from chunksink.producers.errors import RecordRefused
+from chunksink.producers.records.drafts import ORIGINAL
 
 _GROUPS: dict[str, dict[str, Any]] = {
     name: {field.name: field.type for field in msgspec.structs.fields(type_)} if type_ else {}

@@ -6,8 +6,8 @@ from itertools import islice
 from json import JSONDecoder
 from typing import Any, Protocol
 
-from chunkbus.chunk import Record
-from producers.records.sayings import sayings
+from chunksink.chunkbus.chunk import Record
+from chunksink.producers.records.sayings import sayings
 
 Way = tuple[str, ...]
 """The names under which something stands, the outermost first."""

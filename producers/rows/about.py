@@ -3,9 +3,9 @@
 import re
 from typing import Any
 
-from chunkbus.chunk import Record
-from producers.markdown.document import Document
-from producers.rows.names import Fields, laid_over, says
+from chunksink.chunkbus.chunk import Record
+from chunksink.producers.markdown.document import Document
+from chunksink.producers.rows.names import Fields, laid_over, says
 
 _TAGS = ("tags", "labels", "categories", "category", "keywords")
 _DATES = (

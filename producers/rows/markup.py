@@ -7,13 +7,13 @@ or a paragraph of its own.
 import re
 from pathlib import PurePosixPath
 
-from producers.errors import SourceFailed
-from producers.html.chunker import document_of as document_of_page
-from producers.kinds import KINDS
-from producers.markdown.document import Document
-from producers.markdown.structure import parse
-from producers.rows.row import Row
-from producers.text.chunker import document_of as document_of_text
+from chunksink.producers.errors import SourceFailed
+from chunksink.producers.html.chunker import document_of as document_of_page
+from chunksink.producers.kinds import KINDS
+from chunksink.producers.markdown.document import Document
+from chunksink.producers.markdown.structure import parse
+from chunksink.producers.rows.row import Row
+from chunksink.producers.text.chunker import document_of as document_of_text
 
 _BLOCKS = "p br hr div ul ol li dl dt dd table thead tbody tr td th pre blockquote h1 h2 h3 h4 h5 h6 section article"
 _OTHERS = """

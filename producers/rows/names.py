@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from chunkbus.chunk import Record
+from chunksink.chunkbus.chunk import Record
 
 Way = tuple[str, ...]
 """The keys to a field, from the top."""

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from chunkbus import findings
-from chunkbus.chunk import Record
-from chunkbus.identity import family_key
-from producers.errors import (
+from chunksink.chunkbus import findings
+from chunksink.chunkbus.chunk import Record
+from chunksink.chunkbus.identity import family_key
+from chunksink.producers.errors import (
     NUL_REMOVED,
     RECORD_SUPERSEDED,
     SOURCE_EMPTY,
@@ -19,22 +19,22 @@ from producers.errors import (
     RecordRefused,
     SourceFailed,
 )
-from producers.html import html_version
-from producers.markdown.odd import find_odd
-from producers.markdown.passages import cut
-from producers.markdown.policy import Policy
-from producers.markdown.tokens import Tokenizer, WordTokenizer
-from producers.produced import Emptied, Item, LeftOut, Making, Produced
-from producers.records.files import Place, RecordFile, left_out, odd
-from producers.records.frame import Frame
-from producers.records.gather import note_all
-from producers.records.index import FamilyIndex
-from producers.rows.markup import document_of
-from producers.rows.names import USUAL, Names
-from producers.rows.records import CANONICALIZER_NAME, PARSER, build_chunks, parent_of
-from producers.rows.row import Row, is_row, read_row, says_text
-from producers.rows.separated import SeparatedFile, is_separated
-from producers.text.chunker import TEXT
+from chunksink.producers.html import html_version
+from chunksink.producers.markdown.odd import find_odd
+from chunksink.producers.markdown.passages import cut
+from chunksink.producers.markdown.policy import Policy
+from chunksink.producers.markdown.tokens import Tokenizer, WordTokenizer
+from chunksink.producers.produced import Emptied, Item, LeftOut, Making, Produced
+from chunksink.producers.records.files import Place, RecordFile, left_out, odd
+from chunksink.producers.records.frame import Frame
+from chunksink.producers.records.gather import note_all
+from chunksink.producers.records.index import FamilyIndex
+from chunksink.producers.rows.markup import document_of
+from chunksink.producers.rows.names import USUAL, Names
+from chunksink.producers.rows.records import CANONICALIZER_NAME, PARSER, build_chunks, parent_of
+from chunksink.producers.rows.row import Row, is_row, read_row, says_text
+from chunksink.producers.rows.separated import SeparatedFile, is_separated
+from chunksink.producers.text.chunker import TEXT
 
 MAX_ROW_BYTES = 32 * 2**20
 # Raise it with any change of where a field goes, or of what a text is taken for.

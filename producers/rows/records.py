@@ -3,18 +3,18 @@
 from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
 
-from chunkbus.canonical import sha256_hex
-from chunkbus.chunk import Record
-from chunkbus.identity import derive_document_id, resolve_parent_id
-from producers.markdown.document import Document
-from producers.markdown.passages import Passage
-from producers.markdown.records import chunk_path, links_by_passage
-from producers.markdown.shown import shown_of
-from producers.records.drafts import make_chunk
-from producers.records.frame import Frame
-from producers.records.keeping import keep, keep_original, make_provenance
-from producers.rows.about import about_of
-from producers.rows.row import Row
+from chunksink.chunkbus.canonical import sha256_hex
+from chunksink.chunkbus.chunk import Record
+from chunksink.chunkbus.identity import derive_document_id, resolve_parent_id
+from chunksink.producers.markdown.document import Document
+from chunksink.producers.markdown.passages import Passage
+from chunksink.producers.markdown.records import chunk_path, links_by_passage
+from chunksink.producers.markdown.shown import shown_of
+from chunksink.producers.records.drafts import make_chunk
+from chunksink.producers.records.frame import Frame
+from chunksink.producers.records.keeping import keep, keep_original, make_provenance
+from chunksink.producers.rows.about import about_of
+from chunksink.producers.rows.row import Row
 
 PARSER = ("rows", "1")
 CANONICALIZER_NAME = "chunksink-rows"

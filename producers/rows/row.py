@@ -9,14 +9,14 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
 
-from chunkbus import findings
-from chunkbus.chunk import Record
-from producers.errors import RecordRefused
-from producers.markdown.headings import MAX_CARRIED
-from producers.records.files import Place
-from producers.records.frame import refuse_heavy
-from producers.records.keeping import tenant_of, without_vectors
-from producers.rows.names import USUAL, Fields, Names, Way, laid_over, says
+from chunksink.chunkbus import findings
+from chunksink.chunkbus.chunk import Record
+from chunksink.producers.errors import RecordRefused
+from chunksink.producers.markdown.headings import MAX_CARRIED
+from chunksink.producers.records.files import Place
+from chunksink.producers.records.frame import refuse_heavy
+from chunksink.producers.records.keeping import tenant_of, without_vectors
+from chunksink.producers.rows.names import USUAL, Fields, Names, Way, laid_over, says
 
 _OF_CHUNKS = frozenset({"chunk_id", "chunk_index", "schema_version"})
 _SHOWN_FIELDS = 20

@@ -13,14 +13,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Literal
 
-from chunkbus import findings
-from chunkbus.chunk import Record
-from producers.errors import CHUNKING_FAILED, SOURCE_UNREADABLE, RecordRefused, SourceFailed
-from producers.markdown.normalise import decode
-from producers.produced import LeftOut
-from producers.records.files import Place
-from producers.rows.names import column
-from producers.sources import open_source
+from chunksink.chunkbus import findings
+from chunksink.chunkbus.chunk import Record
+from chunksink.producers.errors import CHUNKING_FAILED, SOURCE_UNREADABLE, RecordRefused, SourceFailed
+from chunksink.producers.markdown.normalise import decode
+from chunksink.producers.produced import LeftOut
+from chunksink.producers.records.files import Place
+from chunksink.producers.rows.names import column
+from chunksink.producers.sources import open_source
 
 SUFFIXES = (".csv", ".tsv")
 _SEPARATORS = ",\t;|"

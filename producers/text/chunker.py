@@ -9,16 +9,16 @@ from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, dropwhile
 
-from chunkbus.chunk import Record
-from producers.markdown.chunker import MarkdownChunker
-from producers.markdown.document import Block, Document, Kind
-from producers.markdown.headings import carried, names_a_version
-from producers.markdown.normalise import clean, collapse_line, decode
-from producers.markdown.odd import tell_removed
-from producers.markdown.records import Form, SourceVersion
-from producers.produced import Tell, untold
-from producers.terminal import readable
-from producers.text.headings import Heading, find_headings
+from chunksink.chunkbus.chunk import Record
+from chunksink.producers.markdown.chunker import MarkdownChunker
+from chunksink.producers.markdown.document import Block, Document, Kind
+from chunksink.producers.markdown.headings import carried, names_a_version
+from chunksink.producers.markdown.normalise import clean, collapse_line, decode
+from chunksink.producers.markdown.odd import tell_removed
+from chunksink.producers.markdown.records import Form, SourceVersion
+from chunksink.producers.produced import Tell, untold
+from chunksink.producers.terminal import readable
+from chunksink.producers.text.headings import Heading, find_headings
 
 TEXT = Form(("plain-text", "5"), "txt", "text/plain")
 _ORG_TITLE = re.compile(r"#\+title:[ \t]*(\S.*)", re.IGNORECASE)

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
-from producers.markdown.headings import MAX_CARRIED
-from producers.text.spans import ASCIIDOC, ORG, UNDERLINED, as_read
+from chunksink.producers.markdown.headings import MAX_CARRIED
+from chunksink.producers.text.spans import ASCIIDOC, ORG, UNDERLINED, as_read
 
 _DEEPEST = 12
 """Of levels: every chunk carries the headings that it stands under."""

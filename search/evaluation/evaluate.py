@@ -3,9 +3,9 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from search.evaluation.intervals import Interval, interval
-from search.evaluation.metrics import METRICS
-from search.evaluation.reading import Judgements, Queries, UnreadableSet
+from chunksink.search.evaluation.intervals import Interval, interval
+from chunksink.search.evaluation.metrics import METRICS
+from chunksink.search.evaluation.reading import Judgements, Queries, UnreadableSet
 
 
 @dataclass(frozen=True)

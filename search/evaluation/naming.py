@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import PurePath
 
-from chunkbus.identity import family_key
-from search.evaluation.reading import Judgements, UnreadableSet
-from sinks.document import Document
+from chunksink.chunkbus.identity import family_key
+from chunksink.search.evaluation.reading import Judgements, UnreadableSet
+from chunksink.sinks.document import Document
 
 
 def _name_of_file(document: Document) -> str | None:

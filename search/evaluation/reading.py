@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from search.errors import SearchError
+from chunksink.search.errors import SearchError
 
 Queries = dict[str, str]
 """Text by id, in the order of the file."""

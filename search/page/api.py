@@ -8,14 +8,14 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from search.access import Access
-from search.errors import InvalidQuestion
-from search.page.asked import Asked, once, read
-from search.page.health import Health
-from search.page.openapi import described
-from search.page.security import caller_of
-from search.page.site import HIDDEN, Problem, Site
-from search.page.workers import Workers
+from chunksink.search.access import Access
+from chunksink.search.errors import InvalidQuestion
+from chunksink.search.page.asked import Asked, once, read
+from chunksink.search.page.health import Health
+from chunksink.search.page.openapi import described
+from chunksink.search.page.security import caller_of
+from chunksink.search.page.site import HIDDEN, Problem, Site
+from chunksink.search.page.workers import Workers
 
 _HEADERS = {401: {"WWW-Authenticate": "Bearer"}, 405: {"Allow": "GET, HEAD"}, 503: {"Retry-After": "1"}}
 

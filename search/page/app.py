@@ -10,13 +10,13 @@ from starlette.responses import Response
 from starlette.routing import Route, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from search.page.api import Api, ForPrograms, error_response, refused
-from search.page.callers import Sessions
-from search.page.health import Health
-from search.page.pages import Pages
-from search.page.security import Guard
-from search.page.site import Problem, Site
-from search.page.workers import Workers
+from chunksink.search.page.api import Api, ForPrograms, error_response, refused
+from chunksink.search.page.callers import Sessions
+from chunksink.search.page.health import Health
+from chunksink.search.page.pages import Pages
+from chunksink.search.page.security import Guard
+from chunksink.search.page.site import Problem, Site
+from chunksink.search.page.workers import Workers
 
 STATIC = Path(__file__).with_name("static")
 _TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}

@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
 from urllib.parse import urlencode
 
-from search.errors import InvalidQuestion
-from search.filters import parse_filters
-from search.question import FusionName, Mode, Question
+from chunksink.search.errors import InvalidQuestion
+from chunksink.search.filters import parse_filters
+from chunksink.search.question import FusionName, Mode, Question
 
 MOST_LIMIT = 100
 MOST_FACETS = 20

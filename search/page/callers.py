@@ -7,8 +7,8 @@ from hashlib import sha256
 from secrets import token_urlsafe
 from time import monotonic
 
-from search.access import Access
-from search.errors import SearchError
+from chunksink.search.access import Access
+from chunksink.search.errors import SearchError
 
 ALL = "*"
 SESSION_SECONDS = 12 * 3600.0

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from search.answer import Answer, SearchHit
-from search.fusion import RANK_CONSTANT, Share
-from search.question import LEGS_OF
+from chunksink.search.answer import Answer, SearchHit
+from chunksink.search.fusion import RANK_CONSTANT, Share
+from chunksink.search.question import LEGS_OF
 
 
 @dataclass(frozen=True)

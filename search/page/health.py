@@ -4,11 +4,11 @@ import asyncio
 from dataclasses import dataclass
 from time import monotonic
 
-from search.access import EVERYTHING
-from search.page.security import note_bug
-from search.page.site import Site
-from search.page.workers import Workers
-from search.question import Question
+from chunksink.search.access import EVERYTHING
+from chunksink.search.page.security import note_bug
+from chunksink.search.page.site import Site
+from chunksink.search.page.workers import Workers
+from chunksink.search.question import Question
 
 _FRESH_SECONDS = 2.0
 _PATIENCE_SECONDS = 1.0

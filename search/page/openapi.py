@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from search.page.asked import PARAMETERS, Parameter
-from search.question import FUSIONS, LEGS_OF, MODES
-from sinks.fields import FILTERS
+from chunksink.search.page.asked import PARAMETERS, Parameter
+from chunksink.search.question import FUSIONS, LEGS_OF, MODES
+from chunksink.sinks.fields import FILTERS
 
 _TEXT = {"type": "string"}
 _TEXT_OR_NULL = {"type": ["string", "null"]}

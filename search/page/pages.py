@@ -10,15 +10,15 @@ from markupsafe import Markup, escape
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from search.answer import Answer
-from search.page import views
-from search.page.asked import Asked, read
-from search.page.callers import SESSION_SECONDS, Caller, Sessions
-from search.page.drawer import drawers
-from search.page.security import COOKIE, caller_of, is_own_form, session_id
-from search.page.site import Problem, Site
-from search.page.workers import Workers
-from search.question import MOST_CONTEXT, MOST_HITS
+from chunksink.search.answer import Answer
+from chunksink.search.page import views
+from chunksink.search.page.asked import Asked, read
+from chunksink.search.page.callers import SESSION_SECONDS, Caller, Sessions
+from chunksink.search.page.drawer import drawers
+from chunksink.search.page.security import COOKIE, caller_of, is_own_form, session_id
+from chunksink.search.page.site import Problem, Site
+from chunksink.search.page.workers import Workers
+from chunksink.search.question import MOST_CONTEXT, MOST_HITS
 
 TEMPLATES = Path(__file__).with_name("templates")
 _FORM_BYTES = 8192

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from search.page.callers import Caller, Sessions, Tokens
+from chunksink.search.page.callers import Caller, Sessions, Tokens
 
 COOKIE = "chunksink"
 POLICY = (
@@ -31,7 +31,7 @@ WITHOUT_TOKEN = ("/healthz", "/sign-in", "/static/")
 
 Refuse = Callable[[Request], Response]
 
-_log = logging.getLogger("search.page")
+_log = logging.getLogger("chunksink.search.page")
 
 
 class Hosts:

@@ -4,16 +4,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from search.access import Access
-from search.answer import Answer
-from search.errors import SearchError
-from search.page.callers import Caller, NotYours, Tokens
-from search.page.report import Report
-from search.page.security import Hosts
-from search.page.workers import Overloaded
-from search.passage import Surrounded
-from search.question import LEGS_OF, Mode, Question
-from sinks.errors import InvalidFilter
+from chunksink.search.access import Access
+from chunksink.search.answer import Answer
+from chunksink.search.errors import SearchError
+from chunksink.search.page.callers import Caller, NotYours, Tokens
+from chunksink.search.page.report import Report
+from chunksink.search.page.security import Hosts
+from chunksink.search.page.workers import Overloaded
+from chunksink.search.passage import Surrounded
+from chunksink.search.question import LEGS_OF, Mode, Question
+from chunksink.sinks.errors import InvalidFilter
 
 HIDDEN = "cannot be asked now"
 """Instead of a reason, which may name servers and folders."""

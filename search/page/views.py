@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from urllib.parse import quote, urlsplit
 
-from search import question
-from search.answer import Answer, SearchHit
-from search.excerpt import beginning, ending, excerpt
-from search.link import link_of, locator_of, name_of, section_of
-from search.page.asked import Asked
-from search.passage import Surrounded
-from sinks.document import Document
-from sinks.reader import Piece
+from chunksink.search import question
+from chunksink.search.answer import Answer, SearchHit
+from chunksink.search.excerpt import beginning, ending, excerpt
+from chunksink.search.link import link_of, locator_of, name_of, section_of
+from chunksink.search.page.asked import Asked
+from chunksink.search.passage import Surrounded
+from chunksink.sinks.document import Document
+from chunksink.sinks.reader import Piece
 
 MODES = {"hybrid": "Both", "keyword": "Words", "semantic": "Meaning"}
 """The modes that the page offers, and what they are called there."""

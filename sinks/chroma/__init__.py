@@ -6,12 +6,12 @@ from typing import Any
 
 import msgspec
 
-from settings.config import ConfigError
-from settings.secret import key_in
-from sinks.chroma.build import ChromaBuild
-from sinks.chroma.reader import ChromaReader
-from sinks.chroma.sink import ChromaSink, EmbeddedChromaSink
-from sinks.registry import read_options
+from chunksink.settings.config import ConfigError
+from chunksink.settings.secret import key_in
+from chunksink.sinks.chroma.build import ChromaBuild
+from chunksink.sinks.chroma.reader import ChromaReader
+from chunksink.sinks.chroma.sink import ChromaSink, EmbeddedChromaSink
+from chunksink.sinks.registry import read_options
 
 __all__ = ["ChromaBuild", "ChromaOptions", "ChromaReader", "ChromaSink", "EmbeddedChromaSink", "open_sink"]
 

@@ -5,14 +5,14 @@ from typing import Any
 
 import numpy as np
 
-from sinks.chroma import rows
-from sinks.chroma.errors import Address, RefusedData, StaleIndex
-from sinks.chroma.handle import Handle, metadata_of
-from sinks.chroma.reader import marker_of
-from sinks.document import Document, Family, Vectors
-from sinks.errors import BuildBroken, WrongShape
-from sinks.sink import NO_PARENT, Marker, RefusedDocument, Stored
-from sinks.vectors import sound_rows
+from chunksink.sinks.chroma import rows
+from chunksink.sinks.chroma.errors import Address, RefusedData, StaleIndex
+from chunksink.sinks.chroma.handle import Handle, metadata_of
+from chunksink.sinks.chroma.reader import marker_of
+from chunksink.sinks.document import Document, Family, Vectors
+from chunksink.sinks.errors import BuildBroken, WrongShape
+from chunksink.sinks.sink import NO_PARENT, Marker, RefusedDocument, Stored
+from chunksink.sinks.vectors import sound_rows
 
 PAGE = 5000  # above 32,766 rows Chroma cannot answer
 REQUEST_BYTES = 32 * 2**20  # a server takes 40 MiB

@@ -11,10 +11,10 @@ from multiprocessing import Pipe
 from pathlib import Path
 from typing import Any
 
-from sinks.chroma import processes, rows
-from sinks.document import Family
-from sinks.errors import BuildBroken
-from sinks.sink import Marker, RefusedDocument, Stored
+from chunksink.sinks.chroma import processes, rows
+from chunksink.sinks.document import Family
+from chunksink.sinks.errors import BuildBroken
+from chunksink.sinks.sink import Marker, RefusedDocument, Stored
 
 _WRITTEN_AT_ONCE = 5000
 """Documents; as many as Chroma takes in one call."""
@@ -37,7 +37,7 @@ class Worker:
         self._connection, theirs = Pipe()
         with theirs:
             self._process = subprocess.Popen(
-                processes.command("sinks.chroma.worker", str(theirs.fileno())),
+                processes.command("chunksink.sinks.chroma.worker", str(theirs.fileno())),
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,

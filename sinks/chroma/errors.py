@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from sinks.errors import (
+from chunksink.sinks.errors import (
     MAKE_ANEW,
     MEND,
     BuildBroken,

@@ -12,13 +12,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from sinks import places
-from sinks.chroma import seal, told
-from sinks.chroma.counted import Counting
-from sinks.chroma.errors import translated
-from sinks.chroma.handle import Handle, collection_in, end, metadata_in, metadata_of, nothing
-from sinks.chroma.known import Known
-from sinks.sink import Marker
+from chunksink.sinks import places
+from chunksink.sinks.chroma import seal, told
+from chunksink.sinks.chroma.counted import Counting
+from chunksink.sinks.chroma.errors import translated
+from chunksink.sinks.chroma.handle import Handle, collection_in, end, metadata_in, metadata_of, nothing
+from chunksink.sinks.chroma.known import Known
+from chunksink.sinks.sink import Marker
 
 COLLECTION = "chunks"
 _ROWS_A_TURN = 1000

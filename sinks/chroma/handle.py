@@ -5,11 +5,11 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from sinks.chroma.counted import Counting
-from sinks.chroma.errors import translated
-from sinks.chroma.known import Known
-from sinks.errors import BuildMissing
-from sinks.sink import Marker
+from chunksink.sinks.chroma.counted import Counting
+from chunksink.sinks.chroma.errors import translated
+from chunksink.sinks.chroma.known import Known
+from chunksink.sinks.errors import BuildMissing
+from chunksink.sinks.sink import Marker
 
 if TYPE_CHECKING:
     from chromadb.api import ClientAPI

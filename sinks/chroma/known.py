@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from chunkbus.signature import Signature, wait_a_tick
-from sinks.chroma.counted import is_in_doubt
+from chunksink.chunkbus.signature import Signature, wait_a_tick
+from chunksink.sinks.chroma.counted import is_in_doubt
 
 Metadata = Mapping[str, Any]
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from sinks.chroma import told
+from chunksink.sinks.chroma import told
 
 _HEADER = struct.Struct("<i6QiI3QdQ")  # hnswlib as Chroma saves it
 _VERSION = 1

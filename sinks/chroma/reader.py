@@ -6,15 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from chunkbus.canonical import text_hash
-from chunkbus.shared import Shared
-from sinks.chroma import rows
-from sinks.chroma.errors import StaleIndex
-from sinks.chroma.handle import Handle
-from sinks.document import Document, Vectors
-from sinks.reader import FamiliesOf, Filter, Hit, nobodys
-from sinks.sink import Marker
-from sinks.vectors import unit
+from chunksink.chunkbus.canonical import text_hash
+from chunksink.chunkbus.shared import Shared
+from chunksink.sinks.chroma import rows
+from chunksink.sinks.chroma.errors import StaleIndex
+from chunksink.sinks.chroma.handle import Handle
+from chunksink.sinks.document import Document, Vectors
+from chunksink.sinks.reader import FamiliesOf, Filter, Hit, nobodys
+from chunksink.sinks.sink import Marker
+from chunksink.sinks.vectors import unit
 
 _TRIES = 4
 _PAGE = 5000

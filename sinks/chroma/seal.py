@@ -21,9 +21,9 @@ from typing import Any
 
 import msgspec
 
-from sinks.chroma import processes
-from sinks.chroma.counted import Counted, changes_of
-from sinks.errors import MEND, BuildBroken, NotConfirmed
+from chunksink.sinks.chroma import processes
+from chunksink.sinks.chroma.counted import Counted, changes_of
+from chunksink.sinks.errors import MEND, BuildBroken, NotConfirmed
 
 FILE = "chunksink-seal.json"
 LOCK = "chunksink-writer.lock"
@@ -134,7 +134,7 @@ def _check(path: Path) -> None:
         raise BuildBroken(f"vector files of {path} are gone ({', '.join(gone)}): {MEND}")
     try:
         done = subprocess.run(
-            processes.command("sinks.chroma.probe", str(path)),
+            processes.command("chunksink.sinks.chroma.probe", str(path)),
             capture_output=True,
             text=True,
             timeout=_PATIENCE,

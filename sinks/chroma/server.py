@@ -7,13 +7,13 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from settings.addresses import address_parts
-from sinks import places
-from sinks.chroma import told
-from sinks.chroma.errors import Address, no_chroma, translated
-from sinks.chroma.handle import Handle, collection_in, end, metadata_of
-from sinks.errors import BuildMissing, Refused
-from sinks.sink import Marker
+from chunksink.settings.addresses import address_parts
+from chunksink.sinks import places
+from chunksink.sinks.chroma import told
+from chunksink.sinks.chroma.errors import Address, no_chroma, translated
+from chunksink.sinks.chroma.handle import Handle, collection_in, end, metadata_of
+from chunksink.sinks.errors import BuildMissing, Refused
+from chunksink.sinks.sink import Marker
 
 if TYPE_CHECKING:
     from chromadb.api import ClientAPI

@@ -3,14 +3,14 @@
 from functools import partial
 from pathlib import Path
 
-from sinks.chroma.build import ChromaBuild
-from sinks.chroma.distant import DistantBuild, Worker
-from sinks.chroma.folder import Folder
-from sinks.chroma.reader import ChromaReader
-from sinks.chroma.server import Server
-from sinks.chroma.untouched import UntouchedBuild
-from sinks.errors import BuildMissing
-from sinks.sink import Build, Marker
+from chunksink.sinks.chroma.build import ChromaBuild
+from chunksink.sinks.chroma.distant import DistantBuild, Worker
+from chunksink.sinks.chroma.folder import Folder
+from chunksink.sinks.chroma.reader import ChromaReader
+from chunksink.sinks.chroma.server import Server
+from chunksink.sinks.chroma.untouched import UntouchedBuild
+from chunksink.sinks.errors import BuildMissing
+from chunksink.sinks.sink import Build, Marker
 
 
 class ChromaSink:

@@ -6,7 +6,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from settings.config import ConfigError
+from chunksink.settings.config import ConfigError
 
 if TYPE_CHECKING:
     from chromadb.config import Settings

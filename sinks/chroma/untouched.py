@@ -7,10 +7,10 @@ looked at with each question; anything else opens it.
 
 from collections.abc import Callable, Iterator, Sequence
 
-from sinks.chroma.reader import marker_of
-from sinks.chroma.seal import Untouched
-from sinks.document import Family
-from sinks.sink import Build, Marker, RefusedDocument, Stored
+from chunksink.sinks.chroma.reader import marker_of
+from chunksink.sinks.chroma.seal import Untouched
+from chunksink.sinks.document import Family
+from chunksink.sinks.sink import Build, Marker, RefusedDocument, Stored
 
 
 class UntouchedBuild:

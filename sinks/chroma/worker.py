@@ -16,8 +16,8 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from settings.config import ConfigError
-from sinks.chroma import told
+from chunksink.settings.config import ConfigError
+from chunksink.sinks.chroma import told
 
 _FOR_OTHERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # to all of a group; a call is not broken off by them
 
@@ -35,9 +35,9 @@ def main(handle: int) -> None:
 
 
 def serve(connection: "Connection[Any, Any]") -> None:
-    from sinks.chroma.folder import Folder
-    from sinks.chroma.sink import ChromaSink
-    from sinks.chroma.threads import Threads
+    from chunksink.sinks.chroma.folder import Folder
+    from chunksink.sinks.chroma.sink import ChromaSink
+    from chunksink.sinks.chroma.threads import Threads
 
     root, store_text = connection.recv()
     sink = ChromaSink(Folder(Path(root), partial(_require_asker, connection)), store_text=store_text)

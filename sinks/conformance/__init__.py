@@ -1,6 +1,6 @@
 """What every sink must do, as tests that a sink's own test module inherits:
 
-    pytest.register_assert_rewrite("sinks.conformance")  # before the import, for failures that say why
+    pytest.register_assert_rewrite("chunksink.sinks.conformance")  # before the import, for failures that say why
 
     class TestMine(SinkConformance, VectorConformance):
         @pytest.fixture
@@ -11,9 +11,9 @@
 gives such a reader. This package alone imports pytest, and nothing of ours imports it.
 """
 
-from sinks.conformance.reading import KeywordConformance, VectorConformance
-from sinks.conformance.samples import DIMENSIONS, family, marker, vector
-from sinks.conformance.writing import SinkConformance
+from chunksink.sinks.conformance.reading import KeywordConformance, VectorConformance
+from chunksink.sinks.conformance.samples import DIMENSIONS, family, marker, vector
+from chunksink.sinks.conformance.writing import SinkConformance
 
 __all__ = [
     "DIMENSIONS",

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from sinks.conformance.samples import DIMENSIONS, family, marker, vector
-from sinks.document import Family
-from sinks.errors import InvalidFilter
-from sinks.reader import FacetValue, FamiliesOf, Filter, Hit, KeywordReader, VectorReader
+from chunksink.sinks.conformance.samples import DIMENSIONS, family, marker, vector
+from chunksink.sinks.document import Family
+from chunksink.sinks.errors import InvalidFilter
+from chunksink.sinks.reader import FacetValue, FamiliesOf, Filter, Hit, KeywordReader, VectorReader
 
 FAMILIES = [
     family(

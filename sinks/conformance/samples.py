@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from chunkbus.chunk import Record, new_chunk
-from sinks.document import Document, Family, Vectors
-from sinks.projection import PROJECTION_VERSION, project_family
-from sinks.sink import Build, Marker
-from sinks.vectors import unit
+from chunksink.chunkbus.chunk import Record, new_chunk
+from chunksink.sinks.document import Document, Family, Vectors
+from chunksink.sinks.projection import PROJECTION_VERSION, project_family
+from chunksink.sinks.sink import Build, Marker
+from chunksink.sinks.vectors import unit
 
 DIMENSIONS = 8
 

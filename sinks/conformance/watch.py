@@ -3,8 +3,8 @@
 import threading
 from typing import Any
 
-from sinks.conformance.samples import vector
-from sinks.reader import Filter
+from chunksink.sinks.conformance.samples import vector
+from chunksink.sinks.reader import Filter
 
 
 class Watch(threading.Thread):

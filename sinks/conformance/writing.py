@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from sinks.conformance.samples import (
+from chunksink.sinks.conformance.samples import (
     AWKWARD,
     DIMENSIONS,
     RICH,
@@ -20,11 +20,11 @@ from sinks.conformance.samples import (
     wanted,
     with_vectors,
 )
-from sinks.conformance.watch import Watch
-from sinks.document import Family
-from sinks.errors import BuildMissing
-from sinks.projection import project_family
-from sinks.sink import Build, Marker, Sink
+from chunksink.sinks.conformance.watch import Watch
+from chunksink.sinks.document import Family
+from chunksink.sinks.errors import BuildMissing
+from chunksink.sinks.projection import project_family
+from chunksink.sinks.sink import Build, Marker, Sink
 
 Connect = Callable[[], Sink]
 P = ParamSpec("P")

@@ -6,9 +6,9 @@ from typing import Any
 
 import msgspec
 
-from sinks.fts.reader import FtsReader
-from sinks.fts.sink import FtsBuild, FtsSink
-from sinks.registry import read_options
+from chunksink.sinks.fts.reader import FtsReader
+from chunksink.sinks.fts.sink import FtsBuild, FtsSink
+from chunksink.sinks.registry import read_options
 
 __all__ = ["FtsBuild", "FtsOptions", "FtsReader", "FtsSink", "open_sink"]
 

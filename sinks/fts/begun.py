@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from sinks.fts.stems import DISGUISES, folded, stems_of
+from chunksink.sinks.fts.stems import DISGUISES, folded, stems_of
 
 _SHORTEST = 3
 _ENDINGS_TOLD = """

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from sinks.fts.begun import begun as begun_
-from sinks.fts.spellings import spellings
-from sinks.fts.typed import Query
+from chunksink.sinks.fts.begun import begun as begun_
+from chunksink.sinks.fts.spellings import spellings
+from chunksink.sinks.fts.typed import Query
 
 
 def quoted(term: str) -> str:

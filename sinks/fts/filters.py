@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from sinks.document import LISTS
-from sinks.fts.schema import BOOLEANS, COLUMN_TYPES
-from sinks.reader import Filter
+from chunksink.sinks.document import LISTS
+from chunksink.sinks.fts.schema import BOOLEANS, COLUMN_TYPES
+from chunksink.sinks.reader import Filter
 
 
 def as_sql(filters: Sequence[Filter]) -> tuple[str, list[str | int | float]]:

@@ -8,7 +8,7 @@ it looks whether they hang together, and here it is counted whether every row ha
 import sqlite3
 from collections.abc import Iterator
 
-from sinks.fts import schema
+from chunksink.sinks.fts import schema
 
 _DUE = 1  # PRAGMA application_id
 _WORDS, _TRIGRAMS = schema.INDEXES

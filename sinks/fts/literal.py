@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain, pairwise, zip_longest
 
-from sinks.fts import expressions, patterns
-from sinks.fts.scripts import SPACED, is_spaceless
-from sinks.fts.typed import Query
+from chunksink.sinks.fts import expressions, patterns
+from chunksink.sinks.fts.scripts import SPACED, is_spaceless
+from chunksink.sinks.fts.typed import Query
 
 _HYPHENS = "-\u2010-\u2015"
 _APOSTROPHES = "'\u2018\u2019"

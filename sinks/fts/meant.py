@@ -4,11 +4,11 @@ import sqlite3
 from collections.abc import Sequence
 from difflib import SequenceMatcher, get_close_matches
 
-from sinks.fts import expressions, snippets
-from sinks.fts.filters import as_sql
-from sinks.fts.stems import folded, words_of
-from sinks.fts.typed import Query
-from sinks.reader import Filter
+from chunksink.sinks.fts import expressions, snippets
+from chunksink.sinks.fts.filters import as_sql
+from chunksink.sinks.fts.stems import folded, words_of
+from chunksink.sinks.fts.typed import Query
+from chunksink.sinks.reader import Filter
 
 _SHORTEST = 5
 """A shorter word is near to too many."""

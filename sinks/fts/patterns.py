@@ -7,9 +7,9 @@ it, as they have it in what it is only a part of (Spring for ring): what they fi
 import re
 from itertools import chain, pairwise, zip_longest
 
-from sinks.fts.scripts import SPACED, TOKEN, is_spaceless
-from sinks.fts.spellings import widths
-from sinks.fts.typed import Query
+from chunksink.sinks.fts.scripts import SPACED, TOKEN, is_spaceless
+from chunksink.sinks.fts.spellings import widths
+from chunksink.sinks.fts.typed import Query
 
 BREAK = "\udfff"
 """A sign that no text holds."""

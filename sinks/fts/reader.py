@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from chunkbus.canonical import text_hash
-from sinks.document import Document
-from sinks.fts import meant, schema, short
-from sinks.fts.search import Search
-from sinks.fts.typed import parse
-from sinks.reader import FacetValue, Filter, Hit, Piece, require_facets
-from sinks.sink import Marker
+from chunksink.chunkbus.canonical import text_hash
+from chunksink.sinks.document import Document
+from chunksink.sinks.fts import meant, schema, short
+from chunksink.sinks.fts.search import Search
+from chunksink.sinks.fts.typed import parse
+from chunksink.sinks.reader import FacetValue, Filter, Hit, Piece, require_facets
+from chunksink.sinks.sink import Marker
 
 _NO_TEXT = text_hash("")
 _MOST_HITS = 2**31  # more than a build holds

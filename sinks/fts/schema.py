@@ -19,8 +19,8 @@ from typing import Any, get_args, get_type_hints
 import orjson
 import sqlite_utils
 
-from sinks.document import LISTS, Document
-from sinks.errors import MAKE_ANEW, MEND, BuildBroken, BuildMissing, Refused, Transient, WrongShape
+from chunksink.sinks.document import LISTS, Document
+from chunksink.sinks.errors import MAKE_ANEW, MEND, BuildBroken, BuildMissing, Refused, Transient, WrongShape
 
 LAYOUT = 2  # PRAGMA user_version
 

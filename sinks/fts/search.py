@@ -6,14 +6,14 @@ import sqlite3
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from sinks.document import LISTS
-from sinks.fts import expressions, literal, patterns, schema, short, snippets
-from sinks.fts.filters import as_sql
-from sinks.fts.literal import Claim
-from sinks.fts.short import K1, idf
-from sinks.fts.sources import BEGUN_WEIGHT, JOINED_WEIGHT, SYMBOLS, Sources, beside, match, sources_of
-from sinks.fts.typed import FEW, MOST_TERMS, Query, names_of
-from sinks.reader import FacetValue, Filter, Hit, Piece
+from chunksink.sinks.document import LISTS
+from chunksink.sinks.fts import expressions, literal, patterns, schema, short, snippets
+from chunksink.sinks.fts.filters import as_sql
+from chunksink.sinks.fts.literal import Claim
+from chunksink.sinks.fts.short import K1, idf
+from chunksink.sinks.fts.sources import BEGUN_WEIGHT, JOINED_WEIGHT, SYMBOLS, Sources, beside, match, sources_of
+from chunksink.sinks.fts.typed import FEW, MOST_TERMS, Query, names_of
+from chunksink.sinks.reader import FacetValue, Filter, Hit, Piece
 
 _LOOKED_AT = 500  # texts of the best, where the index cannot tell whether they have what was typed
 _NOT_AS_TYPED = 0.1

@@ -15,10 +15,10 @@ import sqlite3
 from collections.abc import Sequence
 from functools import lru_cache
 
-from sinks.fts import expressions, literal, patterns
-from sinks.fts.schema import SEARCHED, WEIGHTS
-from sinks.fts.scripts import RUN, TOKEN, is_spaceless
-from sinks.fts.typed import MOST_PAIRS, Query
+from chunksink.sinks.fts import expressions, literal, patterns
+from chunksink.sinks.fts.schema import SEARCHED, WEIGHTS
+from chunksink.sinks.fts.scripts import RUN, TOKEN, is_spaceless
+from chunksink.sinks.fts.typed import MOST_PAIRS, Query
 
 _IDF, _STANDS = "chunksink_idf", "chunksink_stands"
 K1 = 1.2  # that of FTS5's bm25(); the lengths of the columns are not to be had here, so they do not count

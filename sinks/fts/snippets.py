@@ -4,8 +4,8 @@ import re
 import sqlite3
 from collections.abc import Sequence
 
-from sinks.fts.schema import TEXT_COLUMN, TOKENIZER
-from sinks.reader import Piece
+from chunksink.sinks.fts.schema import TEXT_COLUMN, TOKENIZER
+from chunksink.sinks.reader import Piece
 
 # Control characters as marks: canonical text has none. Where a text has them all the same, a piece is marked wrongly.
 _OPEN, _CLOSE = "\x02", "\x03"

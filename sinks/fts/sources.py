@@ -2,8 +2,8 @@
 
 import json
 
-from sinks.fts import expressions, patterns, schema, short
-from sinks.fts.typed import FEW, MOST_TERMS, Query
+from chunksink.sinks.fts import expressions, patterns, schema, short
+from chunksink.sinks.fts.typed import FEW, MOST_TERMS, Query
 
 BEGUN_WEIGHT = 0.5
 """A word that the last one is only the beginning of is a guess."""

@@ -4,7 +4,7 @@ import sqlite3
 import unicodedata
 from collections.abc import Iterable, Sequence
 
-from sinks.fts.schema import TOKENIZER
+from chunksink.sinks.fts.schema import TOKENIZER
 
 DISGUISES = ("", "ness", "e", "l")
 """What the stemmer takes off again: with one of them most stems are words whose stem they are."""

@@ -10,10 +10,10 @@ import re
 import unicodedata
 from dataclasses import dataclass
 
-from chunkbus.patterns import for_good
-from sinks.fts.scripts import RUN, SPACED
-from sinks.fts.spellings import composed
-from sinks.values import HALF
+from chunksink.chunkbus.patterns import for_good
+from chunksink.sinks.fts.scripts import RUN, SPACED
+from chunksink.sinks.fts.spellings import composed
+from chunksink.sinks.values import HALF
 
 # A pasted page is a query too: of its words the rarest are looked for, of its runs those that come first.
 MOST_TERMS = 48

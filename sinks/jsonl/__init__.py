@@ -12,9 +12,9 @@ from typing import Any
 
 import msgspec
 
-from sinks.jsonl.build import JsonlBuild
-from sinks.jsonl.sink import JsonlSink
-from sinks.registry import read_options
+from chunksink.sinks.jsonl.build import JsonlBuild
+from chunksink.sinks.jsonl.sink import JsonlSink
+from chunksink.sinks.registry import read_options
 
 __all__ = ["JsonlBuild", "JsonlOptions", "JsonlSink", "open_sink"]
 

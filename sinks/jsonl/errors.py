@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from sinks.errors import BuildBroken, Refused, Transient
+from chunksink.sinks.errors import BuildBroken, Refused, Transient
 
 _REMEDIES = {
     (Transient, "make room on that disk and run again"): ("ENOSPC", "EDQUOT", "EFBIG"),

@@ -5,11 +5,11 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-from sinks import places
-from sinks.errors import BuildBroken, Refused
-from sinks.jsonl.build import FAMILIES, JsonlBuild
-from sinks.jsonl.errors import translated
-from sinks.sink import Marker
+from chunksink.sinks import places
+from chunksink.sinks.errors import BuildBroken, Refused
+from chunksink.sinks.jsonl.build import FAMILIES, JsonlBuild
+from chunksink.sinks.jsonl.errors import translated
+from chunksink.sinks.sink import Marker
 
 LINK = "current"
 

@@ -6,13 +6,13 @@ from typing import Annotated, Any
 
 import msgspec
 
-from settings.config import ConfigError
-from settings.index_settings import find_settings_file, load_index_settings
-from settings.secret import key_in
-from sinks.meilisearch.build import Limits, MeilisearchBuild
-from sinks.meilisearch.reader import MeilisearchReader
-from sinks.meilisearch.sink import MeilisearchSink
-from sinks.registry import read_options
+from chunksink.settings.config import ConfigError
+from chunksink.settings.index_settings import find_settings_file, load_index_settings
+from chunksink.settings.secret import key_in
+from chunksink.sinks.meilisearch.build import Limits, MeilisearchBuild
+from chunksink.sinks.meilisearch.reader import MeilisearchReader
+from chunksink.sinks.meilisearch.sink import MeilisearchSink
+from chunksink.sinks.registry import read_options
 
 __all__ = ["MeilisearchBuild", "MeilisearchOptions", "MeilisearchReader", "MeilisearchSink", "open_sink", "options_of"]
 

@@ -4,15 +4,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sinks.document import Document, Family, Vectors
-from sinks.errors import MAKE_ANEW, BuildMissing, Refused, SinkError, WrongShape
-from sinks.meilisearch import rows, tasks
-from sinks.meilisearch.builds import EMBEDDER, Indexes, marker_in, with_marker
-from sinks.meilisearch.errors import RefusedData, TooLarge
-from sinks.meilisearch.tasks import Asked, Deletion, Payload, Row
-from sinks.portions import portions
-from sinks.sink import NO_PARENT, Marker, RefusedDocument, Stored
-from sinks.vectors import sound_rows
+from chunksink.sinks.document import Document, Family, Vectors
+from chunksink.sinks.errors import MAKE_ANEW, BuildMissing, Refused, SinkError, WrongShape
+from chunksink.sinks.meilisearch import rows, tasks
+from chunksink.sinks.meilisearch.builds import EMBEDDER, Indexes, marker_in, with_marker
+from chunksink.sinks.meilisearch.errors import RefusedData, TooLarge
+from chunksink.sinks.meilisearch.tasks import Asked, Deletion, Payload, Row
+from chunksink.sinks.portions import portions
+from chunksink.sinks.sink import NO_PARENT, Marker, RefusedDocument, Stored
+from chunksink.sinks.vectors import sound_rows
 
 _KEYS = 500  # families in one filter
 _MOST_BLAMED = 64

@@ -16,14 +16,14 @@ from functools import partial
 from time import monotonic, sleep
 from typing import Any
 
-from settings.engine_settings import EMBEDDERS
-from settings.index_settings import differences
-from sinks.errors import MAKE_ANEW, BuildMissing, NotConfirmed, Refused, WrongShape
-from sinks.meilisearch import rows, tasks
-from sinks.meilisearch.connection import Connection
-from sinks.meilisearch.errors import RefusedData
-from sinks.places import check_build_id
-from sinks.sink import Marker
+from chunksink.settings.engine_settings import EMBEDDERS
+from chunksink.settings.index_settings import differences
+from chunksink.sinks.errors import MAKE_ANEW, BuildMissing, NotConfirmed, Refused, WrongShape
+from chunksink.sinks.meilisearch import rows, tasks
+from chunksink.sinks.meilisearch.connection import Connection
+from chunksink.sinks.meilisearch.errors import RefusedData
+from chunksink.sinks.places import check_build_id
+from chunksink.sinks.sink import Marker
 
 MARKER = "chunksinkmarker"
 PRIMARY_KEY = "id"

@@ -11,10 +11,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from settings.addresses import address_parts
-from settings.secret import checked
-from sinks.errors import BuildMissing, Refused
-from sinks.meilisearch.errors import RefusedData, not_meilisearch, of_answer, translated
+from chunksink.settings.addresses import address_parts
+from chunksink.settings.secret import checked
+from chunksink.sinks.errors import BuildMissing, Refused
+from chunksink.sinks.meilisearch.errors import RefusedData, not_meilisearch, of_answer, translated
 
 if TYPE_CHECKING:
     import httpx

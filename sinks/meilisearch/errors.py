@@ -4,7 +4,16 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from sinks.errors import MAKE_ANEW, BuildMissing, NotConfirmed, Refused, SinkError, Transient, Unreachable, WrongKey
+from chunksink.sinks.errors import (
+    MAKE_ANEW,
+    BuildMissing,
+    NotConfirmed,
+    Refused,
+    SinkError,
+    Transient,
+    Unreachable,
+    WrongKey,
+)
 
 _LATER = frozenset((408, 425, 429))
 """And all from 500 on."""

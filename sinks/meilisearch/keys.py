@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from sinks.meilisearch.connection import Connection
-from sinks.meilisearch.rows import quoted
+from chunksink.sinks.meilisearch.connection import Connection
+from chunksink.sinks.meilisearch.rows import quoted
 
 
 @dataclass(frozen=True)

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import orjson
 
-from chunkbus.canonical import text_hash
-from sinks.document import NAMES, Document, Vectors, document_hash
-from sinks.fields import FILTERS
-from sinks.meilisearch.positions import MOST_POSITIONS, positions
-from sinks.reader import Filter, Value
-from sinks.sink import NO_PARENT, Stored
-from sinks.values import HALF
+from chunksink.chunkbus.canonical import text_hash
+from chunksink.sinks.document import NAMES, Document, Vectors, document_hash
+from chunksink.sinks.fields import FILTERS
+from chunksink.sinks.meilisearch.positions import MOST_POSITIONS, positions
+from chunksink.sinks.reader import Filter, Value
+from chunksink.sinks.sink import NO_PARENT, Stored
+from chunksink.sinks.values import HALF
 
 VECTORS = "_vectors"
 HASHES = ("id", "parent_id", "family_hash", "document_hash", "text_hash")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from chunkbus import findings
-from chunkbus.layout import BusRoot
+from chunksink.chunkbus import findings
+from chunksink.chunkbus.layout import BusRoot
 from tests.chunkbus.samples import (
     chunk,
     line_of,

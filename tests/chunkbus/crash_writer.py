@@ -16,9 +16,9 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from chunkbus.chunk import Record
-from chunkbus.layout import BusRoot
-from chunkbus.writer import COMMIT_STEPS, PartitionWriter
+from chunksink.chunkbus.chunk import Record
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.writer import COMMIT_STEPS, PartitionWriter
 from tests.chunkbus.samples import NOON, PRODUCER, chunk
 
 

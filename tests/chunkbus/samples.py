@@ -9,12 +9,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from chunkbus.chunk import Record
-from chunkbus.findings import Finding
-from chunkbus.layout import BusRoot
-from chunkbus.manifest import ManifestProducer
-from chunkbus.validate import Summary, Validation
-from chunkbus.writer import PartitionWriter
+from chunksink.chunkbus.chunk import Record
+from chunksink.chunkbus.findings import Finding
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.manifest import ManifestProducer
+from chunksink.chunkbus.validate import Summary, Validation
+from chunksink.chunkbus.writer import PartitionWriter
 
 NOON = "2026-01-31T12:00:00Z"
 PRODUCER = ManifestProducer("tests", "1")

@@ -14,10 +14,10 @@ from tempfile import TemporaryDirectory
 import msgspec
 import pytest
 
-from chunkbus import findings
-from chunkbus.chunk import Chunk
-from chunkbus.layout import BusRoot
-from chunkbus.reader import open_partition, read_partition
+from chunksink.chunkbus import findings
+from chunksink.chunkbus.chunk import Chunk
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.reader import open_partition, read_partition
 from tests.chunkbus.samples import chunk, codes, commit, line_of, lines_of, listing, places, put, put_chunks, validate
 
 pytestmark = pytest.mark.promise(6)

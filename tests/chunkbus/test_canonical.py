@@ -12,8 +12,15 @@ import rfc8785
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from chunkbus.canonical import bare_hex, canonical_json, canonical_text, chunk_object_hash, json_hash, text_hash
-from chunkbus.errors import NotCanonical
+from chunksink.chunkbus.canonical import (
+    bare_hex,
+    canonical_json,
+    canonical_text,
+    chunk_object_hash,
+    json_hash,
+    text_hash,
+)
+from chunksink.chunkbus.errors import NotCanonical
 
 SAFE = 2**53 - 1
 numbers = st.integers(-SAFE, SAFE) | st.floats(allow_nan=False, allow_infinity=False)

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from chunkbus import findings
-from chunkbus.chunk import new_chunk
-from chunkbus.errors import InvalidChunk, NotCanonical
-from chunkbus.examine import examine_line
-from chunkbus.layout import BusRoot
+from chunksink.chunkbus import findings
+from chunksink.chunkbus.chunk import new_chunk
+from chunksink.chunkbus.errors import InvalidChunk, NotCanonical
+from chunksink.chunkbus.examine import examine_line
+from chunksink.chunkbus.layout import BusRoot
 from tests.chunkbus.samples import NOON, chunk, codes, line_of, lines_of, manifest, provenance, put, validate, without
 
 FLAT = {

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from chunkbus.chunk import Record
-from chunkbus.layout import BusRoot
-from chunkbus.reader import open_partition, read_partition
-from chunkbus.writer import COMMIT_STEPS, PartitionWriter
+from chunksink.chunkbus.chunk import Record
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.reader import open_partition, read_partition
+from chunksink.chunkbus.writer import COMMIT_STEPS, PartitionWriter
 from tests.chunkbus.crash_writer import version, write
 from tests.chunkbus.samples import chunk, commit, validate
 from tests.conftest import ROOT

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from chunkbus.errors import ChunkBusError
-from chunkbus.layout import BusRoot
-from chunkbus.reader import read_partition
-from chunkbus.writer import PartitionWriter
+from chunksink.chunkbus.errors import ChunkBusError
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.reader import read_partition
+from chunksink.chunkbus.writer import PartitionWriter
 from tests.chunkbus.crash_writer import version, write
 from tests.chunkbus.faults import Faults
 from tests.chunkbus.samples import validate
@@ -81,7 +81,7 @@ def _is_old_or_new(root: BusRoot, existing: bool) -> None:
 WRITE_UNDER_A_LIMIT = """
 import resource, sys
 from pathlib import Path
-from chunkbus.layout import BusRoot
+from chunksink.chunkbus.layout import BusRoot
 from tests.chunkbus.crash_writer import write
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), resource.RLIM_INFINITY))
 try:

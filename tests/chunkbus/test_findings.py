@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from chunkbus import findings
-from chunkbus.findings import Finding, Severity
-from chunkbus.layout import BusRoot
+from chunksink.chunkbus import findings
+from chunksink.chunkbus.findings import Finding, Severity
+from chunksink.chunkbus.layout import BusRoot
 from tests.chunkbus.cases import CASES, Case
 from tests.chunkbus.samples import chunk, commit, lines_of, listing, places, put, validate, validate_all
 

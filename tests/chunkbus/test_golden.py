@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from chunkbus import canonical, identity
+from chunksink.chunkbus import canonical, identity
 
 GOLDEN: dict[str, list[dict[str, Any]]] = json.loads(
     (Path(__file__).parent / "golden.json").read_text(encoding="utf-8")

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from chunkbus.errors import ChunkBusError, NewerStore
-from chunkbus.ledger import Attempt, Ledger, Status
+from chunksink.chunkbus.errors import ChunkBusError, NewerStore
+from chunksink.chunkbus.ledger import Attempt, Ledger, Status
 from tests.chunkbus.samples import NOON
 from tests.conftest import ROOT
 
@@ -155,7 +155,7 @@ def test_a_folder_in_its_place_is_refused(tmp_path: Path) -> None:
 APPEND = """
 import sys
 from pathlib import Path
-from chunkbus.ledger import Ledger
+from chunksink.chunkbus.ledger import Ledger
 from tests.chunkbus.test_ledger import attempt
 with Ledger(Path(sys.argv[1])) as ledger:
     for number in range(40):

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from chunkbus.errors import PartitionLocked
-from chunkbus.layout import BusRoot
-from chunkbus.reader import read_partition
-from chunkbus.writer import PartitionWriter
+from chunksink.chunkbus.errors import PartitionLocked
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.reader import read_partition
+from chunksink.chunkbus.writer import PartitionWriter
 from tests.chunkbus.crash_writer import version, write
 from tests.chunkbus.samples import validate
 from tests.conftest import ROOT
@@ -22,8 +22,8 @@ from tests.conftest import ROOT
 HOLD = """
 import sys, time
 from pathlib import Path
-from chunkbus.layout import BusRoot
-from chunkbus.writer import PartitionWriter
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.writer import PartitionWriter
 with PartitionWriter(BusRoot(Path(sys.argv[1])), "k"):
     print("held", flush=True)
     sys.stdin.read()

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from chunkbus import findings
-from chunkbus.errors import InvalidManifest
-from chunkbus.layout import BusRoot
-from chunkbus.manifest import (
+from chunksink.chunkbus import findings
+from chunksink.chunkbus.errors import InvalidManifest
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.manifest import (
     Counts,
     ManifestProducer,
     Tombstone,
@@ -20,8 +20,8 @@ from chunkbus.manifest import (
     examine_manifest,
     new_manifest,
 )
-from chunkbus.reader import read_manifest
-from chunkbus.writer import PartitionWriter
+from chunksink.chunkbus.reader import read_manifest
+from chunksink.chunkbus.writer import PartitionWriter
 from tests.chunkbus.samples import NOON, PRODUCER, chunk, commit, lines_of, manifest, put, validate, without
 
 REQUIRED = [

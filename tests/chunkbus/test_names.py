@@ -13,12 +13,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from chunkbus import findings
-from chunkbus.errors import InvalidPartitionKey, NotABusRoot
-from chunkbus.identity import family_key, normalise_source, resolve_parent_id, tenant_key
-from chunkbus.layout import BusRoot, is_partition_key
-from chunkbus.reader import open_partition, read_manifest
-from chunkbus.writer import PartitionWriter
+from chunksink.chunkbus import findings
+from chunksink.chunkbus.errors import InvalidPartitionKey, NotABusRoot
+from chunksink.chunkbus.identity import family_key, normalise_source, resolve_parent_id, tenant_key
+from chunksink.chunkbus.layout import BusRoot, is_partition_key
+from chunksink.chunkbus.reader import open_partition, read_manifest
+from chunksink.chunkbus.writer import PartitionWriter
 from tests.chunkbus.samples import chunk, codes, commit, lines_of, listing, places, put, put_manifest, validate
 
 BAD_KEYS = [

@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
-from chunkbus import patterns
-from chunkbus.patterns import for_good
+from chunksink.chunkbus import patterns
+from chunksink.chunkbus.patterns import for_good
 
 
 @pytest.mark.parametrize(

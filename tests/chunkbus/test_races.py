@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from chunkbus import reader
-from chunkbus.layout import BusRoot
-from chunkbus.reader import open_partition
+from chunksink.chunkbus import reader
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.reader import open_partition
 from tests.chunkbus.crash_writer import version, write
 from tests.chunkbus.samples import lines_of
 

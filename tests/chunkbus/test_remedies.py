@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from chunkbus import findings
-from chunkbus.examine import examine_line
-from chunkbus.findings import MEANINGS
+from chunksink.chunkbus import findings
+from chunksink.chunkbus.examine import examine_line
+from chunksink.chunkbus.findings import MEANINGS
 from tests.chunkbus.samples import chunk, line_of
 
 

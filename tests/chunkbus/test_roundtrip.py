@@ -13,13 +13,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chunkbus.canonical import text_hash
-from chunkbus.chunk import Record
-from chunkbus.errors import InvalidChunk, PartitionChanged
-from chunkbus.examine import MAX_LINE_BYTES
-from chunkbus.layout import BusRoot
-from chunkbus.reader import PartitionReader, Place, read_blocks, read_lines, read_manifest, read_partition
-from chunkbus.writer import PartitionWriter
+from chunksink.chunkbus.canonical import text_hash
+from chunksink.chunkbus.chunk import Record
+from chunksink.chunkbus.errors import InvalidChunk, PartitionChanged
+from chunksink.chunkbus.examine import MAX_LINE_BYTES
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.reader import PartitionReader, Place, read_blocks, read_lines, read_manifest, read_partition
+from chunksink.chunkbus.writer import PartitionWriter
 from tests.chunkbus.samples import NOON, PRODUCER, chunk, commit, lines_of, provenance, validate
 
 json_values = st.recursive(

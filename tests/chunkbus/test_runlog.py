@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from chunkbus import runlog
-from chunkbus.findings import Finding, Severity
-from chunkbus.runlog import RunLog, new_run_id, read_run
+from chunksink.chunkbus import runlog
+from chunksink.chunkbus.findings import Finding, Severity
+from chunksink.chunkbus.runlog import RunLog, new_run_id, read_run
 
 FINDING = Finding("A:b", Severity.WARNING, "k", 3, "is odd")
 

@@ -16,13 +16,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chunkbus import findings, reader, scan, validate
-from chunkbus.findings import Finding
-from chunkbus.layout import BusRoot
-from chunkbus.reader import Block, read_blocks
-from chunkbus.scan import Span, scan_block, scan_file, scan_span
-from chunkbus.spill import SpilledRows
-from chunkbus.twins import SeenIds, hash_id
+from chunksink.chunkbus import findings, reader, scan, validate
+from chunksink.chunkbus.findings import Finding
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.reader import Block, read_blocks
+from chunksink.chunkbus.scan import Span, scan_block, scan_file, scan_span
+from chunksink.chunkbus.spill import SpilledRows
+from chunksink.chunkbus.twins import SeenIds, hash_id
 from tests.chunkbus import samples
 from tests.chunkbus.samples import chunk, codes, line_of, lines_of, put, put_chunks
 

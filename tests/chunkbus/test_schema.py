@@ -11,9 +11,9 @@ import jsonschema
 import orjson
 import pytest
 
-from chunkbus.chunk import new_chunk
-from chunkbus.examine import examine_line
-from chunkbus.manifest import (
+from chunksink.chunkbus.chunk import new_chunk
+from chunksink.chunkbus.examine import examine_line
+from chunksink.chunkbus.manifest import (
     Counts,
     ManifestProducer,
     Tombstone,

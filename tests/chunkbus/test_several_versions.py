@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from chunkbus import findings
-from chunkbus.chunk import Record
-from chunkbus.layout import BusRoot
+from chunksink.chunkbus import findings
+from chunksink.chunkbus.chunk import Record
+from chunksink.chunkbus.layout import BusRoot
 from tests.chunkbus.samples import chunk, lines_of, provenance, put, put_chunks, validate
 
 VERSIONS = findings.SEVERAL_VERSIONS

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from chunkbus.shared import Shared
+from chunksink.chunkbus.shared import Shared
 
 
 class Thing:

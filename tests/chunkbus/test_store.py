@@ -14,11 +14,11 @@ import pytest
 from filelock import FileLock
 from sqlite_utils import Database, Migrations
 
-from chunkbus import store
-from chunkbus.errors import StoreUnreadable
-from chunkbus.ledger import Ledger
-from chunkbus.store import explained, open_store, write_transaction
-from rebuild.state import State
+from chunksink.chunkbus import store
+from chunksink.chunkbus.errors import StoreUnreadable
+from chunksink.chunkbus.ledger import Ledger
+from chunksink.chunkbus.store import explained, open_store, write_transaction
+from chunksink.rebuild.state import State
 
 _steps = Migrations("tests.store")
 _BIG = "with recursive n(i) as (select 1 union all select i + 1 from n where i < 20000) select i, hex(i) || :pad as pad"

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from chunksink.embeddings import load
 from chunksink.exits import Exit
-from embeddings import load
 from tests.chunksink.forgetting import OTHER, SECRET
 from tests.chunksink.shell import Models, Shell
 from tests.engines.servers import MeilisearchServer, without_leftovers

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from chunkbus.canonical import text_hash
-from chunkbus.manifest import Tombstone
-from embeddings.cache import VectorCache
-from embeddings.references import raw_hash
-from rebuild.state import State
+from chunksink.chunkbus.canonical import text_hash
+from chunksink.chunkbus.manifest import Tombstone
+from chunksink.embeddings.cache import VectorCache
+from chunksink.embeddings.references import raw_hash
+from chunksink.rebuild.state import State
 from tests.chunksink.shell import Shell
 from tests.rebuild.support import FEBRUARY, parent_of, source
 

@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from chunkbus.chunk import Record
-from chunkbus.layout import BusRoot
-from chunkbus.manifest import Tombstone
+from chunksink.chunkbus.chunk import Record
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.manifest import Tombstone
 from chunksink.cli import run
+from chunksink.embeddings.resolve import DEFAULT_MODEL
 from chunksink.exits import Exit
-from embeddings.resolve import DEFAULT_MODEL
-from rebuild.state import Generation, State
-from sinks.registry import open_sink
-from sinks.sink import Stored
+from chunksink.rebuild.state import Generation, State
+from chunksink.sinks.registry import open_sink
+from chunksink.sinks.sink import Stored
 from tests.embeddings.helpers import HashEncoder
 from tests.journey.support import Ended
 from tests.rebuild.support import JANUARY, PoisonedEncoder, commit

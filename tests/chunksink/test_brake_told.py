@@ -7,9 +7,9 @@ from contextlib import closing
 import pytest
 
 from chunksink.exits import Exit
-from sinks.document import Family
-from sinks.projection import project_family
-from sinks.registry import open_sink
+from chunksink.sinks.document import Family
+from chunksink.sinks.projection import project_family
+from chunksink.sinks.registry import open_sink
 from tests.chunksink.shell import Shell
 from tests.rebuild.support import FEBRUARY, source
 

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from chunkbus.canonical import text_hash
-from chunkbus.layout import BusRoot
+from chunksink.chunkbus.canonical import text_hash
+from chunksink.chunkbus.layout import BusRoot
 from chunksink.cli import run
+from chunksink.embeddings import load
+from chunksink.embeddings.cache import VectorCache
 from chunksink.exits import Exit
-from embeddings import load
-from embeddings.cache import VectorCache
-from rebuild import lock
-from sinks.errors import Unreachable
+from chunksink.rebuild import lock
+from chunksink.sinks.errors import Unreachable
 from tests.embeddings.helpers import HashEncoder, tamper
 from tests.rebuild.engines import eager as fts
 from tests.rebuild.support import Home, commit, source

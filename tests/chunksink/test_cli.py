@@ -21,7 +21,7 @@ from tests.conftest import ROOT
 # What takes long to import, or brings an engine along; `--help` answers before any of it.
 HEAVY = {"numpy", "tqdm", "torch", "chromadb", "sentence_transformers", "meilisearch", "sqlite_utils", "transformers"}
 HEAVY |= {"starlette", "ray", "orjson", "mmh3", "rfc8785", "httpx", "requests", "pydantic", "markdown_it"}
-PACKAGES = {"chunkbus", "producers", "sinks", "embeddings", "rebuild", "search"}
+PACKAGES = {f"chunksink.{name}" for name in ("chunkbus", "ingest", "sinks", "embeddings", "rebuild", "search")}
 
 
 def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
@@ -60,10 +60,11 @@ def test_every_command_has_help_with_an_example(
 
 
 def loaded_after(statement: str) -> set[str]:
-    """The top-level modules that a fresh process holds after a statement."""
+    """The top-level modules that a fresh process holds after a statement, and the packages of chunksink."""
     program = f"import json, sys\n{statement}\njson.dump(sorted(sys.modules), sys.stderr)"
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
-    return {name.split(".")[0] for name in json.loads(done.stderr)}
+    modules = json.loads(done.stderr)
+    return {name.split(".")[0] for name in modules} | {name for name in modules if name in PACKAGES}
 
 
 @pytest.mark.parametrize(
@@ -85,7 +86,7 @@ def test_validating_loads_no_engine(tmp_path: Path) -> None:
     (tmp_path / "canonical").mkdir()
     call = ["validate", "--chunks", str(tmp_path), "--home", str(tmp_path / "home")]
     loaded = loaded_after(f"from chunksink.cli import run; assert run({call!r}) == 0")
-    assert "chunkbus" in loaded
+    assert "chunksink.chunkbus" in loaded
     assert loaded & {"tqdm", "torch", "chromadb", "sentence_transformers", "meilisearch", "sqlite_utils"} == set()
 
 
@@ -167,6 +168,6 @@ def test_a_bug_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     def broken(*_: object) -> None:
         raise ZeroDivisionError("a bug")
 
-    monkeypatch.setattr("chunkbus.layout.BusRoot.require", broken)
+    monkeypatch.setattr("chunksink.chunkbus.layout.BusRoot.require", broken)
     with pytest.raises(ZeroDivisionError):
         run(["validate", "--home", str(tmp_path)])

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from chunkbus.layout import BusRoot
+from chunksink.chunkbus.layout import BusRoot
 from chunksink.cli import run
 from chunksink.exits import Exit
-from rebuild import lock
-from rebuild.lock import writing
+from chunksink.rebuild import lock
+from chunksink.rebuild.lock import writing
 from tests.rebuild.engines import fts, memory
 from tests.rebuild.support import Home, PoisonedEncoder, commit, parent_of, source
 

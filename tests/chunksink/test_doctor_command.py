@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from chunkbus.layout import BusRoot
+from chunksink.chunkbus.layout import BusRoot
 from chunksink.cli import run
 from chunksink.doctor import environment
 from chunksink.exits import Exit
-from rebuild.lock import writing
+from chunksink.rebuild.lock import writing
 from tests.engines.servers import ChromaServer, MeilisearchServer
 from tests.rebuild.engines import fts
 from tests.rebuild.support import Home, commit, source
@@ -118,7 +118,7 @@ def test_records_on_a_full_disk_are_not_to_be_moved_away(
     def full(_home: Path) -> None:
         raise OSError(errno.EIO, "cannot be written (disk I/O error), make room")
 
-    monkeypatch.setattr("rebuild.state.State.existing", full)
+    monkeypatch.setattr("chunksink.rebuild.state.State.existing", full)
     index = checks(capsys, Exit.ENGINE)["index"]
     assert index["verdict"] == "fail"
     assert "make room" in index["remedy"]

@@ -9,12 +9,12 @@ from pathlib import Path
 import meilisearch
 import pytest
 
-from chunkbus.layout import BusRoot
+from chunksink.chunkbus.layout import BusRoot
 from chunksink.doctor.environment import configuration
 from chunksink.exits import Exit
-from settings.config import Config
-from settings.index_settings import find_settings_file
-from sinks.registry import open_sink
+from chunksink.settings.config import Config
+from chunksink.settings.index_settings import find_settings_file
+from chunksink.sinks.registry import open_sink
 from tests.chunksink.shell import Shell
 from tests.chunksink.test_doctor_command import amiss
 from tests.embeddings.endpoint import serve

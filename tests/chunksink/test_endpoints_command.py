@@ -10,11 +10,11 @@ from typing import Any
 import orjson
 import pytest
 
-from chunkbus.layout import BusRoot
+from chunksink.chunkbus.layout import BusRoot
 from chunksink.cli import run
 from chunksink.exits import Exit
-from sinks.jsonl import JsonlSink
-from sinks.registry import open_sink
+from chunksink.sinks.jsonl import JsonlSink
+from chunksink.sinks.registry import open_sink
 from tests.rebuild.engines import fts
 from tests.rebuild.support import Home, commit, source
 

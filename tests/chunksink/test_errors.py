@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from chunksink.errors import Refusal, explained
+from chunksink.cli_errors import Refusal, explained
 from chunksink.exits import Exit
 
 

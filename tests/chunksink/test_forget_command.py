@@ -7,15 +7,15 @@ from contextlib import closing
 
 import pytest
 
-from chunkbus.manifest import Tombstone
-from chunkbus.runlog import RunLog
-from chunkbus.store import write_transaction
+from chunksink.chunkbus.manifest import Tombstone
+from chunksink.chunkbus.runlog import RunLog
+from chunksink.chunkbus.store import write_transaction
 from chunksink.exits import Exit
-from rebuild.former import former_documents, former_texts
-from rebuild.lock import rebuilding
-from rebuild.state import State
-from sinks.fts import FtsSink
-from sinks.projection import project_family
+from chunksink.rebuild.former import former_documents, former_texts
+from chunksink.rebuild.lock import rebuilding
+from chunksink.rebuild.state import State
+from chunksink.sinks.fts import FtsSink
+from chunksink.sinks.projection import project_family
 from tests.chunksink.forgetting import GONE, OTHER, SECRET, builds, cached, traces
 from tests.chunksink.shell import Models, Shell
 from tests.rebuild.support import FEBRUARY, MARCH, parent_of, source
@@ -344,7 +344,7 @@ def test_a_sink_that_is_gone_with_its_engine_is_named(twice: Shell, monkeypatch:
 
 def test_a_rebuild_under_way_is_waited_for(twice: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     """It has read the source already, and would write it again."""
-    monkeypatch.setattr("rebuild.lock.WAIT_SECONDS", 0.1)
+    monkeypatch.setattr("chunksink.rebuild.lock.WAIT_SECONDS", 0.1)
     twice.commit("p1", [], tombstones=GONE)
     with rebuilding(twice.home):
         ended = twice("forget", "secret.md")

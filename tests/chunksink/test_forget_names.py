@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chunkbus.runlog import RunLog
+from chunksink.chunkbus.runlog import RunLog
 from chunksink.exits import Exit
 from tests.chunksink.forgetting import GONE, OTHER, builds, traces
 from tests.chunksink.shell import Shell

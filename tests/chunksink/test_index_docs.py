@@ -100,7 +100,7 @@ def names(heading: str) -> set[str]:
 
 
 def test_the_tables_name_what_is_there() -> None:
-    from search.answer import Answer, SearchHit
+    from chunksink.search.answer import Answer, SearchHit
 
     hit = set(SearchHit.__dataclass_fields__) | {"ranks", "highlights"}
     assert names("of a hit") == hit

@@ -10,7 +10,7 @@ import pytest
 
 import chunksink
 from chunksink.index import Index
-from search.errors import InvalidQuestion
+from chunksink.search.errors import InvalidQuestion
 from tests.chunksink.shell import Shell
 from tests.rebuild.support import source
 

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 import chunksink
-from chunkbus.runlog import read_run
+from chunksink.chunkbus.runlog import read_run
 from chunksink.exits import Exit
-from producers.errors import IngestRefused
+from chunksink.producers.errors import IngestRefused
 from tests.chunksink.shell import Shell, write
 from tests.journey.support import document
 from tests.producers.bridges.samples import framework_chunk

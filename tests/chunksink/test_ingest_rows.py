@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 import chunksink
-from chunkbus.chunk import Record
-from chunkbus.layout import BusRoot
-from chunkbus.reader import read_partition
+from chunksink.chunkbus.chunk import Record
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.reader import read_partition
 from chunksink.exits import Exit
 from tests.chunksink.shell import Shell, write
 

@@ -12,11 +12,11 @@ import pytest
 from chunksink.cli import run
 from chunksink.commands.init import content
 from chunksink.exits import Exit
-from settings.config import CONFIG_FILE, MEANINGS, Config, load_config
-from sinks.chroma import ChromaOptions
-from sinks.fts import FtsOptions
-from sinks.jsonl import JsonlOptions
-from sinks.meilisearch import MeilisearchOptions
+from chunksink.settings.config import CONFIG_FILE, MEANINGS, Config, load_config
+from chunksink.sinks.chroma import ChromaOptions
+from chunksink.sinks.fts import FtsOptions
+from chunksink.sinks.jsonl import JsonlOptions
+from chunksink.sinks.meilisearch import MeilisearchOptions
 
 OPTIONS = {"fts": FtsOptions, "meilisearch": MeilisearchOptions, "chroma": ChromaOptions, "jsonl": JsonlOptions}
 

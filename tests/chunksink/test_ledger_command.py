@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from chunkbus.ledger import Attempt, Ledger, Status
+from chunksink.chunkbus.ledger import Attempt, Ledger, Status
 from chunksink.cli import run
 from chunksink.exits import Exit
 from chunksink.output import printable

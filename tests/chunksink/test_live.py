@@ -17,22 +17,22 @@ import pytest
 
 import chunksink
 import chunksink.live as live_module
+from chunksink.embeddings import load
 from chunksink.exits import Exit
 from chunksink.live import LiveSearch
 from chunksink.queries import Queries
+from chunksink.rebuild.errors import NoGeneration
+from chunksink.rebuild.lease import removing
+from chunksink.rebuild.state import State
+from chunksink.search.access import EVERYTHING, Access
+from chunksink.search.answer import Answer
+from chunksink.search.errors import InvalidQuestion
+from chunksink.search.legs import Legs
+from chunksink.search.question import Question
+from chunksink.settings.config import Config, load_config
+from chunksink.sinks.chroma.reader import ChromaReader
+from chunksink.sinks.reader import Hit
 from chunksink.views import View, open_view
-from embeddings import load
-from rebuild.errors import NoGeneration
-from rebuild.lease import removing
-from rebuild.state import State
-from search.access import EVERYTHING, Access
-from search.answer import Answer
-from search.errors import InvalidQuestion
-from search.legs import Legs
-from search.question import Question
-from settings.config import Config, load_config
-from sinks.chroma.reader import ChromaReader
-from sinks.reader import Hit
 from tests.chunksink.shell import Models, Shell
 from tests.engines.servers import MeilisearchServer
 from tests.engines.silent import silent_server
@@ -206,7 +206,7 @@ def test_a_flip_is_followed_by_one_of_those_who_notice_it(
 
     answer = live.search(Question("cat"), EVERYTHING)
     monkeypatch.setattr(live_module, "open_view", counted)
-    monkeypatch.setattr("search.query.search", moved_for_each)
+    monkeypatch.setattr("chunksink.search.query.search", moved_for_each)
     with ThreadPoolExecutor(4) as pool:
         for asked in [pool.submit(live.search, Question("cat"), EVERYTHING) for _ in range(4)]:
             assert not asked.result(20).moved

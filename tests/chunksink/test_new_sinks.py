@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from chunksink.exits import Exit
-from rebuild.lock import RebuildLock, rebuilding
-from sinks.jsonl import JsonlBuild
+from chunksink.rebuild.lock import RebuildLock, rebuilding
+from chunksink.sinks.jsonl import JsonlBuild
 from tests.chunksink.shell import Models, Shell
 from tests.rebuild.support import source
 

@@ -9,12 +9,12 @@ from threading import Event
 import pytest
 
 import chunksink
-from chunkbus.errors import NotABusRoot
 from chunksink import run
+from chunksink.chunkbus.errors import NotABusRoot
 from chunksink.index import Index
 from chunksink.live import LiveSearch
-from rebuild import lock
-from rebuild.errors import (
+from chunksink.rebuild import lock
+from chunksink.rebuild.errors import (
     Brake,
     HomeLocked,
     InvalidBus,
@@ -24,9 +24,9 @@ from rebuild.errors import (
     RebuildError,
     UnknownSource,
 )
-from rebuild.lock import writing
-from settings.config import Config, ConfigError
-from sinks.chroma import EmbeddedChromaSink
+from chunksink.rebuild.lock import writing
+from chunksink.settings.config import Config, ConfigError
+from chunksink.sinks.chroma import EmbeddedChromaSink
 from tests.chunksink.shell import Shell
 from tests.rebuild.support import source
 

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from chunkbus.chunk import Record
-from chunkbus.manifest import Tombstone
+from chunksink.chunkbus.chunk import Record
+from chunksink.chunkbus.manifest import Tombstone
+from chunksink.embeddings.errors import ModelUnavailable
 from chunksink.exits import Exit
-from embeddings.errors import ModelUnavailable
-from rebuild.catalog import Catalog, CurrentFamily
-from rebuild.receipts import Receipts
-from rebuild.state import State
+from chunksink.rebuild.catalog import Catalog, CurrentFamily
+from chunksink.rebuild.receipts import Receipts
+from chunksink.rebuild.state import State
 from tests.chunksink.shell import Models, Shell
 from tests.rebuild.support import FEBRUARY, parent_of, source
 
@@ -332,7 +332,7 @@ def test_before_the_first_index_a_plan_needs_no_model(
     def gone(name: str, **_settings: object) -> None:
         raise ModelUnavailable(f"{name} is not here")
 
-    monkeypatch.setattr("embeddings.load.load_encoder", gone)
+    monkeypatch.setattr("chunksink.embeddings.load.load_encoder", gone)
     ended = cached("plan", "--json")
     assert (ended.code, ended.json["embeddings"]["missing"]) == (Exit.OK, 4)
 

@@ -12,7 +12,7 @@ import pytest
 
 from chunksink.cli import run
 from chunksink.exits import Exit
-from rebuild import verify
+from chunksink.rebuild import verify
 from tests.chunksink.shell import Shell
 from tests.rebuild.support import FEBRUARY, source
 

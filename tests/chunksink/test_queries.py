@@ -13,15 +13,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from chunksink.embeddings import load
+from chunksink.embeddings.encoder import Vectors
+from chunksink.embeddings.errors import EncoderOutOfMemory, ModelUnavailable, TextRefused
 from chunksink.exits import Exit
 from chunksink.live import LiveSearch
 from chunksink.queries import Queries, QueryModel
-from embeddings import load
-from embeddings.encoder import Vectors
-from embeddings.errors import EncoderOutOfMemory, ModelUnavailable, TextRefused
-from search.access import EVERYTHING
-from search.question import Question
-from settings.config import Config
+from chunksink.search.access import EVERYTHING
+from chunksink.search.question import Question
+from chunksink.settings.config import Config
 from tests.chunksink.shell import Models, Shell
 from tests.embeddings.helpers import HashEncoder
 from tests.rebuild.support import source

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chunkbus.manifest import Tombstone
+from chunksink.chunkbus.manifest import Tombstone
 from chunksink.exits import Exit
 from tests.chunksink.shell import Shell
 from tests.rebuild.support import FEBRUARY, parent_of, source

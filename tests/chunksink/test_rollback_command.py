@@ -8,7 +8,7 @@ from contextlib import closing
 import pytest
 
 from chunksink.exits import Exit
-from sinks.registry import open_sink
+from chunksink.sinks.registry import open_sink
 from tests.chunksink.shell import Shell
 from tests.rebuild.support import FEBRUARY, parent_of, source
 

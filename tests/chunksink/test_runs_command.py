@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from chunkbus.runlog import RunLog
+from chunksink.chunkbus.runlog import RunLog
 from chunksink.cli import run
 from chunksink.exits import Exit
-from rebuild import runs
+from chunksink.rebuild import runs
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ import pytest
 
 from chunksink import views
 from chunksink.exits import Exit
-from rebuild.state import State
-from settings.config import Config
+from chunksink.rebuild.state import State
+from chunksink.settings.config import Config
 from tests.chunksink.shell import Shell
 from tests.rebuild.support import source
 

@@ -20,7 +20,7 @@ from typing import IO, Any
 
 import pytest
 
-from chunkbus.layout import BusRoot
+from chunksink.chunkbus.layout import BusRoot
 from chunksink.exits import Exit
 from tests.embeddings.endpoint import serve as serve_endpoint
 from tests.engines.servers import free_port

@@ -11,16 +11,16 @@ from typing import Any
 
 import pytest
 
-from chunkbus.runlog import utc_now
+from chunksink.chunkbus.runlog import utc_now
 from chunksink.cli import run
+from chunksink.embeddings.settings import EncoderSettings
 from chunksink.exits import Exit
-from embeddings.settings import EncoderSettings
-from rebuild.state import NO_MODEL, Generation, State
-from settings.config import ConfigError
-from settings.index_settings import differences, find_settings_file, load_index_settings
-from sinks.conformance.samples import marker
-from sinks.errors import Refused
-from sinks.meilisearch import MeilisearchSink
+from chunksink.rebuild.state import NO_MODEL, Generation, State
+from chunksink.settings.config import ConfigError
+from chunksink.settings.index_settings import differences, find_settings_file, load_index_settings
+from chunksink.sinks.conformance.samples import marker
+from chunksink.sinks.errors import Refused
+from chunksink.sinks.meilisearch import MeilisearchSink
 from tests.chunksink.shell import Shell
 from tests.conftest import ROOT
 from tests.engines.servers import MeilisearchServer

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 import chunksink
-from chunkbus.layout import BusRoot
-from chunkbus.runlog import RunLog
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.runlog import RunLog
+from chunksink.rebuild.errors import HomeLocked
 from chunksink.site_report import report
-from rebuild.errors import HomeLocked
 from tests.rebuild.support import commit, source
 
 

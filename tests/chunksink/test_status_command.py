@@ -12,15 +12,15 @@ from typing import Any
 
 import pytest
 
-from chunkbus.layout import BusRoot
-from chunkbus.manifest import Tombstone
-from chunkbus.runlog import RunLog
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.manifest import Tombstone
+from chunksink.chunkbus.runlog import RunLog
 from chunksink.cli import run
 from chunksink.commands import status
 from chunksink.exits import Exit
-from rebuild.lock import rebuilding, writing
-from rebuild.state import State
-from rebuild.status import held_locks
+from chunksink.rebuild.lock import rebuilding, writing
+from chunksink.rebuild.state import State
+from chunksink.rebuild.status import held_locks
 from tests.conftest import ROOT
 from tests.journey.support import environment
 from tests.rebuild.engines import fts, memory
@@ -249,7 +249,8 @@ def test_a_misspelt_sink_is_refused(
 def test_it_asks_no_engine_and_loads_nothing_heavy(home: Home) -> None:
     program = (
         "import sys; from chunksink.cli import run; assert run(sys.argv[1:]) == 0; "
-        "print(sorted({'torch', 'chromadb', 'starlette', 'meilisearch', 'httpx', 'sinks.fts'} & set(sys.modules)))"
+        "heavy = {'torch', 'chromadb', 'starlette', 'meilisearch', 'httpx', 'chunksink.sinks.fts'}; "
+        "print(sorted(heavy & set(sys.modules)))"
     )
     arguments = ["status", "--home", str(home.folder), "--chunks", str(home.root.path)]
     command = [sys.executable, "-c", program, *arguments]

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from chunksink.exits import Exit
-from rebuild import lock, verify
-from rebuild.lock import writing
+from chunksink.rebuild import lock, verify
+from chunksink.rebuild.lock import writing
 from tests.chunksink.shell import Shell
 from tests.rebuild.support import FEBRUARY, source
 

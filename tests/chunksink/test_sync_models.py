@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from chunksink.embeddings.resolve import DEFAULT_MODEL
 from chunksink.exits import Exit
-from embeddings.resolve import DEFAULT_MODEL
 from tests.chunksink.shell import Models, Shell
 from tests.rebuild.support import FEBRUARY, PoisonedEncoder, source
 

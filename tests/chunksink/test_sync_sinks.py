@@ -12,9 +12,9 @@ import orjson
 import pytest
 
 from chunksink.exits import Exit
-from sinks.errors import Refused
-from sinks.jsonl import JsonlBuild
-from sinks.meilisearch import MeilisearchSink
+from chunksink.sinks.errors import Refused
+from chunksink.sinks.jsonl import JsonlBuild
+from chunksink.sinks.meilisearch import MeilisearchSink
 from tests.chunksink.shell import Models, Shell
 from tests.conftest import ROOT
 from tests.engines.servers import MeilisearchServer

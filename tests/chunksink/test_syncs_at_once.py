@@ -10,9 +10,9 @@ from threading import Event
 import pytest
 
 import chunksink
-from rebuild.lock import RebuildLock
-from rebuild.report import RunReport
-from rebuild.state import State
+from chunksink.rebuild.lock import RebuildLock
+from chunksink.rebuild.report import RunReport
+from chunksink.rebuild.state import State
 from tests.chunksink.shell import Models, Shell
 from tests.rebuild.support import source
 

@@ -21,7 +21,7 @@ def broken(monkeypatch: pytest.MonkeyPatch) -> None:
     def require(*_: object) -> None:
         raise ZeroDivisionError("a bug")
 
-    monkeypatch.setattr("chunkbus.layout.BusRoot.require", require)
+    monkeypatch.setattr("chunksink.chunkbus.layout.BusRoot.require", require)
 
 
 @pytest.mark.usefixtures("broken")
@@ -39,7 +39,7 @@ def test_a_bug_is_told_to_whoever_asked_for_json(command: str, shell: Shell) -> 
 def test_an_error_whose_words_are_no_unicode_is_told_too(tmp_path: Path) -> None:
     """As the names of files can be."""
     program = (
-        "import sys\nfrom chunkbus.layout import BusRoot\nfrom chunksink.cli import run\n"
+        "import sys\nfrom chunksink.chunkbus.layout import BusRoot\nfrom chunksink.cli import run\n"
         "def require(self): raise ZeroDivisionError('no \\udcff')\n"
         "BusRoot.require = require\nsys.exit(run(['validate', '--json', '--home', sys.argv[1]]))"
     )
@@ -86,7 +86,8 @@ def test_doctor_looks_at_the_rest_where_a_sink_that_is_not_in_use_is_away(
     shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     code = (
-        "from sinks.errors import Unreachable\ndef open_sink(home, options):\n    raise Unreachable('nobody there')\n"
+        "from chunksink.sinks.errors import Unreachable\n"
+        "def open_sink(home, options):\n    raise Unreachable('nobody there')\n"
     )
     bring_sink(tmp_path / "site", code, monkeypatch)
     monkeypatch.setenv("CHUNKSINK_SINKS", "fts")
@@ -102,7 +103,8 @@ def test_doctor_looks_at_the_rest_where_a_sink_that_is_not_in_use_is_away(
 def test_the_index_is_imported_when_it_is_named() -> None:
     program = (
         "import json, sys, chunksink\n"
-        "before = [name for name in ('chunksink.index', 'chunkbus', 'settings', 'numpy') if name in sys.modules]\n"
+        "heavy = {'chunksink.index', 'chunksink.chunkbus', 'chunksink.settings', 'numpy'}\n"
+        "before = sorted(heavy & set(sys.modules))\n"
         "from chunksink.index import Index\n"
         "print(json.dumps([before, chunksink.Index is Index, hasattr(chunksink, 'Nonsense')]))"
     )

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from chunkbus import findings
-from chunkbus.layout import BusRoot
-from chunkbus.runlog import read_run
+from chunksink.chunkbus import findings
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.runlog import read_run
 from chunksink.cli import run
 from chunksink.exits import Exit
 from tests.chunkbus.cases import CASES, KEY, Case

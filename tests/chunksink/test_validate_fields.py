@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from chunkbus.layout import BusRoot
+from chunksink.chunkbus.layout import BusRoot
 from chunksink.cli import run
 from chunksink.exits import Exit
 from tests.chunkbus.samples import chunk, lines_of, put

@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
-from chunkbus.layout import BusRoot
-from chunkbus.runlog import read_run
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.runlog import read_run
 from chunksink.exits import Exit
 from tests.chunkbus.samples import chunk, lines_of, listing, put, put_chunks
 from tests.conftest import ROOT

@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from chunkbus.layout import BusRoot
+from chunksink.chunkbus.layout import BusRoot
 from chunksink.exits import Exit
-from sinks.document import Family
-from sinks.errors import Unreachable
-from sinks.meilisearch import MeilisearchSink
-from sinks.projection import project_family
-from sinks.registry import open_sink
+from chunksink.sinks.document import Family
+from chunksink.sinks.errors import Unreachable
+from chunksink.sinks.meilisearch import MeilisearchSink
+from chunksink.sinks.projection import project_family
+from chunksink.sinks.registry import open_sink
 from tests.chunksink.shell import Models, Shell
 from tests.embeddings.helpers import HashEncoder
 from tests.engines.servers import MeilisearchServer

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from chunkbus.layout import BusRoot
+from chunksink.chunkbus.layout import BusRoot
 from chunksink.watch import Watch
 from tests.conftest import sampled
 

@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from chunkbus.layout import BusRoot
-from chunkbus.manifest import Tombstone
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.manifest import Tombstone
 from chunksink.cli import run
 from chunksink.exits import Exit
-from rebuild.state import State
-from sinks import registry
-from sinks.fields import sink_id
-from sinks.fts import FtsSink
-from sinks.jsonl import JsonlSink
+from chunksink.rebuild.state import State
+from chunksink.sinks import registry
+from chunksink.sinks.fields import sink_id
+from chunksink.sinks.fts import FtsSink
+from chunksink.sinks.jsonl import JsonlSink
 from tests.rebuild.engines import fts, memory
 from tests.rebuild.support import FEBRUARY, MARCH, Home, PoisonedEncoder, commit, parent_of, source
 

@@ -13,13 +13,13 @@ import pytest
 from sqlite_utils import Database
 
 import chunksink
-from chunkbus import store
-from rebuild import catalog, forget, intake, plan, receipts, scan, stamps, state
-from rebuild.errors import NotVerified
-from rebuild.execute import Target
-from rebuild.rebuild import Rebuild
-from rebuild.state import State
-from sinks.registry import open_sink
+from chunksink.chunkbus import store
+from chunksink.rebuild import catalog, forget, intake, plan, receipts, scan, stamps, state
+from chunksink.rebuild.errors import NotVerified
+from chunksink.rebuild.execute import Target
+from chunksink.rebuild.rebuild import Rebuild
+from chunksink.rebuild.state import State
+from chunksink.sinks.registry import open_sink
 from tests.chunksink.shell import Shell
 from tests.rebuild.support import parent_of, source
 

@@ -4,7 +4,7 @@ from typing import assert_type
 
 import chunksink
 from chunksink import Index
-from rebuild.report import RunReport
+from chunksink.rebuild.report import RunReport
 
 
 def synced(index: chunksink.Index, other: Index) -> int:

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from sinks.chroma import ChromaSink
-from sinks.conformance import SinkConformance, VectorConformance
-from sinks.conformance.writing import Connect
+from chunksink.sinks.chroma import ChromaSink
+from chunksink.sinks.conformance import SinkConformance, VectorConformance
+from chunksink.sinks.conformance.writing import Connect
 from tests.conftest import HEAVY
 from tests.engines.servers import ChromaServer
 

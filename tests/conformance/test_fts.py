@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from sinks.conformance import KeywordConformance, SinkConformance
-from sinks.conformance.writing import Connect
-from sinks.fts import FtsSink
+from chunksink.sinks.conformance import KeywordConformance, SinkConformance
+from chunksink.sinks.conformance.writing import Connect
+from chunksink.sinks.fts import FtsSink
 
 
 class TestFts(SinkConformance, KeywordConformance):

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from sinks.conformance import SinkConformance
-from sinks.conformance.writing import Connect
-from sinks.jsonl import JsonlSink
+from chunksink.sinks.conformance import SinkConformance
+from chunksink.sinks.conformance.writing import Connect
+from chunksink.sinks.jsonl import JsonlSink
 
 
 class TestJsonl(SinkConformance):

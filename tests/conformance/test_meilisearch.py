@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from sinks.conformance import KeywordConformance, SinkConformance
-from sinks.conformance.writing import Connect
-from sinks.meilisearch import MeilisearchSink
+from chunksink.sinks.conformance import KeywordConformance, SinkConformance
+from chunksink.sinks.conformance.writing import Connect
+from chunksink.sinks.meilisearch import MeilisearchSink
 from tests.conftest import ROOT
 from tests.engines.servers import MeilisearchServer
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from sinks.conformance import KeywordConformance, SinkConformance, VectorConformance
-from sinks.conformance.writing import Connect
-from sinks.memory import MemorySink
+from chunksink.sinks.conformance import KeywordConformance, SinkConformance, VectorConformance
+from chunksink.sinks.conformance.writing import Connect
+from chunksink.sinks.memory import MemorySink
 
 
 class TestMemory(SinkConformance, VectorConformance):

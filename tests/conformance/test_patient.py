@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from sinks.conformance import SinkConformance, VectorConformance
-from sinks.conformance.writing import Connect
-from sinks.errors import Transient
-from sinks.memory import MemorySink
-from sinks.patient import PatientSink
+from chunksink.sinks.conformance import SinkConformance, VectorConformance
+from chunksink.sinks.conformance.writing import Connect
+from chunksink.sinks.errors import Transient
+from chunksink.sinks.memory import MemorySink
+from chunksink.sinks.patient import PatientSink
 
 
 class TestPatient(SinkConformance, VectorConformance):

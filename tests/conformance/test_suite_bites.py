@@ -9,10 +9,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from sinks.conformance import DIMENSIONS, SinkConformance, marker
-from sinks.document import Document, Family
-from sinks.memory import MemoryBuild, MemorySink
-from sinks.sink import Marker, RefusedDocument
+from chunksink.sinks.conformance import DIMENSIONS, SinkConformance, marker
+from chunksink.sinks.document import Document, Family
+from chunksink.sinks.memory import MemoryBuild, MemorySink
+from chunksink.sinks.sink import Marker, RefusedDocument
 
 
 class ForgetsSurplus(MemoryBuild):

@@ -11,13 +11,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from chunkbus.layout import BusRoot
-from rebuild import execute
-from rebuild.flip import roll_back
-from rebuild.forget import forget
-from rebuild.lock import writing
-from rebuild.receipts import Receipts
-from sinks.errors import Refused
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.rebuild import execute
+from chunksink.rebuild.flip import roll_back
+from chunksink.rebuild.forget import forget
+from chunksink.rebuild.lock import writing
+from chunksink.rebuild.receipts import Receipts
+from chunksink.sinks.errors import Refused
 from tests.crash.homes import home_in, move_on_meanwhile
 from tests.rebuild.support import Home
 from tests.rebuild.wrapping import Moment, watching

@@ -8,14 +8,14 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from chunkbus.canonical import text_hash
-from chunkbus.layout import BusRoot
-from chunkbus.manifest import Tombstone
-from embeddings.cache import VectorCache
-from embeddings.references import raw_hash
-from sinks.fts import FtsSink
-from sinks.jsonl import JsonlSink
-from sinks.sink import Sink
+from chunksink.chunkbus.canonical import text_hash
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.manifest import Tombstone
+from chunksink.embeddings.cache import VectorCache
+from chunksink.embeddings.references import raw_hash
+from chunksink.sinks.fts import FtsSink
+from chunksink.sinks.jsonl import JsonlSink
+from chunksink.sinks.sink import Sink
 from tests.rebuild.engines import Eager
 from tests.rebuild.support import FEBRUARY, MARCH, Home, PoisonedEncoder, commit, parent_of, source
 from tests.rebuild.wrapping import Moment, watching

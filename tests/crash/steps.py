@@ -25,39 +25,39 @@ class Step:
 
 
 OURS = (
-    Step("rebuild.intake", "Intake", "_read", "sync"),
-    Step("rebuild.intake", "Intake", "_note_missing", "held"),
-    Step("rebuild.intake", "Intake", "_note_misnamed", "held"),
-    Step("rebuild.lines", "", "_move", "sync"),
-    Step("rebuild.intake", "Intake", "_reject", "held"),
-    Step("rebuild.catalog", "Catalog", "decide", "sync"),
-    Step("rebuild.catalog", "Catalog", "note_projected", "sync"),
-    Step("rebuild.catalog", "Catalog", "_forget_other_projection", "projection"),
-    Step("rebuild.catalog", "Catalog", "read_again", "moved"),
-    Step("rebuild.catalog", "Catalog", "retire", "retire"),
-    Step("rebuild.plan", "Plan", "_compare", "sync"),
-    Step("rebuild.receipts", "Receipts", "intend", "sync"),
-    Step("rebuild.receipts", "Receipts", "intend", "sync", 3),
-    Step("rebuild.receipts", "Receipts", "confirm", "sync"),
-    Step("rebuild.receipts", "Receipts", "confirm", "sync", 2),
-    Step("rebuild.receipts", "Receipts", "confirm_gone", "sync"),
-    Step("rebuild.receipts", "Receipts", "forget_all", "recalled"),
-    Step("rebuild.receipts", "Receipts", "lose_all", "lost"),
-    Step("rebuild.receipts", "Receipts", "recall", "recalled"),
-    Step("rebuild.receipts", "Receipts", "retry_dead_letters", "retry"),
-    Step("rebuild.scan", "Scan", "make_receipts", "repair"),
-    Step("rebuild.stamps", "Stamps", "renew", "sync"),
-    Step("sinks.fts.sink", "FtsBuild", "sign", "sync"),
-    Step("rebuild.state", "State", "add_generation", "rebuild"),
-    Step("rebuild.state", "State", "begin_flip", "rebuild"),
-    Step("rebuild.state", "State", "flip", "rebuild"),
-    Step("rebuild.state", "State", "flip", "rollback"),
-    Step("rebuild.state", "State", "give_up_flip", "refused"),
-    Step("rebuild.state", "State", "forget_build", "rebuild"),
-    Step("rebuild.state", "State", "note_pace", "sync"),
-    Step("rebuild.forget", "", "_erase_records", "forget"),
-    Step("rebuild.forget", "", "blank", "forget"),
-    Step("embeddings.cache", "VectorCache", "put", "sync"),
+    Step("chunksink.rebuild.intake", "Intake", "_read", "sync"),
+    Step("chunksink.rebuild.intake", "Intake", "_note_missing", "held"),
+    Step("chunksink.rebuild.intake", "Intake", "_note_misnamed", "held"),
+    Step("chunksink.rebuild.lines", "", "_move", "sync"),
+    Step("chunksink.rebuild.intake", "Intake", "_reject", "held"),
+    Step("chunksink.rebuild.catalog", "Catalog", "decide", "sync"),
+    Step("chunksink.rebuild.catalog", "Catalog", "note_projected", "sync"),
+    Step("chunksink.rebuild.catalog", "Catalog", "_forget_other_projection", "projection"),
+    Step("chunksink.rebuild.catalog", "Catalog", "read_again", "moved"),
+    Step("chunksink.rebuild.catalog", "Catalog", "retire", "retire"),
+    Step("chunksink.rebuild.plan", "Plan", "_compare", "sync"),
+    Step("chunksink.rebuild.receipts", "Receipts", "intend", "sync"),
+    Step("chunksink.rebuild.receipts", "Receipts", "intend", "sync", 3),
+    Step("chunksink.rebuild.receipts", "Receipts", "confirm", "sync"),
+    Step("chunksink.rebuild.receipts", "Receipts", "confirm", "sync", 2),
+    Step("chunksink.rebuild.receipts", "Receipts", "confirm_gone", "sync"),
+    Step("chunksink.rebuild.receipts", "Receipts", "forget_all", "recalled"),
+    Step("chunksink.rebuild.receipts", "Receipts", "lose_all", "lost"),
+    Step("chunksink.rebuild.receipts", "Receipts", "recall", "recalled"),
+    Step("chunksink.rebuild.receipts", "Receipts", "retry_dead_letters", "retry"),
+    Step("chunksink.rebuild.scan", "Scan", "make_receipts", "repair"),
+    Step("chunksink.rebuild.stamps", "Stamps", "renew", "sync"),
+    Step("chunksink.sinks.fts.sink", "FtsBuild", "sign", "sync"),
+    Step("chunksink.rebuild.state", "State", "add_generation", "rebuild"),
+    Step("chunksink.rebuild.state", "State", "begin_flip", "rebuild"),
+    Step("chunksink.rebuild.state", "State", "flip", "rebuild"),
+    Step("chunksink.rebuild.state", "State", "flip", "rollback"),
+    Step("chunksink.rebuild.state", "State", "give_up_flip", "refused"),
+    Step("chunksink.rebuild.state", "State", "forget_build", "rebuild"),
+    Step("chunksink.rebuild.state", "State", "note_pace", "sync"),
+    Step("chunksink.rebuild.forget", "", "_erase_records", "forget"),
+    Step("chunksink.rebuild.forget", "", "blank", "forget"),
+    Step("chunksink.embeddings.cache", "VectorCache", "put", "sync"),
 )
 
 SINK_METHODS = {
@@ -71,7 +71,10 @@ SINK_METHODS = {
 }
 """What the interfaces of sinks offer to change a build, and the scenario that comes by it."""
 
-_SINKS = {"fts": ("sinks.fts.sink", "FtsSink", "FtsBuild"), "jsonl": ("sinks.jsonl", "JsonlSink", "JsonlBuild")}
+_SINKS = {
+    "fts": ("chunksink.sinks.fts.sink", "FtsSink", "FtsBuild"),
+    "jsonl": ("chunksink.sinks.jsonl", "JsonlSink", "JsonlBuild"),
+}
 
 
 def sink_steps(engine: str) -> list[Step]:

@@ -16,11 +16,11 @@ from pathlib import Path
 
 import pytest
 
-from chunkbus.chunk import Record
-from chunkbus.layout import BusRoot
-from rebuild import execute
-from sinks.meilisearch import MeilisearchSink
-from sinks.sink import Sink
+from chunksink.chunkbus.chunk import Record
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.rebuild import execute
+from chunksink.sinks.meilisearch import MeilisearchSink
+from chunksink.sinks.sink import Sink
 from tests.conformance.test_meilisearch import SETTINGS
 from tests.conftest import HEAVY
 from tests.crash import dying
@@ -41,8 +41,8 @@ STEPS = [
     if step.scenario in ("sync", "rebuild", "repair", "projection") and step.owner != "FtsBuild"
 ]
 QUICK_STEPS = [
-    (Step("rebuild.receipts", "Receipts", "confirm", "sync"), "before"),
-    (Step("rebuild.state", "State", "flip", "rebuild"), "before"),
+    (Step("chunksink.rebuild.receipts", "Receipts", "confirm", "sync"), "before"),
+    (Step("chunksink.rebuild.state", "State", "flip", "rebuild"), "before"),
 ]
 
 OLD = [source(f"docs/{number}.md", f"okapi {number}", f"lemur {number}") for number in range(6)]

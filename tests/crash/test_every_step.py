@@ -19,9 +19,9 @@ from typing import Any
 
 import pytest
 
-from chunkbus.layout import BusRoot
-from rebuild import execute
-from sinks.sink import Build, Sink
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.rebuild import execute
+from chunksink.sinks.sink import Build, Sink
 from tests.conftest import ROOT
 from tests.crash import dying
 from tests.crash.homes import (
@@ -55,7 +55,7 @@ RECOVERED = [
 ]
 # Each is forked from a process that has imported what it needs: to do that takes longer than the scenarios.
 FORKING = multiprocessing.get_context("forkserver")
-FORKING.set_forkserver_preload([dying.__name__, "sinks.fts.sink", "sinks.jsonl"])
+FORKING.set_forkserver_preload([dying.__name__, "chunksink.sinks.fts.sink", "chunksink.sinks.jsonl"])
 COMES_AGAIN = ("confirm", "flush", "flip")
 """Steps that a run which was killed at them comes to again."""
 TAKES_AWAY = ("forget", "lost", "recalled")
@@ -179,7 +179,7 @@ def test_killed_again_while_it_recovers(step: Step, prepared: Any, tmp_path: Pat
     assert run_until(home, again, "after") in (-signal.SIGKILL, *([] if step.method in COMES_AGAIN else [0]))
     if step.scenario not in TAKES_AWAY:
         readers_find_every_source(home)
-    repair = Step("rebuild.receipts", "Receipts", "confirm", "repair")
+    repair = Step("chunksink.rebuild.receipts", "Receipts", "confirm", "repair")
     assert run_until(home, repair, "before") in (-signal.SIGKILL, 0)
     home.sync()
     assert digests(home) == oracle(home.root, tmp_path / "fresh")

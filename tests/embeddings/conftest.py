@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from embeddings.cache import VectorCache
-from embeddings.errors import ModelUnavailable
-from embeddings.load import load_encoder
-from embeddings.resolve import resolve_model
-from embeddings.transformer import TransformerEncoder
+from chunksink.embeddings.cache import VectorCache
+from chunksink.embeddings.errors import ModelUnavailable
+from chunksink.embeddings.load import load_encoder
+from chunksink.embeddings.resolve import resolve_model
+from chunksink.embeddings.transformer import TransformerEncoder
 
 WORDS = [
     *("the", "a", "cat", "dog", "sat", "on", "mat", "ran", "far", "away", "query", "passage", ":", ",", "."),

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
-from embeddings.cache import VectorCache
-from embeddings.encoder import ModelInfo, Precision, PrecisionRequest, Vectors
-from embeddings.vectors import Embedded, vectors_for
+from chunksink.embeddings.cache import VectorCache
+from chunksink.embeddings.encoder import ModelInfo, Precision, PrecisionRequest, Vectors
+from chunksink.embeddings.vectors import Embedded, vectors_for
 
 
 class HashEncoder:

@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention as of_torch
 
-from embeddings import attention
-from embeddings.attention import attend, attend_by_powers, set_attention
-from embeddings.load import load_encoder
-from embeddings.transformer import TransformerEncoder
+from chunksink.embeddings import attention
+from chunksink.embeddings.attention import attend, attend_by_powers, set_attention
+from chunksink.embeddings.load import load_encoder
+from chunksink.embeddings.transformer import TransformerEncoder
 from tests.embeddings.test_models import REAL, cosines
 
 SCALING = 0.25
@@ -169,7 +169,7 @@ def test_it_is_for_processors_that_have_bfloat16_in_vector_units_alone(
         (("bf16",), "sdpa"),
         ((), "sdpa"),
     ):
-        monkeypatch.setattr("embeddings.precision._cpu_flags", lambda flags=flags: frozenset(flags))
+        monkeypatch.setattr("chunksink.embeddings.precision._cpu_flags", lambda flags=flags: frozenset(flags))
         model: Any = load_encoder(str(tiny_folder), device="cpu")._model
         assert model[0].model.config._attn_implementation == expected
     assert not set_attention([object()])

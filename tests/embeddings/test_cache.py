@@ -13,8 +13,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from embeddings.cache import VectorCache
-from embeddings.errors import (
+from chunksink.embeddings.cache import VectorCache
+from chunksink.embeddings.errors import (
     BadReference,
     CacheBusy,
     CacheDamaged,
@@ -24,7 +24,7 @@ from embeddings.errors import (
     CacheUnavailable,
     VectorRefused,
 )
-from embeddings.references import embedding_ref, parse_ref, raw_hash
+from chunksink.embeddings.references import embedding_ref, parse_ref, raw_hash
 from tests.embeddings.helpers import HashEncoder, filled, numbered, tamper
 
 

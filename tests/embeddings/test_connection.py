@@ -16,11 +16,11 @@ from typing import Any
 
 import pytest
 
-from embeddings.cache import VectorCache
-from embeddings.connection import Connection
-from embeddings.endpoint import EndpointEncoder, EndpointSettings
-from embeddings.errors import EndpointDenied, EndpointUnavailable
-from embeddings.vectors import vectors_for
+from chunksink.embeddings.cache import VectorCache
+from chunksink.embeddings.connection import Connection
+from chunksink.embeddings.endpoint import EndpointEncoder, EndpointSettings
+from chunksink.embeddings.errors import EndpointDenied, EndpointUnavailable
+from chunksink.embeddings.vectors import vectors_for
 from tests.embeddings.endpoint import KEY, Answer, Server, good, hang, serve, status
 from tests.embeddings.helpers import numbered, stream
 
@@ -100,7 +100,7 @@ def test_what_was_ready_beside_a_failure_is_handed_out(server: Server, monkeypat
     def all_ready(running: Any, return_when: str) -> Any:
         return wait_for(running)
 
-    monkeypatch.setattr("embeddings.endpoint.wait", all_ready)
+    monkeypatch.setattr("chunksink.embeddings.endpoint.wait", all_ready)
     ready: list[int] = []
     with pytest.raises(EndpointDenied):
         for batch in encoder.encode_batches(["a", "b"]):

@@ -15,12 +15,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from embeddings.cache import VectorCache
-from embeddings.errors import CacheDamaged
-from embeddings.maintenance import verify
-from embeddings.rows import seal
-from embeddings.salvage import sound_rows
-from embeddings.vectors import Embedded, EmbedReport, vectors_for
+from chunksink.embeddings.cache import VectorCache
+from chunksink.embeddings.errors import CacheDamaged
+from chunksink.embeddings.maintenance import verify
+from chunksink.embeddings.rows import seal
+from chunksink.embeddings.salvage import sound_rows
+from chunksink.embeddings.vectors import Embedded, EmbedReport, vectors_for
 from tests.embeddings.helpers import HashEncoder, embed, filled, stream, tamper, text_hash
 
 pytestmark = pytest.mark.promise(8)

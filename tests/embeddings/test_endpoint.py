@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from embeddings.cache import VectorCache
-from embeddings.encoder import encode_queries
-from embeddings.endpoint import EndpointEncoder, EndpointSettings
-from embeddings.errors import EndpointDenied, EndpointUnavailable, TextRefused, WrongVectors
-from embeddings.settings import EncoderSettings, open_encoder, settled
-from embeddings.vectors import EmbedReport, vectors_for
+from chunksink.embeddings.cache import VectorCache
+from chunksink.embeddings.encoder import encode_queries
+from chunksink.embeddings.endpoint import EndpointEncoder, EndpointSettings
+from chunksink.embeddings.errors import EndpointDenied, EndpointUnavailable, TextRefused, WrongVectors
+from chunksink.embeddings.settings import EncoderSettings, open_encoder, settled
+from chunksink.embeddings.vectors import EmbedReport, vectors_for
 from tests.embeddings.endpoint import Answer, Server, broken, good, serve, status
 from tests.embeddings.helpers import HashEncoder, numbered, stream
 
@@ -180,7 +180,7 @@ def test_an_endpoint_that_begins_to_refuse_everything_is_not_asked_for_ever(
         time.sleep(seconds)
         return wait(running, **how)
 
-    monkeypatch.setattr("embeddings.endpoint.wait", late)
+    monkeypatch.setattr("chunksink.embeddings.endpoint.wait", late)
     encoder = connect(server)
     server.refuse = ""
     report = EmbedReport()

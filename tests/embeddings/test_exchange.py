@@ -11,16 +11,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from embeddings import exchange
-from embeddings.cache import VectorCache
-from embeddings.encoder import Encoder, ModelInfo, Vectors
-from embeddings.errors import BadExport, ExchangeError, ImportRefused
-from embeddings.exchange import export_cache, import_cache
-from embeddings.maintenance import verify
-from embeddings.proof import EncoderFor
-from embeddings.stats import stats
-from embeddings.transformer import TransformerEncoder
-from embeddings.vectors import vectors_for
+from chunksink.embeddings import exchange
+from chunksink.embeddings.cache import VectorCache
+from chunksink.embeddings.encoder import Encoder, ModelInfo, Vectors
+from chunksink.embeddings.errors import BadExport, ExchangeError, ImportRefused
+from chunksink.embeddings.exchange import export_cache, import_cache
+from chunksink.embeddings.maintenance import verify
+from chunksink.embeddings.proof import EncoderFor
+from chunksink.embeddings.stats import stats
+from chunksink.embeddings.transformer import TransformerEncoder
+from chunksink.embeddings.vectors import vectors_for
 from tests.conftest import HEAVY
 from tests.embeddings.helpers import HashEncoder, embed, numbered, stream, tamper, text_hash
 

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from embeddings.encoder import Vectors
-from embeddings.errors import ModelUnsupported
-from embeddings.fingerprint import digest_of_files, fingerprint_of_model
-from embeddings.load import load_encoder
-from embeddings.resolve import DEFAULT_MODEL, resolve_model
-from embeddings.transformer import TransformerEncoder
+from chunksink.embeddings.encoder import Vectors
+from chunksink.embeddings.errors import ModelUnsupported
+from chunksink.embeddings.fingerprint import digest_of_files, fingerprint_of_model
+from chunksink.embeddings.load import load_encoder
+from chunksink.embeddings.resolve import DEFAULT_MODEL, resolve_model
+from chunksink.embeddings.transformer import TransformerEncoder
 from tests.embeddings.conftest import WORDS
 
 TEXTS = [

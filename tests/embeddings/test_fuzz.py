@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from embeddings.cache import VectorCache
-from embeddings.errors import EmbeddingsError
-from embeddings.exchange import export_cache
-from embeddings.maintenance import drop, find_surplus, verify
-from embeddings.references import embedding_ref
-from embeddings.stats import lengths, model_limits, show, stats
+from chunksink.embeddings.cache import VectorCache
+from chunksink.embeddings.errors import EmbeddingsError
+from chunksink.embeddings.exchange import export_cache
+from chunksink.embeddings.maintenance import drop, find_surplus, verify
+from chunksink.embeddings.references import embedding_ref
+from chunksink.embeddings.stats import lengths, model_limits, show, stats
 from tests.conftest import sampled
 from tests.embeddings.helpers import HashEncoder, filled, numbered, text_hash
 

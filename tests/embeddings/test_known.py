@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from embeddings import known, load, precision
-from embeddings.encoder import ModelInfo, info_of
-from embeddings.known import known_encoder
-from embeddings.settings import EncoderSettings, open_encoder, settled
+from chunksink.embeddings import known, load, precision
+from chunksink.embeddings.encoder import ModelInfo, info_of
+from chunksink.embeddings.known import known_encoder
+from chunksink.embeddings.settings import EncoderSettings, open_encoder, settled
 
 
 @pytest.fixture(autouse=True)

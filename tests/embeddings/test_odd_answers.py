@@ -10,11 +10,11 @@ import httpx
 import pytest
 from tenacity import wait_fixed
 
-from embeddings.answer import OddAnswer, vectors_in
-from embeddings.cache import VectorCache
-from embeddings.endpoint import EndpointEncoder, EndpointSettings
-from embeddings.errors import EndpointDenied, EndpointError, EndpointUnavailable
-from embeddings.vectors import vectors_for
+from chunksink.embeddings.answer import OddAnswer, vectors_in
+from chunksink.embeddings.cache import VectorCache
+from chunksink.embeddings.endpoint import EndpointEncoder, EndpointSettings
+from chunksink.embeddings.errors import EndpointDenied, EndpointError, EndpointUnavailable
+from chunksink.embeddings.vectors import vectors_for
 from tests.embeddings.endpoint import KEY, Answer, Server, good, serve, status
 from tests.embeddings.helpers import HashEncoder, numbered, stream
 
@@ -148,7 +148,7 @@ def test_what_its_index_is_not_a_number_is_odd() -> None:
 
 @pytest.mark.parametrize("code", [429, 503])
 def test_the_endpoints_own_words_are_told(server: Server, monkeypatch: pytest.MonkeyPatch, code: int) -> None:
-    monkeypatch.setattr("embeddings.retry._GROWING", wait_fixed(99))
+    monkeypatch.setattr("chunksink.embeddings.retry._GROWING", wait_fixed(99))
     encoder = connect(server)
     server.next = [saying(code, "You exceeded your\ncurrent quota " + "x" * 400)] * 9
     with pytest.raises(EndpointUnavailable) as failed:
@@ -177,7 +177,7 @@ def test_a_failure_without_words_is_no_wait(server: Server, monkeypatch: pytest.
         raise httpx.ReadError("")
 
     encoder = connect(server)
-    monkeypatch.setattr("embeddings.retry._GROWING", wait_fixed(99))
+    monkeypatch.setattr("chunksink.embeddings.retry._GROWING", wait_fixed(99))
     monkeypatch.setattr(httpx.AsyncClient, "post", breaks)
     with pytest.raises(EndpointUnavailable, match="ReadError: it broke off"):
         encoder.encode(["a"])

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from embeddings.cache import VectorCache
+from chunksink.embeddings.cache import VectorCache
 from tests.embeddings.endpoint import good, hang, serve
 from tests.embeddings.helpers import HashEncoder, embed, numbered
 
@@ -21,8 +21,8 @@ ROOT = Path(__file__).resolve().parents[2]
 
 WRITER = """
 import sys, time
-from embeddings.cache import VectorCache
-from embeddings.vectors import vectors_for
+from chunksink.embeddings.cache import VectorCache
+from chunksink.embeddings.vectors import vectors_for
 from tests.embeddings.helpers import HashEncoder, stream, numbered
 
 class Slow(HashEncoder):
@@ -40,9 +40,9 @@ with VectorCache.open(sys.argv[1]) as cache:
 
 ASKING = """
 import sys
-from embeddings.cache import VectorCache
-from embeddings.endpoint import EndpointEncoder, EndpointSettings
-from embeddings.vectors import vectors_for
+from chunksink.embeddings.cache import VectorCache
+from chunksink.embeddings.endpoint import EndpointEncoder, EndpointSettings
+from chunksink.embeddings.vectors import vectors_for
 from tests.embeddings.helpers import stream, numbered
 
 encoder = EndpointEncoder(EndpointSettings(sys.argv[2], "hash-model"))
@@ -52,9 +52,9 @@ with VectorCache.open(sys.argv[1]) as cache:
 
 LASTING = """
 import sys, time
-from embeddings.cache import VectorCache
-from embeddings.encoder import EncodedBatch
-from embeddings.vectors import vectors_for
+from chunksink.embeddings.cache import VectorCache
+from chunksink.embeddings.encoder import EncodedBatch
+from chunksink.embeddings.vectors import vectors_for
 from tests.embeddings.helpers import HashEncoder, stream, numbered
 
 class Telling(HashEncoder):
@@ -72,7 +72,7 @@ with VectorCache.open(sys.argv[1]) as cache:
 
 READER = """
 import sys, time
-from embeddings.cache import VectorCache
+from chunksink.embeddings.cache import VectorCache
 from tests.embeddings.helpers import HashEncoder, numbered, text_hash
 
 encoder, most, slowest = HashEncoder(), 0, 0.0
@@ -197,7 +197,8 @@ def test_several_writers_take_turns_from_the_first_moment(tmp_path: Path) -> Non
 
 def test_importing_the_package_stays_light() -> None:
     program = (
-        "import sys, embeddings.settings, embeddings.vectors, embeddings.maintenance, embeddings.exchange; "
+        "import sys, chunksink.embeddings.settings, chunksink.embeddings.vectors; "
+        "import chunksink.embeddings.maintenance, chunksink.embeddings.exchange; "
         "heavy = {'torch', 'transformers', 'sentence_transformers', 'httpx', 'sqlite_utils', "
         "'huggingface_hub', 'click', 'tqdm'} & set(sys.modules); assert not heavy, heavy"
     )

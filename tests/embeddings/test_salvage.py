@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from embeddings.cache import VectorCache
-from embeddings.errors import CacheDamaged, CacheForeign
-from embeddings.salvage import sound_rows
+from chunksink.embeddings.cache import VectorCache
+from chunksink.embeddings.errors import CacheDamaged, CacheForeign
+from chunksink.embeddings.salvage import sound_rows
 from tests.conftest import HEAVY
 from tests.embeddings.helpers import HashEncoder, embed, filled, numbered
 

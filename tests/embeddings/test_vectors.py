@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from embeddings.cache import VectorCache
-from embeddings.encoder import EncodedBatch, Vectors
-from embeddings.errors import (
+from chunksink.embeddings.cache import VectorCache
+from chunksink.embeddings.encoder import EncodedBatch, Vectors
+from chunksink.embeddings.errors import (
     CacheBusy,
     CacheUnavailable,
     EncoderOutOfMemory,
@@ -22,7 +22,7 @@ from embeddings.errors import (
     TextRefused,
     WrongVectors,
 )
-from embeddings.vectors import EmbedReport, vectors_for
+from chunksink.embeddings.vectors import EmbedReport, vectors_for
 from tests.embeddings.helpers import HashEncoder, embed, numbered, stream, text_hash
 
 

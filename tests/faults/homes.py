@@ -12,16 +12,16 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from chunkbus.chunk import Record
-from chunkbus.layout import BusRoot
-from rebuild.state import State
-from sinks.chroma import ChromaSink
-from sinks.document import Document
-from sinks.errors import SinkError
-from sinks.meilisearch import MeilisearchSink
-from sinks.meilisearch.sink import Limits
-from sinks.patient import Fault, Patience, PatientSink
-from sinks.sink import Sink
+from chunksink.chunkbus.chunk import Record
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.rebuild.state import State
+from chunksink.sinks.chroma import ChromaSink
+from chunksink.sinks.document import Document
+from chunksink.sinks.errors import SinkError
+from chunksink.sinks.meilisearch import MeilisearchSink
+from chunksink.sinks.meilisearch.sink import Limits
+from chunksink.sinks.patient import Fault, Patience, PatientSink
+from chunksink.sinks.sink import Sink
 from tests.conformance.test_meilisearch import SETTINGS
 from tests.engines.servers import ChromaServer, MeilisearchServer
 from tests.faults.proxy import Proxy, When

@@ -15,11 +15,11 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from chunkbus.errors import ChunkBusError
-from chunkbus.layout import BusRoot
-from embeddings.errors import EmbeddingsError
-from rebuild.errors import RebuildError
-from sinks.errors import SinkError
+from chunksink.chunkbus.errors import ChunkBusError
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.embeddings.errors import EmbeddingsError
+from chunksink.rebuild.errors import RebuildError
+from chunksink.sinks.errors import SinkError
 from tests.rebuild.engines import chroma, eager
 from tests.rebuild.support import Home
 

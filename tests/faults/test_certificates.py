@@ -16,11 +16,11 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from embeddings.endpoint import EndpointEncoder, EndpointSettings
-from embeddings.errors import EndpointDenied
-from sinks.chroma.server import Server as ChromaServer
-from sinks.errors import Unreachable
-from sinks.meilisearch.connection import Connection
+from chunksink.embeddings.endpoint import EndpointEncoder, EndpointSettings
+from chunksink.embeddings.errors import EndpointDenied
+from chunksink.sinks.chroma.server import Server as ChromaServer
+from chunksink.sinks.errors import Unreachable
+from chunksink.sinks.meilisearch.connection import Connection
 
 
 class Impostor:

@@ -21,13 +21,13 @@ from typing import Any
 
 import pytest
 
-from sinks.chroma import ChromaSink
-from sinks.conformance.samples import DIMENSIONS, family, marker
-from sinks.document import Family
-from sinks.errors import Refused, Transient, Unreachable
-from sinks.meilisearch import MeilisearchSink
-from sinks.patient import Fault, Patience, PatientSink
-from sinks.sink import Build, Sink
+from chunksink.sinks.chroma import ChromaSink
+from chunksink.sinks.conformance.samples import DIMENSIONS, family, marker
+from chunksink.sinks.document import Family
+from chunksink.sinks.errors import Refused, Transient, Unreachable
+from chunksink.sinks.meilisearch import MeilisearchSink
+from chunksink.sinks.patient import Fault, Patience, PatientSink
+from chunksink.sinks.sink import Build, Sink
 from tests.conformance.test_meilisearch import SETTINGS
 from tests.engines.servers import run_chroma, run_meilisearch
 from tests.faults import proxy as p

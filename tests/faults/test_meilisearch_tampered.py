@@ -15,15 +15,15 @@ from typing import Any
 import httpx
 import pytest
 
-from chunkbus.layout import BusRoot
-from rebuild.errors import OtherHome
-from rebuild.flip import roll_back
-from rebuild.lock import writing
-from rebuild.sync import planned
-from sinks.errors import BuildMissing, Refused
-from sinks.meilisearch import MeilisearchSink
-from sinks.patient import PatientSink
-from sinks.sink import Sink
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.rebuild.errors import OtherHome
+from chunksink.rebuild.flip import roll_back
+from chunksink.rebuild.lock import writing
+from chunksink.rebuild.sync import planned
+from chunksink.sinks.errors import BuildMissing, Refused
+from chunksink.sinks.meilisearch import MeilisearchSink
+from chunksink.sinks.patient import PatientSink
+from chunksink.sinks.sink import Sink
 from tests.conformance.test_meilisearch import SETTINGS
 from tests.engines.servers import MeilisearchServer, run_meilisearch
 from tests.rebuild.engines import fts

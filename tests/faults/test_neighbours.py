@@ -9,11 +9,11 @@ from dataclasses import replace
 
 import pytest
 
-from sinks.chroma import ChromaSink
-from sinks.conformance.samples import DIMENSIONS, family, held, marker, wanted
-from sinks.errors import BuildMissing, Refused
-from sinks.meilisearch import MeilisearchSink
-from sinks.sink import Marker, Sink
+from chunksink.sinks.chroma import ChromaSink
+from chunksink.sinks.conformance.samples import DIMENSIONS, family, held, marker, wanted
+from chunksink.sinks.errors import BuildMissing, Refused
+from chunksink.sinks.meilisearch import MeilisearchSink
+from chunksink.sinks.sink import Marker, Sink
 from tests.conformance.test_meilisearch import SETTINGS
 
 Connect = Callable[[str], Sink]

@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from chunkbus.layout import BusRoot
+from chunksink.chunkbus.layout import BusRoot
 from chunksink.exits import Exit
 from tests.conftest import need
 from tests.embeddings.endpoint import serve
@@ -49,7 +49,7 @@ for arguments, variables, broken in json.load(sys.stdin):
     os.environ.update(variables)
     print("==>", *arguments, *variables, file=sys.stderr)
     if broken:
-        from sinks.meilisearch.connection import Connection
+        from chunksink.sinks.meilisearch.connection import Connection
         real = Connection.get
         Connection.get = lambda self, *asked, **named: (_ for _ in ()).throw(RuntimeError("a bug"))
     try:

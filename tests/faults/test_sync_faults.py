@@ -13,9 +13,9 @@ from itertools import product
 
 import pytest
 
-from rebuild import execute
-from rebuild.execute import Done
-from sinks.errors import SinkError
+from chunksink.rebuild import execute
+from chunksink.rebuild.execute import Done
+from chunksink.sinks.errors import SinkError
 from tests.faults import proxy as p
 from tests.faults.homes import (
     SHORT,

@@ -14,12 +14,12 @@ from typing import Any
 import httpx
 import pytest
 
-from chunkbus.layout import BusRoot
-from rebuild.receipts import DeadLetter, Receipts
-from rebuild.state import State
-from sinks.errors import BuildMissing, NotConfirmed
-from sinks.meilisearch.sink import Limits
-from sinks.sink import Sink
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.rebuild.receipts import DeadLetter, Receipts
+from chunksink.rebuild.state import State
+from chunksink.sinks.errors import BuildMissing, NotConfirmed
+from chunksink.sinks.meilisearch.sink import Limits
+from chunksink.sinks.sink import Sink
 from tests.engines.servers import MeilisearchServer
 from tests.faults.homes import (
     Engine,

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from chunkbus.chunk import Record, new_chunk
-from chunkbus.identity import derive_document_id
-from chunkbus.layout import BusRoot
-from chunkbus.manifest import ManifestProducer
-from chunkbus.writer import PartitionWriter
+from chunksink.chunkbus.chunk import Record, new_chunk
+from chunksink.chunkbus.identity import derive_document_id
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.manifest import ManifestProducer
+from chunksink.chunkbus.writer import PartitionWriter
 from tests.conftest import ROOT
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from embeddings.resolve import DEFAULT_MODEL
+from chunksink.embeddings.resolve import DEFAULT_MODEL
 from tests.journey.support import Ended, chunksink, document, modules_of, write
 
 LENDING = document(

@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
+from chunksink.embeddings.cache import VectorCache
+from chunksink.embeddings.errors import CacheError
+from chunksink.embeddings.precision import choose_precision
+from chunksink.embeddings.references import embedding_ref, raw_hash
+from chunksink.embeddings.stats import lengths
 from chunksink.exits import Exit
-from embeddings.cache import VectorCache
-from embeddings.errors import CacheError
-from embeddings.precision import choose_precision
-from embeddings.references import embedding_ref, raw_hash
-from embeddings.stats import lengths
-from rebuild.state import State
+from chunksink.rebuild.state import State
 from tests.conftest import HEAVY
 from tests.embeddings.endpoint import KEY, serve
 from tests.embeddings.helpers import tamper

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from chunkbus.layout import BusRoot
+from chunksink.chunkbus.layout import BusRoot
 from chunksink.exits import Exit
-from rebuild.lock import writing
+from chunksink.rebuild.lock import writing
 from tests.embeddings.endpoint import Server, serve, status
 from tests.journey.support import chunksink, command_line, document, environment, write
 

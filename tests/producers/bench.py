@@ -10,17 +10,17 @@ from typing import Any
 
 import pytest
 
-from chunkbus.chunk import Record
-from chunkbus.findings import Finding
-from chunkbus.layout import BusRoot
-from chunkbus.ledger import Ledger
-from chunkbus.manifest import Manifest
-from chunkbus.reader import read_manifest, read_partition
-from chunkbus.validate import Validation
-from producers.ingest import Options, ingest
-from producers.kinds import KINDS, Chunker, Kind
-from producers.memory import Memory
-from producers.report import IngestReport
+from chunksink.chunkbus.chunk import Record
+from chunksink.chunkbus.findings import Finding
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.ledger import Ledger
+from chunksink.chunkbus.manifest import Manifest
+from chunksink.chunkbus.reader import read_manifest, read_partition
+from chunksink.chunkbus.validate import Validation
+from chunksink.producers.ingest import Options, ingest
+from chunksink.producers.kinds import KINDS, Chunker, Kind
+from chunksink.producers.memory import Memory
+from chunksink.producers.report import IngestReport
 
 NOW = "2026-03-01T12:00:00.000000Z"
 LATER = "2026-03-02T12:00:00.000000Z"
@@ -29,8 +29,10 @@ LATER = "2026-03-02T12:00:00.000000Z"
 def growth(peaks: Callable[[Path, int], dict[str, int]], folder: Path, few: int, many: int) -> dict[str, float]:
     """By which each of these peaks grows for one more of what is counted: `peaks` measures them for a number of it."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("producers.standing.Draft.LISTED", 10)  # sources that a manifest names: else a thousand
-        patched.setattr("producers.reading._MOST_NAMED", 10)  # what is told of one file: else a thousand
+        patched.setattr(
+            "chunksink.producers.standing.Draft.LISTED", 10
+        )  # sources that a manifest names: else a thousand
+        patched.setattr("chunksink.producers.reading._MOST_NAMED", 10)  # what is told of one file: else a thousand
         peaks(folder / "warm", 5)  # what is loaded once
         low, high = peaks(folder / "few", few), peaks(folder / "many", many)
     return {name: (high[name] - low[name]) / (many - few) for name in low}

@@ -3,9 +3,9 @@
 import zipfile
 from io import BytesIO
 
-from chunkbus.chunk import Record
-from producers.docx import DocxChunker
-from producers.markdown import SourceVersion
+from chunksink.chunkbus.chunk import Record
+from chunksink.producers.docx import DocxChunker
+from chunksink.producers.markdown import SourceVersion
 from tests.producers.support import CREATED_AT, PRODUCER
 
 _NAMES = (

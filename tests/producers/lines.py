@@ -5,12 +5,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from chunkbus.canonical import sha256_hex
-from chunkbus.chunk import new_chunk
-from chunkbus.identity import derive_document_id
-from producers.errors import EVENT_MALFORMED, EVENT_WITHOUT_TEXT
-from producers.kinds import KINDS, Kind
-from producers.produced import LeftOut, Making, Produced
+from chunksink.chunkbus.canonical import sha256_hex
+from chunksink.chunkbus.chunk import new_chunk
+from chunksink.chunkbus.identity import derive_document_id
+from chunksink.producers.errors import EVENT_MALFORMED, EVENT_WITHOUT_TEXT
+from chunksink.producers.kinds import KINDS, Kind
+from chunksink.producers.produced import LeftOut, Making, Produced
 
 
 @dataclass(frozen=True)

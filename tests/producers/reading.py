@@ -6,12 +6,12 @@ from typing import Any
 
 import orjson
 
-from chunkbus.chunk import Record
-from chunkbus.layout import BusRoot
-from chunkbus.manifest import ManifestProducer
-from chunkbus.validate import Validation
-from chunkbus.writer import PartitionWriter
-from producers.produced import LeftOut, Making, Produced, RecordReader
+from chunksink.chunkbus.chunk import Record
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.manifest import ManifestProducer
+from chunksink.chunkbus.validate import Validation
+from chunksink.chunkbus.writer import PartitionWriter
+from chunksink.producers.produced import LeftOut, Making, Produced, RecordReader
 
 MAKING = Making("2026-01-01T00:00:00.000000Z", {"name": "test", "version": "1"})
 

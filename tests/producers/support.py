@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from chunkbus.chunk import Record
-from producers.markdown import MarkdownChunker, Policy, SourceVersion
+from chunksink.chunkbus.chunk import Record
+from chunksink.producers.markdown import MarkdownChunker, Policy, SourceVersion
 
 CREATED_AT = "2026-01-01T00:00:00.000000Z"
 PRODUCER = {"name": "test", "version": "1"}

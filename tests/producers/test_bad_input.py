@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from producers.ingest import Options
+from chunksink.producers.ingest import Options
 from tests.producers.bench import LATER, Bench
 from tests.producers.support import without_space
 
@@ -87,7 +87,7 @@ def test_what_is_odd_is_told_also_where_the_ledger_was_not_written(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr("producers.account.Account.note", killed)
+        patched.setattr("chunksink.producers.account.Account.note", killed)
         with pytest.raises(KeyboardInterrupt):
             bench.ingest()
     before = bench.bytes_on_bus()
@@ -133,7 +133,7 @@ def test_a_file_that_changes_while_it_is_read_waits_for_the_next_run(
         return status
 
     with monkeypatch.context() as patched:
-        patched.setattr("producers.contents.os.fstat", grow)
+        patched.setattr("chunksink.producers.contents.os.fstat", grow)
         report = bench.ingest(now=LATER)
     assert [(failure.source_uri, failure.code) for failure in report.failures] == [("a.md", "SOURCE_CHANGED")]
     assert bench.texts("a.md") == ["# A"], "the last good version stays"

@@ -1,8 +1,8 @@
 """Two families cannot hold one chunk id in a partition: one goes on, the other is told of, and so is all the rest."""
 
-from chunkbus.twins import Twin
-from producers.clashes import clashes
-from producers.families import Family
+from chunksink.chunkbus.twins import Twin
+from chunksink.producers.clashes import clashes
+from chunksink.producers.families import Family
 from tests.producers.bench import LATER, Bench
 from tests.producers.lines import kinds, line
 

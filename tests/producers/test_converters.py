@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from chunkbus.chunk import Record
-from producers.errors import CHUNKING_FAILED, CONVERTER_MISSING, PARTS_LEFT_OUT, SourceFailed
-from producers.html import HtmlChunker
-from producers.kinds import Chunker
-from producers.markdown import SourceVersion
-from producers.pdf import PdfChunker
-from producers.text import TextChunker
+from chunksink.chunkbus.chunk import Record
+from chunksink.producers.errors import CHUNKING_FAILED, CONVERTER_MISSING, PARTS_LEFT_OUT, SourceFailed
+from chunksink.producers.html import HtmlChunker
+from chunksink.producers.kinds import Chunker
+from chunksink.producers.markdown import SourceVersion
+from chunksink.producers.pdf import PdfChunker
+from chunksink.producers.text import TextChunker
 from tests.producers.bench import LATER, Bench
 from tests.producers.docx_files import docx
 from tests.producers.support import CREATED_AT, PRODUCER, without_space
@@ -268,7 +268,7 @@ def test_an_extra_that_is_not_installed_is_named_and_the_rest_goes_on(
     bench.write("a.md", "# A")
     bench.write("b.pdf", pdf("text"))
     real = util.find_spec
-    monkeypatch.setattr("producers.pdf.find_spec", lambda name: None if name == "pypdf" else real(name))
+    monkeypatch.setattr("chunksink.producers.pdf.find_spec", lambda name: None if name == "pypdf" else real(name))
     report = bench.ingest(kind="auto")
     assert [(failure.source_uri, failure.code) for failure in report.failures] == [("b.pdf", "CONVERTER_MISSING")]
     assert "pip install 'chunksink[pdf]'" in report.failures[0].reason

@@ -7,10 +7,10 @@ from typing import Any
 import orjson
 import pytest
 
-from producers.detect import look_at
-from producers.errors import SourceFailed
-from producers.kinds import KINDS
-from producers.produced import LeftOut
+from chunksink.producers.detect import look_at
+from chunksink.producers.errors import SourceFailed
+from chunksink.producers.kinds import KINDS
+from chunksink.producers.produced import LeftOut
 from tests.conftest import ROOT
 from tests.producers.bridges.samples import canonical_chunk, markdown_chunk, recorder_chunk, structural_chunk
 from tests.producers.ir.samples import ir_record

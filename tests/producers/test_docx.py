@@ -2,7 +2,7 @@
 
 import pytest
 
-from producers.errors import PARTS_LEFT_OUT, SourceFailed
+from chunksink.producers.errors import PARTS_LEFT_OUT, SourceFailed
 from tests.producers.docx_files import chunks, docx, paragraph, read, relation, text, told
 
 pytest.importorskip("mammoth")
@@ -165,7 +165,7 @@ def test_a_deep_formula_is_read_once() -> None:
 
 
 def test_a_document_of_which_text_would_be_lost_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("producers.docx.body._is_known", lambda *_: True)
+    monkeypatch.setattr("chunksink.producers.docx.body._is_known", lambda *_: True)
     with pytest.raises(SourceFailed, match="cannot be read whole: w:dir holds text"):
         chunks(f"<w:p><w:dir>{run('lost')}</w:dir></w:p>")
 

@@ -5,7 +5,7 @@ from io import BytesIO
 
 import pytest
 
-from producers.errors import PARTS_LEFT_OUT, SourceFailed
+from chunksink.producers.errors import PARTS_LEFT_OUT, SourceFailed
 from tests.producers.docx_files import chunks, docx, paragraph, read, relation, text, told
 
 pytest.importorskip("mammoth")

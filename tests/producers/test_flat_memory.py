@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from chunkbus.errors import StoreUnreadable
-from producers.memory import Memory
+from chunksink.chunkbus.errors import StoreUnreadable
+from chunksink.producers.memory import Memory
 from tests.conftest import HEAVY
 from tests.producers.bench import LATER, NOW, Bench, growth
 from tests.producers.bridges.samples import markdown_chunk
@@ -72,7 +72,7 @@ def test_no_room_for_tables_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     for number in range(100):
         bench.write(f"{number}.txt", f"Text {number}")
     with monkeypatch.context() as patch:
-        patch.setattr("producers.tables._SETTINGS", "pragma page_size = 512; pragma max_page_count = 120")
+        patch.setattr("chunksink.producers.tables._SETTINGS", "pragma page_size = 512; pragma max_page_count = 120")
         with pytest.raises(OSError, match="make room on that disk") as told:
             bench.ingest(kind="text")
     assert told.value.filename == "the folder for temporary files"

@@ -4,9 +4,9 @@ import time
 
 import pytest
 
-from producers.markdown import parse
-from producers.markdown.document import Kind
-from producers.markdown.front_matter import find_front_matter
+from chunksink.producers.markdown import parse
+from chunksink.producers.markdown.document import Kind
+from chunksink.producers.markdown.front_matter import find_front_matter
 from tests.producers.support import chunks_of
 
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from chunkbus.ledger import Status
-from producers.produced import LeftOut, Making, Produced
-from producers.recorder import RecorderReader
+from chunksink.chunkbus.ledger import Status
+from chunksink.producers.produced import LeftOut, Making, Produced
+from chunksink.producers.recorder import RecorderReader
 from tests.producers.bench import LATER, NOW, Bench
 from tests.producers.bridges.samples import markdown_chunk
 from tests.producers.ir.samples import ir_record
@@ -188,7 +188,7 @@ def test_what_an_earlier_release_left_goes_without_a_reading(bench: Bench, monke
     bench.ingest(kind="recorder")
     bench.write("log.jsonl", log(3))
     with monkeypatch.context() as patched:
-        patched.setattr("producers.gone.Gone.goes", lambda *_: [])
+        patched.setattr("chunksink.producers.gone.Gone.goes", lambda *_: [])
         bench.ingest(kind="recorder", now=LATER)
     assert names(bench) == PARTS
     report = bench.ingest(kind="recorder", now=LATER)

@@ -7,14 +7,14 @@ from pathlib import Path
 import orjson
 import pytest
 
-from chunkbus.chunk import Record, new_chunk
-from chunkbus.errors import PartitionLocked
-from chunkbus.manifest import ManifestProducer, Tombstone
-from chunkbus.writer import PartitionWriter
-from producers.errors import IngestRefused
-from producers.links import drop_links, links_file
-from producers.markdown import MarkdownChunker
-from producers.report import Outcome, Progress
+from chunksink.chunkbus.chunk import Record, new_chunk
+from chunksink.chunkbus.errors import PartitionLocked
+from chunksink.chunkbus.manifest import ManifestProducer, Tombstone
+from chunksink.chunkbus.writer import PartitionWriter
+from chunksink.producers.errors import IngestRefused
+from chunksink.producers.links import drop_links, links_file
+from chunksink.producers.markdown import MarkdownChunker
+from chunksink.producers.report import Outcome, Progress
 from tests.producers.bench import LATER, NOW, Bench
 
 
@@ -187,7 +187,7 @@ def test_a_broken_partition_is_refused_and_left_as_it_is(bench: Bench) -> None:
 
 def test_two_writers_of_one_partition_do_not_mix(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     bench.write("a.md", "# A")
-    monkeypatch.setattr("producers.commits.PartitionWriter", partial(PartitionWriter, lock_seconds=0.05))
+    monkeypatch.setattr("chunksink.producers.commits.PartitionWriter", partial(PartitionWriter, lock_seconds=0.05))
     with PartitionWriter(bench.root, "markdown"), pytest.raises(PartitionLocked):
         bench.ingest()
 
@@ -230,7 +230,7 @@ def test_links_that_another_run_drops_while_they_are_written_are_its_own(
 ) -> None:
     bench.write("a.md", "# A\n\n[b](b.md)")
     with monkeypatch.context() as patch:
-        patch.setattr("producers.links.os.fsync", lambda _file: drop_links(bench.root, ["markdown"]))
+        patch.setattr("chunksink.producers.links.os.fsync", lambda _file: drop_links(bench.root, ["markdown"]))
         assert bench.ingest().failures == ()
     assert not links_file(bench.root, "markdown").exists()
     bench.ingest()

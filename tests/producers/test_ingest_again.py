@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from chunkbus.canonical import sha256_hex
-from chunkbus.ledger import Ledger
-from producers.errors import IngestRefused
-from producers.markdown import MarkdownChunker, Policy
+from chunksink.chunkbus.canonical import sha256_hex
+from chunksink.chunkbus.ledger import Ledger
+from chunksink.producers.errors import IngestRefused
+from chunksink.producers.markdown import MarkdownChunker, Policy
 from tests.producers.bench import LATER, NOW, Bench
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from producers.errors import IngestRefused
+from chunksink.producers.errors import IngestRefused
 from tests.producers.bench import LATER, Bench
 
 

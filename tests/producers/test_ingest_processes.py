@@ -15,11 +15,11 @@ from typing import NoReturn
 
 import pytest
 
+from chunksink.producers.errors import IngestRefused
+from chunksink.producers.kinds import Kind
+from chunksink.producers.produced import Making
+from chunksink.producers.report import Progress
 from chunksink.workers import worker_processes
-from producers.errors import IngestRefused
-from producers.kinds import Kind
-from producers.produced import Making
-from producers.report import Progress
 from tests.conftest import ROOT
 from tests.producers.bench import NOW, Bench
 from tests.producers.lines import LineReader, kinds, line

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from producers.errors import IngestRefused
-from producers.report import Outcome, Progress
+from chunksink.producers.errors import IngestRefused
+from chunksink.producers.report import Outcome, Progress
 from tests.producers.bench import LATER, NOW, Bench
 from tests.producers.lines import kinds, line
 

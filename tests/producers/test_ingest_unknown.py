@@ -117,7 +117,7 @@ def test_an_empty_file_that_is_named_is_no_failure(bench: Bench) -> None:
 
 @pytest.mark.promise(6)
 def test_a_folder_that_holds_nothing_but_what_is_no_record_is_not_pruned(bench: Bench) -> None:
-    from producers.errors import IngestRefused
+    from chunksink.producers.errors import IngestRefused
 
     bench.write("a.md", "# A")
     bench.write("package.json", '{"name": "x"}')

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from chunkbus.signature import Signature
-from producers import reading, skip
+from chunksink.chunkbus.signature import Signature
+from chunksink.producers import reading, skip
 from tests.producers.bench import LATER, Bench
 from tests.producers.lines import kinds, line
 
@@ -123,9 +123,9 @@ def test_a_partition_that_somebody_changed_is_read_again(bench: Bench) -> None:
 
 
 def test_two_buses_share_a_memory_without_mixing(bench: Bench, tmp_path: Path) -> None:
-    from chunkbus.layout import BusRoot
-    from producers.ingest import Options, ingest
-    from producers.memory import Memory
+    from chunksink.chunkbus.layout import BusRoot
+    from chunksink.producers.ingest import Options, ingest
+    from chunksink.producers.memory import Memory
 
     bench.write("a.md", "# A")
     bench.grow_old()

@@ -3,7 +3,7 @@
 import orjson
 import pytest
 
-from producers.links import links_file
+from chunksink.producers.links import links_file
 from tests.producers.bench import Bench
 from tests.producers.bridges.samples import canonical_chunk
 

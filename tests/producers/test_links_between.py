@@ -5,12 +5,12 @@ from typing import Any
 import orjson
 import pytest
 
-from producers.changed import Changed, words_of_link
-from producers.commits import Commits
-from producers.links import links_file
-from producers.markdown.links import classify
-from producers.tables import open_tables
-from producers.targets import Targets, names_for
+from chunksink.producers.changed import Changed, words_of_link
+from chunksink.producers.commits import Commits
+from chunksink.producers.links import links_file
+from chunksink.producers.markdown.links import classify
+from chunksink.producers.tables import open_tables
+from chunksink.producers.targets import Targets, names_for
 from tests.producers.bench import LATER, NOW, Bench
 
 BY_TYPE = {"kind": "auto", "to": "by-type"}
@@ -124,7 +124,7 @@ def test_a_run_that_ends_early_leaves_no_links_that_are_untrue(parted: Bench, mo
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("producers.links.write_links", killed)
+        patch.setattr("chunksink.producers.links.write_links", killed)
         with pytest.raises(KeyboardInterrupt):
             parted.ingest(**BY_TYPE, prune=True, now=LATER)
     assert list(artifacts(parted)) == ["txt"]

@@ -5,7 +5,7 @@ from typing import Any
 import orjson
 import pytest
 
-from producers.links import links_file
+from chunksink.producers.links import links_file
 from tests.producers.bench import LATER, Bench
 from tests.producers.bridges.samples import canonical_chunk
 

@@ -4,12 +4,12 @@ from collections.abc import Callable
 
 import pytest
 
-from chunkbus.canonical import chunk_object_hash, text_hash
-from chunkbus.chunk import Record
-from chunkbus.manifest import ManifestProducer
-from chunkbus.writer import PartitionWriter
-from producers.markdown import MarkdownChunker, Policy
-from producers.markdown.audit import audit
+from chunksink.chunkbus.canonical import chunk_object_hash, text_hash
+from chunksink.chunkbus.chunk import Record
+from chunksink.chunkbus.manifest import ManifestProducer
+from chunksink.chunkbus.writer import PartitionWriter
+from chunksink.producers.markdown import MarkdownChunker, Policy
+from chunksink.producers.markdown.audit import audit
 from tests.producers.bench import NOW, Bench
 
 TEXT = "# Title\n\n" + "A sentence stands here. " * 300 + "\n\n## Part\n\nMore.\n"

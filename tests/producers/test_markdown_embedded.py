@@ -4,10 +4,10 @@ import time
 
 import pytest
 
-from producers.errors import SourceFailed
-from producers.markdown import MarkdownChunker
-from producers.markdown.records import Form, SourceVersion
-from producers.text import TextChunker, paragraphs
+from chunksink.producers.errors import SourceFailed
+from chunksink.producers.markdown import MarkdownChunker
+from chunksink.producers.markdown.records import Form, SourceVersion
+from chunksink.producers.text import TextChunker, paragraphs
 from tests.producers.bench import Bench
 from tests.producers.support import CREATED_AT, PRODUCER, chunks_of, own_parts, texts_of, without_space
 

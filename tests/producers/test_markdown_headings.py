@@ -5,11 +5,11 @@ import time
 import orjson
 import pytest
 
-from producers.markdown import MarkdownChunker, SourceVersion, parse
-from producers.markdown.headings import MAX_CARRIED
-from producers.markdown.records import Form
-from producers.text import paragraphs
-from sinks.projection import project_family
+from chunksink.producers.markdown import MarkdownChunker, SourceVersion, parse
+from chunksink.producers.markdown.headings import MAX_CARRIED
+from chunksink.producers.markdown.records import Form
+from chunksink.producers.text import paragraphs
+from chunksink.sinks.projection import project_family
 from tests.producers.support import CREATED_AT, PRODUCER, chunks_of, own_parts, without_space
 
 

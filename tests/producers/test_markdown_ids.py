@@ -6,10 +6,10 @@ import sys
 
 import orjson
 
-from chunkbus.canonical import json_hash
-from producers.links import links_file
-from producers.markdown import WordTokenizer
-from producers.markdown.records import canonical_chunk_text
+from chunksink.chunkbus.canonical import json_hash
+from chunksink.producers.links import links_file
+from chunksink.producers.markdown import WordTokenizer
+from chunksink.producers.markdown.records import canonical_chunk_text
 from tests.producers.bench import Bench
 from tests.producers.support import chunks_of
 

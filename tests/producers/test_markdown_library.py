@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from producers.markdown import normalise
-from producers.markdown.links import find_links, links_of
-from producers.markdown.parser import (
+from chunksink.producers.markdown import normalise
+from chunksink.producers.markdown.links import find_links, links_of
+from chunksink.producers.markdown.parser import (
     MAX_NESTING,
     component,
     link_definition,
@@ -22,7 +22,7 @@ from producers.markdown.parser import (
     plain_text,
     text_of,
 )
-from producers.markdown.plain import HOLD_WORDS, BlockToken
+from chunksink.producers.markdown.plain import HOLD_WORDS, BlockToken
 from tests.conftest import examples
 from tests.producers.support import commonmark_examples, corpus
 from tests.producers.test_markdown_properties import documents

@@ -2,7 +2,7 @@
 
 import pytest
 
-from producers.markdown import normalise
+from chunksink.producers.markdown import normalise
 from tests.producers.support import chunks_of, texts_of
 
 SEPARATORS = ["\x0b", "\x0c", "\x85", "\u2028", "\u2029"]

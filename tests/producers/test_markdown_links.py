@@ -4,9 +4,9 @@ import time
 
 import pytest
 
-from producers.markdown import parse
-from producers.markdown.links import LinkKind, classify, find_links, target_uri, targets
-from producers.markdown.parser import MAX_INLINE_CHARACTERS
+from chunksink.producers.markdown import parse
+from chunksink.producers.markdown.links import LinkKind, classify, find_links, target_uri, targets
+from chunksink.producers.markdown.parser import MAX_INLINE_CHARACTERS
 from tests.producers.support import chunks_of
 
 

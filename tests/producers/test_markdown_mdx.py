@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from producers.markdown import MarkdownChunker, SourceVersion, parse
-from producers.markdown.document import Kind
+from chunksink.producers.markdown import MarkdownChunker, SourceVersion, parse
+from chunksink.producers.markdown.document import Kind
 
 GUIDE = """# Guide
 

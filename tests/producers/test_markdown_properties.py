@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chunkbus.canonical import canonical_text
-from chunkbus.chunk import Record
-from producers.markdown import Policy, WordTokenizer, cut, find_problems, normalise, parse, passages
-from producers.markdown.headings import carried
+from chunksink.chunkbus.canonical import canonical_text
+from chunksink.chunkbus.chunk import Record
+from chunksink.producers.markdown import Policy, WordTokenizer, cut, find_problems, normalise, parse, passages
+from chunksink.producers.markdown.headings import carried
 from tests.conftest import examples
 from tests.producers.support import chunks_of, commonmark_examples, corpus, own_parts, without_space
 

@@ -4,10 +4,10 @@ from itertools import cycle, pairwise
 
 import pytest
 
-from producers.errors import CHUNKING_FAILED, SourceFailed
-from producers.markdown import Policy, WordTokenizer, find_problems, normalise, parse
-from producers.markdown.document import Kind
-from producers.markdown.sentences import sentence_spans
+from chunksink.producers.errors import CHUNKING_FAILED, SourceFailed
+from chunksink.producers.markdown import Policy, WordTokenizer, find_problems, normalise, parse
+from chunksink.producers.markdown.document import Kind
+from chunksink.producers.markdown.sentences import sentence_spans
 from tests.producers.support import CREATED_AT, chunks_of, own_parts, texts_of
 
 TOKENS = WordTokenizer()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from producers.markdown import Policy
+from chunksink.producers.markdown import Policy
 from tests.producers.support import chunks_of, own_parts, texts_of
 
 NO_OVERLAP = Policy(overlap_percent=0)

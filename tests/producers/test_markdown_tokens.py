@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from producers.markdown import WordTokenizer
+from chunksink.producers.markdown import WordTokenizer
 from tests.conftest import HEAVY, examples
 
 TOKENS = WordTokenizer()

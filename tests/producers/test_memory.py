@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from sqlite_utils import Database
 
-from producers import memory as module
-from producers.memory import Gave, Memory
+from chunksink.producers import memory as module
+from chunksink.producers.memory import Gave, Memory
 from tests.producers.bench import LATER, Bench
 from tests.producers.lines import kinds, line
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from producers.naming import root_of
-from producers.sources import Scope
+from chunksink.producers.naming import root_of
+from chunksink.producers.sources import Scope
 from tests.producers.bench import LATER, Bench
 
 

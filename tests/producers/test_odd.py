@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from chunkbus.chunk import Record
-from producers.html import HtmlChunker
-from producers.markdown import MarkdownChunker
-from producers.markdown.records import SourceVersion
-from producers.parsed import ParsedReader
-from producers.rows.reader import RowReader
-from producers.text import TextChunker
+from chunksink.chunkbus.chunk import Record
+from chunksink.producers.html import HtmlChunker
+from chunksink.producers.markdown import MarkdownChunker
+from chunksink.producers.markdown.records import SourceVersion
+from chunksink.producers.parsed import ParsedReader
+from chunksink.producers.rows.reader import RowReader
+from chunksink.producers.text import TextChunker
 from tests.producers.parsed.samples import paragraph, parsed
 from tests.producers.reading import read_records, refusals
 from tests.producers.support import CREATED_AT, PRODUCER

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from chunkbus.layout import BusRoot
-from producers.memory import Memory
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.producers.memory import Memory
 from tests.producers.bench import LATER, Bench
 
 OUTPUT = {"FOLDER_IS_OUTPUT": 1}

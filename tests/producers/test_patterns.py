@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from producers.errors import IngestRefused
-from producers.patterns import Patterns
+from chunksink.producers.errors import IngestRefused
+from chunksink.producers.patterns import Patterns
 from tests.producers.bench import Bench
 
 

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from chunkbus.errors import InvalidPartitionKey, PartitionLocked
-from chunkbus.ledger import Ledger
-from chunkbus.manifest import ManifestProducer
-from chunkbus.writer import COMMIT_STEPS, PartitionWriter
-from producers.errors import IngestRefused
-from producers.families import key_of_source
-from producers.memory import Memory
+from chunksink.chunkbus.errors import InvalidPartitionKey, PartitionLocked
+from chunksink.chunkbus.ledger import Ledger
+from chunksink.chunkbus.manifest import ManifestProducer
+from chunksink.chunkbus.writer import COMMIT_STEPS, PartitionWriter
+from chunksink.producers.errors import IngestRefused
+from chunksink.producers.families import key_of_source
+from chunksink.producers.memory import Memory
 from tests.conftest import HEAVY
 from tests.producers.bench import LATER, NOW, Bench
 from tests.producers.bridges.samples import canonical_chunk
@@ -96,7 +96,7 @@ def test_a_partition_that_is_called_like_a_rule_is_in_nobodys_way(
     """As an earlier version wrote them."""
     bench.write("a.md", "# A")
     with monkeypatch.context() as patch:
-        patch.setattr("producers.placement.Placement.refuse_misspelt", lambda *_: None)
+        patch.setattr("chunksink.producers.placement.Placement.refuse_misspelt", lambda *_: None)
         bench.ingest(to="by-team")
     assert bench.ingest(to="other").documents == 1
     assert bench.ingest(to="by-team").unchanged == 1
@@ -184,7 +184,7 @@ def test_a_partition_that_was_written_meanwhile_is_not_overwritten(
             other.commit(documents=0, producer=ManifestProducer("other", "1"), created_at=NOW)
         return PartitionWriter(*arguments, **options)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("producers.commits.PartitionWriter", write_meanwhile)
+    monkeypatch.setattr("chunksink.producers.commits.PartitionWriter", write_meanwhile)
     with pytest.raises(PartitionLocked, match="partition markdown was written by another process meanwhile"):
         bench.ingest(now=LATER)
     assert bench.manifest().producer.name == "other"
@@ -211,7 +211,7 @@ def killed_at(bench: Bench, home: Path, step_number: int) -> bool:
     child = os.fork()
     if child == 0:
         try:
-            import producers.commits as commits
+            import chunksink.producers.commits as commits
 
             tempfile.tempdir = str(home)  # who is killed removes nothing
             commits.PartitionWriter = dying(step_number)  # type: ignore[assignment, misc]

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from producers.errors import IngestRefused
-from producers.families import key_of_source
+from chunksink.producers.errors import IngestRefused
+from chunksink.producers.families import key_of_source
 from tests.producers.bench import LATER, Bench
 from tests.producers.lines import kinds, line
 from tests.producers.parsed.samples import parsed

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from producers.scratch import PREFIX, scratch
+from chunksink.producers.scratch import PREFIX, scratch
 from tests.conftest import ROOT
 from tests.producers.bench import Bench
 
 HOLD = """
 import time
-from producers.scratch import scratch
+from chunksink.producers.scratch import scratch
 with scratch() as folder:
     print(folder, flush=True)
     time.sleep(60)
@@ -76,7 +76,7 @@ def test_what_is_not_of_ours_stays(temporary: Path, tmp_path: Path) -> None:
 def test_runs_that_begin_at_the_same_time_take_nothing_from_each_other(temporary: Path) -> None:
     """The instant between making the folder and holding it is where a cleaner could come by."""
     work = (
-        "from producers.scratch import scratch\n"
+        "from chunksink.producers.scratch import scratch\n"
         "for _ in range(300):\n"
         "    with scratch() as folder:\n"
         "        (folder / '0').write_text('waits')\n"

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from producers.contents import read_source
-from producers.errors import IngestRefused, SourceFailed
-from producers.find import find_sources
-from producers.tables import open_tables
+from chunksink.producers.contents import read_source
+from chunksink.producers.errors import IngestRefused, SourceFailed
+from chunksink.producers.find import find_sources
+from chunksink.producers.tables import open_tables
 from tests.producers.bench import LATER, Bench
 
 
@@ -144,7 +144,7 @@ def test_a_source_that_is_written_to_meanwhile_is_left_for_the_next_run(
             return before
         return real(descriptor)
 
-    monkeypatch.setattr("producers.contents.os.fstat", grow)
+    monkeypatch.setattr("chunksink.producers.contents.os.fstat", grow)
     with pytest.raises(SourceFailed, match="was written to while it was read") as caught:
         read_source(path)
     assert caught.value.code == "SOURCE_CHANGED"

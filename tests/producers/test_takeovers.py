@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from producers.errors import IngestRefused
+from chunksink.producers.errors import IngestRefused
 from tests.producers.bench import LATER, Bench
 from tests.producers.lines import kinds, line
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from producers.markdown import SourceVersion
-from producers.text import TextChunker
-from producers.text.headings import find_headings
+from chunksink.producers.markdown import SourceVersion
+from chunksink.producers.text import TextChunker
+from chunksink.producers.text.headings import find_headings
 from tests.producers.support import CREATED_AT, PRODUCER
 
 REST = """.. _top:

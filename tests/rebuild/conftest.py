@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-import chunkbus.reader
-import chunkbus.validate
-from chunkbus.layout import BusRoot
-from rebuild import intake
+from chunksink.chunkbus import reader, validate
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.rebuild import intake
 from tests.rebuild.engines import chroma, fts, memory
 from tests.rebuild.support import CatalogProbe, Home
 
@@ -41,12 +40,12 @@ def embedded_home(tmp_path: Path, root: BusRoot) -> Home:
 def opened_files(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The key of every partition whose files are opened from here on, whoever opens them."""
     keys: list[str] = []
-    real = chunkbus.reader.open_partition
+    real = reader.open_partition
 
     def watched(root: BusRoot, key: str) -> Any:
         keys.append(key)
         return real(root, key)
 
-    for module in (chunkbus.reader, chunkbus.validate, intake):
+    for module in (reader, validate, intake):
         monkeypatch.setattr(module, "open_partition", watched)
     return keys

@@ -13,9 +13,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from chunkbus.layout import BusRoot
-from rebuild import execute, noted
-from rebuild.state import State
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.rebuild import execute, noted
+from chunksink.rebuild.state import State
 from tests.rebuild.engines import ENGINES
 from tests.rebuild.support import Home
 from tests.rebuild.wrapping import Moment, watching

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from sinks.chroma import ChromaSink
-from sinks.fts import FtsSink
-from sinks.memory import MemorySink
-from sinks.sink import Sink
+from chunksink.sinks.chroma import ChromaSink
+from chunksink.sinks.fts import FtsSink
+from chunksink.sinks.memory import MemorySink
+from chunksink.sinks.sink import Sink
 
 
 def fts(home: Path) -> Sink:

@@ -11,30 +11,30 @@ from typing import Any
 
 import numpy as np
 
-from chunkbus.chunk import Record, new_chunk
-from chunkbus.findings import Finding
-from chunkbus.layout import BusRoot
-from chunkbus.manifest import ManifestProducer, Tombstone
-from chunkbus.writer import PartitionWriter
-from embeddings.cache import VectorCache
-from embeddings.encoder import Vectors
-from embeddings.settings import EncoderSettings
-from embeddings.vectors import EmbedReport
-from rebuild.catalog import Catalog
-from rebuild.converge import Outcome
-from rebuild.embed import DocumentEmbedder
-from rebuild.flip import NotRemoved, live_generation
-from rebuild.intake import Intake
-from rebuild.lock import WriterLock, writing
-from rebuild.rebuild import Rebuild, RebuildOptions
-from rebuild.records import Records
-from rebuild.state import Generation, State
-from rebuild.sync import SyncOptions, sync_live
-from rebuild.verify import Verified, verify
-from rebuild.work import Stage, Work, silent
-from sinks.document import Document
-from sinks.projection import project_family
-from sinks.sink import Build, RefusedDocument, Sink
+from chunksink.chunkbus.chunk import Record, new_chunk
+from chunksink.chunkbus.findings import Finding
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.manifest import ManifestProducer, Tombstone
+from chunksink.chunkbus.writer import PartitionWriter
+from chunksink.embeddings.cache import VectorCache
+from chunksink.embeddings.encoder import Vectors
+from chunksink.embeddings.settings import EncoderSettings
+from chunksink.embeddings.vectors import EmbedReport
+from chunksink.rebuild.catalog import Catalog
+from chunksink.rebuild.converge import Outcome
+from chunksink.rebuild.embed import DocumentEmbedder
+from chunksink.rebuild.flip import NotRemoved, live_generation
+from chunksink.rebuild.intake import Intake
+from chunksink.rebuild.lock import WriterLock, writing
+from chunksink.rebuild.rebuild import Rebuild, RebuildOptions
+from chunksink.rebuild.records import Records
+from chunksink.rebuild.state import Generation, State
+from chunksink.rebuild.sync import SyncOptions, sync_live
+from chunksink.rebuild.verify import Verified, verify
+from chunksink.rebuild.work import Stage, Work, silent
+from chunksink.sinks.document import Document
+from chunksink.sinks.projection import project_family
+from chunksink.sinks.sink import Build, RefusedDocument, Sink
 from tests.embeddings.helpers import HashEncoder
 from tests.rebuild.engines import ENGINES
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from chunkbus.layout import BusRoot
-from sinks.document import Document, Family
-from sinks.sink import Build, Sink
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.sinks.document import Document, Family
+from chunksink.sinks.sink import Build, Sink
 from tests.rebuild.engines import memory
 from tests.rebuild.support import Home
 

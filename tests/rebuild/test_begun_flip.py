@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from chunkbus.layout import BusRoot
-from rebuild.flip import roll_back
-from rebuild.lock import writing
-from rebuild.state import Generation, State
-from sinks.errors import Refused
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.rebuild.flip import roll_back
+from chunksink.rebuild.lock import writing
+from chunksink.rebuild.state import Generation, State
+from chunksink.sinks.errors import Refused
 from tests.crash.homes import jsonl
 from tests.rebuild.engines import chroma, fts, memory
 from tests.rebuild.support import FEBRUARY, Home, commit, projected, source

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from chunkbus.layout import BusRoot
-from chunkbus.manifest import Tombstone
-from rebuild.errors import Brake
-from rebuild.state import State
-from sinks.meilisearch import MeilisearchSink
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.manifest import Tombstone
+from chunksink.rebuild.errors import Brake
+from chunksink.rebuild.state import State
+from chunksink.sinks.meilisearch import MeilisearchSink
 from tests.conformance.test_meilisearch import SETTINGS
 from tests.engines.servers import MeilisearchServer
 from tests.rebuild.engines import fts

@@ -14,13 +14,13 @@ import orjson
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from chunkbus.layout import BusRoot
-from chunkbus.manifest import Tombstone
-from chunkbus.reader import read_manifest
-from rebuild.intake import Intake
-from rebuild.noted import COLUMNS
-from rebuild.plan import unhashed
-from rebuild.records import Records
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.manifest import Tombstone
+from chunksink.chunkbus.reader import read_manifest
+from chunksink.rebuild.intake import Intake
+from chunksink.rebuild.noted import COLUMNS
+from chunksink.rebuild.plan import unhashed
+from chunksink.rebuild.records import Records
 from tests.conftest import examples
 from tests.rebuild.support import CatalogProbe, commit, document_id, parent_of, source
 

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from chunkbus.errors import PartitionChanged
-from chunkbus.layout import BusRoot
-from chunkbus.manifest import ManifestProducer
-from chunkbus.writer import PartitionWriter
-from rebuild import intake, noted
-from rebuild.catalog import HeldFamily, Retired
+from chunksink.chunkbus.errors import PartitionChanged
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.manifest import ManifestProducer
+from chunksink.chunkbus.writer import PartitionWriter
+from chunksink.rebuild import intake, noted
+from chunksink.rebuild.catalog import HeldFamily, Retired
 from tests.rebuild.support import FEBRUARY, MARCH, CatalogProbe, Home, commit, parent_of, source
 from tests.rebuild.wrapping import Moment
 

@@ -6,12 +6,12 @@ import sqlite3
 
 import pytest
 
-from chunkbus.canonical import json_hash
-from chunkbus.layout import BusRoot
-from chunkbus.manifest import Tombstone
-from chunkbus.store import write_transaction
-from rebuild.catalog import CatalogCounts
-from rebuild.schema import create_tenants_of_tombstones
+from chunksink.chunkbus.canonical import json_hash
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.manifest import Tombstone
+from chunksink.chunkbus.store import write_transaction
+from chunksink.rebuild.catalog import CatalogCounts
+from chunksink.rebuild.schema import create_tenants_of_tombstones
 from tests.rebuild.support import (
     APRIL,
     FEBRUARY,

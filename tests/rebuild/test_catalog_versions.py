@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from chunkbus.canonical import json_hash
-from chunkbus.layout import BusRoot
-from chunkbus.reader import PartitionReader
-from rebuild.catalog import CatalogCounts
+from chunksink.chunkbus.canonical import json_hash
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.reader import PartitionReader
+from chunksink.rebuild.catalog import CatalogCounts
 from tests.rebuild.support import FEBRUARY, JANUARY, MARCH, CatalogProbe, commit, parent_of, source
 
 A, B = parent_of("docs/a.md"), parent_of("docs/b.md")

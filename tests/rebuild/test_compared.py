@@ -8,9 +8,9 @@ from random import Random
 import pytest
 from sqlite_utils import Database
 
-from rebuild.plan import Plan
-from rebuild.receipts import Receipt, Receipts
-from rebuild.schema import migrations
+from chunksink.rebuild.plan import Plan
+from chunksink.rebuild.receipts import Receipt, Receipts
+from chunksink.rebuild.schema import migrations
 
 BUILDS = ("old", "new")
 FAMILIES = ("a", "b", "c")

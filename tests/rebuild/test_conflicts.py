@@ -8,10 +8,10 @@ from random import Random
 
 import pytest
 
-from chunkbus.layout import BusRoot
-from rebuild.catalog import Catalog
-from rebuild.errors import InvalidBus
-from rebuild.state import State
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.rebuild.catalog import Catalog
+from chunksink.rebuild.errors import InvalidBus
+from chunksink.rebuild.state import State
 from tests.rebuild.support import FEBRUARY, CatalogProbe, Home, commit, parent_of, projected, source
 from tests.rebuild.tampering import require_sound
 from tests.rebuild.wrapping import Calls

@@ -9,16 +9,16 @@ from typing import Any
 import orjson
 import pytest
 
-import rebuild.records
-from chunkbus.chunk import Record, new_chunk
-from chunkbus.identity import family_key, parent_id, tenant_id
-from chunkbus.layout import BusRoot
-from chunkbus.reader import read_lines
-from rebuild.content import ContentOf
-from rebuild.noted import COLUMNS, rows_of
-from rebuild.state import State
-from sinks.document import Document
-from sinks.projection import project_family
+from chunksink.chunkbus.chunk import Record, new_chunk
+from chunksink.chunkbus.identity import family_key, parent_id, tenant_id
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.reader import read_lines
+from chunksink.rebuild import records
+from chunksink.rebuild.content import ContentOf
+from chunksink.rebuild.noted import COLUMNS, rows_of
+from chunksink.rebuild.state import State
+from chunksink.sinks.document import Document
+from chunksink.sinks.projection import project_family
 from tests.rebuild.engines import fts
 from tests.rebuild.support import FEBRUARY, Home, commit, projected, source
 
@@ -34,7 +34,7 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         seen.append(records[0]["provenance"]["source_uri"])
         return project_family(records)
 
-    monkeypatch.setattr(rebuild.records, "project_family", noting)
+    monkeypatch.setattr(records, "project_family", noting)
     return seen
 
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from chunkbus.layout import BusRoot
-from rebuild.execute import EMBEDDED_AT_ONCE, WRITTEN_AT_ONCE
-from rebuild.receipts import Receipts
-from rebuild.records import KEPT_DOCUMENTS, LONG_TEXT
-from rebuild.scan import Scan
-from rebuild.work import Silent
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.rebuild.execute import EMBEDDED_AT_ONCE, WRITTEN_AT_ONCE
+from chunksink.rebuild.receipts import Receipts
+from chunksink.rebuild.records import KEPT_DOCUMENTS, LONG_TEXT
+from chunksink.rebuild.scan import Scan
+from chunksink.rebuild.work import Silent
 from tests.rebuild.engines import memory
 from tests.rebuild.support import CatalogProbe, Home, commit, counted_steps, projected, source
 from tests.rebuild.tampering import altered, live_build, put

@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 import pytest
 
-from chunkbus.layout import BusRoot
-from rebuild import execute, plan, records
-from rebuild.converge import Outcome
-from rebuild.plan import FamilyCounts
-from sinks.errors import Unreachable
-from sinks.sink import Sink
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.rebuild import execute, plan, records
+from chunksink.rebuild.converge import Outcome
+from chunksink.rebuild.plan import FamilyCounts
+from chunksink.sinks.errors import Unreachable
+from chunksink.sinks.sink import Sink
 from tests.rebuild.support import FEBRUARY, MARCH, Home, PoisonedEncoder, commit, source
 from tests.rebuild.wrapping import Moment, watching
 

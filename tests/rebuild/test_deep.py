@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from chunkbus.layout import BusRoot
-from embeddings.encoder import Vectors
-from rebuild.errors import NotVerified
-from rebuild.flip import roll_back
-from sinks.document import Document, Family
-from sinks.meilisearch import MeilisearchSink
-from sinks.sink import Sink, Stored
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.embeddings.encoder import Vectors
+from chunksink.rebuild.errors import NotVerified
+from chunksink.rebuild.flip import roll_back
+from chunksink.sinks.document import Document, Family
+from chunksink.sinks.meilisearch import MeilisearchSink
+from chunksink.sinks.sink import Sink, Stored
 from tests.conformance.test_meilisearch import SETTINGS
 from tests.embeddings.helpers import HashEncoder
 from tests.engines.servers import MeilisearchServer

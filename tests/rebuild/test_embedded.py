@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from chunkbus.layout import BusRoot
-from embeddings.lazy import LazyEncoder
-from rebuild.forecast import forecast
-from rebuild.state import State
-from rebuild.sync import planned
-from rebuild.work import Silent
-from sinks.memory import MemorySink
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.embeddings.lazy import LazyEncoder
+from chunksink.rebuild.forecast import forecast
+from chunksink.rebuild.state import State
+from chunksink.rebuild.sync import planned
+from chunksink.rebuild.work import Silent
+from chunksink.sinks.memory import MemorySink
 from tests.embeddings.helpers import HashEncoder
 from tests.rebuild.engines import fts, memory
 from tests.rebuild.support import Home, commit, projected, source

@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from chunkbus.layout import BusRoot
-from embeddings.encoder import Vectors
-from embeddings.errors import EmbeddingsError
-from rebuild import execute
-from rebuild.flip import NotRemoved
-from rebuild.receipts import Receipts
-from rebuild.state import State
-from sinks.errors import SinkError, Unreachable
-from sinks.fts import FtsSink
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.embeddings.encoder import Vectors
+from chunksink.embeddings.errors import EmbeddingsError
+from chunksink.rebuild import execute
+from chunksink.rebuild.flip import NotRemoved
+from chunksink.rebuild.receipts import Receipts
+from chunksink.rebuild.state import State
+from chunksink.sinks.errors import SinkError, Unreachable
+from chunksink.sinks.fts import FtsSink
 from tests.embeddings.helpers import HashEncoder
 from tests.rebuild.support import FEBRUARY, Home, commit, parent_of, projected, source
 from tests.rebuild.wrapping import Calls, Moment, watching

@@ -10,12 +10,12 @@ import orjson
 import pytest
 from sqlite_utils import Database
 
-from chunkbus.canonical import text_hash
-from chunkbus.identity import family_key
-from chunkbus.store import write_transaction
-from rebuild.former import drop_former_texts, former_documents, former_texts
-from rebuild.lines import take_lines
-from rebuild.state import State
+from chunksink.chunkbus.canonical import text_hash
+from chunksink.chunkbus.identity import family_key
+from chunksink.chunkbus.store import write_transaction
+from chunksink.rebuild.former import drop_former_texts, former_documents, former_texts
+from chunksink.rebuild.lines import take_lines
+from chunksink.rebuild.state import State
 
 Row = tuple[str, str, str]  # family, document, text
 

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from chunkbus.layout import BusRoot
-from chunkbus.manifest import Tombstone
-from rebuild.catalog import Catalog, HeldFamily, Retired
-from rebuild.errors import InvalidBus, NotMissing
-from rebuild.held import WITHHELD, held_by_reason
-from rebuild.held import held as held_with_withheld
-from rebuild.state import State
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.manifest import Tombstone
+from chunksink.rebuild.catalog import Catalog, HeldFamily, Retired
+from chunksink.rebuild.errors import InvalidBus, NotMissing
+from chunksink.rebuild.held import WITHHELD, held_by_reason
+from chunksink.rebuild.held import held as held_with_withheld
+from chunksink.rebuild.state import State
 from tests.rebuild.support import FEBRUARY, MARCH, CatalogProbe, Home, commit, parent_of, projected, source
 from tests.rebuild.tampering import altered, lose, put, require_sound
 from tests.rebuild.wrapping import Calls

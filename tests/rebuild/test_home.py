@@ -12,15 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from chunkbus.errors import NewerStore, StoreUnreadable
-from chunkbus.layout import BusRoot
+from chunksink.chunkbus.errors import NewerStore, StoreUnreadable
+from chunksink.chunkbus.layout import BusRoot
 from chunksink.cli import run
+from chunksink.embeddings import load
 from chunksink.exits import Exit
-from embeddings import load
-from rebuild import lock
-from rebuild.catalog import Catalog
-from rebuild.errors import HomeLocked, NoGeneration
-from rebuild.state import State
+from chunksink.rebuild import lock
+from chunksink.rebuild.catalog import Catalog
+from chunksink.rebuild.errors import HomeLocked, NoGeneration
+from chunksink.rebuild.state import State
 from tests.conftest import ROOT
 from tests.embeddings.helpers import HashEncoder
 from tests.rebuild.engines import fts

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from chunkbus.layout import BusRoot
-from rebuild.plan import FamilyCounts
-from rebuild.receipts import Receipts
-from rebuild.state import State
-from rebuild.sync import planned
-from sinks.chroma import handle
-from sinks.fts.sink import FILE
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.rebuild.plan import FamilyCounts
+from chunksink.rebuild.receipts import Receipts
+from chunksink.rebuild.state import State
+from chunksink.rebuild.sync import planned
+from chunksink.sinks.chroma import handle
+from chunksink.sinks.fts.sink import FILE
 from tests.rebuild.engines import chroma, fts, memory
 from tests.rebuild.support import FEBRUARY, Home, commit, parent_of, projected, source
 from tests.rebuild.tampering import lose, require_sound

@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from chunkbus.canonical import text_hash
-from chunkbus.layout import BusRoot
-from embeddings.cache import VectorCache
-from embeddings.references import raw_hash
-from rebuild.state import State
-from sinks.chroma import ChromaSink
-from sinks.fts import FtsSink
+from chunksink.chunkbus.canonical import text_hash
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.embeddings.cache import VectorCache
+from chunksink.embeddings.references import raw_hash
+from chunksink.rebuild.state import State
+from chunksink.sinks.chroma import ChromaSink
+from chunksink.sinks.fts import FtsSink
 from tests.conftest import ROOT
 from tests.rebuild.dying import STEPS
 from tests.rebuild.engines import ENGINES

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from chunkbus.layout import BusRoot
-from rebuild.lease import FOLDER, reading_live, removing
-from rebuild.state import State
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.rebuild.lease import FOLDER, reading_live, removing
+from chunksink.rebuild.state import State
 from tests.conftest import ROOT
 from tests.rebuild.engines import fts
 from tests.rebuild.support import Home, commit, source
@@ -22,8 +22,8 @@ pytestmark = pytest.mark.promise(9)
 READER = """
 import sys
 from pathlib import Path
-from rebuild.lease import reading_live
-from rebuild.state import State
+from chunksink.rebuild.lease import reading_live
+from chunksink.rebuild.state import State
 
 with State.existing(Path(sys.argv[1])) as state, reading_live(state) as generation:
     print(generation.id, flush=True)
@@ -121,7 +121,7 @@ def test_a_search_holds_a_lease(
     home: Home, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from chunksink.cli import run
-    from search import query
+    from chunksink.search import query
 
     seen: list[bool] = []
     real = query.search

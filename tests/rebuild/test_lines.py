@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from chunkbus.chunk import Record
-from chunkbus.identity import family_key
-from chunkbus.layout import BusRoot
-from chunkbus.manifest import Tombstone
-from chunkbus.reader import read_partition
-from rebuild.intake import Intake
+from chunksink.chunkbus.chunk import Record
+from chunksink.chunkbus.identity import family_key
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.manifest import Tombstone
+from chunksink.chunkbus.reader import read_partition
+from chunksink.rebuild.intake import Intake
 from tests.rebuild.support import FEBRUARY, CatalogProbe, commit, document_id, parent_of, source
 
 A, B, C = (source(f"docs/{name}.md", f"{name} one", f"{name} two") for name in "abc")

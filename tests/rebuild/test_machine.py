@@ -21,11 +21,11 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
-from chunkbus.chunk import Record
-from chunkbus.layout import BusRoot
-from chunkbus.manifest import Tombstone
-from sinks.memory import MemorySink, Shelf
-from sinks.projection import project_family
+from chunksink.chunkbus.chunk import Record
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.manifest import Tombstone
+from chunksink.sinks.memory import MemorySink, Shelf
+from chunksink.sinks.projection import project_family
 from tests.rebuild.engines import fts
 from tests.rebuild.support import Home, commit, parent_of, source
 

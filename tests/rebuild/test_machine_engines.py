@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from chunkbus.layout import BusRoot
-from sinks.meilisearch import MeilisearchSink
-from sinks.sink import Sink
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.sinks.meilisearch import MeilisearchSink
+from chunksink.sinks.sink import Sink
 from tests.conformance.test_meilisearch import SETTINGS
 from tests.engines.servers import MeilisearchServer, without_leftovers
 from tests.rebuild.engines import chroma

@@ -9,15 +9,15 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from chunkbus.layout import BusRoot
-from rebuild import execute
-from rebuild.errors import OtherHome
-from rebuild.receipts import Receipts
-from rebuild.state import State
-from sinks.errors import BuildBroken, BuildMissing
-from sinks.fts.sink import FILE
-from sinks.memory import MemorySink
-from sinks.sink import Marker
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.rebuild import execute
+from chunksink.rebuild.errors import OtherHome
+from chunksink.rebuild.receipts import Receipts
+from chunksink.rebuild.state import State
+from chunksink.sinks.errors import BuildBroken, BuildMissing
+from chunksink.sinks.fts.sink import FILE
+from chunksink.sinks.memory import MemorySink
+from chunksink.sinks.sink import Marker
 from tests.rebuild.support import FEBRUARY, Home, commit, parent_of, projected, source
 from tests.rebuild.tampering import digests, live_build, lose, put, require_sound, sink_of
 from tests.rebuild.wrapping import Calls, Moment, watching

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from chunkbus.layout import BusRoot
-from rebuild.state import State
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.rebuild.state import State
 from tests.rebuild.engines import fts
 from tests.rebuild.support import FEBRUARY, Home, commit, projected, source
 

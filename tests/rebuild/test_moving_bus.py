@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from chunkbus.chunk import Record
-from chunkbus.errors import PartitionChanged
-from chunkbus.layout import BusRoot
-from chunkbus.reader import PartitionReader
-from rebuild import execute
-from rebuild.errors import NotVerified
-from rebuild.records import Records
-from rebuild.state import State
-from sinks.document import Document
+from chunksink.chunkbus.chunk import Record
+from chunksink.chunkbus.errors import PartitionChanged
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.reader import PartitionReader
+from chunksink.rebuild import execute
+from chunksink.rebuild.errors import NotVerified
+from chunksink.rebuild.records import Records
+from chunksink.rebuild.state import State
+from chunksink.sinks.document import Document
 from tests.rebuild.support import FEBRUARY, Home, commit, parent_of, projected, source
 from tests.rebuild.test_failures import answers, edit, goes_through_after_all
 from tests.rebuild.wrapping import Act, Moment, watching

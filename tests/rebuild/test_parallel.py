@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from chunkbus.layout import BusRoot
-from embeddings.encoder import Vectors
-from rebuild import execute
-from rebuild.work import Silent
-from sinks.errors import Refused
-from sinks.sink import Sink
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.embeddings.encoder import Vectors
+from chunksink.rebuild import execute
+from chunksink.rebuild.work import Silent
+from chunksink.sinks.errors import Refused
+from chunksink.sinks.sink import Sink
 from tests.embeddings.helpers import HashEncoder
 from tests.rebuild.engines import fts, memory
 from tests.rebuild.support import Home, commit, source

@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from chunkbus.layout import BusRoot
-from rebuild import flip
-from rebuild.errors import OtherHome
-from rebuild.flip import roll_back
-from rebuild.lock import writing
-from rebuild.state import State
-from rebuild.sync import planned
-from sinks.errors import Refused
-from sinks.meilisearch import MeilisearchSink
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.rebuild import flip
+from chunksink.rebuild.errors import OtherHome
+from chunksink.rebuild.flip import roll_back
+from chunksink.rebuild.lock import writing
+from chunksink.rebuild.state import State
+from chunksink.rebuild.sync import planned
+from chunksink.sinks.errors import Refused
+from chunksink.sinks.meilisearch import MeilisearchSink
 from tests.conformance.test_meilisearch import SETTINGS
 from tests.engines.servers import MeilisearchServer
 from tests.rebuild.engines import fts

@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from chunkbus.layout import BusRoot
-from chunkbus.manifest import Tombstone
-from rebuild import execute
-from rebuild.errors import NoGeneration
-from rebuild.state import State
-from sinks.conformance.samples import RICH
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.manifest import Tombstone
+from chunksink.rebuild import execute
+from chunksink.rebuild.errors import NoGeneration
+from chunksink.rebuild.state import State
+from chunksink.sinks.conformance.samples import RICH
 from tests.embeddings.helpers import HashEncoder
 from tests.rebuild.engines import memory
 from tests.rebuild.support import FEBRUARY, MARCH, Home, PoisonedEncoder, commit, parent_of, projected, source

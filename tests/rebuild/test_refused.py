@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from chunkbus.layout import BusRoot
-from rebuild.dead_letters import letters, retry
-from rebuild.errors import Brake
-from rebuild.state import State
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.rebuild.dead_letters import letters, retry
+from chunksink.rebuild.errors import Brake
+from chunksink.rebuild.state import State
 from tests.embeddings.helpers import HashEncoder
 from tests.rebuild.engines import memory
 from tests.rebuild.support import FEBRUARY, Home, PoisonedEncoder, commit, document_id, projected, source

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from chunkbus.layout import BusRoot
-from rebuild.verify import SinkVerified
-from sinks.document import Document
-from sinks.memory import MemorySink
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.rebuild.verify import SinkVerified
+from chunksink.sinks.document import Document
+from chunksink.sinks.memory import MemorySink
 from tests.conftest import sampled
 from tests.rebuild.engines import chroma, fts, memory
 from tests.rebuild.support import FEBRUARY, Home, commit, projected, source

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from chunkbus.layout import BusRoot
-from rebuild.errors import OtherModel
-from rebuild.state import NO_MODEL, State
-from sinks.errors import Refused, Unreachable
-from sinks.jsonl import JsonlSink
-from sinks.meilisearch import MeilisearchSink
-from sinks.sink import Sink
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.rebuild.errors import OtherModel
+from chunksink.rebuild.state import NO_MODEL, State
+from chunksink.sinks.errors import Refused, Unreachable
+from chunksink.sinks.jsonl import JsonlSink
+from chunksink.sinks.meilisearch import MeilisearchSink
+from chunksink.sinks.sink import Sink
 from tests.conformance.test_meilisearch import SETTINGS
 from tests.embeddings.helpers import HashEncoder
 from tests.engines.servers import MeilisearchServer

@@ -14,8 +14,8 @@ from typing import Any
 import meilisearch
 import pytest
 
-from chunkbus.layout import BusRoot
-from sinks.meilisearch import MeilisearchSink
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.sinks.meilisearch import MeilisearchSink
 from tests.conformance.test_meilisearch import SETTINGS
 from tests.conftest import HEAVY
 from tests.engines.servers import MeilisearchServer

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from chunkbus.layout import BusRoot
-from chunkbus.manifest import Tombstone
-from embeddings.encoder import Vectors
-from rebuild.errors import NoGeneration, OtherPlan, UnknownPlan
-from rebuild.plan import FamilyCounts
-from rebuild.receipts import Receipts
-from rebuild.records import Records
-from rebuild.state import State
-from rebuild.sync import planned
-from sinks.errors import Unreachable
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.manifest import Tombstone
+from chunksink.embeddings.encoder import Vectors
+from chunksink.rebuild.errors import NoGeneration, OtherPlan, UnknownPlan
+from chunksink.rebuild.plan import FamilyCounts
+from chunksink.rebuild.receipts import Receipts
+from chunksink.rebuild.records import Records
+from chunksink.rebuild.state import State
+from chunksink.rebuild.sync import planned
+from chunksink.sinks.errors import Unreachable
 from tests.embeddings.helpers import HashEncoder
 from tests.rebuild.support import (
     FEBRUARY,

@@ -10,11 +10,11 @@ import msgspec
 import numpy as np
 import pytest
 
-from chunkbus.layout import BusRoot
-from rebuild import execute
-from rebuild.errors import NotVerified
-from sinks.document import Document, Family
-from sinks.sink import Build, Marker, Sink, Stored
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.rebuild import execute
+from chunksink.rebuild.errors import NotVerified
+from chunksink.sinks.document import Document, Family
+from chunksink.sinks.sink import Build, Marker, Sink, Stored
 from tests.rebuild.support import FEBRUARY, Home, PoisonedEncoder, commit, parent_of, projected, source
 
 Lie = Callable[[Family], Family | None]

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from chunkbus.layout import BusRoot
-from rebuild.converge import Outcome
-from rebuild.errors import HomeLocked
-from rebuild.lock import WriterLock, rebuilding, writing
-from rebuild.status import held_locks
-from sinks.sink import Sink
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.rebuild.converge import Outcome
+from chunksink.rebuild.errors import HomeLocked
+from chunksink.rebuild.lock import WriterLock, rebuilding, writing
+from chunksink.rebuild.status import held_locks
+from chunksink.sinks.sink import Sink
 from tests.conftest import HEAVY, ROOT
 from tests.embeddings.helpers import HashEncoder
 from tests.rebuild.engines import chroma, fts
@@ -32,9 +32,9 @@ PROCESSES = [2, 8] if HEAVY or ROUNDS > 1 else [2]
 RUN = """
 import sys
 from pathlib import Path
-from chunkbus.layout import BusRoot
-from rebuild import lock
-from rebuild.errors import HomeLocked
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.rebuild import lock
+from chunksink.rebuild.errors import HomeLocked
 from tests.rebuild.engines import chroma, fts
 from tests.rebuild.support import Home
 
@@ -47,7 +47,7 @@ except HomeLocked as error:
 HELD_UP = """
 import sys
 from pathlib import Path
-from chunkbus.layout import BusRoot
+from chunksink.chunkbus.layout import BusRoot
 from tests.rebuild.engines import fts
 from tests.rebuild.support import Home
 from tests.rebuild.wrapping import Moment, watching

@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from chunkbus.chunk import Record
-from search.legs import KeywordLeg, Legs, SemanticLeg
-from sinks.chroma import ChromaSink
-from sinks.document import Family, Vectors
-from sinks.fts import FtsSink
-from sinks.projection import project_family
-from sinks.reader import Hit
-from sinks.sink import Marker
+from chunksink.chunkbus.chunk import Record
+from chunksink.search.legs import KeywordLeg, Legs, SemanticLeg
+from chunksink.sinks.chroma import ChromaSink
+from chunksink.sinks.document import Family, Vectors
+from chunksink.sinks.fts import FtsSink
+from chunksink.sinks.projection import project_family
+from chunksink.sinks.reader import Hit
+from chunksink.sinks.sink import Marker
 from tests.embeddings.helpers import HashEncoder
 from tests.rebuild.support import source
 

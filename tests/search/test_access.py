@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from search.access import Access
-from search.context import get
-from search.filters import parse_filters
-from search.legs import Legs
-from search.query import search
-from search.question import Mode, Question
-from sinks.document import Document
+from chunksink.search.access import Access
+from chunksink.search.context import get
+from chunksink.search.filters import parse_filters
+from chunksink.search.legs import Legs
+from chunksink.search.query import search
+from chunksink.search.question import Mode, Question
+from chunksink.sinks.document import Document
 from tests.search.support import family, legs_over
 
 MODES: tuple[Mode, ...] = ("hybrid", "keyword", "semantic")

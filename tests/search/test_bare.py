@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from search import order
-from search.access import Access
-from search.bare import is_bare
-from search.context import get
-from search.legs import Legs
-from search.query import search
-from search.question import Mode, Question
-from sinks.document import Document, Family
-from sinks.projection import project_family
-from sinks.reader import Filter
+from chunksink.search import order
+from chunksink.search.access import Access
+from chunksink.search.bare import is_bare
+from chunksink.search.context import get
+from chunksink.search.legs import Legs
+from chunksink.search.query import search
+from chunksink.search.question import Mode, Question
+from chunksink.sinks.document import Document, Family
+from chunksink.sinks.projection import project_family
+from chunksink.sinks.reader import Filter
 from tests.rebuild.support import source
 from tests.search.support import family, legs_over, meaning
 

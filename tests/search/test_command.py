@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from chunkbus.layout import BusRoot
+from chunksink.chunkbus.layout import BusRoot
 from chunksink.cli import run
+from chunksink.embeddings import load
 from chunksink.exits import Exit
-from embeddings import load
 from tests.embeddings.helpers import HashEncoder
 from tests.rebuild.engines import chroma, fts
 from tests.rebuild.support import Home, commit, source

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from search.access import EVERYTHING
-from search.context import get
-from search.legs import Legs
-from search.query import search
-from search.question import Question
-from sinks.document import Document, Family
+from chunksink.search.access import EVERYTHING
+from chunksink.search.context import get
+from chunksink.search.legs import Legs
+from chunksink.search.query import search
+from chunksink.search.question import Question
+from chunksink.sinks.document import Document, Family
 from tests.search.support import family, legs_over
 
 LONG = family("long.md", *(f"part {number}" for number in range(9)), "the cat")

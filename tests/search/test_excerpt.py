@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from search.excerpt import as_read, beginning, below_headings, ending, excerpt
-from sinks.reader import Piece
+from chunksink.search.excerpt import as_read, beginning, below_headings, ending, excerpt
+from chunksink.sinks.reader import Piece
 from tests.search.support import family
 
 CHINESE = "Rust 里的所有权是一组规则它管理程序如何使用内存"

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from search import order
-from search.access import Access
-from search.filters import parse_filters
-from search.legs import Legs
-from search.query import search
-from search.question import Mode, Question
+from chunksink.search import order
+from chunksink.search.access import Access
+from chunksink.search.filters import parse_filters
+from chunksink.search.legs import Legs
+from chunksink.search.query import search
+from chunksink.search.question import Mode, Question
 from tests.search.support import Counted, family, legs_over
 from tests.search.test_query import with_readers
 

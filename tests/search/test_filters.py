@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from search.errors import InvalidQuestion
-from search.filters import as_filters, parse_filters
-from sinks.errors import InvalidFilter
-from sinks.reader import Filter
-from sinks.values import facet
+from chunksink.search.errors import InvalidQuestion
+from chunksink.search.filters import as_filters, parse_filters
+from chunksink.sinks.errors import InvalidFilter
+from chunksink.sinks.reader import Filter
+from chunksink.sinks.values import facet
 
 
 @pytest.mark.parametrize(

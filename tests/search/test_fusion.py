@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from search.fusion import Fused, Fusion, Ranking, alone, by_ranks, by_scores
+from chunksink.search.fusion import Fused, Fusion, Ranking, alone, by_ranks, by_scores
 
 
 def ranking(*keys: str) -> Ranking:

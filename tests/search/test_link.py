@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from search.link import link_of, locator_of, name_of
-from sinks.document import Document
+from chunksink.search.link import link_of, locator_of, name_of
+from chunksink.sinks.document import Document
 
 
 def document(**fields: Any) -> Document:

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from search.access import Access
-from search.errors import InvalidQuestion
-from search.legs import EngineLeg, KeywordLeg, Legs
-from search.query import search
-from search.question import Mode, Question
-from sinks.meilisearch import MeilisearchSink
-from sinks.reader import Filter
-from sinks.sink import Marker
+from chunksink.search.access import Access
+from chunksink.search.errors import InvalidQuestion
+from chunksink.search.legs import EngineLeg, KeywordLeg, Legs
+from chunksink.search.query import search
+from chunksink.search.question import Mode, Question
+from chunksink.sinks.meilisearch import MeilisearchSink
+from chunksink.sinks.reader import Filter
+from chunksink.sinks.sink import Marker
 from tests.engines.servers import MeilisearchServer
 from tests.search.support import DIMENSIONS, family, legs_over, meaning
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from search.access import Access
-from search.legs import Legs
-from search.query import search
-from search.question import Mode, Question
-from sinks.reader import Filter
+from chunksink.search.access import Access
+from chunksink.search.legs import Legs
+from chunksink.search.query import search
+from chunksink.search.question import Mode, Question
+from chunksink.sinks.reader import Filter
 from tests.search.support import family, legs_over
 
 MODES: tuple[Mode, ...] = ("hybrid", "keyword", "semantic")

@@ -9,9 +9,9 @@ from itertools import product
 
 import pytest
 
-from search.legs import Legs
-from search.query import search
-from search.question import FUSIONS, FusionName, Mode, Question
+from chunksink.search.legs import Legs
+from chunksink.search.query import search
+from chunksink.search.question import FUSIONS, FusionName, Mode, Question
 from tests.conftest import sampled
 from tests.search.support import family, legs_over
 

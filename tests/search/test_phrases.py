@@ -8,15 +8,15 @@ from typing import NoReturn
 
 import pytest
 
-from search import phrases as phrases_
-from search.access import Access
-from search.legs import Legs
-from search.phrases import for_words, phrases_of
-from search.query import search
-from search.question import FUSIONS, FusionName, Mode, Question
-from sinks.errors import Transient
-from sinks.fts.typed import parse
-from sinks.reader import FacetValue, Filter
+from chunksink.search import phrases as phrases_
+from chunksink.search.access import Access
+from chunksink.search.legs import Legs
+from chunksink.search.phrases import for_words, phrases_of
+from chunksink.search.query import search
+from chunksink.search.question import FUSIONS, FusionName, Mode, Question
+from chunksink.sinks.errors import Transient
+from chunksink.sinks.fts.typed import parse
+from chunksink.sinks.reader import FacetValue, Filter
 from tests.rebuild.support import parent_of
 from tests.search.support import family, legs_over
 

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from search import order
-from search import query as query_
-from search.answer import Answer
-from search.legs import Legs
-from search.question import Mode, Question
-from sinks.document import Vectors
-from sinks.fts import FtsSink
+from chunksink.search import order
+from chunksink.search import query as query_
+from chunksink.search.answer import Answer
+from chunksink.search.legs import Legs
+from chunksink.search.question import Mode, Question
+from chunksink.sinks.document import Vectors
+from chunksink.sinks.fts import FtsSink
 from tests.rebuild.support import parent_of
 from tests.search.support import Counted, family, legs_over, meaning
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from search.access import Access
-from search.errors import InvalidQuestion
-from search.question import Question
-from sinks.reader import Filter
+from chunksink.search.access import Access
+from chunksink.search.errors import InvalidQuestion
+from chunksink.search.question import Question
+from chunksink.sinks.reader import Filter
 
 
 @pytest.mark.parametrize(

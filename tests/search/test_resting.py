@@ -11,15 +11,15 @@ from typing import Any
 
 import pytest
 
-from search import resting
-from search.legs import KeywordLeg, Legs, SemanticLeg
-from search.query import search
-from search.question import Question
-from search.resting import Resting
-from sinks.chroma import ChromaSink
-from sinks.errors import BuildMissing, InvalidFilter, NotConfirmed, SinkError, Unreachable
-from sinks.meilisearch import MeilisearchReader, MeilisearchSink
-from sinks.meilisearch.connection import Connection
+from chunksink.search import resting
+from chunksink.search.legs import KeywordLeg, Legs, SemanticLeg
+from chunksink.search.query import search
+from chunksink.search.question import Question
+from chunksink.search.resting import Resting
+from chunksink.sinks.chroma import ChromaSink
+from chunksink.sinks.errors import BuildMissing, InvalidFilter, NotConfirmed, SinkError, Unreachable
+from chunksink.sinks.meilisearch import MeilisearchReader, MeilisearchSink
+from chunksink.sinks.meilisearch.connection import Connection
 from tests.engines.silent import silent_server
 from tests.search.support import family, legs_over, meaning
 

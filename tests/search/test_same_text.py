@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from search.access import Access
-from search.answer import SearchHit
-from search.legs import Legs
-from search.mcp import mcp_server
-from search.query import search
-from search.question import FusionName, Mode, Question
-from sinks.reader import Filter
+from chunksink.search.access import Access
+from chunksink.search.answer import SearchHit
+from chunksink.search.legs import Legs
+from chunksink.search.mcp import mcp_server
+from chunksink.search.query import search
+from chunksink.search.question import FusionName, Mode, Question
+from chunksink.sinks.reader import Filter
 from tests.rebuild.support import parent_of
 from tests.search.page.support import Held
 from tests.search.support import family, legs_over

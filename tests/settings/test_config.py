@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from settings.config import Config, ConfigError, load_config, variable
+from chunksink.settings.config import Config, ConfigError, load_config, variable
 
 
 def load(tmp_path: Path, toml: str | bytes | None = None, env: dict[str, str] | None = None, **flags: object) -> Config:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from settings.config import ConfigError, load_config
-from settings.file_paths import shipped_settings_file
+from chunksink.settings.config import ConfigError, load_config
+from chunksink.settings.file_paths import shipped_settings_file
 
 FILE = """
 chunks = "bus"

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from settings.engine_settings import DEFAULTS
-from settings.index_settings import complete, differences, load_index_settings, patch_of
-from sinks.conformance.samples import marker
-from sinks.meilisearch import MeilisearchSink
-from sinks.meilisearch.builds import without_marker
+from chunksink.settings.engine_settings import DEFAULTS
+from chunksink.settings.index_settings import complete, differences, load_index_settings, patch_of
+from chunksink.sinks.conformance.samples import marker
+from chunksink.sinks.meilisearch import MeilisearchSink
+from chunksink.sinks.meilisearch.builds import without_marker
 from tests.conftest import ROOT, sampled
 from tests.engines.servers import MeilisearchServer
 

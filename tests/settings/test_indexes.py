@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from settings.config import Config, ConfigError, load_config, variable
+from chunksink.settings.config import Config, ConfigError, load_config, variable
 
 SHARED = """\
 model = "shared"

@@ -1,8 +1,8 @@
 """What the documentation says of settings."""
 
-from embeddings.resolve import DEFAULT_MODEL
-from embeddings.settings import EncoderSettings
-from settings.config import MEANINGS, Config
+from chunksink.embeddings.resolve import DEFAULT_MODEL
+from chunksink.embeddings.settings import EncoderSettings
+from chunksink.settings.config import MEANINGS, Config
 
 
 def test_every_setting_is_explained() -> None:

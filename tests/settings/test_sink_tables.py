@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from settings.config import ConfigError, load_config
+from chunksink.settings.config import ConfigError, load_config
 from tests.conftest import ROOT
 
 
@@ -64,7 +64,7 @@ def test_what_another_package_brings_is_known(tmp_path: Path) -> None:
     (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: paper\nVersion: 1\n")
     (metadata / "entry_points.txt").write_text("[chunksink.sinks]\npaper = paper:open_sink\n")
     (tmp_path / "chunksink.toml").write_text("[sink.paper]\nfolder = 'x'\n")
-    program = "from settings.config import load_config; print(load_config({}, {}).sink)"
+    program = "from chunksink.settings.config import load_config; print(load_config({}, {}).sink)"
     paths = {"PYTHONPATH": f"{tmp_path}:{ROOT}"}
     done = subprocess.run(
         [sys.executable, "-c", program], cwd=tmp_path, env=paths, capture_output=True, text=True, check=True

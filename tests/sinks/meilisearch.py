@@ -9,10 +9,10 @@ from typing import Any
 import httpx
 import msgspec
 
-from sinks.conformance.samples import DIMENSIONS, marker, with_vectors
-from sinks.document import Family
-from sinks.meilisearch import MeilisearchBuild, MeilisearchSink
-from sinks.meilisearch.sink import Limits
+from chunksink.sinks.conformance.samples import DIMENSIONS, marker, with_vectors
+from chunksink.sinks.document import Family
+from chunksink.sinks.meilisearch import MeilisearchBuild, MeilisearchSink
+from chunksink.sinks.meilisearch.sink import Limits
 from tests.conformance.test_meilisearch import SETTINGS
 from tests.engines.servers import MeilisearchServer
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from settings.config import ConfigError
-from sinks.errors import Unreachable
-from sinks.fts import FtsSink
-from sinks.registry import open_sink
+from chunksink.settings.config import ConfigError
+from chunksink.sinks.errors import Unreachable
+from chunksink.sinks.fts import FtsSink
+from chunksink.sinks.registry import open_sink
 
 Install = Callable[[str, str, str], Path]
 
@@ -67,11 +67,17 @@ def test_a_module_that_fails_is_told_with_its_line(install: Install, tmp_path: P
 
 def test_errors_that_readers_know_pass_as_they_are(install: Install, tmp_path: Path) -> None:
     install(
-        "known_mine", "mine", "from sinks.errors import Unreachable\n" + OPENING.format("raise Unreachable('gone')")
+        "known_mine",
+        "mine",
+        "from chunksink.sinks.errors import Unreachable\n" + OPENING.format("raise Unreachable('gone')"),
     )
     with pytest.raises(Unreachable, match=r"^gone$"):
         open_sink("mine", tmp_path, {})
-    install("known_too", "too", "from settings.config import ConfigError\n" + OPENING.format("raise ConfigError('x')"))
+    install(
+        "known_too",
+        "too",
+        "from chunksink.settings.config import ConfigError\n" + OPENING.format("raise ConfigError('x')"),
+    )
     with pytest.raises(ConfigError, match=r"^x$"):
         open_sink("too", tmp_path, {})
 

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from sinks.conformance.samples import family, held, marker, wanted
-from sinks.document import Family
-from sinks.errors import BuildBroken, Transient
-from sinks.fts import FtsBuild, FtsSink
-from sinks.fts import schema as layout
+from chunksink.sinks.conformance.samples import family, held, marker, wanted
+from chunksink.sinks.document import Family
+from chunksink.sinks.errors import BuildBroken, Transient
+from chunksink.sinks.fts import FtsBuild, FtsSink
+from chunksink.sinks.fts import schema as layout
 
 TEXTS = [
     "red apples",

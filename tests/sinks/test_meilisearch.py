@@ -16,14 +16,14 @@ import httpx
 import pytest
 import requests
 
-from settings.config import ConfigError
-from sinks.conformance.samples import DIMENSIONS, family, held, marker, vector, wanted
-from sinks.errors import BuildMissing, NotConfirmed, Refused, Unreachable, WrongKey, WrongShape
-from sinks.meilisearch import MeilisearchSink, builds
-from sinks.meilisearch.errors import translated
-from sinks.meilisearch.keys import make_search_key, tenant_token
-from sinks.reader import Filter
-from sinks.registry import open_sink
+from chunksink.settings.config import ConfigError
+from chunksink.sinks.conformance.samples import DIMENSIONS, family, held, marker, vector, wanted
+from chunksink.sinks.errors import BuildMissing, NotConfirmed, Refused, Unreachable, WrongKey, WrongShape
+from chunksink.sinks.meilisearch import MeilisearchSink, builds
+from chunksink.sinks.meilisearch.errors import translated
+from chunksink.sinks.meilisearch.keys import make_search_key, tenant_token
+from chunksink.sinks.reader import Filter
+from chunksink.sinks.registry import open_sink
 from tests.conformance.test_meilisearch import SETTINGS
 from tests.engines.servers import MeilisearchServer, free_port
 from tests.engines.silent import silent_server

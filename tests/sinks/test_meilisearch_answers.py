@@ -8,10 +8,10 @@ from typing import Any
 import httpx
 import pytest
 
-from sinks.conformance.samples import family, held, wanted
-from sinks.errors import Refused, SinkError, Transient
-from sinks.meilisearch import MeilisearchSink
-from sinks.meilisearch.connection import Connection
+from chunksink.sinks.conformance.samples import family, held, wanted
+from chunksink.sinks.errors import Refused, SinkError, Transient
+from chunksink.sinks.meilisearch import MeilisearchSink
+from chunksink.sinks.meilisearch.connection import Connection
 from tests.engines.servers import MeilisearchServer
 from tests.sinks.meilisearch import ALPHA, BETA, build_of, served, with_id
 

@@ -9,12 +9,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from sinks.conformance.samples import DIMENSIONS, family, marker, with_vectors
-from sinks.document import Family
-from sinks.fields import FILTERS
-from sinks.fts import FtsSink
-from sinks.meilisearch import MeilisearchReader
-from sinks.reader import FacetValue, Filter, KeywordReader
+from chunksink.sinks.conformance.samples import DIMENSIONS, family, marker, with_vectors
+from chunksink.sinks.document import Family
+from chunksink.sinks.fields import FILTERS
+from chunksink.sinks.fts import FtsSink
+from chunksink.sinks.meilisearch import MeilisearchReader
+from chunksink.sinks.reader import FacetValue, Filter, KeywordReader
 from tests.engines.servers import MeilisearchServer
 from tests.sinks.meilisearch import build_id_of, build_of, served
 

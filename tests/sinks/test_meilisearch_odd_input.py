@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from sinks.conformance.samples import family
-from sinks.errors import InvalidFilter, Refused
-from sinks.meilisearch import MeilisearchReader, MeilisearchSink
-from sinks.reader import Filter
+from chunksink.sinks.conformance.samples import family
+from chunksink.sinks.errors import InvalidFilter, Refused
+from chunksink.sinks.meilisearch import MeilisearchReader, MeilisearchSink
+from chunksink.sinks.reader import Filter
 from tests.engines.servers import MeilisearchServer
 from tests.sinks.meilisearch import ALPHA, BETA, Server, build_id_of, build_of, served
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from sinks.conformance.samples import family
-from sinks.meilisearch.build import Limits
-from sinks.meilisearch.positions import MOST_POSITIONS, positions
+from chunksink.sinks.conformance.samples import family
+from chunksink.sinks.meilisearch.build import Limits
+from chunksink.sinks.meilisearch.positions import MOST_POSITIONS, positions
 from tests.conformance.test_meilisearch import SETTINGS
 from tests.conftest import HEAVY
 from tests.engines.servers import MeilisearchServer

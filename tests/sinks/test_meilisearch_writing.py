@@ -9,12 +9,12 @@ import msgspec
 import numpy as np
 import pytest
 
-from sinks.conformance.samples import DIMENSIONS, family, held, marker, wanted
-from sinks.document import Family
-from sinks.errors import NotConfirmed, Transient
-from sinks.meilisearch import MeilisearchBuild, MeilisearchSink
-from sinks.meilisearch.build import Limits
-from sinks.sink import NO_PARENT
+from chunksink.sinks.conformance.samples import DIMENSIONS, family, held, marker, wanted
+from chunksink.sinks.document import Family
+from chunksink.sinks.errors import NotConfirmed, Transient
+from chunksink.sinks.meilisearch import MeilisearchBuild, MeilisearchSink
+from chunksink.sinks.meilisearch.build import Limits
+from chunksink.sinks.sink import NO_PARENT
 from tests.conformance.test_meilisearch import SETTINGS
 from tests.conftest import HEAVY
 from tests.engines.servers import MeilisearchServer, free_port, run_meilisearch

@@ -8,11 +8,11 @@ from weakref import ref
 
 import pytest
 
-from sinks.conformance.samples import DIMENSIONS, family, held, marker, wanted
-from sinks.errors import BuildMissing, NotConfirmed, Refused, SinkError, Transient, Unreachable, WrongKey
-from sinks.memory import MemorySink
-from sinks.patient import Fault, Patience, PatientBuild, PatientSink
-from sinks.sink import Build, Sink, Stored
+from chunksink.sinks.conformance.samples import DIMENSIONS, family, held, marker, wanted
+from chunksink.sinks.errors import BuildMissing, NotConfirmed, Refused, SinkError, Transient, Unreachable, WrongKey
+from chunksink.sinks.memory import MemorySink
+from chunksink.sinks.patient import Fault, Patience, PatientBuild, PatientSink
+from chunksink.sinks.sink import Build, Sink, Stored
 
 CALLS: list[tuple[str, Callable[[Any, Any], object]]] = [
     ("create", lambda sink, build: sink.create(marker(), DIMENSIONS)),

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from sinks import places
-from sinks.errors import BuildMissing
-from sinks.fts import FtsSink
-from sinks.jsonl import JsonlSink
-from sinks.sink import Marker, Sink
+from chunksink.sinks import places
+from chunksink.sinks.errors import BuildMissing
+from chunksink.sinks.fts import FtsSink
+from chunksink.sinks.jsonl import JsonlSink
+from chunksink.sinks.sink import Marker, Sink
 
 
 @pytest.mark.parametrize(

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chunkbus.canonical import sha256_hex, text_hash
-from chunkbus.chunk import Record
-from chunkbus.identity import family_key
-from sinks.conformance.samples import records
-from sinks.document import FIELDS, Document, Family, document_hash
-from sinks.fields import FILTERS, PROJECTION, sink_id
-from sinks.projection import project_family
+from chunksink.chunkbus.canonical import sha256_hex, text_hash
+from chunksink.chunkbus.chunk import Record
+from chunksink.chunkbus.identity import family_key
+from chunksink.sinks.conformance.samples import records
+from chunksink.sinks.document import FIELDS, Document, Family, document_hash
+from chunksink.sinks.fields import FILTERS, PROJECTION, sink_id
+from chunksink.sinks.projection import project_family
 from tests.conftest import examples
 from tests.sinks.test_values import JUNK
 

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from settings.config import ConfigError, load_config
-from settings.sink_tables import sink_names
-from sinks.chroma import ChromaSink
-from sinks.fts import FtsSink
-from sinks.jsonl import JsonlSink
-from sinks.meilisearch import MeilisearchSink
-from sinks.registry import open_sink
+from chunksink.settings.config import ConfigError, load_config
+from chunksink.settings.sink_tables import sink_names
+from chunksink.sinks.chroma import ChromaSink
+from chunksink.sinks.fts import FtsSink
+from chunksink.sinks.jsonl import JsonlSink
+from chunksink.sinks.meilisearch import MeilisearchSink
+from chunksink.sinks.registry import open_sink
 from tests.conftest import ROOT
 
 
@@ -87,7 +87,7 @@ def test_a_configuration_of_sinks_that_is_none(toml: str, tmp_path: Path) -> Non
 def test_another_package_brings_a_sink(tmp_path: Path) -> None:
     """As pip would install it: a module, and an entry point in its metadata."""
     (tmp_path / "paper.py").write_text(
-        "from sinks.memory import MemorySink\n"
+        "from chunksink.sinks.memory import MemorySink\n"
         "class Paper(MemorySink):\n    name = 'paper'\n"
         "def open_sink(home, options):\n    return Paper(wants_vectors=options['vectors'])\n"
     )
@@ -96,9 +96,9 @@ def test_another_package_brings_a_sink(tmp_path: Path) -> None:
     (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: paper\nVersion: 1\n")
     (metadata / "entry_points.txt").write_text("[chunksink.sinks]\npaper = paper:open_sink\nbroken = paper:nothing\n")
     program = (
-        "import json, sys; from pathlib import Path; from sinks.registry import open_sink\n"
-        "from settings.sink_tables import sink_names\n"
-        "from settings.config import ConfigError\n"
+        "import json, sys; from pathlib import Path; from chunksink.sinks.registry import open_sink\n"
+        "from chunksink.settings.sink_tables import sink_names\n"
+        "from chunksink.settings.config import ConfigError\n"
         "sink = open_sink('paper', Path('.'), {'vectors': False})\n"
         "try:\n    open_sink('broken', Path('.'), {})\nexcept ConfigError as error:\n    told = str(error)\n"
         "print(json.dumps([sink.name, sink.wants_vectors, 'paper' in sink_names(), told]))"

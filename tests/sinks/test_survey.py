@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from sinks.survey import FIELDS, Survey, Unread
+from chunksink.sinks.survey import FIELDS, Survey, Unread
 from tests.sinks.test_projection import chunk, project
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sinks import values
+from chunksink.sinks import values
 
 JUNK = st.recursive(
     st.none()

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from sinks.conformance.samples import family
-from sinks.document import Family, Vectors
-from sinks.vectors import sound_rows
+from chunksink.sinks.conformance.samples import family
+from chunksink.sinks.document import Family, Vectors
+from chunksink.sinks.vectors import sound_rows
 
 TINY = np.float32(1e-30)
 

@@ -6,8 +6,8 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from chunkbus.layout import BusRoot
-from rebuild import execute
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.rebuild import execute
 from tests.engines.servers import MeilisearchServer
 from tests.soak.engines import home_in
 

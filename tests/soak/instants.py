@@ -17,8 +17,8 @@ from contextlib import closing, contextmanager
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from chunkbus.chunk import Record
-from chunkbus.layout import BusRoot
+from chunksink.chunkbus.chunk import Record
+from chunksink.chunkbus.layout import BusRoot
 from tests.crash.homes import committed_texts
 from tests.engines.servers import MeilisearchServer
 from tests.rebuild.support import Home, commit, parent_of, source

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from rebuild.lease import reading_live
-from rebuild.state import State
-from sinks.errors import SinkError
+from chunksink.rebuild.lease import reading_live
+from chunksink.rebuild.state import State
+from chunksink.sinks.errors import SinkError
 from tests.engines.servers import MeilisearchServer
 from tests.soak.engines import Look, looking
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from chunkbus.layout import BusRoot
+from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunks import texts_of
 from chunksink.exits import Exit
 from chunksink.options import chunks_option, config_from, home_option, json_option
@@ -16,7 +16,7 @@ from chunksink.output import counted, print_json, printable, sized
 from chunksink.wiring import cache_file, encoder_settings, existing_cache, find_encoder
 
 if TYPE_CHECKING:
-    from embeddings.exchange import ImportReport
+    from chunksink.embeddings.exchange import ImportReport
 
 
 @click.command("export")
@@ -31,7 +31,7 @@ def export_command(file: Path, replace: bool, home: str | None, as_json: bool) -
     Example:
       chunksink cache export vectors.bin
     """
-    from embeddings.exchange import export_cache
+    from chunksink.embeddings.exchange import export_cache
 
     with existing_cache(config_from(home=home), read_only=True) as cache:
         report = export_cache(cache, file, replace=replace)
@@ -60,9 +60,9 @@ def import_command(file: Path, chunks: str | None, home: str | None, as_json: bo
     Example:
       chunksink cache import vectors.bin --chunks /data/chunks
     """
-    from embeddings.cache import VectorCache
-    from embeddings.exchange import import_cache
-    from rebuild.lock import writing
+    from chunksink.embeddings.cache import VectorCache
+    from chunksink.embeddings.exchange import import_cache
+    from chunksink.rebuild.lock import writing
 
     config = config_from(chunks=chunks, home=home)
     root = BusRoot(config.chunks_path).require()

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from chunkbus.layout import BusRoot
-from chunkbus.runlog import RunLog
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.runlog import RunLog
 from chunksink.chunks import read_chunks
-from chunksink.errors import Refusal
+from chunksink.cli_errors import Refusal
 from chunksink.exits import Exit
 from chunksink.options import chunks_option, config_from, home_option, json_option
 from chunksink.output import counted, print_json, sized, some
@@ -18,7 +18,7 @@ from chunksink.progress import progress
 from chunksink.wiring import existing_cache
 
 if TYPE_CHECKING:
-    from embeddings.maintenance import Surplus
+    from chunksink.embeddings.maintenance import Surplus
 
 
 @click.command("gc")
@@ -37,12 +37,12 @@ def gc_command(chunks: str | None, home: str | None, dry_run: bool, as_json: boo
       chunksink cache gc --dry-run
       chunksink cache gc
     """
-    from chunkbus.store import write_transaction
-    from embeddings.maintenance import drop, find_surplus
-    from rebuild.catalog import Catalog
-    from rebuild.former import drop_former_texts
-    from rebuild.lock import writing
-    from rebuild.state import State
+    from chunksink.chunkbus.store import write_transaction
+    from chunksink.embeddings.maintenance import drop, find_surplus
+    from chunksink.rebuild.catalog import Catalog
+    from chunksink.rebuild.former import drop_former_texts
+    from chunksink.rebuild.lock import writing
+    from chunksink.rebuild.state import State
 
     config = config_from(chunks=chunks, home=home)
     root = BusRoot(config.chunks_path).require()

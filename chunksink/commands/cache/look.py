@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from chunksink.errors import Refusal
+from chunksink.cli_errors import Refusal
 from chunksink.exits import Exit
 from chunksink.options import config_from, home_option, json_option
 from chunksink.output import counted, print_json, printable, sized
 from chunksink.wiring import existing_cache
 
 if TYPE_CHECKING:
-    from embeddings.cache import VectorCache
-    from embeddings.stats import ModelStats
-    from rebuild.catalog import Catalog
+    from chunksink.embeddings.cache import VectorCache
+    from chunksink.embeddings.stats import ModelStats
+    from chunksink.rebuild.catalog import Catalog
 
 _PAGE = 1000
 _NUMBERS = 8
@@ -33,7 +33,7 @@ def stats_command(home: str | None, as_json: bool) -> None:
       chunksink cache stats
       chunksink cache stats --json | jq '.models[].fingerprint'
     """
-    from embeddings.stats import stats
+    from chunksink.embeddings.stats import stats
 
     with existing_cache(config_from(home=home), read_only=True) as cache:
         told = stats(cache)
@@ -74,9 +74,9 @@ def long_texts_command(home: str | None, as_json: bool) -> None:
       chunksink cache long-texts
       chunksink cache long-texts --json | jq '.chunks[].chunk_id'
     """
-    from embeddings.stats import model_limits
-    from rebuild.catalog import Catalog
-    from rebuild.state import State
+    from chunksink.embeddings.stats import model_limits
+    from chunksink.rebuild.catalog import Catalog
+    from chunksink.rebuild.state import State
 
     config = config_from(home=home)
     with State.existing(config.home_path) as state, existing_cache(config, read_only=True) as cache:
@@ -99,8 +99,8 @@ def long_texts_command(home: str | None, as_json: bool) -> None:
 
 
 def _long_chunks(catalog: "Catalog", cache: "VectorCache", fingerprint: str, most: int) -> Iterator[dict[str, Any]]:
-    from embeddings.references import raw_hash
-    from embeddings.stats import lengths
+    from chunksink.embeddings.references import raw_hash
+    from chunksink.embeddings.stats import lengths
 
     chunks = catalog.chunks()
     while page := list(islice(chunks, _PAGE)):
@@ -126,7 +126,7 @@ def show_command(ref: str, home: str | None, as_json: bool) -> None:
       chunksink cache show cache:5c1f.../09ab...
       chunksink cache show cache:5c1f.../09ab... --json | jq '.vector | length'
     """
-    from embeddings.stats import show
+    from chunksink.embeddings.stats import show
 
     with existing_cache(config_from(home=home), read_only=True) as cache:
         shown = show(cache, ref)

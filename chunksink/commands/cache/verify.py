@@ -13,7 +13,7 @@ from chunksink.progress import progress
 from chunksink.wiring import existing_cache
 
 if TYPE_CHECKING:
-    from embeddings.maintenance import VerifyReport
+    from chunksink.embeddings.maintenance import VerifyReport
 
 
 @click.command("verify")
@@ -31,8 +31,8 @@ def verify_command(repair: bool, home: str | None, as_json: bool) -> int:
       chunksink cache verify
       chunksink cache verify --repair
     """
-    from embeddings.maintenance import verify
-    from rebuild.lock import writing
+    from chunksink.embeddings.maintenance import verify
+    from chunksink.rebuild.lock import writing
 
     # Of a damaged file nothing is certain, not even how many rows it has.
     config = config_from(home=home)

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from chunkbus import findings
-from chunkbus.canonical import chunk_object_hash
-from chunkbus.chunk import Record
-from producers import errors
-from producers.bridges import BridgeReader, Form, detect
-from producers.errors import RecordRefused
-from producers.produced import Making
-from sinks.projection import project_family
+from chunksink.chunkbus import findings
+from chunksink.chunkbus.canonical import chunk_object_hash
+from chunksink.chunkbus.chunk import Record
+from chunksink.producers import errors
+from chunksink.producers.bridges import BridgeReader, Form, detect
+from chunksink.producers.errors import RecordRefused
+from chunksink.producers.produced import Making
+from chunksink.sinks.projection import project_family
 from tests.producers.bridges.samples import canonical_chunk, markdown_chunk, recorder_chunk, structural_chunk
 from tests.producers.ir.samples import ir_record
 from tests.producers.reading import MAKING, make_partition, read_all, read_records, refusals, write_lines

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from chunkbus import findings
-from chunkbus.chunk import Record
-from producers import errors
-from producers.bridges import BridgeReader, Form, detect
-from producers.errors import RecordRefused
-from producers.produced import Making
-from sinks.projection import project_family
+from chunksink.chunkbus import findings
+from chunksink.chunkbus.chunk import Record
+from chunksink.producers import errors
+from chunksink.producers.bridges import BridgeReader, Form, detect
+from chunksink.producers.errors import RecordRefused
+from chunksink.producers.produced import Making
+from chunksink.sinks.projection import project_family
 from tests.producers.bridges.samples import framework_chunk
 from tests.producers.reading import MAKING, read_all, read_records, refusals, write_lines
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chunkbus.canonical import canonical_text
-from producers.bridges import BridgeReader
-from sinks.projection import project_family
+from chunksink.chunkbus.canonical import canonical_text
+from chunksink.producers.bridges import BridgeReader
+from chunksink.sinks.projection import project_family
 from tests.producers.bridges.samples import (
     canonical_chunk,
     framework_chunk,

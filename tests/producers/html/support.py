@@ -1,8 +1,8 @@
 """Chunks of a page, and what the tests of HTML look at in them."""
 
-from chunkbus.chunk import Record
-from producers.html import HtmlChunker
-from producers.markdown import SourceVersion
+from chunksink.chunkbus.chunk import Record
+from chunksink.producers.html import HtmlChunker
+from chunksink.producers.markdown import SourceVersion
 from tests.producers.support import CREATED_AT, PRODUCER, own_parts
 
 FAQ = """<h1>FAQ</h1><table border="0"><tr><td colspan="2">Contents</td></tr><tr><td>2.1</td><td>It fails like this:

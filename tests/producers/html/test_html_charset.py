@@ -4,9 +4,9 @@ import codecs
 
 import pytest
 
-from producers.errors import SourceFailed
-from producers.html import HtmlChunker
-from producers.markdown import SourceVersion
+from chunksink.producers.errors import SourceFailed
+from chunksink.producers.html import HtmlChunker
+from chunksink.producers.markdown import SourceVersion
 from tests.producers.support import CREATED_AT, PRODUCER
 
 LATIN = "“quoted” – it’s €5…"

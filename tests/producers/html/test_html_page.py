@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from producers.html.page import cleaned
+from chunksink.producers.html.page import cleaned
 from tests.producers.html.support import chunks, links, paths, text
 
 XHTML = '<?xml version="1.0"?><html xmlns="http://www.w3.org/1999/xhtml"><body>'

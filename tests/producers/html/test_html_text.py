@@ -5,7 +5,7 @@ from html import escape
 
 import pytest
 
-from producers.html import html_version
+from chunksink.producers.html import html_version
 from tests.producers.html.support import chunks, links, paths, text
 from tests.producers.support import without_space
 

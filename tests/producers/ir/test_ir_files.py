@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from producers.ir import Current, IrLine, IrReader, ir_schema, newest, outdated, read_ir, write_ir
-from producers.ir.schema import IrRecord
-from producers.produced import LeftOut
+from chunksink.producers.ir import Current, IrLine, IrReader, ir_schema, newest, outdated, read_ir, write_ir
+from chunksink.producers.ir.schema import IrRecord
+from chunksink.producers.produced import LeftOut
 from tests.conftest import ROOT
 from tests.producers.ir.samples import ir_record
 from tests.producers.reading import at, leaves, read_all, read_records, write_lines

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from producers.errors import RecordRefused
-from producers.ir import canonical_path, content_hash, parent_id, record_id, source_folder_token
-from producers.ir.identity import FOLDER_BYTES, check_identity
-from sinks.values import facet
+from chunksink.producers.errors import RecordRefused
+from chunksink.producers.ir import canonical_path, content_hash, parent_id, record_id, source_folder_token
+from chunksink.producers.ir.identity import FOLDER_BYTES, check_identity
+from chunksink.sinks.values import facet
 from tests.producers.ir.samples import sha
 
 

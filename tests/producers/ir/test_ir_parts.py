@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from producers import errors
+from chunksink.producers import errors
 from tests.producers.bench import LATER, Bench
 from tests.producers.bridges.samples import markdown_chunk
 from tests.producers.ir.samples import ir_record

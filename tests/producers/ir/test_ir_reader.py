@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from chunkbus import findings
-from producers import errors
-from producers.ir import IrReader
-from producers.produced import Emptied, Making, Produced
-from sinks.projection import project_family
+from chunksink.chunkbus import findings
+from chunksink.producers import errors
+from chunksink.producers.ir import IrReader
+from chunksink.producers.produced import Emptied, Making, Produced
+from chunksink.sinks.projection import project_family
 from tests.producers.ir.samples import ir_record, sha
 from tests.producers.reading import MAKING, make_partition, read_all, read_records, refusals, write_lines
 

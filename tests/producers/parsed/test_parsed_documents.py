@@ -8,14 +8,14 @@ from typing import Any
 import orjson
 import pytest
 
-from chunkbus import findings
-from chunkbus.chunk import Record
-from producers import errors
-from producers.markdown.policy import Policy
-from producers.parsed import ParsedReader
-from producers.parsed.document import items_in_order, read_document
-from producers.produced import Making, Produced
-from sinks.projection import project_family
+from chunksink.chunkbus import findings
+from chunksink.chunkbus.chunk import Record
+from chunksink.producers import errors
+from chunksink.producers.markdown.policy import Policy
+from chunksink.producers.parsed import ParsedReader
+from chunksink.producers.parsed.document import items_in_order, read_document
+from chunksink.producers.produced import Making, Produced
+from chunksink.sinks.projection import project_family
 from tests.conftest import ROOT
 from tests.producers.parsed.samples import heading, item, paragraph, parsed, sentences
 from tests.producers.reading import MAKING, make_partition, read_all, read_records, refusals, write_lines

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from producers import errors
-from producers.parsed import ParsedReader
+from chunksink.producers import errors
+from chunksink.producers.parsed import ParsedReader
 from tests.producers.bench import LATER, Bench
 from tests.producers.parsed.samples import heading, item, paragraph, parsed
 from tests.producers.reading import read_records, write_lines

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from producers.markdown import WordTokenizer
-from producers.markdown.policy import Policy
-from producers.parsed import ParsedReader
-from sinks.projection import project_family
+from chunksink.producers.markdown import WordTokenizer
+from chunksink.producers.markdown.policy import Policy
+from chunksink.producers.parsed import ParsedReader
+from chunksink.sinks.projection import project_family
 from tests.producers.parsed.samples import parsed
 from tests.producers.reading import read_records
 

@@ -7,9 +7,9 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from chunkbus.chunk import Record
-from producers.produced import LeftOut, Making, Produced
-from producers.recorder import Policy, RecorderReader, replay
+from chunksink.chunkbus.chunk import Record
+from chunksink.producers.produced import LeftOut, Making, Produced
+from chunksink.producers.recorder import Policy, RecorderReader, replay
 
 MAKING = Making("2026-01-01T00:00:00.000000Z", {"name": "test", "version": "1"})
 START = 1_700_000_000_000

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from producers.recorder import Policy
+from chunksink.producers.recorder import Policy
 from tests.producers.recorder.support import check_replay, read_log, said, typed
 
 LINE = "The quick brown fox jumps over the lazy dog, and nothing else happens here."

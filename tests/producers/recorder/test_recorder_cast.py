@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from producers.errors import MEANINGS
-from producers.recorder import Policy
+from chunksink.producers.errors import MEANINGS
+from chunksink.producers.recorder import Policy
 from tests.producers.recorder.support import SMALL, V2, V3, check_replay, read_cast, read_file
 
 SECOND = '[0.5, "o", "ls\\r\\n"]'

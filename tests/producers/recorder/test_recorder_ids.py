@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 
-from chunkbus.canonical import json_hash
-from chunkbus.chunk import Record
-from chunkbus.findings import Finding
-from chunkbus.identity import family_key, normalise_source, parent_id, tenant_id
-from chunkbus.layout import BusRoot
-from chunkbus.manifest import ManifestProducer
-from chunkbus.validate import Validation
-from chunkbus.writer import PartitionWriter
-from producers.produced import RecordReader
-from producers.recorder import Policy, RecorderReader
-from sinks.projection import project_family
+from chunksink.chunkbus.canonical import json_hash
+from chunksink.chunkbus.chunk import Record
+from chunksink.chunkbus.findings import Finding
+from chunksink.chunkbus.identity import family_key, normalise_source, parent_id, tenant_id
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.manifest import ManifestProducer
+from chunksink.chunkbus.validate import Validation
+from chunksink.chunkbus.writer import PartitionWriter
+from chunksink.producers.produced import RecordReader
+from chunksink.producers.recorder import Policy, RecorderReader
+from chunksink.sinks.projection import project_family
 from tests.producers.recorder.support import MAKING, SMALL, read_cast, read_file, read_log, said, typed, write_log
 
 REQUIRED = {

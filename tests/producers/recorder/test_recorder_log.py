@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from producers.errors import MEANINGS
-from producers.produced import Produced
-from producers.recorder import RecorderReader
-from producers.recorder.lines import MAX_LINE_BYTES
+from chunksink.producers.errors import MEANINGS
+from chunksink.producers.produced import Produced
+from chunksink.producers.recorder import RecorderReader
+from chunksink.producers.recorder.lines import MAX_LINE_BYTES
 from tests.conftest import HEAVY
 from tests.producers.recorder.support import MAKING, START, check_replay, read_file, read_log, said, typed, write_log
 

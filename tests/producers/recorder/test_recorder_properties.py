@@ -10,9 +10,9 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chunkbus.canonical import canonical_text
-from chunkbus.chunk import Record
-from producers.recorder import Policy
+from chunksink.chunkbus.canonical import canonical_text
+from chunksink.chunkbus.chunk import Record
+from chunksink.producers.recorder import Policy
 from tests.conftest import examples
 from tests.producers.recorder.support import SMALL, START, Read, check_replay, read_file, write_log
 

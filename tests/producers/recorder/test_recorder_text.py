@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from chunkbus.canonical import canonical_text
-from producers.recorder.ends import find_end, find_start
-from producers.terminal import is_unfinished, readable
+from chunksink.chunkbus.canonical import canonical_text
+from chunksink.producers.recorder.ends import find_end, find_start
+from chunksink.producers.terminal import is_unfinished, readable
 from tests.producers.recorder.support import check_replay, read_log, said, typed
 
 

@@ -9,16 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chunkbus import findings
-from chunkbus.chunk import Record
-from producers import errors
-from producers.bridges import BridgeReader
-from producers.detect import look_at
-from producers.ir import IrReader
-from producers.parsed import ParsedReader
-from producers.produced import RecordReader
-from producers.records.nested import find_list
-from producers.rows.reader import RowReader
+from chunksink.chunkbus import findings
+from chunksink.chunkbus.chunk import Record
+from chunksink.producers import errors
+from chunksink.producers.bridges import BridgeReader
+from chunksink.producers.detect import look_at
+from chunksink.producers.ir import IrReader
+from chunksink.producers.parsed import ParsedReader
+from chunksink.producers.produced import RecordReader
+from chunksink.producers.records.nested import find_list
+from chunksink.producers.rows.reader import RowReader
 from tests.producers.bench import LATER, Bench
 from tests.producers.bridges.samples import markdown_chunk
 from tests.producers.ir.samples import ir_record

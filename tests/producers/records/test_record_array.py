@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chunkbus import findings
-from producers.bridges import BridgeReader
-from producers.detect import look_at
-from producers.records import array
-from producers.records.files import RecordFile
+from chunksink.chunkbus import findings
+from chunksink.producers.bridges import BridgeReader
+from chunksink.producers.detect import look_at
+from chunksink.producers.records import array
+from chunksink.producers.records.files import RecordFile
 from tests.producers.bridges.samples import markdown_chunk
 from tests.producers.reading import read_all, refusals
 
@@ -152,8 +152,8 @@ def test_families_of_one_line_are_families(tmp_path: Path, indent: int | None) -
 
 
 def test_what_an_array_holds_is_seen_at_its_head(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("producers.detect._HEAD_BYTES", 1000)
-    monkeypatch.setattr("producers.detect.LARGEST", 1000)
+    monkeypatch.setattr("chunksink.producers.detect._HEAD_BYTES", 1000)
+    monkeypatch.setattr("chunksink.producers.detect.LARGEST", 1000)
     many = [markdown_chunk(number) for number in range(100)]
     for name, held, kind in (
         ("lines.json", json.dumps(many, indent=1), "chunks"),

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from chunkbus import findings
-from producers.bridges import BridgeReader
-from producers.errors import SOURCE_CHANGED, SOURCE_UNREADABLE, RecordRefused, SourceFailed
-from producers.produced import LeftOut
-from producers.records.files import Place, RecordFile, parse_record
-from producers.records.index import FamilyIndex
+from chunksink.chunkbus import findings
+from chunksink.producers.bridges import BridgeReader
+from chunksink.producers.errors import SOURCE_CHANGED, SOURCE_UNREADABLE, RecordRefused, SourceFailed
+from chunksink.producers.produced import LeftOut
+from chunksink.producers.records.files import Place, RecordFile, parse_record
+from chunksink.producers.records.index import FamilyIndex
 from tests.producers.bridges.samples import markdown_chunk
 from tests.producers.reading import MAKING, write_lines
 

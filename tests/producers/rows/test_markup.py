@@ -2,8 +2,8 @@
 
 import pytest
 
-from producers.rows.markup import document_of, is_page
-from producers.rows.row import read_row
+from chunksink.producers.rows.markup import document_of, is_page
+from chunksink.producers.rows.row import read_row
 
 PAGES = [
     "<p>Hello <b>there</b></p>\n<h2>Part</h2>\n<pre># code()\n- no list</pre>",

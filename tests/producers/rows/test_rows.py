@@ -6,17 +6,17 @@ from typing import Any
 import orjson
 import pytest
 
-from chunkbus import findings
-from chunkbus.chunk import Record
-from chunkbus.identity import family_key, parent_id, resolve_parent_id
-from producers import errors
-from producers.produced import Emptied, LeftOut, Making, Produced
-from producers.records.frame import MAX_CARRIED_BYTES
-from producers.rows.markup import is_page
-from producers.rows.names import names_with
-from producers.rows.reader import RowReader
-from producers.rows.row import is_row
-from sinks.projection import project_family
+from chunksink.chunkbus import findings
+from chunksink.chunkbus.chunk import Record
+from chunksink.chunkbus.identity import family_key, parent_id, resolve_parent_id
+from chunksink.producers import errors
+from chunksink.producers.produced import Emptied, LeftOut, Making, Produced
+from chunksink.producers.records.frame import MAX_CARRIED_BYTES
+from chunksink.producers.rows.markup import is_page
+from chunksink.producers.rows.names import names_with
+from chunksink.producers.rows.reader import RowReader
+from chunksink.producers.rows.row import is_row
+from chunksink.sinks.projection import project_family
 from tests.producers.reading import MAKING, make_partition, read_all, read_records, refusals, write_lines
 
 WHALES = {"id": 7, "title": "Whales", "text": "Whales breathe air."}

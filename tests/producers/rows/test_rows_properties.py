@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chunkbus import findings
-from producers.produced import LeftOut, Produced
-from producers.rows.reader import RowReader
-from producers.rows.separated import SeparatedFile
+from chunksink.chunkbus import findings
+from chunksink.producers.produced import LeftOut, Produced
+from chunksink.producers.rows.reader import RowReader
+from chunksink.producers.rows.separated import SeparatedFile
 from tests.producers.reading import MAKING, write_lines
 
 text = st.text(alphabet="ab .!?,;\"'茶é-#|`<p>/\n\r\t\u2028", max_size=60)

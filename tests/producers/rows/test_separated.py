@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from chunkbus import findings
-from producers import errors
-from producers.detect import look_at
-from producers.produced import LeftOut, Produced
-from producers.rows.reader import RowReader
+from chunksink.chunkbus import findings
+from chunksink.producers import errors
+from chunksink.producers.detect import look_at
+from chunksink.producers.produced import LeftOut, Produced
+from chunksink.producers.rows.reader import RowReader
 from tests.producers.reading import read_all, refusals
 
 
@@ -119,7 +119,7 @@ def test_what_is_not_utf_8_is_told_with_its_remedy(tmp_path: Path) -> None:
 def test_where_a_quote_or_a_line_is_wrong_nothing_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, record: str, reason: str
 ) -> None:
-    monkeypatch.setattr("producers.rows.reader.MAX_ROW_BYTES", 2**20)
+    monkeypatch.setattr("chunksink.producers.rows.reader.MAX_ROW_BYTES", 2**20)
     before = csv.field_size_limit(2**17)
     try:
         produced, left = read(tmp_path / "r.csv", f"id,text\n1,x\n{record}\n")

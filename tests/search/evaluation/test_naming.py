@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from chunkbus.chunk import Record
-from producers.rows.reader import RowReader
-from search.evaluation.naming import find_naming
-from sinks.document import Document
-from sinks.projection import project_family
+from chunksink.chunkbus.chunk import Record
+from chunksink.producers.rows.reader import RowReader
+from chunksink.search.evaluation.naming import find_naming
+from chunksink.sinks.document import Document
+from chunksink.sinks.projection import project_family
 from tests.producers.reading import read_records
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from search.evaluation.evaluate import choose
-from search.evaluation.reading import UnreadableSet, read_judgements, read_queries
+from chunksink.search.evaluation.evaluate import choose
+from chunksink.search.evaluation.reading import UnreadableSet, read_judgements, read_queries
 
 
 @pytest.fixture

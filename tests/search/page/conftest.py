@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import pytest
 from starlette.testclient import TestClient
 
-from search.legs import Legs
-from search.page.app import make_app
-from sinks.document import Family
+from chunksink.search.legs import Legs
+from chunksink.search.page.app import make_app
+from chunksink.sinks.document import Family
 from tests.search.page.support import Held, client_of, site_over
 from tests.search.support import family, legs_over
 

@@ -14,18 +14,18 @@ import uvicorn
 from starlette.testclient import TestClient
 from starlette.types import ASGIApp
 
-from search.access import Access
-from search.answer import Answer
-from search.context import Surrounded, get
-from search.legs import Legs
-from search.page.app import make_app
-from search.page.callers import Tokens
-from search.page.report import Figure, Report, Row, Section
-from search.page.security import Hosts
-from search.page.site import Site
-from search.query import search
-from search.question import Question
-from sinks.document import Family
+from chunksink.search.access import Access
+from chunksink.search.answer import Answer
+from chunksink.search.context import Surrounded, get
+from chunksink.search.legs import Legs
+from chunksink.search.page.app import make_app
+from chunksink.search.page.callers import Tokens
+from chunksink.search.page.report import Figure, Report, Row, Section
+from chunksink.search.page.security import Hosts
+from chunksink.search.page.site import Site
+from chunksink.search.query import search
+from chunksink.search.question import Question
+from chunksink.sinks.document import Family
 from tests.engines.servers import free_port
 from tests.search.support import legs_over
 

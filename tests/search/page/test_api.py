@@ -12,10 +12,10 @@ import jsonschema
 import pytest
 from starlette.testclient import TestClient
 
-from search.legs import Legs
-from search.page import health, workers
-from search.page.app import make_app
-from sinks.errors import Unreachable
+from chunksink.search.legs import Legs
+from chunksink.search.page import health, workers
+from chunksink.search.page.app import make_app
+from chunksink.sinks.errors import Unreachable
 from tests.search.page.support import Held, NotBuilt, asked, client_of, site_over
 from tests.search.support import family
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from search.legs import EngineLeg, Legs
-from search.page.app import make_app
-from sinks.reader import Hit
+from chunksink.search.legs import EngineLeg, Legs
+from chunksink.search.page.app import make_app
+from chunksink.sinks.reader import Hit
 from tests.conftest import sampled
 from tests.search.page.support import Held, served, site_over
 from tests.search.support import family, legs_over, meaning

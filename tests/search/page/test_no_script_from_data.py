@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 import pytest
 
-from search.page.app import make_app
+from chunksink.search.page.app import make_app
 from tests.conftest import HEAVY
 from tests.search.page.support import Held, served, site_over
 from tests.search.support import family, legs_over

@@ -12,15 +12,15 @@ import pytest
 from markupsafe import escape
 from starlette.testclient import TestClient
 
-from search.answer import Answer, hit_of
-from search.fusion import Share
-from search.legs import Legs
-from search.page import views
-from search.page.app import make_app
-from search.page.asked import PARAMETERS, Asked, read
-from search.page.drawer import drawers
-from sinks.document import Document
-from sinks.reader import Piece
+from chunksink.search.answer import Answer, hit_of
+from chunksink.search.fusion import Share
+from chunksink.search.legs import Legs
+from chunksink.search.page import views
+from chunksink.search.page.app import make_app
+from chunksink.search.page.asked import PARAMETERS, Asked, read
+from chunksink.search.page.drawer import drawers
+from chunksink.sinks.document import Document
+from chunksink.sinks.reader import Piece
 from tests.search.page.support import Held, asked, client_of, site_over
 from tests.search.support import family
 

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 import pytest
 from starlette.testclient import TestClient
 
-from search.legs import Legs
-from search.page.app import make_app
-from search.page.callers import Caller, Sessions, Tokens
-from search.page.security import HEADERS, Hosts
+from chunksink.search.legs import Legs
+from chunksink.search.page.app import make_app
+from chunksink.search.page.callers import Caller, Sessions, Tokens
+from chunksink.search.page.security import HEADERS, Hosts
 from tests.search.page.support import Held, client_of, site_over
 
 CANARY = "canary-41bd"
@@ -185,5 +185,5 @@ def test_every_hash_is_compared_and_sessions_end(monkeypatch: pytest.MonkeyPatch
         sessions.begin(Caller())
     assert sessions.caller(first) is None, "the oldest gives way"
     late = sessions.begin(Caller())
-    monkeypatch.setattr("search.page.callers.monotonic", lambda: 1e12)
+    monkeypatch.setattr("chunksink.search.page.callers.monotonic", lambda: 1e12)
     assert sessions.caller(late) is None

@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 import pytest
 from starlette.testclient import TestClient
 
-from search.page.app import make_app
+from chunksink.search.page.app import make_app
 from tests.search.page.support import Held, client_of, site_over
 from tests.search.page.test_api import degraded
 from tests.search.support import family, legs_over

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from search.access import Access
-from search.answer import Answer
-from search.filters import Given, as_filters
-from search.legs import Legs
-from search.query import search
-from search.question import Mode, Question
+from chunksink.search.access import Access
+from chunksink.search.answer import Answer
+from chunksink.search.filters import Given, as_filters
+from chunksink.search.legs import Legs
+from chunksink.search.query import search
+from chunksink.search.question import Mode, Question
 
 
 class LegsIndex:

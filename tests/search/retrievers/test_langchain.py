@@ -14,9 +14,9 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_tests.integration_tests import RetrieversIntegrationTests
 from pydantic import ValidationError
 
-from search.errors import InvalidQuestion, NothingAnswered
-from search.legs import Legs
-from search.retrievers.langchain import ChunksinkRetriever
+from chunksink.retrievers.langchain import ChunksinkRetriever
+from chunksink.search.errors import InvalidQuestion, NothingAnswered
+from chunksink.search.legs import Legs
 from tests.search.retrievers.support import LegsIndex
 from tests.search.support import family, legs_over
 

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from search.errors import InvalidQuestion, NothingAnswered
-from search.legs import Legs
+from chunksink.search.errors import InvalidQuestion, NothingAnswered
+from chunksink.search.legs import Legs
 from tests.rebuild.support import parent_of
 from tests.search.retrievers.support import LegsIndex
 from tests.search.support import family, legs_over
 
 if TYPE_CHECKING:
-    from search.retrievers.llamaindex import ChunksinkRetriever
+    from chunksink.retrievers.llamaindex import ChunksinkRetriever
 
 HEADED = {"metadata": {"headings": ["Guide", "Part"]}}
 FAMILIES = [
@@ -32,7 +32,7 @@ def legs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Legs]:
 
 def retriever(legs: Legs, **chosen: Any) -> ChunksinkRetriever:
     # Slow to import; every process of the suite reads this file.
-    from search.retrievers.llamaindex import ChunksinkRetriever
+    from chunksink.retrievers.llamaindex import ChunksinkRetriever
 
     return ChunksinkRetriever(LegsIndex(legs), **chosen)
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from sinks.chroma import ChromaBuild, ChromaSink, EmbeddedChromaSink
-from sinks.conformance.samples import DIMENSIONS, marker
-from sinks.sink import Marker
+from chunksink.sinks.chroma import ChromaBuild, ChromaSink, EmbeddedChromaSink
+from chunksink.sinks.conformance.samples import DIMENSIONS, marker
+from chunksink.sinks.sink import Marker
 from tests.sinks.chroma.support import folder
 from tests.sinks.support import FAMILIES
 

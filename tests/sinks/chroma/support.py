@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from sinks.sink import Marker
+from chunksink.sinks.sink import Marker
 
 
 def folder(tmp_path: Path, signed: Marker) -> Path:

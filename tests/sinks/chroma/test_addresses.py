@@ -15,11 +15,11 @@ from typing import Any
 import httpx
 import pytest
 
-from settings.config import ConfigError
-from sinks.chroma import ChromaBuild, ChromaSink, open_sink
-from sinks.chroma.server import Server
-from sinks.conformance.samples import marker
-from sinks.errors import BuildMissing, Refused, Unreachable, WrongKey
+from chunksink.settings.config import ConfigError
+from chunksink.sinks.chroma import ChromaBuild, ChromaSink, open_sink
+from chunksink.sinks.chroma.server import Server
+from chunksink.sinks.conformance.samples import marker
+from chunksink.sinks.errors import BuildMissing, Refused, Unreachable, WrongKey
 from tests.engines.servers import ChromaServer, MeilisearchServer
 
 

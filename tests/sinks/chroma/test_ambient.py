@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from chunkbus.layout import BusRoot
+from chunksink.chunkbus.layout import BusRoot
 from chunksink.exits import Exit
-from sinks.chroma import ChromaSink
-from sinks.conformance.samples import DIMENSIONS, family, held, marker, wanted
+from chunksink.sinks.chroma import ChromaSink
+from chunksink.sinks.conformance.samples import DIMENSIONS, family, held, marker, wanted
 from tests.conftest import sampled
 from tests.engines.servers import ChromaServer
 from tests.journey.support import chunksink

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from sinks.chroma import ChromaSink
-from sinks.chroma.probe import flaw
-from sinks.conformance.samples import DIMENSIONS, family, marker, wanted
-from sinks.errors import BuildBroken
-from sinks.sink import Marker
+from chunksink.sinks.chroma import ChromaSink
+from chunksink.sinks.chroma.probe import flaw
+from chunksink.sinks.conformance.samples import DIMENSIONS, family, marker, wanted
+from chunksink.sinks.errors import BuildBroken
+from chunksink.sinks.sink import Marker
 from tests.engines.servers import run_chroma
 
 

@@ -8,11 +8,11 @@ from typing import Any
 import httpx
 import pytest
 
-import sinks.chroma.build as chroma_build
-from sinks.chroma import ChromaBuild, ChromaSink
-from sinks.conformance.samples import DIMENSIONS, family, held, wanted
-from sinks.errors import BuildMissing, NotConfirmed, Transient
-from sinks.sink import Marker
+import chunksink.sinks.chroma.build as chroma_build
+from chunksink.sinks.chroma import ChromaBuild, ChromaSink
+from chunksink.sinks.conformance.samples import DIMENSIONS, family, held, wanted
+from chunksink.sinks.errors import BuildMissing, NotConfirmed, Transient
+from chunksink.sinks.sink import Marker
 from tests.engines.servers import ChromaServer
 
 

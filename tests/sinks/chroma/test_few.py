@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from sinks.chroma import ChromaSink
-from sinks.chroma.reader import ChromaReader
-from sinks.document import Family
-from sinks.reader import Filter
-from sinks.sink import Marker
+from chunksink.sinks.chroma import ChromaSink
+from chunksink.sinks.chroma.reader import ChromaReader
+from chunksink.sinks.document import Family
+from chunksink.sinks.reader import Filter
+from chunksink.sinks.sink import Marker
 from tests.search.support import family
 
 SAME = 400

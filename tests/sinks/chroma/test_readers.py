@@ -13,20 +13,20 @@ from typing import Any
 
 import pytest
 
-from sinks.chroma import ChromaBuild, ChromaSink
-from sinks.chroma.reader import ChromaReader
-from sinks.conformance.samples import family, vector
-from sinks.errors import Transient
-from sinks.reader import Filter
-from sinks.sink import Marker
+from chunksink.sinks.chroma import ChromaBuild, ChromaSink
+from chunksink.sinks.chroma.reader import ChromaReader
+from chunksink.sinks.conformance.samples import family, vector
+from chunksink.sinks.errors import Transient
+from chunksink.sinks.reader import Filter
+from chunksink.sinks.sink import Marker
 from tests.conftest import HEAVY, ROOT
 from tests.sinks.chroma.support import folder
 
 WRITER = """
 import sys
 from pathlib import Path
-from sinks.chroma import ChromaSink
-from sinks.conformance.samples import family
+from chunksink.sinks.chroma import ChromaSink
+from chunksink.sinks.conformance.samples import family
 
 build = ChromaSink.embedded(Path(sys.argv[1])).open(sys.argv[2])
 for line in sys.stdin:
@@ -83,8 +83,8 @@ def test_a_reader_that_cannot_open_again_keeps_its_view(
 WRITER_ONCE = """
 import sys
 from pathlib import Path
-from sinks.chroma import ChromaSink
-from sinks.conformance.samples import family
+from chunksink.sinks.chroma import ChromaSink
+from chunksink.sinks.conformance.samples import family
 
 build = ChromaSink.embedded(Path({root!r})).open({build!r})
 build.replace([family("more" + sys.argv[1], ["x"])])
@@ -95,8 +95,8 @@ build.close()
 BUSY_WRITER = """
 import sys, time
 from pathlib import Path
-from sinks.chroma import ChromaSink
-from sinks.conformance.samples import family
+from chunksink.sinks.chroma import ChromaSink
+from chunksink.sinks.conformance.samples import family
 
 build = ChromaSink.embedded(Path(sys.argv[1])).open(sys.argv[2])
 end, version = time.monotonic() + float(sys.argv[3]), 0
@@ -113,8 +113,8 @@ build.close()
 BUSY_READER = """
 import sys, time
 from pathlib import Path
-from sinks.chroma import ChromaSink
-from sinks.conformance.samples import vector
+from chunksink.sinks.chroma import ChromaSink
+from chunksink.sinks.conformance.samples import vector
 
 sink = ChromaSink.embedded(Path(sys.argv[1]))
 reader, end, asked = sink.reader(sys.argv[2]), time.monotonic() + float(sys.argv[3]), 0
@@ -148,7 +148,7 @@ def test_readers_in_other_processes_live_while_much_is_written(
 def test_many_refreshes_leave_nothing_open(
     sink: ChromaSink, build: ChromaBuild, signed: Marker, tmp_path: Path
 ) -> None:
-    from sinks.chroma import folder as places
+    from chunksink.sinks.chroma import folder as places
 
     build.replace([family("a", ["x"])])
     readers = [sink.reader(signed.build_id) for _ in range(3)]
@@ -329,7 +329,7 @@ def test_a_reader_that_was_closed_opens_nothing(
     sink: ChromaSink, build: ChromaBuild, signed: Marker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """While a question of another thread was about to open it again."""
-    from sinks.chroma import folder as places
+    from chunksink.sinks.chroma import folder as places
 
     build.replace([family("a", ["x"])])
     build.close()

@@ -17,10 +17,10 @@ from typing import Any
 import pytest
 from chromadb.api.models.Collection import Collection
 
-from sinks.chroma import ChromaSink, folder, seal
-from sinks.chroma.counted import changes_of
-from sinks.errors import NotConfirmed
-from sinks.sink import Marker
+from chunksink.sinks.chroma import ChromaSink, folder, seal
+from chunksink.sinks.chroma.counted import changes_of
+from chunksink.sinks.errors import NotConfirmed
+from chunksink.sinks.sink import Marker
 from tests.search.support import DIMENSIONS, family, meaning
 
 REMOVE_ONE = """

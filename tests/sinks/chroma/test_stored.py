@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from chromadb.config import Settings
 
-import sinks.chroma.build as chroma_build
-from sinks.chroma import ChromaBuild, ChromaSink, rows
-from sinks.conformance.samples import DIMENSIONS, family, held, marker, records, vector, wanted
-from sinks.document import Family
-from sinks.errors import WrongShape
-from sinks.projection import project_family
-from sinks.sink import NO_PARENT, Build, Marker, Sink
+import chunksink.sinks.chroma.build as chroma_build
+from chunksink.sinks.chroma import ChromaBuild, ChromaSink, rows
+from chunksink.sinks.conformance.samples import DIMENSIONS, family, held, marker, records, vector, wanted
+from chunksink.sinks.document import Family
+from chunksink.sinks.errors import WrongShape
+from chunksink.sinks.projection import project_family
+from chunksink.sinks.sink import NO_PARENT, Build, Marker, Sink
 from tests.engines.servers import ChromaServer
 from tests.sinks.chroma.support import folder
 

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from chromadb.config import Settings
 
-from sinks.chroma import ChromaSink
-from sinks.conformance.samples import family, held, vector, wanted
-from sinks.errors import BuildMissing
-from sinks.sink import Marker
+from chunksink.sinks.chroma import ChromaSink
+from chunksink.sinks.conformance.samples import family, held, vector, wanted
+from chunksink.sinks.errors import BuildMissing
+from chunksink.sinks.sink import Marker
 from tests.conftest import sampled
 from tests.sinks.support import FAMILIES, whole
 

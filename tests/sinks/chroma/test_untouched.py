@@ -15,12 +15,12 @@ from typing import Any
 import pytest
 
 from chunksink.exits import Exit
-from sinks.chroma import ChromaSink, seal
-from sinks.chroma.folder import Folder
-from sinks.chroma.untouched import UntouchedBuild
-from sinks.conformance.samples import DIMENSIONS, family, held, marker, wanted
-from sinks.errors import BuildMissing
-from sinks.sink import Build, Marker
+from chunksink.sinks.chroma import ChromaSink, seal
+from chunksink.sinks.chroma.folder import Folder
+from chunksink.sinks.chroma.untouched import UntouchedBuild
+from chunksink.sinks.conformance.samples import DIMENSIONS, family, held, marker, wanted
+from chunksink.sinks.errors import BuildMissing
+from chunksink.sinks.sink import Build, Marker
 from tests.chunksink.conftest import models, shell
 from tests.chunksink.shell import Shell
 from tests.conftest import sampled

@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from sinks.chroma import ChromaBuild, EmbeddedChromaSink
-from sinks.chroma.distant import DistantBuild
-from sinks.chroma.threads import Threads
-from sinks.conformance.samples import DIMENSIONS, family, held, marker, wanted
-from sinks.document import Family
-from sinks.errors import BuildBroken
-from sinks.sink import Marker
+from chunksink.sinks.chroma import ChromaBuild, EmbeddedChromaSink
+from chunksink.sinks.chroma.distant import DistantBuild
+from chunksink.sinks.chroma.threads import Threads
+from chunksink.sinks.conformance.samples import DIMENSIONS, family, held, marker, wanted
+from chunksink.sinks.document import Family
+from chunksink.sinks.errors import BuildBroken
+from chunksink.sinks.sink import Marker
 from tests.conftest import ROOT
 
 
@@ -158,9 +158,9 @@ def test_one_that_was_prepared_is_used_or_ended(sink: EmbeddedChromaSink, signed
 FILL = """
 import sys
 from pathlib import Path
-from sinks.chroma import ChromaSink
-from sinks.conformance.samples import DIMENSIONS
-from sinks.sink import Marker
+from chunksink.sinks.chroma import ChromaSink
+from chunksink.sinks.conformance.samples import DIMENSIONS
+from chunksink.sinks.sink import Marker
 from tests.sinks.chroma.test_worker import FEW, long
 
 sink = ChromaSink.embedded(Path(sys.argv[1]))

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from sinks.chroma import ChromaSink, seal
-from sinks.conformance.samples import DIMENSIONS, family, marker
-from sinks.errors import BuildBroken
-from sinks.sink import Marker
+from chunksink.sinks.chroma import ChromaSink, seal
+from chunksink.sinks.conformance.samples import DIMENSIONS, family, marker
+from chunksink.sinks.errors import BuildBroken
+from chunksink.sinks.sink import Marker
 from tests.conftest import HEAVY, ROOT
 from tests.sinks.chroma.support import folder
 from tests.sinks.support import whole
@@ -23,9 +23,9 @@ OPEN = """
 import os, sys
 from pathlib import Path
 import numpy as np
-from sinks.chroma import ChromaSink
-from sinks.conformance.samples import vector
-from sinks.errors import BuildBroken
+from chunksink.sinks.chroma import ChromaSink
+from chunksink.sinks.conformance.samples import vector
+from chunksink.sinks.errors import BuildBroken
 
 root, build_id = Path(sys.argv[1]), sys.argv[2]
 if len(sys.argv) > 3:
@@ -100,8 +100,8 @@ def test_two_handles_of_one_process_and_none_after_them(
 WRITE = """
 import sys
 from pathlib import Path
-from sinks.chroma import ChromaSink
-from sinks.conformance.samples import family
+from chunksink.sinks.chroma import ChromaSink
+from chunksink.sinks.conformance.samples import family
 
 build = ChromaSink.embedded(Path(sys.argv[1])).open(sys.argv[2])
 print("open", flush=True)

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from sinks.conformance.samples import marker
-from sinks.fts import FtsBuild, FtsReader, FtsSink
+from chunksink.sinks.conformance.samples import marker
+from chunksink.sinks.fts import FtsBuild, FtsReader, FtsSink
 
 
 @pytest.fixture

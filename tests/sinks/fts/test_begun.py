@@ -4,10 +4,10 @@ import unicodedata
 
 import pytest
 
-from sinks.conformance.samples import family
-from sinks.fts import FtsBuild, FtsReader
-from sinks.fts.begun import begun
-from sinks.fts.search import Search
+from chunksink.sinks.conformance.samples import family
+from chunksink.sinks.fts import FtsBuild, FtsReader
+from chunksink.sinks.fts.begun import begun
+from chunksink.sinks.fts.search import Search
 
 _WORDS_TOLD = """
     installation installs installer concurrency expressions iterator iteration generic generally generations operation
@@ -124,7 +124,7 @@ def test_only_the_best_are_looked_at(build: FtsBuild, reader: FtsReader, monkeyp
         return standing(search, rows, pattern)
 
     monkeypatch.setattr(Search, "_standing", watched)
-    monkeypatch.setattr("sinks.fts.search._LOOKED_AT", 4)
+    monkeypatch.setattr("chunksink.sinks.fts.search._LOOKED_AT", 4)
     assert len(reader.search("operatio", 20)) == 9
     assert len(reader.search("operatio", 2)) == 2
     assert looked == [4, 4]

@@ -2,9 +2,9 @@
 
 import pytest
 
-from sinks.conformance.samples import family
-from sinks.fts import FtsBuild, FtsReader
-from sinks.reader import FacetValue, Piece
+from chunksink.sinks.conformance.samples import family
+from chunksink.sinks.fts import FtsBuild, FtsReader
+from chunksink.sinks.reader import FacetValue, Piece
 
 TEXTS = {
     "framework": "使用Spring框架的personLocation与parties",

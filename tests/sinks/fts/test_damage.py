@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from sinks.conformance.samples import held, marker, wanted
-from sinks.errors import BuildBroken, BuildMissing, WrongShape
-from sinks.fts import FtsSink
-from sinks.sink import Marker
+from chunksink.sinks.conformance.samples import held, marker, wanted
+from chunksink.sinks.errors import BuildBroken, BuildMissing, WrongShape
+from chunksink.sinks.fts import FtsSink
+from chunksink.sinks.sink import Marker
 from tests.sinks.support import FAMILIES, whole
 
 

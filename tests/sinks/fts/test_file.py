@@ -11,13 +11,13 @@ import msgspec
 import pytest
 import sqlite_utils
 
-from sinks.conformance.samples import family, held, marker, records, wanted, with_vectors
-from sinks.document import Family
-from sinks.errors import BuildBroken, BuildMissing, Transient, WrongShape
-from sinks.fts import FtsBuild, FtsReader, FtsSink
-from sinks.projection import project_family
-from sinks.reader import Filter, KeywordReader
-from sinks.sink import NO_PARENT, Build, Marker, Sink
+from chunksink.sinks.conformance.samples import family, held, marker, records, wanted, with_vectors
+from chunksink.sinks.document import Family
+from chunksink.sinks.errors import BuildBroken, BuildMissing, Transient, WrongShape
+from chunksink.sinks.fts import FtsBuild, FtsReader, FtsSink
+from chunksink.sinks.projection import project_family
+from chunksink.sinks.reader import Filter, KeywordReader
+from chunksink.sinks.sink import NO_PARENT, Build, Marker, Sink
 
 # --- the file -------------------------------------------------------------------------------------------------
 

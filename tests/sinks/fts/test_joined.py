@@ -2,9 +2,9 @@
 
 import pytest
 
-from sinks.conformance.samples import family
-from sinks.fts import FtsBuild, FtsReader
-from sinks.fts.typed import parse
+from chunksink.sinks.conformance.samples import family
+from chunksink.sinks.fts import FtsBuild, FtsReader
+from chunksink.sinks.fts.typed import parse
 
 OTHERS = ["run", "dry", "std", "vector", "read", "write"]
 

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 
 import pytest
 
-from sinks.conformance.samples import family
-from sinks.fts import FtsBuild, FtsReader
-from sinks.fts.literal import has_signs
-from sinks.fts.typed import parse
+from chunksink.sinks.conformance.samples import family
+from chunksink.sinks.fts import FtsBuild, FtsReader
+from chunksink.sinks.fts.literal import has_signs
+from chunksink.sinks.fts.typed import parse
 
 TEXTS = {
     "c": "the language C and c libraries",

@@ -4,9 +4,9 @@ import time
 
 import pytest
 
-from sinks.conformance.samples import family
-from sinks.fts import FtsBuild, FtsReader, literal, typed
-from sinks.fts.typed import MOST_TERMS
+from chunksink.sinks.conformance.samples import family
+from chunksink.sinks.fts import FtsBuild, FtsReader, literal, typed
+from chunksink.sinks.fts.typed import MOST_TERMS
 
 FILLER = [f"filler{chr(97 + number // 26)}{chr(97 + number % 26)}" for number in range(MOST_TERMS + 30)]
 

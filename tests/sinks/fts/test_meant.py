@@ -2,9 +2,9 @@
 
 import pytest
 
-from sinks.conformance.samples import family
-from sinks.fts import FtsBuild, FtsReader
-from sinks.reader import Filter
+from chunksink.sinks.conformance.samples import family
+from chunksink.sinks.fts import FtsBuild, FtsReader
+from chunksink.sinks.reader import Filter
 
 TEXTS = (
     "The calibration of a sensor, and the structure of its housing",

@@ -9,9 +9,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from sinks.conformance.samples import family, marker, with_vectors
-from sinks.fts import FtsBuild, FtsReader, FtsSink
-from sinks.reader import Filter
+from chunksink.sinks.conformance.samples import family, marker, with_vectors
+from chunksink.sinks.fts import FtsBuild, FtsReader, FtsSink
+from chunksink.sinks.reader import Filter
 
 
 @pytest.fixture

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 import pytest
 
-from sinks.conformance.samples import family
-from sinks.fts import FtsBuild, FtsReader
-from sinks.reader import FacetValue
+from chunksink.sinks.conformance.samples import family
+from chunksink.sinks.fts import FtsBuild, FtsReader
+from chunksink.sinks.reader import FacetValue
 
 TEXTS = {
     "phrase": "a smart pointer owns what it points to",

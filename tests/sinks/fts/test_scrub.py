@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from sinks.conformance.samples import family, held, wanted
-from sinks.errors import Transient
-from sinks.fts import FtsSink
-from sinks.fts.sink import FILE
-from sinks.sink import Marker
+from chunksink.sinks.conformance.samples import family, held, wanted
+from chunksink.sinks.errors import Transient
+from chunksink.sinks.fts import FtsSink
+from chunksink.sinks.fts.sink import FILE
+from chunksink.sinks.sink import Marker
 
 CANARY = "kanarienvogelsang"
 SECRET = family("secret.md", [f"{CANARY}{number} 東京{CANARY}" for number in range(600)])

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from sinks.conformance.samples import family
-from sinks.fields import FILTERS
-from sinks.fts import FtsBuild, FtsReader
-from sinks.fts.typed import parse
-from sinks.reader import FacetValue, Piece
+from chunksink.sinks.conformance.samples import family
+from chunksink.sinks.fields import FILTERS
+from chunksink.sinks.fts import FtsBuild, FtsReader
+from chunksink.sinks.fts.typed import parse
+from chunksink.sinks.reader import FacetValue, Piece
 
 TEXTS = {
     "fox": "The quick brown foxes were jumping over many configurations.",

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from sinks.conformance.samples import family
-from sinks.fts import FtsBuild, FtsReader, FtsSink
-from sinks.reader import FacetValue, Filter
+from chunksink.sinks.conformance.samples import family
+from chunksink.sinks.fts import FtsBuild, FtsReader, FtsSink
+from chunksink.sinks.reader import FacetValue, Filter
 
 
 @pytest.fixture

@@ -4,9 +4,9 @@ import unicodedata
 
 import pytest
 
-from sinks.conformance.samples import family
-from sinks.fts import FtsBuild, FtsReader
-from sinks.fts.spellings import spellings
+from chunksink.sinks.conformance.samples import family
+from chunksink.sinks.fts import FtsBuild, FtsReader
+from chunksink.sinks.fts.spellings import spellings
 
 TEXTS = {
     "ligature": "the \ufb01nance of\ufb01ce is e\ufb03cient",

@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
-from chunkbus.canonical import canonical_json
-from sinks.conformance.samples import family
-from sinks.document import Family
-from sinks.jsonl import JsonlBuild, JsonlSink
-from sinks.jsonl.build import FAMILIES, PENDING
-from sinks.sink import Marker
+from chunksink.chunkbus.canonical import canonical_json
+from chunksink.sinks.conformance.samples import family
+from chunksink.sinks.document import Family
+from chunksink.sinks.jsonl import JsonlBuild, JsonlSink
+from chunksink.sinks.jsonl.build import FAMILIES, PENDING
+from chunksink.sinks.sink import Marker
 
 OLD, NEW = family("a", ["old one", "old two"], version="1"), family("a", ["new"] * 3, version="2")
 GOING, ADDED, UNTOUCHED = family("going", ["x", "y"]), family("added", ["z"]), family("untouched", ["u"])

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from sinks.conformance.samples import family, held, marker, wanted
-from sinks.errors import Refused, SinkError, Transient
-from sinks.jsonl import JsonlBuild, JsonlSink
-from sinks.jsonl.build import FAMILIES
+from chunksink.sinks.conformance.samples import family, held, marker, wanted
+from chunksink.sinks.errors import Refused, SinkError, Transient
+from chunksink.sinks.jsonl import JsonlBuild, JsonlSink
+from chunksink.sinks.jsonl.build import FAMILIES
 from tests.sinks.jsonl.support import (
     ADDED,
     BEFORE,

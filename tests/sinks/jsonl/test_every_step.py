@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
-from sinks.conformance.samples import held, wanted
-from sinks.errors import Transient
-from sinks.jsonl import JsonlSink
-from sinks.jsonl.sink import LINK
-from sinks.sink import Marker
+from chunksink.sinks.conformance.samples import held, wanted
+from chunksink.sinks.errors import Transient
+from chunksink.sinks.jsonl import JsonlSink
+from chunksink.sinks.jsonl.sink import LINK
+from chunksink.sinks.sink import Marker
 from tests.conftest import ROOT
 from tests.sinks.jsonl.support import (
     ADDED,

@@ -9,12 +9,12 @@ import msgspec
 import orjson
 import pytest
 
-from settings.config import ConfigError
-from sinks.conformance.samples import family, held, wanted, with_vectors
-from sinks.document import Family
-from sinks.jsonl import JsonlBuild, JsonlSink, open_sink
-from sinks.jsonl.build import MARKER, PENDING
-from sinks.sink import Marker, Sink
+from chunksink.settings.config import ConfigError
+from chunksink.sinks.conformance.samples import family, held, wanted, with_vectors
+from chunksink.sinks.document import Family
+from chunksink.sinks.jsonl import JsonlBuild, JsonlSink, open_sink
+from chunksink.sinks.jsonl.build import MARKER, PENDING
+from chunksink.sinks.sink import Marker, Sink
 from tests.sinks.jsonl.support import (
     ADDED,
     AFTER,

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from sinks.errors import BuildMissing, Refused
-from sinks.jsonl import JsonlBuild, JsonlSink
-from sinks.jsonl.build import FAMILIES, MARKER
-from sinks.jsonl.sink import LINK
-from sinks.sink import Marker
+from chunksink.sinks.errors import BuildMissing, Refused
+from chunksink.sinks.jsonl import JsonlBuild, JsonlSink
+from chunksink.sinks.jsonl.build import FAMILIES, MARKER
+from chunksink.sinks.jsonl.sink import LINK
+from chunksink.sinks.sink import Marker
 from tests.sinks.jsonl.support import OLD, as_files, file_of, fill, visible
 
 

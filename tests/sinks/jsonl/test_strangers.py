@@ -8,11 +8,11 @@ from typing import Any
 import orjson
 import pytest
 
-from sinks.conformance.samples import held, wanted
-from sinks.errors import BuildBroken, Refused
-from sinks.jsonl import JsonlBuild, JsonlSink
-from sinks.jsonl.build import FAMILIES, MARKER, PENDING
-from sinks.sink import NO_PARENT, Marker
+from chunksink.sinks.conformance.samples import held, wanted
+from chunksink.sinks.errors import BuildBroken, Refused
+from chunksink.sinks.jsonl import JsonlBuild, JsonlSink
+from chunksink.sinks.jsonl.build import FAMILIES, MARKER, PENDING
+from chunksink.sinks.sink import NO_PARENT, Marker
 from tests.sinks.jsonl.support import ADDED, NEW, OLD, as_files, file_of, fill, visible
 
 

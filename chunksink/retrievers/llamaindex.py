@@ -8,10 +8,10 @@ with chunksink.open() as index:
 from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import NodeRelationship, NodeWithScore, QueryBundle, RelatedNodeInfo, TextNode
 
-from search.answer import SearchHit
-from search.filters import Given
-from search.question import Mode, require_mode
-from search.retrievers.source import SearchIndex, hits_of, metadata_of, text_of
+from chunksink.retrievers.source import SearchIndex, hits_of, metadata_of, text_of
+from chunksink.search.answer import SearchHit
+from chunksink.search.filters import Given
+from chunksink.search.question import Mode, require_mode
 
 
 class ChunksinkRetriever(BaseRetriever):

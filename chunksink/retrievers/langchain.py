@@ -16,9 +16,9 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import run_in_executor
 from pydantic import ConfigDict
 
-from search.errors import InvalidQuestion
-from search.question import Mode
-from search.retrievers.source import hits_of, metadata_of, text_of
+from chunksink.retrievers.source import hits_of, metadata_of, text_of
+from chunksink.search.errors import InvalidQuestion
+from chunksink.search.question import Mode
 
 _IN_A_CALL = ("k", "mode", "filters", "tenant")
 _OF_LANGCHAIN = ("verbose",)  # `invoke` reads it and hands it on

@@ -3,11 +3,11 @@
 import logging
 from typing import Any, Protocol
 
-from search.answer import Answer, SearchHit
-from search.errors import NothingAnswered
-from search.filters import Given
-from search.passage import reference
-from search.question import Mode
+from chunksink.search.answer import Answer, SearchHit
+from chunksink.search.errors import NothingAnswered
+from chunksink.search.filters import Given
+from chunksink.search.passage import reference
+from chunksink.search.question import Mode
 
 
 class SearchIndex(Protocol):
