@@ -9,7 +9,8 @@
     │   ├── PartitionLocked      another process is writing the partition: try again later
     │   └── StoreUnreadable, NewerStore    a database of chunksink is damaged, or written by a newer version
     ├── IngestError              sources that cannot become chunks
-    │   └── IngestRefused        the run could not start; nothing was written
+    │   ├── IngestRefused        the run could not start; nothing was written
+    │   └── IngestBusy           another ingest is using the home
     ├── RebuildError             building an index
     │   ├── InvalidBus           chunks break the contract
     │   ├── NoGeneration         nothing was built yet: call `sync()`
@@ -49,7 +50,7 @@ from chunksink.chunkbus.errors import (
     StoreUnreadable,
 )
 from chunksink.embeddings.errors import CacheError, EmbeddingsError, EndpointError, ModelError
-from chunksink.producers.errors import IngestRefused, ProducerError
+from chunksink.ingest.errors import IngestBusy, IngestError, IngestRefused
 from chunksink.rebuild.errors import (
     Brake,
     HomeLocked,
@@ -93,6 +94,8 @@ __all__ = [
     "EmbeddingsError",
     "EndpointError",
     "HomeLocked",
+    "IngestBusy",
+    "IngestError",
     "IngestRefused",
     "InvalidBus",
     "InvalidChunk",
@@ -115,7 +118,6 @@ __all__ = [
     "OtherPlan",
     "PartitionChanged",
     "PartitionLocked",
-    "ProducerError",
     "RebuildError",
     "Refused",
     "SearchError",

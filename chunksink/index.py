@@ -21,8 +21,8 @@ from chunksink.settings.config import Config
 
 if TYPE_CHECKING:
     from chunksink.embeddings.encoder import Vectors
+    from chunksink.ingest.report import IngestReport
     from chunksink.live import LiveSearch
-    from chunksink.producers.report import IngestReport
     from chunksink.rebuild.catalog import Retired
     from chunksink.rebuild.deep import Lookup
     from chunksink.rebuild.forecast import Forecast
@@ -92,7 +92,7 @@ class Index:
     def ingest(
         self,
         *sources: Path | str,
-        kind: str = "auto",
+        format: str = "auto",
         partition: str = "documents",
         base: Path | str | None = None,
         tenant: str | None = None,
@@ -105,13 +105,13 @@ class Index:
         jobs: int | None = None,
     ) -> "IngestReport":
         """Makes canonical chunks of folders and files, as `chunksink ingest` does. What fails is in the report."""
+        from chunksink.ingest.options import Options
         from chunksink.ingesting import ingest
-        from chunksink.producers.ingest import Options
 
         _require_deletions(allow_deletions)
         options = Options(
-            kind=kind,
-            to=partition,
+            format=format,
+            partition=partition,
             base=None if base is None else Path(base),
             tenant=tenant,
             exclude=(exclude,) if isinstance(exclude, str) else tuple(exclude),
@@ -119,7 +119,7 @@ class Index:
             fields=dict(fields or {}),
             prune=prune,
             allow_deletions=allow_deletions,
-            every_file=checksum,
+            checksum=checksum,
         )
         return ingest(self.config, [Path(source) for source in sources], options, jobs=jobs)
 

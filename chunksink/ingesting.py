@@ -1,7 +1,6 @@
-"""One ingest with its record, its ledger and what it remembers: the same from the command line and from Python."""
+"""One ingest with its run record: the same from the command line and from Python."""
 
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,12 +8,11 @@ from typing import TYPE_CHECKING
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.runlog import RunLog
 from chunksink.settings.config import Config
-from chunksink.wiring import ledger_file, memory_file
 from chunksink.workers import worker_processes
 
 if TYPE_CHECKING:
-    from chunksink.producers.ingest import Options
-    from chunksink.producers.report import IngestReport
+    from chunksink.ingest.options import Options
+    from chunksink.ingest.report import IngestReport
 
 # Reading a document takes so many times as long as checking as many bytes of chunks.
 _EFFORT = 16
@@ -28,25 +26,17 @@ def ingest(
     jobs: int | None = None,
     on_source: Callable[[], object] = lambda: None,
 ) -> "IngestReport":
-    from chunksink.chunkbus.ledger import Ledger
-    from chunksink.producers.ingest import ingest as run
-    from chunksink.producers.memory import Memory
+    from chunksink.ingest.run import ingest as run
 
-    root = BusRoot(config.chunks_path)
-    with ExitStack() as stack:
-        run_log = stack.enter_context(RunLog(config.home_path, "ingest"))
-        ledger = stack.enter_context(Ledger(ledger_file(config.home_path)))
-        memory = stack.enter_context(Memory(memory_file(config.home_path), root))
+    with RunLog(config.home_path, "ingest") as run_log:
         report = run(
             sources,
-            root,
-            ledger,
-            memory,
+            BusRoot(config.chunks_path),
+            config.home_path,
             options,
             workers=lambda size: worker_processes(size * _EFFORT, jobs),
             run_id=run_log.run_id,
             on_progress=lambda _done: on_source(),
-            homes=[config.home_path],
         )
         for failure in report.failures:
             run_log.write("failure", **asdict(failure))

@@ -29,14 +29,6 @@ if TYPE_CHECKING:
     from chunksink.sinks.sink import Sink
 
 
-def ledger_file(home: Path) -> Path:
-    return home / "ledger.db"
-
-
-def memory_file(home: Path) -> Path:
-    return home / "ingest.db"
-
-
 @contextmanager
 def open_work(
     config: Config,

@@ -10,6 +10,7 @@ from multiprocessing import resource_tracker
 from threading import Thread
 from threading import enumerate as threads
 from time import sleep
+from warnings import filterwarnings
 
 WORTH_BYTES = 64 * 2**20
 MOST = 8
@@ -25,6 +26,8 @@ def worker_processes(total_bytes: int, jobs: int | None) -> Iterator[Executor | 
     # Not multiprocessing's own: its processes run the caller's script once more, unless that guards itself.
     from loky import ProcessPoolExecutor
 
+    # It restarts a worker that uses much memory, as parsers do, and says so on standard error.
+    filterwarnings("ignore", message="A worker stopped while some jobs were given", category=UserWarning)
     others = set(threads())
     pool = ProcessPoolExecutor(wanted, initializer=_begin, initargs=(os.getpid(),))
     try:

@@ -10,7 +10,7 @@ import msgspec
 from chunksink.chunkbus import findings
 from chunksink.cli import cli
 from chunksink.exits import MEANINGS as EXIT_MEANINGS
-from chunksink.producers import errors as producers
+from chunksink.ingest import codes
 from chunksink.settings import config
 from chunksink.sinks.fields import PROJECTION
 
@@ -20,7 +20,7 @@ def findings_table() -> str:
 
 
 def ingest_table() -> str:
-    return _codes_table(producers.MEANINGS)
+    return _codes_table(codes.MEANINGS)
 
 
 def _codes_table(meanings: Mapping[str, tuple[str, str]]) -> str:

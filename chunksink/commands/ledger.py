@@ -7,7 +7,6 @@ import click
 from chunksink.exits import Exit
 from chunksink.options import config_from, home_option, json_option
 from chunksink.output import print_json, printable
-from chunksink.wiring import ledger_file
 
 
 @click.command()
@@ -38,15 +37,16 @@ def command(
       chunksink ledger --status failed
       chunksink ledger --source handbook/ --limit 5 --json
     """
-    from chunksink.chunkbus.ledger import Ledger, Status
+    from chunksink.ingest.ledger import Status, attempts
+    from chunksink.ingest.store import FILE_NAME, IngestStore
 
     config = config_from(home=home)
-    path = ledger_file(config.home_path)
+    path = config.home_path / FILE_NAME
     if not path.exists():
         return _print_attempts([], as_json, f"no ledger at {path} yet; chunksink ingest writes one", limit)
-    with Ledger(path) as ledger:
+    with IngestStore(config.home_path) as store:
         chosen = Status(status) if status else None
-        found = ledger.attempts(source=source, status=chosen, run_id=run_id, partition=partition, limit=limit)
+        found = attempts(store, source=source, status=chosen, run_id=run_id, partition=partition, limit=limit)
         return _print_attempts(list(found), as_json, "no attempt fits these filters", limit)
 
 
@@ -58,7 +58,7 @@ def _print_attempts(attempts: list[dict[str, Any]], as_json: bool, nothing: str,
         click.echo(nothing, err=True)
     for attempt in attempts:
         outcome = attempt["error_type"] or attempt["status"]
-        reader = f"{attempt['parser_name']} {attempt['parser_version']}"
+        reader = f"{attempt['parser_name']} {attempt['parser_version']}" if attempt["parser_name"] else "not read"
         click.echo(f"{attempt['processed_at']}  {outcome:<24}  {printable(attempt['source_uri'])}  ({reader})")
     if len(attempts) == limit:
         click.echo(f"the newest {limit:,}; ask for more with --limit", err=True)

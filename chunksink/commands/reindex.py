@@ -13,7 +13,7 @@ from chunksink.output import counted, print_json, printable
 
 if TYPE_CHECKING:
     from chunksink.chunkbus.chunk import Record
-    from chunksink.producers.ir import Current, Outdated
+    from chunksink.ingest.formats.ir.reindex import Current, Outdated
 
 _SUFFIXES = (".jsonl", ".ndjson", ".json")
 
@@ -56,7 +56,7 @@ def command(
       chunksink reindex records/ --extractor pdftext=2.1 --paths | xargs -d '\\n' my-extractor --to records/new.jsonl
       chunksink ingest records/ --as ir --sync
     """
-    from chunksink.producers.ir import newest, outdated
+    from chunksink.ingest.formats.ir.reindex import newest, outdated
 
     said: list[str] = []
     current = newest(_records(files, said.append))
@@ -81,15 +81,16 @@ def command(
 
 
 def _records(files: tuple[Path, ...], tell: Callable[[str], object]) -> Iterator["Record"]:
-    from chunksink.producers.errors import SourceFailed
-    from chunksink.producers.ir import read_ir
-    from chunksink.producers.produced import LeftOut
+    from chunksink.ingest.errors import SourceFailed
+    from chunksink.ingest.formats.ir.reindex import read_ir
+    from chunksink.ingest.model import Notice
 
     for path in _files(files):
         try:
             for read in read_ir(path):
-                if isinstance(read, LeftOut):
-                    tell(f"{printable(read.source_uri)}, line {read.line}: {read.code}: {printable(read.reason)}")
+                if isinstance(read, Notice):
+                    line = "" if read.line is None else f", line {read.line}"
+                    tell(f"{printable(str(path))}{line}: {read.code}: {printable(read.reason)}")
                 elif isinstance(read.record.get("provenance"), dict):  # other records may lie beside them
                     yield read.record
         except SourceFailed as failed:

@@ -122,12 +122,12 @@ def _chosen(root: BusRoot, partitions: Sequence[str]) -> list[str]:
 
 def _check_chunking(root: BusRoot, keys: list[str], take: Callable[[Finding], None]) -> int:
     """How many breaches there are; asked of valid partitions only."""
-    from chunksink.producers.errors import CHUNKING_FAILED
-    from chunksink.producers.markdown.audit import audit
+    from chunksink.ingest.checklist import find_breaches
+    from chunksink.ingest.codes import CHUNKING_FAILED
 
     breaches = 0
     for key in keys:
-        for breach in audit(root, key):
+        for breach in find_breaches(root, key):
             breaches += 1
             detail = f"{breach.source_uri}: {breach.reason}"
             take(Finding(CHUNKING_FAILED, Severity.ERROR, key, breach.line, detail))

@@ -1,4 +1,4 @@
-"""What `chunksink ingest` keeps in the home: the ledger of what was read, and what need not be found out again."""
+"""What `chunksink ingest` keeps in the home: `ingest.db`, with the ledger and a cache."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,20 +12,10 @@ _AGAIN = "the next `chunksink ingest` makes another, and reads all files again"
 
 def files(config: Config) -> Iterator[Check]:
     """One that is not there yet is made by the next ingest."""
-    from chunksink.chunkbus.layout import BusRoot
-    from chunksink.chunkbus.ledger import Ledger
-    from chunksink.producers.memory import Memory
-    from chunksink.wiring import ledger_file, memory_file
+    from chunksink.ingest.store import FILE_NAME, IngestStore
 
-    ledger, memory = ledger_file(config.home_path), memory_file(config.home_path)
-    history = f"move it away: {_AGAIN}; lost is what `chunksink ledger` lists, and no chunk"
-    yield _file("ledger", ledger, lambda: Ledger(ledger), history)
-    yield _file(
-        "ingest",
-        memory,
-        lambda: Memory(memory, BusRoot(config.chunks_path)),
-        f"move it away: {_AGAIN}; nothing is lost",
-    )
+    remedy = f"move it away: {_AGAIN}; lost is what `chunksink ledger` lists, and no chunk"
+    yield _file("ingest", config.home_path / FILE_NAME, lambda: IngestStore(config.home_path), remedy)
 
 
 def _file(name: str, path: Path, opened: Callable[[], Store], remedy: str) -> Check:

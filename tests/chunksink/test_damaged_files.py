@@ -11,8 +11,7 @@ from tests.chunksink.test_doctor_ingested import foreign, half, ingested, newer
 __all__ = ["ingested"]
 
 COMMANDS = {
-    "ledger.db": ["ingest notes", "ledger"],
-    "ingest.db": ["ingest notes"],
+    "ingest.db": ["ingest notes", "ledger"],
     "state.db": ["sync", "rebuild", "plan", "verify", "status", "search note"],
 }
 PAIRS = [(file, command) for file, commands in COMMANDS.items() for command in commands]

@@ -1,27 +1,39 @@
-"""What the system says, with what to do about it."""
+"""`chunksink.errors`: one tree, exported and drawn; and what a report looks like when it is printed."""
 
 from __future__ import annotations
 
-import errno
-import os
+import inspect
+from importlib import import_module
 
 import pytest
 
-from chunksink.cli_errors import Refusal, explained
-from chunksink.exits import Exit
+import chunksink
+from chunksink import errors
+from chunksink.errors import ChunksinkError
+from tests.chunksink.shell import Shell, write
+
+MODULES = [f"chunksink.{name}.errors" for name in ("chunkbus", "embeddings", "ingest", "rebuild", "search", "sinks")]
 
 
-@pytest.mark.parametrize(
-    ("number", "said", "code", "told"),
-    [
-        (errno.EROFS, None, Exit.USAGE, "Read-only file system: a/b; make that disk writable, or name another folder"),
-        (errno.ENOSPC, None, Exit.ENGINE, "No space left on device: a/b; make room on that disk, then run it again"),
-        (errno.EIO, "cannot be written, make room", Exit.ENGINE, "cannot be written, make room: a/b"),
-        (errno.EROFS, "correct its permissions", Exit.USAGE, "correct its permissions: a/b"),
-        (errno.EBUSY, "wait for that", Exit.LOCKED, "wait for that: a/b"),
-    ],
-)
-def test_a_remedy_stands_where_none_was_named(number: int, said: str | None, code: Exit, told: str) -> None:
-    with pytest.raises(Refusal) as refused, explained():
-        raise OSError(number, said or os.strerror(number), "a/b")
-    assert (refused.value.code, refused.value.message) == (code, told)
+@pytest.mark.parametrize("module", [*MODULES, "chunksink.settings.config"])
+def test_every_error_is_a_chunksink_error(module: str) -> None:
+    found = [one for _, one in inspect.getmembers(import_module(module), inspect.isclass) if issubclass(one, Exception)]
+    own = [one for one in found if one.__module__ == module]
+    assert own and all(issubclass(one, ChunksinkError) for one in own)
+
+
+def test_the_docstring_draws_every_exported_error() -> None:
+    assert errors.__doc__ is not None
+    assert [name for name in errors.__all__ if name not in errors.__doc__] == []
+    assert [name for name in errors.__all__ if not issubclass(getattr(errors, name), ChunksinkError)] == []
+
+
+def test_reports_hits_and_answers_print_as_one_short_line(quick_shell: Shell) -> None:
+    write(quick_shell, "docs/a.md", "# Otters\n\n" + "An otter holds hands. " * 40)
+    with chunksink.open() as index:
+        ingested, synced = index.ingest("docs"), index.sync()
+        answer = index.search("otter", mode="keyword")
+        printed = [
+            repr(one) for one in (ingested, synced, index.plan(), index.verify(), index.status(), answer, answer[0])
+        ]
+    assert [line for line in printed if "\n" in line or len(line) > 200 or not line.startswith("<")] == []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import sqlite3
 from hashlib import sha256
 from typing import Any
 
@@ -12,12 +11,11 @@ import pytest
 
 import chunksink
 from chunksink.chunkbus.runlog import read_run
+from chunksink.errors import IngestRefused
 from chunksink.exits import Exit
-from chunksink.producers.errors import IngestRefused
 from tests.chunksink.shell import Shell, write
+from tests.ingest.ir.samples import ir_record
 from tests.journey.support import document
-from tests.producers.bridges.samples import framework_chunk
-from tests.producers.ir.samples import ir_record
 
 EVENTS = "".join(
     json.dumps(
@@ -61,7 +59,7 @@ def test_what_failed_is_told_with_code_place_and_reason(shell: Shell) -> None:
     printed = shell("ingest", "docs")
     assert printed.out.startswith("nothing written: chunks holds ")
     assert printed.out.endswith(", 2 files unchanged, 2 failures\n")
-    assert "left out" not in printed.err, "what is told line by line is not counted too"
+    assert "left out" not in printed.err, "what is printed line by line is not counted too"
     assert "EVENT_MALFORMED docs/events.jsonl:4 " in printed.err
     (record,) = [path for path in (shell.home / "runs").iterdir() if ended.json["run_id"] in path.name]
     assert [event["code"] for event in read_run(record) if event["event"] == "failure"] == [
@@ -79,7 +77,7 @@ def test_what_was_left_out_is_told_with_the_first_names(shell: Shell) -> None:
     told = (
         "left out: EVENT_MALFORMED 21 (docs/i.jsonl)\n"
         "left out: RECORD_FORM_UNKNOWN 6 (docs/b.json, docs/c.json, docs/d.json, "
-        "...; chunksink ledger --json says of each source what was left out)\n"
+        "... (chunksink ledger --json has all))\n"
         "left out: SOURCE_EMPTY 1 (docs/h.jsonl)\n"
     )
     for _ in range(2):
@@ -90,7 +88,7 @@ def test_what_was_left_out_is_told_with_the_first_names(shell: Shell) -> None:
     report = shell("ingest", "docs", "--json").json
     assert [named["source_uri"] for named in report["left_out_from"]] == [
         "docs/i.jsonl",
-        *(f"docs/{name}.json" for name in "bcdef"),
+        *(f"docs/{name}.json" for name in "bcdefg"),
         "docs/h.jsonl",
     ]
 
@@ -118,50 +116,43 @@ def test_as_decides_what_is_read(shell: Shell) -> None:
     assert shell("ingest", "docs", "--as", "nonsense").code == Exit.USAGE
 
 
-def test_prune_withdraws_and_refuses_an_empty_folder(shell: Shell) -> None:
+def test_prune_removes_and_refuses_an_empty_folder(shell: Shell) -> None:
     write(shell, "docs/a.md", "# A")
     path = write(shell, "docs/b.md", "# B")
     shell("ingest", "docs")
     path.unlink()
     ended = shell("ingest", "docs", "--prune")
-    assert (ended.code, ", 1 source withdrawn; now 1 chunk of 1 source\n" in ended.out) == (Exit.OK, True)
+    assert (ended.code, ", 1 source removed; now 1 chunk of 1 source\n" in ended.out) == (Exit.OK, True)
     (shell.folder / "docs" / "a.md").unlink()
-    told = shell("ingest", "docs")
-    assert (told.code, "1 source was not found there any more and keeps its chunks" in told.err) == (Exit.OK, True)
+    reported = shell("ingest", "docs")
+    assert (reported.code, "--prune removes it" in reported.err) == (Exit.OK, True)
     for allowed in ([], ["--allow-deletions", "0"]):
         refused = shell("ingest", "docs", "--prune", *allowed)
-        assert refused.code == Exit.INVALID_INPUT
-        assert "docs holds no source, and --prune would withdraw all that came from it; nothing was" in refused.err
-        assert "say --allow-deletions 1" in refused.err
-    ended = shell("ingest", "docs", "--prune", "--allow-deletions", "1")
-    assert (ended.code, ", 1 source withdrawn; now 0 chunks of 0 sources\n" in ended.out) == (Exit.OK, True)
-    again = shell("ingest", "docs", "--prune")
-    assert (again.code, "nothing to do" in again.out) == (Exit.OK, True)
+        assert (refused.code, "--allow-deletions 1" in refused.err) == (Exit.INVALID_INPUT, True)
+    assert shell("ingest", "docs", "--prune", "--allow-deletions", "1", "--json").json["pruned"] == 1
+    assert shell("ingest", "docs", "--prune", "--json").json["written"] is False
 
 
 def test_addresses_are_not_fetched(shell: Shell) -> None:
     for address in ("https://example.com/a", "s3://bucket/x"):
         refused = shell("ingest", address)
         assert (refused.code, refused.out) == (Exit.INVALID_INPUT, "")
-        assert f"Error: {address} is an address, and addresses are not fetched; save its pages" in refused.err
+        assert f"Error: {address} is an address" in refused.err
 
 
 def test_an_ingest_of_nothing_is_refused(shell: Shell) -> None:
-    with pytest.raises(IngestRefused, match="no source is named"):
+    with pytest.raises(IngestRefused):
         chunksink.open().ingest()
 
 
-def test_prune_refuses_another_folder_of_the_same_name(shell: Shell) -> None:
+def test_another_folder_of_the_same_name_is_refused(shell: Shell) -> None:
     write(shell, "x/docs/only.md", "# X")
     write(shell, "y/docs/a.md", "# Y")
     shell("ingest", "x/docs")
-    refused = shell("ingest", "y/docs", "--prune")
-    assert refused.code == Exit.INVALID_INPUT
-    assert f"docs/ was read from {shell.folder.resolve() / 'x/docs'} too" in refused.err
-    assert "ingest once without --prune" in refused.err
-    assert "--base DIR" in refused.err
-    assert "partition" not in refused.err, "a source counts once, whatever partition it is in"
-    assert shell("ingest", "y/docs", "x/docs", "--prune", "--json").json["documents"] == 2
+    refused = shell("ingest", "y/docs")
+    assert (refused.code, "--base" in refused.err) == (Exit.INVALID_INPUT, True)
+    assert shell("ingest", "y/docs", "--base", "y", "--json").code == Exit.INVALID_INPUT, "it is named docs there, too"
+    assert shell("ingest", "y/docs", "--base", ".", "--json").json["documents"] == 2
 
 
 def test_what_is_no_pattern_is_refused_before_anything_is_read(shell: Shell) -> None:
@@ -178,17 +169,18 @@ def test_a_tenant_that_names_nobody_is_refused(shell: Shell, tenant: str) -> Non
     shell("ingest", "docs")
     refused = shell("ingest", "docs", "--tenant", tenant)
     assert (refused.code, refused.out) == (Exit.USAGE, "")
-    assert "leave --tenant out, or give it another name" in refused.err
+    assert "--tenant" in refused.err
 
 
-def test_what_a_recording_does_not_hold_any_more_leaves_the_index(quick_shell: Shell) -> None:
+def test_what_a_recording_does_not_contain_any_more_leaves_the_index_with_prune(quick_shell: Shell) -> None:
     write(quick_shell, "docs/a.md", "Kept.")
     write(quick_shell, "docs/events.jsonl", EVENTS)
     quick_shell("ingest", "docs", "--sync")
     assert len(quick_shell.texts()) == 2
     write(quick_shell, "docs/events.jsonl", "")
-    ended = quick_shell("ingest", "docs", "--sync")
-    assert (ended.code, ", 1 source withdrawn" in ended.out, quick_shell.texts()) == (Exit.OK, True, ["Kept."])
+    assert quick_shell("ingest", "docs", "--sync", "--json").json["ingest"]["missing"] == 1
+    ended = quick_shell("ingest", "docs", "--sync", "--prune")
+    assert (ended.code, quick_shell.texts()) == (Exit.OK, ["Kept."])
 
 
 def test_sync_afterwards_brings_the_index_up_to_date(quick_shell: Shell) -> None:
@@ -242,28 +234,6 @@ def test_what_the_sync_holds_back_is_told_by_the_exit_code(quick_shell: Shell) -
     assert quick_shell.texts() == ["New text.", "Passed on."]
 
 
-def test_checksum_reads_files_that_look_unchanged(shell: Shell) -> None:
-    path = write(shell, "docs/a.md", "# A")
-    shell("ingest", "docs")
-    path.write_text("# B")
-    with sqlite3.connect(shell.home / "ingest.db") as memory:  # as if the file system had kept no other time
-        status = path.stat()
-        row = (status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino, status.st_mtime_ns + 10**12)
-        memory.execute("update checksums set size=?, mtime_ns=?, ctime_ns=?, inode=?, noted_ns=?", row)
-    assert shell("ingest", "docs", "--json").json["unchanged"] == 1
-    assert shell("ingest", "docs", "--checksum", "--json").json["processed"] == 1
-
-
-def test_a_ledger_of_before_is_taken_on(shell: Shell) -> None:
-    write(shell, "docs/a.md", "# A")
-    shell("ingest", "docs")
-    with sqlite3.connect(shell.home / "ledger.db") as ledger:
-        ledger.execute("alter table attempts drop column left_out")
-        ledger.execute("delete from _sqlite_migrations where name = 'add_left_out'")
-    assert shell("ingest", "docs").code == Exit.OK
-    assert shell("ledger").code == Exit.OK
-
-
 @pytest.mark.parametrize("rule", ["by-date", "by-type", "by-prefix"])
 def test_rules_of_partitions(shell: Shell, rule: str) -> None:
     path = write(shell, "docs/a.md", "# A")
@@ -305,20 +275,10 @@ def test_records_of_other_programs_are_told_by_their_first_line(shell: Shell) ->
         assert shell("ingest", file, "--as", kind, "--to", f"only-{kind}", "--json").json["documents"] == 1
 
 
-def test_a_folder_with_one_file_a_record_is_one_source(shell: Shell) -> None:
-    for number, record in enumerate(document("theirs.md", "One.", "Two.", "Three.")):
-        write(shell, f"in/{number}.json", json.dumps(record))
-    ended = shell("ingest", "in", "--as", "chunks", "--json").json
-    assert (ended["sources"], ended["documents"], ended["chunks"], ended["failed"]) == (1, 1, 3, 0)
-    assert not shell("ingest", "in", "--as", "chunks", "--json").json["written"]
-    for number, record in enumerate(document("theirs.md", "One.", "Two.", "Four.", version="2")):
-        write(shell, f"in/{number}.json", json.dumps(record))
-    assert shell("ingest", "in", "--as", "chunks", "--json").json["processed"] == 1
-
-
-def test_chunks_of_a_source_in_two_files_are_told_with_the_remedy(shell: Shell) -> None:
+def test_chunks_of_a_source_in_two_files_are_reported_with_the_remedy(shell: Shell) -> None:
     for number in (1, 2):
-        write(shell, f"part{number}.jsonl", json.dumps(framework_chunk(number)) + "\n")
+        chunk = {"page_content": f"Text {number}.", "metadata": {"source": "notes.md"}}
+        write(shell, f"part{number}.jsonl", json.dumps(chunk) + "\n")
     ended = shell("ingest", "part1.jsonl", "part2.jsonl")
     assert ended.code == Exit.OK
-    assert f"left out: SOURCE_IN_ANOTHER_FILE 1 ({shell.folder.name}/part1.jsonl); if both are needed" in ended.err
+    assert f"left out: SOURCE_IN_ANOTHER_FILE 1 ({shell.folder.name}/part1.jsonl); " in ended.err

@@ -7,32 +7,33 @@ from pathlib import Path
 
 import pytest
 
-from chunksink.chunkbus.ledger import Attempt, Ledger, Status
 from chunksink.cli import run
 from chunksink.exits import Exit
+from chunksink.ingest.ledger import Status
+from chunksink.ingest.store import IngestStore
 from chunksink.output import printable
 
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    with Ledger(tmp_path / "ledger.db") as ledger:
+    with IngestStore(tmp_path) as store:
         for number in range(60):
             failed = number % 3 == 0
-            ledger.append(
-                Attempt(
-                    source_uri=f"docs/{number}.md",
-                    source_checksum="sha256:" + "a" * 64,
-                    parser_name="markdown",
-                    parser_version="1.2",
-                    canonicalizer_name="plain",
-                    canonicalizer_version="1",
-                    processed_at=f"2026-01-31T12:00:{number:02}Z",
-                    run_id=f"run-{number // 30}",
-                    status=Status.FAILED if failed else Status.PROCESSED,
-                    error_type="SCHEMA_INVALID:encoding" if failed else None,
-                    partition_key=f"p{number % 2}",
-                )
-            )
+            attempt = {
+                "source_uri": f"docs/{number}.md",
+                "source_checksum": "a" * 64,
+                "parser_name": "markdown",
+                "parser_version": "1.2",
+                "canonicalizer_name": "plain",
+                "canonicalizer_version": "1",
+                "processed_at": f"2026-01-31T12:00:{number:02}Z",
+                "run_id": f"run-{number // 30}",
+                "status": Status.FAILED if failed else Status.PROCESSED,
+                "error_type": "SCHEMA_INVALID:encoding" if failed else None,
+                "partition_key": f"p{number % 2}",
+                "left_out": None,
+            }
+            store.db.table("attempts").insert(attempt)
     return tmp_path
 
 
@@ -77,9 +78,9 @@ def test_without_a_ledger_it_says_so_and_makes_none(tmp_path: Path, capsys: pyte
 
 
 def test_what_is_no_ledger_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "ledger.db").write_bytes(b"no database " * 100)
+    (tmp_path / "ingest.db").write_bytes(b"no database " * 100)
     assert run(["ledger", "--home", str(tmp_path)]) not in (Exit.OK, Exit.BUG)
-    assert "ledger.db" in capsys.readouterr().err
+    assert "ingest.db" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("arguments", [["--limit", "0"], ["--status", "odd"], ["--nonsense"]])

@@ -10,7 +10,7 @@ import pytest
 
 from chunksink.cli import run
 from chunksink.exits import Exit
-from tests.producers.ir.samples import ir_record
+from tests.ingest.ir.samples import ir_record
 
 
 def made_by(path: str, version: str, model: str = "tess", **more: Any) -> dict[str, Any]:
@@ -70,6 +70,6 @@ def test_what_is_no_record_is_told_and_the_rest_looked_at(records: Path, capsys:
     assert run(["reindex", str(records), "--paths"]) == Exit.INVALID_INPUT
     told = capsys.readouterr()
     assert told.out == "/srv/old.pdf\n"
-    assert "broken.jsonl, line 1: SCHEMA_INVALID:json_parse" in told.err
+    assert "broken.jsonl: SCHEMA_INVALID:json_parse" in told.err
     assert run(["reindex", str(records / "none")]) == Exit.USAGE
     assert run(["reindex", str(records), "--model", "tess"]) == Exit.USAGE

@@ -14,14 +14,14 @@ import chunksink as library
 from chunksink.exits import Exit
 from chunksink.index import Index
 from tests.conftest import ROOT
-from tests.journey.support import chunksink
-from tests.producers.bridges.samples import (
+from tests.ingest.chunks.samples import (
     canonical_chunk,
     framework_chunk,
     markdown_chunk,
     recorder_chunk,
     structural_chunk,
 )
+from tests.journey.support import chunksink
 
 HTML = "<!doctype html><title>Ferry</title><h1>Ferry</h1><p>The night ferry carries bicycles free of charge.</p>"
 OTHERS: dict[str, list[dict[str, Any]]] = {

@@ -1,0 +1,104 @@
+"""The validation checklist of the chunking specification (section 11).
+
+It gates every document before it is written, and `chunksink validate --chunking` repeats it on partitions. It trusts
+no number of the chunker: tokens and ids are computed again from the record alone.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from chunksink.chunkbus.chunk import Record
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.reader import read_partition
+from chunksink.ingest.formats.markdown import tokens
+from chunksink.ingest.formats.markdown.policy import CANONICALIZER_NAME, Policy
+from chunksink.ingest.formats.markdown.records import canonical_chunk_text, chunk_path, stable_chunk_id
+
+_COUNTED_TOGETHER = 64  # one counter for several texts takes less time than one for each
+
+
+@dataclass(frozen=True)
+class Breach:
+    """A document that breaks the checklist; `line` is that of its first chunk in the partition."""
+
+    source_uri: str
+    line: int
+    reason: str
+
+
+def find_problems(records: Sequence[Record], policy: Policy) -> list[str]:
+    """What breaks the checklist in the records of one document; an empty list is a valid chunking run."""
+    problems = []
+    under_heading = False
+    sizes = _count_each([record["text"] for record in records])
+    for place, (record, size) in enumerate(zip(records, sizes, strict=True)):
+        headings = record["metadata"]["headings_path"]
+        problems += [f"chunk {place}: {problem}" for problem in _problems_of(record, place, size, policy)]
+        if under_heading and not headings:
+            problems.append(f"chunk {place}: has no headings_path, but follows a heading")
+        under_heading = under_heading or bool(headings)
+    if len({record["document_id"] for record in records}) > 1:
+        problems.append("chunks of different documents are mixed")
+    return problems
+
+
+def find_breaches(root: BusRoot, key: str) -> Iterator[Breach]:
+    """Every breach in a valid partition, in the order of its lines. Chunks by other rules are skipped."""
+    numbered = ((line, record) for line, (_, record) in enumerate(read_partition(root, key), start=1))
+    for (_, policy_id), group in groupby(numbered, key=lambda entry: _document_of(entry[1])):
+        members = list(group)
+        if policy_id is None:
+            continue
+        line, first = members[0]
+        uri = first["provenance"].get("source_uri", first["document_id"])
+        for reason in _problems_by_policy([record for _, record in members], policy_id):
+            yield Breach(uri, line, reason)
+
+
+def _document_of(record: Record) -> tuple[str, str | None]:
+    """The document's id, and the policy that it was cut by."""
+    canonicalizer = record["provenance"].get("canonicalizer") or {}
+    is_ours = canonicalizer.get("canonicalizer_name") == CANONICALIZER_NAME
+    return record["document_id"], str(canonicalizer.get("canonicalizer_version")) if is_ours else None
+
+
+def _problems_by_policy(records: list[Record], policy_id: str) -> list[str]:
+    sizes = re.fullmatch(r"[^:]+:(\d+)/(\d+)/(\d+)/(\d+)%:.+", policy_id)
+    policy = Policy(*map(int, sizes.groups())) if sizes else None
+    if policy is None or policy.policy_id != policy_id:
+        return [f"was cut by {policy_id}, which this release does not know; ingest its source again"]
+    try:
+        return find_problems(records, policy)
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        return [f"a field of the chunking specification is missing or has a wrong type: {error}"]
+
+
+def _count_each(texts: Sequence[str]) -> Iterator[int]:
+    for first in range(0, len(texts), _COUNTED_TOGETHER):
+        row = texts[first : first + _COUNTED_TOGETHER]
+        count = tokens.counter("\n".join(row))
+        start = 0
+        for text in row:
+            yield count(start, start + len(text))
+            start += len(text) + 1
+
+
+def _problems_of(record: Record, place: int, tokens: int, policy: Policy) -> Iterator[str]:
+    metadata, text = record["metadata"], record["text"]
+    if not text.strip():
+        yield "its text is empty"
+    if tokens != metadata["token_count"]:
+        yield f"token_count is {metadata['token_count']}, the text has {tokens}"
+    if tokens > policy.hard_max:
+        yield f"{tokens} tokens are over the hard maximum of {policy.hard_max}"
+    if metadata["ordinal"] != place:
+        yield f"its ordinal is {metadata['ordinal']}"
+    if not metadata["chunk_path"].startswith(chunk_path(metadata["headings_path"], "")):
+        yield f"chunk_path {metadata['chunk_path']!r} does not begin with its headings"
+    canonical = canonical_chunk_text(text, metadata["kind"], metadata["overlap_chars"])
+    version = record["provenance"]["source_checksum"].removeprefix("sha256:")
+    expected = stable_chunk_id(record.get("tenant_id"), record["document_id"], version, place, canonical)
+    if record["chunk_id"] != expected:
+        yield "its chunk_id does not follow from the formula"

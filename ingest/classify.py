@@ -1,0 +1,195 @@
+"""Stage 2: the format of each file, and whether it has changed since it was last read."""
+
+import os
+import sqlite3
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from chunksink.chunkbus.signature import Signature
+from chunksink.ingest.codes import RECORD_FORM_UNKNOWN, SOURCE_EMPTY
+from chunksink.ingest.errors import SourceFailed
+from chunksink.ingest.formats.registry import Format, Match
+from chunksink.ingest.json_records import find_records, first_records
+from chunksink.ingest.options import AUTO, ROWS, Options
+from chunksink.ingest.placement import Rule
+from chunksink.ingest.report import Failure, Outcome
+
+UNKNOWN = ""
+"""The format of a file whose content no format recognises."""
+_TEXT = "text"
+_SEPARATED = (".csv", ".tsv")
+
+
+@dataclass(frozen=True)
+class Classified:
+    """How many files each format reads, and the files of no known format."""
+
+    kinds: Mapping[str, int]
+    unknown: tuple[Failure, ...]
+    """They are failures where they were named, else they are counted."""
+
+
+def suffixes_of(options: Options, formats: Mapping[str, Format]) -> tuple[str, ...]:
+    """The suffixes of files that are found in folders."""
+    if options.format == AUTO and not options.fields:
+        return tuple(suffix for one in formats.values() for suffix in one.suffixes)
+    one = formats[ROWS if options.fields else options.format]
+    return one.suffixes + one.suffixes_if_asked
+
+
+def classify(
+    db: sqlite3.Connection,
+    options: Options,
+    formats: Mapping[str, Format],
+    named: Collection[bytes],
+    only: str | None,
+) -> Classified:
+    """Sets format and signature of each file in `found`, and the outcome of those that need not be read.
+
+    A file is unchanged where its signature, its format, the format's version and the placement are those of its last
+    reading, that had no failure, and every family that it gave is still in the partitions in reach (`only`; None: all).
+    Where the signature alone differs, the file is read only if its checksum differs too.
+    """
+    versions = {name: versions_of(one) for name, one in formats.items()}
+    kinds, unknown = Counter[str](), list[Failure]()
+    values = {"tenant": options.tenant or "", "only": only}
+    for page in _pages(db, values):
+        rows: list[tuple[Any, ...]] = []
+        for uri, path, codes, checksum, *last_reading, size, mtime_ns, ctime_ns, inode in page:
+            last_format, last_versions, placement, failures = last_reading
+            noted = (size, mtime_ns, ctime_ns, inode)
+            signature = _signature(path)
+            is_same = not options.checksum and signature is not None and noted == signature.numbers()
+            known = last_format if is_same else None
+            name = _format_of(path, options, formats, path in named, known, last_format)
+            numbers = signature.numbers() if signature else (None,) * 4
+            if name == UNKNOWN:
+                is_empty = signature is not None and signature.size == 0
+                is_failure = path in named and not is_empty
+                unknown += [Failure(uri, RECORD_FORM_UNKNOWN, _UNKNOWN)] if is_failure else []
+                code = SOURCE_EMPTY if is_empty else RECORD_FORM_UNKNOWN
+                rows.append((name, None, Outcome.LEFT_OUT, None, f'{{"{code}":1}}', is_failure, code, *numbers, uri))
+                continue
+            kinds[name] += 1
+            last = (last_format, last_versions, placement, failures)
+            if last != (name, versions[name], options.partition, 0):
+                codes, checksum, is_same = "{}", None, False
+            if not is_same and options.partition == Rule.BY_DATE:
+                checksum = None  # its time decides where it goes
+            outcome = Outcome.UNCHANGED if is_same else None
+            rows.append((name, versions[name], outcome, checksum, codes, 0, None, *numbers, uri))
+        db.executemany(_SET, rows)
+    db.execute(_READ_WHERE_FAMILIES_ARE_MISSING, values)
+    return Classified(kinds, tuple(unknown))
+
+
+def _pages(db: sqlite3.Connection, values: Mapping[str, Any]) -> Iterator[list[tuple[Any, ...]]]:
+    """The files with their last readings, in order, a page at a time: rows may be updated meanwhile."""
+    after = ""
+    while page := db.execute(_WITH_LAST_READING, {**values, "after": after}).fetchall():
+        yield page
+        after = page[-1][0]
+
+
+_UNKNOWN = "no format recognises its records: name one with --as, or the field of rows that is text: --field text=NAME"
+_WITH_LAST_READING = """
+select found.uri, found.path, source.codes, source.checksum, source.format, source.versions, source.placement,
+  source.failures, source.size, source.mtime_ns, source.ctime_ns, source.inode
+from found left join source on source.uri = found.uri and source.tenant = :tenant
+where found.uri > :after order by found.uri limit 1000
+"""
+_SET = """
+update found set format = ?, versions = ?, outcome = ?, checksum = ?, codes = ?, failures = ?,
+  error = ?, size = ?, mtime_ns = ?, ctime_ns = ?, inode = ?
+where uri = ?
+"""
+_READ_WHERE_FAMILIES_ARE_MISSING = """
+update found set outcome = null, checksum = null
+where checksum is not null and (
+  select families from source where source.uri = found.uri and source.tenant = :tenant
+) <> (
+  select count(*) from gave where gave.uri = found.uri and gave.tenant = :tenant and is_current and exists (
+    select 1 from family where family.family = gave.family and family.origin >= found.uri
+      and (:only is null or family.partition = :only)
+  )
+)
+"""
+
+
+def versions_of(one: Format) -> str | None:
+    """What reads a file, as JSON; None where its library is not installed."""
+    try:
+        return orjson.dumps([*one.parser, *one.canonicalizer]).decode()
+    except SourceFailed:
+        return None
+
+
+def _signature(path: bytes) -> Signature | None:
+    try:
+        return Signature.of(os.stat(path))  # noqa: PTH116 (many files)
+    except OSError:
+        return None  # reading it reports that
+
+
+def _format_of(
+    path: bytes, options: Options, formats: Mapping[str, Format], is_named: bool, known: str | None, last: str | None
+) -> str:
+    if options.fields:
+        return ROWS
+    if options.format != AUTO:
+        return options.format
+    if known is not None:
+        return known
+    file = Path(os.fsdecode(path))
+    suffix = file.suffix.lower()
+    if suffix in _SEPARATED:
+        return _separated(file, is_named, formats) or (last or UNKNOWN)
+    candidates = [one for one in formats.values() if suffix and suffix in one.suffixes]
+    if not candidates:
+        return last or _TEXT
+    if len(candidates) == 1:
+        return candidates[0].name
+    return _recognised(file, candidates, last) or (last or UNKNOWN)
+
+
+def _separated(file: Path, is_named: bool, formats: Mapping[str, Format]) -> str | None:
+    """Rows, where the header says so; else what `--include` makes of it, but nothing where it was named."""
+    from chunksink.ingest.formats.rows import header_matches
+
+    try:
+        is_rows = header_matches(file)
+    except OSError:
+        return ROWS  # reading it reports that
+    return ROWS if is_rows else None if is_named else _TEXT
+
+
+def _recognised(file: Path, candidates: list[Format], last: str | None) -> str | None:
+    """The surest format of the first records. Rows are the least sure: a chunk that lacks a field looks like one."""
+    best, name = Match.NO, None
+    try:
+        values = _values(file, candidates)
+        is_alone = len(values) == 1 and file.suffix.lower() == ".json"
+        for value in values:
+            for one in candidates:
+                if isinstance(value, dict) and (match := one.match(value, is_alone=is_alone)) > best:
+                    best, name = match, one.name
+            if best >= Match.LIKELY:
+                break
+    except OSError:
+        return last or candidates[0].name  # reading it reports that
+    # What was read as rows stays rows, also where a column makes it look like a chunk.
+    return last if last == ROWS and name == "chunks" else name
+
+
+def _values(file: Path, candidates: list[Format]) -> list[Any]:
+    """The first records, or those within the one object that the file is."""
+    values = list(first_records(file))
+    if len(values) == 1 and isinstance(values[0], dict):
+        found = find_records(values[0], lambda record: any(one.match(record) for one in candidates))
+        return found or values
+    return values

@@ -1,0 +1,131 @@
+"""Codes of what an ingest reports about sources and records: each with its meaning and what to do about it.
+
+They appear in manifests, in the ledger and in reports; `docs/findings.md` lists them.
+"""
+
+CHUNKING_FAILED = "CHUNKING_FAILED"
+SOURCE_UNREADABLE = "SOURCE_UNREADABLE"
+SOURCE_CHANGED = "SOURCE_CHANGED"
+SOURCE_NAME_INVALID = "SOURCE_NAME_INVALID"
+SOURCE_EMPTY = "SOURCE_EMPTY"
+SCAN_WITHOUT_TEXT = "SCAN_WITHOUT_TEXT"
+WITHOUT_TEXT = (SCAN_WITHOUT_TEXT, SOURCE_EMPTY)
+FENCE_UNCLOSED = "FENCE_UNCLOSED"
+NUL_REMOVED = "NUL_REMOVED"
+FOLDER_LINKED = "FOLDER_LINKED"
+FOLDER_IS_OUTPUT = "FOLDER_IS_OUTPUT"
+FOLDER_OF_TOOL = "FOLDER_OF_TOOL"
+CONVERTER_MISSING = "CONVERTER_MISSING"
+EVENT_MALFORMED = "EVENT_MALFORMED"
+EVENT_TOO_LONG = "EVENT_TOO_LONG"
+EVENT_KIND_UNKNOWN = "EVENT_KIND_UNKNOWN"
+EVENT_OUT_OF_ORDER = "EVENT_OUT_OF_ORDER"
+RECORDING_MALFORMED = "RECORDING_MALFORMED"
+RECORD_FORM_UNKNOWN = "RECORD_FORM_UNKNOWN"
+BLOCK_WITHOUT_TEXT = "BLOCK_WITHOUT_TEXT"
+RECORD_SUPERSEDED = "RECORD_SUPERSEDED"
+PARTS_LEFT_OUT = "PARTS_LEFT_OUT"
+SITE_LEFT_OUT = "SITE_LEFT_OUT"
+TEXT_LEFT_OUT = "TEXT_LEFT_OUT"
+SOURCE_IN_ANOTHER_FILE = "SOURCE_IN_ANOTHER_FILE"
+FAMILY_INCOMPLETE = "FAMILY_INCOMPLETE"
+IDENTITY_MISMATCH = "IDENTITY_MISMATCH"
+EXTRACTION_FAILED = "EXTRACTION_FAILED"
+EXTRACTION_SKIPPED = "EXTRACTION_SKIPPED"
+
+WITH_REMEDY = (FENCE_UNCLOSED, SCAN_WITHOUT_TEXT, SOURCE_IN_ANOTHER_FILE)
+"""No failures, but there is something to do."""
+ODD = (FENCE_UNCLOSED, NUL_REMOVED)
+"""The source is read completely, but perhaps not as its author meant."""
+
+MEANINGS: dict[str, tuple[str, str]] = {
+    CHUNKING_FAILED: ("the source cannot be read or chunked", "correct the source; the message says where"),
+    SOURCE_UNREADABLE: ("the file cannot be opened or read", "correct its permissions, or check the disk"),
+    SOURCE_CHANGED: ("the file was written to while it was read", "run again when its writer has finished"),
+    SOURCE_NAME_INVALID: ("the file's name is not UTF-8, so no record can contain it", "rename the file"),
+    SOURCE_EMPTY: ("the source has no text; no failure", "nothing, if that is intended"),
+    SCAN_WITHOUT_TEXT: (
+        "the pages of a PDF are pictures and contain no text; no failure",
+        "recognise its text (`ocrmypdf IN.pdf OUT.pdf`) and ingest the result",
+    ),
+    FENCE_UNCLOSED: (
+        "a code block in Markdown is never closed, so everything below it is code; no failure",
+        "close it with a line like the one that opens it",
+    ),
+    NUL_REMOVED: ("NUL characters (U+0000) were removed from the source; no failure", "nothing"),
+    FOLDER_LINKED: (
+        "a link to a folder was not followed, since it may lead in a circle; no failure",
+        "name the link, or the folder it leads to, as a source",
+    ),
+    FOLDER_IS_OUTPUT: (
+        "a folder was skipped because it contains what was made from sources: a bus of chunks, or the home; no failure",
+        "nothing; to read another bus, name it as a source",
+    ),
+    FOLDER_OF_TOOL: (
+        "a folder was skipped because a tool filled it: installed packages (`node_modules`, a Python environment) or a "
+        "cache (`CACHEDIR.TAG`); no failure",
+        "nothing; to read it, name it as a source",
+    ),
+    CONVERTER_MISSING: (
+        "the library that reads this format is not installed",
+        "install the extra that the message names, or skip such files with `--exclude`",
+    ),
+    RECORD_FORM_UNKNOWN: (
+        "no format recognises the records; no failure for a file that was found in a folder",
+        "name the format with `--as`, or give the records the fields of one (docs/seams.md)",
+    ),
+    BLOCK_WITHOUT_TEXT: (
+        "a parsed document has blocks or tables without text in the fields that are read; counted once for each "
+        "document, no failure",
+        "give their text one of the field names in docs/seams.md",
+    ),
+    PARTS_LEFT_OUT: (
+        "a file contains more than its text: comments, headers and footers of pages, charts, drawings, pictures "
+        "without a description, or rows beyond the limit of a sheet; counted once for each file, no failure",
+        "nothing; write into the text what belongs to it",
+    ),
+    SITE_LEFT_OUT: (
+        "menus, banners and footers of an HTML page were skipped; counted once for each page, no failure",
+        "nothing; do not mark parts of the text as `<nav>`",
+    ),
+    TEXT_LEFT_OUT: (
+        "a row has other long fields that could be its text; counted once for each row, no failure",
+        "name the field that is the text (`--field text=NAME`), or make a row of each",
+    ),
+    RECORD_SUPERSEDED: (
+        "a later record of the file is the same chunk, or a later version of its source; no failure",
+        "nothing",
+    ),
+    SOURCE_IN_ANOTHER_FILE: (
+        "another file, later by name, has chunks of the same source; only those count; no failure",
+        "if both are needed, put all chunks of a source into one file",
+    ),
+    FAMILY_INCOMPLETE: (
+        "records of a source are missing: if it states its `chunk_count` it keeps its last good chunks, else it is "
+        "ingested without them",
+        "correct the records that were refused, or export the source again",
+    ),
+    IDENTITY_MISMATCH: (
+        "an id differs from the one that its formula gives for the record's own fields",
+        "compute it as the format's specification says; the message contains both values",
+    ),
+    EXTRACTION_FAILED: ("the record says that its extraction failed", "correct the source and extract it again"),
+    EXTRACTION_SKIPPED: ("the record says that its source was skipped; no failure", "nothing"),
+    EVENT_MALFORMED: (
+        "a line of a recorder log is not an event: broken JSON, not UTF-8, or a field that is missing or wrong",
+        "correct what writes the log; the other lines were read",
+    ),
+    EVENT_TOO_LONG: ("a line of a recorder log is longer than 8 MiB", "record smaller events"),
+    EVENT_KIND_UNKNOWN: (
+        "an event has an unknown kind or code; no failure in an asciinema recording",
+        "see docs/seams.md for the kinds",
+    ),
+    EVENT_OUT_OF_ORDER: (
+        "an event's segment and ordinal are not after those of the last event in its pane",
+        "correct or sort the log; an append log cannot contain such an event",
+    ),
+    RECORDING_MALFORMED: (
+        "an asciinema recording breaks its format; none of it was read",
+        "correct the line that the message names, or record again",
+    ),
+}

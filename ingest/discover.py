@@ -1,0 +1,253 @@
+"""Stage 1: the files below the named paths, each once, under its name below a registered root."""
+
+import os
+import re
+import sqlite3
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from chunksink.ingest.codes import (
+    FOLDER_IS_OUTPUT,
+    FOLDER_LINKED,
+    FOLDER_OF_TOOL,
+    SOURCE_NAME_INVALID,
+    SOURCE_UNREADABLE,
+)
+from chunksink.ingest.errors import IngestRefused
+from chunksink.ingest.options import Options, patterns
+from chunksink.ingest.report import Failure
+from chunksink.ingest.roots import Names, Roots, real_path
+
+NO_SUFFIX = "no suffix"
+OTHERS = "others"
+_SUFFIX = re.compile(r"\.[a-z0-9_+-]{1,16}")
+_MOST_SUFFIXES = 200
+_ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+:)/+(.*)", re.S)
+_CACHE_TAG = b"Signature: 8a477f597d28d172789f06886806bc55"  # https://bford.info/cachedir/
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """A folder that was named: its real path, and the names of the sources that are or were in it."""
+
+    path: Path
+    names: Names
+
+
+@dataclass
+class Found:
+    """What was found beside the files, which are in the table `found`."""
+
+    scopes: list[Scope] = field(default_factory=list)
+    failures: list[Failure] = field(default_factory=list)
+    left_out: list[Failure] = field(default_factory=list)
+    other_kinds: Counter[str] = field(default_factory=Counter)
+    unlisted: str | None = None
+    """A folder that could not be listed: nobody knows what has vanished from it."""
+
+    def has_vanished(self, path: Path | None, options: Options) -> bool:
+        """Whether the source at a path is not there any more, or is excluded now."""
+        if path is None or not path.exists():
+            return True
+        excluded = patterns(options.exclude, "--exclude")
+        for scope in self.scopes:
+            if options.exclude and path.is_relative_to(scope.path):
+                below = path.relative_to(scope.path)
+                folders = [f"{folder}/" for folder in below.parents if folder != Path()]
+                return any(map(excluded.match_file, [str(below), *folders]))
+        return False
+
+
+def discover(
+    paths: Sequence[Path],
+    roots: Roots,
+    db: sqlite3.Connection,
+    options: Options,
+    suffixes: Sequence[str],
+    outputs: Sequence[Path],
+) -> Found:
+    """Fills the table `found`. Raises IngestRefused for a path that does not exist.
+
+    Folders give the files with these suffixes, and those that `options.include` matches; a file that is named is taken
+    whatever its suffix. Skipped are hidden files and folders, links to folders, buses, installed packages, caches, and
+    `outputs`, where this run writes.
+    """
+    walk = _Walk(roots, db, options, tuple(suffixes), outputs, paths)
+    for folder in filter(Path.is_dir, paths):  # before any file registers the folder around it
+        roots.register(folder, options.base)
+    for path in paths:
+        if path.is_dir():
+            walk.add_folder(path)
+        elif path.exists() or path.is_symlink():
+            walk.add_file(path)
+        elif (names := _former_names(path, roots, db)) is not None and options.prune:
+            walk.found.scopes.append(Scope(real_path(path), names))
+        else:
+            raise IngestRefused(_absent(path, is_known=names is not None))
+    return walk.found
+
+
+def _former_names(path: Path, roots: Roots, db: sqlite3.Connection) -> Names | None:
+    """The names of the sources of a file or folder that is gone; None where nothing was read from it."""
+    real = real_path(path)
+    names, root = roots.within(real), roots.of(real.parent)
+    if root is not None:
+        names = Names((*names.included, root.name_of(real)), names.excluded)
+    test, values = names.condition("origin")
+    return names if db.execute(f"select 1 from family where {test} limit 1", values).fetchone() else None
+
+
+def _absent(path: Path, *, is_known: bool) -> str:
+    if address := _ADDRESS.match(str(path)):  # a path keeps one slash of two
+        return f"{'//'.join(address.groups())} is an address: save its pages, and name their folder"
+    if is_known:
+        return f"{path} does not exist any more; its sources keep their chunks, and --prune removes them"
+    return f"{path} does not exist; name a folder or a file"
+
+
+class _Walk:
+    """Walks folders; every real folder once, whichever paths lead there."""
+
+    def __init__(
+        self,
+        roots: Roots,
+        db: sqlite3.Connection,
+        options: Options,
+        suffixes: tuple[str, ...],
+        outputs: Sequence[Path],
+        paths: Sequence[Path],
+    ) -> None:
+        self.found = Found()
+        self._roots, self._db, self._options = roots, db, options
+        self._suffixes, self._takes_bare = tuple(filter(None, suffixes)), "" in suffixes
+        self._excluded = patterns(options.exclude, "--exclude")
+        self._included = patterns(options.include, "--include")
+        self._outputs = {os.path.realpath(folder) for folder in outputs}
+        self._named = {os.path.realpath(path) for path in paths}
+        self._walked: set[str] = set()
+
+    def add_file(self, path: Path) -> None:
+        root = self._roots.register(path.parent, self._options.base, files_only=True)
+        real = real_path(path)
+        self._add(root.name_of(real), str(real))
+
+    def add_folder(self, path: Path) -> None:
+        if not os.access(path, os.R_OK | os.X_OK):
+            raise IngestRefused(f"{path} cannot be read: correct its permissions")
+        top = real_path(path)
+        self.found.scopes.append(Scope(top, self._roots.within(top)))
+        pending = [str(top)]
+        while pending:
+            folder = pending.pop()
+            if folder not in self._walked:
+                self._walked.add(folder)
+                pending += self._list(folder, str(top))
+
+    def _list(self, folder: str, top: str) -> Iterator[str]:
+        """Adds the files of a folder, and returns the folders in it to walk."""
+        prefix = self._roots.prefix_of(Path(folder))
+        below = "" if folder == top else f"{folder.removeprefix(top).lstrip('/')}/"
+        try:
+            with os.scandir(folder) as entries:
+                for entry in entries:
+                    is_folder = _is_folder(entry)
+                    path = f"{below}{entry.name}{'/' if is_folder else ''}"
+                    if entry.name.startswith(".") or self._excluded.match_file(path):
+                        continue
+                    if is_folder:
+                        if self._is_walked(entry, f"{prefix}{entry.name}/"):
+                            yield entry.path
+                    elif self._is_wanted(entry.name, path, f"{prefix}{entry.name}"):
+                        self._add(f"{prefix}{entry.name}", entry.path)
+                    else:
+                        self.found.other_kinds[_suffix_of(entry.name, self.found.other_kinds)] += 1
+        except OSError as error:
+            reason = f"the folder cannot be listed: {error.strerror}"
+            self.found.failures.append(Failure(printable(prefix) or "./", SOURCE_UNREADABLE, reason))
+            self.found.unlisted = folder
+
+    def _is_wanted(self, name: str, path: str, uri: str) -> bool:
+        if name.lower().endswith(self._suffixes) or (self._takes_bare and "." not in name):
+            return True
+        if self._included.match_file(path):
+            return True
+        # A file that was included once is read again without the option.
+        return self._db.execute(_WAS_READ, [printable(uri), self._options.format]).fetchone() is not None
+
+    def _is_walked(self, entry: os.DirEntry[str], uri: str) -> bool:
+        real = os.path.realpath(entry.path)
+        if entry.is_symlink():
+            if real not in self._named:
+                self._leave_out(uri, FOLDER_LINKED, "is a link to a folder; name it to have it read")
+            return False
+        if real in self._named:
+            return True
+        if real in self._outputs:
+            self._leave_out(uri, FOLDER_IS_OUTPUT, "chunksink writes there")
+            return False
+        if os.path.isdir(f"{real}/canonical") and os.path.isdir(f"{real}/manifest"):  # noqa: PTH112 (many folders)
+            self._leave_out(uri, FOLDER_IS_OUTPUT, "is a bus of chunks; name it to have it read")
+            return False
+        if reason := _filled_by_tool(real):
+            self._leave_out(uri, FOLDER_OF_TOOL, f"{reason}; name it to have it read")
+            return False
+        return True
+
+    def _leave_out(self, uri: str, code: str, reason: str) -> None:
+        self.found.left_out.append(Failure(printable(uri), code, reason))
+
+    def _add(self, uri: str, path: str) -> None:
+        if printable(uri) != uri:
+            self.found.failures.append(Failure(printable(uri), SOURCE_NAME_INVALID, "its name is not UTF-8: rename it"))
+            return
+        row = (uri, os.fsencode(path))
+        if self._db.execute("insert or ignore into found (uri, path) values (?, ?)", row).rowcount == 0:
+            (other,) = self._db.execute("select path from found where uri = ?", [uri]).fetchone()
+            if other != row[1]:
+                raise IngestRefused(
+                    f"{os.fsdecode(other)} and {path} would both be named {uri!r}, and one would replace the other; "
+                    "nothing was written. Name sources by a folder that contains both: --base DIR"
+                )
+
+
+_WAS_READ = """
+select 1 from source where uri = ?1 and ?2 in ('auto', format)
+union select 1 from family where origin = ?1 and ?2 = 'auto'
+"""
+
+
+def printable(uri: str) -> str:
+    """A name with the bytes that are not UTF-8 as escapes."""
+    return uri.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # a link in a circle; reading it reports that
+        return False
+
+
+def _suffix_of(name: str, known: Counter[str]) -> str:
+    """The suffix, or `others` where too many have been counted, as of rotated logs."""
+    suffix = os.path.splitext(name)[1].lower() or NO_SUFFIX  # noqa: PTH122 (many files)
+    if suffix in known or suffix == NO_SUFFIX:
+        return suffix
+    return suffix if len(known) < _MOST_SUFFIXES and _SUFFIX.fullmatch(suffix) else OTHERS
+
+
+def _filled_by_tool(folder: str) -> str | None:
+    if folder.endswith("/node_modules") or os.path.isfile(f"{folder}/pyvenv.cfg"):  # noqa: PTH113 (many folders)
+        return "contains installed packages"
+    try:
+        handle = os.open(f"{folder}/CACHEDIR.TAG", os.O_RDONLY | os.O_NONBLOCK)
+    except OSError:
+        return None
+    try:
+        return "is a cache, by its CACHEDIR.TAG" if os.read(handle, len(_CACHE_TAG)) == _CACHE_TAG else None
+    except OSError:
+        return None
+    finally:
+        os.close(handle)

@@ -1,0 +1,40 @@
+"""Errors of an ingest. What is wrong with a single source or record is a `Notice`; these end its reading, or the run.
+
+IngestError
+├── NotRead             carries the code and the reason
+│   ├── SourceFailed    one source cannot become chunks; the others are read
+│   └── RecordRefused   one record of a file cannot become a chunk; the others are read
+├── IngestRefused       the run cannot start or go on; nothing was written
+└── IngestBusy          another run is using the home: try again later
+"""
+
+from chunksink.chunkbus.errors import ChunksinkError
+
+
+class IngestError(ChunksinkError):
+    """Sources that cannot become chunks."""
+
+
+class NotRead(IngestError):
+    """A source or a record was skipped."""
+
+    def __init__(self, code: str, reason: str) -> None:
+        super().__init__(reason)
+        self.code = code
+        self.reason = reason
+
+
+class SourceFailed(NotRead):
+    """The source was skipped; its last good chunks stay."""
+
+
+class RecordRefused(NotRead):
+    """The record was skipped; the rest of the file is read."""
+
+
+class IngestRefused(IngestError):
+    """The run cannot start or go on; nothing was written."""
+
+
+class IngestBusy(IngestError):
+    """Another ingest is running with this home."""

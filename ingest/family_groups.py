@@ -1,0 +1,164 @@
+"""Groups the records of one file into families, wherever in the file they are.
+
+One pass turns every record into a draft and spools it by family. Then one family after the other is read back, and the
+records that count become its chunks. So memory holds one family, not the file.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from typing import Any
+
+import msgspec
+
+from chunksink.chunkbus import findings
+from chunksink.chunkbus.chunk import Record
+from chunksink.chunkbus.identity import family_key
+from chunksink.ingest.codes import FAMILY_INCOMPLETE, RECORD_SUPERSEDED
+from chunksink.ingest.errors import RecordRefused
+from chunksink.ingest.json_records import IsRecord, Numbered, read_records
+from chunksink.ingest.model import Empty, Family, Item, Notice, Source
+from chunksink.ingest.record_fields import ORIGINAL, check, make_chunk
+from chunksink.ingest.spool import Spool, Spooled
+
+
+class Draft(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """One chunk of a family, before its siblings are known.
+
+    `version` distinguishes versions of one source; the last in the file counts. `order` sorts the siblings, and numbers
+    them where `index` is None. A family that states a `count` is complete or skipped. `complete_chunk` is passed on
+    unchanged. `excuse` says why the record is not indexed. `group_records` sets the `line` of the record.
+    """
+
+    name: str
+    parent: str
+    tenant: str | None
+    version: tuple[Any, ...]
+    document_id: str
+    text: str
+    provenance: Record
+    fields: Record
+    chunk_id: str | None = None
+    index: int | None = None
+    count: int | None = None
+    order: tuple[Any, ...] = ()
+    complete_chunk: Record | None = None
+    excuse: Notice | None = None
+    line: int = 0
+
+    @property
+    def has_failed(self) -> bool:
+        return self.excuse is not None and self.excuse.is_failure
+
+    def to_chunk(self, index: int, count: int, source: Source) -> Record:
+        """The chunk at its place. Raises RecordRefused where it would not be valid in a partition."""
+        if self.complete_chunk is not None:
+            return check(self.complete_chunk)
+        fields: Record = {"parent_id": self.parent, "chunk_index": index, "chunk_count": count, **self.fields}
+        stated = {"chunk_index": self.index, "chunk_count": self.count}
+        moved = {name: value for name, value in stated.items() if value is not None and value != fields[name]}
+        if moved:
+            fields[ORIGINAL] = {**moved, **fields.get(ORIGINAL, {})}
+        if self.tenant is not None:
+            fields["tenant_id"] = self.tenant
+        fields["producer"] = source.producer
+        return make_chunk(
+            document_id=self.document_id,
+            text=self.text,
+            provenance=self.provenance,
+            span_key=index if self.index is None else self.index,  # refused siblings do not change an id
+            created_at=source.created_at,
+            chunk_id=self.chunk_id,
+            fields=fields,
+        )
+
+
+def group_records(source: Source, to_draft: Callable[[Numbered], Draft], is_record: IsRecord) -> Iterator[Item]:
+    """Families in the order of their last records. Notices of single records come first, in the file's order.
+
+    `to_draft` raises RecordRefused. A refused record may belong to any family, so every family is partial then.
+    """
+    encode, decode = msgspec.msgpack.Encoder().encode, msgspec.msgpack.Decoder(Draft).decode
+    is_complete = True
+    with closing(Spool()) as spool:
+        for entry in read_records(source.path, is_record):
+            if isinstance(entry, Numbered):
+                try:
+                    draft = to_draft(entry)
+                    spool.add(family_key(draft.parent, draft.tenant), Spooled(entry.line, encode(draft)))
+                    continue
+                except RecordRefused as refusal:
+                    entry = Notice(refusal.code, refusal.reason, entry.line)
+            is_complete = False
+            yield entry
+        for family in spool.families():
+            members = [msgspec.structs.replace(decode(data), line=line) for line, data in family]
+            yield from _settle(members, source, spool, is_complete)
+
+
+def _settle(members: Sequence[Draft], source: Source, spool: Spool, is_complete: bool) -> Iterator[Item]:
+    """The family, from those of its records that count: the last of each chunk, of the last version."""
+    for member in members:
+        if member.excuse is not None:
+            yield Notice(member.excuse.code, member.excuse.reason, member.line, member.excuse.is_failure)
+    last = next((member for member in reversed(members) if not member.has_failed), None)
+    if last is None:
+        return
+    chosen: dict[object, Draft] = {}
+    for member in sorted(members, key=lambda member: not member.has_failed):
+        slot = member.chunk_id if member.index is None else member.index
+        is_current = member.version == last.version
+        superseded = chosen.get(slot) if is_current else member
+        if is_current:
+            chosen[slot] = member
+        if superseded is not None and superseded.excuse is None:
+            reason = f"{superseded.name}: a later record is the same chunk, or of another version"
+            yield Notice(RECORD_SUPERSEDED, reason, superseded.line, is_failure=False)
+    in_order = sorted(chosen.values(), key=lambda member: member.order)
+    if any(member.excuse is None for member in in_order):
+        yield from _complete(in_order, last, source, spool, is_complete)
+    elif not any(member.has_failed for member in in_order):
+        yield Empty(family_key(last.parent, last.tenant))
+
+
+def _complete(
+    members: Sequence[Draft], last: Draft, source: Source, spool: Spool, is_complete: bool
+) -> Iterator[Family | Notice]:
+    """The chunks of a family; of a family that states a count, all or none."""
+    numbers = (member.index for member in members if member.index is not None)
+    expected = max((member.count or 0 for member in members), default=0) or max(numbers, default=-1) + 1
+    is_partial = not is_complete or len(members) < expected or any(member.has_failed for member in members)
+    if len(members) < expected:
+        reason = f"{last.name}: {expected - len(members)} of {expected} chunks are missing"
+        yield Notice(FAMILY_INCOMPLETE, reason, members[0].line)
+        if last.count is not None:
+            return
+    accepted, notices = [], []
+    for member in members:
+        if member.excuse is None and (member.chunk_id is None or spool.add_name(member.chunk_id)):
+            accepted.append(member)
+        elif member.excuse is None:
+            reason = f"{last.name}: chunk_id {member.chunk_id!r:.80} belongs to another chunk"
+            notices.append(Notice(findings.DUPLICATE_IDS, reason, member.line))
+    chunks, refused = _build(accepted, source)
+    notices += refused
+    yield from notices
+    if notices and last.count is not None:
+        reason = f"{last.name}: {len(notices)} of its chunks were refused"
+        yield Notice(FAMILY_INCOMPLETE, reason, notices[0].line)
+    elif chunks:
+        yield Family(chunks, is_partial or bool(notices))
+
+
+def _build(members: Sequence[Draft], source: Source) -> tuple[list[Record], list[Notice]]:
+    """The chunks, numbered without those that are refused, and why these are."""
+    chunks, accepted, notices = [], [], []
+    for index, member in enumerate(members):
+        try:
+            chunks.append(member.to_chunk(index, len(members), source))
+            accepted.append(member)
+        except RecordRefused as refusal:
+            notices.append(Notice(refusal.code, f"{member.name}: {refusal.reason}", member.line))
+    if notices:
+        chunks, more = _build(accepted, source)
+        notices += more
+    return chunks, notices

@@ -1,0 +1,113 @@
+"""Chunks as frameworks save them: documents of LangChain and Haystack, nodes of LlamaIndex, elements of Unstructured.
+
+All are a text and a table of metadata; they differ in the names of the two.
+"""
+
+import re
+from typing import NamedTuple
+
+from chunksink.chunkbus import findings
+from chunksink.chunkbus.canonical import json_hash
+from chunksink.chunkbus.chunk import Record
+from chunksink.chunkbus.identity import derive_document_id
+from chunksink.ingest.errors import RecordRefused
+from chunksink.ingest.family_groups import Draft
+from chunksink.ingest.formats.chunks.drafts import NAMES, foreign_draft, stated_checksum
+from chunksink.ingest.json_records import Numbered
+from chunksink.ingest.model import Source
+from chunksink.ingest.record_fields import first_string, tenant_of
+
+SOURCES = ("source", "source_uri", "file_path", "filename", "file_name", "url", "path")
+"""Fields of the metadata that may name the source; the first counts."""
+_FIELDS = (("page_content", "metadata"), ("content", "meta"), ("text", "metadata"))
+_ONLY_FRAMEWORKS = frozenset({"page_content", "element_id", "relationships", "sparse_embedding"})
+_ONLY_ROWS = ("_id", "title", "headline")
+_NOT_ROWS = _ONLY_FRAMEWORKS | {"chunk_id", "chunk_index", "schema_version"}
+_IDS = ("id", "id_", "element_id")
+_NODE_OF_SOURCE = "relationships.1.node_id"  # LlamaIndex numbers relations: 1 is the document of a node
+_HEADING = re.compile(r"Header ([1-6])")  # the names that LangChain's splitters use
+_PAGE = re.compile(r"[0-9]{1,9}", re.ASCII)
+_WRAPPER = ("lc", "type", "id", "kwargs")
+
+
+class Passage(NamedTuple):
+    """The text and metadata of a record, the name of the metadata, and the fields beside the two."""
+
+    record: Record
+    text: str
+    metadata: Record
+    name: str
+
+
+def find_passage(record: Record) -> Passage | None:
+    """The text and metadata, if the metadata names a source or a field is one that only frameworks have."""
+    if "lc" in record and isinstance(record.get("kwargs"), dict):  # LangChain's `dumps` wraps objects in their class
+        record = {name: value for name, value in record.items() if name not in _WRAPPER} | record["kwargs"]
+    for name, table in _FIELDS:
+        text, metadata = record.get(name), record.get(table)
+        if isinstance(text, str) and isinstance(metadata, dict):
+            names_source = first_string(metadata, *SOURCES) and not isinstance(record.get("source"), dict)
+            is_known = names_source or not _ONLY_FRAMEWORKS.isdisjoint(record)
+            rest = {key: value for key, value in record.items() if key not in (name, table, "sparse_embedding")}
+            return Passage(rest, text, metadata, table) if is_known else None
+    return None
+
+
+def is_like_row(record: Record) -> bool:
+    """Whether a passage is rather a whole document: it has a title, or the id of a database."""
+    return _NOT_ROWS.isdisjoint(record) and any(record.get(name) for name in _ONLY_ROWS)
+
+
+def framework_draft(numbered: Numbered, source: Source) -> Draft:
+    """Frameworks renew ids with each export, or share one among all chunks of a document.
+
+    So an id only separates equal texts of a source.
+    """
+    passage = find_passage(numbered.record)
+    if passage is None:
+        raise RecordRefused(findings.FIELD_MISSING, "has no text with metadata")
+    rest, text, metadata, _ = passage
+    own_id = next(
+        (str(rest[field]) for field in _IDS if type(rest.get(field)) in (str, int) and rest[field] != ""), None
+    )
+    name = _source_name(passage)
+    if name is None and own_id is None:
+        reason = f"names no source: its metadata has none of {', '.join(SOURCES)}"
+        raise RecordRefused(findings.FIELD_MISSING, reason)
+    checksum = stated_checksum(rest)
+    tenant = tenant_of(rest) or tenant_of({"metadata": metadata}) or source.tenant
+    document_id = derive_document_id(name, checksum, tenant=tenant) if name else json_hash([own_id, tenant])
+    return foreign_draft(
+        _with_metadata(passage),
+        source,
+        placed=set(),
+        text=text,
+        name=name,
+        substitute=own_id or "",
+        document_id=document_id,
+        chunk_id=json_hash([document_id, own_id, text, metadata]),
+        tenant=tenant,
+        tenant_in_id=tenant,
+    )
+
+
+def _with_metadata(passage: Passage) -> Record:
+    """The fields with the metadata, and with what the contract has a field for."""
+    rest, _, metadata, name = passage
+    record = {**rest, "metadata" if rest.get("metadata") is None else name: metadata}
+    levels = sorted((int(match[1]), metadata[name]) for name in metadata if (match := _HEADING.fullmatch(name)))
+    headings = [words for _, words in levels if isinstance(words, str) and words]
+    if headings and record.get("headings_path") is None:
+        record["headings_path"] = headings
+    label = metadata.get("page_label")
+    if isinstance(label, str) and _PAGE.fullmatch(label) and record.get("span") is None:
+        record["span"] = {"pages": {"page_start": int(label), "page_end": int(label)}}
+    return record
+
+
+def _source_name(passage: Passage) -> str | None:
+    metadata = passage.metadata
+    named, folder = first_string(metadata, *SOURCES), metadata.get("file_directory")
+    if named is not None and named == metadata.get("filename") and isinstance(folder, str) and folder:
+        return f"{folder.rstrip('/')}/{named}"
+    return named or first_string(passage.record, *NAMES, _NODE_OF_SOURCE)

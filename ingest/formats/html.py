@@ -1,0 +1,274 @@
+"""HTML: the main part of a page, tidied with lxml and written as Markdown by html-to-markdown."""
+
+import codecs
+import re
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+from urllib.parse import urljoin
+
+from chunksink.ingest.codes import CHUNKING_FAILED, SITE_LEFT_OUT
+from chunksink.ingest.errors import SourceFailed
+from chunksink.ingest.formats.converted import ConvertedFormat, Places, with_metadata
+from chunksink.ingest.formats.markdown.addresses import LinkKind, classify
+from chunksink.ingest.formats.markdown.document import Document, Link
+from chunksink.ingest.formats.markdown.normalise import one_line
+
+_HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
+_BLOCKS = (*_HEADINGS, "p", "div", "ul", "ol", "dl", "table", "pre", "blockquote", "section", "article", "hr")
+_CONTAINERS = ("body", "div", "ul", "ol", "li", "dl", "dd", "blockquote", "table", "thead", "tbody", "tr", "th", "td")
+_EMBEDDED = ("iframe", "object", "embed", "video", "audio", "canvas", "svg")
+_SITE_ROLES = ("navigation", "banner", "contentinfo", "search", "menu", "menubar", "dialog", "alertdialog", "doc-toc")
+_AROUND = "ancestor::article|ancestor::section|ancestor::blockquote"
+_PERMALINK = re.compile(r"[\s\u200b\ufe0e]*[¶#§🔗\uf0c1↑]?[\s\u200b\ufe0e]*")
+_CHARSET = re.compile(rb"<(?:meta|\?xml)\b[^>]*?(?:charset|encoding)\s*=\s*[\"']?\s*([\w.:-]+)", re.IGNORECASE)
+# Browsers read these names as the larger character set.
+_LARGER = {"iso8859-1": "cp1252", "ascii": "cp1252", "gb2312": "gb18030", "gbk": "gb18030", "shift_jis": "cp932"}
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ue000-\ue002\ufffe\uffff]")
+_END_OF_PAGE = re.compile(r"</(?:body|html)\s*>", re.IGNORECASE)  # browsers read on below it
+_PRE_OR_BREAK = re.compile(r"(<pre\b.*?</pre>)|\s*\n\s*", re.DOTALL)
+_ESCAPE = "\ue000"
+# Code, which stays; or text that Markdown would read as a tag, an entity, a link or a fence.
+_CODE_OR_SIGN = re.compile(
+    r"(?s)<(pre|code|kbd|samp)\b.*?</\1>|(?:&lt;(?=[A-Za-z/!?])|&amp;(?=#?\w{1,32};)|\[(?=[^\[\]<]*\][(:])|```|~~~)"
+)
+# Until the Markdown is parsed, a number between two private characters marks the place of a link or a heading's id.
+_SPACE_AFTER_MARKS = re.compile("(?<= )((?:\ue001\\d+\ue002)+) ")
+_MARK = re.compile("\ue001(\\d*)\ue002?")
+
+
+class HtmlFormat(ConvertedFormat):
+    """Pages. If a page names its main part (`main`, `article`), that is read, else all but navigation and the like."""
+
+    name = "html"
+    suffixes = (".html", ".htm", ".xhtml")
+    source_type = "html"
+    mime_type = "text/html"
+    libraries = ("html-to-markdown", "lxml", "markdown-it-py")
+
+    def convert(self, data: bytes, left_out: Counter[str]) -> tuple[Document, Places]:
+        root = parse_html(decode(data))
+        body = root.find("body")
+        length, main = _length(body), _main_part(body)
+        odd = {SITE_LEFT_OUT} if _length(main) < length else set()
+        base = next((each.get("href").strip() for each in root.iter("base") if each.get("href")), "")
+        document = body_document(main, lambda address: urljoin(base, address), left_out)
+        return replace(with_metadata(document, _stated(root)), odd=document.odd | odd), {}
+
+
+def html_to_markdown(page: str) -> str:
+    """A page or a part of one as Markdown, with the words of links but not their addresses."""
+    return _MARK.sub("", _to_markdown(parse_html(page).find("body"), str, Counter())[0])
+
+
+def body_document(body: Any, resolve: Callable[[str], str], left_out: Counter[str]) -> Document:
+    """An element as a document. Links lead to `resolve(address)`, or nowhere if that is empty."""
+    markdown, notes = _to_markdown(body, resolve, left_out)
+    # A page has no front matter: below an empty line, a rule is one.
+    return _without_marks(f"\n{markdown}" if markdown.startswith(("---", "+++")) else markdown, notes)
+
+
+def decode(data: bytes) -> str:
+    """By the byte order mark, else as UTF-8, which most saved pages are, else as the page says."""
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return data.decode("utf-16", "replace")
+    with suppress(UnicodeDecodeError):
+        return data.decode("utf-8-sig")
+    found = _CHARSET.search(data[:65_536])
+    name = "cp1252"
+    with suppress(LookupError, UnicodeError):
+        name = codecs.lookup(found[1].decode() if found else name).name
+    return data.decode(_LARGER.get(name, name), "replace")
+
+
+def parse_html(page: str) -> Any:
+    """The root element of a page, with a body and without programs."""
+    from lxml import etree
+
+    text = _END_OF_PAGE.sub("", _CONTROL.sub("", page)).strip() or "<p>"
+    parser = etree.HTMLParser(encoding="utf-8", huge_tree=True, remove_comments=True, remove_pis=True)
+    root = etree.fromstring(text.encode("utf-8", "replace"), parser)
+    if parser.error_log.filter_from_fatals():
+        raise SourceFailed(CHUNKING_FAILED, "its tags are nested too deeply")
+    if root is None:
+        return parse_html("")
+    if root.find("body") is None:
+        etree.SubElement(root, "body")
+    etree.strip_elements(root, "script", "style", "template", "noscript", with_tail=False)
+    return root
+
+
+def _stated(root: Any) -> dict[str, str]:
+    """What the head of a page states."""
+    metas = root.iter("meta")
+    said = {(meta.get("name") or meta.get("property", "")).lower(): meta.get("content", "") for meta in metas}
+    title, language = (
+        root.findtext(".//title") or said.get("og:title", ""),
+        root.get("lang") or root.get("xml:lang", ""),
+    )
+    date = said.get("article:published_time") or said.get("date", "")
+    return {"title": title, "language": language, "creator": said.get("author", ""), "date": date}
+
+
+def _main_part(body: Any) -> Any:
+    """The part of a page that is its own, with the only `h1` of the page if that is before it."""
+    parts = body.xpath(".//main|.//*[@role='main']") or body.xpath(".//article[not(ancestor::article)]")
+    if len(parts) != 1 or not _length(parts[0]):
+        return _without_site(body, "nav", "search", "header", "footer", "aside")
+    titles = list(body.iter("h1"))
+    if len(titles) == 1 and parts[0] not in titles[0].iterancestors():
+        titles[0].tail, parts[0].text = parts[0].text, None
+        parts[0].insert(0, titles[0])
+    return _without_site(parts[0], "nav", "search")
+
+
+def _without_site(part: Any, *tags: str) -> Any:
+    """A part without navigation and the like. Sections and quotes have headers and footers of their own."""
+    for element in list(part.iterdescendants("*")):
+        role = (element.get("role") or "").lower().partition(" ")[0]
+        if (role in _SITE_ROLES) if role else element.tag in tags:
+            is_inner = element.tag != "nav" and element.xpath(_AROUND)
+            if not is_inner and next(element.iter("h1", "article", "main"), None) is None:
+                _drop(element)
+    return part
+
+
+def _length(element: Any) -> int:
+    return sum(len(text.strip()) for text in element.itertext())
+
+
+def _drop(element: Any) -> None:
+    element.clear(keep_tail=True)
+    element.tag, element.tail = "span", f" {element.tail or ''}"
+
+
+def _to_markdown(body: Any, resolve: Callable[[str], str], left_out: Counter[str]) -> tuple[str, list[Link | str]]:
+    """The Markdown of an element with marks in it, and by their numbers the links and the ids of headings."""
+    from html_to_markdown import ConversionOptions, PreprocessingOptions, convert
+    from lxml import etree
+
+    notes = _tidy(body, resolve, left_out)
+    html = etree.tostring(body, method="html", encoding="unicode", with_tail=False)
+    html = _PRE_OR_BREAK.sub(lambda found: found[1] or " ", html)  # a line of text may look like Markdown
+    html = _CODE_OR_SIGN.sub(lambda found: found[0] if found[1] else _ESCAPE + found[0], html)
+    options = ConversionOptions(
+        preprocessing=PreprocessingOptions(enabled=False),  # it would drop text that it takes for navigation
+        hidden_content="all",
+        extract_metadata=False,
+        bullets="-",
+        highlight_style="none",
+        compact_tables=True,
+    )
+    result = convert(html, options)
+    if result.warnings:
+        raise SourceFailed(CHUNKING_FAILED, f"it cannot be read whole: {result.warnings[0].message}")
+    return (result.content or "").replace(_ESCAPE, "\\").strip(), notes
+
+
+def _tidy(body: Any, resolve: Callable[[str], str], left_out: Counter[str]) -> list[Link | str]:
+    """Makes of an element what Markdown can express, and marks its links, pictures and headings."""
+    notes: list[Link | str] = []
+    anchors = {heading: _anchor_of(heading) for heading in body.iter(*_HEADINGS)}
+    for element in list(body.iter(*_EMBEDDED)):
+        left_out["drawings and embedded parts"] += element.tag != "svg" or _length(element) > 0
+        _drop(element)
+    for link in [*body.iter("a"), *body.iterfind(".//span[@class='mw-editsection']")]:
+        is_sign = "#" in link.get("href", "") and _PERMALINK.fullmatch("".join(link.itertext()))
+        if link.tag == "span" or (is_sign and next(link.iter("img"), None) is None):
+            _drop(link)
+    for table in list(body.iter("table")):
+        _tidy_table(table)
+    for element in list(body.iter("img", "a")):
+        is_picture = element.tag == "img"
+        if is_picture:
+            element.text = f" {one_line(element.get('alt', ''))} "
+            left_out["pictures without text"] += element.text.isspace()
+        address = element.get("data-src") or element.get("src") or element.get("href", "")
+        with suppress(ValueError):  # brackets without an address of IPv6
+            if url := resolve("".join(address.splitlines()).strip()):
+                _mark(element, Link(url, LinkKind.IMAGE if is_picture else classify(url), 0), notes)
+        if not element.tail and (following := element.getnext()) is not None and following.tag == "a" and address:
+            element.tail = " "
+        element.tag = "span"
+        element.attrib.clear()
+    for heading, anchor in anchors.items():
+        _tidy_heading(heading, body)
+        _mark(heading, anchor, notes)
+    for block in body.iter(*_BLOCKS):
+        for outer in block.iterancestors():
+            outer.tag = outer.tag if outer.tag in _CONTAINERS else "div"
+    return notes
+
+
+def _mark(element: Any, note: Link | str, notes: list[Link | str]) -> None:
+    """Puts the number of a note behind the first words of an element, where it does not change how they are escaped."""
+    if note:
+        first = next((inner for inner in element.iter("*") if inner.text and not inner.text.isspace()), element)
+        text = first.text or ""
+        end = len(text.rstrip())
+        first.text = f"{text[:end]}\ue001{len(notes)}\ue002{text[end:]}"
+        notes.append(note)
+
+
+def _without_marks(markdown: str, notes: list[Link | str]) -> Document:
+    """The document of the Markdown, with links and anchors at the marks. Other links are addresses that are shown."""
+    from chunksink.ingest.formats.markdown.structure import parse
+
+    # Parsing the same without marks does not change it again.
+    marked = _SPACE_AFTER_MARKS.sub(r"\1", parse(markdown).text)
+    document = parse(_MARK.sub("", marked))
+    begins = [block.start for block in document.blocks]
+    urls = {note.url for note in notes if isinstance(note, Link)}
+    links = [link for link in document.links if "://" in link.url and link.url not in urls]
+    anchors: dict[int, str] = {}
+    removed = 0
+    for mark in _MARK.finditer(marked) if document.blocks else ():
+        note, place = notes[int(mark[1])], mark.start() - removed
+        removed += len(mark[0])
+        block = document.blocks[max(0, bisect_right(begins, place) - 1)]
+        if isinstance(note, Link):
+            links.append(replace(note, at=place - 1))
+        elif block.is_heading:
+            anchors.setdefault(block.section, note)
+    return replace(document, links=tuple(links), anchors=anchors)
+
+
+def _anchor_of(heading: Any) -> str:
+    """The id of a heading, of an element in it, of an empty one before it, or of a section that begins with it."""
+    before, outer = heading.getprevious(), heading.getparent()
+    places = list(heading.iter("*"))
+    if before is not None and not _length(before):
+        places += before.iter("*")
+    elif before is None and outer is not None and outer.tag != "body":
+        places.append(outer)
+    ids = (place.get("id") or (place.get("name", "") if place.tag == "a" else "") for place in places)
+    return next((each for each in ids if re.fullmatch(r"\S{1,200}", each)), "")
+
+
+def _tidy_table(table: Any) -> None:
+    """Makes the first row the header. One of one column, or with blocks that no cell can have, becomes its cells."""
+    rows = table.xpath("./tr|./thead/tr|./tbody/tr|./tfoot/tr")
+    has_blocks = sum(1 for _ in table.iter("table", "pre", *_HEADINGS)) > 1
+    is_column = next(table.iter("th"), None) is None and all(len(row) <= 1 for row in rows)
+    if has_blocks or is_column:
+        for element in (table, *table.xpath("./thead|./tbody|./tfoot"), *rows, *(cell for row in rows for cell in row)):
+            element.tag = "div"
+    elif rows:
+        for cell in rows[0]:
+            cell.tag = "th"
+
+
+def _tidy_heading(heading: Any, body: Any) -> None:
+    """Takes a heading out of lists, links and the like, in which it would be none, and blocks out of the heading."""
+    for outer in heading.iterancestors():
+        if outer is body:
+            break
+        outer.tag = "div"
+    for inner in heading.iter(*_BLOCKS, "br"):
+        if inner is not heading:
+            inner.tag, inner.tail = "span", f" {inner.tail or ''}"
+    if not _MARK.sub("", "".join(heading.itertext())).strip():
+        heading.tag = "div"

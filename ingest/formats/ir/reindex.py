@@ -1,0 +1,85 @@
+"""Which records an older schema, extractor or model has made, so that their sources can be extracted again."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from chunksink.chunkbus.chunk import Record
+from chunksink.ingest.formats.ir.schema import IR_VERSION
+from chunksink.ingest.json_records import Numbered, read_records
+from chunksink.ingest.model import Notice
+from chunksink.ingest.record_fields import first_string
+
+
+@dataclass(frozen=True)
+class Current:
+    """What records should be made with: versions by extractor, values by part of a model (`ocr_engine`, `asr_model`).
+
+    An extractor or a part of a model that is not named here is never outdated.
+    """
+
+    schema_version: str = IR_VERSION
+    extractors: Mapping[str, str] = field(default_factory=dict)
+    models: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Outdated:
+    """A record to extract again; `differences` are (what, its own, the current one)."""
+
+    path: str
+    record_id: str
+    differences: tuple[tuple[str, Any, Any], ...]
+
+
+def read_ir(path: Path) -> Iterator[Numbered | Notice]:
+    """Every JSON object of a file, whatever its schema version. Raises SourceFailed."""
+    return read_records(path, lambda _: True)
+
+
+def newest(records: Iterable[Record]) -> Current:
+    """The newest of each in these records: extractors by version, models, which have no order, by `processed_at`."""
+    extractors: dict[str, str] = {}
+    models: dict[str, tuple[Any, Any]] = {}
+    for record in records:
+        name, version, model, processed_at = _made_by(record)
+        extractors[name] = max(extractors.get(name, ""), version, key=_version_key)
+        for part, value in model.items():
+            known = ((processed_at, _version_key(str(value)), str(value)), value)
+            models[part] = max(models.get(part, known), known, key=lambda known: known[0])
+    return Current(extractors=extractors, models={part: value for part, (_, value) in models.items()})
+
+
+def outdated(records: Iterable[Record], current: Current) -> Iterator[Outdated]:
+    """Records that were made with something older, in their order. A model that was not used is no difference."""
+    for record in records:
+        name, version, model, _ = _made_by(record)
+        schema = str(record.get("schema_version", ""))
+        compared = [
+            ("schema_version", schema, max(schema, current.schema_version, key=_version_key)),
+            (f"extractor {name}", version, current.extractors.get(name, version)),
+            *((f"model {part}", value, current.models.get(part, value)) for part, value in sorted(model.items())),
+        ]
+        differences = tuple(entry for entry in compared if entry[1] != entry[2])
+        if differences:
+            yield Outdated(first_string(record, "source.path") or "", first_string(record, "id") or "", differences)
+
+
+def _made_by(record: Record) -> tuple[str, str, Record, str]:
+    """Extractor, its version, the parts of its model, and when."""
+    name, version, processed_at = (
+        first_string(record, f"provenance.{name}") or ""
+        for name in ("extractor_name", "extractor_version", "processed_at")
+    )
+    provenance = record.get("provenance")
+    model = provenance.get("model") if isinstance(provenance, dict) else None
+    parts = {part: value for part, value in model.items() if value is not None} if isinstance(model, dict) else {}
+    return name, version, parts, processed_at
+
+
+def _version_key(version: str) -> list[tuple[int, int, str]]:
+    """1.10 is newer than 1.9, and 1.0 than 1.0rc1: numbers by value, words before them, the end in between."""
+    found = re.findall(r"[0-9]{1,18}|[A-Za-z]+", version)
+    return [*((2, int(part), "") if part.isdigit() else (0, 0, part) for part in found), (1, 0, "")]

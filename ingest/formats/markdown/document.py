@@ -1,0 +1,67 @@
+"""The structure of a text as data: the result of `structure.parse`, the input of `passages.cut`."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import NamedTuple
+
+
+class Kind(StrEnum):
+    """The kind of a block. White space has no meaning in prose, and much in the others."""
+
+    PROSE = "prose"
+    CODE = "code"
+    TABLE = "table"
+    FRONT_MATTER = "front_matter"
+
+    @property
+    def is_literal(self) -> bool:
+        return self is not Kind.PROSE
+
+
+class Block(NamedTuple):
+    """A structural unit: the lines `[start, end)` of the normalised text, as offsets of characters.
+
+    `section` indexes `Document.sections`. `list_number` is different for each top-level list, and None outside of
+    lists. `element` names the list, table or code block within its section, such as `ul[1]`. `detail` is the header
+    row of a table or the language of code. A block that `is_whole` is never cut, whatever its size.
+    """
+
+    kind: Kind
+    start: int
+    end: int
+    section: int
+    list_number: int | None = None
+    element: str = ""
+    detail: str = ""
+    is_heading: bool = False
+    is_whole: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A link as the source writes it; `at` is its offset in the normalised text."""
+
+    url: str
+    kind: str
+    at: int
+
+
+@dataclass(frozen=True)
+class Document:
+    """A normalised text and its structure. Blocks are in order and cover every character except white space.
+
+    `sections[n]` is the heading stack of section n; section 0 comes before the first heading. `anchors[n]` is the
+    anchor of its heading, if it does not follow from the heading's words.
+    """
+
+    text: str
+    blocks: tuple[Block, ...]
+    sections: tuple[tuple[str, ...], ...]
+    links: tuple[Link, ...]
+    metadata: dict[str, str]
+    anchors: Mapping[int, str] = field(default_factory=dict)
+    lists: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Metadata with several values: `tags` and `authors`."""
+    odd: frozenset[str] = frozenset()
+    """Codes of notices about the document, such as FENCE_UNCLOSED."""

@@ -1,0 +1,93 @@
+"""Data in the text itself: `data:` addresses, as of embedded images, and other addresses as long as such.
+
+Nobody reads or follows them. They are removed with their marks and definitions; the words beside them stay, and so
+does code.
+"""
+
+import re
+from itertools import chain
+
+from markdown_it.common.utils import normalizeReference
+from markdown_it.token import Token
+
+from chunksink.chunkbus.patterns import for_good
+from chunksink.ingest.formats.markdown.addresses import MAX_ADDRESS
+from chunksink.ingest.formats.markdown.normalise import one_line
+from chunksink.ingest.formats.markdown.parser import Definitions
+
+# Bounded, because looking for the ends of code spans and brackets that have none is quadratic.
+_CODE = r"(?<![\\`])(?P<ticks>`+)(?!`)[\s\S]{0,20000}?(?<!`)(?P=ticks)(?!`)"
+_BRACKETS = r"(?<!\\)!?\[(?P<words>[^\[\]]{0,999})(?<!\\)\]"
+# `Promise<data:Foo>` is text.
+_DATA = r"data:(?:[\w.+-]{1,99}/[\w.+-]{1,99})?(?:;[\w.+-]{1,99}(?:=[^\s;,<>]{0,999})?){0,9},"
+_DATA_ADDRESS = re.compile(_DATA, re.IGNORECASE)
+_TO_ITS_END = for_good(r"[^\s<>()]++|\([^\s<>()]*+\)")
+_ADDRESS = (
+    rf"(?:<(?:data:[^<>\n]*|[^<>\n]{{{MAX_ADDRESS + 1},}})>"
+    rf"|(?:data:|[^\s<>()]{{{MAX_ADDRESS + 1}}}){_TO_ITS_END})"
+)
+_EMBEDDED = re.compile(
+    rf"{_CODE}"
+    rf"|{_BRACKETS}\(\s*{_ADDRESS}\s*\)"
+    rf"|(?P<before>(?<!\\)\]\(\s*){_ADDRESS}"  # of a link with a title, or with brackets in its words
+    rf"|(?<!\\)<{_DATA}[^<>\s]*>"
+    r"|(?P<tag><[a-z][^<>]{0,999}?[\s:])(?:srcset|src|href)\s{0,9}=\s{0,9}(?:\"data:[^\"]*\"|'data:[^']*'|data:[^\s\"'<>]*)",
+    re.IGNORECASE,
+)
+_REFERENCE = re.compile(rf"{_CODE}|{_BRACKETS}(?:\[(?P<label>[^\[\]]{{0,999}})\]|(?!\())")
+
+
+def drop_embedded(text: str, lines: list[str], tokens: list[Token], definitions: Definitions) -> None:
+    """Removes embedded data from the lines of a text and from the tokens that were made of them."""
+    if "data:" not in text.lower() and max(map(len, lines)) <= MAX_ADDRESS:
+        return
+    names = _drop_definitions(lines, definitions)
+    last: list[int] | None = None
+    for token in tokens:
+        if not token.map or token.type not in ("html_block", "inline"):
+            continue
+        if not _may_have_data(token.content) and not (names and "[" in token.content):
+            continue
+        token.content = _without_data(token.content, names)
+        if token.map != last:  # the cells of a row share their line
+            start, end = last = token.map
+            lines[start:end] = _without_data("\n".join(lines[start:end]), names).split("\n")
+
+
+def _drop_definitions(lines: list[str], definitions: Definitions) -> set[str]:
+    """The names of such addresses. Only titles stay on the lines that define them."""
+    named = definitions.get("references", {})
+    for definition in chain(named.values(), definitions.get("duplicate_refs", ())):
+        if _is_data(definition["href"]):
+            start, end = definition["map"]
+            lines[start:end] = [one_line(definition["title"]), *[""] * (end - start - 1)]
+    return {name for name, definition in named.items() if _is_data(definition["href"])}
+
+
+def _is_data(url: str) -> bool:
+    """Stricter than for links, since `[note]: data:loss` is a line that people read."""
+    return len(url) > MAX_ADDRESS or _DATA_ADDRESS.match(url) is not None
+
+
+def _may_have_data(text: str) -> bool:
+    return len(text) > MAX_ADDRESS or "data:" in text.lower()
+
+
+def _without_data(text: str, names: set[str]) -> str:
+    """The text on as many lines."""
+    text = _EMBEDDED.sub(_words_of, text)
+    if not names:
+        return text
+    return _REFERENCE.sub(lambda match: _words_of(match) if _is_named(match, names) else match[0], text)
+
+
+def _words_of(match: re.Match[str]) -> str:
+    if match["ticks"]:
+        return match[0]
+    groups = match.groupdict()
+    kept = groups["words"] or groups.get("before") or groups.get("tag") or ""
+    return kept + "\n" * (match[0].count("\n") - kept.count("\n"))
+
+
+def _is_named(match: re.Match[str], names: set[str]) -> bool:
+    return not match["ticks"] and normalizeReference(match["label"] or match["words"]) in names

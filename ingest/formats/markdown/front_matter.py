@@ -1,0 +1,139 @@
+"""Front matter at the top of a text: YAML between `---` and `---` or `...`, TOML between `+++` and `+++`.
+
+CommonMark would read it as a rule and a heading. YAML front matter differs from prose below a rule in its lines: all of
+them can be lines of a mapping, and one at least has a key. TOML has to parse.
+"""
+
+import re
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import date
+from typing import Any
+
+from chunksink.chunkbus.canonical import canonical_text
+from chunksink.ingest.formats.markdown.normalise import MAX_CARRIED, one_line
+
+_SINGLE = {"title": "title", "author": "author", "language": "language", "lang": "language", "date": "date"}
+_SEVERAL = {"tags": "tags", "tag": "tags", "keywords": "tags", "authors": "authors", "author": "authors"}
+_NULLS = ("", "~", "null")
+_MAX_ITEMS = 50
+_MAX_ITEM = 200
+
+# A plain key has at most four words: what comes before a colon in a sentence is mostly longer.
+_KEY = r"""(?:"[^"\n]*"|'[^'\n]*'|[^\W\d]\S*?(?:[ \t]\w\S*?){0,3})[ \t]*:"""
+_YAML_BEGIN = re.compile(r"---[ \t]*\n")
+_YAML_LINE = re.compile(
+    r"(?:(?P<end>(?:---|\.\.\.)[ \t]*)"
+    r"|(?P<nothing>[ \t]*(?:#.*)?)"
+    r"|(?P<inside>[ \t].*|[\]}].*)"
+    r"|(?P<item>-(?:[ \t].*)?)"
+    rf"|(?P<group>{_KEY}[ \t]*(?:#.*)?)"
+    rf"|(?P<scalar>{_KEY}[ \t].*)"
+    r")(?:\n|\Z)"
+)
+# What may follow a key: items only where it has no value on its line.
+_BELOW = {"": (), "group": ("inside", "item"), "scalar": ("inside",)}
+# A key at the top level with all of its value: items may begin at the margin.
+_YAML_ENTRY = re.compile(
+    rf"^([\"']?)({'|'.join(_SINGLE | _SEVERAL)})\1[ \t]*:(.*(?:\n(?:[ \t].*|-(?:[ \t].*)?|[\]}}].*|[ \t]*)$)*)",
+    re.IGNORECASE | re.MULTILINE,
+)
+# Parsing nested brackets or keys is quadratic.
+_MAX_YAML = 4000
+_TOML = re.compile(r"\+\+\+[ \t]*\n([\s\S]{0,16000}?)^\+\+\+[ \t]*(?:\n|\Z)", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class FrontMatter:
+    """The number of its lines, and its metadata that a search can use."""
+
+    lines: int = 0
+    metadata: dict[str, str] = field(default_factory=dict)
+    lists: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+def find_front_matter(text: str) -> FrontMatter:
+    """The front matter of a text; without lines if it has none."""
+    if block := text[: _yaml_length(text)]:
+        entries = _yaml_entries(block)
+    elif (match := _TOML.match(text)) and (entries := _toml_entries(match[1])):
+        block = match[0]
+    else:
+        return FrontMatter()
+    return FrontMatter(block.removesuffix("\n").count("\n") + 1, _single(entries), _several(entries))
+
+
+def _yaml_length(text: str) -> int:
+    """0 as soon as a line is not one of a mapping."""
+    begin = _YAML_BEGIN.match(text)
+    at = begin.end() if begin else len(text)
+    key = ""
+    while at < len(text) and (line := _YAML_LINE.match(text, at)):
+        at, kind = line.end(), line.lastgroup
+        if kind == "end":
+            return at if key else 0
+        if kind in ("group", "scalar"):
+            key = kind
+        elif kind != "nothing" and kind not in _BELOW[key]:
+            return 0
+    return 0
+
+
+def _yaml_entries(block: str) -> dict[str, Any]:
+    last = {match[2]: match for match in _YAML_ENTRY.finditer(block)}
+    return {name: _parse_yaml(match[0].rstrip(), match[3].strip()) for name, match in last.items()}
+
+
+def _parse_yaml(entry: str, value: str) -> Any:
+    """Scalars as text. A value that is not YAML is the text of its line, as in `title: Tea: a guide`."""
+    import yaml
+
+    if len(entry) > _MAX_YAML:
+        return None
+    try:
+        (parsed,) = yaml.load(entry, yaml.BaseLoader).values()
+    except (yaml.YAMLError, RecursionError, ValueError, AttributeError):
+        return None if value[:1] in tuple("&*![{|>") else re.split(r"\s#", value, maxsplit=1)[0]
+    return parsed
+
+
+def _toml_entries(text: str) -> dict[str, Any]:
+    try:
+        table = tomllib.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    taxonomies = table.get("taxonomies")
+    return table | taxonomies if isinstance(taxonomies, dict) else table
+
+
+def _single(entries: Mapping[str, Any]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for name, value in entries.items():
+        key = _SINGLE.get(name.lower())
+        line = one_line(canonical_text(str(value))) if isinstance(value, str | date) else ""
+        if key and line.lower() not in _NULLS and len(line) <= MAX_CARRIED:
+            found.setdefault(key, line)
+    return found
+
+
+def _several(entries: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+    """Values under several keys of one field are added up."""
+    found: dict[str, dict[str, None]] = {}
+    for name, value in entries.items():
+        if key := _SEVERAL.get(name.lower()):
+            found.setdefault(key, {}).update(dict.fromkeys(_items(key, value)))
+    return {key: tuple(items)[:_MAX_ITEMS] for key, items in found.items() if items}
+
+
+def _items(key: str, value: Any) -> Iterator[str]:
+    """`[a, b]`, items on lines of their own, mappings with a name, or for tags words with commas between."""
+    if isinstance(value, str):
+        value = value.split(",") if key == "tags" else [value]
+    items: Iterable[Any] = value if isinstance(value, list) else ()
+    for item in items:
+        named = item.get("name") if isinstance(item, dict) else item
+        line = one_line(canonical_text(named)) if isinstance(named, str) else ""
+        line = line.removeprefix("#") if key == "tags" else line
+        if line.lower() not in _NULLS and len(line) <= _MAX_ITEM:
+            yield line

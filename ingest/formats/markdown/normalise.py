@@ -1,0 +1,101 @@
+"""From the bytes of a source to clean text, and from clean lines to normalised lines.
+
+Line breaks and control characters follow the chunk contract. Runs of spaces within lines of prose collapse; lines of
+code and tables, indentation and list markers stay as they are, because white space has a meaning there.
+"""
+
+import codecs
+import re
+
+from chunksink.chunkbus.canonical import canonical_text
+from chunksink.ingest.codes import CHUNKING_FAILED
+from chunksink.ingest.errors import SourceFailed
+
+_MAX_LINE_CHARACTERS = 20_000
+"""Longer lines are not collapsed: looking for the ends of code spans is quadratic."""
+MAX_CARRIED = 1000
+"""Characters of a title, heading or language, since every chunk repeats it."""
+
+# What may come before the text of a line: indentation, quote marks, list markers, heading marks.
+_PREFIX = re.compile(r"[ \t]*(?:(?:>|[-*+](?=[ \t])|\d{1,9}[.)](?=[ \t])|#{1,6}(?=[ \t]))[ \t]*)*")
+# A code span, which is kept, or a run of spaces between two words.
+_RUN = re.compile(r"(?<!`)(`+)(?!`).*?(?<!`)\1(?!`)|(?<=[^ \t])(?:[ \t]{2,}|\t)(?=[^ \t])")
+# Line breaks to the contract but not to Markdown, where they may be part of a heading or of a row.
+_SIGNS = "\x0b\x0c\x85\u2028\u2029"
+_SEPARATOR = re.compile(rf"(?P<edge>^[{_SIGNS}]+|[{_SIGNS}]+$)|[{_SIGNS}]", re.MULTILINE)
+_INVISIBLE = "\ufeff\u00ad\u2060"
+# Longer marks first: that of UTF-32 begins like that of UTF-16.
+_BYTE_ORDER_MARKS = {
+    codecs.BOM_UTF32_LE: "UTF-32",
+    codecs.BOM_UTF32_BE: "UTF-32",
+    codecs.BOM_UTF16_LE: "UTF-16",
+    codecs.BOM_UTF16_BE: "UTF-16",
+}
+_NEVER_IN_TEXT = bytes(code for code in range(32) if chr(code) not in "\b\t\n\v\f\r\x1b")
+
+
+def decode(data: bytes) -> str:
+    """The text of a UTF-8 source. Raises SourceFailed for other encodings and for binary data."""
+    for mark, name in _BYTE_ORDER_MARKS.items():
+        if data.startswith(mark):
+            remedy = f"convert it: iconv -f {name} -t UTF-8 OLD > NEW"
+            raise SourceFailed(CHUNKING_FAILED, f"it is {name}, and only UTF-8 is read; {remedy}")
+    if b"\0" in data:
+        _refuse_binary(data)
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        _refuse_binary(data)
+        line = data.count(b"\n", 0, error.start) + 1
+        reason = f"not UTF-8: byte 0x{data[error.start]:02x} at offset {error.start}, line {line}; convert it to UTF-8"
+        remedy = "if it comes from Windows with: iconv -f WINDOWS-1252 -t UTF-8 OLD > NEW"
+        raise SourceFailed(CHUNKING_FAILED, f"{reason}, {remedy}") from error
+
+
+def _refuse_binary(data: bytes) -> None:
+    strange = len(data) - len(data.translate(None, _NEVER_IN_TEXT))
+    if strange > max(1, len(data) // 100):
+        reason = f"{strange:,} of its {len(data):,} bytes are control characters; is it UTF-16 or binary?"
+        remedy = "Convert UTF-16 (iconv -f UTF-16LE -t UTF-8 OLD > NEW), or leave the file out with --exclude"
+        raise SourceFailed(CHUNKING_FAILED, f"{reason} {remedy}")
+
+
+def clean(text: str) -> str:
+    """The contract's line breaks, without forbidden control characters and invisible ones, but not stripped.
+
+    Indentation at the beginning may be that of code. Byte order marks within the text come from joined files, and
+    would hide a heading; a word with a soft hyphen or a word joiner is not found.
+    """
+    for sign in _INVISIBLE:
+        if sign in text:
+            text = text.replace(sign, "")
+    return canonical_text(f"|{text}|")[1:-1]
+
+
+def clean_markdown(text: str) -> str:
+    """The same for Markdown, where separators of lines and pages separate words but not lines."""
+    if any(sign in text for sign in _SIGNS):
+        text = _SEPARATOR.sub(lambda sign: "" if sign["edge"] else " ", text)
+    return clean(text)
+
+
+def collapse_line(line: str) -> str:
+    """A line of prose with single spaces between its words."""
+    if len(line) > _MAX_LINE_CHARACTERS:
+        return line
+    prefix = _PREFIX.match(line)
+    start = prefix.end() if prefix else 0
+    return line[:start] + _RUN.sub(lambda run: run[0] if run[1] else " ", line[start:])
+
+
+def one_line(text: str) -> str:
+    """The words with single spaces between them."""
+    return " ".join(text.split())
+
+
+def carried(text: str) -> str:
+    """The text, cut after a word if it is too long to be repeated in every chunk."""
+    if len(text) <= MAX_CARRIED:
+        return text
+    head = text[: MAX_CARRIED - 1]
+    return (head.rpartition(" ")[0] or head) + "…"

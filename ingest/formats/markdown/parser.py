@@ -1,0 +1,193 @@
+"""markdown-it-py, set up once: blocks with tables, inline text on demand, addresses as the source writes them."""
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from markdown_it import MarkdownIt, rules_block
+from markdown_it.rules_block import StateBlock
+from markdown_it.token import Token
+
+from chunksink.ingest.formats.markdown.addresses import LinkKind, classify, links_in_html, links_in_text
+from chunksink.ingest.formats.markdown.normalise import one_line
+
+Rule = Callable[[StateBlock, int, int, bool], bool]
+Definitions = dict[str, Any]
+"""The link definitions of a text, as the library keeps them."""
+
+MAX_NESTING = 100
+"""Deeper nesting is kept as text. Each level takes a few Python frames; real documents have less than ten."""
+MAX_INLINE_CHARACTERS = 20_000
+"""Inline parsing of hostile text is quadratic; in longer text links are found by a pattern."""
+
+_ATTRIBUTE = r"[\w:.-]+(?:=(?:\"[^\"]*\"|'[^']*'|\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\}))?|\{\.\.\.[^{}]*\}"
+_COMPONENT = re.compile(rf"<(?:/?[A-Za-z][\w.:-]*(?:\s+(?:{_ATTRIBUTE}))*\s*/?)?>[ \t]*(?:\n|\Z)")
+_MAX_TAG = 4000
+_INTERRUPTS_ALL = ["paragraph", "reference", "blockquote", "list"]
+_INTERRUPTS_MOST = _INTERRUPTS_ALL[:3]
+_LINK = re.compile(r"(!?)\[[^\[\]\n]{0,999}\]\(\s{0,99}<?((?:[^\s<>()]|\([^\s<>()]{0,999}\)){1,4096})")
+_ADDRESS_IN_ANGLES = re.compile(r"<(?:a|img)\b|<[a-z][a-z0-9+.-]*:|@[^<>@\s]*>", re.IGNORECASE)
+_WORDS = ("text", "code_inline", "text_special")
+_BRACKETS = ("[", "]")
+
+
+def parse_blocks(text: str, *, is_mdx: bool = False) -> tuple[list[Token], Definitions]:
+    """Block tokens with their lines, inline text not yet parsed; and the link definitions."""
+    tokens: list[Token] = []
+    definitions: Definitions = {}
+    parser = _mdx_parser if is_mdx else _parser
+    parser.block.parse(text, parser, definitions, tokens)
+    return tokens, definitions
+
+
+def plain_text(content: str, definitions: Definitions) -> str:
+    """Inline Markdown without its marks, on one line."""
+    if any(mark in content for mark in "\\`*_[]<>&!") and len(content) <= MAX_INLINE_CHARACTERS:
+        content = _text_of(_parse_inline(content, definitions))
+    return one_line(content)
+
+
+def has_words(content: str, definitions: Definitions) -> bool:
+    """Whether inline Markdown has text of its own; images, tags and comments do not count."""
+    if any(mark in content for mark in "<!") and len(content) <= MAX_INLINE_CHARACTERS:
+        return any(token.content.strip() for token in _parse_inline(content, definitions) if token.type in _WORDS)
+    return bool(content.strip())
+
+
+def find_links(content: str, definitions: Definitions) -> Iterator[tuple[str, LinkKind]]:
+    """Address and kind of each link in inline Markdown, in order."""
+    has_sign = "](" in content or "://" in content or "[[" in content or _ADDRESS_IN_ANGLES.search(content)
+    if not has_sign and not (definitions and "[" in content):
+        return
+    if len(content) > MAX_INLINE_CHARACTERS:
+        for match in _LINK.finditer(content):
+            yield match[2], LinkKind.IMAGE if match[1] else classify(match[2])
+        return
+    tokens: list[Token] = []
+    _link_parser.inline.parse(content, _link_parser, definitions, tokens)
+    yield from _links_of(tokens)
+
+
+def _links_of(tokens: Iterable[Token]) -> Iterator[tuple[str, LinkKind]]:
+    depth = 0
+    text = ""  # escapes and entities split it into several tokens
+    for token in tokens:
+        if token.type in ("text", "text_special"):
+            if not depth:
+                is_escaped_bracket = token.type == "text_special" and token.content in _BRACKETS
+                text += token.markup if is_escaped_bracket else token.content
+            continue
+        yield from links_in_text(text)
+        text = ""
+        if token.type == "link_open":
+            depth += 1
+            url = str(token.attrs["href"])
+            yield url, classify(url)
+        elif token.type == "link_close":
+            depth -= 1
+        elif token.type == "image":
+            yield str(token.attrs["src"]), LinkKind.IMAGE
+        elif token.type == "html_inline":
+            yield from links_in_html(token.content)
+    yield from links_in_text(text)
+
+
+def _parse_inline(content: str, definitions: Definitions) -> list[Token]:
+    tokens: list[Token] = []
+    _parser.inline.parse(content, _parser, definitions, tokens)
+    return tokens
+
+
+def _text_of(tokens: Iterable[Token]) -> str:
+    parts = []
+    for token in tokens:
+        if token.type == "image":
+            parts.append(_text_of(token.children or []))
+        elif token.type in ("softbreak", "hardbreak"):
+            parts.append(" ")
+        elif token.type in _WORDS:
+            parts.append(token.content)
+    return "".join(parts)
+
+
+def _link_definition(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    """`[name]: address`; but after `[^1]:` comes the text of a footnote."""
+    if state.src.startswith("[^", state.bMarks[start] + state.tShift[start]):
+        return False
+    return rules_block.reference(state, start, end, silent)
+
+
+def _component(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    """A tag of MDX on lines of its own: Markdown follows it without an empty line between."""
+    first = state.bMarks[start] + state.tShift[start]
+    tag = _COMPONENT.match(state.src, first, first + _MAX_TAG)
+    if silent or tag is None:
+        return False
+    following = start + 1
+    while following < end and state.bMarks[following] < tag.end():
+        following += 1
+    state.line = following
+    token = state.push("html_block", "", 0)
+    token.map = [start, following]
+    token.content = state.getLines(start, following, state.blkIndent, True)
+    return True
+
+
+def _only_after(characters: str, rule: Rule) -> Rule:
+    """The same rule, called only for lines that begin with one of these characters: other lines never match it."""
+    first = frozenset(characters)
+
+    def guarded(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+        at = state.bMarks[start] + state.tShift[start]
+        return state.src[at : at + 1] in first and rule(state, start, end, silent)
+
+    return guarded
+
+
+def _setext_heading(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    """The same rule, called only where a line of the paragraph may underline it."""
+    for line in range(start + 1, state.lineMax):
+        at = state.bMarks[line] + state.tShift[line]
+        if at >= state.eMarks[line]:
+            break
+        if state.src[at] in "=-":
+            return rules_block.lheading(state, start, end, silent)
+    return False
+
+
+class _Parser(MarkdownIt):
+    """Keeps addresses as they are written: links are data here, nothing is rendered."""
+
+    def normalizeLink(self, url: str) -> str:  # noqa: N802 (the library's name)
+        return url
+
+    def validateLink(self, url: str) -> bool:  # noqa: N802
+        return True
+
+
+def _make_parser() -> _Parser:
+    parser = _Parser("commonmark", {"maxNesting": MAX_NESTING})
+    parser.enable("table")
+    rules: tuple[tuple[str, str, Rule, list[str]], ...] = (
+        ("fence", "`~", rules_block.fence, _INTERRUPTS_ALL),
+        ("blockquote", ">", rules_block.blockquote, _INTERRUPTS_ALL),
+        ("hr", "*-_", rules_block.hr, _INTERRUPTS_ALL),
+        ("list", "*-+0123456789", rules_block.list_block, _INTERRUPTS_MOST),
+        ("reference", "[", _link_definition, []),
+        ("html_block", "<", rules_block.html_block, _INTERRUPTS_MOST),
+        ("heading", "#", rules_block.heading, _INTERRUPTS_MOST),
+    )
+    for name, characters, rule, interrupts in rules:
+        parser.block.ruler.at(name, _only_after(characters, rule), {"alt": interrupts})
+    parser.block.ruler.at("lheading", _setext_heading)
+    return parser
+
+
+_parser = _make_parser()
+_mdx_parser = _make_parser()
+_mdx_parser.block.ruler.before("html_block", "component", _only_after("<", _component))
+_mdx_parser.disable("code")
+# Finds the same links in a third of the time: emphasis and line breaks hide none, and make most of the tokens.
+_link_parser = _Parser("commonmark")
+_link_parser.disable(["emphasis", "newline", "balance_pairs", "fragments_join", "text_join"])
+_link_parser.inline.terminator_re = re.compile(r"[\\`\[\]!<&]")  # where the remaining rules begin

@@ -1,0 +1,209 @@
+"""Chunks as stretches of the text: boundaries, sizes and overlap. They become records in `records`.
+
+A passage is one contiguous slice of the normalised text: its own part, and before it the end of its predecessor. The
+own parts in order are the document. Only later parts of a table have its header above them, since rows without the
+names of their columns are hardly found.
+
+A passage begins at a heading, where code, a table or front matter begins or ends, where a list ends or another
+begins, and where its predecessor is full. Marks without a word, as a rule below a table, join what is above them if no
+prose follows.
+
+Overlap stays within a section. After a full predecessor it is up to 15 % of that in whole sentences (lines of code or
+a table), or one last sentence of up to twice that, else lines, else tokens. At another boundary it is whole sentences
+of prose within 15 %; a last sentence that ends with a colon introduces what follows, and may take 15 % of the target.
+A heading that is a passage of its own, since code or a table follows it, is repeated whole.
+"""
+
+import re
+from collections import deque
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from chunksink.ingest.formats.markdown import tokens
+from chunksink.ingest.formats.markdown.document import Block, Document, Kind
+from chunksink.ingest.formats.markdown.pieces import BlockCutter, Piece, sentence_spans
+from chunksink.ingest.formats.markdown.policy import Policy
+
+_CHARACTERS = 24  # for each token of an overlap or header, how far its beginning is looked for
+_ITEM = re.compile(r"\A(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)+")
+_AFTER_COLON = " \t\n*_"  # as in `**Run this:**`
+# A tag that shows something or leads somewhere counts as a word.
+_WORD_OR_TAG = re.compile(r"[^\W_]|</?[a-z][a-z0-9-]*(?=[\s/>])(?![^<>]*\b(?:href|src|alt)\b)[^<>]*>", re.IGNORECASE)
+
+
+class Passage(NamedTuple):
+    """A chunk before it has an identity: `text[start:end]`, of which `text[start:own_start]` is overlap."""
+
+    start: int
+    own_start: int
+    end: int
+    tokens: int
+    kind: Kind
+    section: int
+    element: str
+    detail: str
+    part: int
+    """0, or its number among the parts of one code block or table."""
+    header: str = ""
+    """The header of the table of which this is a later part, with a line break."""
+
+
+class _Header(NamedTuple):
+    """The header to repeat above later parts of a table; `rows` is where the rows begin."""
+
+    text: str
+    tokens: int
+    rows: int
+
+
+_NO_HEADER = _Header("", 0, 0)
+
+
+def cut(document: Document, policy: Policy) -> Iterator[Passage]:
+    """The document's passages in order."""
+    cutter = _Cutter(document.text, policy)
+    for run in _runs(document):
+        yield from cutter.pack(run)
+
+
+def _runs(document: Document) -> list[list[Block]]:
+    """Blocks between two boundaries, with the marks below them."""
+    runs: list[list[Block]] = []
+    for block in document.blocks:
+        if runs and not _is_boundary(runs[-1][-1], block):
+            runs[-1].append(block)
+        else:
+            runs.append([block])
+    joined: list[list[Block]] = []
+    for run in runs:
+        above = joined[-1] if joined else []
+        if above and above[-1].section == run[0].section and _is_only_marks(document.text, run):
+            above[-1] = above[-1]._replace(end=run[-1].end)
+        else:
+            joined.append(run)
+    return joined
+
+
+def _is_boundary(before: Block, after: Block) -> bool:
+    if after.is_heading and after.section != before.section:
+        return True
+    if not (before.kind is after.kind is Kind.PROSE):
+        return True
+    return before.list_number is not None and before.list_number != after.list_number
+
+
+def _is_only_marks(text: str, run: list[Block]) -> bool:
+    start, end = run[0].start, run[-1].end
+    if run[0].kind is not Kind.PROSE or text[start : start + 1].isalnum():
+        return False
+    while (found := _WORD_OR_TAG.search(text, start, end)) and found[0][0] == "<":
+        start = found.end()
+    return found is None
+
+
+class _Cutter:
+    def __init__(self, text: str, policy: Policy) -> None:
+        self._text = text
+        self._policy = policy
+        self._count = tokens.counter(text)
+        self._pieces = BlockCutter(text, policy, self._count)
+        self._last: Passage | None = None
+        self._last_is_heading = False
+
+    def pack(self, run: list[Block]) -> Iterator[Passage]:
+        """Passages of a run: each grows to the target, or further to take in a short rest."""
+        pieces = deque(piece for block in run for piece in self._pieces.cut(block))
+        rest = sum(piece.tokens for piece in pieces)
+        target, soft_max, hard_max = self._policy.target, self._policy.soft_max, self._policy.hard_max
+        of_table = _NO_HEADER
+        part = 0
+        while pieces:
+            own = [pieces.popleft()]
+            if part == 1:
+                of_table = self._header(own[0].block)
+            fits = of_table.tokens + own[0].tokens <= hard_max
+            header = of_table if fits else of_table._replace(text="", tokens=0)
+            start, overlap = self._overlap(own[0], part > 0, header)
+            rest -= own[0].tokens
+            total = overlap + header.tokens + own[0].tokens
+            while pieces:
+                following = total + pieces[0].tokens
+                if total + rest > soft_max and (total >= target or following > soft_max):
+                    break
+                own.append(pieces.popleft())
+                rest -= own[-1].tokens
+                total = following
+            yield self._passage(start, own, total, part, header.text)
+            part += 1
+
+    def _passage(self, start: int, own: list[Piece], tokens: int, part: int, header: str) -> Passage:
+        blocks = [piece.block for piece in own]
+        first = blocks[0]
+        self._last_is_heading = all(block.is_heading for block in blocks)
+        element = next((block.element for block in blocks if block.element), "")
+        place = (start, own[0].start, own[-1].end)
+        self._last = Passage(*place, tokens, first.kind, first.section, element, first.detail, part, header)
+        return self._last
+
+    def _header(self, block: Block) -> _Header:
+        """The first two lines of a table; nothing if they leave too little room for rows."""
+        most = min(block.end, block.start + _CHARACTERS * self._policy.target)
+        names_end = self._text.find("\n", block.start, most) if block.kind is Kind.TABLE else -1
+        end = self._text.find("\n", names_end + 1, most) if names_end >= 0 else -1
+        if end < 0 or not _WORD_OR_TAG.search(self._text, block.start, names_end):
+            return _NO_HEADER
+        names, rule = self._text[block.start : names_end].strip(), self._text[names_end + 1 : end].strip()
+        names = names if block.list_number is None else _ITEM.sub("", names)
+        text = f"{names}\n{rule}\n"
+        size = tokens.count(text)
+        return _Header(text, size, end + 1) if size <= self._policy.target // 2 else _NO_HEADER
+
+    def _overlap(self, first: Piece, is_later_part: bool, header: _Header) -> tuple[int, int]:
+        """Where the passage that begins with `first` starts, and how many tokens it repeats."""
+        last = self._last
+        nothing = (first.start, 0)
+        if last is None or last.section != first.block.section:
+            return nothing
+        if not is_later_part and last.kind is not Kind.PROSE:
+            return nothing
+        room = self._policy.hard_max - first.tokens - header.tokens
+        short = self._policy.overlap_of(self._policy.target)
+        if self._last_is_heading and last.tokens <= min(room, short):
+            return last.start, last.tokens
+        share = self._policy.overlap_of(last.tokens)
+        introduces = self._text[last.own_start : last.end].rstrip(_AFTER_COLON).endswith((":", "："))
+        longest = 2 * share if is_later_part else max(share, short) if introduces else share
+        one, several = min(room, longest), min(room, share)
+        if one <= 0 or last.end <= header.rows:
+            return nothing
+        own_start = max(last.own_start, header.rows)
+        start = max(own_start, last.end - max(2 * share, longest) * _CHARACTERS)
+        kinds = (last.kind, Kind.CODE) if is_later_part else (last.kind,)
+        for kind in kinds:
+            if found := self._last_sentences(start, last.end, start > own_start, kind, one, several):
+                return found
+        return (is_later_part and self._last_tokens(start, last.end, several)) or nothing
+
+    def _last_sentences(
+        self, start: int, end: int, is_within: bool, kind: Kind, one: int, several: int
+    ) -> tuple[int, int] | None:
+        """As many last sentences or lines as have `several` tokens together, or a last one that has up to `one`.
+
+        `is_within`: a sentence at `start` may have begun earlier.
+        """
+        found: tuple[int, int] | None = None
+        for begin, _ in reversed([*sentence_spans(self._text, start, end, kind)]):
+            size = self._count(begin, end)
+            if size > (several if found else one) or (is_within and begin == start):
+                break
+            if size:
+                found = (begin, size)
+        return found
+
+    def _last_tokens(self, start: int, end: int, budget: int) -> tuple[int, int] | None:
+        """The last `budget` tokens, without a broken word at their beginning if there is another."""
+        edges = [edge for edge, _ in tokens.spans(self._text, start, end)][-budget:]
+        for number, edge in enumerate(edges[: max(1, len(edges) // 2)]):
+            if edge > start and self._text[edge - 1].isspace():
+                return edge, len(edges) - number
+        return (edges[0], len(edges)) if edges else None

@@ -1,0 +1,130 @@
+"""Blocks cut to what a chunk can hold: the block, else its sentences, else their lines, else windows of tokens.
+
+Sentences follow a written rule for Latin and CJK scripts. It need not know every abbreviation, since cuts happen only
+in blocks over the hard maximum and at the edge of an overlap. It must be fixed and lose nothing.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from chunksink.ingest.formats.markdown import tokens
+from chunksink.ingest.formats.markdown.document import Block, Kind
+from chunksink.ingest.formats.markdown.policy import Policy
+from chunksink.ingest.formats.markdown.tokens import MARK, Counter
+
+# Repetitions are bounded, or a million full stops would take quadratic time. The first character is taken before its
+# alternatives are tried, since a search for one of a few characters is fast.
+_SENTENCE_END = re.compile(
+    r"[。！？｡.!?…\n](?:"
+    rf"(?<=[。！？｡])[。！？｡」』”’）】》\"')\]]*(?![{MARK}])[ \t\n]*"
+    r"|(?<=[.!?…])(?<![.!?…][.!?…])[.!?…]{0,7}[\"'”’»)\]*_`]{0,8}[ \t\n]+(?=[^\sa-z])"
+    r"|(?<=\n)[ \t>]*\n[ \t\n>]*"
+    r"|(?<=\n)(?=[ \t>]*(?:[-*+]|\d{1,9}[.)])[ \t])"
+    r")"
+)
+_LINE_END = re.compile(r"\n+")
+_LAST_WORD = re.compile(r"[^\s(\[\"'“‘„«]*$")
+# Before a capital: an initial (J. Smith), or a German ordinal (3. Mai).
+_INITIAL = re.compile(r"[^\W\d_]|\d{1,2}")
+_ENGLISH = "e.g i.e cf vs al approx ca dr mr mrs ms prof st jr sr no nr nos fig figs eq vol ed eds pp inc ltd co dept"
+_GERMAN = "z.b d.h u.a u.u i.d.r s.o s.u bzw vgl evtl ggf inkl exkl abb bd hrsg str tel zzgl usf resp sog"
+_ABBREVIATIONS = frozenset(f"{_ENGLISH} {_GERMAN}".split())
+_LONGEST_ABBREVIATION = max(map(len, _ABBREVIATIONS)) + 2
+_COUNTED_WHOLE = 64  # characters for each token of the hard maximum: larger blocks are not counted to their end
+
+
+class Piece(NamedTuple):
+    """A stretch of text that goes into one chunk whole."""
+
+    start: int
+    end: int
+    tokens: int
+    block: Block
+
+
+@dataclass(frozen=True, slots=True)
+class BlockCutter:
+    """Cuts the blocks of one text. `count` counts its tokens."""
+
+    text: str
+    policy: Policy
+    count: Counter
+
+    def cut(self, block: Block) -> Iterator[Piece]:
+        """Pieces of at most `hard_max` tokens; the block itself if it fits or may not be cut."""
+        if block.is_whole:
+            yield Piece(block.start, block.end, self.count(block.start, block.end), block)
+        else:
+            yield from self._fitting(block.start, block.end, block, (block.kind, Kind.CODE))
+
+    def _fitting(self, start: int, end: int, block: Block, kinds: tuple[Kind, ...]) -> Iterator[Piece]:
+        """The stretch itself, else its sentences as text of the first of these kinds has them, else windows."""
+        size = self._size(start, end)
+        if size <= self.policy.hard_max:
+            if size:
+                yield Piece(start, end, size, block)
+        elif kinds:
+            for begin, until in sentence_spans(self.text, start, end, kinds[0]):
+                yield from self._fitting(begin, until, block, kinds[1:])
+        else:
+            yield from self._windows(start, end, block)
+
+    def _windows(self, start: int, end: int, block: Block) -> Iterator[Piece]:
+        """Windows of `policy.window` tokens, shortened by up to a fifth if that keeps a word whole."""
+        edges: list[int] = []  # where the tokens of the open window begin
+        begin = start
+        for edge, _ in tokens.spans(self.text, start, end):
+            if len(edges) == self.policy.window:
+                keep = self._whole_words(edges, edge)
+                cut = edges[keep] if keep < len(edges) else edge
+                yield Piece(begin, cut, keep, block)
+                begin = cut
+                edges = edges[keep:]
+            edges.append(edge)
+        if edges:
+            yield Piece(begin, end, len(edges), block)
+
+    def _whole_words(self, edges: list[int], following: int) -> int:
+        """How many of the window's tokens to keep so that it ends before white space, or all of them."""
+        if self.text[following - 1].isspace():
+            return len(edges)
+        for keep in range(len(edges) - 1, len(edges) - len(edges) // 5 - 1, -1):
+            if self.text[edges[keep] - 1].isspace():
+                return keep
+        return len(edges)
+
+    def _size(self, start: int, end: int) -> int:
+        """The number of tokens, or any number over `hard_max`."""
+        if end - start <= _COUNTED_WHOLE * self.policy.hard_max:
+            return self.count(start, end)
+        count = 0
+        for count, _ in enumerate(tokens.spans(self.text, start, end), 1):
+            if count > self.policy.hard_max:
+                break
+        return count
+
+
+def sentence_spans(text: str, start: int, end: int, kind: Kind) -> Iterator[tuple[int, int]]:
+    """The sentences of `text[start:end]`, or the lines of a literal, in order, each with the white space after it."""
+    ends = _LINE_END if kind.is_literal else _SENTENCE_END
+    begin = at = start
+    while match := ends.search(text, at, end):
+        at = cut = match.end()
+        if cut >= end:
+            break
+        if text[match.start()] == "." and _is_abbreviation(text, begin, match.start()):
+            at = match.start() + 1  # what follows may end a paragraph or an item, and so the sentence
+            continue
+        if cut > begin:
+            yield begin, cut
+            begin = cut
+    if begin < end:
+        yield begin, end
+
+
+def _is_abbreviation(text: str, begin: int, dot: int) -> bool:
+    found = _LAST_WORD.search(text, max(begin, dot - _LONGEST_ABBREVIATION), dot)
+    word = found[0] if found else ""
+    return word.lower() in _ABBREVIATIONS or _INITIAL.fullmatch(word) is not None

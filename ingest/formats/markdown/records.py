@@ -1,0 +1,206 @@
+"""Passages become canonical chunks: shown text, ids by the chunking specification, metadata, links, provenance."""
+
+import hashlib
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from os.path import commonprefix
+from typing import Any, NamedTuple
+
+from chunksink.chunkbus.canonical import canonical_text
+from chunksink.chunkbus.chunk import Record, new_chunk
+from chunksink.ingest.formats.markdown import tokens
+from chunksink.ingest.formats.markdown.addresses import LinkKind, is_embedded, target_uri
+from chunksink.ingest.formats.markdown.document import Document, Kind, Link
+from chunksink.ingest.formats.markdown.normalise import carried, one_line
+from chunksink.ingest.formats.markdown.passages import Passage
+from chunksink.ingest.formats.markdown.policy import CANONICALIZER_NAME, PARSER_NAME, PARSER_VERSION
+from chunksink.ingest.model import Source
+
+DEFAULT_TENANT = "default"
+_SUFFIX = re.compile(r"(?<=.)\.[A-Za-z]\w{0,9}\Z", re.ASCII)
+_FOLDER_PAGES = ("index", "_index", "readme")
+_YEAR = re.compile(r"\d{4}(?!\d)")
+_INDENTATION = re.compile(r"^[ \t]*(?=\S)", re.MULTILINE)
+_LITERAL = (Kind.CODE.value, Kind.TABLE.value)
+
+
+@dataclass(frozen=True)
+class Form:
+    """What a source was before it was text: its parser and the names of its type."""
+
+    parser: tuple[str, str]
+    source_type: str
+    mime_type: str
+
+
+MARKDOWN = Form((PARSER_NAME, PARSER_VERSION), "md", "text/markdown")
+
+
+class Shown(NamedTuple):
+    """The text of a chunk. `start` and `end` are its first and last visible characters in the document."""
+
+    text: str
+    overlap_chars: int
+    start: int
+    end: int
+
+
+def build_records(
+    document: Document, passages: Sequence[Passage], source: Source, form: Form, policy_id: str
+) -> Iterator[Record]:
+    """The chunks of one version of a source, in order."""
+    provenance = {
+        "source_uri": source.uri,
+        "source_checksum": f"sha256:{source.checksum}",
+        "parser": {"parser_name": form.parser[0], "parser_version": form.parser[1]},
+        "canonicalizer": {"canonicalizer_name": CANONICALIZER_NAME, "canonicalizer_version": policy_id},
+        "inputs": [],
+    }
+    about = _about(document, source, form)
+    document_id = source.document_id
+    links = links_by_passage(document.links, passages, source.uri)
+    for ordinal, passage in enumerate(passages):
+        headings = list(document.sections[passage.section])
+        shown = shown_of(document.text, passage)
+        fields: Record = {
+            "chunk_index": ordinal,
+            "chunk_count": len(passages),
+            "source": {"source_uri": source.uri, "source_type": form.source_type},
+            "span": {"char_range": {"char_start": shown.start, "char_end": shown.end}, "section": headings},
+            "metadata": about | _metadata(document, passage, ordinal, shown, links[ordinal]),
+            "canonicalization": {"chunking_policy_id": policy_id},
+            "tokens": {"count": passage.tokens, "tokenizer": tokens.VERSION},
+            "producer": source.producer,
+        }
+        if source.tenant is not None:
+            fields["tenant_id"] = source.tenant
+        canonical = canonical_chunk_text(shown.text, passage.kind.value, shown.overlap_chars)
+        yield new_chunk(
+            document_id=document_id,
+            text=shown.text,
+            provenance=provenance,
+            span_key=ordinal,
+            created_at=source.created_at,
+            chunk_id=stable_chunk_id(source.tenant, document_id, source.checksum, ordinal, canonical),
+            fields=fields,
+        )
+
+
+def stable_chunk_id(
+    tenant: str | None, document_id: str, source_version_id: str, ordinal: int, canonical_chunk_text: str
+) -> str:
+    """The formula of the chunking specification, section 7."""
+    key = f"{tenant or DEFAULT_TENANT}|{document_id}|{source_version_id}|{ordinal}|{canonical_chunk_text}"
+    return hashlib.sha256(key.encode()).hexdigest()
+
+
+def canonical_chunk_text(text: str, kind: str, overlap_chars: int) -> str:
+    """The text with each run of white space as one space, except in code and tables.
+
+    What code or a table repeats of its predecessor collapses too, and ends with a line break.
+    """
+    if kind not in _LITERAL:
+        return one_line(text)
+    overlap = one_line(text[:overlap_chars])
+    return f"{overlap}\n{text[overlap_chars:]}" if overlap else text[overlap_chars:]
+
+
+def chunk_path(headings: Sequence[str], element: str) -> str:
+    """Headings, then the list, table or code block: `/Setup/Linux/ol[1]`. Escaped as in JSON Pointer (RFC 6901)."""
+    parts = [heading.replace("~", "~0").replace("/", "~1") for heading in headings]
+    return "/" + "/".join([*parts, element] if element else parts)
+
+
+def links_by_passage(links: Sequence[Link], passages: Sequence[Passage], source_uri: str) -> list[list[dict[str, str]]]:
+    """Each link once, as metadata of the passage whose own part contains it."""
+    found: list[list[dict[str, str]]] = [[] for _ in passages]
+    number = 0
+    for link in sorted(links, key=lambda link: link.at):
+        while number + 1 < len(passages) and passages[number + 1].own_start <= link.at:
+            number += 1
+        if passages and not is_embedded(link.url):
+            entry = {"url": link.url, "link_type": link.kind.lower()}
+            target = target_uri(link.url, LinkKind(link.kind), source_uri)
+            found[number].append(entry if target is None else entry | {"target_uri": target})
+    return found
+
+
+def shown_of(text: str, passage: Passage) -> Shown:
+    """The passage moved to the left margin as a whole, below the header of the table that it is a later part of.
+
+    The contract strips a chunk, which would remove the indentation of its first line alone and change the meaning of
+    code and nested items. Code or a table moves by itself: what is repeated above it has a margin of its own.
+    """
+    start, own_start, end = passage.start, passage.own_start, passage.end
+    begin = _line_start(text, own_start if passage.part == 0 and passage.kind.is_literal else start)
+    above, moved = text[start:begin], text[begin:end]
+    has_margin = moved.lstrip("\n")[:1] in (" ", "\t")
+    margin = commonprefix(_INDENTATION.findall(moved)) if has_margin else ""  # noqa: RUF071 (not paths)
+    whole = above + _without_margin(margin, moved)
+    overlap = above + _without_margin(margin, text[begin:own_start]) if own_start > start else ""
+    stripped = len(whole) - len(whole.lstrip())
+    raw = text[start:end]
+    return Shown(
+        passage.header + whole.strip(),
+        len(passage.header) + max(0, len(overlap) - stripped),
+        start + len(raw) - len(raw.lstrip()),
+        start + len(raw.rstrip()),
+    )
+
+
+def _line_start(text: str, at: int) -> int:
+    """The beginning of the line if only indentation is before `at`, else `at`."""
+    begin = at
+    while begin and text[begin - 1] in " \t":
+        begin -= 1
+    return begin if not begin or text[begin - 1] == "\n" else at
+
+
+def _without_margin(margin: str, lines: str) -> str:
+    return lines.removeprefix(margin).replace(f"\n{margin}", "\n") if margin else lines
+
+
+def _metadata(
+    document: Document, passage: Passage, ordinal: int, shown: Shown, links: list[dict[str, str]]
+) -> dict[str, Any]:
+    headings = list(document.sections[passage.section])
+    metadata: dict[str, Any] = {
+        "chunk_path": chunk_path(headings, passage.element),
+        "headings_path": headings,
+        "ordinal": ordinal,
+        "token_count": passage.tokens,
+        "kind": passage.kind.value,
+        "overlap_chars": shown.overlap_chars,
+    }
+    if passage.section in document.anchors:
+        metadata["anchor"] = document.anchors[passage.section]
+    if passage.kind is Kind.CODE and passage.detail:
+        metadata["code_language"] = passage.detail
+    if passage.kind is Kind.TABLE and passage.part:
+        metadata["table_header"] = passage.detail
+    if links:
+        metadata["links"] = links
+    return metadata
+
+
+def _about(document: Document, source: Source, form: Form) -> Record:
+    """Metadata of the document and of its file."""
+    name = _file_title(source.uri)
+    values = ({"title": name} if name else {}) | document.metadata
+    about: Record = {key: carried(values[key]) for key in ("title", "language", "date") if key in values}
+    if "author" in values:
+        about["authors"] = [carried(values["author"])]
+    about |= {key: list(items) for key, items in document.lists.items()}
+    if year := _YEAR.match(values.get("date", "")):
+        about["year"] = int(year[0])
+    return about | {"file_type": form.source_type, "mime_type": form.mime_type, "size_bytes": source.size}
+
+
+def _file_title(uri: str) -> str:
+    """The name of the file without its suffix; that of the folder for a page such as README."""
+    folder, _, file = uri.rpartition("/")
+    name = _SUFFIX.sub("", file)
+    if name.lower() in _FOLDER_PAGES:
+        name = folder.rpartition("/")[2] or name
+    return one_line(canonical_text(name))

@@ -1,0 +1,254 @@
+"""Structure of a Markdown text: normalised lines, blocks, the heading stack of each section, links.
+
+Blocks are whole lines of the text, so that cutting it loses nothing: lines without a token (link definitions, nesting
+beyond the limit) become prose. Only top-level headings build the heading stack; one in a quote or list belongs to what
+is quoted. A list is one unit with its nested lists, but code and tables are units of their own at any depth.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
+from typing import NamedTuple
+
+from markdown_it.token import Token
+
+from chunksink.chunkbus.patterns import for_good
+from chunksink.chunkbus.slug import slug_of
+from chunksink.ingest.codes import FENCE_UNCLOSED, NUL_REMOVED
+from chunksink.ingest.formats.markdown import parser
+from chunksink.ingest.formats.markdown.addresses import LinkKind, links_in_html
+from chunksink.ingest.formats.markdown.document import Block, Document, Kind, Link
+from chunksink.ingest.formats.markdown.embedded import drop_embedded
+from chunksink.ingest.formats.markdown.front_matter import FrontMatter, find_front_matter
+from chunksink.ingest.formats.markdown.normalise import carried, clean_markdown, collapse_line
+
+_LEAVES = {
+    "paragraph_open": Kind.PROSE,
+    "heading_open": Kind.PROSE,
+    "html_block": Kind.PROSE,
+    "hr": Kind.PROSE,
+    "fence": Kind.CODE,
+    "code_block": Kind.CODE,
+    "table_open": Kind.TABLE,
+}
+_LISTS = {"bullet_list_open": "ul", "bullet_list_close": "ul", "ordered_list_open": "ol", "ordered_list_close": "ol"}
+_CONTAINERS = (*_LISTS, "blockquote_open", "blockquote_close")
+_EMPTY_LINE_OF_QUOTE = " \t>"
+# As READMEs have it to be centred; not within a comment.
+_H1 = re.compile(r"(?!\s*<!--).*?<h1(?:\s[^<>]{0,999})?>((?:[^<]|<(?!/?h1\b)){0,4000})</h1\s*>", re.I | re.S)
+
+_ITEM = r"""(?:[#.][\w:.-]+|[\w:-]+=(?:"[^"{}]*"|'[^'{}]*'|[^\s{}"']+))"""
+_MORE_ITEMS = for_good(rf"[ \t]+{_ITEM}")
+# Attributes of Pandoc, Docusaurus, Hugo and kramdown: `{#usage .wide key="value"}`, `{: #usage}`.
+_ATTRIBUTES = re.compile(rf"(?<!\\)\{{:?[ \t]*(?=[#.])({_ITEM}{_MORE_ITEMS})[ \t]*\}}\s*\Z")
+# An id of MDX, in a comment: `{/*usage*/}`.
+_MDX_ID = re.compile(r"(?<!\\)\{/\*[ \t]*([^\s*{}]{1,200})[ \t]*\*/\}\s*\Z")
+_ANCHOR = re.compile(r"(?:^|(?<=[ \t]))#([\w:.-]{1,200})(?=[ \t]|$)")
+_VERSION = re.compile(r"\W*(?:v(?:ersion)?\W*)?\d+(?:\.\d+)+", re.I)
+
+
+def parse(text: str, *, is_mdx: bool = False) -> Document:
+    """The structure of a Markdown text, and the text normalised. Normalising it again changes nothing."""
+    odd = {NUL_REMOVED} if "\0" in text else set()
+    text = clean_markdown(text)
+    front = find_front_matter(text)
+    lines = text.split("\n")
+    tokens, definitions = parser.parse_blocks("\n" * front.lines + "\n".join(lines[front.lines :]), is_mdx=is_mdx)
+    drop_embedded(text, lines, tokens, definitions)
+    _collapse_prose(lines, tokens)
+    reader = _Reader(lines, definitions, odd)
+    reader.read(front, tokens)
+    return reader.document(front)
+
+
+def names_a_version(title: str) -> bool:
+    """Whether a heading is that of one version, as in a changelog, and so not the title of its document."""
+    return _VERSION.match(title) is not None
+
+
+def _collapse_prose(lines: list[str], tokens: Sequence[Token]) -> None:
+    in_table = False
+    for token in tokens:
+        if token.type in ("table_open", "table_close"):
+            in_table = token.type == "table_open"
+        elif token.type == "inline" and token.map and not in_table and ("  " in token.content or "\t" in token.content):
+            for number in range(*token.map):
+                lines[number] = collapse_line(lines[number])
+
+
+class _List(NamedTuple):
+    """The open list of the top level; `end` is the line after it."""
+
+    number: int | None = None
+    element: str = ""
+    end: int = 0
+
+
+_NO_LIST = _List()
+
+
+class _Reader:
+    """Makes blocks of tokens, and offsets of their line numbers."""
+
+    def __init__(self, lines: list[str], definitions: parser.Definitions, odd: set[str]) -> None:
+        self._lines = lines
+        self._text = "\n".join(lines)
+        self._offsets = [*accumulate((len(line) + 1 for line in lines), initial=0)]
+        self._offsets[-1] -= 1  # no line break after the last line
+        self._definitions = definitions
+        self._odd = odd
+        self._blocks: list[Block] = []
+        self._links: list[tuple[int, int, str, LinkKind]] = []  # with the lines of their paragraph
+        self._end = 0  # the line after the last block
+        self._depth = 0  # of lists and quotes
+        self._open_lists = 0
+        self._list = _NO_LIST
+        self._list_count = 0
+        self._elements: dict[str, int] = {}
+        self._sections: list[tuple[str, ...]] = [()]
+        self._stack: list[tuple[int, str]] = []
+        self._anchors: dict[int, str] = {}
+        self._slugs: dict[str, int] = {}
+        self._title = ""  # the first heading of the top level
+        self._top_headings = 0
+        self._opening: tuple[int, str] | None = None  # level and words of a heading that the document begins with
+        self._has_begun = False  # with words
+
+    def read(self, front: FrontMatter, tokens: Sequence[Token]) -> None:
+        if front.lines:
+            self._append(Kind.FRONT_MATTER, 0, front.lines, "front_matter")
+        for number, token in enumerate(tokens):
+            name = token.type
+            if name in _CONTAINERS:
+                self._read_container(token)
+            elif name == "inline":
+                self._note_words(token)
+                self._note_links(token, parser.find_links(token.content, self._definitions))
+            elif (kind := _LEAVES.get(name)) and token.map:
+                self._close_gap(token.map[0])
+                if name == "heading_open" and not self._depth:
+                    self._open_section(int(token.tag[1]), tokens[number + 1].content)
+                elif name == "html_block":
+                    self._read_html(token)
+                self._add(kind, token, *token.map)
+        self._close_gap(len(self._lines))
+
+    def document(self, front: FrontMatter) -> Document:
+        metadata = dict(front.metadata)
+        is_changelog = self._top_headings > 1 and names_a_version(self._title)
+        if title := "" if is_changelog else self._title or (self._opening[1] if self._opening else ""):
+            metadata.setdefault("title", title)
+        blocks, sections = tuple(self._blocks), tuple(self._sections)
+        links, odd = tuple(self._placed_links()), frozenset(self._odd)
+        return Document(self._text, blocks, sections, links, metadata, self._anchors, front.lists, odd)
+
+    def _read_container(self, token: Token) -> None:
+        self._depth += token.nesting
+        if token.type not in _LISTS:
+            return
+        self._open_lists += token.nesting
+        if token.nesting > 0 and self._open_lists == 1 and token.map:
+            self._close_gap(token.map[0])
+            self._list_count += 1
+            self._list = _List(self._list_count, self._next_element(_LISTS[token.type]), token.map[1])
+        elif self._open_lists == 0:
+            self._close_gap(self._list.end)
+            self._list = _NO_LIST
+
+    def _read_html(self, token: Token) -> None:
+        self._note_words(token)
+        self._note_links(token, links_in_html(token.content))
+        if not self._depth and not self._title and (heading := _H1.match(token.content)):
+            self._title = carried(parser.plain_text(heading[1], {}))
+
+    def _note_words(self, token: Token) -> None:
+        self._has_begun = self._has_begun or parser.has_words(token.content, self._definitions)
+
+    def _note_links(self, token: Token, links: Iterator[tuple[str, LinkKind]]) -> None:
+        if token.map:
+            start, end = token.map
+            self._links += ((start, end, url, kind) for url, kind in links)
+
+    def _open_section(self, level: int, content: str) -> None:
+        words, anchor = _split_heading(content)
+        title = carried(parser.plain_text(words, self._definitions))
+        self._stack = [above for above in self._stack if above[0] < level] + [(level, title)]
+        self._sections.append(tuple(text for _, text in self._stack))
+        if anchor := anchor or self._numbered(slug_of(title)):
+            self._anchors[len(self._sections) - 1] = anchor
+        self._elements.clear()
+        if level == 1:
+            self._title = self._title or title
+            self._top_headings += 1
+        if not self._has_begun:
+            self._opening, self._has_begun = (level, title), True
+        elif self._opening and level <= self._opening[0]:
+            self._opening = None  # one of several, or a part before the whole
+
+    def _numbered(self, slug: str) -> str:
+        """The anchor of a heading with the words of an earlier one; "" for the first, which follows from its words."""
+        number = self._slugs.get(slug, 0)
+        self._slugs[slug] = number + 1
+        return f"{slug}-{number}" if slug and number else ""
+
+    def _next_element(self, name: str) -> str:
+        self._elements[name] = self._elements.get(name, 0) + 1
+        return f"{name}[{self._elements[name]}]"
+
+    def _add(self, kind: Kind, token: Token, first: int, end: int) -> None:
+        start = max(first, self._end)
+        if start >= end:
+            return
+        element, detail = self._list.element, ""
+        if kind is not Kind.PROSE:
+            element = f"{element}{element and '/'}{self._next_element(kind.value)}"
+        if kind is Kind.CODE:
+            self._has_begun = True
+            detail = carried((token.info.split(maxsplit=1) or [""])[0])
+            if token.type == "fence" and end - first < len(token.content.splitlines()) + 2:
+                self._odd.add(FENCE_UNCLOSED)
+        elif kind is Kind.TABLE:
+            detail = carried(self._lines[start].strip())
+        self._append(kind, start, end, element, detail, token.type == "heading_open")
+
+    def _close_gap(self, until: int) -> None:
+        """Makes a block of the lines between the last block and this line, if they are not blank."""
+        shown = [number for number in range(self._end, until) if self._lines[number].strip()]
+        if not shown:
+            return
+        start, end = shown[0], shown[-1] + 1
+        if self._blocks and not any(self._lines[number].strip(_EMPTY_LINE_OF_QUOTE) for number in shown):
+            self._blocks[-1] = self._blocks[-1]._replace(end=self._offsets[end])
+            self._end = end
+        else:
+            self._append(Kind.PROSE, start, end, self._list.element)
+
+    def _append(self, kind: Kind, start: int, end: int, element: str, detail: str = "", heading: bool = False) -> None:
+        place = self._offsets[start], self._offsets[end], len(self._sections) - 1
+        self._blocks.append(Block(kind, *place, self._list.number, element, detail, heading))
+        self._end = end
+
+    def _placed_links(self) -> Iterator[Link]:
+        """Links with their offsets: the parser knows only the lines of their paragraph."""
+        cursor = 0
+        for start, end, url, kind in self._links:
+            cursor = max(cursor, self._offsets[start])
+            place = self._text.find(url, cursor, self._offsets[end])
+            if place >= 0:
+                cursor = place + 1
+            yield Link(url, kind, place if place >= 0 else self._offsets[start])
+
+
+def _split_heading(content: str) -> tuple[str, str]:
+    """The inline Markdown of a heading without the attributes at its end, and the anchor among these, if any."""
+    found = _ATTRIBUTES.search(content)
+    anchor = _ANCHOR.search(found[1]) if found else None
+    if found is None:
+        found = anchor = _MDX_ID.search(content)
+    words = content[: found.start()].rstrip() if found else ""
+    if not words:  # no attributes, or words themselves, as those of a template's `{#if}`
+        return content, ""
+    open_words = words.rstrip("#")  # `## Usage ## {#usage}`, but not `## C# {#c-sharp}`
+    if not open_words or open_words[-1] in " \t":
+        words = open_words.rstrip()
+    return words, anchor[1] if anchor else ""

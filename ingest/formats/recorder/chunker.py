@@ -1,0 +1,180 @@
+"""One pane's events become chunks: boundaries, overlap and glue of the policy, and what it leaves open.
+
+`MAX_CHUNK_CHARS` counts everything, and is checked before an event is added. An event that does not fit begins a chunk
+that repeats the end of the one before, but so little that the event need not be cut. An event longer than a chunk is
+cut, and each part repeats the end of the part before. Events without text separate directions and add nothing.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from chunksink.ingest.formats.recorder import policy
+from chunksink.ingest.formats.recorder.events import Boundary, Direction, Event
+
+Marks = tuple[tuple[int, Event], ...]
+"""Where the contributions of events begin, counted from the beginning of a text; the first may lie before it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A chunk before it has an identity: `text` is a stretch of the contributions of its marks' events, a line each.
+
+    Its first `overlap_chars` repeat the end of the chunk before, and `gap`, the space between the two.
+    """
+
+    text: str
+    direction: Direction | Literal["mixed_glued"]
+    opened_by: Boundary
+    section: str
+    marks: Marks
+    overlap_chars: int
+    gap: str
+
+    @property
+    def own(self) -> str:
+        """The text without what it repeats."""
+        return self.text[self.overlap_chars :]
+
+    @property
+    def own_marks(self) -> Marks:
+        """The marks of the events that contribute to the own text, counted from its beginning."""
+        return _marks_from(self.marks, self.overlap_chars)
+
+    @property
+    def window(self) -> tuple[int, int]:
+        """First and last time of the own events, in milliseconds."""
+        events = [event for _, event in self.own_marks]
+        return min(event.started_ms for event in events), max(event.ended_ms for event in events)
+
+
+class PaneChunker:
+    """Takes the events of one pane of one session in their order, and returns its chunks in order."""
+
+    def __init__(self) -> None:
+        self._open: Cut | None = None
+        self._closed: list[Cut] = []  # the next one may still be glued to the last of them
+        self._boundary: Boundary = "start"  # before the next chunk
+        self._last: Event | None = None
+        self._section = ""
+
+    def take(self, event: Event) -> list[Cut]:
+        """The chunks that are finished now."""
+        boundary = self._boundary_before(event)
+        if boundary is not None:
+            self._break(boundary)
+        if event.direction is None:
+            self._section = event.text or self._section
+        else:
+            self._last = event
+            if event.text:
+                self._add(event, event.direction)
+        finished, self._closed = self._closed[:-1], self._closed[-1:]
+        return finished
+
+    def finish(self) -> list[Cut]:
+        self._break("start")
+        return self._closed
+
+    def _boundary_before(self, event: Event) -> Boundary | None:
+        if event.boundary is not None or self._last is None:
+            return event.boundary
+        if abs(event.started_ms - self._last.ended_ms) > policy.HARD_GAP_MS:
+            return "time"
+        return "direction" if event.direction != self._last.direction else None
+
+    def _break(self, boundary: Boundary) -> None:
+        if self._boundary in ("limit", "direction"):  # a change of direction must not hide what forbids glue
+            self._boundary = boundary
+        if self._open is not None:
+            self._close(self._open, is_last=True)
+            self._open = None
+
+    def _add(self, event: Event, direction: Direction) -> None:
+        whole, start, gap = event.contribution, 0, "\n"
+        previous = self._open
+        if previous is not None:
+            marks = (*previous.marks, (len(previous.text) + 1, event))
+            self._open = replace(previous, text=f"{previous.text}\n{whole}", marks=marks)
+            if _is_within_limits(self._open):
+                return
+            self._close(previous, is_last=False)
+        while True:
+            cut = self._begin(event, direction, start, gap, previous)
+            room = policy.MAX_CHUNK_CHARS - len(cut.text)
+            if len(whole) - start <= room:
+                self._open = replace(cut, text=cut.text + whole[start:])
+                return
+            line_end = whole.rfind("\n", start + room // 2, start + room + 1)
+            part = whole[start : line_end if line_end > start else start + room].rstrip()
+            previous = replace(cut, text=cut.text + part)
+            self._close(previous, is_last=False)
+            end = start = start + len(part)
+            while whole[start].isspace():
+                start += 1
+            gap = whole[end:start]
+
+    def _begin(self, event: Event, direction: Direction, start: int, gap: str, previous: Cut | None) -> Cut:
+        """A chunk that has only what it repeats, and continues at `start` of the event's contribution."""
+        text, marks = _repeated(previous, gap, len(event.contribution) - start)
+        if start == 0 or not text:
+            marks = (*marks, (len(text) - start, event))
+        opened_by, self._boundary = self._boundary, "limit"
+        return Cut(text, direction, opened_by, self._section, marks, len(text), gap)
+
+    def _close(self, cut: Cut, *, is_last: bool) -> None:
+        """`is_last`: a hard boundary or the end follows."""
+        glued = _glued(self._closed[-1], cut, is_last=is_last) if self._closed else None
+        if glued is None:
+            self._closed.append(cut)
+        else:
+            self._closed[-1] = glued
+
+
+def _is_within_limits(cut: Cut) -> bool:
+    started_ms, ended_ms = cut.window
+    return (
+        len(cut.text) <= policy.MAX_CHUNK_CHARS
+        and len(cut.own_marks) <= policy.MAX_CHUNK_EVENTS
+        and ended_ms - started_ms <= policy.MAX_WINDOW_MS
+    )
+
+
+def _repeated(previous: Cut | None, gap: str, rest: int) -> tuple[str, Marks]:
+    """The end of the previous chunk and the gap, as far as the `rest` of an event that fits in a chunk has room."""
+    room = policy.OVERLAP_CHARS
+    if previous is None or len(gap) > room:
+        return "", ()
+    if rest <= policy.MAX_CHUNK_CHARS:
+        room = max(0, min(room, policy.MAX_CHUNK_CHARS - len(gap) - rest))
+    overlap = previous.text[max(0, len(previous.text) - room) :].lstrip()
+    if not overlap:
+        return "", ()
+    return overlap + gap, _marks_from(previous.marks, len(previous.text) - len(overlap))
+
+
+def _glued(before: Cut, cut: Cut, *, is_last: bool) -> Cut | None:
+    """A tiny end with the chunk that only a limit separates it from, or a tiny input with its output."""
+    if is_last and cut.opened_by == "limit" and len(cut.own) < policy.MIN_CHUNK_CHARS:
+        wait = cut.window[1] - before.window[1]
+    elif (
+        cut.opened_by == "direction"
+        and (before.direction, cut.direction) == ("ingress", "egress")
+        and len(before.own) < policy.MIN_CHUNK_CHARS
+    ):
+        wait = abs(cut.window[0] - before.window[1])
+        before = replace(before, text=before.own, direction="mixed_glued", marks=before.own_marks, overlap_chars=0)
+    else:
+        return None
+    start = len(before.text) + len(cut.gap)
+    added = ((start + place, event) for place, event in cut.own_marks if place >= 0)
+    glued = replace(before, text=before.text + cut.gap + cut.own, marks=(*before.marks, *added))
+    started_ms, ended_ms = glued.window
+    is_narrow = ended_ms - started_ms <= policy.MAX_WINDOW_MS + policy.MERGE_WINDOW_MS
+    is_allowed = is_narrow and wait <= policy.MERGE_WINDOW_MS and len(glued.text) <= policy.MAX_CHUNK_CHARS
+    return glued if is_allowed else None
+
+
+def _marks_from(marks: Marks, start: int) -> Marks:
+    """The marks of the text from `start` on, counted from there."""
+    first = max(index for index, (place, _) in enumerate(marks) if place <= start)
+    return tuple((place - start, event) for place, event in marks[first:])

@@ -1,0 +1,183 @@
+"""How rows are recognised, and what one row is as a document: its text, its name, and all its other fields."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any
+from urllib.parse import quote
+
+from chunksink.chunkbus import findings
+from chunksink.chunkbus.canonical import sha256_hex
+from chunksink.chunkbus.chunk import Record
+from chunksink.ingest.errors import RecordRefused
+from chunksink.ingest.formats.markdown.document import Document
+from chunksink.ingest.formats.markdown.normalise import MAX_CARRIED
+from chunksink.ingest.model import Source
+from chunksink.ingest.record_documents import Origin
+from chunksink.ingest.record_fields import tenant_of, without_vectors
+
+Names = Mapping[str, tuple[str, ...]]
+"""The names of the fields for each role. Of several that have a value the first one counts."""
+
+NAMES: Names = {
+    "text": ("text", "content", "contents", "body", "markdown", "html", "article", "passage", "abstract"),
+    "id": ("id", "_id", "doc_id", "docid", "docno", "uuid", "guid"),
+    "title": ("title", "headline", "subject", "name"),
+    "address": ("html_url", "web_url", "url", "link", "uri", "permalink", "source_uri", "file_path", "path"),
+}
+
+_TAGS = ("tags", "labels", "categories", "category", "keywords")
+_DATES = ("date", "published", "published_at", "created_at", "created", "timestamp", "updated_at", "update_date")
+_OF_CHUNKS = {"chunk_id", "chunk_index", "schema_version"}
+_SHORTEST_VECTOR = 32
+_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
+_PAGE = re.compile(r"(?!.*://).*\.(?:html|htm|xhtml)", re.IGNORECASE)
+_SUFFIX = re.compile(r"[^/.]\.\w{1,10}\Z")
+
+
+@dataclass(frozen=True)
+class Row:
+    """`unread` are long fields that could be the text as well; they are dropped."""
+
+    text: str
+    is_html: bool
+    origin: Origin
+    unread: list[str]
+
+
+def is_row(record: Record, names: Names, *, is_alone: bool) -> bool:
+    """Whether a record has a text, and an id, an address or a title.
+
+    One that is alone in its file may be a translation or a setting with a title. Menus have links, so only an address
+    with a scheme or a suffix counts.
+    """
+    if not _OF_CHUNKS.isdisjoint(record) or not any(map(_is_text, _values(record, names["text"]))):
+        return False
+    if names["text"] != NAMES["text"] or _id_of(record, names["id"]) is not None:
+        return True
+    if not is_alone and any(map(_is_text, _values(record, names["title"]))):
+        return True
+    return any(_SCHEME.match(one) or _SUFFIX.search(one) for one in _addresses(record, names["address"]))
+
+
+def read_row(record: Record, names: Names, source: Source, position: str) -> Row:
+    """Takes the record apart. Raises RecordRefused if it has no text."""
+    holder, key = _find_text(record, names["text"])
+    text = holder.pop(key) or ""
+    unread = []
+    for other, name in list(_find(record, (*names["text"], *NAMES["text"]))):
+        if isinstance(value := other.get(name), str) and len(value) > MAX_CARRIED:
+            unread.append(name)
+            del other[name]
+    tenant = tenant_of(record) or source.tenant
+    id_ = _id_of(record, names["id"])
+    fields = {name: value for name, value in without_vectors(record).items() if not _is_vector(value)}
+    fields.pop("tenant_id", None)
+    inner = fields.pop("metadata", None) or {}
+    inner = inner if isinstance(inner, dict) else {"metadata": inner}
+    titles = (value for name in names["title"] for one in (record, inner) for value in _values(one, [name]))
+    address = next((one for part in (record, inner) for one in _addresses(part, names["address"])), None)
+    metadata = _merged(inner, fields)
+    if title := next(filter(_is_text, titles), None):
+        metadata["title"] = title
+    name = _name(source.uri, id_, address, position)
+    about = {"source_uri": address or name, "source_type": "rows"} | ({} if address else {"path": source.uri})
+    if id_ is not None:  # sinks find sources by `filename`
+        about |= {"filename": id_, "extension": PurePosixPath(source.uri).suffix.removeprefix(".").lower()}
+    origin = Origin(
+        name=name,
+        address=address or name,
+        checksum=f"sha256:{sha256_hex(text.encode())}",
+        tenant=tenant,
+        source=about,
+        metadata=metadata,
+    )
+    return Row(text, key.lower() == "html" or _PAGE.fullmatch(address or "") is not None, origin, unread)
+
+
+def describe(document: Document, fields: Record) -> Record:
+    """The fields of a row over the front matter of its text, under the names that sinks look for."""
+    about: Record = document.metadata | {name: list(items) for name, items in document.lists.items()}
+    if "author" in about:
+        about = {"authors": [about.pop("author")], **about}
+    if tags := next(filter(_has_value, _values(fields, _TAGS)), None):
+        is_list = isinstance(tags, list)
+        about["tags"] = [tag.get("name") if isinstance(tag, dict) else tag for tag in tags] if is_list else tags
+    dates = (value for value in _values(fields, _DATES) if isinstance(value, str) and re.match(r"\d{4}(?!\d)", value))
+    if date := next(dates, None):
+        about["date"] = date
+    return _merged(about, fields)
+
+
+def _name(uri: str, id_: str | None, address: str | None, position: str) -> str:
+    """By its id, its address on the web, its path, else its position. The name of a source has no fragment."""
+    if id_ is not None:
+        return f"{uri}#id={quote(id_, safe='')}"
+    if address is None:
+        return f"{uri}#{position}"
+    is_name = _SCHEME.match(address) is not None and "#" not in address
+    return address if is_name else f"{uri}#address={quote(address, safe='')}"
+
+
+def _find(record: Record, names: Iterable[str]) -> Iterator[tuple[Record, str]]:
+    """The fields with one of these names: at the top in any case, else along the dots of the name."""
+    spellings = {name.lower(): name for name in reversed(record)}
+    for name in names:
+        *outer, last = [spellings[name.lower()]] if name.lower() in spellings else name.split(".")
+        holder: Any = record
+        for key in outer:
+            holder = holder.get(key) if isinstance(holder, dict) else None
+        if isinstance(holder, dict) and last in holder:
+            yield holder, last
+
+
+def _values(record: Record, names: Iterable[str]) -> Iterator[Any]:
+    return (holder[key] for holder, key in _find(record, names))
+
+
+def _find_text(record: Record, names: tuple[str, ...]) -> tuple[Record, str]:
+    """The first field with a text; an empty one where all are empty."""
+    found = [(holder, key) for holder, key in _find(record, names) if isinstance(holder[key], str | None)]
+    if not found:
+        shown = ", ".join(sorted(record, key=lambda name: not isinstance(record[name], str)))
+        reason = f"has no text: none of {', '.join(names)} is a string; its fields are {shown:.300}"
+        raise RecordRefused(findings.FIELD_MISSING, f"{reason}. Name the right one with --field text=NAME")
+    return next(((holder, key) for holder, key in found if _is_text(holder[key])), found[0])
+
+
+def _id_of(record: Record, names: Iterable[str]) -> str | None:
+    """Also MongoDB's `{"$oid": ...}`, and whole numbers that became floats."""
+    for value in _values(record, names):
+        value = value.get("$oid") if isinstance(value, dict) else value
+        value = int(value) if isinstance(value, float) and value.is_integer() else value
+        if isinstance(value, str | int) and str(value).strip():
+            return str(value).strip()
+    return None
+
+
+def _addresses(record: Record, names: Iterable[str]) -> Iterator[str]:
+    """Without `n/a` and labels of links."""
+    for value in _values(record, names):
+        address = value.strip() if isinstance(value, str) else ""
+        is_label = address.lower() == "n/a" or re.search(r"\s", address)
+        if not is_label and re.search("[/.:]", address) and re.search(r"\w", address):
+            yield address
+
+
+def _merged(below: Record, above: Record) -> Record:
+    """Both; of two fields with one name that of `above`, unless it has no value."""
+    return below | {name: value for name, value in above.items() if name not in below or _has_value(value)}
+
+
+def _has_value(value: Any) -> bool:
+    return bool(value.strip()) if isinstance(value, str) else value is not None and value not in ([], {})
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and _has_value(value)
+
+
+def _is_vector(value: Any) -> bool:
+    is_long = isinstance(value, list) and len(value) >= _SHORTEST_VECTOR
+    return is_long and all(type(number) in (int, float) for number in value)

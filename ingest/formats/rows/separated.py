@@ -1,0 +1,74 @@
+"""Separated values (CSV, TSV) as records. The separator is the one that the header has most often.
+
+Names are those of the header in lower case; empty cells are no fields. After a wrong quote the next record has no known
+beginning, so nothing of the file is read. In TSV all quotes are plain characters then.
+"""
+
+import csv
+import re
+from collections import deque
+from collections.abc import Collection, Iterator
+from itertools import islice, zip_longest
+from pathlib import Path
+from typing import Literal
+
+from chunksink.chunkbus import findings
+from chunksink.ingest.codes import CHUNKING_FAILED
+from chunksink.ingest.errors import SourceFailed
+from chunksink.ingest.json_records import Numbered
+from chunksink.ingest.model import Notice
+
+MAX_CHARACTERS = 32 * 2**20
+_SEPARATORS = ",\t;|"
+
+
+def read_header(path: Path) -> list[str]:
+    """The names of the columns; empty and repeated ones are `column_N`. Raises SourceFailed."""
+    names: list[str] = []
+    for number, name in enumerate(map(column_name, next(_rows(path), (1, []))[1]), start=1):
+        names.append(name if name and name not in names else f"column_{number}")
+    return names
+
+
+def read_separated(path: Path, kept: Collection[str]) -> Iterator[Numbered | Notice]:
+    """Every record, with its first line. `kept` names columns of which empty cells are fields, too."""
+    csv.field_size_limit(max(csv.field_size_limit(), MAX_CHARACTERS))  # of the whole process
+    names = read_header(path)
+    quoting: Literal[0, 3] = csv.QUOTE_MINIMAL
+    if path.suffix.lower() == ".tsv":
+        try:
+            deque(_rows(path), maxlen=0)
+        except SourceFailed:
+            quoting = csv.QUOTE_NONE
+    for line, cells in islice(_rows(path, quoting), 1, None):
+        if any(cells[len(names) :]):
+            reason = f"has {len(cells)} cells, the header {len(names)}: quote cells that contain a separator"
+            yield Notice(findings.WRONG_TYPE, reason, line)
+        else:
+            fields = zip_longest(names, cells[: len(names)], fillvalue="")
+            yield Numbered(line, {name: cell for name, cell in fields if cell or name in kept})
+
+
+def column_name(name: str) -> str:
+    """The name of a column in lower case, with `_` for all but letters and digits."""
+    name = name.strip().lower()
+    return re.sub(r"\W+", "_", name).rstrip("_") or name
+
+
+def _rows(path: Path, quoting: Literal[0, 3] = csv.QUOTE_MINIMAL) -> Iterator[tuple[int, list[str]]]:
+    """The cells of every row that is not blank, and its first line."""
+    line = 1
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            separator = max(_SEPARATORS, key=file.readline(MAX_CHARACTERS).count)
+            file.seek(0)
+            reader = csv.reader(file, delimiter=separator, quoting=quoting, strict=True)
+            for cells in reader:
+                if cells:
+                    yield line, cells
+                line = reader.line_num + 1
+    except csv.Error as error:
+        raise SourceFailed(CHUNKING_FAILED, f"line {line}: {error}; double the quotes within quotes") from error
+    except UnicodeDecodeError as error:
+        remedy = "if it comes from Windows with: iconv -f WINDOWS-1252 -t UTF-8 OLD > NEW"
+        raise SourceFailed(CHUNKING_FAILED, f"not UTF-8 after line {line}; convert it, {remedy}") from error

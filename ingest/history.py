@@ -1,0 +1,241 @@
+"""What a run learned about its sources: kept for the next run, in the ledger, in manifests and in the report."""
+
+import os
+import sqlite3
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import orjson
+
+from chunksink.chunkbus.identity import family_key, resolve_parent_id
+from chunksink.ingest.classify import UNKNOWN, Classified
+from chunksink.ingest.codes import SOURCE_EMPTY, WITHOUT_TEXT
+from chunksink.ingest.discover import Found
+from chunksink.ingest.formats.registry import Format
+from chunksink.ingest.ledger import record_attempts
+from chunksink.ingest.placement import Facts
+from chunksink.ingest.read import Reading, Stamp, rows_of
+from chunksink.ingest.reconcile import NOT_IN_FILE, VANISHED, Vanished
+from chunksink.ingest.report import Failure, IngestReport, LeftOutFrom, Outcome
+from chunksink.ingest.roots import Roots
+from chunksink.ingest.write import Notices, Written
+
+_NAMED_SOURCES = 20
+"""So many sources of each code are named in the report."""
+
+
+class History:
+    """Takes what each stage found out, in the order of the stages."""
+
+    def __init__(self, db: sqlite3.Connection, stamp: Stamp, run_id: str, formats: Mapping[str, Format]) -> None:
+        self._db, self._stamp, self._run_id, self._formats = db, stamp, run_id, formats
+        self._tenant = stamp.tenant or ""
+        self._failures: list[Failure] = []
+        self._number_failed = 0
+        self._same = 0
+        """Files that were read and whose families are as they were."""
+
+    def add_found(self, found: Found, classified: Classified) -> None:
+        """What could not even be looked at, and what is no source. Files that vanished have nothing to report."""
+        self._add_failures((*found.failures, *classified.unknown))
+        for failures, outcome in ((found.failures, Outcome.FAILED), (found.left_out, Outcome.LEFT_OUT)):
+            for failure in failures:
+                codes = orjson.dumps({failure.code: 1}).decode()
+                row = (failure.source_uri, b"", outcome, codes, outcome is Outcome.FAILED, failure.code)
+                self._db.execute(_NO_FILE, row)
+        for scope in found.scopes if found.unlisted is None else ():
+            test, values = scope.names.condition("uri")
+            self._db.execute(f"{_FORGET_VANISHED} and {test}", [self._tenant, *values])
+
+    def take(self, reading: Reading) -> Outcome:
+        """Keeps a reading in `found`, `draft` and `empty`."""
+        numbers = reading.signature or (None,) * 4
+        if reading.is_unchanged:
+            self._db.execute(_STILL, (Outcome.UNCHANGED, reading.checksum, *numbers, reading.uri))
+            return Outcome.UNCHANGED
+        outcome, error = Outcome.PROCESSED, reading.first_failure
+        if not reading.families:
+            outcome = Outcome.FAILED if reading.failures else Outcome.EMPTY
+            error = error or next((code for code in WITHOUT_TEXT if code in reading.codes), SOURCE_EMPTY)
+        spool = os.fsencode(f"{reading.spool}.chunks")
+        for place, row in enumerate(rows_of(reading)):
+            if len(row) == 1:
+                self._db.execute("insert or ignore into empty values (?, ?)", (row[0], reading.uri))
+            else:
+                self._db.execute(_DRAFT, (*row, spool, reading.uri, place))
+        codes = orjson.dumps(reading.codes, option=orjson.OPT_SORT_KEYS).decode()
+        about = (outcome, reading.checksum, reading.is_whole, codes, reading.failures, error)
+        self._db.execute(_READ, (*about, *numbers, reading.uri))
+        failures = [Failure(reading.uri, notice.code, notice.reason, notice.line) for notice in reading.named]
+        self._add_failures(failures, reading.failures)
+        return outcome
+
+    def _add_failures(self, failures: Sequence[Failure], number: int | None = None) -> None:
+        self._failures += failures
+        self._number_failed += len(failures) if number is None else number
+
+    def place_sources(self) -> None:
+        """Sets, for each file, the partition whose manifest reports what was wrong with it."""
+        (self._same,) = self._db.execute(_SAME).fetchone()
+        self._db.execute(_PLACED, {"tenant": self._tenant})
+        for uri, name, mtime_ns in self._db.execute(
+            "select uri, format, mtime_ns from found where partition is null"
+        ).fetchall():
+            source_type = self._formats[name].source_type if name != UNKNOWN else "other"
+            self._db.execute(
+                "update found set partition = ? where uri = ?", [self._place(uri, source_type, mtime_ns), uri]
+            )
+
+    def _place(self, uri: str, source_type: str, mtime_ns: int | None) -> str:
+        family = family_key(resolve_parent_id(None, uri, ""), self._stamp.tenant)
+        return self._stamp.placement.key_of(Facts(family, source_type, mtime_ns))
+
+    def notices(self) -> dict[str, Notices]:
+        """By partition: the codes of its sources, those of earlier runs too, and how many are unchanged."""
+        errors: dict[str, Counter[str]] = {}
+        failures, skipped = Counter[str](), Counter[str]()
+        for partition, outcome, codes, failed in self._db.execute(_NOTICES, {"tenant": self._tenant}):
+            errors.setdefault(partition, Counter()).update(orjson.loads(codes))
+            failures[partition] += failed
+            skipped[partition] += outcome == Outcome.UNCHANGED
+        return {key: Notices(errors[key], failures[key], skipped[key]) for key in errors}
+
+    def save(self, written: Written) -> None:
+        """For the next run: what was read, and what it gave. Only now is it true of the partitions."""
+        for failure in written.refused:
+            self._add_failures([failure])
+            self._db.execute(_REFUSED, {"code": failure.code, "uri": failure.source_uri})
+        values = {"tenant": self._tenant}
+        for statement in (_FORGET_GAVE, _KEEP_FORMER, _NEW_GAVE):
+            self._db.execute(statement, values)
+        record_attempts(self._db, processed_at=self._stamp.created_at, run_id=self._run_id, tenant=self._tenant)
+        self._db.execute(_SOURCES, values | {"placement": self._stamp.placement.name})
+
+    def report(
+        self,
+        found: Found,
+        classified: Classified,
+        vanished: Vanished,
+        written: Written,
+        links: int,
+        roots: Roots,
+        set_aside: Sequence[Path],
+    ) -> IngestReport:
+        outcomes = Counter(dict(self._db.execute("select outcome, count(*) from found group by outcome")))
+        placement = self._stamp.placement
+        reach = {"only": placement.only}
+        documents, chunks = self._db.execute(
+            "select count(*), total(chunks) from family where :only is null or partition = :only", reach
+        ).fetchone()
+        (own,) = self._db.execute(_OWN, reach).fetchone()
+        pruned_for = (VANISHED, NOT_IN_FILE)
+        (pruned,) = self._db.execute("select count(*) from departure where reason in (?, ?)", pruned_for).fetchone()
+        left_out, left_out_from = self._left_out()
+        return IngestReport(
+            partition_key=placement.name,
+            run_id=self._run_id,
+            written=bool(written.partitions),
+            partitions=tuple(sorted(written.partitions)),
+            sources=outcomes.total() - outcomes[Outcome.LEFT_OUT],
+            processed=outcomes[Outcome.PROCESSED] - self._same,
+            unchanged=outcomes[Outcome.UNCHANGED] + self._same,
+            empty=outcomes[Outcome.EMPTY],
+            carried_over=documents - own,
+            pruned=pruned,
+            documents=documents,
+            chunks=int(chunks),
+            links=links,
+            left_out=left_out,
+            left_out_from=left_out_from,
+            failed=self._number_failed,
+            failures=tuple(self._failures),
+            kinds=dict(sorted(classified.kinds.items())),
+            other_kinds=dict(sorted(found.other_kinds.items(), key=lambda counted: (-counted[1], counted[0]))),
+            missing=vanished.families,
+            missing_from=vanished.names,
+            gone=self._gone(roots),
+            set_aside=tuple(map(str, set_aside)),
+        )
+
+    def _left_out(self) -> tuple[dict[str, int], tuple[LeftOutFrom, ...]]:
+        codes, sources = Counter[str](), Counter[str]()
+        named: list[LeftOutFrom] = []
+        rows = self._db.execute("select uri, codes from found where codes <> '{}' order by uri")
+        for uri, counts in rows:
+            found = orjson.loads(counts)
+            codes.update(found)
+            sources.update(found.keys())
+            named += [LeftOutFrom(code, uri) for code in found if sources[code] <= _NAMED_SOURCES]
+        return dict(sorted(codes.items())), tuple(sorted(named, key=lambda one: one.code))
+
+    def _gone(self, roots: Roots) -> dict[str, int]:
+        """Registered folders that do not exist any more, and how many sources of them keep their chunks."""
+        gone: dict[str, int] = {}
+        for root in roots:
+            if root.prefix and not root.path.exists():
+                test, values = roots.within(root.path).condition("origin")
+                (number,) = self._db.execute(f"select count(*) from family where {test}", values).fetchone()
+                gone |= {str(root.path): number} if number else {}
+        return gone
+
+
+_FORGET_VANISHED = """
+delete from source where tenant = ? and uri not in (select uri from found)
+"""
+_NO_FILE = "insert or ignore into found (uri, path, outcome, codes, failures, error) values (?, ?, ?, ?, ?, ?)"
+_READ = """
+update found set outcome = ?, checksum = ?, is_whole = ?, codes = ?, failures = ?, error = ?,
+  size = ?, mtime_ns = ?, ctime_ns = ?, inode = ?
+where uri = ?
+"""
+_STILL = """
+update found set outcome = ?, checksum = ?, size = ?, mtime_ns = ?, ctime_ns = ?, inode = ? where uri = ?
+"""
+_DRAFT = f"""
+insert or replace into draft (family, name, tenant, document, version, newest, chunks, digest, made_by, partition,
+  is_partial, start, end, spool, uri, place) values ({", ".join("?" * 16)})
+"""
+_SAME = """
+select count(*) from found where outcome = 'processed' and uri not in (select uri from arrival where uri is not null)
+"""
+_PLACED = """
+update found set partition = coalesce(
+  (select draft.partition from draft where draft.uri = found.uri order by place limit 1),
+  (select source.partition from source where source.uri = found.uri and source.tenant = :tenant)
+)
+"""
+_NOTICES = """
+select partition, outcome, codes, failures from found where codes not like '%FOLDER_IS_OUTPUT%'
+union all
+select partition, '', codes, failures from source
+where (tenant <> :tenant or uri not in (select uri from found)) and codes not like '%FOLDER_IS_OUTPUT%'
+"""
+_REFUSED = """
+update found set failures = failures + 1, error = coalesce(error, :code),
+  codes = json_set(codes, '$."' || :code || '"', coalesce(json_extract(codes, '$."' || :code || '"'), 0) + 1)
+where uri = :uri
+"""
+
+# What a file gave before and does not give any more is kept while it is in a partition: `--prune` removes it.
+_FORGET_GAVE = """
+delete from gave where tenant = :tenant and not exists (select 1 from family where family.family = gave.family)
+"""
+_KEEP_FORMER = """
+update gave set is_current = 0 where tenant = :tenant and exists (
+  select 1 from found where found.uri = gave.uri and found.is_whole and found.outcome <> 'unchanged'
+)
+"""
+_NEW_GAVE = "insert or replace into gave select family, uri, :tenant, 1 from draft"
+_SOURCES = """
+insert or replace into source
+select found.uri, :tenant, found.format, coalesce(found.versions, ''), :placement,
+  found.checksum, found.size, found.mtime_ns, found.ctime_ns, found.inode, found.partition,
+  (select count(*) from gave where gave.uri = found.uri and gave.tenant = :tenant and is_current),
+  found.codes, found.failures
+from found where found.outcome is not null
+"""
+_OWN = """
+select count(distinct family.family) from family join gave using (family) join found on found.uri = gave.uri
+where gave.is_current and (:only is null or family.partition = :only)
+"""

@@ -1,0 +1,263 @@
+"""The link artifact of a partition: `links/<key>.jsonl` below the bus root, one link a line, with its target.
+
+It is made from the links of the partition's chunks and the names of all sources that an ingest wrote, so it can be made
+again at any time. It is removed before its partition is written, and made after all are: a kill leaves none, never an
+old one. Links of other partitions are resolved when these are written, and all of them with `--checksum`.
+"""
+
+import os
+import posixpath
+import re
+import secrets
+import sqlite3
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
+from functools import lru_cache
+from pathlib import Path
+from unicodedata import normalize
+from urllib.parse import parse_qs, unquote, unquote_plus, urldefrag, urlsplit
+
+import orjson
+
+from chunksink.chunkbus.chunk import Record
+from chunksink.chunkbus.identity import tenant_id
+from chunksink.chunkbus.layout import BusRoot, check_partition_key
+from chunksink.chunkbus.reader import read_partition
+from chunksink.ingest.roots import Roots
+
+_WEB_KINDS = ("external", "confluence")
+_HIDDEN_SUFFIXES = (".md", ".mdx", ".markdown", ".html")
+_FOLDER_PAGES = ("index.html", "index.md", "README.md")
+_CACHED_LINKS = 8192
+# Exports of Confluence name their files `Title_12345.html` or `12345.html`; rows of its API have the number as id.
+_EXPORTED_PAGE = re.compile(r"(?:^|/)(?:([^/]+)_)?(\d{5,})\.html?\Z|#id=(\d{5,})\Z", re.IGNORECASE)
+_PAGE_PATH = re.compile(r"(?:/spaces/([^/]+))?/pages/(\d{5,})(?:/([^/]+))?/?\Z")
+_DISPLAY_PATH = re.compile(r"/display/([^/]+)/([^/]+)/?\Z")
+_PAGE_SIGNS = ("/pages/", "/display/", ".action")
+_BETWEEN_WORDS = re.compile(r"[\W_]+")
+
+Target = tuple[str | None, str | None]
+"""The name of a source and the id of its document; without the latter there is no such source."""
+
+
+def links_file(bus: BusRoot, key: str) -> Path:
+    return bus.path / "links" / f"{check_partition_key(key)}.jsonl"
+
+
+def drop_links(bus: BusRoot, keys: Collection[str]) -> None:
+    for key in keys:
+        links_file(bus, key).unlink(missing_ok=True)
+
+
+def make_links(db: sqlite3.Connection, bus: BusRoot, roots: Roots, *, all_again: bool) -> int:
+    """Writes the artifacts that are missing, or all; returns how many links they contain."""
+    keys = [key for (key,) in db.execute("select key from partition order by key")]
+    missing = [key for key in keys if all_again or not links_file(bus, key).exists()]
+    if not missing:
+        return 0
+    _remove_unfinished(bus)
+    targets = _Targets(db, roots.nested())
+    return sum(_write(bus, key, targets) for key in missing)
+
+
+def _remove_unfinished(bus: BusRoot) -> None:
+    """What killed runs were writing; one run at a time writes links."""
+    for left in (bus.path / "links").glob(".*.new"):
+        left.unlink(missing_ok=True)
+
+
+def _write(bus: BusRoot, key: str, targets: "_Targets") -> int:
+    path = links_file(bus, key)
+    path.parent.mkdir(exist_ok=True)
+    new = path.with_name(f".{key}.{secrets.token_hex(8)}.new")
+    count = 0
+    try:
+        with new.open("xb") as file:
+            for _, record in read_partition(bus, key):
+                for link in _links_of(record):
+                    file.write(orjson.dumps(_line(record, link, targets), option=orjson.OPT_APPEND_NEWLINE))
+                    count += 1
+            file.flush()
+            os.fsync(file.fileno())
+        new.replace(path)
+    finally:
+        new.unlink(missing_ok=True)
+    return count
+
+
+def _links_of(record: Record) -> Iterator[Record]:
+    """Links of our own form: chunks of other programs may have anything in that place."""
+    links = (record.get("metadata") or {}).get("links")
+    for link in links if isinstance(links, list) else ():
+        if isinstance(link, dict) and all(isinstance(link.get(name), str) for name in ("url", "link_type")):
+            yield link
+
+
+def _line(record: Record, link: Record, targets: "_Targets") -> Record:
+    tenant, uri = tenant_id(record), record["provenance"].get("source_uri")
+    stated = link.get("target_uri") if isinstance(link.get("target_uri"), str) else None
+    target, document = targets.find(tenant or "", uri or "", link["url"], link["link_type"], stated)
+    return {
+        "source_document_id": record["document_id"],
+        "source_uri": uri,
+        "chunk_id": record["chunk_id"],
+        "tenant_id": tenant,
+        "url": link["url"],
+        "link_type": link["link_type"],
+        "target_uri": target,
+        "target_document_id": document,
+    }
+
+
+class _Targets:
+    """The sources of all partitions, by the names that links have for them."""
+
+    def __init__(self, db: sqlite3.Connection, nested: Sequence[tuple[str, str]]) -> None:
+        """`nested` are roots within others: links lead from one to the other by their places."""
+        self._db, self._nested = db, nested
+        self._has_aliases = False
+        named = "select 1 from family where name >= 'http' and name < 'httq' limit 1"
+        self._has_web = db.execute(named).fetchone() is not None
+        # A source links to another one again and again.
+        self.find = lru_cache(_CACHED_LINKS)(self._find)
+        self._first = lru_cache(_CACHED_LINKS)(self._find_first)
+
+    def _find(self, tenant: str, source_uri: str, url: str, kind: str, stated: str | None) -> Target:
+        """The target of a link of this source; `stated` is what its chunk says."""
+        if stated or kind not in _WEB_KINDS or self._has_web:
+            names = list(_possible_names(self._outer(source_uri), url, kind, stated))
+            if (target := self._first(tenant, tuple(map(self._inner, names)))) is not None:
+                return target
+        for alias in _aliases_in_link(source_uri, url, kind):
+            if (only := self._by_alias(tenant, alias)) is not None:
+                return self._first(tenant, (only,)) or (only, None)
+        return stated, None
+
+    def _outer(self, name: str) -> str:
+        """The name that a source would have by the outermost root around it."""
+        for inner, outer in self._nested:
+            if name.startswith(inner):
+                return f"{outer}{name.removeprefix(inner)}"
+        return name
+
+    def _inner(self, name: str) -> str:
+        for inner, outer in sorted(self._nested, key=lambda pair: -len(pair[1])):
+            if name.startswith(outer):
+                return f"{inner}{name.removeprefix(outer)}"
+        return name
+
+    def _find_first(self, tenant: str, names: tuple[str, ...]) -> Target | None:
+        """The first of these names that a source has, with its newest document."""
+        marks = ", ".join("?" * len(names))
+        query = f"select name, document from family where tenant = ? and name in ({marks}) order by newest, partition"
+        documents = dict(self._db.execute(query, [tenant, *names]).fetchall())
+        return next(((name, documents[name]) for name in names if name in documents), None)
+
+    def _by_alias(self, tenant: str, alias: str) -> str | None:
+        """The only source that is also called so."""
+        if not self._has_aliases:
+            self._has_aliases = True
+            sources = self._db.execute("select distinct tenant, name from family").fetchall()
+            self._db.execute("delete from alias")
+            self._db.executemany(
+                "insert into alias values (?, ?, ?) on conflict (tenant, alias) do update set"
+                " name = case when name = excluded.name then name end",
+                ((owner, alias, name) for owner, name in sources for alias in _aliases_of(name)),
+            )
+        row = self._db.execute("select name from alias where tenant = ? and alias = ?", [tenant, alias]).fetchone()
+        return None if row is None or row[0] is None else str(row[0])
+
+
+def _possible_names(source_uri: str, url: str, kind: str, stated: str | None) -> Iterator[str]:
+    """The names that the target of a link may have, the likeliest first."""
+    from chunksink.ingest.formats.markdown.addresses import targets
+
+    if kind in _WEB_KINDS:
+        with suppress(ValueError):
+            address = urldefrag(url.strip()).url
+            yield address
+            yield address[:-1] if address.endswith("/") else f"{address}/"
+    names = [*([stated] if stated else []), *(targets(url, source_uri) if kind == "document" else [])]
+    for name in dict.fromkeys(names):
+        yield name
+        yield from _pages_for(name)
+
+
+def _pages_for(name: str) -> Iterator[str]:
+    """Sites show a page for its folder and hide suffixes; Markdown links to the pages that are made of it."""
+    stem, suffix = posixpath.splitext(name)
+    folder, last = posixpath.split(stem)
+    if suffix.lower() in (".html", ".htm"):
+        yield from (f"{stem}{other}" for other in _HIDDEN_SUFFIXES[:-1])
+        if last == "index":
+            yield posixpath.join(folder, "README.md")
+        return
+    yield from (posixpath.join(name, page) for page in _FOLDER_PAGES)
+    if name:
+        yield from (f"{name}{hidden}" for hidden in _HIDDEN_SUFFIXES)
+
+
+# Aliases: what a source is called beside its name. Notes are linked by their file's name, as in Obsidian; pages of a
+# Confluence by number, or by space and title. An alias counts where one source alone has it.
+
+
+def _aliases_of(name: str) -> Iterator[str]:
+    file = _folded(posixpath.basename(name))
+    yield file
+    stem, suffix = posixpath.splitext(file)
+    if suffix in _HIDDEN_SUFFIXES:
+        yield stem
+    if exported := _EXPORTED_PAGE.search(name):
+        title, number, row = exported.groups()
+        yield f"page/{number or row}"
+        if title:
+            yield _titled("", title)
+    number, space, title = _confluence_page(name)
+    if number:
+        yield f"page/{number}"
+    if title:
+        yield _titled(space, title)
+
+
+def _aliases_in_link(source_uri: str, url: str, kind: str) -> Iterator[str]:
+    """What a link calls its target, the surest first."""
+    from chunksink.ingest.formats.markdown.addresses import note_of
+
+    if kind == "document" and (note := note_of(url)) is not None:
+        yield _folded(note)
+    if kind != "confluence":
+        return
+    number, space, title = _confluence_page(url)
+    if number:
+        yield f"page/{number}"
+    elif title:
+        _, own_space, _ = _confluence_page(source_uri)
+        yield _titled(space or own_space, title)
+        yield _titled("", title)
+
+
+def _folded(name: str) -> str:
+    return normalize("NFC", name).casefold()
+
+
+def _titled(space: str, title: str) -> str:
+    return f"page/{_folded(space)}/{_BETWEEN_WORDS.sub(' ', _folded(title)).strip()}"
+
+
+def _confluence_page(url: str) -> tuple[str, str, str]:
+    """Number, space and title of the page at an address, each empty where the address does not contain it."""
+    if not any(sign in url for sign in _PAGE_SIGNS):
+        return "", "", ""
+    try:
+        parts = urlsplit(url.strip())
+    except ValueError:
+        return "", "", ""
+    query = {name: values[0] for name, values in parse_qs(parts.query).items()}
+    if ".action" in parts.path:
+        return query.get("pageId", ""), query.get("spaceKey", ""), query.get("title", "")
+    if found := _PAGE_PATH.search(parts.path):
+        space, number, title = found.groups(default="")
+        return number, unquote(space), unquote_plus(title)
+    if found := _DISPLAY_PATH.search(parts.path):
+        return "", unquote(found[1]), unquote_plus(found[2])
+    return "", "", ""

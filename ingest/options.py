@@ -1,0 +1,60 @@
+"""What one ingest was asked to do, and which options contradict each other."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pathspec import GitIgnoreSpec
+
+from chunksink.ingest.errors import IngestRefused
+
+AUTO = "auto"
+DEFAULT_TENANT = "default"
+"""The chunking specification has this name in the ids of chunks without a tenant, so no tenant can have it."""
+ROWS = "rows"
+FIELD_ROLES = ("text", "id", "title", "address")
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a run finds and reads sources, and where it writes their chunks.
+
+    `format` is the name of a format, or `auto`. `partition` is a partition key, or a rule of `placement`. `base` names
+    sources by their path below it instead of by the folder's name. `exclude` and `include` are patterns as in a
+    `.gitignore` file; what is included is read whatever its suffix. `fields` maps roles to the names that a row's
+    fields have. `prune` removes sources that vanished; up to `allow_deletions` of them may vanish with a whole folder.
+    `checksum` reads every file, whatever its size and times.
+    """
+
+    format: str = AUTO
+    partition: str = "documents"
+    base: Path | None = None
+    tenant: str | None = None
+    exclude: tuple[str, ...] = ()
+    include: tuple[str, ...] = ()
+    fields: Mapping[str, str] = field(default_factory=dict)
+    prune: bool = False
+    allow_deletions: int = 0
+    checksum: bool = False
+
+    def check(self, formats: Collection[str]) -> None:
+        """Raises IngestRefused for options that contradict each other or mean nothing."""
+        patterns(self.exclude, "--exclude")
+        patterns(self.include, "--include")
+        if self.format not in (AUTO, *formats):
+            raise IngestRefused(f"--as {self.format}: unknown format; there are {', '.join(formats)}")
+        if self.tenant in ("", DEFAULT_TENANT):
+            raise IngestRefused(f"--tenant {self.tenant!r} is reserved for no tenant: leave --tenant out or rename it")
+        if self.fields and self.format not in (AUTO, ROWS):
+            raise IngestRefused(f"--field names a field of rows, and --as {self.format} reads none: leave one out")
+        for role, name in self.fields.items():
+            if role not in FIELD_ROLES or not name:
+                raise IngestRefused(f"--field {role}={name}: write ROLE=NAME with a role of {', '.join(FIELD_ROLES)}")
+
+
+def patterns(lines: Sequence[str], option: str) -> GitIgnoreSpec:
+    """What an option matches. Raises IngestRefused where it is no pattern."""
+    try:
+        return GitIgnoreSpec.from_lines(lines)
+    except ValueError as error:
+        raise IngestRefused(f"{option} takes patterns as in a .gitignore file: {error}") from error

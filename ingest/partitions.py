@@ -1,0 +1,142 @@
+"""The partitions that an ingest wrote, as the table `family` has them: read again where a manifest changed."""
+
+import os
+import sqlite3
+from collections.abc import Iterable, Iterator
+from datetime import timedelta
+from hashlib import sha256
+from itertools import groupby
+from typing import BinaryIO
+
+import orjson
+
+from chunksink.chunkbus.chunk import Record
+from chunksink.chunkbus.diagnose import parse_time
+from chunksink.chunkbus.errors import InvalidManifest
+from chunksink.chunkbus.findings import Finding
+from chunksink.chunkbus.identity import family_key, parent_id, tenant_id
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.reader import open_partition, read_lines, read_manifest
+from chunksink.chunkbus.signature import Signature
+from chunksink.chunkbus.validate import Validation
+from chunksink.ingest.errors import IngestRefused
+from chunksink.ingest.families import describe, moment_of
+from chunksink.ingest.placement import Placement, is_ours
+
+
+def load_partitions(db: sqlite3.Connection, bus: BusRoot, placement: Placement, *, trust_cache: bool) -> frozenset[str]:
+    """Brings `family` up to date, and returns the partitions of which the cache had nothing, or an older version.
+
+    Refuses a partition in reach that is invalid, or that another program writes: writing it again could lose chunks.
+    """
+    ours = [key for key in bus.partition_keys() if is_ours(bus, key)]
+    if placement.rule is None and placement.name not in ours:
+        _refuse_foreign(bus, placement.name)
+    for (key,) in db.execute("select key from partition").fetchall():
+        if key not in ours:
+            forget(db, key)
+    return frozenset(key for key in ours if _load(db, bus, key, placement, trust_cache=trust_cache))
+
+
+def _refuse_foreign(bus: BusRoot, key: str) -> None:
+    if bus.manifest_file(key).exists() or bus.chunks_file(key).exists():
+        raise IngestRefused(
+            f"partition {key} of {bus.path} was not written by `chunksink ingest`; nothing was written. Name another "
+            "partition with --partition, or move that one away"
+        )
+
+
+def _load(db: sqlite3.Connection, bus: BusRoot, key: str, placement: Placement, *, trust_cache: bool) -> bool:
+    try:
+        file, manifest = open_partition(bus, key)
+    except OSError:
+        file, manifest = None, None
+    if file is not None and manifest is not None:
+        with file:
+            row = (key, sha256(manifest).hexdigest(), *Signature.of(os.fstat(file.fileno())).numbers())
+            is_known = db.execute("select * from partition where key = ?", [key]).fetchone() == row
+            if is_known and trust_cache:
+                return False
+            if _is_valid(bus, key, placement):
+                forget(db, key)
+                _fill(db, key, _families(file))
+                db.execute("insert into partition values (?, ?, ?, ?, ?, ?)", row)
+                return not is_known
+    elif placement.covers(key):
+        _is_valid(bus, key, placement)
+    forget(db, key)  # of a partition that only links lead to
+    return True
+
+
+def _is_valid(bus: BusRoot, key: str, placement: Placement) -> bool:
+    found: list[Finding] = []
+    if Validation(bus, on_finding=found.append).run([key]).ok:
+        return True
+    if placement.covers(key):
+        first = next(finding for finding in found if finding.is_error)
+        files = [str(file) for file in (bus.manifest_file(key), bus.chunks_file(key)) if file.exists()]
+        raise IngestRefused(
+            f"partition {key} of {bus.path} is not valid: {first}; nothing was written. Restore its files from a copy, "
+            f"or move {' and '.join(files)} away and ingest every source of it again before the next sync"
+        )
+    return False
+
+
+def forget(db: sqlite3.Connection, key: str) -> None:
+    db.execute("delete from family where partition = ?", [key])
+    db.execute("delete from partition where key = ?", [key])
+
+
+def _families(file: BinaryIO) -> Iterator[tuple[list[Record], int, int]]:
+    """Each family, and the bytes where its lines begin and end. An ingest writes the chunks of a family together."""
+    lines = ((orjson.loads(line), place.offset, place.offset + place.length + 1) for place, line in read_lines(file))
+    for _, members in groupby(lines, key=lambda line: _key_of(line[0])):
+        records: list[Record] = []
+        start = end = 0
+        for record, begin, end in members:  # noqa: B007 (the last end counts)
+            start = start if records else begin
+            records.append(record)
+        yield records, start, end
+
+
+def _key_of(record: Record) -> str:
+    return family_key(parent_id(record), tenant_id(record))
+
+
+def _fill(db: sqlite3.Connection, key: str, families: Iterable[tuple[list[Record], int, int]]) -> None:
+    for records, start, end in families:
+        about = describe(records)
+        origin = _origin_of(records[0], about.name)
+        row = (key, *about, origin, start, end)
+        db.execute(f"insert or replace into family values ({', '.join('?' * len(row))})", row)
+        # What gave a family is known from its chunks, unless a reading says more.
+        known = "select 1 from source where source.uri = :uri"
+        values = {"family": about.family, "uri": origin, "tenant": about.tenant}
+        db.execute(f"insert or ignore into gave select :family, :uri, :tenant, 1 where not exists ({known})", values)
+
+
+def _origin_of(record: Record, name: str) -> str:
+    """The file that a chunk was read from: the file of records that its inputs name, else the document itself."""
+    inputs = record["provenance"].get("inputs") or []
+    origin = inputs[0].get("source_uri") if inputs and isinstance(inputs[0], dict) else name
+    return origin if isinstance(origin, str) else name
+
+
+def next_created_at(db: sqlite3.Connection, bus: BusRoot, now: str) -> str:
+    """Now, or just after the newest time in the bus: a clock that went back must not lose an edit."""
+    moment = parse_time(now)
+    stamps = [stamp for (stamp,) in db.execute("select distinct newest from family where newest is not null")]
+    for key in bus.partition_keys():
+        try:
+            stamps.append(read_manifest(bus, key).created_at)
+        except (OSError, InvalidManifest):
+            continue  # validation reports it
+    newest = max(map(moment_of, stamps), default=moment)
+    if stamps and moment <= newest:
+        moment = newest + timedelta(microseconds=1)
+    return moment.isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+def manifest_bytes(bus: BusRoot, key: str) -> bytes | None:
+    file = bus.manifest_file(key)
+    return file.read_bytes() if file.exists() else None

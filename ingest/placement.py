@@ -1,0 +1,114 @@
+"""Which partition a family goes to: a named one, or one that a rule derives from the source itself.
+
+No rule looks at the clock of the run, so two machines lay out the same sources alike.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from functools import cached_property
+
+from chunksink.chunkbus.chunk import Record
+from chunksink.chunkbus.diagnose import parse_time
+from chunksink.chunkbus.errors import InvalidManifest, InvalidPartitionKey
+from chunksink.chunkbus.layout import BusRoot, check_partition_key
+from chunksink.chunkbus.reader import read_manifest
+
+PRODUCER_NAME = "chunksink-ingest"
+UNDATED = "undated"
+_NOT_IN_KEYS = re.compile(r"[^A-Za-z0-9._-]+")
+_RULE_PREFIX = "by-"
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Rule(StrEnum):
+    BY_DATE = "by-date"
+    BY_TYPE = "by-type"
+    BY_PREFIX = "by-prefix"
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What a rule may look at: the family's key, its source's type, and its time in nanoseconds since 1970."""
+
+    family: str
+    source_type: str
+    moment_ns: int | None
+
+
+@dataclass(frozen=True)
+class Placement:
+    """`name` is a partition key or a rule."""
+
+    name: str
+
+    def __post_init__(self) -> None:
+        if self.rule is None:
+            check_partition_key(self.name)
+
+    def refuse_misspelt(self, bus: BusRoot) -> None:
+        """Refuses a name that looks like a rule and that no partition has yet."""
+        if self.rule is None and self.name.startswith(_RULE_PREFIX) and self.name not in bus.partition_keys():
+            raise InvalidPartitionKey(f"{self.name!r} is no rule: there are {', '.join(Rule)}; name no partition so")
+
+    @cached_property
+    def rule(self) -> Rule | None:
+        return Rule(self.name) if self.name in list(Rule) else None
+
+    @property
+    def only(self) -> str | None:
+        """The one partition that a run may write; None: all that an ingest writes."""
+        return self.name if self.rule is None else None
+
+    def covers(self, key: str) -> bool:
+        """Whether a run may write the partition. Others are left alone: a family may be in them as well."""
+        return self.rule is not None or key == self.name
+
+    def key_of(self, facts: Facts) -> str:
+        if self.rule is Rule.BY_DATE:
+            return UNDATED if facts.moment_ns is None else _date_of(facts.moment_ns)
+        if self.rule is Rule.BY_TYPE:
+            return _NOT_IN_KEYS.sub("-", facts.source_type).strip("-._")[:128].lower() or "other"
+        return facts.family[:2] if self.rule is Rule.BY_PREFIX else self.name
+
+
+def is_ours(bus: BusRoot, key: str) -> bool:
+    """Whether the partition's manifest says that an ingest wrote it."""
+    try:
+        return read_manifest(bus, key).producer.name == PRODUCER_NAME
+    except (OSError, InvalidManifest):
+        return False
+
+
+def _date_of(moment_ns: int) -> str:
+    try:
+        return (_EPOCH + timedelta(microseconds=moment_ns // 1000)).date().isoformat()
+    except OverflowError:  # a number in the wrong unit, or a file with a broken time
+        return UNDATED
+
+
+def source_type_of(records: Sequence[Record], default: str) -> str:
+    stated = (records[0].get("source") or {}).get("source_type")
+    return stated if isinstance(stated, str) and stated else default
+
+
+def moment_of(records: Sequence[Record], made_at: str, file_ns: int) -> int:
+    """The newest time that a family's records state, else the modification time of their file."""
+    moments = [moment for record in records if (moment := _own_moment(record, made_at)) is not None]
+    return max(moments, default=file_ns)
+
+
+def _own_moment(record: Record, made_at: str) -> int | None:
+    metadata, source = record.get("metadata") or {}, record.get("source") or {}
+    if isinstance(at := metadata.get("occurred_at_end_ms"), int):
+        return at * 1_000_000
+    own = record.get("created_at")
+    for stamp in (source.get("modified_at"), metadata.get("modified_at"), own if own != made_at else None):
+        try:
+            if isinstance(stamp, str):
+                return (parse_time(stamp) - _EPOCH) // timedelta(microseconds=1) * 1000
+        except (ValueError, OverflowError):
+            continue
+    return None

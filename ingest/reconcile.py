@@ -1,0 +1,206 @@
+"""Stage 4: what the sources give against what the partitions hold, as one diff in SQL.
+
+The result are the tables `arrival` and `departure`. Where several files give one family, the last of them by name
+counts, whether it was read now or is unchanged. A family that came out as it is stays untouched: its rank does not
+change and nothing is indexed again. Sources that vanished, and records that vanished from a file, keep their chunks
+unless they are pruned.
+"""
+
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from chunksink.ingest.codes import SOURCE_IN_ANOTHER_FILE
+from chunksink.ingest.discover import Found, Scope
+from chunksink.ingest.errors import IngestRefused
+from chunksink.ingest.options import Options
+from chunksink.ingest.roots import Roots
+
+_FIRST_MISSING = 5
+NOT_IN_FILE = "its file does not contain it any more"
+VANISHED = "its source vanished"
+
+
+@dataclass(frozen=True)
+class Vanished:
+    """How many families are not found any more, and the names of the first of them."""
+
+    families: int
+    names: tuple[str, ...]
+
+
+def reconcile(db: sqlite3.Connection, options: Options, only: str | None, found: Found, roots: Roots) -> Vanished:
+    """Fills `arrival` and `departure`, and returns what is missing and was not pruned.
+
+    `only` is the one partition in reach; None: all. Raises IngestRefused where pruning would be unsafe.
+    """
+    values = {"only": only}
+    db.create_function("has_vanished", 1, lambda name: found.has_vanished(roots.path_of(name), options))
+    db.execute("delete from arrival")
+    db.execute("delete from departure")
+    db.execute(_ORIGINS)
+    db.execute("delete from held")
+    db.execute(_HELD, values)
+    db.execute(_SUPERSEDED_COPIES, values)
+    for statement in (_CHANGED, _MOVED, _LEAVING, _EMPTIED):
+        db.execute(statement)
+    if options.prune:
+        _prune(db, options, found)
+        return Vanished(0, ())
+    return _missing(db, options, found)
+
+
+# Chunks that are passed on as they are do not say which file they came from.
+_ORIGINS = """
+update family set origin = (
+  select max(draft.uri) from draft where draft.family = family.family and draft.digest = family.digest
+) where exists (
+  select 1 from draft
+  where draft.family = family.family and draft.digest = family.digest and draft.uri > family.origin
+)
+"""
+
+# The families of the partitions in reach, each where it counts: where the newest of its copies is.
+_HELD = """
+insert or replace into held
+select family, partition, name, origin, version, chunks, digest from family
+where :only is null or partition = :only
+order by newest, partition
+"""
+
+# After a kill between two partitions a family is in both.
+_SUPERSEDED_COPIES = """
+insert into departure (partition, family)
+select copies.partition, copies.family from family as copies join held using (family)
+where copies.partition <> held.partition and (:only is null or copies.partition = :only)
+"""
+
+# Drafts that count: no later file gives the family, now or by its last reading.
+_COUNTING = """
+not exists (select 1 from draft as later where later.family = draft.family and later.uri > draft.uri)
+and not exists (
+  select 1 from gave join source using (uri, tenant) left join found on found.uri = gave.uri
+  where gave.family = draft.family and gave.is_current and gave.uri > draft.uri and gave.uri = held.origin
+    and (found.uri is null or not found.is_whole)
+)
+"""
+
+_CHANGED = f"""
+insert into arrival (partition, family, uri)
+select draft.partition, draft.family, draft.uri from draft left join held using (family)
+where {_COUNTING}
+  and (held.family is null or held.digest <> draft.digest)
+  and not (draft.is_partial and held.family is not null and held.version is draft.version
+           and held.chunks > draft.chunks)
+"""
+
+# Unchanged families that belong elsewhere now move as they are, and families that arrive elsewhere leave their place.
+_MOVED = f"""
+insert into arrival (partition, family, uri, from_partition)
+select draft.partition, draft.family, draft.uri, held.partition from draft join held using (family)
+where {_COUNTING} and held.digest = draft.digest and held.partition <> draft.partition
+"""
+_LEAVING = """
+insert or replace into departure (partition, family, target)
+select held.partition, held.family, arrival.partition from arrival join held using (family)
+where held.partition <> arrival.partition
+"""
+
+# A document that has no text any more, and a record that says so.
+_EMPTIED = """
+insert or ignore into departure (partition, family, reason)
+select held.partition, held.family, 'its source has no text any more' from empty join held using (family)
+where held.origin <= empty.uri and not exists (select 1 from draft where draft.family = held.family)
+"""
+
+# Families that this run's tenant has from a file, and that neither the file nor another one gives any more: the file
+# was read whole without them, or is not there. What other files give is theirs.
+_GONE = """
+select held.partition, held.family, held.name, held.origin,
+  case when found.uri is null then ? else ? end as reason
+from gave join held on held.family = gave.family and held.origin = gave.uri
+left join found on found.uri = gave.uri
+where gave.tenant = ?
+  and (
+    found.is_whole or (found.outcome = 'unchanged' and not gave.is_current)
+    or (found.uri is null and ({in_scope}) and has_vanished(gave.uri))
+  )
+  and not exists (select 1 from draft where draft.family = held.family and draft.uri = held.origin)
+  and not exists (select 1 from departure where departure.family = held.family)
+  and not exists (select 1 from arrival where arrival.family = held.family)
+"""
+
+
+def _gone(scopes: Sequence[Scope], tenant: str | None) -> tuple[str, list[str]]:
+    """The query and its values, in their order."""
+    conditions = [scope.names.condition("gave.uri") for scope in scopes]
+    in_scope = " or ".join(test for test, _ in conditions) or "false"
+    values = [value for _, values in conditions for value in values]
+    return _GONE.format(in_scope=in_scope), [VANISHED, NOT_IN_FILE, tenant or "", *values]
+
+
+def _missing(db: sqlite3.Connection, options: Options, found: Found) -> Vanished:
+    if found.unlisted is not None:
+        return Vanished(0, ())
+    query, values = _gone(found.scopes, options.tenant)
+    number, names = 0, set[str]()
+    for _, _, name, origin, reason in db.execute(query, values):
+        number += 1
+        names.add(origin if reason == VANISHED else name)
+        names = set(sorted(names)[:_FIRST_MISSING])
+    return Vanished(number, tuple(sorted(names)))
+
+
+def _prune(db: sqlite3.Connection, options: Options, found: Found) -> None:
+    if found.unlisted is not None:
+        raise IngestRefused(
+            f"{found.unlisted} cannot be listed, so nobody knows what vanished from it; nothing was written. Correct "
+            "its permissions, or leave --prune out"
+        )
+    query, values = _gone(found.scopes, options.tenant)
+    db.execute(
+        f"insert into departure (partition, family, reason) select partition, family, reason from ({query})", values
+    )
+    for scope in found.scopes:
+        removed = 0 if _has_sources(db, scope) else _removed_from(db, scope)
+        if removed > options.allow_deletions:
+            state = "contains no source any more" if scope.path.exists() else "does not exist"
+            raise IngestRefused(
+                f"{scope.path} {state}, and --prune would remove {removed:,} sources; nothing was written. Is it "
+                f"mounted? To remove them: --allow-deletions {removed}"
+            )
+
+
+def _has_sources(db: sqlite3.Connection, scope: Scope) -> bool:
+    """Whether a file of a known format is there; other files may be in a folder where a disk is not mounted."""
+    test, values = scope.names.condition("uri")
+    return db.execute(f"select 1 from found where format <> '' and {test} limit 1", values).fetchone() is not None
+
+
+def _removed_from(db: sqlite3.Connection, scope: Scope) -> int:
+    test, values = scope.names.condition("held.origin")
+    query = f"select count(*) from departure join held using (family) where reason is not null and {test}"
+    (number,) = db.execute(query, values).fetchone()
+    return int(number)
+
+
+def read_again(db: sqlite3.Connection, tenant: str | None) -> bool:
+    """Marks unchanged files that have a family which leaves: it comes back from there. Whether there are any."""
+    marked = db.execute(
+        "update found set outcome = null, checksum = null where outcome = 'unchanged' and uri in ("
+        " select gave.uri from departure join gave using (family) join held using (family)"
+        " where departure.target is null and gave.is_current and gave.uri <> held.origin and gave.tenant = ?)",
+        [tenant or ""],
+    )
+    return marked.rowcount > 0
+
+
+def count_overruled(db: sqlite3.Connection) -> None:
+    """Counts, for each file that was read, the families that a later file gives too."""
+    db.execute(
+        "update found set codes = json_set(codes, '$.' || :code, overruled.number) from ("
+        " select draft.uri, count(*) as number from draft"
+        " where exists (select 1 from draft as later where later.family = draft.family and later.uri > draft.uri)"
+        " group by draft.uri) as overruled where overruled.uri = found.uri",
+        {"code": SOURCE_IN_ANOTHER_FILE},
+    )

@@ -1,0 +1,145 @@
+"""From records that are documents to chunks: ids, provenance and fields, of parsed documents and of rows.
+
+A record may be in its file several times, and the last one counts, so records wait in a spool until all are read.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import orjson
+
+from chunksink.chunkbus.chunk import Record
+from chunksink.chunkbus.identity import derive_document_id, family_key, resolve_parent_id
+from chunksink.ingest import codes, record_fields
+from chunksink.ingest.errors import NotRead, RecordRefused
+from chunksink.ingest.formats.markdown import tokens
+from chunksink.ingest.formats.markdown.document import Document
+from chunksink.ingest.formats.markdown.passages import Passage
+from chunksink.ingest.formats.markdown.records import Shown, chunk_path
+from chunksink.ingest.formats.registry import Format
+from chunksink.ingest.json_records import Numbered
+from chunksink.ingest.model import Empty, Family, Item, Notice, Source
+from chunksink.ingest.spool import Spool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Origin:
+    """What all chunks of a document have in common. Its `name` decides on ids, its `address` is shown and linked to."""
+
+    name: str
+    address: str
+    checksum: str | None
+    tenant: str | None
+    source: Record
+    metadata: Record
+    provenance: Any = None
+
+    @property
+    def parent_id(self) -> str:
+        return resolve_parent_id(None, self.name, self.name)
+
+    @property
+    def family(self) -> str:
+        return family_key(self.parent_id, self.tenant)
+
+
+class Own(NamedTuple):
+    """What one chunk has for itself: text, metadata, which goes before that of the document, and other fields."""
+
+    shown: Shown
+    metadata: Record
+    fields: Record
+
+
+def read_twice(
+    records: Iterable[Numbered | Notice],
+    store: Callable[[Numbered, Spool], Iterator[Notice]],
+    chunk: Callable[[Record, int], Iterator[Item]],
+) -> Iterator[Item]:
+    """Stores every record, then makes chunks of those that count. Both may raise RecordRefused, which is reported."""
+    with closing(Spool()) as spool:
+        for found in records:
+            try:
+                yield from [found] if isinstance(found, Notice) else store(found, spool)
+            except RecordRefused as refusal:
+                yield Notice(refusal.code, refusal.reason, found.line)
+        for line, data in spool.records():
+            try:
+                yield from chunk(orjson.loads(data), line)
+            except NotRead as refusal:
+                yield Notice(refusal.code, refusal.reason, line)
+
+
+def make_family(
+    format_: Format,
+    source: Source,
+    origin: Origin,
+    document: Document,
+    passages: Sequence[Passage],
+    own: Sequence[Own],
+    left_out: Mapping[str, str],
+    line: int,
+) -> Iterator[Item]:
+    """The document as a family, or as empty, and notices. `left_out`: codes and reasons. Raises RecordRefused."""
+    chunks = _build_chunks(format_, source, origin, document, passages, own)
+    reasons = {**dict.fromkeys(sorted(document.odd), ""), **left_out}
+    if chunks:
+        yield Family(chunks)
+    else:
+        reasons[codes.SOURCE_EMPTY] = " has no text"
+        if codes.BLOCK_WITHOUT_TEXT not in left_out:
+            yield Empty(origin.family)
+    for code, reason in reasons.items():
+        yield Notice(code, origin.name + reason, line, is_failure=False)
+
+
+def _build_chunks(
+    format_: Format, source: Source, origin: Origin, document: Document, passages: Sequence[Passage], own: Sequence[Own]
+) -> list[Record]:
+    record_fields.refuse_heavy(origin.metadata)
+    provenance, replaced = record_fields.make_provenance(
+        origin.provenance,
+        source=("source_uri", origin.address),
+        checksum=origin.checksum,
+        parser=format_.parser,
+        canonicalizer=format_.canonicalizer,
+        uri=source.uri,
+    )
+    chunks = []
+    for index, (passage, (shown, metadata, others)) in enumerate(zip(passages, own, strict=True)):
+        taken = {*metadata, "parent_id"}  # which sinks would take for the family; in a record it is what it answers
+        moved = {name: value for name, value in origin.metadata.items() if name in taken}
+        kept = {name: value for name, value in origin.metadata.items() if name not in moved}
+        fields = record_fields.keep({"source": origin.source, "metadata": kept | metadata})
+        for group, values in (("metadata", moved), ("provenance", replaced)):
+            if values:
+                record_fields.keep_original(fields, group, values)
+        headings = list(document.sections[passage.section])
+        fields.update(
+            parent_id=origin.parent_id,
+            chunk_index=index,
+            chunk_count=len(passages),
+            chunk_path=chunk_path(headings, passage.element),
+            kind=passage.kind.value,
+            overlap_chars=shown.overlap_chars,
+            span={"char_range": {"char_start": shown.start, "char_end": shown.end}, "section": headings},
+            canonicalization={"chunking_policy_id": format_.canonicalizer[1]},
+            tokens={"count": passage.tokens, "tokenizer": tokens.VERSION},
+            producer=source.producer,
+        )
+        if origin.tenant is not None:
+            fields["tenant_id"] = origin.tenant
+        if "page_number" in (locator := others.get("locator", {})):
+            fields["span"]["pages"] = {"page_start": locator["page_number"], "page_end": locator["page_end"]}
+        chunk = record_fields.make_chunk(
+            document_id=derive_document_id(origin.name, origin.checksum, tenant=origin.tenant),
+            text=shown.text,
+            provenance=provenance,
+            span_key=index,
+            created_at=source.created_at,
+            fields=fields | others,
+        )
+        chunks.append(chunk)
+    return chunks

@@ -1,0 +1,175 @@
+"""From the fields of a JSON record to a chunk: fields without a place of their own are kept, ids are computed.
+
+A field keeps its name if the chunk contract does not know it, or knows it with that type and leaves it to producers.
+Fields that the contract computes, or knows with another type, are kept below `original`. Vectors are dropped: a chunk
+may not carry any.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+import orjson
+
+from chunksink.chunkbus import findings
+from chunksink.chunkbus.canonical import bare_hex, json_hash
+from chunksink.chunkbus.chunk import Canonicalizer, Chunk, Parser, Provenance, Record, Source, Span, new_chunk
+from chunksink.chunkbus.errors import NotCanonical
+from chunksink.chunkbus.examine import examine_line
+from chunksink.chunkbus.identity import own_field
+from chunksink.ingest.errors import RecordRefused
+
+ORIGINAL = "original"
+"""The field of a chunk that keeps what the contract has no place for, or computes itself."""
+
+MAX_CARRIED_BYTES = 2**18
+"""The most that every chunk of a document may carry beside its text."""
+
+_GROUPS: dict[str, dict[str, Any]] = {
+    "source": {field.name: field.type for field in msgspec.structs.fields(Source)},
+    "span": {field.name: field.type for field in msgspec.structs.fields(Span)},
+    **{name: {} for name in ("metadata", "canonicalization", "quality")},
+}
+_COMPUTED = frozenset(Chunk.__struct_fields__) - _GROUPS.keys() - {"tokens"} | {ORIGINAL}
+
+
+def keep(rest: Mapping[str, Any]) -> Record:
+    """The fields of a chunk that keep the rest of a record."""
+    fields: Record = {}
+    original: Record = {}
+    for name, value in without_vectors(rest).items():
+        if name in _GROUPS and isinstance(value, dict):
+            fields[name] = {key: item for key, item in value.items() if _fits(item, _GROUPS[name].get(key, Any))}
+            clashing = {key: item for key, item in value.items() if key not in fields[name]}
+            if clashing:
+                original[name] = clashing
+        elif name in _COMPUTED or (name in _GROUPS and value is not None):
+            original[name] = value
+        else:
+            fields[name] = value
+    return {**fields, ORIGINAL: original} if original else fields
+
+
+def keep_original(fields: Record, name: str, value: Any) -> None:
+    """Adds a value below `original`."""
+    before = fields.get(ORIGINAL, {})
+    fields[ORIGINAL] = {**(before if isinstance(before, dict) else {ORIGINAL: before}), name: value}
+
+
+def without_vectors(rest: Mapping[str, Any]) -> Record:
+    """The fields without the numbers of `embedding`; what else it contains, as the model's name, is kept."""
+    fields = dict(rest)
+    embedding = fields.get("embedding")
+    if isinstance(embedding, dict):
+        fields["embedding"] = {name: value for name, value in embedding.items() if name not in ("vector", "vectors")}
+    elif isinstance(embedding, list):
+        del fields["embedding"]
+    return fields
+
+
+def read_as(type_: type[msgspec.Struct], record: Record) -> Any:
+    """The record as the typed view of its form. Raises RecordRefused."""
+    try:
+        return msgspec.convert(record, type_)
+    except msgspec.ValidationError as error:
+        missing = "missing required field" in str(error)
+        raise RecordRefused(findings.FIELD_MISSING if missing else findings.WRONG_TYPE, str(error)) from error
+
+
+def tenant_of(record: Mapping[str, Any]) -> str | None:
+    """The tenant that the record names. Raises RecordRefused for one that is not a string, which would be lost."""
+    metadata = record.get("metadata")
+    for group in (record, metadata if isinstance(metadata, dict) else {}):
+        if not isinstance(group.get("tenant_id", ""), str | None):
+            raise RecordRefused(findings.WRONG_TYPE, f"tenant_id is not a string: {group['tenant_id']!r:.60}")
+    return own_field(record, "tenant_id")
+
+
+def first_string(record: Mapping[str, Any], *paths: str) -> str | None:
+    """The first non-empty string at one of these dotted paths."""
+    for path in paths:
+        value: Any = record
+        for name in path.split("."):
+            value = value.get(name) if isinstance(value, dict) else None
+        if isinstance(value, str) and value:
+            return value
+    return None
+
+
+def checksum_of(*candidates: str | None) -> str | None:
+    """The first sha256 among them, as a chunk stores it."""
+    digits = next(filter(None, map(bare_hex, candidates)), None)
+    return f"sha256:{digits}" if digits else None
+
+
+def make_provenance(
+    theirs: Any,
+    *,
+    source: tuple[str, str],
+    checksum: str | None,
+    parser: tuple[str, str],
+    canonicalizer: tuple[str, str],
+    uri: str,
+) -> tuple[Record, Any]:
+    """A chunk's provenance with the extra fields of the record's own, and the part of its own that ours replaces.
+
+    `source` is `source_uri` or `source_ref`, and the name. `parser` counts where the record names none.
+    """
+    own: Record = theirs if isinstance(theirs, dict) else {}
+    flat = {name: own.get(name) for name in Parser.__struct_fields__}
+    stated_parser = next((pair for pair in (own.get("parser"), flat) if _fits(pair, Parser)), None)
+    provenance: Record = {
+        source[0]: source[1],
+        **({"source_checksum": checksum} if checksum else {}),
+        "parser": stated_parser or dict(zip(Parser.__struct_fields__, parser, strict=True)),
+        "canonicalizer": dict(zip(Canonicalizer.__struct_fields__, canonicalizer, strict=True)),
+        "inputs": [{"source_uri": uri}],
+    }
+    known = Provenance.__struct_fields__
+    provenance.update({name: value for name, value in own.items() if name not in known})
+    if theirs is not None and not isinstance(theirs, dict):
+        return provenance, theirs
+    replaced = {name: value for name, value in own.items() if name in known and provenance.get(name, ...) != value}
+    return provenance, replaced or None
+
+
+def make_chunk(**parts: Any) -> Record:
+    """What `new_chunk` makes of these. Raises RecordRefused where it would not be valid in a partition."""
+    try:
+        return check(new_chunk(**parts))
+    except NotCanonical as error:
+        raise RecordRefused(findings.JSON_PARSE, str(error)) from error
+
+
+def check(record: Record) -> Record:
+    """The chunk, if it is valid: an invalid one would stop the partition's writer, and so the run."""
+    try:
+        line = orjson.dumps(record)
+    except orjson.JSONEncodeError as error:
+        raise RecordRefused(findings.JSON_PARSE, f"not a value that JSON can carry: {error}") from error
+    _, problems = examine_line(line)
+    for problem in problems:
+        if problem.severity is findings.Severity.ERROR:
+            raise RecordRefused(problem.code, problem.detail)
+    return record
+
+
+def id_for_tenant(chunk_id: str, tenant: str | None) -> str:
+    """The id, made distinct by tenant where its formula knows none: two tenants with one source must not share ids."""
+    return chunk_id if tenant is None else json_hash([tenant, chunk_id])
+
+
+def refuse_heavy(about: Record) -> None:
+    """Raises RecordRefused where the fields of a document are too large to repeat in each of its chunks."""
+    if len(orjson.dumps(about)) > MAX_CARRIED_BYTES:
+        largest = max(about, key=lambda name: len(orjson.dumps(about[name])))
+        reason = f"has more than {MAX_CARRIED_BYTES:,} bytes beside its text, in each chunk; remove {largest:.80}"
+        raise RecordRefused(findings.LINE_TOO_LONG, reason)
+
+
+def _fits(value: Any, type_: Any) -> bool:
+    try:
+        msgspec.convert(value, type_)
+    except msgspec.ValidationError:
+        return False
+    return True

@@ -1,0 +1,197 @@
+"""Named roots: which folder a source belongs to decides its name, whichever way it is reached.
+
+The first ingest of a folder registers its absolute path and its label, which begins the names of all that lies below.
+From then on a file of it, a subfolder, or a folder around it keeps those names. The list is `roots.json` in the bus
+root, so that a bus keeps its names when the home is deleted.
+"""
+
+import json
+import os
+import secrets
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.ingest.errors import IngestRefused
+
+FILE_NAME = "roots.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """A folder by its real path, and the label that begins the names of its files; empty for its own `--base`.
+
+    `files_only`: files of the folder were ingested by name, so only they, and not its subfolders, belong to it yet.
+    """
+
+    label: str
+    path: Path
+    files_only: bool = False
+
+    @property
+    def prefix(self) -> str:
+        return f"{self.label}/" if self.label else ""
+
+    def name_of(self, path: Path) -> str:
+        """The name of a file or folder that lies below."""
+        return str(PurePosixPath(self.label, *path.relative_to(self.path).parts))
+
+    def has(self, folder: Path) -> bool:
+        """Whether the files in a real folder are named by this root."""
+        return folder == self.path if self.files_only else folder.is_relative_to(self.path)
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """Names that begin with an included prefix (ends with `/`), or are included, and begin with no excluded prefix."""
+
+    included: tuple[str, ...]
+    excluded: tuple[str, ...] = ()
+
+    def condition(self, column: str) -> tuple[str, list[str]]:
+        """The test in SQL, and its values."""
+        tests = [_test(column, name) for name in self.included]
+        included = " or ".join(tests) or "false"
+        excluded = " or ".join(_test(column, name) for name in self.excluded) or "false"
+        return f"(({included}) and not ({excluded}))", [*self.included, *self.excluded]
+
+
+def _test(column: str, name: str) -> str:
+    return f"instr({column}, ?) = 1" if name.endswith("/") or not name else f"{column} = ?"
+
+
+class Roots:
+    """The registered roots of a bus."""
+
+    def __init__(self, bus: BusRoot) -> None:
+        self._file = bus.path / FILE_NAME
+        self._roots = _read(self._file)
+        self._is_changed = False
+
+    def __iter__(self) -> Iterator[Root]:
+        return iter(self._roots)
+
+    def of(self, folder: Path) -> Root | None:
+        """The innermost registered root that names the files in a real folder."""
+        around = [root for root in self._roots if root.has(folder)]
+        return max(around, key=lambda root: len(root.path.parts), default=None)
+
+    def prefix_of(self, folder: Path) -> str:
+        """What the names of files in a real folder begin with. Raises IngestRefused where they are another root's."""
+        root = self.of(folder)
+        assert root is not None  # the folder that was named is registered
+        prefix = _as_prefix(root.name_of(folder))
+        owner = self._owner_of(prefix)
+        if owner is not None and owner != root:
+            raise IngestRefused(
+                f"files of {folder} would have the names of files in {owner.path}; nothing was written. Name sources "
+                f"by a folder further up: --base {root.path.parent}"
+            )
+        return prefix
+
+    def _owner_of(self, name: str) -> Root | None:
+        """The root with the longest label that begins a name."""
+        owners = [root for root in self._roots if name.startswith(root.prefix)]
+        return max(owners, key=lambda root: len(root.prefix), default=None)
+
+    def path_of(self, name: str) -> Path | None:
+        """Where a source of this name is, or was; None where no root has it."""
+        owner = self._owner_of(name)
+        return None if owner is None else owner.path / name.removeprefix(owner.prefix)
+
+    def within(self, folder: Path) -> Names:
+        """The names of sources that are, or were, in a real folder."""
+        below = [root.prefix for root in self._roots if root.path.is_relative_to(folder)]
+        root = self.of(folder)
+        included = {*below, *([_as_prefix(root.name_of(folder))] if root else [])}
+        others = (root.prefix for root in self._roots if root.prefix not in below)
+        excluded = {prefix for prefix in others if any(prefix.startswith(one) and prefix != one for one in included)}
+        return Names(tuple(sorted(included)), tuple(sorted(excluded)))
+
+    def nested(self) -> list[tuple[str, str]]:
+        """For each root within another one: its prefix, and what it would be by the outermost one."""
+        found = []
+        for root in self._roots:
+            outer = min((one for one in self._roots if one.has(root.path)), key=lambda one: len(one.path.parts))
+            if outer != root:
+                found.append((root.prefix, _as_prefix(outer.name_of(root.path))))
+        return found
+
+    def register(self, folder: Path, base: Path | None = None, *, files_only: bool = False) -> Root:
+        """The root of a folder that was named, or of which a file was: the registered one, else a new one.
+
+        A registered folder keeps its names, whatever `base` is. Raises IngestRefused where another folder has the
+        label, unless that one is gone and `base` says so: then the folder was moved, and its files keep their names.
+        """
+        real = real_path(folder)
+        label = real_name(folder) if base is None else _below(base, folder)
+        known = self.of(real)
+        if known is not None and (files_only or not known.files_only):
+            return known
+        for other in [root for root in self._roots if root.label == label and root.path != real]:
+            if other.path.exists() or base is None:
+                raise IngestRefused(_same_label(folder, real, other))
+            self._roots.remove(other)
+        root = Root(known.label if known else label, real, files_only)
+        self._roots = [other for other in self._roots if other.path != real] + [root]
+        self._is_changed = True
+        return root
+
+    def save(self) -> None:
+        """Writes the list where it has changed."""
+        if not self._is_changed:
+            return
+        roots = [
+            {"label": root.label, "path": str(root.path), **({"files_only": True} if root.files_only else {})}
+            for root in sorted(self._roots, key=lambda root: root.label)
+        ]
+        self._file.parent.mkdir(parents=True, exist_ok=True)
+        new = self._file.with_name(f".{FILE_NAME}.{secrets.token_hex(8)}.new")
+        new.write_text(json.dumps({"roots": roots}, indent=2, ensure_ascii=True) + "\n", encoding="utf-8")
+        new.replace(self._file)
+        self._is_changed = False
+
+
+def _same_label(folder: Path, real: Path, other: Root) -> str:
+    moved = "" if other.path.exists() else f"If {other.path} was moved to {real}, say so: --base {real.parent}. "
+    return (
+        f"{folder} and {other.path} are both named {other.label!r}, and the files of one would replace those of the "
+        f"other; nothing was written. {moved}To keep both, name sources by a folder further up: "
+        f"--base {real.parent.parent}"
+    )
+
+
+def _as_prefix(name: str) -> str:
+    return "" if name == "." else f"{name}/"
+
+
+def real_path(path: Path) -> Path:
+    """Where a path leads; the last part of a file that is a link keeps its own name."""
+    return path.resolve() if path.is_dir() else path.parent.resolve() / path.name
+
+
+def real_name(folder: Path) -> str:
+    """The name that a folder was called by: a link's own, and the real one for `.` and `..`."""
+    name = Path(os.path.abspath(folder)).name  # noqa: PTH100 (a link keeps its own name)
+    return name or "root"
+
+
+def _below(base: Path, folder: Path) -> str:
+    real, top = real_path(folder), real_path(base)
+    if not real.is_relative_to(top):
+        raise IngestRefused(f"{folder} does not lie below the base folder {base}")
+    return "" if real == top else str(PurePosixPath(*real.relative_to(top).parts))
+
+
+def _read(file: Path) -> list[Root]:
+    try:
+        entries = json.loads(file.read_text(encoding="utf-8"))["roots"]
+        return [Root(one["label"], Path(one["path"]), one.get("files_only", False)) for one in entries]
+    except FileNotFoundError:
+        return []
+    except (ValueError, KeyError, TypeError) as error:
+        raise IngestRefused(
+            f"{file} cannot be read ({error}): restore it from a copy. Without it, ingest every folder again, each "
+            "before the folders around it, so that their sources get the names that they have"
+        ) from error

@@ -1,0 +1,153 @@
+"""One ingest: discover, classify, read, reconcile, write. Each stage hands plain data, or a table, to the next."""
+
+import os
+import shutil
+import sqlite3
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.manifest import ManifestProducer
+from chunksink.chunkbus.runlog import new_run_id, utc_now
+from chunksink.ingest.classify import classify, suffixes_of
+from chunksink.ingest.discover import discover
+from chunksink.ingest.errors import IngestRefused
+from chunksink.ingest.formats.registry import Format, all_formats
+from chunksink.ingest.history import History
+from chunksink.ingest.links import make_links
+from chunksink.ingest.options import ROWS, Options
+from chunksink.ingest.partitions import load_partitions, next_created_at
+from chunksink.ingest.placement import PRODUCER_NAME, Placement
+from chunksink.ingest.read import Job, Stamp, read_all
+from chunksink.ingest.reconcile import count_overruled, read_again, reconcile
+from chunksink.ingest.report import IngestReport, Progress
+from chunksink.ingest.roots import Roots, real_path
+from chunksink.ingest.store import IngestStore, set_aside_old
+from chunksink.ingest.write import write_partitions
+
+Workers = Callable[[int], AbstractContextManager[Executor | None]]
+"""Given how many bytes there are to read: processes to read them, or none."""
+
+
+def ingest(
+    paths: Sequence[Path],
+    bus: BusRoot,
+    home: Path,
+    options: Options,
+    *,
+    formats: Mapping[str, Format] | None = None,
+    workers: Workers = lambda _bytes: nullcontext(),
+    run_id: str | None = None,
+    now: str | None = None,
+    on_progress: Callable[[Progress], object] = lambda _progress: None,
+) -> IngestReport:
+    """Reads these files and folders into partitions. Raises IngestError where nothing could be begun."""
+    formats = formats or all_formats()
+    options.check(formats)
+    if not paths:
+        raise IngestRefused("no source is named: name folders or files")
+    placement = Placement(options.partition)
+    placement.refuse_misspelt(bus)
+    formats = with_fields(formats, options)
+    set_aside = set_aside_old(home)
+    noted_ns = time.time_ns()
+    with IngestStore(home) as store, store.run(bus) as db, _spool(home) as spool:
+        reloaded = load_partitions(db, bus, placement, trust_cache=not options.checksum)
+        roots = Roots(bus)
+        found = discover(paths, roots, db, options, suffixes_of(options, formats), _outputs(bus, home))
+        classified = classify(db, options, formats, _named(paths), placement.only)
+        created_at = next_created_at(db, bus, now or utc_now())
+        producer = ManifestProducer(PRODUCER_NAME, package_version())
+        run_id = run_id or new_run_id()
+        made_by = {"name": producer.name, "version": producer.version, "run_id": run_id}
+        stamp = Stamp(created_at, made_by, options.tenant, placement)
+        history = History(db, stamp, run_id, formats)
+        history.add_found(found, classified)
+        while True:
+            _read(db, stamp, formats, spool, noted_ns, history, workers, on_progress)
+            vanished = reconcile(db, options, placement.only, found, roots)
+            if not read_again(db, options.tenant):
+                break
+        count_overruled(db)
+        history.place_sources()
+        db.commit()
+        roots.save()
+        written = write_partitions(db, bus, producer, created_at, placement.only, history.notices(), reloaded)
+        history.save(written)
+        links = make_links(db, bus, roots, all_again=options.checksum)
+        db.commit()
+        return history.report(found, classified, vanished, written, links, roots, set_aside)
+
+
+def with_fields(formats: Mapping[str, Format], options: Options) -> Mapping[str, Format]:
+    """The formats, where rows have their fields by the names that were given."""
+    if not options.fields:
+        return formats
+    from chunksink.ingest.formats.rows import RowsFormat
+
+    return {**formats, ROWS: RowsFormat(options.fields)}
+
+
+def package_version() -> str:
+    try:
+        return version("chunksink")
+    except PackageNotFoundError:  # a checkout that was not installed
+        return "0"
+
+
+def _named(paths: Sequence[Path]) -> frozenset[bytes]:
+    return frozenset(os.fsencode(real_path(path)) for path in paths)
+
+
+def _outputs(bus: BusRoot, home: Path) -> tuple[Path, ...]:
+    """Folders that hold what is made from sources: read as sources they would replace what they were made from."""
+    return (bus.path, bus.canonical, bus.manifests, bus.path / "links", home)
+
+
+@contextmanager
+def _spool(home: Path) -> Iterator[Path]:
+    """A folder for the chunks of this run. What a killed run left there goes."""
+    folder = home / "ingest-spool"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _read(
+    db: sqlite3.Connection,
+    stamp: Stamp,
+    formats: Mapping[str, Format],
+    spool: Path,
+    noted_ns: int,
+    history: History,
+    workers: Workers,
+    on_progress: Callable[[Progress], object],
+) -> None:
+    """Reads the files that have no outcome yet."""
+    total, size = db.execute("select count(*), total(size) from found where outcome is null").fetchone()
+    folder = spool / str(len(list(spool.iterdir())))
+    folder.mkdir()
+    jobs = _jobs(db, formats)
+    with workers(int(size)) as executor, closing(read_all(jobs, stamp, folder, executor, noted_ns)) as readings:
+        for done, reading in enumerate(readings, start=1):
+            on_progress(Progress(done, total, reading.uri, history.take(reading)))
+
+
+def _jobs(db: sqlite3.Connection, formats: Mapping[str, Format]) -> Iterator[Job]:
+    """In the order of the names, a page at a time: outcomes are set meanwhile."""
+    query = (
+        "select uri, path, format, coalesce(size, 0), checksum from found where outcome is null and uri > ?"
+        " order by uri limit 500"
+    )
+    after = ""
+    while page := db.execute(query, [after]).fetchall():
+        for uri, path, name, size, checksum in page:
+            yield Job(uri, os.fsdecode(path), formats[name], size, checksum)
+        after = page[-1][0]

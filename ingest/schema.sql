@@ -1,0 +1,171 @@
+-- ingest.db: one database per home. Only `attempts` is a record of its own. The rest follows from the sources and the
+-- bus: without it the next ingest reads every file again, and changes nothing in the bus.
+
+-- The processed-file ledger. Rows are only appended. `left_out` counts by code, as JSON.
+create table attempts (
+  id integer primary key,
+  source_uri text not null,
+  source_checksum text,
+  parser_name text,
+  parser_version text,
+  canonicalizer_name text,
+  canonicalizer_version text,
+  processed_at text not null,
+  run_id text not null,
+  status text not null,
+  error_type text,
+  partition_key text,
+  left_out text
+);
+create index attempts_source on attempts (source_uri);
+
+-- The bus that the tables below are about.
+create table bus (path blob not null);
+
+-- The last reading of each source: its signature (null where a later change could look the same), what read it, where
+-- its families were to go, and what was reported of it in which partition. An empty tenant is none; an empty format is a
+-- file that no format recognises, or a folder of which something was reported.
+create table source (
+  uri text not null,
+  tenant text not null,
+  format text not null,
+  versions text not null,
+  placement text not null,
+  checksum text,
+  size integer,
+  mtime_ns integer,
+  ctime_ns integer,
+  inode integer,
+  partition text not null,
+  families integer not null,
+  codes text not null,
+  failures integer not null,
+  primary key (uri, tenant)
+) without rowid;
+
+-- Which families each source has: by its last reading, or (not current) by an earlier one and still in a partition.
+create table gave (
+  family text not null,
+  uri text not null,
+  tenant text not null,
+  is_current integer not null default 1,
+  primary key (family, uri, tenant)
+) without rowid;
+create index gave_source on gave (uri, tenant);
+
+-- The partitions that an ingest wrote, as they were when `family` was filled.
+create table partition (
+  key text primary key,
+  manifest text not null,
+  size integer not null,
+  mtime_ns integer not null,
+  ctime_ns integer not null,
+  inode integer not null
+) without rowid;
+
+-- Every family of these partitions: who it is, the file it came from, where its lines are, and a digest of its chunks
+-- without times and run ids. `newest` is the newest `created_at` of its chunks, `made_by` their canonicalizer.
+create table family (
+  partition text not null,
+  family text not null,
+  name text not null,
+  tenant text not null,
+  document text not null,
+  version text,
+  newest text,
+  chunks integer not null,
+  digest text not null,
+  made_by text not null,
+  origin text not null,
+  start integer not null,
+  end integer not null,
+  primary key (partition, family)
+) without rowid;
+create index family_key on family (family);
+create index family_origin on family (origin);
+create index family_name on family (name);
+
+-- The tables of one run, emptied when it starts.
+
+-- The files that were found. `outcome` is a value of `report.Outcome`; null: still to read. With the `checksum` that it
+-- has then, a file is unchanged.
+create table found (
+  uri text primary key,
+  path blob not null,
+  format text not null default '',
+  versions text,
+  outcome text,
+  checksum text,
+  size integer,
+  mtime_ns integer,
+  ctime_ns integer,
+  inode integer,
+  is_whole integer not null default 0,
+  codes text not null default '{}',
+  failures integer not null default 0,
+  error text,
+  partition text
+) without rowid;
+
+-- The families that the files read by this run have, and where their lines are spooled.
+create table draft (
+  family text not null,
+  uri text not null,
+  place integer not null,
+  partition text not null,
+  name text not null,
+  tenant text not null,
+  document text not null,
+  version text,
+  newest text,
+  chunks integer not null,
+  digest text not null,
+  made_by text not null,
+  is_partial integer not null,
+  spool blob not null,
+  start integer not null,
+  end integer not null,
+  primary key (family, uri)
+) without rowid;
+create index draft_source on draft (uri);
+
+-- The families that have no text any more, by the file that says so.
+create table empty (family text not null, uri text not null, primary key (family, uri)) without rowid;
+
+-- The families of the partitions in reach, each where it counts.
+create table held (
+  family text primary key,
+  partition text not null,
+  name text not null,
+  origin text not null,
+  version text,
+  chunks integer not null,
+  digest text not null
+) without rowid;
+
+-- What changes: a family arrives in a partition (from a draft, or from another partition), or leaves one. `target` is
+-- where it goes: it leaves only after it has arrived there. `reason` becomes a tombstone.
+create table arrival (
+  partition text not null,
+  family text not null,
+  uri text,
+  from_partition text,
+  primary key (partition, family)
+) without rowid;
+create index arrival_family on arrival (family);
+create table departure (
+  partition text not null,
+  family text not null,
+  target text,
+  reason text,
+  primary key (partition, family)
+) without rowid;
+create index departure_family on departure (family);
+
+-- What sources are called beside their names; null where several are called so.
+create table alias (
+  tenant text not null,
+  alias text not null,
+  name text,
+  primary key (tenant, alias)
+) without rowid;

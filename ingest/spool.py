@@ -1,0 +1,67 @@
+"""The records of one file on disk, by family.
+
+A file's records may be in any order, and formats need another one, or all records of a family, or its last. A temporary
+database keeps memory flat, whatever the size of the file; SQLite deletes it when it is closed.
+"""
+
+import sqlite3
+from collections.abc import Iterator
+from typing import NamedTuple
+
+_SCHEMA = """
+PRAGMA journal_mode = OFF;
+PRAGMA synchronous = OFF;
+PRAGMA cache_size = -32768;
+CREATE TABLE records (number INTEGER PRIMARY KEY, family TEXT, line INTEGER, data BLOB, sort BLOB);
+CREATE INDEX by_family ON records (family);
+CREATE TABLE names (name TEXT PRIMARY KEY) WITHOUT ROWID;
+BEGIN;
+"""
+
+
+class Spooled(NamedTuple):
+    """A record as bytes, and its line in the file."""
+
+    line: int
+    data: bytes
+
+
+class Spool:
+    """Keeps records until it is closed."""
+
+    def __init__(self) -> None:
+        self._database = sqlite3.connect("", isolation_level=None)
+        self._database.executescript(_SCHEMA)
+
+    def close(self) -> None:
+        self._database.close()
+
+    def add(self, family: str, record: Spooled, sort: bytes = b"") -> None:
+        """Stores the record beside the others of its family."""
+        self._database.execute(
+            "INSERT INTO records (family, line, data, sort) VALUES (?, ?, ?, ?)", (family, *record, sort)
+        )
+
+    def put(self, family: str, record: Spooled, sort: bytes = b"") -> Spooled | None:
+        """Stores the record as the only one of its family, and returns the earlier one that it replaces."""
+        row = self._database.execute("SELECT line, data FROM records WHERE family = ?", (family,)).fetchone()
+        if row is not None:
+            self._database.execute("DELETE FROM records WHERE family = ?", (family,))
+        self.add(family, record, sort)
+        return None if row is None else Spooled(*row)
+
+    def records(self) -> Iterator[Spooled]:
+        """Ordered by sort key, then as in the file."""
+        self._database.execute("CREATE INDEX by_sort ON records (sort, number)")
+        for row in self._database.execute("SELECT line, data FROM records ORDER BY sort, number"):
+            yield Spooled(*row)
+
+    def families(self) -> Iterator[list[Spooled]]:
+        """The records of each family as in the file; families in the order of their last records."""
+        for name in self._database.execute("SELECT family FROM records GROUP BY family ORDER BY MAX(number)"):
+            rows = self._database.execute("SELECT line, data FROM records WHERE family = ? ORDER BY number", name)
+            yield [Spooled(*row) for row in rows]
+
+    def add_name(self, name: str) -> bool:
+        """Whether the name is new."""
+        return self._database.execute("INSERT OR IGNORE INTO names VALUES (?)", (name,)).rowcount == 1

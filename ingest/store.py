@@ -1,0 +1,89 @@
+"""The database of an ingest, `ingest.db` in the home: the ledger, and a cache of what sources and partitions hold."""
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from importlib.resources import files
+from pathlib import Path
+
+import filelock
+from sqlite_utils import Database, Migrations
+
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.store import Store, write_transaction
+from chunksink.ingest.errors import IngestBusy
+
+FILE_NAME = "ingest.db"
+_LOCK_SECONDS = 10.0
+_CACHE_TABLES = ("source", "gave", "partition", "family")
+_RUN_TABLES = ("found", "draft", "empty", "held", "arrival", "departure", "alias")
+_OLD_LEDGER = "ledger.db"
+_OLD_STEP = "chunksink.ingest"
+_migrations = Migrations("chunksink.ingest.store")
+
+
+@_migrations()
+def create(db: Database) -> None:
+    statement = ""
+    for line in files("chunksink.ingest").joinpath("schema.sql").read_text(encoding="utf-8").splitlines():
+        statement += line.partition("--")[0] + "\n"
+        if sqlite3.complete_statement(statement):
+            db.execute(statement)
+            statement = ""
+
+
+class IngestStore(Store):
+    """One SQLite file. One run writes it at a time; others may read it meanwhile."""
+
+    def __init__(self, home: Path) -> None:
+        super().__init__(home / FILE_NAME, _migrations)
+
+    @contextmanager
+    def run(self, bus: BusRoot) -> Iterator[sqlite3.Connection]:
+        """The connection for one run on one bus, with empty run tables. Raises IngestBusy where another run has it."""
+        lock = filelock.FileLock(f"{self.path}.run.lock", timeout=_LOCK_SECONDS)
+        try:
+            lock.acquire()
+        except filelock.Timeout as error:
+            raise IngestBusy(
+                f"another ingest is running with {self.path.parent}; try again when it has ended"
+            ) from error
+        try:
+            self._prepare(bus)
+            yield self.db.conn
+        finally:
+            if self.db.conn.in_transaction:
+                self.db.conn.rollback()
+            lock.release()
+
+    def _prepare(self, bus: BusRoot) -> None:
+        """The cache is about one bus: for another one it starts empty."""
+        path = os.fsencode(bus.path.resolve())
+        with write_transaction(self.db):
+            for table in _RUN_TABLES:
+                self.db.conn.execute(f"delete from {table}")
+            if self.db.conn.execute("select path from bus").fetchone() != (path,):
+                for table in ("bus", *_CACHE_TABLES):
+                    self.db.conn.execute(f"delete from {table}")
+                self.db.conn.execute("insert into bus values (?)", (path,))
+
+
+def set_aside_old(home: Path) -> tuple[Path, ...]:
+    """Renames databases of an earlier form to `NAME.old`, and returns where they are now."""
+    moved = []
+    for name in (_OLD_LEDGER, FILE_NAME):
+        path = home / name
+        if path.exists() and (name == _OLD_LEDGER or _is_old(path)):
+            for suffix in ("-wal", "-shm"):
+                with suppress(FileNotFoundError):
+                    Path(f"{path}{suffix}").rename(f"{path}.old{suffix}")
+            moved.append(path.rename(f"{path}.old"))
+    return tuple(moved)
+
+
+def _is_old(path: Path) -> bool:
+    with suppress(sqlite3.Error), sqlite3.connect(f"file:{path}?mode=ro", uri=True) as connection:
+        sets = connection.execute("select distinct migration_set from _sqlite_migrations").fetchall()
+        return (_OLD_STEP,) in sets
+    return False

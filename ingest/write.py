@@ -1,0 +1,282 @@
+"""Stage 5: the partitions that change are written, so that a kill between two of them loses nothing.
+
+A family that goes from one partition to another arrives there before it leaves: between both commits it is in both,
+and its rank decides which one counts. So arrivals are written first, then departures.
+"""
+
+import os
+import sqlite3
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Any, BinaryIO
+
+from msgspec.structs import replace
+
+from chunksink.chunkbus.errors import PartitionLocked, RepeatedChunks
+from chunksink.chunkbus.findings import DUPLICATE_IDS
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.manifest import Manifest, ManifestProducer, Tombstone, decode_manifest
+from chunksink.chunkbus.reader import open_partition
+from chunksink.chunkbus.signature import Signature, wait_a_tick
+from chunksink.chunkbus.twins import Twin
+from chunksink.chunkbus.writer import PartitionWriter
+from chunksink.ingest.links import drop_links
+from chunksink.ingest.partitions import manifest_bytes
+from chunksink.ingest.report import Failure
+
+_LISTED_SOURCES = 1000
+_NEW = ""
+"""The partition under which `family` has the rows of a version that is being written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Notices:
+    """What a manifest says of the sources of its partition."""
+
+    errors: Mapping[str, int] = field(default_factory=dict)
+    failures: int = 0
+    skipped: int = 0
+
+
+@dataclass
+class Written:
+    """The partitions that were written, and the sources of families that none takes."""
+
+    partitions: list[str] = field(default_factory=list)
+    refused: list[Failure] = field(default_factory=list)
+
+
+def write_partitions(
+    db: sqlite3.Connection,
+    bus: BusRoot,
+    producer: ManifestProducer,
+    created_at: str,
+    only: str | None,
+    notices: Mapping[str, Notices],
+    reloaded: frozenset[str],
+) -> Written:
+    """Carries out `arrival` and `departure`. Also written are the partition that was named and is not there yet, and
+    those whose manifest says something else of its sources; not where that was just `reloaded` without its sources.
+    """
+    in_reach = {key for (key,) in db.execute("select key from partition")} if only is None else {only}
+    known = {key: notices.get(key, Notices()) for key in in_reach - reloaded} | dict(notices)
+    writer = _Writer(db, bus, producer, created_at, known)
+    changing = {key for (key,) in db.execute("select partition from arrival union select partition from departure")}
+    for key in in_reach - changing:
+        before = manifest_bytes(bus, key)
+        if before is None or (key not in reloaded and writer.differs(key, before)):
+            changing.add(key)
+    drop_links(bus, changing)
+    only_giving = {key for (key,) in db.execute(_ONLY_GIVING)}
+    for key in sorted(changing - only_giving):
+        writer.write(key, is_last=False)
+    for (key,) in db.execute(_STILL_LEAVING).fetchall():
+        writer.write(key, is_last=True)
+    return writer.written
+
+
+# Partitions to which nothing happens but that families leave them for others.
+_ONLY_GIVING = """
+select partition from departure where target is not null
+except select partition from departure where target is null
+except select partition from arrival
+"""
+_STILL_LEAVING = """
+select distinct partition from departure join family using (partition, family) where target is not null order by 1
+"""
+
+# The families of a partition's new version: those that stay, those that come from a draft, those that move here. What
+# leaves for another partition stays until the last round.
+_COLUMNS = "family, name, tenant, document, version, newest, chunks, digest, made_by, origin"
+_ENTRIES = f"""
+select {_COLUMNS}, null as spool, start, end, partition from family
+where partition = :key
+  and not exists (select 1 from arrival where arrival.partition = :key and arrival.family = family.family)
+  and not exists (
+    select 1 from departure where departure.partition = :key and departure.family = family.family
+      and (:is_last or departure.target is null)
+  )
+union all
+select draft.family, name, tenant, document, version, newest, chunks, digest, made_by, draft.uri,
+  spool, start, end, null
+from arrival join draft using (family, uri) where arrival.partition = :key and from_partition is null
+union all
+select {", ".join(f"family.{column}" for column in _COLUMNS.split(", "))}, null, start, end, family.partition
+from arrival join family on family.family = arrival.family and family.partition = from_partition
+where arrival.partition = :key
+order by name, tenant, 1
+"""
+
+
+class _Writer:
+    def __init__(
+        self,
+        db: sqlite3.Connection,
+        bus: BusRoot,
+        producer: ManifestProducer,
+        created_at: str,
+        notices: Mapping[str, Notices],
+    ) -> None:
+        self._db, self._bus = db, bus
+        self._producer, self._created_at, self._notices = producer, created_at, notices
+        self.written = Written()
+
+    def differs(self, key: str, before: bytes) -> bool:
+        manifest, now = decode_manifest(before), self._notices[key]
+        return (dict(manifest.errors), manifest.counts.failures) != (dict(now.errors), now.failures)
+
+    def write(self, key: str, *, is_last: bool) -> None:
+        """The partition without arrivals that share the id of a chunk with a family that is there."""
+        while not self._commit(key, is_last=is_last):
+            pass
+        self._db.execute("delete from arrival where partition = ?", [key])
+        self._db.commit()
+        if key not in self.written.partitions:
+            self.written.partitions.append(key)
+
+    def _commit(self, key: str, *, is_last: bool) -> bool:
+        self._db.execute("delete from family where partition = ?", [_NEW])
+        with PartitionWriter(self._bus, key) as writer:
+            before = manifest_bytes(self._bus, key)
+            self._refuse_written_meanwhile(key, before)
+            documents = self._add_lines(writer, key, is_last=is_last)
+            manifest = decode_manifest(before) if before else None
+            try:
+                writer.commit(
+                    documents=documents,
+                    producer=self._producer,
+                    created_at=self._created_at,
+                    tombstones=self._tombstones(key, manifest),
+                    input_sources=self._input_sources(documents),
+                    **self._versions(),
+                    **self._said(key, manifest),
+                )
+            except RepeatedChunks as repeated:
+                return self._refuse(key, repeated.twins, repeated)
+            wait_a_tick()
+            self._remember(key)
+        return True
+
+    def _refuse_written_meanwhile(self, key: str, manifest: bytes | None) -> None:
+        known = self._db.execute("select manifest from partition where key = ?", [key]).fetchone()
+        if known != (None if manifest is None else (sha256(manifest).hexdigest(),)):
+            raise PartitionLocked(f"partition {key} was written by another process meanwhile: run again")
+
+    def _add_lines(self, writer: PartitionWriter, key: str, *, is_last: bool) -> int:
+        """Adds the families in order, notes them in `family`, and returns how many they are."""
+        documents = at = 0
+        with closing(_Lines(self._bus)) as lines:
+            for row in self._db.execute(_ENTRIES, {"key": key, "is_last": is_last}):
+                *about, spool, start, end, partition = row
+                for line in lines.read(spool, partition, start, end):
+                    writer.add_line(line)
+                self._db.execute(_NOTE, (_NEW, *about, at, at + end - start))
+                at += end - start
+                documents += 1
+        return documents
+
+    def _remember(self, key: str) -> None:
+        manifest = manifest_bytes(self._bus, key)
+        assert manifest is not None
+        signature = Signature.of(os.stat(self._bus.chunks_file(key)))  # noqa: PTH116
+        self._db.execute("delete from family where partition = ?", [key])
+        self._db.execute("update family set partition = ? where partition = ?", [key, _NEW])
+        row = (key, sha256(manifest).hexdigest(), *signature.numbers())
+        self._db.execute("insert or replace into partition values (?, ?, ?, ?, ?, ?)", row)
+
+    def _tombstones(self, key: str, before: Manifest | None) -> list[Tombstone]:
+        """The earlier ones stay as old as they were; of two for one family the later one counts."""
+        removed = self._db.execute(
+            "select family, reason from departure where partition = ? and reason is not null order by family", [key]
+        )
+        new = [Tombstone(parent_id=family, reason=reason, at=self._created_at) for family, reason in removed]
+        names = {tombstone.parent_id for tombstone in new}
+        earlier = [replace(one, at=one.at or before.created_at) for one in before.tombstones] if before else []
+        return [*(one for one in earlier if one.parent_id not in names or one.document_id), *new]
+
+    def _input_sources(self, documents: int) -> list[dict[str, Any]]:
+        query = f"select name, version from family where partition = ? order by start limit {_LISTED_SOURCES}"
+        listed: list[dict[str, Any]] = [
+            {"source_uri": name, "source_checksum": version} for name, version in self._db.execute(query, [_NEW])
+        ]
+        if documents > len(listed):
+            listed.append({"more": documents - len(listed), "see": "the processed-file ledger"})
+        return listed
+
+    def _versions(self) -> dict[str, Any]:
+        """How the chunks were made: each canonicaliser, and the policies of our own."""
+        query = "select distinct made_by from family where partition = ? order by 1"
+        made_by = [one for (one,) in self._db.execute(query, [_NEW])]
+        policies = sorted({one.partition(": ")[2] for one in made_by if one.startswith("chunksink-")})
+        return {"canonicalization_versions": made_by, "chunking_policy_id": "; ".join(policies) or None}
+
+    def _said(self, key: str, before: Manifest | None) -> dict[str, Any]:
+        now = self._notices.get(key)
+        if now is not None:
+            return {"failures": now.failures, "skipped": now.skipped, "errors": dict(sorted(now.errors.items()))}
+        if before is None:
+            return {}
+        return {"failures": before.counts.failures, "skipped": before.idempotency.skipped, "errors": before.errors}
+
+    def _refuse(self, key: str, twins: Iterable[Twin], error: RepeatedChunks) -> bool:
+        """Takes out arrivals with a chunk id that another family has; the earlier of two arrivals is kept."""
+        refused: set[str] = set()
+        for twin in twins:
+            earlier, later = self._family_at(twin.earlier_line), self._family_at(twin.line)
+            if earlier[0] == later[0] or {earlier[0], later[0]} & refused:
+                continue
+            kept, left = (earlier, later) if self._arrives(key, later[0]) else (later, earlier)
+            if self._arrives(key, left[0]):
+                refused.add(left[0])
+                reason = f"its chunk {twin.chunk_id!r} is one of {kept[1]} already"
+                self.written.refused.append(Failure(left[2], DUPLICATE_IDS, reason))
+                self._db.execute("delete from arrival where partition = ? and family = ?", [key, left[0]])
+                self._db.execute("delete from departure where family = ? and target = ?", [left[0], key])
+        if not refused:
+            raise error
+        return False
+
+    def _arrives(self, key: str, family: str) -> bool:
+        query = "select 1 from arrival where partition = ? and family = ?"
+        return self._db.execute(query, [key, family]).fetchone() is not None
+
+    def _family_at(self, line: int) -> tuple[str, str, str]:
+        """Key, name and file of the family in whose lines this one is."""
+        query = "select family, name, origin, chunks from family where partition = ? order by start"
+        for family, name, origin, chunks in self._db.execute(query, [_NEW]):
+            line -= chunks
+            if line <= 0:
+                return family, name, origin
+        raise AssertionError("the writer counts the lines that it was given")
+
+
+_NOTE = f"insert into family (partition, {_COLUMNS}, start, end) values (?, {', '.join('?' * 10)}, ?, ?)"
+
+
+class _Lines:
+    """The lines of families, from spools and partitions, whose files are kept open."""
+
+    def __init__(self, bus: BusRoot) -> None:
+        self._bus = bus
+        self._stack = ExitStack()
+        self._files: dict[object, BinaryIO] = {}
+
+    def close(self) -> None:
+        self._stack.close()
+
+    def read(self, spool: bytes | None, partition: str | None, start: int, end: int) -> list[bytes]:
+        place = spool if spool is not None else partition
+        if place not in self._files:
+            self._stack.close()
+            self._files = {place: self._stack.enter_context(self._open(spool, partition))}
+        file = self._files[place]
+        file.seek(start)
+        return file.read(end - start).rstrip(b"\n").split(b"\n")
+
+    def _open(self, spool: bytes | None, partition: str | None) -> BinaryIO:
+        if spool is not None:
+            return open(os.fsdecode(spool), "rb")  # noqa: PTH123
+        assert partition is not None
+        return open_partition(self._bus, partition)[0]

@@ -1,1 +1,0 @@
-"""producers: everything that makes canonical partitions. They know the contract (`chunkbus`) and nothing of indexes."""

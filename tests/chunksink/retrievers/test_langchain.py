@@ -1,0 +1,131 @@
+"""LangChain's own standard tests of a retriever, over real engines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from langchain_core.documents import Document
+from langchain_core.retrievers import BaseRetriever
+from langchain_tests.integration_tests import RetrieversIntegrationTests
+from pydantic import ValidationError
+
+from chunksink.retrievers.langchain import ChunksinkRetriever
+from chunksink.search.errors import InvalidQuestion, NothingAnswered
+from chunksink.search.legs import Legs
+from tests.chunksink.retrievers.support import LegsIndex
+from tests.search.support import family, legs_over
+
+FAMILIES = [family(f"{number}.md", f"A cat that has number {number}", "And more of it") for number in range(6)]
+
+
+@pytest.fixture(scope="module")
+def legs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Legs]:
+    with legs_over(tmp_path_factory.mktemp("index"), FAMILIES) as legs:
+        yield legs
+
+
+class TestStandard(RetrieversIntegrationTests):
+    @pytest.fixture(autouse=True)
+    def _over(self, legs: Legs) -> None:
+        self._legs = legs
+
+    @property
+    def retriever_constructor(self) -> type[BaseRetriever]:
+        return ChunksinkRetriever
+
+    @property
+    def retriever_constructor_params(self) -> dict[str, Any]:
+        return {"index": LegsIndex(self._legs)}
+
+    @property
+    def retriever_query_example(self) -> str:
+        return "cat"
+
+
+def test_a_document_says_where_it_is_from(legs: Legs) -> None:
+    retriever = ChunksinkRetriever(index=LegsIndex(legs), k=1, mode="keyword", context=1)
+    (document,) = retriever.invoke('"number 3"')
+    assert isinstance(document, Document)
+    assert document.page_content == "A cat that has number 3\n\nAnd more of it"
+    assert document.metadata["source_uri"] == "3.md"
+    assert document.metadata["ranks"] == {"keyword": 1}
+    assert "text" not in document.metadata
+    assert document.metadata["same_text"] == []
+
+
+def test_sources_of_the_same_text_are_one_document(tmp_path: Path) -> None:
+    with legs_over(tmp_path, [family(f"v{n}/a.md", "a moored boat") for n in range(2)]) as legs:
+        (document,) = ChunksinkRetriever(index=LegsIndex(legs), k=5).invoke("boat")
+    (other,) = document.metadata["same_text"]
+    assert {document.metadata["source_uri"], other["source_uri"]} == {"v0/a.md", "v1/a.md"}
+
+
+@pytest.mark.promise(11)
+@pytest.mark.parametrize("asked", ["other", None, "", 5])
+def test_no_call_names_another_tenant(asked: Any, legs: Legs) -> None:
+    """Whose documents a chain sees is said by who builds it, not by what a model writes into a call."""
+    index = LegsIndex(legs)
+    retriever = ChunksinkRetriever(index=index, tenant="acme")
+    with pytest.raises(InvalidQuestion, match="tenant"):
+        retriever.invoke("cat", tenant=asked)
+    assert index.tenants == []
+    retriever.invoke("cat", tenant="acme")
+    retriever.invoke("cat")
+    assert index.tenants == ["acme", "acme"]
+
+
+@pytest.mark.promise(11)
+def test_a_call_may_narrow_to_a_tenant(tmp_path: Path) -> None:
+    mine = family("a.md", "A cat that is mine", tenant_id="acme")
+    yours = family("b.md", "A cat that is yours", tenant_id="other")
+    with legs_over(tmp_path, [mine, yours]) as legs:
+        retriever = ChunksinkRetriever(index=LegsIndex(legs))
+        assert len(retriever.invoke("cat")) == 2
+        assert [found.page_content for found in retriever.invoke("cat", tenant="acme")] == ["A cat that is mine"]
+        assert [found.page_content for found in retriever.bind(tenant="other").invoke("cat")] == ["A cat that is yours"]
+        for nobody in (None, "", 5):
+            with pytest.raises(InvalidQuestion, match="tenant"):
+                retriever.invoke("cat", tenant=nobody)
+
+
+@pytest.mark.promise(11)
+def test_a_misspelt_tenant_serves_nobody(legs: Legs) -> None:
+    index = LegsIndex(legs)
+    with pytest.raises(ValidationError, match="tenant_id"):
+        ChunksinkRetriever(index=index, tenant_id="acme")  # type: ignore[call-arg]
+    retriever = ChunksinkRetriever(index=index)
+    for call in (retriever.invoke, retriever.bind(tenant_id="acme").invoke):
+        with pytest.raises(TypeError, match="takes no limit, tenant_id; it takes k, mode, filters, tenant"):
+            call("cat", limit=1, tenant_id="acme")
+    assert index.tenants == []
+
+
+async def test_an_asynchronous_call_takes_and_refuses_the_same(legs: Legs) -> None:
+    index = LegsIndex(legs)
+    retriever = ChunksinkRetriever(index=index)
+    with pytest.raises(TypeError, match="takes no top_k"):
+        await retriever.ainvoke("cat", top_k=1)
+    assert len(await retriever.ainvoke("cat", k=2)) == 2
+    await retriever.ainvoke("cat", tenant="acme")
+    assert index.tenants == [None, "acme"]
+
+
+def test_what_langchain_itself_takes_stays(legs: Legs) -> None:
+    retriever = ChunksinkRetriever(index=LegsIndex(legs), name="ours", tags=["a"], metadata={"b": 1})
+    assert len(retriever.invoke("cat", {"tags": ["c"]}, k=2, verbose=True, run_id=uuid4())) == 2
+
+
+def test_a_call_may_filter(legs: Legs, tmp_path: Path) -> None:
+    retriever = ChunksinkRetriever(index=LegsIndex(legs))
+    assert retriever.invoke("cat", filters=["source_type=none"]) == []
+
+
+def test_no_answer_is_not_taken_for_there_being_nothing(legs: Legs) -> None:
+    nobody = replace(legs, keyword=None, semantic=None, unavailable={"keyword": "fts is out of reach"})
+    with pytest.raises(NothingAnswered, match="no answer of keyword search: fts is out of reach"):
+        ChunksinkRetriever(index=LegsIndex(nobody), mode="keyword").invoke("cat")

@@ -1,0 +1,99 @@
+"""The LlamaIndex retriever, asked as that framework asks, over real engines."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from chunksink.search.errors import InvalidQuestion, NothingAnswered
+from chunksink.search.legs import Legs
+from tests.chunksink.retrievers.support import LegsIndex
+from tests.rebuild.support import parent_of
+from tests.search.support import family, legs_over
+
+if TYPE_CHECKING:
+    from chunksink.retrievers.llamaindex import ChunksinkRetriever
+
+HEADED = {"metadata": {"headings": ["Guide", "Part"]}}
+FAMILIES = [
+    family(f"{number}.md", f"A cat that has number {number}", "And more of it", **HEADED) for number in range(6)
+]
+
+
+@pytest.fixture(scope="module")
+def legs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Legs]:
+    with legs_over(tmp_path_factory.mktemp("index"), FAMILIES) as legs:
+        yield legs
+
+
+def retriever(legs: Legs, **chosen: Any) -> ChunksinkRetriever:
+    # Slow to import; every process of the suite reads this file.
+    from chunksink.retrievers.llamaindex import ChunksinkRetriever
+
+    return ChunksinkRetriever(LegsIndex(legs), **chosen)
+
+
+def test_the_best_come_first_with_their_scores(legs: Legs) -> None:
+    found = retriever(legs, similarity_top_k=3).retrieve("cat number 4")
+    assert len(found) == 3
+    assert found[0].node.metadata["source_uri"] == "4.md"
+    scores = [one.score or 0 for one in found]
+    assert scores == sorted(scores, reverse=True)
+
+
+def test_a_query_bundle_is_asked_as_well(legs: Legs) -> None:
+    from llama_index.core.schema import QueryBundle
+
+    (found,) = retriever(legs, mode="keyword", similarity_top_k=1).retrieve(QueryBundle('"number 2"'))
+    assert found.node.metadata["source_uri"] == "2.md"
+
+
+def test_a_node_knows_its_source_and_its_neighbours(legs: Legs) -> None:
+    from llama_index.core.schema import NodeRelationship
+
+    (found,) = retriever(legs, mode="keyword", similarity_top_k=1).retrieve('"number 2"')
+    relations = found.node.relationships
+    assert relations[NodeRelationship.SOURCE].node_id == parent_of("2.md")  # type: ignore[union-attr]
+    assert relations[NodeRelationship.NEXT].node_id == FAMILIES[2].documents[1].id  # type: ignore[union-attr]
+    assert NodeRelationship.PREVIOUS not in relations
+
+
+def test_a_language_model_reads_no_hashes(legs: Legs) -> None:
+    from llama_index.core.schema import MetadataMode
+
+    (found,) = retriever(legs, mode="keyword", similarity_top_k=1).retrieve('"number 2"')
+    shown = found.node.get_content(MetadataMode.LLM)
+    assert "source_uri: 2.md" in shown
+    assert "headings: Guide > Part\n" in shown
+    assert "hash" not in shown
+
+
+@pytest.mark.promise(11)
+def test_a_misspelt_tenant_serves_nobody(legs: Legs) -> None:
+    with pytest.raises(TypeError, match="tenant_id"):
+        retriever(legs, tenant_id="acme")
+    with pytest.raises(TypeError, match="tenant"):
+        retriever(legs).retrieve("cat", tenant="acme")  # type: ignore[call-arg]
+
+
+def test_no_answer_is_not_taken_for_there_being_nothing(legs: Legs, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "chunksink.retrievers")
+    down = {"keyword": "fts is out of reach"}
+    nobody = replace(legs, keyword=None, semantic=None, unavailable=down | {"semantic": "chroma is out of reach"})
+    for mode in ("hybrid", "keyword"):
+        with pytest.raises(NothingAnswered, match="no answer of keyword search: fts is out of reach"):
+            retriever(nobody, mode=mode).retrieve("cat")
+    assert retriever(replace(legs, keyword=None, unavailable=down)).retrieve("cat")
+    assert retriever(legs).retrieve("zebra")
+    told = [record.getMessage() for record in caplog.records if record.name == "chunksink.retrievers"]
+    assert told[0] == "no answer of keyword search: fts is out of reach"
+    assert len(told) > 1
+
+
+def test_a_mode_that_is_none_is_refused_at_once(legs: Legs) -> None:
+    with pytest.raises(InvalidQuestion, match="there is no mode 'zz'"):
+        retriever(legs, mode="zz")

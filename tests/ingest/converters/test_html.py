@@ -1,0 +1,159 @@
+"""Pages keep their words, headings, tables and code; navigation and programs are left out."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from html import escape
+from itertools import count
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from chunksink.ingest.formats.html import HtmlFormat, html_to_markdown
+from tests.conftest import examples
+from tests.ingest.converters.support import page, read
+
+PAGE = """<!DOCTYPE html><html lang="de"><head><title>Große  Häuser</title><meta name="author" content="Ada; Bob">
+<meta property="article:published_time" content="2024-05-01"><script>var nothing = 1</script></head><body>
+<header>Site banner</header><nav>Menu entry</nav><main><h1>Häuser<a class="headerlink" href="#h">¶</a></h1>
+<p>Erster <b>Satz</b> in snake_case.</p><h2>Maße</h2><table><tr><th>Raum<th colspan=2>Fläche
+<tr><td rowspan=2>Küche<td>12<td>m²<tr><td>13<td>ft</table><ul><li>eins<ul><li>zwei</ul></ul>
+<pre><code class="language-python">if a &lt; b:
+    go()</code></pre><p>&lt;div&gt; is a tag</p><img src="x.png"><img src="y.png" alt="Ein Plan"></main>
+<footer>Imprint</footer></body></html>"""
+MENU = "<ul><li><a href=home.html>Home</a><li><a href=shop.html>Shop</a></ul>"
+ARTICLE = "<h1>Bees</h1><p>They dance.</p>"
+
+
+def test_page_has_structure_of_its_main_part_and_metadata_of_its_head() -> None:
+    found = page(PAGE)
+    assert found.headings[-1] == ["Häuser", "Maße"]
+    assert "Erster **Satz** in snake_case." in found.text
+    assert "| Raum | Fläche | |\n| --- | --- | --- |\n| Küche | 12 | m² |" in found.text
+    assert "- eins\n  - zwei" in found.text
+    assert "```python\nif a < b:\n    go()\n```" in found.text
+    assert not re.search("banner|Menu|Imprint|nothing|¶", found.text)
+    assert (found.metadata["title"], found.metadata["language"]) == ("Große Häuser", "de")
+    assert (found.metadata["authors"], found.metadata["date"]) == (["Ada", "Bob"], "2024-05-01")
+    assert (found.records[0]["source"]["source_type"], found.metadata["mime_type"]) == ("html", "text/html")
+    assert found.codes == ["SITE_LEFT_OUT", "PARTS_LEFT_OUT"]
+
+
+@pytest.mark.parametrize(
+    ("charset", "codec", "text"),
+    [
+        ("iso-8859-1", "cp1252", "“quoted” – it’s €5…"),
+        ("Shift_JIS", "cp932", "日本語 ①㈱"),
+        ("gb2312", "gb18030", "中文镕 €"),
+        ("", "cp1252", "café"),
+    ],
+)
+def test_page_is_decoded_as_utf_8_or_as_its_head_names(charset: str, codec: str, text: str) -> None:
+    html = f'<html><head><meta http-equiv="Content-Type" content="text/html; charset={charset}"></head><p>{text}'
+    assert read(HtmlFormat(), html.encode(codec)).text == text
+    assert read(HtmlFormat(), html.encode()).text == text, "most pages that name another were saved as UTF-8"
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        f"<nav>{MENU}</nav>",
+        f"<div role=navigation>{MENU}</div>",
+        "<div role=dialog><p>We use cookies.</p><button>Accept</button></div>",
+    ],
+)
+@pytest.mark.parametrize("order", ["{part} {article}", "{article} {part}", "<main>{article}</main>{part}"])
+def test_navigation_and_the_like_is_left_out(part: str, order: str) -> None:
+    found = page(order.format(part=part, article=ARTICLE))
+    assert (found.text, found.links, found.codes) == ("# Bees\n\nThey dance.", [], ["SITE_LEFT_OUT"])
+
+
+def test_title_before_main_part_and_notes_in_it_are_kept() -> None:
+    assert "by Karl" in page("<section><header>by Karl</header><p>They dance.</p></section>").text
+    found = page("<header><h1>Bees</h1>Shop</header><main><p>They dance.</p><aside>Note</aside></main><nav>x</nav>")
+    assert found.text == "# Bees\n\nThey dance.\n\nNote"
+    assert page("<header><h1>Bees</h1><p>A talk.</p></header><p>They dance.").headings == [["Bees"]]
+
+
+def test_embedded_parts_and_drawings_are_counted() -> None:
+    found = page("<p>Text.</p><iframe src=u></iframe><svg><text>Drawn</text></svg><svg><path/></svg><img src=x>")
+    assert found.text == "Text."
+    assert found.codes == ["PARTS_LEFT_OUT"]
+    assert page("<script>x</script><img src=a>").codes == ["SOURCE_EMPTY", "PARTS_LEFT_OUT"]
+    assert found.notices[0].reason == "left out: drawings and embedded parts (2), pictures without text (1)"
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        "<a href=y><h2>Setup</h2><p>x</p></a>",
+        "<ul><li><h2>Setup</h2>x</ul>",
+        "<table><tr><td>x</td><td><table><tr><td><h2>Setup</h2>a</td></tr></table></td></tr></table>",
+        '<h2>Setup<a href="#a" title="Link to this heading">¶</a></h2>x',
+        '<h2><span>Setup</span><span class="mw-editsection">[<a href="/w">edit</a>]</span></h2>x',
+    ],
+)
+def test_heading_is_one_wherever_it_is(html: str) -> None:
+    found = page(html)
+    assert found.headings[-1] == ["Setup"]
+    assert "x" in found.text
+
+
+@pytest.mark.parametrize("sign", ["<script>", "<!--", "<?php", "<div>", "```", "~~~", "# x", "a\n---\n", "a\n```\n"])
+@pytest.mark.parametrize("tag", ["p", "div", "li", "td", "a href=u"])
+def test_text_that_looks_like_markup_is_text(sign: str, tag: str) -> None:
+    html = (
+        f"<p>before<{tag}>{escape(sign)} see <a href=x.html>there</a></{tag.split()[0]}><h2>{escape(sign)}</h2><p>end"
+    )
+    found = page(html)
+    assert found.headings == [[" ".join(sign.split())]]
+    assert found.records[-1]["metadata"]["kind"] == "prose"
+    assert "x.html" in found.links
+
+
+def test_markdown_of_fragment_has_words_of_links_and_tables() -> None:
+    assert page("<hr><p>title: of nobody</p><hr><p>Text.").metadata["title"] == "file", "it is no front matter"
+    assert html_to_markdown("<p>See <a href=x>the <b>guide</b></a></p>") == "See the **guide**"
+    assert html_to_markdown("<table><tr><td>a<td>b<tr><td>1<td>2</table>") == "| a | b |\n| --- | --- |\n| 1 | 2 |"
+
+
+_TAGS = """p div section b strong em i q mark span font small a h1 h2 h3 pre blockquote ul ol li dl dt dd
+table tr td th tbody caption details summary figure figcaption button center form br hr img var sub sup rt my-el"""
+_ATTRIBUTES = ["", "", " hidden", ' style="display:none"', ' href="u.html"', ' href="#x"', " colspan=2", " id=i"]
+_LINES = (
+    *("%",) * 9,
+    *("# %", "``` %", "~~~ %", "```\n%\n", "- %", "1. %", "<script> %", "<!-- %", "<?%", "<pre>%", "%\n---\n"),
+    *("%\n===\n%", "|%|%|", "[%]: http://x", "[%](", "](%", "***%", "%*", "__%", "`%", "\\%", "> %", "    %", "~~%"),
+)
+_Tree = str | tuple[str, list["_Tree"], str]
+_trees: st.SearchStrategy[_Tree] = st.recursive(
+    st.sampled_from(_LINES),
+    lambda inner: st.tuples(
+        st.sampled_from(_TAGS.split()), st.lists(inner, min_size=1, max_size=4), st.sampled_from(_ATTRIBUTES)
+    ),
+    max_leaves=16,
+)
+
+
+def _html(tree: _Tree, number: count[int]) -> str:
+    if isinstance(tree, str):
+        return f" {escape(re.sub('%', lambda _: f' w{next(number)} ', tree))}\n "
+    tag, inner, attributes = tree
+    if tag in ("br", "hr", "img"):
+        return f"<{tag}>"
+    return f"<{tag}{attributes}>{''.join(_html(part, number) for part in inner)}</{tag}>"
+
+
+@settings(max_examples=examples(300), deadline=None)
+@given(st.lists(_trees, min_size=1, max_size=5))
+def test_every_word_of_any_tree_arrives_once(trees: list[_Tree]) -> None:
+    number = count()
+    tree = "".join(_html(tree, number) for tree in trees)
+    found = page(f'<p>Begin{tree}</p><h1>Last</h1><p>The <a href="end.html">end</a></p>')
+    words = Counter(re.findall(r"\bw\d+\b", found.text))
+    assert words == Counter(f"w{each}" for each in range(next(number)))
+    assert not re.search("[\ue000-\ue002]", str(found.records))
+    assert found.records[-1]["metadata"]["headings_path"] == ["Last"]
+    assert found.links[-1] == "end.html"

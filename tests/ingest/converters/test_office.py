@@ -1,0 +1,111 @@
+"""Slides, sheets and books: a section each, with tables and notes; a chunk has its slide or sheet."""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+from io import BytesIO
+from typing import Any
+
+import pytest
+
+from chunksink.ingest.errors import SourceFailed
+from chunksink.ingest.formats.office import EpubFormat, PptxFormat, XlsxFormat
+from tests.ingest.converters.files import epub, pptx, properties, relations, shape, slide_part, slide_table
+from tests.ingest.converters.support import Reading, read
+
+NUMBER = '<a:p><a:fld type="slidenum"><a:t>17</a:t></a:fld></a:p>'
+
+
+def slides(data: bytes) -> Reading:
+    return read(PptxFormat(), data, "a.pptx")
+
+
+def test_slides_are_sections_in_order_with_tables_and_notes() -> None:
+    notes = {
+        "ppt/slides/_rels/slide1.xml.rels": relations(
+            ("n", "notesSlide", "../notesSlides/notesSlide1.xml"), ("c", "chart", "../charts/chart1.xml")
+        ),
+        "ppt/notesSlides/notesSlide1.xml": slide_part(shape("Say hello")),
+        "ppt/comments/comment1.xml": "<p>Wrong!</p>",
+        "ppt/charts/chart1.xml": "<chart><ser><v>North</v><v>12</v></ser></chart>",
+    }
+    first = (
+        shape("Aims", role="title") + shape("# first", "second", role="body") + slide_table(("Name", "b"), ("a|b", ""))
+    )
+    second = f"<p:grpSp>{shape('grouped')}</p:grpSp>"
+    third = "<p:pic><p:nvPicPr><p:cNvPr descr='A barn'/></p:nvPicPr></p:pic><p:pic/>"
+    found = slides(pptx(first, second, third + f"<p:sp>{NUMBER}</p:sp>", parts={**notes, **properties(title="Talk")}))
+    assert found.headings == [["Aims"], ["Aims"], ["Aims"], ["Slide 2"], ["Slide 3"]]
+    assert [record["locator"]["slide_number"] for record in found.records] == [1, 1, 1, 2, 3]
+    assert [record["metadata"]["kind"] for record in found.records][:3] == ["prose", "table", "prose"]
+    assert "Aims\n\n# first\nsecond\n\n| Name | b |\n| --- | --- |\n| a\\|b |  |" in found.text
+    assert "North 12\n\nNotes:\nSay hello" in found.text
+    assert found.text.endswith("Slide 3\n\nA barn")
+    assert (found.metadata["title"], found.codes) == ("Talk", ["PARTS_LEFT_OUT"])
+    assert found.notices[0].reason == "left out: comments (1), pictures without text (1)"
+
+
+@pytest.fixture
+def book() -> Any:
+    return pytest.importorskip("openpyxl").Workbook()
+
+
+def sheets(book: Any) -> Reading:
+    file = BytesIO()
+    book.save(file)
+    return read(XlsxFormat(), file.getvalue(), "a.xlsx")
+
+
+def test_sheets_are_sections_of_tables(book: Any) -> None:
+    sheet = book.active
+    sheet.title = "Sales"
+    sheet.append(["Name", "Count", "Day"])
+    for number in range(120):
+        sheet.append([f"row{number}", number / 4, date(2024, 5, 1)])
+    sheet.append([])
+    sheet["F125"], sheet["G125"] = "second | table", datetime(2024, 5, 1, 12, 30)
+    hidden = book.create_sheet("Secret")
+    hidden.sheet_state = "hidden"
+    hidden["B2"] = "merged\nwords"
+    hidden.merge_cells("B2:D4")
+    found = sheets(book)
+    assert {path[0] for path in found.headings} == {"Sales", "Secret"}
+    assert {record["locator"]["sheet_name"] for record in found.records} == {"Sales", "Secret"}
+    assert all(f"| row{number} | {number / 4:g} | 2024-05-01 |" in found.text for number in range(120))
+    assert "| second \\| table | 2024-05-01 12:30:00 |" in found.text
+    assert "| merged words |" in found.text
+    assert (later := [record for record in found.records if "table_header" in record["metadata"]])
+    assert all(record["text"].startswith("| Name | Count | Day |\n| --- |") for record in later)
+
+
+def test_rows_beyond_limit_are_counted(book: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("chunksink.ingest.formats.office._MAX_SIZE", 10 * 70)
+    for number in range(15):
+        book.active.append([f"row{number:03}"])
+    found = sheets(book)
+    assert ("row009" in found.text, "row010" in found.text) == (True, False)
+    assert (found.codes, found.notices[0].reason) == (["PARTS_LEFT_OUT"], "left out: rows beyond the limit (5)")
+
+
+def test_sheet_whose_cells_are_far_apart_is_small(book: Any) -> None:
+    book.active["A1"], book.active["XFD1048576"] = "first", "last"
+    assert sheets(book).text.split() == ["Sheet", "|", "first", "|", "|", "---", "|", "|", "last", "|", "|", "---", "|"]
+
+
+def test_book_is_read_in_order_of_its_spine() -> None:
+    body = '<h1>{0}</h1><p><a id="x"/>{1}&nbsp;end, <a href="b.xhtml#x">in</a>, <a href="https://ex.com/">out</a></p>'
+    chapters = {"b.xhtml": body.format("First", "opening"), "a%20b.xhtml": body.format("Last", "final")}
+    found = read(EpubFormat(), epub(chapters), "a.epub")
+    assert found.text == "# First\n\nopening end, in, out\n\n# Last\n\nfinal end, in, out"
+    assert found.links == ["https://ex.com/"] * 2
+    assert (found.metadata["title"], found.metadata["authors"]) == ("Book", ["Ada"])
+    assert "anchor" not in found.metadata
+
+
+def test_book_whose_text_is_encrypted_fails() -> None:
+    lock = '<encryption><CipherData><CipherReference URI="{}"/></CipherData></encryption>'
+    chapters = {"a.xhtml": "<p>Text.</p>"}
+    font = epub(chapters, {"META-INF/encryption.xml": lock.format("O/font.otf")})
+    assert read(EpubFormat(), font).text == "Text."
+    with pytest.raises(SourceFailed, match="DRM"):
+        read(EpubFormat(), epub(chapters, {"META-INF/encryption.xml": lock.format("O/a.xhtml")}))

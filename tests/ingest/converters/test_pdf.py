@@ -1,0 +1,80 @@
+"""PDF: the text of pages with their numbers, headings of the outline, filled forms, scans, encryption."""
+
+from __future__ import annotations
+
+import pytest
+
+from chunksink.chunkbus.canonical import chunk_object_hash
+from chunksink.ingest.errors import SourceFailed
+from chunksink.ingest.formats.pdf import PdfFormat
+from tests.ingest.converters.files import lines, pdf
+from tests.ingest.converters.support import Reading, read
+
+pytest.importorskip("pypdfium2")
+
+
+def portable(data: bytes) -> Reading:
+    return read(PdfFormat(), data, "a.pdf")
+
+
+def pages(found: Reading) -> list[tuple[int, ...]]:
+    return [tuple(record["span"]["pages"].values()) for record in found.records]
+
+
+def test_chunks_have_numbers_of_their_pages() -> None:
+    found = portable(pdf(lines("The first page."), lines("# no heading", "* no item", "1. <b> \\\\")))
+    assert found.text.replace(" \n", "\n") == "The first page.\n\n# no heading\n* no item\n1. <b> \\"
+    assert pages(found) == [(1, 2)]
+    assert found.records[0]["hashes"]["chunk_object_hash"] == chunk_object_hash(found.records[0])
+    assert (found.records[0]["source"]["source_type"], found.metadata["title"]) == ("pdf", "a")
+    many = portable(
+        pdf(*(lines(f"Page {number}.", *["Words go on and on." for _ in range(30)]) for number in range(1, 9)))
+    )
+    assert len(many.records) > 2
+    assert (pages(many)[0][0], pages(many)[-1][1]) == (1, 8)
+    assert pages(many) == sorted(pages(many))
+
+
+def test_headings_are_those_of_outline_without_their_numbers() -> None:
+    more = (
+        "<< /Type /Outlines /First 5 0 R /Last 7 0 R /Count 3 >>",
+        "<< /Title (Begin) /Parent 4 0 R /Dest [8 0 R /Fit] /First 6 0 R /Last 6 0 R /Next 7 0 R >>",
+        "<< /Title (Go on: details) /Parent 5 0 R /Dest [10 0 R /Fit] >>",
+        "<< /Title (1984) /Parent 4 0 R /Dest [8 0 R /Fit] >>",
+    )
+    first, second = lines("1 Begin", "Some words."), lines("Words before.", "1.1 Go on: details", "More words.")
+    found = portable(pdf(first, second, more=more, catalog="/Outlines 4 0 R"))
+    assert [record["metadata"]["headings_path"] for record in found.records] == [
+        ["1 Begin"],
+        ["1 Begin", "1.1 Go on: details"],
+    ]
+    assert pages(found) == [(1, 2), (2, 2)]
+    assert "Words before." in found.records[0]["text"]
+
+
+def test_what_is_filled_into_form_is_text_but_no_password() -> None:
+    field = "/Type /Annot /Subtype /Widget /Rect [72 {} 300 {}] /F 4 /DA (/Helv 12 Tf 0 g)"
+    name = f"<< {field.format(600, 620)} /FT /Tx /T (name) /V (Maria Mustermann) >>"
+    secret = f"<< {field.format(560, 580)} /FT /Tx /Ff 8192 /T (pin) /V (12345) >>"
+    choice = f"<< {field.format(520, 540)} /FT /Ch /Ff 131072 /T (land) /V (DE) /Opt [[(DE) (Germany)] (AT)] >>"
+    more = (name, secret, choice)
+    form = "/AcroForm << /Fields [4 0 R 5 0 R 6 0 R] /DR << /Font << /Helv 3 0 R >> >> >>"
+    found = portable(pdf(lines("Please fill in."), more=more, catalog=form, page="/Annots [4 0 R 5 0 R 6 0 R]"))
+    shown = [words in found.text for words in ("Please fill in.", "Maria Mustermann", "Germany", "12345")]
+    assert shown == [True, True, True, False]
+
+
+def test_scan_is_reported_and_blank_page_is_empty() -> None:
+    scan, blank = portable(pdf("0 0 100 100 re f")), portable(pdf(""))
+    assert (scan.is_empty, scan.codes) == (True, ["SCAN_WITHOUT_TEXT"])
+    assert (blank.is_empty, blank.codes) == (True, ["SOURCE_EMPTY"])
+    mixed = portable(pdf("0 0 100 100 re f", lines("Some words.")))
+    assert mixed.codes == ["PARTS_LEFT_OUT"]
+    assert mixed.notices[0].reason == "left out: pages without text (1)"
+    assert pages(mixed) == [(2, 2)]
+
+
+def test_pdf_that_asks_for_password_fails_with_remedy() -> None:
+    locked = "/ID [<69> <69>] /Encrypt << /Filter /Standard /V 1 /R 2 /O <{0}> /U <{0}> /P -4 >>".format("00" * 32)
+    with pytest.raises(SourceFailed, match="qpdf --decrypt"):
+        portable(pdf(lines("Secret."), trailer=locked))

@@ -1,0 +1,76 @@
+"""Plain text keeps its marks; underlined headings become sections, and one that begins the text is its title."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from chunksink.ingest.errors import SourceFailed
+from chunksink.ingest.formats.text import TextFormat
+from tests.conftest import examples
+from tests.ingest.converters.support import Reading, read
+
+REST = """========
+The Tool
+========
+
+What it is for.
+
+Use
+---
+Call it::
+
+    Heading
+    -------
+
+More
+~~~~
+Much more.
+"""
+
+
+def plain(text: str, name: str = "a.txt") -> Reading:
+    return read(TextFormat(), text.encode(), name)
+
+
+def test_text_keeps_its_marks_and_blank_lines() -> None:
+    text = "# no heading\n\n* no   list_item\n1. two\n\n\n" + "A sentence is here. " * 300
+    found = plain(text)
+    assert found.records[0]["text"].startswith("# no heading\n\n* no list_item\n1. two\n\n\nA sentence")
+    assert found.headings == []
+    assert "".join(found.text.split()) == "".join(text.split())
+    assert (found.metadata["title"], found.metadata["mime_type"]) == ("a", "text/plain")
+    assert plain(" \n \n").is_empty
+    assert plain("").codes == ["SOURCE_EMPTY"]
+    assert plain("a\0b").codes == ["NUL_REMOVED"]
+    with pytest.raises(SourceFailed, match="not UTF-8"):
+        read(TextFormat(), b"caf\xe9")
+
+
+def test_text_of_terminal_is_what_a_person_reads() -> None:
+    assert plain("\x1b[1;31mBold\x1b[0m quagga\n\x1b[2Kdone\n").text == "Bold quagga\ndone"
+    assert plain("N\bNA\bAM\bME\bE\n   _\bl_\bs - list\n").text == "NAME\n   ls - list"
+
+
+def test_underlined_lines_are_headings() -> None:
+    found = plain(REST)
+    assert found.headings == [["The Tool"], ["The Tool", "Use"], ["The Tool", "Use", "More"]]
+    assert found.metadata["title"] == "The Tool"
+    assert "Heading\n    -------" in found.text
+    assert found.records[2]["text"].startswith("More\n"), "its words alone are text"
+
+
+@pytest.mark.parametrize(
+    "text", ["two lines\nand\n-----\n", "A    B\n---  ---\n", "```\nls\n```\n", "= AsciiDoc\ntext\n"]
+)
+def test_what_only_looks_like_heading_is_text(text: str) -> None:
+    assert plain(text).headings == []
+    assert plain(text).text.split() == text.split()
+
+
+@settings(max_examples=examples(300), deadline=None)
+@given(st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cf"]), max_size=200))
+def test_all_text_arrives(text: str) -> None:
+    kept = "".join(character for character in text if character.isalnum())
+    assert "".join(character for character in plain(text).text if character.isalnum()) == kept

@@ -1,0 +1,246 @@
+"""IR records become chunks under their own ids; an error of one record stays with it."""
+
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chunksink.chunkbus import findings
+from chunksink.ingest import codes
+from chunksink.ingest.formats.ir import IrFormat
+from chunksink.ingest.formats.ir.format import identity
+from chunksink.ingest.formats.registry import Match
+from chunksink.ingest.model import Empty, Family
+from chunksink.sinks.projection import project_family
+from tests.ingest.chunks.reading import (
+    at,
+    codes_of,
+    is_at,
+    is_valid_partition,
+    leaves,
+    read_items,
+    read_lines,
+    write_lines,
+)
+from tests.ingest.ir.samples import ir_record, sha
+
+FORMAT = IrFormat()
+
+
+def parts(path: str, texts: list[str], **about: Any) -> list[dict[str, Any]]:
+    return [ir_record(path, text, index=n, count=len(texts), **about) for n, text in enumerate(texts)]
+
+
+def texts_of(families: list[list[dict[str, Any]]]) -> dict[str, list[str]]:
+    return {chunks[0]["provenance"]["source_uri"]: [chunk["text"] for chunk in chunks] for chunks in families}
+
+
+def test_ids_when_a_record_is_read_are_golden(tmp_path: Path) -> None:
+    [[chunk]], notices = read_lines(FORMAT, tmp_path, [ir_record()])
+    assert notices == []
+    assert chunk["chunk_id"] == "647ba87c3fbcaf9fa45c65da9696d5461b470671b49253fdae49293957118f53"
+    assert chunk["parent_id"] == sha("/srv/docs/report.pdf")
+    assert chunk["provenance"]["source_checksum"] == "sha256:" + sha(b"pdf")
+    assert chunk["provenance"]["source_uri"] == "/srv/docs/report.pdf"
+
+
+def test_document_when_projected_has_the_fields_of_the_record(tmp_path: Path) -> None:
+    [chunks], _ = read_lines(FORMAT, tmp_path, [ir_record()])
+    fields = project_family(chunks)[0].fields()
+    expected = {
+        "title": "Report",
+        "language": "en",
+        "tags": ("finance", "2024"),
+        "authors": ("J. Doe",),
+        "year": 2024,
+        "content_truncated": False,
+        "path": "/srv/docs/report.pdf",
+        "filename": "report.pdf",
+        "extension": "pdf",
+        "source_folder": "/srv/docs",
+        "mime_type": "application/pdf",
+        "file_type": "pdf",
+        "size_bytes": 3,
+        "modified_at_epoch": 1714636800,
+        "page_start": 2,
+        "page_end": 3,
+        "chunk_index": 0,
+        "chunk_count": 1,
+        "parent_id": sha("/srv/docs/report.pdf"),
+    }
+    assert {name: fields[name] for name in expected} == expected
+
+
+def test_identity_when_computed_follows_the_formulas() -> None:
+    path, digest = "/srv/docs/report.pdf", "ab" * 32
+    family = "a3f26cb34dbcac54b3477b43b3767f35f8916dacf3c5c95c731819eaa4be47ef"
+    record = "9281167c3fd40f27ebb60e9f89754f65c384d322749b5fe8221049da2936d859"
+    assert identity(path, digest, 0) == (sha(path), sha(f"{path}|{digest}|0")) == (family, record)
+
+
+@pytest.mark.parametrize(
+    ("path", "canonical"),
+    [
+        ("/srv/Docs/A.pdf", "/srv/Docs/A.pdf"),
+        ("/srv//docs/./x/../a.pdf", "/srv/docs/a.pdf"),
+        ("C:\\Docs\\.\\A.pdf", "c:\\docs\\a.pdf"),
+        ("C:/Docs//A.pdf", "c:\\docs\\a.pdf"),
+        ("C:/Docs//A.pdf", "c:/docs/a.pdf"),
+        ("\\\\Server\\Share\\A.pdf", "\\\\server\\share\\a.pdf"),
+        ("docs/../a.pdf", "anything"),
+    ],
+)
+def test_read_when_a_path_has_other_spellings_takes_its_canonical_form(
+    tmp_path: Path, path: str, canonical: str
+) -> None:
+    [[chunk]], _ = read_lines(FORMAT, tmp_path, [ir_record(path, canonical=canonical)])
+    assert (chunk["parent_id"], chunk["provenance"]["source_uri"]) == (sha(canonical), path)
+
+
+def test_read_when_ids_are_of_different_spellings_refuses_the_record(tmp_path: Path) -> None:
+    record = ir_record("C:\\a.pdf", canonical="c:\\a.pdf", parent_id=sha("c:/a.pdf"))
+    assert codes_of(read_lines(FORMAT, tmp_path, [record])[1]) == [(1, codes.IDENTITY_MISMATCH, True)]
+
+
+def test_document_when_projected_has_its_locator(tmp_path: Path) -> None:
+    locator = {"slide_number": 7, "sheet_name": "Q3", "timestamp_start": 12.5, "timestamp_end": 20.0, "speaker": "Ann"}
+    [chunks], _ = read_lines(FORMAT, tmp_path, [ir_record(locator=locator)])
+    fields = project_family(chunks)[0].fields()
+    assert {name: fields.get(name) for name in locator} == locator
+
+
+@pytest.mark.parametrize(
+    ("path", "canonical", "folder"),
+    [("/a/b/c.pdf", None, "/a/b"), ("C:\\docs\\a.pdf", "c:/docs/a.pdf", "C:/docs"), ("a.pdf", None, None)],
+)
+def test_source_folder_when_not_stated_is_that_of_the_path(
+    tmp_path: Path, path: str, canonical: str | None, folder: str | None
+) -> None:
+    record = ir_record(path, canonical=canonical)
+    del record["source"]["source_folder"]
+    [[chunk]], _ = read_lines(FORMAT, tmp_path, [record])
+    assert chunk["source"]["source_folder"] == folder
+
+
+@pytest.mark.parametrize(
+    ("changes", "code"),
+    [
+        ({"id": sha("other")}, codes.IDENTITY_MISMATCH),
+        ({"parent_id": sha("other")}, codes.IDENTITY_MISMATCH),
+        ({"chunk_index": 1}, codes.IDENTITY_MISMATCH),
+        ({"content_hash": "ABC"}, findings.WRONG_TYPE),
+        ({"content_hash": sha(b"other")}, codes.IDENTITY_MISMATCH),
+        ({"schema_version": "2.0"}, findings.UNSUPPORTED_VERSION),
+        ({"chunk_index": "0"}, findings.WRONG_TYPE),
+        ({"status": "fine"}, findings.WRONG_TYPE),
+        ({"source": {}}, findings.FIELD_MISSING),
+        ({"tenant_id": 7}, findings.WRONG_TYPE),
+        ({"segments": [{"type": "chapter"}]}, findings.WRONG_TYPE),
+    ],
+)
+def test_read_when_a_record_contradicts_itself_refuses_it_alone(
+    tmp_path: Path, changes: dict[str, Any], code: str
+) -> None:
+    families, notices = read_lines(FORMAT, tmp_path, [ir_record("/good.pdf"), {**ir_record(), **changes}])
+    assert codes_of(notices) == [(2, code, True)]
+    assert list(texts_of(families)) == ["/good.pdf"]
+
+
+def test_read_when_extraction_failed_or_was_skipped_reports_it(tmp_path: Path) -> None:
+    records = [
+        ir_record("/a.pdf", "", status="failed", errors=[{"code": "E1", "message": "broken xref"}, "torn page"]),
+        ir_record("/b.pdf", "", status="skipped", warnings=["too large"]),
+        ir_record("/c.pdf", " \n"),
+        ir_record("/d.pdf", "kept", status="partial", warnings=["page 3 is blank"]),
+    ]
+    [[chunk]], notices = read_lines(FORMAT, tmp_path, records)
+    assert codes_of(notices) == [
+        (1, codes.EXTRACTION_FAILED, True),
+        (2, codes.EXTRACTION_SKIPPED, False),
+        (3, codes.SOURCE_EMPTY, False),
+    ]
+    assert "broken xref" in notices[0].reason
+    assert "too large" in notices[1].reason
+    assert (chunk["text"], chunk["warnings"]) == ("kept", ["page 3 is blank"])
+
+
+def test_read_when_nothing_of_a_document_failed_but_all_is_empty_returns_empty(tmp_path: Path) -> None:
+    records = [
+        *parts("/a.pdf", ["", " "]),
+        *parts("/b.pdf", ["", ""]),
+        *parts("/c.pdf", ["", "text"]),
+        ir_record("/d.pdf", "old", content=b"old"),
+        ir_record("/d.pdf", "", content=b"new", status="skipped"),
+    ]
+    records[3]["status"] = "failed"
+    items = read_items(FORMAT, write_lines(tmp_path / "r.jsonl", records))
+    assert [item.family for item in items if isinstance(item, Empty)] == [sha("/a.pdf"), sha("/d.pdf")]
+    assert texts_of([list(item.chunks) for item in items if isinstance(item, Family)]) == {"/c.pdf": ["text"]}
+
+
+def test_read_when_a_part_failed_returns_the_others_as_a_partial_family(tmp_path: Path) -> None:
+    records = parts("/a.pdf", ["one", "two", "three"])
+    records[1]["status"] = "failed"
+    _, family = read_items(FORMAT, write_lines(tmp_path / "r.jsonl", records))
+    assert isinstance(family, Family)
+    assert family.is_partial
+    found = [(chunk["text"], chunk["chunk_index"], chunk["chunk_count"]) for chunk in family.chunks]
+    assert found == [("one", 0, 2), ("three", 1, 2)]
+    assert family.chunks[1]["original"] == {"schema_version": "1.0", "chunk_index": 2, "chunk_count": 3}
+    assert family.chunks[1]["chunk_id"] == records[2]["id"]
+    assert is_valid_partition(tmp_path / "bus", [family.chunks])
+
+
+@pytest.mark.promise(11)
+def test_read_when_tenants_differ_gives_them_different_ids(tmp_path: Path) -> None:
+    chunks = [read_lines(FORMAT, tmp_path, [ir_record()], tenant)[0][0][0] for tenant in (None, "acme", "emca")]
+    for name in ("chunk_id", "document_id"):
+        assert len({chunk[name] for chunk in chunks}) == 3
+    assert len({project_family([chunk])[0].parent_id for chunk in chunks}) == 3
+    assert (chunks[1]["tenant_id"], chunks[1]["original"]["id"]) == ("acme", chunks[0]["chunk_id"])
+    [[named]], _ = read_lines(FORMAT, tmp_path, [ir_record(tenant_id="acme")], "emca")
+    assert named["chunk_id"] == chunks[1]["chunk_id"]
+
+
+def test_match_when_records_vary_is_told_by_content_text() -> None:
+    assert FORMAT.match(ir_record()) is FORMAT.match({"content": {"content_text": ""}}) is Match.LIKELY
+    assert FORMAT.match({"content": "text"}) is Match.NO
+
+
+names = st.text(max_size=6) | st.sampled_from(["original", "span", "hashes", "tokens", "a.b", "", "vector", "parser"])
+values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**53) + 1, 2**53 - 1)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(names, inner, max_size=3),
+    max_leaves=8,
+)
+unknown = st.dictionaries(names, values, max_size=4)
+PLACES: dict[tuple[str | int, ...], tuple[str | int, ...]] = {
+    ("id",): ("chunk_id",),
+    ("schema_version",): ("original", "schema_version"),
+    ("content", "content_text"): ("text",),
+}
+
+
+@given(unknown, st.sampled_from(("source", "provenance", "content", "locator", "metadata")), unknown)
+def test_read_when_fields_are_unknown_loses_none(
+    tmp_path_factory: pytest.TempPathFactory, top: Any, group: str, inner: Any
+) -> None:
+    """Each is where docs/seams.md says."""
+    record = {**top, **ir_record()}
+    record[group] = {**inner, **record[group]}
+    [[chunk]], notices = read_lines(FORMAT, tmp_path_factory.getbasetemp(), [orjson.dumps(record)])
+    assert notices == []
+    for path, value in leaves(record):
+        if path == ("content_hash",):
+            assert chunk["provenance"]["source_checksum"] == f"sha256:{value}"
+        elif path in PLACES:
+            assert at(chunk, PLACES[path]) == value
+        else:
+            assert is_at(chunk, path, value) or is_at(chunk, ("original", *path), value), path

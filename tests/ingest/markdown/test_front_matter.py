@@ -1,0 +1,129 @@
+"""Front matter is a chunk of its own and gives metadata; what only looks like it is text."""
+
+import time
+
+import pytest
+
+from chunksink.ingest.formats.markdown.document import Kind
+from chunksink.ingest.formats.markdown.front_matter import find_front_matter
+from chunksink.ingest.formats.markdown.structure import parse
+from tests.ingest.markdown.support import chunks_of
+
+
+def test_front_matter_is_a_chunk_and_gives_metadata() -> None:
+    text = "---\ntitle: 'The Book'\nauthor: Ada\ndate: 2024-05-01\nlang: en\n---\n\n# Chapter\n"
+    front, chapter = chunks_of(text)
+    assert front["text"].startswith("---\ntitle") and front["metadata"]["kind"] == "front_matter"
+    assert chapter["metadata"]["title"] == "The Book"
+    assert chapter["metadata"]["authors"] == ["Ada"]
+    assert chapter["metadata"]["year"] == 2024
+    assert chapter["metadata"]["language"] == "en"
+
+
+def front_matter_of(head: str) -> dict[str, str] | None:
+    """The metadata if the head is read as front matter; the text below it is there in any case."""
+    document = parse(f"{head}\nBelow it.\n")
+    assert document.text[document.blocks[-1].start :].strip().endswith("Below it.")
+    assert not any(block.is_heading for block in document.blocks)
+    return document.metadata if document.blocks[0].kind is Kind.FRONT_MATTER else None
+
+
+@pytest.mark.parametrize(
+    ("head", "metadata"),
+    [
+        ("---\n# made by hand\ntitle: Backup guide\n---\n", {"title": "Backup guide"}),
+        ("\ufeff---\n\ntitle: Backup\n...\n", {"title": "Backup"}),
+        ("---\nDate Created: 2020-01-01\ntitle: Backup\n---\n", {"title": "Backup"}),
+        ("---\ntitle: Backup   # of disks\n---\n", {"title": "Backup"}),
+        ("---\ntitle: Backup in C# and #hash\n---\n", {"title": "Backup in C# and"}),
+        (
+            "---\ntitle: >-\n  Backup\n  guide\n\n  for disks # 1\nlang: en\n---\n",
+            {"title": "Backup guide for disks # 1"},
+        ),
+        ("---\ntitle: |\n    Backup\nlang: en\n---\n", {"title": "Backup"}),
+        ("---\ntitle: Backup\n  guide # no\nlang: en\n---\n", {"title": "Backup guide"}),
+        ("---\ntitle: 'It''s # a guide'  # no\n---\n", {"title": "It's # a guide"}),
+        ("---\ntitle: Tea: a guide # no\nauthor: @ada\n---\n", {"title": "Tea: a guide", "author": "@ada"}),
+        ("---\ntitle: {{ page.title }}\n---\n", {}),
+        ('---\ntitle: "A \\"guide\\"\\nf\\u00fcr: \\u0000 disks" # no\n---\n', {"title": 'A "guide" für: disks'}),
+        ('---\ntitle: "an\\x20escape\n  \\ud800"\n---\n', {"title": "an escape"}),
+        ('---\n"title": Backup\nog:title: No\n---\n', {"title": "Backup"}),
+        ("---\ntitle: *x\nauthor: [Ada, Bob]\ndate:\n- 1\nlanguage: # none\n---\n", {}),
+        ("---\ntags:  # many\n- a\n\n- b\nextra: [\n  a,\n]\ntitle: Backup\n---\n", {"title": "Backup"}),
+        ("---\ntitle: " + "x" * 5000 + "\n---\n", {}),
+        ("+++\ntitle = 'Backup'  # of disks\ndate = 2024-05-01\n[extra]\ntitle = 'No'\n+++\n", {"title": "Backup"}),
+        ('+++\ntitle = """\nBackup\\u0000\nguide"""\nauthor = [\'Ada\']\n+++\n', {"title": "Backup guide"}),
+    ],
+)
+def test_front_matter_of_every_style(head: str, metadata: dict[str, str]) -> None:
+    found = front_matter_of(head)
+    assert found is not None
+    assert {name: value for name, value in found.items() if name in ("title", "author")} == metadata
+    assert ("language" in found) is ("lang:" in head)
+    assert found.get("date") == ("2024-05-01" if "date = " in head else None)
+
+
+@pytest.mark.parametrize(
+    ("head", "tags", "authors"),
+    [
+        ("---\ntags: [a, 'b c', \"d\"]\nauthor: [Ada, Bob]\n---\n", ["a", "b c", "d"], ["Ada", "Bob"]),
+        (
+            "---\ntags:  # many\n- a\n\n- '#b'\nauthors:\n  - name: Ada\n    url: x\n  - Bob\n---\n",
+            ["a", "b"],
+            ["Ada", "Bob"],
+        ),
+        ("---\ntags:\n  - on\n  - 2024-05-01\n  - 08\n---\n", ["on", "2024-05-01", "08"], None),
+        ("---\nTags: a, b ,a\nkeywords: [c,\n  d]\nauthor: Ada\n---\n", ["a", "b", "c", "d"], ["Ada"]),
+        ("---\ntags: [a, {b: c}, [d], '', e]\n---\n", ["a", "e"], None),
+        ("---\ntags: &t [a, *t]\n---\n", None, None),
+        ("---\ntags: {{ site.tags }}\n---\n", None, None),
+        ("---\ntags:\nauthor: ~\n---\n", None, None),
+        ("---\ntags: " + "[" * 3000 + "\n---\n", None, None),
+        ("---\ntags: [" + "x, " * 9000 + "]\n---\n", None, None),
+        ("---\nnested:\n  tags: [a]\n---\n", None, None),
+        ("+++\ntags = ['a', 1, 'b']\nauthors = ['Ada']\n[taxonomies]\ncategories = ['c']\n+++\n", ["a", "b"], ["Ada"]),
+        ("+++\ntitle = 'x'\n[taxonomies]\ntags = ['a']\n+++\n", ["a"], None),
+    ],
+)
+def test_tags_and_authors_are_lists(head: str, tags: list[str] | None, authors: list[str] | None) -> None:
+    metadata = chunks_of(f"{head}\nBelow it.\n")[-1]["metadata"]
+    assert (metadata.get("tags"), metadata.get("authors")) == (tags, authors)
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        "---\nplain words\n\nmore\n\n---\n",
+        "---\n\nIn what follows we look at two things:\n\n- disks\n- tapes\n\n---\n",
+        "---\n\nNote: all of it.\n\n- disks\n\n---\n",
+        "---\n\ntitle: Backup\n\nSome words.\n\n---\n",
+        "---\n\n---\n",
+        "---\n\nhttps://example.org/\n\n---\n",
+        "----\ntitle: Backup\n\n---\n",
+        "---\ntitle: Backup\n",
+        "+++\ntitle: Backup\n+++\n",
+        "+++\ntitle = 'Backup'\n",
+        "+++\na = " + "9" * 5000 + "\n+++\n",
+        "+++\na = " + "[" * 5000 + "\n+++\n",
+    ],
+)
+def test_rule_at_the_top_is_not_front_matter(head: str) -> None:
+    assert front_matter_of(head) is None
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        "---\n" + "a: b\n" * 200_000,
+        "---\ntitle: x" + "\n" * 200_000 + "---\n",
+        "---\n" + 'title: "\n' * 100_000 + "---\n",
+        "---\ntitle: " + "x #" * 200_000 + "\n---\n",
+        "+++\n" + "a." * 7_900 + "a = 1\n+++\n",
+        "+++\n" + "a." * 500_000 + "a = 1\n+++\n",
+    ],
+    ids=lambda head: head[:12],
+)
+def test_hostile_front_matter_takes_linear_time(head: str) -> None:
+    start = time.process_time()
+    find_front_matter(head)
+    assert time.process_time() - start < 5

@@ -1,0 +1,154 @@
+"""Properties of every Markdown text: the specification's checklist holds, and nothing is lost."""
+
+import random
+import re
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from chunksink.chunkbus.canonical import canonical_text
+from chunksink.chunkbus.chunk import Record
+from chunksink.ingest.checklist import find_problems
+from chunksink.ingest.formats.markdown.normalise import carried
+from chunksink.ingest.formats.markdown.policy import Policy
+from chunksink.ingest.formats.markdown.structure import parse
+from tests.conftest import examples
+from tests.ingest.markdown.support import chunks_of, commonmark_examples, corpus, normalise, own_parts, without_space
+
+SMALL = Policy(target=20, soft_max=26, hard_max=30)  # cuts everywhere, even in short texts
+LARGER = Policy(target=60, soft_max=70, hard_max=80)  # has room for the header of a table
+
+_inline = st.text(
+    alphabet=st.sampled_from("ab Z.!? ,*_`[]()<>\t你好。é̂\U0001f469\u200d\U0001f4bb1#|-:\\&\u00a0\u3000"), max_size=60
+)
+_marks = [
+    *("", "", "# One", "## Two", "### ", "===", "---", "```", "~~~~ py", "- a", "  - b", "1. x", "2) y", "> q", ">"),
+    *("    code", "| a | b |", "|---|---|", "<div>", "</div>", "<!--", "[r]: /u", "* * *", "\tt", "- > - z", "  ```"),
+]
+_line = st.one_of(
+    _inline,
+    st.sampled_from(_marks),
+    st.builds("{}{}".format, st.sampled_from(["> ", "- ", "  ", "10. ", "   > ", "- - "]), _inline),
+    st.builds(
+        lambda word, n: " ".join([word] * n), st.sampled_from(["word", "Ende.", "中文。", "x"]), st.integers(1, 80)
+    ),
+)
+documents = st.lists(_line, max_size=40).map("\n".join)
+
+
+def check(text: str, policy: Policy) -> list[Record]:
+    """Every property that holds for any text."""
+    records = chunks_of(text, policy=policy)
+    assert find_problems(records, policy) == []
+    assert [record["chunk_index"] for record in records] == list(range(len(records)))
+    expected = without_space(canonical_text(re.sub("[\ufeff\u00ad\u2060]", "", text)))
+    assert without_space("".join(own_parts(records))) == expected
+    normal = normalise(text)
+    for record in records:
+        span = record["span"]["char_range"]
+        _check_place(normal[span["char_start"] : span["char_end"]], _below_header(record))
+    return records
+
+
+def _below_header(record: Record) -> str:
+    """The text of a later part of a table without the header above it."""
+    header, text = record["metadata"].get("table_header"), record["text"]
+    first, _, below = text.partition("\n")
+    rule, _, rows = below.partition("\n")
+    return rows if header == carried(first) and re.fullmatch(r"[ |:>-]+", rule) else text
+
+
+def _check_place(written: str, shown: str) -> None:
+    """The text is that of the place; all its lines may have been moved to the left by the same."""
+    pairs = list(zip(written.split("\n"), shown.split("\n"), strict=True))
+    assert all(line.lstrip(" \t") == moved.lstrip(" \t") for line, moved in pairs)
+    assert len({len(line) - len(moved) for line, moved in pairs} - {0}) <= 1
+
+
+@settings(max_examples=examples(300), deadline=None)
+@given(documents, st.sampled_from([SMALL, LARGER]))
+def test_any_document_keeps_the_checklist_and_loses_nothing(text: str, policy: Policy) -> None:
+    check(text, policy)
+
+
+@settings(max_examples=examples(100), deadline=None)
+@given(st.lists(st.lists(_inline, min_size=2, max_size=3), min_size=8, max_size=40), st.sampled_from(["", "> ", "  "]))
+def test_any_table_keeps_the_checklist_and_loses_nothing(rows: list[list[str]], margin: str) -> None:
+    lines = ["| a | b |", "|---|:-:|", *(f"| {' | '.join(cells)} |" for cells in rows)]
+    check("".join(f"{margin}{line}\n" for line in lines), LARGER)
+
+
+@settings(max_examples=examples(200), deadline=None)
+@given(documents)
+def test_normalising_twice_changes_nothing_and_keeps_the_structure(text: str) -> None:
+    once = normalise(text)
+    assert normalise(once) == once
+    assert [(b.kind, b.section, b.element) for b in parse(once).blocks] == [
+        (b.kind, b.section, b.element) for b in parse(text).blocks
+    ]
+
+
+@settings(max_examples=examples(200), deadline=None)
+@given(st.text(max_size=200))
+def test_any_text_keeps_the_checklist_and_loses_nothing(text: str) -> None:
+    text = text.encode("utf-8", "replace").decode().replace("\0", "")  # more than traces of it are refused
+    check(text, SMALL)
+
+
+def test_commonmark_examples_keep_the_checklist(shared_data: Path) -> None:
+    examples = list(commonmark_examples(shared_data))
+    assert len(examples) > 600
+    for example in examples:
+        check(example, Policy())
+        check(example, SMALL)
+        normal = normalise(example)
+        assert normalise(normal) == normal
+
+
+def test_corpora_keep_the_checklist(shared_data: Path) -> None:
+    names = set()
+    for name, text in corpus(shared_data):
+        names.add(name.split("/")[0])
+        records = check(text, Policy())
+        assert records, name
+    assert names == {"rust-book", "javaguide", "commonmark"}
+
+
+def test_corpora_with_characters_removed_keep_the_checklist(shared_data: Path) -> None:
+    """Broken fences, half tables, cut lists: what editing leaves behind."""
+    chance = random.Random(7)
+    for _, text in corpus(shared_data):
+        start = chance.randrange(len(text))
+        piece = text[start : start + 3000]
+        for _ in range(12):
+            place = chance.randrange(max(1, len(piece)))
+            piece = piece[:place] + piece[place + chance.randrange(1, 9) :]
+        check(piece, SMALL)
+
+
+@pytest.mark.parametrize("text", ["", " \n\t\n", "\ufeff", "\x00", "\x01\x02", "\u00a0\n\n\u3000"])
+def test_text_without_visible_characters_has_no_chunks(text: str) -> None:
+    assert chunks_of(text) == []
+
+
+HOSTILE = [
+    *("." * 100_000, '."' * 50_000, "[" * 50_000, "![[]()" * 10_000, "*a **b " * 20_000, ">" * 10_000 + " a"),
+    *("> " * 10_000 + "a", "- " * 3_000, "<p>" + " " * 20_000 + "\n   \nx", "```\n\n~~~\n" * 5_000, "<!--" * 10_000),
+    *("".join("`" * length + "  " for length in range(1, 400)), "x" * 1_000_000, "word " * 200_000),
+    *(
+        "<p>" + " " * 20_000 + "x\n" * 10_000 + "   \nx",
+        "|" + "a|" * 5_000 + "\n|" + "-|" * 5_000,
+    ),
+]
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=lambda text: text[:8].strip())
+def test_hostile_texts_take_linear_time(text: str) -> None:
+    """Each takes well under a second of processor time; with one quadratic step it would take minutes."""
+    start = time.process_time()
+    records = chunks_of(text)
+    assert time.process_time() - start < 10
+    assert without_space("".join(own_parts(records))) == without_space(text)

@@ -1,0 +1,65 @@
+"""Chunks begin at the left margin and keep their meaning."""
+
+import pytest
+
+from tests.ingest.markdown.support import NO_OVERLAP, chunks_of, own_parts, texts_of
+
+YAML = "server:\n  port: 80\n\n  hosts:\n    - a"
+
+
+def indented(text: str, by: str) -> str:
+    return "\n".join(by + line if line else line for line in text.split("\n"))
+
+
+@pytest.mark.parametrize("by", ["    ", "        ", "\t"])
+def test_indented_code_keeps_its_structure(by: str) -> None:
+    assert texts_of(f"Words:\n\n{indented(YAML, by)}\n\nMore.", NO_OVERLAP) == ["Words:", YAML, "More."]
+
+
+def test_code_below_a_repeated_heading_moves_by_itself() -> None:
+    heading, code = chunks_of(f"# Config\n\n{indented(YAML, '    ')}\n")
+    assert code["text"] == f"# Config\n\n{YAML}"
+    assert code["text"][code["metadata"]["overlap_chars"] :] == YAML
+    assert heading["text"] == "# Config"
+
+
+def test_code_with_a_deeper_first_line_keeps_it_below_a_heading() -> None:
+    assert texts_of("# A\n\n      deep:\n    flat\n")[1] == "# A\n\n  deep:\nflat"
+
+
+@pytest.mark.parametrize(("marker", "by"), [("1. ", "   "), ("- ", "  "), ("10. - ", "      ")])
+def test_fence_in_a_list_begins_and_ends_at_the_margin(marker: str, by: str) -> None:
+    fence = f"```yaml\n{YAML}\n```"
+    assert texts_of(f"{marker}one\n\n{indented(fence, by)}\n", NO_OVERLAP)[1] == fence
+
+
+def test_table_and_items_in_a_list_begin_at_the_margin() -> None:
+    table = "| a |\n|---|\n| b |"
+    after = "- b\n- c"
+    assert texts_of(f"- a\n\n{indented(table, '  ')}\n\n{indented(after, '  ')}\n", NO_OVERLAP)[1:] == [table, after]
+
+
+def test_repeated_items_have_the_indentation_of_those_below() -> None:
+    items = "\n\n".join(f"  - Item {number} says a little about itself and ends." for number in range(200))
+    records = chunks_of(f"- All:\n\n{items}\n")
+    assert len(records) > 4
+    for record in records[1:]:
+        assert record["metadata"]["overlap_chars"] > 0
+        assert all(line.startswith("- Item ") for line in record["text"].split("\n") if line)
+
+
+def test_parts_of_long_code_begin_at_the_margin_and_keep_every_line() -> None:
+    body = "\n".join(f"    if check({number}):\n        run(task_{number}, limit={number})" for number in range(120))
+    records = chunks_of(f"Words:\n\n{indented(body, '    ')}\n")[1:]
+    assert len(records) > 4
+    for record in records:
+        assert {len(line) - len(line.lstrip()) for line in record["text"].split("\n")} <= {0, 4}
+        assert record["text"].startswith(("Words:", "if ", "run("))
+    lines = "\n".join(part.strip("\n") for part in own_parts(records)).split("\n")
+    assert [line.strip() for line in lines] == [line.strip() for line in body.split("\n")]
+
+
+def test_char_range_covers_the_visible_characters() -> None:
+    text = f"Words:\n\n{indented(YAML, '    ')}\n\n"
+    place = chunks_of(text, policy=NO_OVERLAP)[1]["span"]["char_range"]
+    assert text[place["char_start"] : place["char_end"]] == indented(YAML, "    ").strip()

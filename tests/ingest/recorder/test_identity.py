@@ -1,0 +1,179 @@
+"""Identity: the policy's formula by hand, the chunks' own ids, documents that stay the same while their log grows."""
+
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chunksink.chunkbus.canonical import json_hash
+from chunksink.chunkbus.chunk import Record
+from chunksink.chunkbus.findings import Finding
+from chunksink.chunkbus.identity import family_key, normalise_source, parent_id, tenant_id
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.manifest import ManifestProducer
+from chunksink.chunkbus.validate import Validation
+from chunksink.chunkbus.writer import PartitionWriter
+from chunksink.ingest.formats.recorder import RecorderFormat
+from chunksink.sinks.projection import project_family
+from tests.ingest.recorder.support import SMALL, output, read_cast, read_file, read_log, typed, write_log
+
+REQUIRED = [
+    "chunk_id",
+    "policy_version",
+    "pane_id",
+    "session_id",
+    "direction",
+    "start_offset",
+    "end_offset",
+    "event_ids",
+    "event_count",
+    "occurred_at_start_ms",
+    "occurred_at_end_ms",
+    "text_chars",
+    "content_hash",
+]
+
+
+def policy_id(chunk: Record) -> str:
+    """The policy's formula, written again."""
+    metadata = chunk["metadata"]
+    ordinals = f"{metadata['start_offset']['ordinal']}:{metadata['end_offset']['ordinal']}"
+    text_hash = sha256(chunk["text"].encode("utf-8")).hexdigest()
+    key = f"ft.recorder.chunking.v1:{metadata['pane_id']}:{metadata['direction']}:{ordinals}:{text_hash}"
+    return sha256(key.encode("utf-8")).hexdigest()
+
+
+def test_golden_ids(tmp_path: Path) -> None:
+    """Made outside of Python: printf '%s' KEY | sha256sum, with the hash of the text made the same way."""
+    events = [typed("ls\r", 0, pane=7, ordinal=41), output("README.md\r\n", 5, pane=7, ordinal=42)]
+    (chunk,) = read_log(tmp_path, events).chunks
+    assert chunk["metadata"]["content_hash"] == "91d37a00e6c6350f106079c3eaf75b45d93f1a9ea3c08ff003640961be81a988"
+    assert chunk["metadata"]["chunk_id"] == "0cd27b792525037805ab5782df2494d63adf5f5ecb175b7dcb5158fbd8df11c7"
+    assert policy_id(chunk) == chunk["metadata"]["chunk_id"]
+    key = ["work.jsonl#pane=7&part=0", None, "0/41/0", chunk["metadata"]["chunk_id"]]
+    assert chunk["chunk_id"] == json_hash(key)
+
+
+def test_metadata_has_the_fields_that_the_policy_requires(tmp_path: Path) -> None:
+    events = [typed("ls", 0, session_id="s"), output("x" * 4000, 1, session_id="s"), output("y", 2)]
+    for chunk in read_log(tmp_path, events).chunks:
+        metadata = chunk["metadata"]
+        assert set(REQUIRED) <= metadata.keys()
+        assert [name for name in REQUIRED if metadata[name] is None] in ([], ["session_id"])
+        assert metadata["policy_version"] == "ft.recorder.chunking.v1"
+        assert metadata["direction"] in ("ingress", "egress", "mixed_glued")
+        for end in ("start_offset", "end_offset"):
+            assert list(metadata[end]) == ["segment_id", "ordinal", "byte_offset"]
+        assert metadata["event_count"] == len(metadata["event_ids"])
+        assert metadata["text_chars"] == len(chunk["text"])
+        assert metadata["chunk_id"] == policy_id(chunk)
+
+
+def test_equal_parts_of_one_event_have_different_ids(tmp_path: Path) -> None:
+    """The policy's formula makes the same id of them: same event, same text."""
+    read = read_log(tmp_path, [output("x" * 9000, 0)])
+    assert len(set(read.metadata("chunk_id"))) < len(read.chunks)
+    assert len(set(read.ids)) == len(read.ids)
+
+
+def test_equal_ordinals_in_two_segments_have_different_ids(tmp_path: Path) -> None:
+    gap = output("x", 1, segment_id=2, ordinal=0, is_gap=True)
+    read = read_log(tmp_path, [output("x", 0, segment_id=1, ordinal=0), gap])
+    assert len(set(read.metadata("chunk_id"))) == 1
+    assert len(set(read.ids)) == 2
+
+
+def test_logs_sessions_and_tenants_never_share_an_id(tmp_path: Path) -> None:
+    path = write_log(tmp_path, [output("x", 0)])
+    reads = [
+        read_file(path),
+        read_file(path, uri="other/work.jsonl"),
+        read_file(path, tenant="acme"),
+        read_log(tmp_path, [output("x", 0, session_id="s")]),
+    ]
+    chunks = [read.chunks[0] for read in reads]
+    assert len({chunk["metadata"]["chunk_id"] for chunk in chunks}) == 1
+    assert len({chunk["chunk_id"] for chunk in chunks}) == 4
+    assert len({chunk["document_id"] for chunk in chunks}) == 4
+    assert len({family_key(parent_id(chunk), tenant_id(chunk)) for chunk in chunks}) == 4
+    assert tenant_id(chunks[2]) == "acme"
+
+
+@pytest.mark.parametrize("pane", ["..", "a/b", "a&part=9", "a#b", "ü %20", "a/../b", "pane=1"])
+def test_no_pane_takes_the_name_of_another(tmp_path: Path, pane: str) -> None:
+    (chunk,) = read_log(tmp_path, [output("x", 0, pane=pane)]).chunks
+    name = chunk["provenance"]["source_uri"]
+    assert name == normalise_source(name)
+    assert name.startswith("work.jsonl#pane=") and name.endswith("&part=0") and name.count("&") == 1
+
+
+def test_growing_log_changes_only_the_last_part_of_the_panes_that_grew(tmp_path: Path) -> None:
+    def events(count: int, pane: int) -> list[dict[str, Any]]:
+        return [output(f"{number} of {pane}: the output goes on", 20 * number, pane=pane) for number in range(count)]
+
+    both = [event for pair in zip(events(40, 1), events(40, 2), strict=True) for event in pair]
+    before = read_log(tmp_path, both, SMALL)
+    after = read_log(tmp_path, [*both, *events(80, 1)[40:]], SMALL)
+    parts = dict(zip(after.documents, after.families, strict=True))
+    changed = [uri for uri, family in zip(before.documents, before.families, strict=True) if parts[uri] != family]
+    assert len(before.families) > 12 and len(after.families) > len(before.families)
+    assert changed == [uri for uri in before.documents if "pane=1&" in uri][-1:]
+    assert len(set(before.ids) - set(after.ids)) <= 1
+
+
+def test_parts_are_in_order_and_know_their_size(tmp_path: Path) -> None:
+    read = read_log(tmp_path, [output(f"{number} " + "word " * 9, number) for number in range(10)], SMALL)
+    assert list(read.documents) == [f"work.jsonl#pane=3&part={number}" for number in range(len(read.families))]
+    for family in read.families:
+        places = [(chunk["chunk_index"], chunk["chunk_count"]) for chunk in family.chunks]
+        assert places == [(index, len(places)) for index in range(len(places))]
+        assert len({chunk["document_id"] for chunk in family.chunks}) == 1
+    assert {len(family.chunks) for family in read.families[:-1]} == {3}
+
+
+@pytest.mark.promise(10)
+def test_ids_do_not_depend_on_the_run(tmp_path: Path) -> None:
+    path = write_log(tmp_path, [output("x", 0)])
+    producer = {"name": "other", "version": "9", "run_id": "r"}
+    (one,) = read_file(path).chunks
+    (two,) = read_file(path, created_at="2031-01-01T00:00:00Z", producer=producer).chunks
+    assert (one["chunk_id"], one["document_id"]) == (two["chunk_id"], two["document_id"])
+    assert two["created_at"] == "2031-01-01T00:00:00Z" and two["producer"]["run_id"] == "r"
+
+
+def test_canonicalizer_names_every_parameter() -> None:
+    version = "ft.recorder.chunking.v1+3:1800/48/120000/30000/80/8000/120:part-64"
+    assert RecorderFormat().canonicalizer == ("chunksink-recorder", version)
+
+
+def test_chunks_are_valid_in_a_bus(tmp_path: Path) -> None:
+    events = [typed("ls\r", 0), *(output(f"{number} \x1b[1mline\x1b[0m", number) for number in range(300))]
+    chunks = read_log(tmp_path, events).chunks
+    recorded = read_cast(tmp_path, '{"version": 2, "width": 9, "height": 9}', '[0.25, "o", "hello"]').chunks
+    root = BusRoot(tmp_path / "bus")
+    with PartitionWriter(root, "recorder") as writer:
+        for chunk in [*chunks, *recorded]:
+            writer.add(chunk)
+        producer, created_at = ManifestProducer("test", "1"), chunks[0]["created_at"]
+        writer.commit(documents=2, producer=producer, created_at=created_at, failures=0, skipped=0, errors={})
+    findings: list[Finding] = []
+    assert Validation(root, on_finding=findings.append).run(["recorder"]).ok
+    assert findings == []
+
+
+def test_index_contains_places_and_times(tmp_path: Path) -> None:
+    events = [output("x", 0, segment_id=2, ordinal=7), output("y", 1999, segment_id=2, ordinal=9)]
+    (chunk,) = read_log(tmp_path, events).chunks
+    (document,) = project_family([chunk])
+    end = f"2/9/{chunk['metadata']['end_offset']['byte_offset']}"
+    assert (document.start_offset, document.end_offset) == ("2/7/0", end)
+    assert document.modified_at_epoch == 1_700_000_001
+    assert (document.path, document.filename, document.extension) == ("work.jsonl", "work.jsonl", "jsonl")
+    assert document.source_type == "recorder"
+    header = '{"version": 3, "term": {"cols": 9, "rows": 9}, "title": "Demo"}'
+    (recorded,) = read_cast(tmp_path, header, '[0, "m", "Setup"]', '[1.5, "o", "x"]', '[2, "o", "y"]').chunks
+    (document,) = project_family([recorded])
+    assert (document.timestamp_start, document.timestamp_end) == (1.5, 3.5)
+    assert document.modified_at_epoch is None
+    assert (document.title, document.section, document.headings) == ("Demo", "Setup", ("Setup",))

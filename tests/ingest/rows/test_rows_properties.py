@@ -1,0 +1,83 @@
+"""What must hold for every file of rows: no word is lost, CSV is read like JSON, memory is flat."""
+
+import csv
+import tracemalloc
+from pathlib import Path
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chunksink.chunkbus import findings
+from chunksink.ingest.formats.rows.separated import read_separated
+from chunksink.ingest.json_records import Numbered
+from chunksink.ingest.model import Source
+from tests.ingest.rows.samples import FORMAT, families, notices, read_file, read_rows
+
+text = st.text(alphabet="ab .!?,;\"'茶é-#|`<p>/\n\r\t\u2028", max_size=60)
+long_text = text | text.map(lambda words: (words + " word. ") * 40)
+field = text.filter(lambda words: words != "")
+rows = st.lists(
+    st.fixed_dictionaries(
+        {"id": st.integers(0, 5).map(str), "text": long_text}, optional={"title": field, "note": field}
+    ),
+    max_size=8,
+)
+NAMES = ("id", "text", "title", "note")
+
+
+def solid(words: str) -> str:
+    return "".join(words.split())
+
+
+@given(rows)
+def test_no_word_is_lost_and_two_readings_agree(
+    tmp_path_factory: pytest.TempPathFactory, written: list[dict[str, str]]
+) -> None:
+    folder = tmp_path_factory.mktemp("p")
+    items = read_rows(folder, *written)
+    assert items == read_rows(folder, *written)
+    assert {code for _, code, is_failure in notices(items) if is_failure} <= {findings.DUPLICATE_IDS}
+    last = {row["id"]: row["text"] for row in written}
+    found = {
+        chunks[0]["source"]["filename"]: "".join(solid(one["text"][one["overlap_chars"] :]) for one in chunks)
+        for chunks in families(items)
+    }
+    assert found.keys() <= last.keys()
+    assert all(found.get(id_, "") == solid(words) for id_, words in last.items() if "<" not in words)
+
+
+@given(rows, st.sampled_from([",", ";", "\t", "|"]), st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]), st.booleans())
+def test_separated_values_are_read_like_json(
+    tmp_path_factory: pytest.TempPathFactory,
+    written: list[dict[str, str]],
+    separator: str,
+    quoting: int,
+    has_mark: bool,
+) -> None:
+    path = tmp_path_factory.mktemp("p") / "r.csv"
+    with path.open("w", newline="", encoding="utf-8-sig" if has_mark else "utf-8") as file:
+        writer = csv.DictWriter(file, NAMES, delimiter=separator, quoting=quoting)
+        writer.writeheader()
+        writer.writerows(written)
+    records = [found.record for found in read_separated(path, ()) if isinstance(found, Numbered)]
+    assert records == [{name: row[name] for name in NAMES if row.get(name)} for row in written]
+
+
+@pytest.mark.parametrize("name", ["r.jsonl", "r.csv"])
+def test_memory_is_flat(tmp_path: Path, name: str) -> None:
+    words = [f"Words of {n}. " * 80 for n in range(12_000)]
+    path = tmp_path / name
+    if name == "r.csv":
+        path.write_text("id,text\n" + "".join(f'{n},"{text}"\n' for n, text in enumerate(words)))
+    else:
+        path.write_bytes(b"\n".join(orjson.dumps({"id": n, "text": text}) for n, text in enumerate(words)))
+    source = Source(name, path, "ab" * 32, path.stat().st_size, "2026-01-01T00:00:00Z", {"name": "test"})
+    read_file(tmp_path / f"small-{name}", "id,text\n1,x\n" if name == "r.csv" else '{"id": 1, "text": "x"}')  # imports
+    tracemalloc.start()
+    for _ in zip(range(100), FORMAT.read(source), strict=False):
+        pass
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < path.stat().st_size / 4

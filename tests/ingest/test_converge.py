@@ -1,0 +1,128 @@
+"""Whatever happened before, an ingest ends where a first ingest of the same files would."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
+
+from tests.conftest import ROOT, examples
+from tests.ingest.bench import Bench
+
+FILES = st.sampled_from(["a.md", "b.md", "sub/a.md", "sub/deep/c.md", "rows.jsonl", "sub/more.jsonl"])
+WORDS = st.sampled_from(["cat", "dog", "cow", ""])
+TENANTS = (None, "ada")
+PARTITIONS = st.sampled_from(["documents", "by-type", "by-prefix"])
+
+
+class Ingests(RuleBasedStateMachine):
+    """Random edits between ingests, some on parts, some with another rule, some without the database."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._folder = tempfile.TemporaryDirectory()
+        self.bench = Bench(Path(self._folder.name))
+        self.bench.docs.mkdir()
+        self.partition = "by-prefix"
+        self.is_current = False
+
+    def teardown(self) -> None:
+        self._folder.cleanup()
+
+    @rule(name=FILES, word=WORDS, other=WORDS)
+    def write(self, name: str, word: str, other: str) -> None:
+        rows = [{"id": f"{name}{place}", "text": f"The {text}."} for place, text in enumerate((word, other)) if text]
+        self.bench.write(name, f"# {word}\n\n{other}\n" if name.endswith(".md") else rows)
+        self.is_current = False
+
+    @rule(name=FILES)
+    def remove(self, name: str) -> None:
+        if (self.bench.docs / name).exists():
+            self.bench.remove(name)
+            self.is_current = False
+
+    @rule(partition=PARTITIONS)
+    def choose(self, partition: str) -> None:
+        """The families of one rule move to another; those of a named partition are left alone."""
+        if "documents" not in (partition, self.partition):
+            self.partition = partition
+            self.is_current = False
+
+    @rule(part=st.sampled_from(["sub", "a.md"]), tenant=st.sampled_from(TENANTS))
+    def ingest_part(self, part: str, tenant: str | None) -> None:
+        if (self.bench.docs / part).exists():
+            self.bench.ingest(part, base=self.bench.folder, partition=self.partition, tenant=tenant)
+
+    @rule(keeps_database=st.booleans())
+    def ingest(self, keeps_database: bool) -> None:
+        for file in self.bench.home.glob("ingest.db*") if not keeps_database else ():
+            file.unlink()
+        for tenant in TENANTS:
+            self.bench.ingest(
+                base=self.bench.folder, partition=self.partition, tenant=tenant, prune=True, allow_deletions=99
+            )
+        self.is_current = True
+
+    @invariant()
+    def holds_what_a_first_ingest_would(self) -> None:
+        if not self.is_current:
+            return
+        oracle = self.bench.fresh(f"fresh{time.time_ns()}")
+        for tenant in TENANTS:
+            oracle.ingest(base=self.bench.folder, partition=self.partition, tenant=tenant)
+        held = {key: records for key, records in self.bench.content().items() if records}
+        assert held == {key: records for key, records in oracle.content().items() if records}
+        again = self.bench.ingest(base=self.bench.folder, partition=self.partition)
+        assert (again.written, again.missing) == (False, 0)
+
+
+@pytest.mark.promise(2)
+def test_any_history_ends_like_a_first_ingest() -> None:
+    run_state_machine_as_test(
+        Ingests, settings=settings(max_examples=examples(60), stateful_step_count=12, deadline=None)
+    )
+
+
+@pytest.mark.promise(2)
+def test_killed_at_any_instant_the_next_ingest_converges(bench: Bench) -> None:
+    """A real process, killed by the system after a random time; the last one lives to its end."""
+    for number in range(200):
+        bench.write(f"{number % 7}/{number}.md", f"# Note {number}\n\n[next]({number + 1}.md) " + "words " * 300)
+    bench.ingest()
+    for number in range(0, 200, 2):
+        bench.write(f"{number % 7}/{number}.md", f"# Edited {number}\n\n" + "other words " * 300)
+    bench.remove("3")
+    command = [sys.executable, "-m", "chunksink", "ingest", bench.docs, "--to", bench.bus.path, "--home", bench.home]
+    command += ["--jobs", "1", "--prune", "--json"]
+    began = time.monotonic()
+    _run([part.replace("/bus", "/timed").replace("/home", "/timed-home") for part in map(str, command)])
+    seconds = time.monotonic() - began
+    for share in range(examples(24)):
+        process = subprocess.Popen(
+            list(map(str, command)), cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        time.sleep(seconds * (0.3 + 0.7 * share / examples(24)))
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+        bench.check()
+    assert json.loads(_run(list(map(str, command))))["failed"] == 0
+    oracle = bench.fresh()
+    oracle.ingest()
+    assert bench.content() == oracle.content()
+    assert bench.links() == oracle.links()
+    assert bench.ingest().written is False
+    assert not (bench.home / "ingest-spool").exists()
+
+
+def _run(command: list[str]) -> bytes:
+    return subprocess.run(command, cwd=ROOT, check=True, capture_output=True).stdout

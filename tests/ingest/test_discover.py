@@ -1,0 +1,171 @@
+"""Which files of a folder are sources."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from chunksink.ingest.codes import (
+    FOLDER_IS_OUTPUT,
+    FOLDER_LINKED,
+    FOLDER_OF_TOOL,
+    SOURCE_CHANGED,
+    SOURCE_NAME_INVALID,
+    SOURCE_UNREADABLE,
+)
+from chunksink.ingest.errors import IngestRefused
+from tests.ingest.bench import Bench
+
+CACHE_TAG = "Signature: 8a477f597d28d172789f06886806bc55\n"
+
+
+@pytest.fixture
+def filled(bench: Bench) -> Bench:
+    for name in (
+        "a.md",
+        "b.markdown",
+        "sub/c.md",
+        ".hidden.md",
+        ".git/d.md",
+        "e.py",
+        "f.PNG",
+        "Makefile",
+        "drafts/g.md",
+    ):
+        bench.write(name, f"# {name}\n")
+    return bench
+
+
+def found(bench: Bench, **options: object) -> set[str]:
+    bench.ingest(**options)
+    return {name.removeprefix("docs/") for name in bench.names()}
+
+
+def test_files_of_known_formats_are_found_and_the_others_counted(filled: Bench) -> None:
+    report = filled.ingest()
+    assert filled.names() == {f"docs/{name}" for name in ("a.md", "b.markdown", "sub/c.md", "drafts/g.md")}
+    assert report.other_kinds == {".png": 1, ".py": 1, "no suffix": 1}
+
+
+@pytest.mark.parametrize(
+    ("options", "names"),
+    [
+        ({"exclude": ("drafts/", "*.markdown")}, {"a.md", "sub/c.md"}),
+        ({"exclude": ("*.md", "!a.md")}, {"a.md", "b.markdown"}),
+        ({"exclude": ("/*/",)}, {"a.md", "b.markdown"}),
+        ({"include": ("*.py",)}, {"a.md", "b.markdown", "sub/c.md", "drafts/g.md", "e.py"}),
+        ({"format": "text"}, {"Makefile"}),
+    ],
+)
+def test_patterns_choose_as_in_a_gitignore_file(filled: Bench, options: dict[str, object], names: set[str]) -> None:
+    assert found(filled, **options) == names
+
+
+def test_a_file_that_was_included_once_is_read_again_without_the_option(filled: Bench) -> None:
+    filled.ingest(include=("*.py",))
+    filled.write("e.py", "other words\n")
+    report = filled.ingest()
+    assert (report.processed, report.missing) == (1, 0)
+    assert filled.texts()["docs/e.py"] == ["other words"]
+
+
+def test_a_named_file_is_read_whatever_its_suffix(filled: Bench) -> None:
+    filled.ingest("e.py", ".hidden.md")
+    assert filled.names() == {"docs/e.py", "docs/.hidden.md"}
+
+
+def test_a_pattern_that_is_none_is_refused(filled: Bench) -> None:
+    with pytest.raises(IngestRefused, match="--exclude"):
+        filled.ingest(exclude=("!",))
+
+
+def test_folders_that_hold_no_sources_are_skipped_unless_they_are_named(bench: Bench) -> None:
+    bench.write("a.md", "# A\n")
+    bench.write("node_modules/b.md", "# B\n")
+    bench.write("venv/pyvenv.cfg", "")
+    bench.write("venv/c.md", "# C\n")
+    bench.write("cache/CACHEDIR.TAG", CACHE_TAG)
+    bench.write("cache/d.md", "# D\n")
+    bench.write("bus/canonical/e.jsonl", "")
+    bench.write("bus/manifest/f.md", "# F\n")
+    bench.write("elsewhere/g.md", "# G\n")
+    (bench.docs / "link").symlink_to(bench.docs / "elsewhere")
+    report = bench.ingest()
+    assert bench.names() == {"docs/a.md", "docs/elsewhere/g.md"}
+    assert report.left_out == {FOLDER_IS_OUTPUT: 1, FOLDER_LINKED: 1, FOLDER_OF_TOOL: 3}
+    assert (report.failed, report.sources) == (0, 2)
+    attempts = len(bench.ledger())
+    assert bench.ingest().written is False
+    assert len(bench.ledger()) == attempts, "what is left out is recorded once"
+    bench.ingest("node_modules")
+    assert "docs/node_modules/b.md" in bench.names()
+
+
+def test_the_bus_and_the_home_among_the_sources_are_not_read(bench: Bench) -> None:
+    bench.write("a.md", "# A\n")
+    bench.bus = type(bench.bus)(bench.docs / "chunks")
+    bench.home = bench.docs / "home"
+    bench.ingest()
+    (bench.home / "x.md").write_text("# X\n")
+    report = bench.ingest()
+    assert (bench.names(), report.written) == ({"docs/a.md"}, False)
+    assert report.left_out == {FOLDER_IS_OUTPUT: 2}
+
+
+def test_a_file_by_two_paths_is_one_source(bench: Bench) -> None:
+    bench.write("a.md", "# A\n")
+    (bench.folder / "again").symlink_to(bench.docs)
+    report = bench.ingest(".", "a.md", "../again")
+    assert (report.sources, bench.names()) == (1, {"docs/a.md"})
+
+
+def test_two_files_with_one_name_are_refused(bench: Bench) -> None:
+    bench.write("a/x.md", "# A\n")
+    bench.write("b/a/x.md", "# B\n")
+    with pytest.raises(IngestRefused, match="--base"):
+        bench.ingest("a", "b/a")
+    bench.ingest("a", "b/a", base=bench.docs)
+    assert bench.names() == {"a/x.md", "b/a/x.md"}
+
+
+@pytest.mark.promise(6)
+def test_what_cannot_be_read_is_a_failure_of_its_own(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench.write("a.md", "# A\n")
+    (bench.docs / "dead.md").symlink_to(bench.docs / "nowhere.md")
+    os.mkfifo(bench.docs / "pipe.md")
+    (bench.docs / "dead.jsonl").symlink_to(bench.docs / "nowhere.jsonl")
+    Path(os.fsdecode(os.fsencode(bench.docs) + b"/\xff.md")).write_text("# Not Unicode\n")
+    report = bench.ingest()
+    assert sorted((failure.source_uri, failure.code) for failure in report.failures) == [
+        ("docs/\\xff.md", SOURCE_NAME_INVALID),
+        ("docs/dead.jsonl", SOURCE_UNREADABLE),
+        ("docs/dead.md", SOURCE_UNREADABLE),
+        ("docs/pipe.md", SOURCE_UNREADABLE),
+    ]
+    assert bench.names() == {"docs/a.md"}
+    assert bench.manifest().counts.failures == 4
+
+
+def test_a_file_that_is_written_while_it_is_read_is_a_failure_and_keeps_its_chunks(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = bench.write("a.md", "# A\n")
+    bench.ingest()
+    bench.write("a.md", "# B\n")
+    from chunksink.ingest.formats.markdown import MarkdownFormat
+
+    real = MarkdownFormat.read
+
+    def slow(self: MarkdownFormat, source: object) -> object:
+        path.write_text("# Written meanwhile\n")
+        return real(self, source)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(MarkdownFormat, "read", slow)
+        report = bench.ingest()
+    assert [failure.code for failure in report.failures] == [SOURCE_CHANGED]
+    assert bench.texts() == {"docs/a.md": ["# A"]}
+    bench.ingest()
+    assert bench.texts() == {"docs/a.md": ["# Written meanwhile"]}

@@ -1,0 +1,327 @@
+"""One ingest after another: what is read, written, carried over and reported."""
+
+from __future__ import annotations
+
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chunksink.ingest.codes import CHUNKING_FAILED, RECORD_FORM_UNKNOWN, SOURCE_EMPTY, SOURCE_IN_ANOTHER_FILE
+from chunksink.ingest.errors import IngestBusy, IngestRefused
+from chunksink.ingest.options import Options
+from chunksink.ingest.run import ingest
+from chunksink.ingest.store import FILE_NAME, IngestStore
+from tests.ingest.bench import Bench
+
+A, B = "# A\n\nThe cat.\n", "# B\n\nThe dog.\n"
+
+
+@pytest.fixture
+def two(bench: Bench) -> Bench:
+    bench.write("a.md", A)
+    bench.write("sub/b.md", B)
+    return bench
+
+
+def test_a_first_ingest_writes_every_source(two: Bench) -> None:
+    report = two.ingest()
+    assert (report.written, report.partitions, report.processed) == (True, ("documents",), 2)
+    assert two.texts() == {"docs/a.md": [A.strip()], "docs/sub/b.md": [B.strip()]}
+    manifest = two.manifest()
+    assert (manifest.counts.documents, manifest.counts.chunks_emitted, manifest.errors) == (2, 2, {})
+    assert [row["status"] for row in two.ledger()] == ["processed", "processed"]
+    assert (report.documents, report.chunks, report.sources) == (2, 2, 2)
+
+
+def test_an_unchanged_folder_is_not_read_again_and_nothing_is_written(two: Bench) -> None:
+    two.ingest()
+    before = two.files()
+    report = two.ingest()
+    assert (report.written, report.unchanged, report.processed) == (False, 2, 0)
+    assert two.files() == before
+    assert len(two.ledger()) == 2
+
+
+def test_an_edit_replaces_its_own_source_and_keeps_the_others_as_they_are(two: Bench) -> None:
+    two.ingest()
+    stamps = {record["text"]: record["created_at"] for record in two.records()}
+    two.write("a.md", "# A\n\nAnother cat.\n")
+    report = two.ingest()
+    assert (report.processed, report.unchanged) == (1, 1)
+    assert two.texts()["docs/a.md"] == ["# A\n\nAnother cat."]
+    after = {record["text"]: record["created_at"] for record in two.records()}
+    assert after[B.strip()] == stamps[B.strip()]
+    assert after["# A\n\nAnother cat."] > stamps[A.strip()]
+
+
+def test_a_touched_file_is_unchanged(two: Bench) -> None:
+    two.ingest()
+    two.write("a.md", A)
+    report = two.ingest()
+    assert (report.written, report.unchanged) == (False, 2)
+
+
+def test_checksum_finds_an_edit_that_left_size_and_times(two: Bench) -> None:
+    two.ingest()
+    path = two.docs / "a.md"
+    # As where a clock stands still: the cache believes that the file is as it was.
+    path.write_text(A.replace("cat", "cow"))
+    with IngestStore(two.home) as store:
+        status = path.stat()
+        numbers = (status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
+        store.db.execute("update source set size=?, mtime_ns=?, ctime_ns=?, inode=? where uri='docs/a.md'", numbers)
+        store.db.conn.commit()
+    assert two.ingest().processed == 0
+    assert two.ingest(checksum=True).processed == 1
+    assert two.texts()["docs/a.md"] == ["# A\n\nThe cow."]
+
+
+def test_a_source_that_fails_keeps_its_last_good_chunks(two: Bench) -> None:
+    two.ingest()
+    two.write("a.md", b"\xff\xfe broken \x80")
+    report = two.ingest()
+    assert [(failure.source_uri, failure.code) for failure in report.failures] == [("docs/a.md", CHUNKING_FAILED)]
+    assert two.texts()["docs/a.md"] == [A.strip()]
+    assert (two.manifest().counts.failures, two.manifest().errors) == (1, {CHUNKING_FAILED: 1})
+    assert two.ledger()[-1]["error_type"] == CHUNKING_FAILED
+    # It is tried again, reported again, and a run on another file does not clear it.
+    assert two.ingest().failed == 1
+    two.ingest("sub/b.md")
+    assert two.manifest().counts.failures == 1
+    two.write("a.md", A)
+    two.ingest()
+    assert (two.manifest().counts.failures, two.manifest().errors) == (0, {})
+
+
+def test_a_document_without_text_loses_its_chunks_and_is_no_failure(two: Bench) -> None:
+    two.ingest()
+    two.write("a.md", "")
+    report = two.ingest()
+    assert (report.empty, report.failed, report.left_out) == (1, 0, {SOURCE_EMPTY: 1})
+    assert two.names() == {"docs/sub/b.md"}
+    assert two.ledger()[-1]["error_type"] == SOURCE_EMPTY
+    assert two.ingest().written is False
+
+
+def test_what_a_run_does_not_name_is_carried_over(two: Bench) -> None:
+    two.ingest()
+    other = two.folder / "other"
+    other.mkdir()
+    (other / "c.md").write_text("# C\n")
+    report = two.ingest("../other")
+    assert (report.documents, report.carried_over) == (3, 2)
+    assert two.names() == {"docs/a.md", "docs/sub/b.md", "other/c.md"}
+
+
+def test_the_bytes_are_the_same_with_any_number_of_processes(bench: Bench) -> None:
+    for number in range(30):
+        bench.write(f"{number % 3}/{number}.md", f"# Note {number}\n\n" + f"Words of note {number}. " * number)
+    bench.ingest()
+    with ProcessPoolExecutor(2) as pool:
+
+        @contextmanager
+        def two_processes(_size: int) -> Any:
+            yield pool
+
+        apart = bench.fresh()
+        apart.ingest(workers=two_processes)
+    assert apart.content() == bench.content()
+
+
+def test_two_tenants_with_one_folder_are_apart(two: Bench) -> None:
+    two.ingest(tenant="ada")
+    two.ingest(tenant="bob")
+    assert sorted(record["tenant_id"] for record in two.records()) == ["ada", "ada", "bob", "bob"]
+    assert len({record["chunk_id"] for record in two.records()}) == 4
+    two.write("a.md", "# A\n\nOnly of Ada.\n")
+    two.ingest(tenant="ada")
+    assert {record["text"] for record in two.records() if record["tenant_id"] == "bob"} == {A.strip(), B.strip()}
+
+
+# -- records: several families in one file, one family in several files ------------------------------------------------
+
+
+def row(name: str, text: str) -> dict[str, str]:
+    return {"id": name, "text": text}
+
+
+def test_records_that_vanish_from_a_file_stay_until_they_are_pruned(bench: Bench) -> None:
+    bench.write("rows.jsonl", [row("1", "The cat."), row("2", "The dog.")])
+    bench.ingest()
+    bench.write("rows.jsonl", [row("2", "The dog."), row("3", "The cow.")])
+    report = bench.ingest()
+    assert (report.missing, report.missing_from) == (1, ("docs/rows.jsonl#id=1",))
+    assert set(bench.texts()) == {f"docs/rows.jsonl#id={number}" for number in (1, 2, 3)}
+    assert bench.ingest().missing == 1, "it is reported until somebody prunes"
+    assert bench.ingest(prune=True).pruned == 1
+    assert set(bench.texts()) == {f"docs/rows.jsonl#id={number}" for number in (2, 3)}
+    (tombstone,) = bench.manifest().tombstones
+    assert tombstone.reason
+
+
+def test_an_unchanged_row_keeps_its_rank(bench: Bench) -> None:
+    bench.write("rows.jsonl", [row("1", "The cat."), row("2", "The dog.")])
+    bench.ingest()
+    stamps = {record["text"]: record["created_at"] for record in bench.records()}
+    bench.write("rows.jsonl", [row("1", "The cat."), row("2", "The cow.")])
+    bench.ingest()
+    after = {record["text"]: record["created_at"] for record in bench.records()}
+    assert after["The cat."] == stamps["The cat."]
+    assert after["The cow."] > stamps["The dog."]
+
+
+CHUNK = {"page_content": "The cat.", "metadata": {"source": "https://example.org/cat"}}
+
+
+def test_of_two_files_with_one_family_the_last_by_name_counts(bench: Bench) -> None:
+    bench.write("1.jsonl", [CHUNK])
+    bench.write("2.jsonl", [{**CHUNK, "page_content": "The newer cat."}])
+    report = bench.ingest()
+    assert bench.texts() == {"https://example.org/cat": ["The newer cat."]}
+    assert report.left_out == {SOURCE_IN_ANOTHER_FILE: 1}
+    # Whichever is edited later.
+    bench.write("1.jsonl", [{**CHUNK, "page_content": "The oldest cat."}])
+    bench.ingest()
+    assert bench.texts() == {"https://example.org/cat": ["The newer cat."]}
+
+
+def test_a_family_comes_back_from_the_other_file_when_the_later_one_goes(bench: Bench) -> None:
+    bench.write("1.jsonl", [CHUNK])
+    bench.write("2.jsonl", [{**CHUNK, "page_content": "The newer cat."}])
+    bench.ingest()
+    bench.remove("2.jsonl")
+    report = bench.ingest(prune=True)
+    assert bench.texts() == {"https://example.org/cat": ["The cat."]}
+    assert report.processed == 1, "the unchanged file was read again for it"
+
+
+def test_json_that_is_no_record_is_counted_in_a_folder_and_a_failure_by_name(bench: Bench) -> None:
+    bench.write("package.json", {"name": "x", "version": "1"})
+    bench.write("a.md", A)
+    report = bench.ingest()
+    assert (report.failed, report.left_out) == (0, {RECORD_FORM_UNKNOWN: 1})
+    assert bench.manifest().errors == {RECORD_FORM_UNKNOWN: 1}
+    assert bench.ingest().written is False
+    report = bench.ingest("package.json")
+    assert [failure.code for failure in report.failures] == [RECORD_FORM_UNKNOWN]
+
+
+def test_rows_with_their_own_field_names(bench: Bench) -> None:
+    bench.write("jobs.jsonl", [{"job": "7", "review": "The cat."}])
+    bench.ingest("jobs.jsonl", fields={"text": "review", "id": "job"})
+    assert bench.texts() == {"docs/jobs.jsonl#id=7": ["The cat."]}
+
+
+# -- what is kept in the home ------------------------------------------------------------------------------------------
+
+
+def test_without_its_database_the_next_ingest_changes_nothing_in_the_bus(two: Bench) -> None:
+    two.write("rows.jsonl", [row("1", "The cat.")])
+    two.write("bad.md", b"\x80")
+    two.ingest()
+    before = two.files()
+    for file in two.home.glob("ingest.db*"):
+        file.unlink()
+    report = two.ingest()
+    assert (report.written, report.unchanged, report.failed) == (False, 3, 1)
+    assert two.files() == before
+    assert two.ingest().unchanged == 3
+
+
+def test_another_bus_gets_all_of_it(two: Bench) -> None:
+    two.ingest()
+    other = two.fresh()
+    other.home = two.home
+    assert other.ingest().processed == 2
+    assert other.content() == two.content()
+    assert two.ingest().written is False
+
+
+def test_databases_of_an_earlier_form_are_set_aside(two: Bench) -> None:
+    import sqlite3
+
+    two.home.mkdir()
+    for name in ("ledger.db", FILE_NAME):
+        with sqlite3.connect(two.home / name) as old:
+            old.execute("create table _sqlite_migrations (migration_set text)")
+            old.execute("insert into _sqlite_migrations values ('chunksink.ingest')")
+    report = two.ingest()
+    assert [Path(path).name for path in report.set_aside] == ["ledger.db.old", "ingest.db.old"]
+    assert (two.home / "ledger.db.old").exists() and two.ingest().set_aside == ()
+
+
+def test_a_second_ingest_with_the_same_home_is_told_to_wait(two: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("chunksink.ingest.store._LOCK_SECONDS", 0.1)
+    with IngestStore(two.home) as store, store.run(two.bus), pytest.raises(IngestBusy):
+        two.ingest()
+
+
+# -- refusals ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"tenant": ""},
+        {"tenant": "default"},
+        {"format": "nonsense"},
+        {"format": "markdown", "fields": {"text": "x"}},
+        {"fields": {"colour": "x"}},
+    ],
+)
+def test_options_that_mean_nothing_are_refused_before_anything_is_written(two: Bench, options: dict[str, Any]) -> None:
+    with pytest.raises(IngestRefused):
+        ingest([two.docs], two.bus, two.home, Options(**options))
+    assert not two.bus.path.exists()
+
+
+@pytest.mark.parametrize("name", ["nowhere", "https://example.org/a"])
+def test_a_path_that_does_not_exist_is_refused(two: Bench, name: str) -> None:
+    with pytest.raises(IngestRefused):
+        ingest([Path(name)], two.bus, two.home, Options())
+
+
+def test_a_partition_of_another_program_is_refused_and_left_alone(two: Bench) -> None:
+    two.ingest()
+    manifest = two.bus.manifest_file("documents")
+    manifest.write_text(manifest.read_text().replace("chunksink-ingest", "other"))
+    before = two.files()
+    with pytest.raises(IngestRefused):
+        two.ingest()
+    assert two.files() == before
+    assert two.ingest(partition="mine").partitions == ("mine",)
+
+
+def test_an_invalid_partition_is_refused_and_left_alone(two: Bench) -> None:
+    two.ingest()
+    chunks = two.bus.chunks_file("documents")
+    chunks.write_bytes(chunks.read_bytes()[:-20])
+    before = two.files()
+    with pytest.raises(IngestRefused):
+        ingest([two.docs], two.bus, two.home, Options())
+    assert two.files() == before
+
+
+def test_two_families_with_one_chunk_id_cannot_share_a_partition(bench: Bench) -> None:
+    made_by = {
+        "parser": {"parser_name": "p", "parser_version": "1"},
+        "canonicalizer": {"canonicalizer_name": "c", "canonicalizer_version": "1"},
+        "inputs": [],
+    }
+    chunks = [
+        {
+            "schema_version": "chunks.v1",
+            "chunk_id": "same",
+            "document_id": f"d-{name}",
+            "text": f"The {name}.",
+            "provenance": {"source_uri": name, **made_by},
+        }
+        for name in ("cat", "dog")
+    ]
+    bench.write("chunks.jsonl", chunks)
+    report = bench.ingest()
+    assert [failure.code for failure in report.failures] == ["INTEGRITY_VIOLATION:duplicate_ids"]
+    assert bench.texts() == {"cat": ["The cat."]}

@@ -1,0 +1,182 @@
+"""Sources that vanished keep their chunks, until somebody prunes."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from chunksink.ingest.discover import Scope
+from chunksink.ingest.errors import IngestRefused
+from chunksink.ingest.reconcile import _gone
+from chunksink.ingest.roots import Names
+from chunksink.ingest.store import IngestStore
+from tests.ingest.bench import Bench
+
+NOT_ROOT = pytest.mark.skipif(os.geteuid() == 0, reason="root can list every folder")
+
+
+@pytest.fixture
+def three(bench: Bench) -> Bench:
+    for name in ("a", "b", "sub/c"):
+        bench.write(f"{name}.md", f"# {name}\n")
+    bench.ingest()
+    return bench
+
+
+def test_a_vanished_source_is_reported_and_stays(three: Bench) -> None:
+    three.remove("a.md")
+    report = three.ingest()
+    assert (report.missing, report.missing_from, report.written) == (1, ("docs/a.md",), False)
+    assert "docs/a.md" in three.names()
+
+
+@pytest.mark.promise(6)
+def test_prune_removes_it_with_a_tombstone(three: Bench) -> None:
+    three.remove("a.md")
+    report = three.ingest(prune=True)
+    assert (report.pruned, report.missing, report.partitions) == (1, 0, ("documents",))
+    assert three.names() == {"docs/b.md", "docs/sub/c.md"}
+    assert len(three.manifest().tombstones) == 1
+    assert three.ingest(prune=True).written is False
+
+
+def test_the_tombstone_of_a_source_that_came_back_is_older_than_it(three: Bench) -> None:
+    three.remove("a.md")
+    three.ingest(prune=True)
+    three.write("a.md", "# a\n")
+    three.ingest()
+    (tombstone,) = three.manifest().tombstones
+    (record,) = [record for record in three.records() if record["provenance"]["source_uri"] == "docs/a.md"]
+    assert tombstone.at is not None and record["created_at"] > tombstone.at
+
+
+def test_a_renamed_file_is_a_new_source(three: Bench) -> None:
+    (three.docs / "a.md").rename(three.docs / "z.md")
+    report = three.ingest(prune=True)
+    assert (report.processed, report.pruned) == (1, 1)
+    assert three.names() == {"docs/z.md", "docs/b.md", "docs/sub/c.md"}
+
+
+@pytest.mark.promise(6)
+def test_a_folder_without_any_source_is_not_pruned_unless_the_number_is_given(three: Bench) -> None:
+    """It may not be mounted."""
+    for name in ("a.md", "b.md", "sub"):
+        three.remove(name)
+    before = three.files()
+    with pytest.raises(IngestRefused, match="--allow-deletions 3"):
+        three.ingest(prune=True, allow_deletions=2)
+    assert three.files() == before
+    assert three.ingest(prune=True, allow_deletions=3).pruned == 3
+    assert three.records() == []
+
+
+def test_an_excluded_source_counts_as_vanished(three: Bench) -> None:
+    assert three.ingest(exclude=("sub/",)).missing == 1
+    assert three.ingest(exclude=("sub/",), prune=True).pruned == 1
+
+
+def test_other_folders_and_other_tenants_are_left_alone(three: Bench) -> None:
+    three.ingest(tenant="ada")
+    other = three.folder / "other"
+    other.mkdir()
+    (other / "d.md").write_text("# d\n")
+    three.ingest("../other")
+    for name in ("a.md", "b.md"):
+        three.remove(name)
+    assert three.ingest(prune=True).pruned == 2
+    assert sorted(record["text"] for record in three.records() if "tenant_id" in record) == ["# a", "# b", "# sub/c"]
+    assert "other/d.md" in three.names()
+
+
+@NOT_ROOT
+def test_a_folder_that_cannot_be_listed_is_a_failure_and_nothing_of_it_vanished(three: Bench) -> None:
+    (three.docs / "sub").chmod(0)
+    try:
+        report = three.ingest()
+        assert [failure.source_uri for failure in report.failures] == ["docs/sub/"]
+        assert report.missing == 0
+        with pytest.raises(IngestRefused):
+            three.ingest(prune=True)
+    finally:
+        (three.docs / "sub").chmod(0o755)
+
+
+def test_errors_of_a_vanished_source_leave_the_manifest(three: Bench) -> None:
+    three.write("bad.md", b"\x80")
+    three.ingest()
+    assert three.manifest().counts.failures == 1
+    three.remove("bad.md")
+    three.ingest()
+    assert (three.manifest().counts.failures, three.manifest().errors) == (0, {})
+
+
+@pytest.mark.promise(6)
+def test_a_folder_with_nothing_but_files_of_no_format_counts_as_empty(three: Bench) -> None:
+    for name in ("a.md", "b.md", "sub"):
+        three.remove(name)
+    three.write("node_modules/x.md", "# x\n")
+    three.write("package.json", {"name": "x"})
+    with pytest.raises(IngestRefused, match="--allow-deletions 3"):
+        three.ingest(prune=True)
+
+
+def test_an_empty_folder_beside_another_one_does_not_stop_its_pruning(three: Bench) -> None:
+    (three.folder / "empty").mkdir()
+    three.ingest("../empty")
+    three.remove("a.md")
+    assert three.ingest(".", "../empty", prune=True).pruned == 1
+
+
+def test_failures_of_another_tenant_stay_in_the_manifest(three: Bench) -> None:
+    three.write("bad.md", b"\x80")
+    three.ingest(tenant="one")
+    three.write("good.md", "# good\n")
+    three.ingest("good.md", tenant="two")
+    three.remove("bad.md")
+    three.ingest(tenant="two")
+    assert three.manifest().counts.failures == 1
+
+
+def test_an_emptied_document_is_not_counted_as_pruned(three: Bench) -> None:
+    three.write("a.md", "")
+    assert (three.ingest().pruned, "docs/a.md" in three.names()) == (0, False)
+
+
+def test_many_changes_cost_no_more_than_few(three: Bench) -> None:
+    """The diff looks families up; it never scans the changes for each of them."""
+    with IngestStore(three.home) as store:
+        store.db.conn.create_function("has_vanished", 1, lambda _name: True)
+        query, values = _gone([Scope(three.docs, Names(("docs/",), ()))], None)
+        plan = [row[3] for row in store.db.conn.execute(f"explain query plan {query}", values)]
+    assert [
+        step for step in plan if step.startswith(("SCAN arrival", "SCAN departure", "SCAN draft", "SCAN held"))
+    ] == []
+
+
+def test_a_file_that_is_there_has_not_vanished_though_nobody_knows_why_it_was_read(three: Bench) -> None:
+    three.write("e.py", "words\n")
+    three.ingest(include=("*.py",))
+    for file in three.home.glob("ingest.db*"):
+        file.unlink()
+    three.write("e.py", "other words\n")
+    assert three.ingest(prune=True).pruned == 0
+    assert three.texts()["docs/e.py"] == ["other words"]
+
+
+def test_an_emptied_document_leaves_a_tombstone_for_copies_in_other_partitions(three: Bench) -> None:
+    three.ingest(partition="other")
+    three.write("a.md", "")
+    three.ingest()
+    assert len(three.manifest().tombstones) == 1
+
+
+def test_two_folders_in_turn_write_nothing_when_nothing_changed(three: Bench) -> None:
+    three.bus = type(three.bus)(three.docs / "chunks")
+    for _ in range(2):
+        three.ingest()
+        three.ingest("sub")
+    before = three.files()
+    three.ingest()
+    three.ingest("sub")
+    assert three.files() == before

@@ -1,0 +1,83 @@
+"""Formats: all of them by one shape, also those of other packages."""
+
+from __future__ import annotations
+
+import pickle
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from chunksink.ingest.formats import registry
+from chunksink.ingest.formats.registry import NAMES, Format, all_formats
+from chunksink.ingest.options import Options
+from chunksink.ingest.run import ingest
+from tests.conftest import ROOT
+from tests.ingest.bench import Bench
+
+PAGE = ROOT / "docs" / "writing-a-format.md"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_format_has_the_same_shape(name: str) -> None:
+    one = all_formats()[name]
+    assert isinstance(one, Format) and one.name == name
+    assert one.suffixes and one.source_type
+    assert all(suffix.startswith(".") and suffix == suffix.lower() for suffix in one.suffixes)
+    for part in (*one.parser, *one.canonicalizer):
+        assert isinstance(part, str) and part
+    assert pickle.loads(pickle.dumps(one)).canonicalizer == one.canonicalizer
+
+
+def test_importing_all_formats_loads_no_parser() -> None:
+    program = (
+        "import sys; from chunksink.ingest.formats.registry import all_formats; all_formats()\n"
+        "heavy = {'markdown_it', 'lxml', 'yaml', 'mammoth', 'pypdfium2', 'openpyxl', 'html_to_markdown', 'numpy'}\n"
+        "print(sorted(heavy & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+@pytest.fixture
+def notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The format of docs/writing-a-format.md, as an installed package brings it."""
+    text = PAGE.read_text(encoding="utf-8")
+    (code,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    (entry,) = re.findall(r'^notes = "(.*?)"$', text, re.MULTILINE)
+    site = tmp_path / "site"
+    module, _, _ = entry.partition(":")
+    package, name = module.split(".")
+    (site / package).mkdir(parents=True)
+    (site / package / "__init__.py").touch()
+    (site / package / f"{name}.py").write_text(code)
+    info = site / f"{package}-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1\n")
+    (info / "entry_points.txt").write_text(f"[{registry.GROUP}]\nnotes = {entry}\n")
+    monkeypatch.syspath_prepend(str(site))
+    registry.all_formats.cache_clear()
+    yield
+    registry.all_formats.cache_clear()
+    for loaded in (package, module):
+        sys.modules.pop(loaded, None)
+
+
+def test_a_format_of_another_package_is_found_by_its_entry_point(bench: Bench, notes: None) -> None:
+    bench.write("a.note", "Otters\nAn otter holds hands.\n")
+    report = bench.ingest()
+    assert (dict(report.kinds), bench.texts()) == ({"notes": 1}, {"docs/a.note": ["# Otters\n\nAn otter holds hands."]})
+    assert bench.ingest().unchanged == 1
+    assert bench.records()[0]["source"]["source_type"] == "note"
+
+
+def test_a_format_that_raises_what_nobody_expects_ends_the_run_with_its_traceback(
+    bench: Bench, notes: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.write("a.note", b"\xff")
+    with pytest.raises(UnicodeDecodeError):
+        ingest([bench.docs], bench.bus, bench.home, Options())
+    assert not bench.bus.is_there
