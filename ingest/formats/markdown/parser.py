@@ -23,8 +23,6 @@ MAX_INLINE_CHARACTERS = 20_000
 _ATTRIBUTE = r"[\w:.-]+(?:=(?:\"[^\"]*\"|'[^']*'|\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\}))?|\{\.\.\.[^{}]*\}"
 _COMPONENT = re.compile(rf"<(?:/?[A-Za-z][\w.:-]*(?:\s+(?:{_ATTRIBUTE}))*\s*/?)?>[ \t]*(?:\n|\Z)")
 _MAX_TAG = 4000
-_INTERRUPTS_ALL = ["paragraph", "reference", "blockquote", "list"]
-_INTERRUPTS_MOST = _INTERRUPTS_ALL[:3]
 _LINK = re.compile(r"(!?)\[[^\[\]\n]{0,999}\]\(\s{0,99}<?((?:[^\s<>()]|\([^\s<>()]{0,999}\)){1,4096})")
 _ADDRESS_IN_ANGLES = re.compile(r"<(?:a|img)\b|<[a-z][a-z0-9+.-]*:|@[^<>@\s]*>", re.IGNORECASE)
 _WORDS = ("text", "code_inline", "text_special")
@@ -133,15 +131,22 @@ def _component(state: StateBlock, start: int, end: int, silent: bool) -> bool:
     return True
 
 
-def _only_after(characters: str, rule: Rule) -> Rule:
-    """The same rule, called only for lines that begin with one of these characters: other lines never match it."""
-    first = frozenset(characters)
+def _by_first_character(rules: Iterable[tuple[str, Rule]]) -> Rule:
+    """One rule in place of several, each called only for lines that begin with one of its characters.
 
-    def guarded(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    Most lines begin with a letter, and the library would try every rule on each of them.
+    """
+    found: dict[str, list[Rule]] = {}
+    for characters, rule in rules:
+        for character in characters:
+            found.setdefault(character, []).append(rule)
+
+    def dispatch(state: StateBlock, start: int, end: int, silent: bool) -> bool:
         at = state.bMarks[start] + state.tShift[start]
-        return state.src[at : at + 1] in first and rule(state, start, end, silent)
+        candidates = found.get(state.src[at : at + 1])
+        return candidates is not None and any(rule(state, start, end, silent) for rule in candidates)
 
-    return guarded
+    return dispatch
 
 
 def _setext_heading(state: StateBlock, start: int, end: int, silent: bool) -> bool:
@@ -165,28 +170,30 @@ class _Parser(MarkdownIt):
         return True
 
 
-def _make_parser() -> _Parser:
+def _make_parser(*, is_mdx: bool = False) -> _Parser:
     parser = _Parser("commonmark", {"maxNesting": MAX_NESTING})
     parser.enable("table")
-    rules: tuple[tuple[str, str, Rule, list[str]], ...] = (
-        ("fence", "`~", rules_block.fence, _INTERRUPTS_ALL),
-        ("blockquote", ">", rules_block.blockquote, _INTERRUPTS_ALL),
-        ("hr", "*-_", rules_block.hr, _INTERRUPTS_ALL),
-        ("list", "*-+0123456789", rules_block.list_block, _INTERRUPTS_MOST),
-        ("reference", "[", _link_definition, []),
-        ("html_block", "<", rules_block.html_block, _INTERRUPTS_MOST),
-        ("heading", "#", rules_block.heading, _INTERRUPTS_MOST),
-    )
-    for name, characters, rule, interrupts in rules:
-        parser.block.ruler.at(name, _only_after(characters, rule), {"alt": interrupts})
     parser.block.ruler.at("lheading", _setext_heading)
+    in_lists = [("`~", rules_block.fence), (">", rules_block.blockquote), ("*-_", rules_block.hr)]
+    interrupting = [
+        *in_lists,
+        ("*-+0123456789", rules_block.list_block),
+        *([("<", _component)] if is_mdx else []),
+        ("<", rules_block.html_block),
+        ("#", rules_block.heading),
+    ]
+    at = parser.block.ruler.at
+    at("fence", _by_first_character([*interrupting, ("[", _link_definition)]), {"alt": []})
+    at("list", _by_first_character(interrupting), {"alt": ["paragraph", "reference", "blockquote"]})
+    at("hr", _by_first_character(in_lists), {"alt": ["list"]})
+    parser.disable(["blockquote", "reference", "html_block", "heading"])  # the three above call them
+    if is_mdx:
+        parser.disable("code")
     return parser
 
 
 _parser = _make_parser()
-_mdx_parser = _make_parser()
-_mdx_parser.block.ruler.before("html_block", "component", _only_after("<", _component))
-_mdx_parser.disable("code")
+_mdx_parser = _make_parser(is_mdx=True)
 # Finds the same links in a third of the time: emphasis and line breaks hide none, and make most of the tokens.
 _link_parser = _Parser("commonmark")
 _link_parser.disable(["emphasis", "newline", "balance_pairs", "fragments_join", "text_join"])
