@@ -49,7 +49,7 @@ _FULL = (*_NO_ROOM, errno.EIO)
 
 
 def of_searches() -> tuple[type[Exception], ...]:
-    """What a search may raise that whoever runs the index can mend. Any other error of one is a bug, or its asker's."""
+    """Errors of a search that the operator of the index can fix. Any other one is a bug, or an error in the query."""
     from chunksink.chunkbus.errors import ChunkBusError
     from chunksink.embeddings.errors import EmbeddingsError
     from chunksink.rebuild.errors import RebuildError
@@ -68,10 +68,10 @@ class Refusal(click.ClickException):
 
 
 def failure(error: click.ClickException, code: int) -> dict[str, Any]:
-    """What went wrong, for whoever asked for a report to be read by a machine."""
-    told: dict[str, Any] = {"error": {"exit_code": code, "message": error.format_message()}}
+    """The error as a JSON document, for `--json`."""
+    document: dict[str, Any] = {"error": {"exit_code": code, "message": error.format_message()}}
     removal = getattr(error.__cause__, "removal", None)
-    return told if removal is None else told | {"brake": asdict(removal)}
+    return document if removal is None else document | {"brake": asdict(removal)}
 
 
 def print_failure(error: click.ClickException, code: int) -> None:
@@ -95,18 +95,18 @@ def explained() -> Iterator[None]:
         is_full = error.errno in _FULL
         if error.filename is None and not is_full and error.errno != errno.EROFS:
             raise
-        told = f"{error.strerror or error}: {error.filename or 'while writing'}{_remedy(error)}"
+        message = f"{error.strerror or error}: {error.filename or 'while writing'}{_remedy(error)}"
         otherwise = Exit.LOCKED if error.errno == errno.EBUSY else Exit.USAGE
-        raise Refusal(told, Exit.ENGINE if is_full else otherwise) from error
+        raise Refusal(message, Exit.ENGINE if is_full else otherwise) from error
     except Exception as error:
         code = _exit_code(error)
         if code is None:
             raise
-        raise Refusal(_told(error), code) from error
+        raise Refusal(_message(error), code) from error
 
 
-def _told(error: Exception) -> str:
-    """Asked once a command has ended: what is locked now somebody else has locked."""
+def _message(error: Exception) -> str:
+    """Its text. The command has released its own locks, so a lock on the home is that of another run."""
     from chunksink.rebuild.errors import NothingBuilt
 
     if isinstance(error, NothingBuilt):
@@ -118,13 +118,13 @@ def _told(error: Exception) -> str:
 
 
 def _remedy(error: OSError) -> str:
-    """Of what the system said; whoever said it in words of their own has named one."""
+    """A remedy for an error of the operating system. One that we raised with our own text contains its remedy."""
     if error.errno is None or error.strerror != os.strerror(error.errno):
         return ""
     if error.errno == errno.EROFS:
         return "; make that disk writable, or name another folder"
     if error.errno == errno.ENOTDIR:
-        return "; a file stands where a folder must be: move it away, or name another folder"
+        return "; a file is where a folder must be: move it away, or name another folder"
     name = error.filename if isinstance(error.filename, str) else ""
     if error.errno == errno.ENOENT and not Path(name).parent.is_dir():
         return "; make its folder first, or name another one"

@@ -26,7 +26,7 @@ def worker_processes(total_bytes: int, jobs: int | None) -> Iterator[Executor | 
     # Not multiprocessing's own: its processes run the caller's script once more, unless that guards itself.
     from loky import ProcessPoolExecutor
 
-    # It restarts a worker that uses much memory, as parsers do, and says so on standard error.
+    # It restarts a worker that uses much memory, as parsers do, and warns on standard error.
     filterwarnings("ignore", message="A worker stopped while some jobs were given", category=UserWarning)
     others = set(threads())
     pool = ProcessPoolExecutor(wanted, initializer=_begin, initargs=(os.getpid(),))

@@ -52,7 +52,7 @@ def classify(
     """Sets format and signature of each file in `found`, and the outcome of those that need not be read.
 
     A file is unchanged where its signature, its format, the format's version and the placement are those of its last
-    reading, that had no failure, and every family that it gave is still in the partitions in reach (`only`; None: all).
+    reading, that had no failure, and every family of it is still in the partitions in reach (`only`; None: all).
     Where the signature alone differs, the file is read only if its checksum differs too.
     """
     versions = {name: versions_of(one) for name, one in formats.items()}
@@ -113,8 +113,9 @@ update found set outcome = null, checksum = null
 where checksum is not null and (
   select families from source where source.uri = found.uri and source.tenant = :tenant
 ) <> (
-  select count(*) from gave where gave.uri = found.uri and gave.tenant = :tenant and is_current and exists (
-    select 1 from family where family.family = gave.family and family.origin >= found.uri
+  select count(*) from source_family
+  where source_family.uri = found.uri and source_family.tenant = :tenant and is_current and exists (
+    select 1 from family where family.family = source_family.family and family.origin >= found.uri
       and (:only is null or family.partition = :only)
   )
 )

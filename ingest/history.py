@@ -102,12 +102,12 @@ class History:
         return {key: Notices(errors[key], failures[key], skipped[key]) for key in errors}
 
     def save(self, written: Written) -> None:
-        """For the next run: what was read, and what it gave. Only now is it true of the partitions."""
+        """For the next run: what was read, and its families. Only now is it true of the partitions."""
         for failure in written.refused:
             self._add_failures([failure])
             self._db.execute(_REFUSED, {"code": failure.code, "uri": failure.source_uri})
         values = {"tenant": self._tenant}
-        for statement in (_FORGET_GAVE, _KEEP_FORMER, _NEW_GAVE):
+        for statement in (_FORGET_FAMILIES, _KEEP_FORMER, _NEW_FAMILIES):
             self._db.execute(statement, values)
         record_attempts(self._db, processed_at=self._stamp.created_at, run_id=self._run_id, tenant=self._tenant)
         self._db.execute(_SOURCES, values | {"placement": self._stamp.placement.name})
@@ -217,25 +217,30 @@ update found set failures = failures + 1, error = coalesce(error, :code),
 where uri = :uri
 """
 
-# What a file gave before and does not give any more is kept while it is in a partition: `--prune` removes it.
-_FORGET_GAVE = """
-delete from gave where tenant = :tenant and not exists (select 1 from family where family.family = gave.family)
+# A family that a file had before and has no more is kept while it is in a partition: `--prune` removes it.
+_FORGET_FAMILIES = """
+delete from source_family
+where tenant = :tenant and not exists (select 1 from family where family.family = source_family.family)
 """
 _KEEP_FORMER = """
-update gave set is_current = 0 where tenant = :tenant and exists (
-  select 1 from found where found.uri = gave.uri and found.is_whole and found.outcome <> 'unchanged'
+update source_family set is_current = 0 where tenant = :tenant and exists (
+  select 1 from found where found.uri = source_family.uri and found.is_whole and found.outcome <> 'unchanged'
 )
 """
-_NEW_GAVE = "insert or replace into gave select family, uri, :tenant, 1 from draft"
+_NEW_FAMILIES = "insert or replace into source_family select family, uri, :tenant, 1 from draft"
 _SOURCES = """
 insert or replace into source
 select found.uri, :tenant, found.format, coalesce(found.versions, ''), :placement,
   found.checksum, found.size, found.mtime_ns, found.ctime_ns, found.inode, found.partition,
-  (select count(*) from gave where gave.uri = found.uri and gave.tenant = :tenant and is_current),
+  (
+    select count(*) from source_family
+    where source_family.uri = found.uri and source_family.tenant = :tenant and is_current
+  ),
   found.codes, found.failures
 from found where found.outcome is not null
 """
 _OWN = """
-select count(distinct family.family) from family join gave using (family) join found on found.uri = gave.uri
-where gave.is_current and (:only is null or family.partition = :only)
+select count(distinct family.family)
+from family join source_family using (family) join found on found.uri = source_family.uri
+where source_family.is_current and (:only is null or family.partition = :only)
 """

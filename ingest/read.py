@@ -56,7 +56,7 @@ class Stamp:
 
 @dataclass(slots=True)
 class Reading:
-    """What one file gave. `rows` are the bytes of `spool`.families about it; `spool`.chunks has the chunks."""
+    """The families of one file. `rows` are the bytes of `spool`.families about it; `spool`.chunks has the chunks."""
 
     uri: str
     checksum: str | None = None
@@ -131,7 +131,7 @@ def _read_apart(jobs: Sequence[Job], stamp: Stamp, spool: str, noted_ns: int) ->
 
 
 def read_batch(jobs: Sequence[Job], stamp: Stamp, spool: str, noted_ns: int) -> list[Reading]:
-    """What each file gives; chunks and families go to two files that begin with `spool`."""
+    """The families of each file; chunks and families go to two files that begin with `spool`."""
     with open(f"{spool}.chunks", "xb") as chunks, open(f"{spool}.families", "xb") as rows:  # noqa: PTH123
         return [_read(job, stamp, spool, chunks, rows, noted_ns) for job in jobs]
 

@@ -39,7 +39,7 @@ def reconcile(db: sqlite3.Connection, options: Options, only: str | None, found:
     db.execute("delete from arrival")
     db.execute("delete from departure")
     db.execute(_ORIGINS)
-    db.execute("delete from held")
+    db.execute("delete from stored")
     db.execute(_HELD, values)
     db.execute(_SUPERSEDED_COPIES, values)
     for statement in (_CHANGED, _MOVED, _LEAVING, _EMPTIED):
@@ -62,7 +62,7 @@ update family set origin = (
 
 # The families of the partitions in reach, each where it counts: where the newest of its copies is.
 _HELD = """
-insert or replace into held
+insert or replace into stored
 select family, partition, name, origin, version, chunks, digest from family
 where :only is null or partition = :only
 order by newest, partition
@@ -71,69 +71,70 @@ order by newest, partition
 # After a kill between two partitions a family is in both.
 _SUPERSEDED_COPIES = """
 insert into departure (partition, family)
-select copies.partition, copies.family from family as copies join held using (family)
-where copies.partition <> held.partition and (:only is null or copies.partition = :only)
+select copies.partition, copies.family from family as copies join stored using (family)
+where copies.partition <> stored.partition and (:only is null or copies.partition = :only)
 """
 
 # Drafts that count: no later file gives the family, now or by its last reading.
 _COUNTING = """
 not exists (select 1 from draft as later where later.family = draft.family and later.uri > draft.uri)
 and not exists (
-  select 1 from gave join source using (uri, tenant) left join found on found.uri = gave.uri
-  where gave.family = draft.family and gave.is_current and gave.uri > draft.uri and gave.uri = held.origin
+  select 1 from source_family join source using (uri, tenant) left join found on found.uri = source_family.uri
+  where source_family.family = draft.family and source_family.is_current
+    and source_family.uri > draft.uri and source_family.uri = stored.origin
     and (found.uri is null or not found.is_whole)
 )
 """
 
 _CHANGED = f"""
 insert into arrival (partition, family, uri)
-select draft.partition, draft.family, draft.uri from draft left join held using (family)
+select draft.partition, draft.family, draft.uri from draft left join stored using (family)
 where {_COUNTING}
-  and (held.family is null or held.digest <> draft.digest)
-  and not (draft.is_partial and held.family is not null and held.version is draft.version
-           and held.chunks > draft.chunks)
+  and (stored.family is null or stored.digest <> draft.digest)
+  and not (draft.is_partial and stored.family is not null and stored.version is draft.version
+           and stored.chunks > draft.chunks)
 """
 
 # Unchanged families that belong elsewhere now move as they are, and families that arrive elsewhere leave their place.
 _MOVED = f"""
 insert into arrival (partition, family, uri, from_partition)
-select draft.partition, draft.family, draft.uri, held.partition from draft join held using (family)
-where {_COUNTING} and held.digest = draft.digest and held.partition <> draft.partition
+select draft.partition, draft.family, draft.uri, stored.partition from draft join stored using (family)
+where {_COUNTING} and stored.digest = draft.digest and stored.partition <> draft.partition
 """
 _LEAVING = """
 insert or replace into departure (partition, family, target)
-select held.partition, held.family, arrival.partition from arrival join held using (family)
-where held.partition <> arrival.partition
+select stored.partition, stored.family, arrival.partition from arrival join stored using (family)
+where stored.partition <> arrival.partition
 """
 
 # A document that has no text any more, and a record that says so.
 _EMPTIED = """
 insert or ignore into departure (partition, family, reason)
-select held.partition, held.family, 'its source has no text any more' from empty join held using (family)
-where held.origin <= empty.uri and not exists (select 1 from draft where draft.family = held.family)
+select stored.partition, stored.family, 'its source has no text any more' from empty join stored using (family)
+where stored.origin <= empty.uri and not exists (select 1 from draft where draft.family = stored.family)
 """
 
 # Families that this run's tenant has from a file, and that neither the file nor another one gives any more: the file
 # was read whole without them, or is not there. What other files give is theirs.
 _GONE = """
-select held.partition, held.family, held.name, held.origin,
+select stored.partition, stored.family, stored.name, stored.origin,
   case when found.uri is null then ? else ? end as reason
-from gave join held on held.family = gave.family and held.origin = gave.uri
-left join found on found.uri = gave.uri
-where gave.tenant = ?
+from source_family join stored on stored.family = source_family.family and stored.origin = source_family.uri
+left join found on found.uri = source_family.uri
+where source_family.tenant = ?
   and (
-    found.is_whole or (found.outcome = 'unchanged' and not gave.is_current)
-    or (found.uri is null and ({in_scope}) and has_vanished(gave.uri))
+    found.is_whole or (found.outcome = 'unchanged' and not source_family.is_current)
+    or (found.uri is null and ({in_scope}) and has_vanished(source_family.uri))
   )
-  and not exists (select 1 from draft where draft.family = held.family and draft.uri = held.origin)
-  and not exists (select 1 from departure where departure.family = held.family)
-  and not exists (select 1 from arrival where arrival.family = held.family)
+  and not exists (select 1 from draft where draft.family = stored.family and draft.uri = stored.origin)
+  and not exists (select 1 from departure where departure.family = stored.family)
+  and not exists (select 1 from arrival where arrival.family = stored.family)
 """
 
 
 def _gone(scopes: Sequence[Scope], tenant: str | None) -> tuple[str, list[str]]:
     """The query and its values, in their order."""
-    conditions = [scope.names.condition("gave.uri") for scope in scopes]
+    conditions = [scope.names.condition("source_family.uri") for scope in scopes]
     in_scope = " or ".join(test for test, _ in conditions) or "false"
     values = [value for _, values in conditions for value in values]
     return _GONE.format(in_scope=in_scope), [VANISHED, NOT_IN_FILE, tenant or "", *values]
@@ -178,8 +179,8 @@ def _has_sources(db: sqlite3.Connection, scope: Scope) -> bool:
 
 
 def _removed_from(db: sqlite3.Connection, scope: Scope) -> int:
-    test, values = scope.names.condition("held.origin")
-    query = f"select count(*) from departure join held using (family) where reason is not null and {test}"
+    test, values = scope.names.condition("stored.origin")
+    query = f"select count(*) from departure join stored using (family) where reason is not null and {test}"
     (number,) = db.execute(query, values).fetchone()
     return int(number)
 
@@ -188,8 +189,9 @@ def read_again(db: sqlite3.Connection, tenant: str | None) -> bool:
     """Marks unchanged files that have a family which leaves: it comes back from there. Whether there are any."""
     marked = db.execute(
         "update found set outcome = null, checksum = null where outcome = 'unchanged' and uri in ("
-        " select gave.uri from departure join gave using (family) join held using (family)"
-        " where departure.target is null and gave.is_current and gave.uri <> held.origin and gave.tenant = ?)",
+        " select source_family.uri from departure join source_family using (family) join stored using (family)"
+        " where departure.target is null and source_family.is_current"
+        " and source_family.uri <> stored.origin and source_family.tenant = ?)",
         [tenant or ""],
     )
     return marked.rowcount > 0

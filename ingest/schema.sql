@@ -44,14 +44,14 @@ create table source (
 ) without rowid;
 
 -- Which families each source has: by its last reading, or (not current) by an earlier one and still in a partition.
-create table gave (
+create table source_family (
   family text not null,
   uri text not null,
   tenant text not null,
   is_current integer not null default 1,
   primary key (family, uri, tenant)
 ) without rowid;
-create index gave_source on gave (uri, tenant);
+create index source_family_uri on source_family (uri, tenant);
 
 -- The partitions that an ingest wrote, as they were when `family` was filled.
 create table partition (
@@ -133,7 +133,7 @@ create index draft_source on draft (uri);
 create table empty (family text not null, uri text not null, primary key (family, uri)) without rowid;
 
 -- The families of the partitions in reach, each where it counts.
-create table held (
+create table stored (
   family text primary key,
   partition text not null,
   name text not null,

@@ -16,8 +16,8 @@ from chunksink.ingest.errors import IngestBusy
 
 FILE_NAME = "ingest.db"
 _LOCK_SECONDS = 10.0
-_CACHE_TABLES = ("source", "gave", "partition", "family")
-_RUN_TABLES = ("found", "draft", "empty", "held", "arrival", "departure", "alias")
+_CACHE_TABLES = ("source", "source_family", "partition", "family")
+_RUN_TABLES = ("found", "draft", "empty", "stored", "arrival", "departure", "alias")
 _OLD_LEDGER = "ledger.db"
 _OLD_STEP = "chunksink.ingest"
 _migrations = Migrations("chunksink.ingest.store")

@@ -68,14 +68,14 @@ class ChunksinkRetriever(BaseRetriever):
         """A call may narrow to a tenant, never widen: who builds the chain decides whose documents it sees."""
         if "tenant" not in given:
             return self.tenant
-        asked: str | None = given["tenant"]
-        if asked is None:  # whoever lost its name on the way must not see what belongs to all
+        tenant: str | None = given["tenant"]
+        if tenant is None:  # a caller that lost its tenant must not see every tenant
             raise InvalidQuestion("tenant=None in a call is nobody: name the tenant, or leave the argument out")
-        if self.tenant is not None and asked != self.tenant:
+        if self.tenant is not None and tenant != self.tenant:
             raise InvalidQuestion(
-                f"this retriever was made for one tenant, a call asks for {asked!r:.100}: make a retriever for that one"
+                f"this retriever is limited to one tenant, a call names {tenant!r:.100}: make a retriever for that one"
             )
-        return asked
+        return tenant
 
 
 def _refuse_unknown(given: Mapping[str, Any]) -> None:

@@ -26,12 +26,14 @@ class SearchIndex(Protocol):
 
 
 _log = logging.getLogger("chunksink.retrievers")
-_log.addHandler(logging.NullHandler())  # who wants to read it says where
+_log.addHandler(logging.NullHandler())  # silent until the program configures logging
 
 
 def hits_of(answer: Answer) -> tuple[SearchHit, ...]:
-    """The hits. Frameworks take documents and nothing else: what an answer says besides is logged, and one without any
-    because no engine answered is an error, lest it be taken for there being nothing."""
+    """The hits. Frameworks take documents only, so warnings of the answer are logged.
+
+    Raises `NothingAnswered` if no engine answered: without it, an outage would look like an answer without hits.
+    """
     if not answer.answered:
         raise NothingAnswered(answer.outage)
     if answer.unavailable:

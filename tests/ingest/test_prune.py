@@ -150,7 +150,7 @@ def test_many_changes_cost_no_more_than_few(three: Bench) -> None:
         query, values = _gone([Scope(three.docs, Names(("docs/",), ()))], None)
         plan = [row[3] for row in store.db.conn.execute(f"explain query plan {query}", values)]
     assert [
-        step for step in plan if step.startswith(("SCAN arrival", "SCAN departure", "SCAN draft", "SCAN held"))
+        step for step in plan if step.startswith(("SCAN arrival", "SCAN departure", "SCAN draft", "SCAN stored"))
     ] == []
 
 

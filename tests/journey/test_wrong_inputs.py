@@ -105,7 +105,7 @@ def test_places_that_cannot_be(tmp_path: Path) -> None:
     ended = chunksink(tmp_path, "sync", "--home", "file")
     assert (ended.code, ended.out) == (Exit.USAGE, "")
     assert ended.err.startswith("Error: Not a directory: file/")
-    assert "a file stands where a folder must be: move it away, or name another folder" in ended.err
+    assert "a file is where a folder must be: move it away, or name another folder" in ended.err
     assert chunksink(tmp_path, "sync", CHUNKSINK_SINKS="fts").code == Exit.OK
     ended = chunksink(tmp_path, "prove", "no/such/proof.json", CHUNKSINK_SINKS="fts")
     assert (ended.code, ended.out) == (Exit.USAGE, "")
