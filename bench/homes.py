@@ -17,18 +17,18 @@ from pathlib import Path
 import numpy as np
 import orjson
 
-from chunksink.chunkbus.layout import BusRoot
 from chunksink.embeddings.cache import VectorCache
 from chunksink.embeddings.encoder import Encoder, ModelInfo, Vectors
 from chunksink.embeddings.settings import EncoderSettings
 from chunksink.rebuild.embed import DocumentEmbedder
 from chunksink.rebuild.rebuild import Rebuild, Rebuilt
+from chunksink.rebuild.state import cache_file
 from chunksink.rebuild.work import Work
+from chunksink.session import open_session
 from chunksink.settings.config import MEILI_URL, Config
 from chunksink.sinks.document import Family
 from chunksink.sinks.projection import project_family
 from chunksink.sinks.sink import Sink
-from chunksink.wiring import cache_file, open_work
 
 DIMENSIONS = 384
 
@@ -57,7 +57,7 @@ def opened(bus: Path, home: Path, sinks: Sequence[str], others: Mapping[str, Sin
     """A home with the sinks of these names, and with `others` that only this process knows."""
     served = {"meilisearch": {"url": os.environ[MEILI_URL]}} if "meilisearch" in sinks else {}
     config = Config(chunks=str(bus), home=str(home), sinks=tuple(sinks), sink=served)
-    with open_work(config, BusRoot(bus), on_finding=lambda _: None, on_fault=lambda _: None) as work:
+    with open_session(config, "bench", on_fault=lambda _: None) as work:
         yield replace(work, sinks={**work.sinks, **(others or {})})
 
 

@@ -40,10 +40,10 @@ from chunksink.embeddings.resolve import resolve_model
 from chunksink.embeddings.settings import EncoderSettings, open_encoder
 from chunksink.embeddings.vectors import vectors_for
 from chunksink.rebuild.rebuild import Rebuild
+from chunksink.rebuild.state import cache_file
 from chunksink.settings.config import MEILI_URL
 from chunksink.settings.index_settings import find_settings_file, load_index_settings
 from chunksink.sinks.document import Family
-from chunksink.wiring import cache_file
 from tests.engines.servers import run_meilisearch
 
 WORDS = 150  # about 1,050 characters

@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING
 
+from chunksink.rebuild.state import cache_file
 from chunksink.settings.config import Config
-from chunksink.wiring import cache_file
 
 if TYPE_CHECKING:
     from chunksink.rebuild.state import Generation

@@ -3,12 +3,14 @@
     with chunksink.open("chunksink.toml") as index:
         report = index.sync()
 
-Each call is one run with its own record below `<home>/runs/`. Who writes holds the writer's lock, a rebuild for one
-batch at a time; so does `plan`. `verify` holds it while it looks at the chunks, not while it reads the engines.
+Each call opens a session, makes one run, and leaves a record of it below `<home>/runs/`. A run that writes holds the
+writer's lock, a rebuild for one batch at a time; so does `plan`. `verify` holds it while it looks at the chunks, not
+while it reads the engines.
 """
 
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from functools import cached_property, partial
 from pathlib import Path
 from threading import Lock, Thread
@@ -16,7 +18,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 from weakref import finalize
 
-from chunksink.opening import open_run
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.runlog import RunLog
+from chunksink.session import open_session, status_of, usual_mode
 from chunksink.settings.config import Config
 
 if TYPE_CHECKING:
@@ -24,13 +28,11 @@ if TYPE_CHECKING:
     from chunksink.ingest.report import IngestReport
     from chunksink.live import LiveSearch
     from chunksink.rebuild.catalog import Retired
-    from chunksink.rebuild.deep import Lookup
     from chunksink.rebuild.forecast import Forecast
     from chunksink.rebuild.forget import Forgotten
     from chunksink.rebuild.report import RunReport
     from chunksink.rebuild.state import Generation
     from chunksink.rebuild.status import Status
-    from chunksink.rebuild.sync import SyncOptions
     from chunksink.rebuild.verify import Verified
     from chunksink.rebuild.work import Stage
     from chunksink.search.access import Access
@@ -39,6 +41,10 @@ if TYPE_CHECKING:
     from chunksink.search.passage import Surrounded
     from chunksink.search.question import FusionName, Mode
     from chunksink.sinks.patient import Fault
+
+
+_READING_EFFORT = 16
+"""Reading a document takes so many times as long as checking as many bytes of chunks."""
 
 
 def _ignore(_fault: object) -> None:
@@ -64,7 +70,7 @@ class Index:
         self, config: Config, *, stage: "Stage | None" = None, on_fault: "Callable[[Fault], object]" = _ignore
     ) -> None:
         self.config = config
-        self._run = partial(open_run, config, stage=stage, on_fault=on_fault)
+        self._session = partial(open_session, config, stage=stage, on_fault=on_fault)
         self._live: LiveSearch | None = None
         self._dropped: finalize[..., Index] | None = None
         self._live_lock = Lock()
@@ -103,10 +109,12 @@ class Index:
         allow_deletions: int = 0,
         checksum: bool = False,
         jobs: int | None = None,
+        on_source: Callable[[], object] = lambda: None,
     ) -> "IngestReport":
         """Makes canonical chunks of folders and files, as `chunksink ingest` does. What fails is in the report."""
         from chunksink.ingest.options import Options
-        from chunksink.ingesting import ingest
+        from chunksink.ingest.run import ingest
+        from chunksink.workers import worker_processes
 
         _require_deletions(allow_deletions)
         options = Options(
@@ -121,7 +129,20 @@ class Index:
             allow_deletions=allow_deletions,
             checksum=checksum,
         )
-        return ingest(self.config, [Path(source) for source in sources], options, jobs=jobs)
+        with RunLog(self.config.home_path, "ingest") as log:
+            report = ingest(
+                [Path(source) for source in sources],
+                BusRoot(self.config.chunks_path),
+                self.config.home_path,
+                options,
+                workers=lambda size: worker_processes(size * _READING_EFFORT, jobs),
+                run_id=log.run_id,
+                on_progress=lambda _done: on_source(),
+            )
+            for failure in report.failures:
+                log.write("failure", **asdict(failure))
+            log.finish("failures" if report.failures else "ok", report=asdict(report))
+        return report
 
     def sync(
         self,
@@ -138,19 +159,23 @@ class Index:
         `allow_deletions` lets so many sources go although they are a large share; `plan` carries out exactly the plan
         of that digest; `rebuild` makes the index anew where its model is not the configured one any more.
         """
-        from chunksink.rebuild.sync import SyncOptions
+        from chunksink.rebuild.sync import SyncOptions, sync
 
         _require_deletions(allow_deletions)
-        options = SyncOptions(strict=strict, adopt=adopt, allow_deletions=allow_deletions, only_plan=plan)
-        return self._sync("sync", options, rebuild=rebuild)
+        options = SyncOptions(
+            strict=strict, adopt=adopt, allow_deletions=allow_deletions, only_plan=plan, rebuild=rebuild
+        )
+        with self._session("sync", tolerant=True) as session:
+            return sync(session, options)
 
     def repair(self, *, adopt: bool = False, allow_deletions: int = 0, deep: bool = False) -> "RunReport":
-        """A sync that asks the engines for all that they hold first, and makes broken builds anew."""
-        from chunksink.rebuild.sync import SyncOptions
+        """A sync that scans the engines first, and recreates broken builds."""
+        from chunksink.rebuild.sync import SyncOptions, sync
 
         _require_deletions(allow_deletions)
         options = SyncOptions(scan=True, deep=deep, adopt=adopt, allow_deletions=allow_deletions)
-        return self._sync("repair", options)
+        with self._session("repair", tolerant=True) as session:
+            return sync(session, options)
 
     def rebuild(
         self,
@@ -162,77 +187,55 @@ class Index:
         fresh_cache: bool = False,
     ) -> "RunReport":
         """A new build in every sink, or in those of `only`, verified and then shown to readers in one step."""
-        from chunksink.rebuild.rebuild import RebuildOptions
+        from chunksink.rebuild.rebuild import RebuildOptions, rebuild
 
         _require_deletions(allow_deletions)
         only = (only,) if isinstance(only, str) else tuple(only)
-        keep = frozenset(self.config.sinks if only else ())
         options = RebuildOptions(
-            deep=deep, keep=keep, adopt=adopt, allow_deletions=allow_deletions, fresh_cache=fresh_cache
+            deep=deep,
+            keep=frozenset(self.config.sinks if only else ()),
+            adopt=adopt,
+            allow_deletions=allow_deletions,
+            fresh_cache=fresh_cache,
         )
-        with self._run("rebuild", only=only) as run:
-            run.read_chunks()  # before the model, which takes seconds to load
-            return run.rebuild(options, repeated=True)
+        with self._session("rebuild", only=only) as session:
+            return rebuild(session, options)
 
     def verify(self, *, deep: bool = False) -> "Verified":
         """What the live builds really hold, compared with what the chunks say now."""
         from chunksink.rebuild.verify import verify
 
-        with self._run("verify", tolerant=True, makes_home=False) as run:
-
-            def cached_of(live: "Generation") -> "Lookup | None":
-                return run.embedder(live).expected if deep else None
-
-            found = verify(run.work, run.lock, cached_of, out_of_reach=run.failed)
-            run.log.finish("ok" if found.ok else "drift", sinks=found.numbers())
+        with self._session("verify", tolerant=True, makes_home=False) as session:
+            found = verify(session, deep=deep)
+            session.log.finish("ok" if found.ok else "drift", sinks=found.numbers())
             return found
 
     def status(self) -> "Status":
         """What is live, held, due or under way, by our own records; no engine is asked."""
-        from chunksink.wiring import status_of
-
         return status_of(self.config)
 
     def plan(self, *, adopt: bool = False) -> "Forecast":
         """What a sync would do and cost, the first one as well; nothing is written but our own records.
 
-        Before the first index the model is loaded where something is cached, to know whether it is for this one; where
-        it is not here, all counts as missing.
+        Before the first index the model is loaded if the cache holds vectors, to know whether they are of this model;
+        if it is not on this machine, every vector counts as missing.
         """
-        from chunksink.rebuild.again import again
-        from chunksink.rebuild.flip import live_generation
-        from chunksink.rebuild.forecast import forecast
-        from chunksink.rebuild.lock import WAIT_SECONDS
-        from chunksink.rebuild.sync import planned
-        from chunksink.wiring import fingerprint_in_cache, open_embedder, token_lengths
+        from chunksink.rebuild.forecast import plan
 
-        with self._run("plan") as run, run.lock(WAIT_SECONDS):
-            live = live_generation(run.work, adopt=adopt)
-            if live is None:
-                due, embedder = None, run.stack.enter_context(open_embedder(self.config, wanted=False))
-                known = fingerprint_in_cache(self.config) if run.work.wants_vectors else None
-            else:
-                due, embedder, known = run.rebuild_due(live), run.embedder(live), None
-            fingerprint = known or embedder.info.fingerprint
-            lengths = run.stack.enter_context(token_lengths(self.config, fingerprint))
-
-            def look() -> "Forecast":
-                with planned(run.work, live, embedder, adopt=adopt) as plan:
-                    return forecast(run.work, plan, lengths, price=self.config.token_price, rebuild_due=due)
-
-            told = again(look)
-            run.log.finish("ok", hash=told.hash)
-            return told
+        with self._session("plan") as session:
+            forecast = plan(session, adopt=adopt)
+            session.log.finish("ok", hash=forecast.hash)
+            return forecast
 
     def rollback(self) -> "Generation":
-        """Readers see the generation before again."""
+        """Switch back to the previous generation."""
         from chunksink.rebuild.flip import roll_back
         from chunksink.rebuild.lock import WAIT_SECONDS
 
-        with self._run("rollback", reads_chunks=False, makes_home=False) as run:
-            with run.lock(WAIT_SECONDS):
-                generation = roll_back(run.work)
-            run.log.finish("ok", generation=generation.id)
+        with self._session("rollback", reads_chunks=False, makes_home=False) as session:
+            with session.lock(WAIT_SECONDS):
+                generation = roll_back(session)
+            session.log.finish("ok", generation=generation.id)
             return generation
 
     def retire_partition(self, key: str) -> "Retired":
@@ -240,26 +243,25 @@ class Index:
         back those that it withdrew and others hold."""
         from chunksink.rebuild.lock import WAIT_SECONDS
 
-        with self._run("retire-partition", tolerant=True) as run:
-            with run.lock(WAIT_SECONDS):
-                run.work.refresh()
-                retired = run.work.catalog.retire(run.root, key)
-            run.log.finish("ok", partition=key, families=retired.removed, returning=retired.returning)
+        with self._session("retire-partition", tolerant=True) as session:
+            with session.lock(WAIT_SECONDS):
+                session.refresh()
+                retired = session.catalog.retire(BusRoot(self.config.chunks_path), key)
+            session.log.finish("ok", partition=key, families=retired.removed, returning=retired.returning)
             return retired
 
     def forget(self, name: str, *, tenant: str | None = None, every: bool = False) -> "Forgotten":
         """Erases one source from every build, the cache, dead letters and the records of past runs; that of `tenant`,
         or `every` one that the name means. The bus need not be there any more."""
         from chunksink.rebuild.forget import forget
-        from chunksink.rebuild.lock import WAIT_SECONDS, rebuilding
-        from chunksink.wiring import drop_texts
+        from chunksink.rebuild.lock import WAIT_SECONDS
 
-        with self._run("forget", reads_chunks=False, makes_home=False) as run:
+        with self._session("forget", reads_chunks=False, makes_home=False) as session:
             # A rebuild under way would write the source again, from what it has read.
-            with rebuilding(self.config.home_path, WAIT_SECONDS), run.lock(WAIT_SECONDS):
-                run.work.refresh()
-                found = forget(run.work, name, partial(drop_texts, self.config), tenant=tenant, every=every)
-            run.log.finish("ok", documents=sum(found.documents.values()), vectors=found.vectors)
+            with session.rebuild_lock(WAIT_SECONDS), session.lock(WAIT_SECONDS):
+                session.refresh()
+                found = forget(session, name, session.embedders.drop_texts, tenant=tenant, every=every)
+            session.log.finish("ok", documents=sum(found.documents.values()), vectors=found.vectors)
             return found
 
     def search(
@@ -324,8 +326,6 @@ class Index:
 
     @cached_property
     def _usual_mode(self) -> "Mode":
-        from chunksink.wiring import usual_mode
-
         return usual_mode(self.config)
 
     def _live_search(self) -> "LiveSearch":
@@ -337,9 +337,3 @@ class Index:
                 self._dropped = finalize(self, _close_beside, self._live, os.getpid())
                 self._dropped.atexit = False
             return self._live
-
-    def _sync(self, command: str, options: "SyncOptions", *, rebuild: bool = False) -> "RunReport":
-        from chunksink.syncing import sync
-
-        with self._run(command, tolerant=True) as run:
-            return sync(run, options, rebuild=rebuild)

@@ -1,15 +1,15 @@
 """Searching what is live, for as long as one likes: what other processes write or flip is seen by the next question."""
 
+import os
 import sqlite3
 import threading
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from time import monotonic
 from typing import TYPE_CHECKING
 
 from chunksink.chunkbus.shared import Shared
 from chunksink.cli_errors import of_searches
-from chunksink.forks import note_search, require_own_process
 from chunksink.queries import Queries
 from chunksink.settings.config import Config
 from chunksink.views import View, open_view
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from chunksink.search.passage import Surrounded
     from chunksink.search.question import Question
 
+_searched_in: int | None = None
+"""The process whose threads the model and Chroma's readers in memory belong to."""
 _AGAIN_SECONDS = 5.0
 """A leg that could not be opened is tried again after so long; for each second that it took to see that, after so long
 again: an engine that is silent keeps one search waiting every time."""
@@ -30,11 +32,10 @@ again: an engine that is silent keeps one search waiting every time."""
 class LiveSearch:
     """Answers from the live generation. Any number of threads may ask; an old view is closed by its last user."""
 
-    def __init__(self, config: Config, *, every_seconds: float = 0.0, wanted: Collection[str] | None = None) -> None:
-        """With `every_seconds` it is looked no more often whether anything was written: to open vectors again takes
-        a moment, and a sync writes often. `wanted` are the legs that will be asked, where that is known."""
+    def __init__(self, config: Config, *, every_seconds: float = 0.0) -> None:
+        """Looks for what others have written at most once in `every_seconds`: reopening vectors takes a moment, and a
+        sync writes often."""
         self.config = config
-        self._wanted = wanted
         self._every = every_seconds
         self._queries = Queries()
         self._following = threading.Lock()
@@ -102,13 +103,13 @@ class LiveSearch:
 
     @contextmanager
     def _current(self) -> Iterator[View]:
-        require_own_process()
+        _require_own_process()
         self._follow()
         with self._view.use() as view:
             if view is None:
                 raise _closed()
             if view.legs.semantic is not None:
-                note_search()
+                _note_search()
             yield view
 
     def _follow(self) -> None:
@@ -158,7 +159,7 @@ class LiveSearch:
         watch = _Watch(self.config)
         began = monotonic()
         try:
-            view = open_view(self.config, self._queries, self._wanted)
+            view = open_view(self.config, self._queries)
         except BaseException:
             watch.close()
             raise
@@ -168,6 +169,20 @@ class LiveSearch:
         self._watch = watch
         self._opened = monotonic()
         self._opening_took = self._opened - began
+
+
+def _note_search() -> None:
+    global _searched_in
+    _searched_in = os.getpid()
+
+
+def _require_own_process() -> None:
+    """A fork copies a process's memory, but none of its threads: a model or Chroma would wait for them forever."""
+    if _searched_in not in (None, os.getpid()):
+        raise RuntimeError(
+            "this process was forked from one that had searched already, and a model and Chroma do not survive that: "
+            "start it by multiprocessing's spawn, or let only its children search"
+        )
 
 
 def _closed() -> RuntimeError:

@@ -24,11 +24,10 @@ def prove(config: Config, found: "Verified") -> dict[str, Any]:
     from chunksink.rebuild.catalog import Catalog
     from chunksink.rebuild.errors import InvalidBus
     from chunksink.rebuild.state import State
-    from chunksink.rebuild.sync import require_valid
     from chunksink.sinks.projection import PROJECTION_VERSION
 
     with State.existing(config.home_path) as state:
-        require_valid(Catalog(state))
+        Catalog(state).require_valid()
     if found.unread or found.held:
         raise InvalidBus("the chunks were not whole when the engines were compared with them: prove it again")
     return {

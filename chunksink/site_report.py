@@ -4,9 +4,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from chunksink.output import counted, sized
+from chunksink.rebuild.state import cache_file
+from chunksink.session import status_of
 from chunksink.settings.config import Config
 from chunksink.troubles import troubles
-from chunksink.wiring import cache_file, status_of
 
 if TYPE_CHECKING:
     from chunksink.rebuild.dead_letters import Letter

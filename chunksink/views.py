@@ -7,13 +7,16 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from chunksink.chunkbus.layout import BusRoot
+from chunksink.queries import Queries
+from chunksink.session import open_one_sink
 from chunksink.settings.config import Config, ConfigError
-from chunksink.wiring import open_one_sink
 
 if TYPE_CHECKING:
-    from chunksink.queries import Queries
     from chunksink.rebuild.state import Generation
+    from chunksink.search.access import Access
+    from chunksink.search.answer import Answer
     from chunksink.search.legs import Legs
+    from chunksink.search.question import Question
     from chunksink.sinks.document import Document
 
 
@@ -31,7 +34,7 @@ class View:
             reader.refresh()
 
 
-def open_view(config: Config, queries: "Queries", wanted: Collection[str] | None = None) -> View:
+def open_view(config: Config, queries: Queries, wanted: Collection[str] | None = None) -> View:
     """The live generation of a home; NoGeneration where there is none. A leg that cannot be opened is named in it.
 
     Where the legs that are `wanted` are there, no further sink is opened.
@@ -50,8 +53,23 @@ def open_view(config: Config, queries: "Queries", wanted: Collection[str] | None
     return View(generation, legs, stack.close)
 
 
+def search_once(
+    config: Config, question: "Question", access: "Access", wanted: Collection[str]
+) -> "tuple[Answer, Generation]":
+    """Open the readers of the live generation, search, and close them. If it was replaced meanwhile, search again."""
+    from chunksink.search.query import search
+
+    with closing(Queries()) as queries:
+        for _ in range(2):
+            with closing(open_view(config, queries, wanted)) as view:
+                answer = search(view.legs, question, access)
+            if not answer.moved:
+                break
+    return answer, view.generation
+
+
 def _legs(
-    config: Config, generation: "Generation", queries: "Queries", stack: ExitStack, wanted: Collection[str] | None
+    config: Config, generation: "Generation", queries: Queries, stack: ExitStack, wanted: Collection[str] | None
 ) -> "Legs":
     """The first sink that can search words and the first that can find neighbours, in the order of the configuration.
 

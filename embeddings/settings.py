@@ -11,6 +11,7 @@ from pathlib import Path
 from chunksink.embeddings.encoder import ClosingEncoder, Encoder, LongTexts, PrecisionRequest, info_of
 from chunksink.embeddings.errors import ModelUnsupported
 from chunksink.embeddings.resolve import DEFAULT_MODEL
+from chunksink.settings.config import Config
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,21 @@ class EncoderSettings:
     endpoint_key_variable: str | None = None
     """Name of the environment variable that holds its key."""
     endpoint_dimensions: int | None = None
+
+    @classmethod
+    def of(cls, config: Config) -> EncoderSettings:
+        """What a configuration asks for."""
+        return cls(
+            model=config.model,
+            precision=config.precision,
+            long_texts=config.long_texts,
+            max_length=config.max_length,
+            query_prompt=config.query_prompt,
+            passage_prompt=config.passage_prompt,
+            endpoint=config.endpoint,
+            endpoint_key_variable=config.endpoint_key_variable,
+            endpoint_dimensions=config.endpoint_dimensions,
+        )
 
 
 def open_encoder(

@@ -13,7 +13,7 @@ from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.reader import Place
 from chunksink.chunkbus.store import write_transaction
 from chunksink.rebuild.decide import decide
-from chunksink.rebuild.errors import NotMissing
+from chunksink.rebuild.errors import InvalidBus, NotMissing
 from chunksink.rebuild.intake import MISSING, VALID, Intake, OnBytes, drop_partition, touch_withdrawn
 from chunksink.rebuild.lines import drop_lines
 from chunksink.rebuild.state import State
@@ -125,6 +125,22 @@ class Catalog:
     def is_whole(self) -> bool:
         """Whether every partition that was ever taken in is there and valid. If not, nothing is known to be gone."""
         return self._db.execute("select 1 from partition where state <> ? limit 1", [VALID]).fetchone() is None
+
+    def require_valid(self) -> None:
+        """Raises InvalidBus, with the first reasons, unless every partition is there and valid and nothing is held."""
+        invalid = [str(finding) for finding in self.findings(3) if finding.is_error]
+        missing = [f"partition {key} is missing" for key in self.missing_partitions()[:3]]
+        held = [one.detail if one.reason in one.detail else f"{one.reason}: {one.detail}" for one in self.held(3)]
+        if not (invalid or missing or held):
+            return
+        shown = "\n".join(f"  {line}" for line in list(dict.fromkeys([*invalid, *missing, *held]))[:3])
+        remedies = {
+            "`chunksink validate` says all that is invalid": invalid,
+            "a partition that is gone on purpose: `chunksink retire-partition KEY`": missing,
+            "`chunksink status --all` names what is held in a live index": held,
+        }
+        helping = "; ".join(remedy for remedy, found in remedies.items() if found)
+        raise InvalidBus(f"the chunks are not whole; the index is unchanged. The first reasons:\n{shown}\n{helping}")
 
     def is_undecided(self) -> bool:
         """Whether chunks were taken in, and what counts of them is not worked out yet."""

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 
 from chunksink.chunkbus.errors import PartitionChanged
 from chunksink.rebuild.embed import DocumentEmbedder
-from chunksink.rebuild.errors import NotVerified
+from chunksink.rebuild.errors import NotVerified, RebuildError
 from chunksink.rebuild.execute import Done, Executor, Lock, Target
+from chunksink.rebuild.flip import NotRemoved
 from chunksink.rebuild.plan import FamilyCounts, Plan, unhashed
 from chunksink.rebuild.receipts import Receipts
 from chunksink.rebuild.scan import Scan
@@ -41,6 +42,10 @@ class Outcome:
     """Sinks whose live build was gone or broken."""
     built: list[str] = field(default_factory=list)
     """Sinks that had no live build before."""
+    unbuilt: dict[str, SinkError | RebuildError] = field(default_factory=dict)
+    """Sinks that have no live build, and why they could not be built."""
+    not_removed: tuple[NotRemoved, ...] = ()
+    """Builds that nobody needs any more, of engines that would not remove them."""
     left_behind: int = 0
     """Sources that were in an index whose records are lost, and that no chunks have."""
 
@@ -67,6 +72,8 @@ class Outcome:
         self.left_behind = max(self.left_behind, earlier.left_behind)
         self.done.include(earlier.done)
         self.settings = earlier.settings | self.settings
+        self.unbuilt = earlier.unbuilt | self.unbuilt
+        self.not_removed = earlier.not_removed + self.not_removed
         for mine, theirs in (
             (self.scanned, earlier.scanned),
             (self.drifted, earlier.drifted),

@@ -1,17 +1,24 @@
 """Vectors for documents: from the cache where it has them, else computed once and kept."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack, closing, suppress
+from functools import partial
 
 import numpy as np
 
 from chunksink.embeddings.cache import VectorCache
-from chunksink.embeddings.encoder import Encoder, ModelInfo, PrecisionRequest, Vectors, info_of
-from chunksink.embeddings.lazy import loading_seconds
-from chunksink.embeddings.maintenance import drop, rows_of
+from chunksink.embeddings.encoder import ClosingEncoder, Encoder, ModelInfo, PrecisionRequest, Vectors, info_of
+from chunksink.embeddings.errors import EmbeddingsError
+from chunksink.embeddings.known import known_encoder
+from chunksink.embeddings.lazy import LazyEncoder, loading_seconds
+from chunksink.embeddings.maintenance import drop, rows_of, rows_with
 from chunksink.embeddings.references import raw_hash
-from chunksink.embeddings.settings import EncoderSettings, settled
+from chunksink.embeddings.settings import EncoderSettings, open_encoder, settled
+from chunksink.embeddings.stats import lengths
 from chunksink.embeddings.vectors import EmbedReport, vectors_for
 from chunksink.rebuild.deep import LEAST_COSINE, LEAST_COSINE_IN_BFLOAT16
+from chunksink.rebuild.state import NO_MODEL, Generation, cache_file
+from chunksink.settings.config import Config
 from chunksink.sinks.document import Document
 
 
@@ -73,3 +80,65 @@ class DocumentEmbedder:
             if embedded.vector is not None:
                 row[:] = embedded.vector
         return rows
+
+
+class Embedders:
+    """Opens the embedders of one run: of the configured model, or of the live index. All are closed with the stack."""
+
+    def __init__(self, config: Config, stack: ExitStack) -> None:
+        self.settings = EncoderSettings.of(config)
+        self._cache_file = cache_file(config.home_path)
+        self._stack = stack
+        self._of_live: DocumentEmbedder | None = None
+
+    def configured(self, live: Generation | None = None, *, wanted: bool = True) -> DocumentEmbedder:
+        """The embedder of the configured model.
+
+        The model is loaded when a text has no vector yet, if no sink wants vectors or if the live index was made with
+        the same model; else at once, to know its fingerprint.
+        """
+        load = partial(open_encoder, self.settings)
+        known: LazyEncoder | None = None
+        if not wanted:
+            known = LazyEncoder(NO_MODEL, load)
+        elif live is not None and live.holds_vectors:
+            known = known_encoder(self.settings, live.encoder, live.model)
+        return self._embedder(self.settings, known or LazyEncoder.at_once(load))
+
+    def of_live(self, live: Generation, *, first_vectors: bool = False) -> DocumentEmbedder:
+        """The embedder of the model that made the live index, one for the whole run. The model is loaded when a text
+        has no vector yet. `first_vectors` of an index that holds none are made with the configured model."""
+        known = self._of_live
+        if known is None or first_vectors or known.info.fingerprint != live.model_fingerprint:
+            lazy = LazyEncoder(live.model, partial(open_encoder, live.encoder))
+            known = self.configured() if first_vectors else self._embedder(live.encoder, lazy)
+            self._of_live = known
+        return known
+
+    def configured_fingerprint(self) -> str | None:
+        """The fingerprint of the configured model if the cache holds vectors and the model is on this machine."""
+        if not self._cache_file.exists() or (self.settings.endpoint and self.settings.endpoint_dimensions is None):
+            return None
+        with VectorCache.open(self._cache_file, read_only=True) as cache:
+            if not cache.read("SELECT 1 FROM vector LIMIT 1"):
+                return None
+        with suppress(EmbeddingsError), closing(open_encoder(self.settings, network=False)) as encoder:
+            return encoder.fingerprint
+        return None
+
+    def token_lengths(self, fingerprint: str, text_hashes: Sequence[str]) -> Mapping[str, int]:
+        """The lengths in tokens of the texts that the cache has a vector of, by their hashes."""
+        asked = {raw_hash(text_hash): text_hash for text_hash in text_hashes}
+        with VectorCache.open(self._cache_file) as cache:
+            return {asked[raw]: length for raw, length in lengths(cache, fingerprint, list(asked)).items()}
+
+    def drop_texts(self, text_hashes: Sequence[str]) -> int:
+        """Drop the vectors of these texts, of every model; returns how many there were."""
+        with VectorCache.open(self._cache_file) as cache:
+            rows = rows_with(cache, text_hashes)
+            drop(cache, rows)
+        return rows.rows
+
+    def _embedder(self, settings: EncoderSettings, encoder: ClosingEncoder) -> DocumentEmbedder:
+        opened = self._stack.enter_context(closing(encoder))
+        return DocumentEmbedder(settings, opened, self._stack.enter_context(VectorCache.open(self._cache_file)))

@@ -1,23 +1,49 @@
-"""What a plan will cost, before it is carried out: vectors to compute, tokens, seconds, money."""
+"""The plan of the next sync, and what it will cost: vectors to compute, tokens, seconds, money."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
+from chunksink.rebuild.again import again
 from chunksink.rebuild.brake import LEAST_REMOVALS, large_removal
-from chunksink.rebuild.errors import Removal
+from chunksink.rebuild.builds import opened, was_left_unfinished
+from chunksink.rebuild.converge import Convergence
+from chunksink.rebuild.embed import DocumentEmbedder
+from chunksink.rebuild.errors import OtherPlan, Removal, UnknownPlan
+from chunksink.rebuild.flip import live_generation, require_ours
 from chunksink.rebuild.held import held_by_reason
+from chunksink.rebuild.index_settings import settings_due
+from chunksink.rebuild.lock import WAIT_SECONDS
 from chunksink.rebuild.plan import FamilyCounts, Plan
-from chunksink.rebuild.state import EMBEDDED, MODEL
-from chunksink.rebuild.sync import Planned
+from chunksink.rebuild.state import EMBEDDED, MODEL, Generation
 from chunksink.rebuild.tokens import SAMPLE, Texts, about_texts
 from chunksink.rebuild.work import Work
+from chunksink.sinks.errors import BuildBroken, BuildMissing, SinkError
 
 _EXAMPLES = 20
 _PAGE = 1000
+_LEAST_DIGITS = 12
+"""Of a plan's hash, that name it."""
 
 Lengths = Callable[[Sequence[str]], Mapping[str, int]]
 """From text hashes to the lengths in tokens of those that are cached; 0 where a length is not known."""
+
+
+@dataclass(frozen=True)
+class Planned:
+    """What a sync would do."""
+
+    plan: Plan
+    builds: dict[str, str]
+    """Of each configured sink; where there is none yet, a name that stands for it."""
+    empty: dict[str, str]
+    """Sinks that must be filled from nothing, and why."""
+    hash: str | None
+    """Names what a sync would do in the live builds; None where there is no live index."""
+    settings: dict[str, list[str]]
+    """Index settings that it would change, by sink."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +101,83 @@ class Forecast:
             "rebuild_due": self.rebuild_due,
             "brake": facts["brake"],
         }
+
+
+def plan(work: Work, *, adopt: bool = False) -> Forecast:
+    """What a sync would do and cost, the first one as well; nothing is written but our own records."""
+    with work.lock(WAIT_SECONDS):
+        live = live_generation(work, adopt=adopt)
+        if live is None:
+            embedder = work.embedders.configured(wanted=False)
+            known = work.embedders.configured_fingerprint() if work.wants_vectors else None
+        else:
+            embedder, known = work.embedders.of_live(live), None
+        lengths = partial(work.embedders.token_lengths, known or embedder.info.fingerprint)
+        due = None if live is None else work.rebuild_due(live)
+
+        def look() -> Forecast:
+            with planned(work, live, embedder, adopt=adopt) as found:
+                return forecast(work, found, lengths, price=work.config.token_price, rebuild_due=due)
+
+        return again(look)
+
+
+@contextmanager
+def planned(
+    work: Work, live: Generation | None, embedder: DocumentEmbedder, *, adopt: bool = False
+) -> Iterator[Planned]:
+    """Nothing is done but to look. What cannot be looked at holds nothing; an engine out of reach is an error."""
+    work.refresh()
+    failed: dict[str, SinkError] = {}
+    if live is None:
+        require_ours(work, work.sinks, adopt=adopt)  # a first sync would refuse, too
+    with ExitStack() as stack:
+        targets = [] if live is None else stack.enter_context(opened(work, live, failed, make=False, adopt=adopt))
+        left_unfinished = {name for name in failed if live and was_left_unfinished(work, live.builds[name])}
+        convergence = Convergence(work, targets, embedder)
+        convergence.look(sign=False)
+        failed |= convergence.outcome.done.failed
+        for error in failed.values():
+            if not isinstance(error, BuildMissing | BuildBroken):
+                raise error
+        known = {} if live is None else live.builds
+        builds = {name: known.get(name, name) for name in work.sinks}
+        told = {name for name, error in failed.items() if isinstance(error, BuildBroken)} - left_unfinished
+        empty = {
+            name: _why_empty(failed.get(name), is_told=name in told)
+            for name in work.sinks
+            if name in failed or name not in known
+        }
+        plan = convergence.plan([builds[name] for name in empty])
+        written = [builds[name] for name in known if name in builds and name not in told]
+        settings = {} if live is None else settings_due(work, live, targets)
+        yield Planned(plan, builds, empty, None if live is None else plan.digest(written, settings), settings)
+
+
+def _why_empty(error: SinkError | None, *, is_told: bool) -> str:
+    if is_told:
+        return f"`chunksink verify --repair` or a rebuild writes all of it again, for it is broken ({error})"
+    if error is None:
+        return "it has no build yet"
+    how = "broke while it was written" if isinstance(error, BuildBroken) else "is gone"
+    return f"its build {how}, and a sync writes all of it again"
+
+
+def require_plan(work: Work, live: Generation, embedder: DocumentEmbedder, given: str, *, adopt: bool = False) -> None:
+    """OtherPlan where it is not the one that is named. Before a build that is gone is made again: the plan says so."""
+    if len(given) < _LEAST_DIGITS:
+        raise UnknownPlan(
+            f"{given!r:.100} is too short for the hash of a plan: say {_LEAST_DIGITS} of its digits or more, as "
+            "`chunksink plan` prints it (before the first index there is none: `chunksink sync` makes it); nothing "
+            "was written"
+        )
+    with planned(work, live, embedder, adopt=adopt) as would:
+        digest = would.hash or ""
+    if not digest.startswith(given):
+        raise OtherPlan(
+            f"a sync would now carry out the plan {digest:.12}, not {given:.12}; nothing was written. Look at "
+            "`chunksink plan` again"
+        )
 
 
 def forecast(

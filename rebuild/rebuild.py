@@ -20,19 +20,22 @@ from chunksink.rebuild.embed import DocumentEmbedder
 from chunksink.rebuild.errors import NotVerified, OtherModel
 from chunksink.rebuild.execute import Target
 from chunksink.rebuild.flip import NotRemoved, drop, end_begun_flip, flip, require_ours
-from chunksink.rebuild.lock import WAIT_SECONDS, RebuildLock, WriterLock
+from chunksink.rebuild.index_settings import update_settings
+from chunksink.rebuild.lock import WAIT_SECONDS
 from chunksink.rebuild.lost import recall
 from chunksink.rebuild.overlap import ModelChange, model_change
 from chunksink.rebuild.plan import Plan
 from chunksink.rebuild.receipts import Receipts
+from chunksink.rebuild.report import RunReport, conclude
 from chunksink.rebuild.scan import Progress, Scan
 from chunksink.rebuild.state import NO_MODEL, Generation, State
 from chunksink.rebuild.strays import drop_strays
-from chunksink.rebuild.sync import require_valid, update_settings
 from chunksink.rebuild.work import Work
 from chunksink.sinks.errors import SinkError
 
 _ROUNDS = 6
+_WORTH_PREPARING = 4 * 2**20
+"""Bytes of chunks: a few seconds of writing, enough to win back the second that preparing a sink takes."""
 
 
 @dataclass(frozen=True)
@@ -60,27 +63,42 @@ class Rebuilt:
     generation: Generation
     outcome: Outcome
     model_change: ModelChange | None
-    not_removed: tuple[NotRemoved, ...]
+
+
+def _prepare(work: Work) -> None:
+    """Start what new builds need for much writing while chunks are read and the model is loaded."""
+    if work.intake.pending_bytes(reread=True) < _WORTH_PREPARING:
+        return
+    for sink in work.sinks.values():
+        if hasattr(sink, "prepare"):
+            sink.prepare()
+
+
+def rebuild(work: Work, options: RebuildOptions = RebuildOptions()) -> RunReport:
+    """Read all chunks again, build a new generation of the sinks of this run, and show it to readers.
+
+    The chunks are read before the model is loaded, which takes seconds.
+    """
+    with work.lock(WAIT_SECONDS):
+        _prepare(work)
+        work.refresh(reread=True)
+    live = work.state.live_or_none()
+    if live is not None or not options.held_are_left_out:
+        work.catalog.require_valid()
+    embedder = work.embedders.configured(live, wanted=work.wants_vectors)
+    made = Rebuild(work, embedder, options).run()
+    return conclude(work, made.generation, made.outcome, embedder, model_change=made.model_change, repeated=True)
 
 
 class Rebuild:
     """One rebuild of some sinks of a home."""
 
-    def __init__(
-        self,
-        work: Work,
-        embedder: DocumentEmbedder,
-        options: RebuildOptions = RebuildOptions(),
-        lock: WriterLock | None = None,
-        rebuilding: RebuildLock | None = None,
-    ) -> None:
-        """The locks are those of the run, where it may hold them already."""
+    def __init__(self, work: Work, embedder: DocumentEmbedder, options: RebuildOptions = RebuildOptions()) -> None:
         self._work = work
         self._state = work.state
         self._embedder = embedder
         self._options = options
-        self._lock = lock or WriterLock(work.state.home)
-        self._rebuilding = rebuilding or RebuildLock(work.state.home)
+        self._lock = work.lock
         self._lost: list[str] = []
         self._not_removed: dict[str, NotRemoved] = {}
         self._left_behind = 0
@@ -90,7 +108,7 @@ class Rebuild:
 
         Every chunk has been read before, by a refresh of the catalog that rereads; here only what has moved since is.
         """
-        with self._rebuilding():
+        with self._work.rebuild_lock():
             with self._lock(WAIT_SECONDS):
                 end_begun_flip(self._work, adopt=self._options.adopt)
                 # Before hours of work, and before anything is noted of what is there.
@@ -106,7 +124,8 @@ class Rebuild:
             with self._lock():
                 self._remove_surplus()
                 self._not_removed |= {left.build: left for left in drop_strays(self._work)}
-        return Rebuilt(generation, outcome, change, tuple(self._not_removed.values()))
+        outcome.not_removed = tuple(self._not_removed.values())
+        return Rebuilt(generation, outcome, change)
 
     def _look_at_live(self) -> None:
         """The brake goes by what the live builds have confirmed, so that must be what they hold, if they can tell.
@@ -124,7 +143,7 @@ class Rebuild:
         self._work.refresh()
         live = self._state.live_or_none()
         if live is not None or not self._options.held_are_left_out:
-            require_valid(self._work.catalog)
+            self._work.catalog.require_valid()
         builds = self._lost if live is None else list(live.builds.values())
         brake(self._state.db, builds, self._options.allow_deletions)
         self._left_behind = gone(self._state.db, builds) if live is None else 0

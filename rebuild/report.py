@@ -2,13 +2,14 @@
 
 from dataclasses import asdict, dataclass, field
 from itertools import islice
+from time import monotonic
 from typing import Any, Literal
 
 from chunksink.chunkbus.findings import Finding
 from chunksink.rebuild.catalog import CatalogCounts, RepeatedTexts
 from chunksink.rebuild.converge import Outcome
 from chunksink.rebuild.embed import DocumentEmbedder
-from chunksink.rebuild.errors import RebuildError
+from chunksink.rebuild.errors import InvalidBus, RebuildError
 from chunksink.rebuild.flip import NotRemoved
 from chunksink.rebuild.held import held_by_reason
 from chunksink.rebuild.overlap import ModelChange
@@ -114,28 +115,40 @@ class RunReport:
         }
 
 
-def report_of(
+def conclude(
     work: Work,
     generation: Generation,
     outcome: Outcome,
     embedder: DocumentEmbedder,
     *,
-    run_id: str,
-    seconds: float,
     rebuild_due: str | None = None,
-    unconfigured: tuple[str, ...] = (),
     model_change: ModelChange | None = None,
-    not_removed: tuple[NotRemoved, ...] = (),
     repeated: bool = False,
 ) -> RunReport:
-    """The report of a run that has just ended; `repeated` counts texts that several sources share, which takes time."""
+    """The report of a run, which also ends the run's record.
+
+    `repeated` counts texts that several sources share, which takes time.
+    """
     catalog = work.catalog
-    return RunReport(
-        run_id=run_id,
+    builds = generation.builds
+    # Only what this run writes: of others it knows nothing.
+    sinks = {
+        name: _sink_report(work, name, build, outcome)
+        for name, build in builds.items()
+        if name in work.sinks or name in outcome.done.failed
+    }
+    reasons = {**work.unreachable, **outcome.unbuilt}
+    sinks |= {
+        name: SinkReport(error=error)
+        for name, error in reasons.items()
+        if name not in builds and not isinstance(error, InvalidBus)  # what is held is reported anyway
+    }
+    report = RunReport(
+        run_id=work.log.run_id,
         generation=generation.id,
         families=outcome.families,
         total=catalog.counts(),
-        held=held_by_reason(work.state.db, [build for name, build in generation.builds.items() if name in work.sinks]),
+        held=held_by_reason(work.state.db, [build for name, build in builds.items() if name in work.sinks]),
         left_behind=outcome.left_behind,
         findings=tuple(finding for finding in catalog.findings() if finding.is_error),
         missing_partitions=tuple(catalog.missing_partitions()),
@@ -143,18 +156,17 @@ def report_of(
         deleted=outcome.chunks_deleted,
         embeddings=_embeddings(embedder),
         repeated=catalog.repeated_texts() if repeated else None,
-        # Only what this run writes: of others it knows nothing.
-        sinks={
-            name: _sink_report(work, name, build, outcome)
-            for name, build in generation.builds.items()
-            if name in work.sinks or name in outcome.done.failed
-        },
+        sinks=sinks,
         model_change=model_change,
         rebuild_due=rebuild_due,
-        unconfigured=unconfigured,
-        not_removed=not_removed,
-        seconds=seconds,
+        unconfigured=tuple(name for name in builds if name not in work.config.sinks),
+        not_removed=outcome.not_removed,
+        seconds=monotonic() - work.started,
     )
+    facts = report.as_json()
+    del facts["run_id"], facts["status"]
+    work.log.finish(report.status, **facts)
+    return report
 
 
 def _sink_report(work: Work, name: str, build_id: str, outcome: Outcome) -> SinkReport:

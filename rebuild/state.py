@@ -58,6 +58,11 @@ class Generation:
         return self.model_fingerprint != NO_MODEL.fingerprint
 
 
+def cache_file(home: Path) -> Path:
+    """The embedding cache of a home."""
+    return home / "vectors.db"
+
+
 class State(Store):
     """The home's `state.db`, open."""
 

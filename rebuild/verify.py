@@ -3,7 +3,7 @@
 Syncs go on while it reads. Repair is the sync that follows: the scan's receipts on one side, the catalog on the other.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -16,18 +16,15 @@ from chunksink.rebuild.deep import Lookup, Scanned
 from chunksink.rebuild.errors import OtherHome
 from chunksink.rebuild.flip import end_begun_flip
 from chunksink.rebuild.held import held_by_reason
+from chunksink.rebuild.index_settings import settings_due
 from chunksink.rebuild.lease import reading_live
-from chunksink.rebuild.lock import WAIT_SECONDS, WriterLock
+from chunksink.rebuild.lock import WAIT_SECONDS
 from chunksink.rebuild.receipts import Receipts
 from chunksink.rebuild.scan import CHANGED, EXTRA, MISSING, Scan
 from chunksink.rebuild.state import Generation
-from chunksink.rebuild.sync import settings_due
 from chunksink.rebuild.work import Work
 from chunksink.sinks.errors import BuildBroken, BuildMissing, Refused, SinkError
 from chunksink.sinks.sink import Marker, Sink, Stored
-
-CachedOf = Callable[[Generation], Lookup | None]
-"""Where the vectors of a generation are looked up; None where they are not to be compared."""
 
 
 @dataclass(frozen=True)
@@ -134,33 +131,30 @@ def _as_json(sink: SinkVerified | None, error: Exception | None) -> dict[str, An
     return {"ok": ok, **told, "error": str(error) if error else None}
 
 
-def verify(
-    work: Work, lock: WriterLock, cached_of: CachedOf, *, out_of_reach: Mapping[str, SinkError] | None = None
-) -> Verified:
-    """`out_of_reach` are configured sinks that did not answer at all; the others are verified.
+def verify(work: Work, *, deep: bool = False) -> Verified:
+    """Compare every live build with the chunks; with `deep`, also every vector with the cached one.
 
-    Nobody waits for the reading: what seems wrong after it, and may only have been written meanwhile, is read once more
-    in the lock.
+    Nobody waits for the reading. What seems wrong after it may only have been written meanwhile, so it is read once
+    more under the lock.
     """
     found: Verified | None = None
     with ExitStack() as stack, suppress(PartitionChanged):
-        with lock(WAIT_SECONDS):
+        with work.lock(WAIT_SECONDS):
             _refresh(work)
             live = stack.enter_context(reading_live(work.state))
             seen = work.state.version()
-        found = _verified(work, live, cached_of(live), out_of_reach or {})
+        found = _verified(work, live, deep)
         if found.ok and work.state.live() == live:
             return found
-    with lock():
+    with work.lock():
         if found is not None and work.state.version() == seen:
             return found
-        return again(partial(_verified_now, work, cached_of, out_of_reach or {}))
+        return again(partial(_verified_now, work, deep))
 
 
-def _verified_now(work: Work, cached_of: CachedOf, out_of_reach: Mapping[str, SinkError]) -> Verified:
+def _verified_now(work: Work, deep: bool) -> Verified:
     _refresh(work)
-    live = work.state.live()
-    return _verified(work, live, cached_of(live), out_of_reach)
+    return _verified(work, work.state.live(), deep)
 
 
 def _refresh(work: Work) -> None:
@@ -169,13 +163,14 @@ def _refresh(work: Work) -> None:
     work.refresh()
 
 
-def _verified(work: Work, live: Generation, cached: Lookup | None, out_of_reach: Mapping[str, SinkError]) -> Verified:
+def _verified(work: Work, live: Generation, deep: bool) -> Verified:
     """PartitionChanged where another run has taken in chunks meanwhile."""
     inputs = _inputs(work)
     if work.catalog.is_undecided():
         raise _moved(work)
     lost: dict[str, SinkError] = {}
-    failed: dict[str, SinkError | OtherHome] = dict(out_of_reach)
+    failed: dict[str, SinkError | OtherHome] = dict(work.unreachable)
+    cached = work.embedders.of_live(live).expected if deep else None
     found: dict[str, SinkVerified] = {}
     with opened(work, live, lost, make=False, adopt=True) as targets:
         there = {target.sink: target for target in targets}
@@ -208,7 +203,7 @@ def _verified(work: Work, live: Generation, cached: Lookup | None, out_of_reach:
         inputs,
         found,
         failed,
-        unconfigured=tuple(name for name in live.builds if name not in {*work.sinks, *out_of_reach}),
+        unconfigured=tuple(name for name in live.builds if name not in {*work.sinks, *work.unreachable}),
         unbuilt=tuple(name for name in work.sinks if name not in live.builds),
         held=sum(held_by_reason(work.state.db, list(live.builds.values())).values()),
         unread=tuple(work.catalog.unread_partitions()),

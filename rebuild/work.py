@@ -1,14 +1,23 @@
-"""What a run on a home works with: the home's records, the catalog, the engines, and who follows its progress."""
+"""A session: everything that one run works with, opened once and closed once."""
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import monotonic
 from typing import Protocol
 
+from chunksink.chunkbus.runlog import RunLog
+from chunksink.embeddings.fingerprint import digest_of_files, signature_of_files
+from chunksink.embeddings.settings import EncoderSettings, same_encoder
 from chunksink.rebuild.catalog import Catalog
+from chunksink.rebuild.embed import Embedders
 from chunksink.rebuild.intake import Intake
+from chunksink.rebuild.lock import RebuildLock, WriterLock
 from chunksink.rebuild.records import Records
-from chunksink.rebuild.state import State
+from chunksink.rebuild.state import Generation, State
+from chunksink.settings.config import Config
+from chunksink.sinks.errors import SinkError
 from chunksink.sinks.projection import PROJECTION_VERSION
 from chunksink.sinks.sink import Marker, Sink
 
@@ -35,17 +44,28 @@ def silent(_name: str, _total: int | None, _unit: str) -> AbstractContextManager
 
 @dataclass(frozen=True, eq=False)
 class Work:
-    """One home and its bus root, open for one run. `open_sink` opens sinks that the run does not write."""
+    """One home and its bus root, open for one run."""
 
+    config: Config
     state: State
     catalog: Catalog
     intake: Intake
     records: Records
     sinks: Mapping[str, Sink]
+    """The sinks that this run writes."""
     open_sink: Callable[[str], Sink]
+    """Opens a sink that this run does not write."""
+    embedders: Embedders
+    lock: WriterLock
+    rebuild_lock: RebuildLock
+    log: RunLog
+    """The record of this run."""
+    unreachable: Mapping[str, SinkError] = field(default_factory=dict)
+    """Configured sinks that did not answer."""
     stage: Stage = silent
     left_behind: Callable[[], Mapping[str, str]] = dict
     """By sink, the folder of the home where builds of it lie though it is configured to be elsewhere."""
+    started: float = field(default_factory=monotonic)
 
     def sink(self, name: str) -> Sink:
         return self.sinks.get(name) or self.open_sink(name)
@@ -55,6 +75,10 @@ class Work:
         """Whether any sink that this run writes does."""
         return any(sink.wants_vectors for sink in self.sinks.values())
 
+    def require_all_reachable(self) -> None:
+        for error in self.unreachable.values():
+            raise error
+
     def marker(self, build_id: str, stamp: str = "") -> Marker:
         return Marker(self.state.home_id, build_id, PROJECTION_VERSION, stamp)
 
@@ -63,7 +87,40 @@ class Work:
         return marker is not None and marker.home_id == self.state.home_id
 
     def refresh(self, *, reread: bool = False) -> None:
-        """The catalog says what the bus says now."""
+        """Bring the catalog up to date with the bus; with `reread`, read every partition again."""
         size = self.intake.pending_bytes(reread=reread)
         with self.stage("validate", size, "B") as bar:
             self.catalog.refresh(self.intake, bar.advance, reread=reread)
+
+    def rebuild_due(self, live: Generation) -> str | None:
+        """Why a rebuild would make another index than the live one, as far as settings and files tell."""
+        if live.holds_vectors:
+            return rebuild_due(EncoderSettings.of(self.config), self.state, live)
+        wanting = [name for name, sink in self.sinks.items() if name in live.builds and sink.wants_vectors]
+        return f"{' and '.join(wanting)} shall hold vectors, and the live index has none" if wanting else None
+
+
+def rebuild_due(wanted: EncoderSettings, state: State, live: Generation) -> str | None:
+    """Why a rebuild would use another model than the live index has; None where that holds no vectors."""
+    if not live.holds_vectors:
+        return None
+    if same_encoder(wanted, live.encoder):
+        return _files_changed(state, live)
+    if wanted.model != live.encoder.model:
+        return f"the live index was made with {live.encoder.model}, configured is {wanted.model}"
+    return f"the live index was made with other settings of {wanted.model} than are configured"
+
+
+def _files_changed(state: State, live: Generation) -> str | None:
+    """Compares the files of a local model with those that made the index."""
+    folder = Path(live.model.source.partition(":")[2])
+    if not live.model.files or not folder.is_dir():
+        return None
+    signature = signature_of_files(folder)
+    digest = state.digest_of_model(signature)
+    if digest is None:
+        digest = digest_of_files(folder)
+        state.note_model(signature, digest)
+    if digest == live.model.files:
+        return None
+    return f"files of the model {live.model.name} in {folder} are others than those that made the live index"

@@ -7,7 +7,7 @@ import click
 
 from chunksink.options import config_from, home_option, json_option
 from chunksink.output import print_json, printable
-from chunksink.wiring import open_one_sink
+from chunksink.session import open_one_sink
 
 
 @click.command()

@@ -17,9 +17,7 @@ from chunksink.output import counted, print_json, printable
 from chunksink.progress import progress
 
 if TYPE_CHECKING:
-    from chunksink.ingest.options import Options
     from chunksink.ingest.report import IngestReport
-    from chunksink.settings.config import Config
 
 _SHOWN_FAILURES = 20
 _SHOWN_SUFFIXES = 12
@@ -125,22 +123,28 @@ def command(
       chunksink ingest . --exclude drafts/ --exclude "*.min.html" --prune
       chunksink ingest ~/projects --include "*.py" --include "config/*.toml"
     """
-    from chunksink.ingest.options import Options
-    from chunksink.ingesting import ingest
+    from chunksink.index import Index
+    from chunksink.summary import exit_code, print_report, tell_fault
 
-    wanted = Options(**options | {"fields": _fields(options["fields"])})
-    _check(wanted)
+    options["fields"] = _fields(options["fields"])
+    _check(options)
     config = config_from(chunks=chunks, home=home)
-    with progress("ingest", None, "sources") as bar:
-        report = ingest(config, sources, wanted, jobs=jobs, on_source=lambda: bar.advance(1))
+    with Index(config, stage=progress, on_fault=tell_fault) as index:
+        with progress("ingest", None, "sources") as bar:
+            report = index.ingest(*sources, jobs=jobs, on_source=lambda: bar.advance(1), **options)
+        if not as_json:
+            _print(report, config.chunks_path)
+        synced = index.sync(allow_deletions=options["allow_deletions"]) if sync else None
     code = Exit.INVALID_INPUT if report.failures else Exit.OK
-    if not as_json:
-        _print(report, config.chunks_path)
-    elif not sync:
-        print_json(asdict(report))
-    if not sync:
+    if synced is None:
+        if as_json:
+            print_json(asdict(report))
         return code
-    return _sync(config, report, wanted.allow_deletions, as_json) or code
+    if as_json:
+        print_json({"ingest": asdict(report), "sync": synced.as_json()})
+    else:
+        print_report(synced, as_json=False, why_these_sinks=config.why_these_sinks)
+    return exit_code(synced) or code
 
 
 def _fields(pairs: Sequence[str]) -> dict[str, str]:
@@ -151,28 +155,16 @@ def _fields(pairs: Sequence[str]) -> dict[str, str]:
     return fields
 
 
-def _check(options: "Options") -> None:
+def _check(options: Mapping[str, Any]) -> None:
     """Mistakes in the command itself are usage errors."""
     from chunksink.ingest.errors import IngestRefused
     from chunksink.ingest.formats.registry import all_formats
+    from chunksink.ingest.options import Options
 
     try:
-        options.check(all_formats())
+        Options(**options).check(all_formats())
     except IngestRefused as refused:
         raise Refusal(str(refused), Exit.USAGE) from refused
-
-
-def _sync(config: "Config", report: "IngestReport", allow_deletions: int, as_json: bool) -> Exit:
-    from chunksink.index import Index
-    from chunksink.summary import exit_code, print_report, tell_fault
-
-    with Index(config, stage=progress, on_fault=tell_fault) as index:
-        synced = index.sync(allow_deletions=allow_deletions)
-    if as_json:
-        print_json({"ingest": asdict(report), "sync": synced.as_json()})
-    else:
-        print_report(synced, as_json=False, why_these_sinks=config.why_these_sinks)
-    return exit_code(synced)
 
 
 def _print(report: "IngestReport", root: Path) -> None:

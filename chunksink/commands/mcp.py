@@ -35,7 +35,7 @@ def command(tenant: str | None, chunks: str | None, home: str | None) -> int:
     from chunksink.live import LiveSearch
     from chunksink.search.access import Access
     from chunksink.search.errors import SearchError
-    from chunksink.wiring import usual_mode
+    from chunksink.session import usual_mode
 
     config = config_from(chunks=chunks, home=home)
     access = Access(tenant, required=config.tenants == "required")

@@ -3,7 +3,6 @@
 import re
 import shlex
 from collections.abc import Iterator, Sequence
-from contextlib import closing
 from typing import TYPE_CHECKING
 
 import click
@@ -114,11 +113,11 @@ def command(
       chunksink search --limit 3 -- -zebra
     """
     from chunksink.explain import explained_lines
-    from chunksink.live import LiveSearch
     from chunksink.search.access import Access
     from chunksink.search.filters import parse_filters
     from chunksink.search.question import FUSIONS, KEYWORD, LEGS_OF, MODES, SEMANTIC, Question
-    from chunksink.wiring import usual_mode
+    from chunksink.session import usual_mode
+    from chunksink.views import search_once
 
     config = config_from(chunks=chunks, home=home)
     access = Access(tenant, required=config.tenants == "required")
@@ -136,11 +135,10 @@ def command(
         fusion=next(known for known in FUSIONS if known == fusion),
     )
     legs = LEGS_OF[question.mode]
-    # By words in any case: what stands in quotes is looked for by these.
-    with closing(LiveSearch(config, wanted={KEYWORD, *legs})) as live:
-        with waiting("loading the model …" if SEMANTIC in legs else "searching …"):
-            answer = live.search(question, access)
-        why = [explained_lines(config, live.generation(), answer, hit) for hit in answer.hits] if explain else []
+    with waiting("loading the model …" if SEMANTIC in legs else "searching …"):
+        # The keyword leg is always wanted: it finds what stands in quotes.
+        answer, generation = search_once(config, question, access, wanted={KEYWORD, *legs})
+    why = [explained_lines(config, generation, answer, hit) for hit in answer.hits] if explain else []
     if as_json:
         told = answer.as_json(explain=explain)
         for hit, lines in zip(told["hits"], why, strict=False):

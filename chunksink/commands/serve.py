@@ -88,8 +88,8 @@ def _app(config: "Config", live: "LiveSearch", host: str, names: tuple[str, ...]
     from chunksink.search.page.callers import Tokens
     from chunksink.search.page.security import Hosts
     from chunksink.search.page.site import Site
+    from chunksink.session import usual_mode
     from chunksink.site_report import report
-    from chunksink.wiring import usual_mode
 
     site = Site(
         answers=live,

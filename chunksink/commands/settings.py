@@ -120,7 +120,7 @@ def _require_ours(home: Path, sink: "MeilisearchSink") -> None:
 @contextmanager
 def _live(home: str | None) -> Iterator["tuple[MeilisearchSink, dict[str, Any]]"]:
     """The sink, and the settings that the live index should have."""
-    from chunksink.wiring import live_dimensions
+    from chunksink.session import live_dimensions
 
     with _sink(home) as (config, sink):
         yield sink, sink.wanted_settings(live_dimensions(config, _SINK))

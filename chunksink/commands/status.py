@@ -7,8 +7,8 @@ import click
 
 from chunksink.options import chunks_option, config_from, home_option, json_option
 from chunksink.output import counted, print_json, printable
+from chunksink.session import status_of
 from chunksink.troubles import troubles
-from chunksink.wiring import status_of
 
 if TYPE_CHECKING:
     from chunksink.rebuild.status import BuildStatus, Status

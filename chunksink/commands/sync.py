@@ -57,7 +57,7 @@ def command(chunks: str | None, home: str | None, watch: bool, as_json: bool, **
 
 def _watch(index: "Index", as_json: bool, options: dict[str, Any]) -> None:
     """Ends with Ctrl-C. What goes wrong in one sync is told; what may pass is tried again."""
-    from chunksink.opening import require_chunks
+    from chunksink.session import require_chunks
 
     root = require_chunks(BusRoot(index.config.chunks_path), index.config.home_path)
     click.echo(f"watching {root.manifests}; Ctrl-C ends it", err=True)

@@ -9,10 +9,12 @@ import click
 
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.exits import Exit
+from chunksink.home_cache import existing_cache
 from chunksink.options import chunks_option, config_from, home_option, json_option
 from chunksink.output import print_json, printable
+from chunksink.rebuild.state import cache_file
+from chunksink.session import open_one_sink
 from chunksink.settings.config import Config
-from chunksink.wiring import cache_file, existing_cache, open_one_sink
 
 if TYPE_CHECKING:
     from chunksink.rebuild.why import SinkCopy, Standing, Why

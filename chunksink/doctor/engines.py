@@ -13,9 +13,9 @@ _AGAIN = "then run `chunksink doctor` again"
 
 
 def sink(config: Config, name: str, live: Live | None) -> Iterator[Check]:
+    from chunksink.session import open_one_sink
     from chunksink.settings.index_settings import UnusableSettings
     from chunksink.sinks.errors import SinkError
-    from chunksink.wiring import open_one_sink
 
     label = f"sink {name}"
     with ExitStack() as stack:
@@ -44,8 +44,8 @@ def sink(config: Config, name: str, live: Live | None) -> Iterator[Check]:
 
 def options_not_in_use(config: Config) -> Iterator[Check]:
     """Options of sinks that no run opens now: what is wrong with them would be told on the day when one does."""
+    from chunksink.session import open_one_sink
     from chunksink.sinks.errors import SinkError
-    from chunksink.wiring import open_one_sink
 
     for name in config.sink:
         if name in config.sinks:
@@ -112,10 +112,10 @@ def _marker(sink: Any, build_id: str) -> Any:
 
 def _settings(config: Config, name: str, sink: Any) -> Check:
     from chunksink.chunkbus.errors import ChunkBusError
+    from chunksink.session import live_dimensions
     from chunksink.settings.engine_settings import DEFAULTS
     from chunksink.settings.index_settings import differences, find_settings_file, load_index_settings
     from chunksink.sinks.errors import BuildMissing, SinkError
-    from chunksink.wiring import live_dimensions
 
     label = f"settings of {name}"
     file = find_settings_file(config.sink.get(name, {}).get("settings_file"))

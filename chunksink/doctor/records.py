@@ -51,7 +51,8 @@ def index(home: Path) -> tuple[Check, Live | None]:
 
 def cache(config: Config) -> Check:
     from chunksink.embeddings.errors import CacheBusy, CacheDamaged, CacheError, CacheForeign, CacheTooNew
-    from chunksink.wiring import cache_file, existing_cache
+    from chunksink.home_cache import existing_cache
+    from chunksink.rebuild.state import cache_file
 
     path = cache_file(config.home_path)
     if not path.exists():

@@ -12,7 +12,7 @@ from time import monotonic, sleep
 import pytest
 
 import chunksink
-from chunksink import forks
+from chunksink import live
 from chunksink.exits import Exit
 from chunksink.live import LiveSearch
 from tests.chunksink.shell import Shell
@@ -21,7 +21,7 @@ from tests.rebuild.support import source
 
 @pytest.fixture(autouse=True)
 def nobody_searched(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(forks, "_searched_in", None)
+    monkeypatch.setattr(live, "_searched_in", None)
 
 
 def in_child(work: Callable[[], object]) -> bool:

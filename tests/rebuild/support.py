@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from chunksink.chunkbus.chunk import Record, new_chunk
 from chunksink.chunkbus.findings import Finding
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.manifest import ManifestProducer, Tombstone
+from chunksink.chunkbus.runlog import RunLog
 from chunksink.chunkbus.writer import PartitionWriter
 from chunksink.embeddings.cache import VectorCache
 from chunksink.embeddings.encoder import Vectors
@@ -22,16 +23,17 @@ from chunksink.embeddings.settings import EncoderSettings
 from chunksink.embeddings.vectors import EmbedReport
 from chunksink.rebuild.catalog import Catalog
 from chunksink.rebuild.converge import Outcome
-from chunksink.rebuild.embed import DocumentEmbedder
+from chunksink.rebuild.embed import DocumentEmbedder, Embedders
 from chunksink.rebuild.flip import NotRemoved, live_generation
 from chunksink.rebuild.intake import Intake
-from chunksink.rebuild.lock import WriterLock, writing
+from chunksink.rebuild.lock import RebuildLock, WriterLock, writing
 from chunksink.rebuild.rebuild import Rebuild, RebuildOptions
 from chunksink.rebuild.records import Records
 from chunksink.rebuild.state import Generation, State
 from chunksink.rebuild.sync import SyncOptions, sync_live
 from chunksink.rebuild.verify import Verified, verify
 from chunksink.rebuild.work import Stage, Work, silent
+from chunksink.settings.config import Config
 from chunksink.sinks.document import Document
 from chunksink.sinks.projection import project_family
 from chunksink.sinks.sink import Build, RefusedDocument, Sink
@@ -153,6 +155,16 @@ class CatalogProbe:
         return {family.family: family.partition for family in self.catalog.families()}
 
 
+@dataclass(frozen=True)
+class OneEmbedder:
+    """In place of a session's embedders: the same one for every index."""
+
+    embedder: DocumentEmbedder
+
+    def of_live(self, _live: Generation) -> DocumentEmbedder:
+        return self.embedder
+
+
 class Home:
     """A home folder and its sinks. A sink is made anew for every run, as every process does."""
 
@@ -168,16 +180,23 @@ class Home:
     def work(self, wrap: Wrap = lambda sink: sink, stage: Stage = silent) -> Iterator[Work]:
         """The home, open for one run."""
         sinks = [wrap(maker(self.folder)) for maker in self.makers]
+        names = tuple(sink.name for sink in sinks)
+        config = Config(home=str(self.folder), chunks=str(self.root.path), sinks=names)
         try:
-            with State(self.folder) as state:
+            with State(self.folder) as state, RunLog(self.folder, "test") as log, ExitStack() as stack:
                 catalog = Catalog(state)
                 yield Work(
+                    config=config,
                     state=state,
                     catalog=catalog,
                     intake=Intake(self.root, state, on_finding=self.findings.append),
                     records=Records(self.root, catalog),
                     sinks={sink.name: sink for sink in sinks},
                     open_sink=self.open_sink,
+                    embedders=Embedders(config, stack),
+                    lock=WriterLock(self.folder),
+                    rebuild_lock=RebuildLock(self.folder),
+                    log=log,
                     stage=stage,
                 )
         finally:
@@ -204,7 +223,7 @@ class Home:
                 counts.chunks,
                 counts.superseded,
                 {sink: tuple(refused) for sink, refused in made.outcome.done.refused.items()},
-                made.not_removed,
+                made.outcome.not_removed,
             )
 
     def rebuild_outcome(self, *, wrap: Wrap = lambda sink: sink) -> Outcome:
@@ -219,7 +238,7 @@ class Home:
 
     def verify(self, *, deep: bool = False, wrap: Wrap = lambda sink: sink) -> Verified:
         with self.work(wrap) as work, self.embedder() as embedder:
-            return verify(work, WriterLock(self.folder), lambda _live: embedder.expected if deep else None)
+            return verify(replace(work, embedders=OneEmbedder(embedder)), deep=deep)
 
     def open_sink(self, name: str) -> Sink:
         """Sinks that this home does not write any more."""

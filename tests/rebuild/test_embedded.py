@@ -10,9 +10,8 @@ import pytest
 
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.embeddings.lazy import LazyEncoder
-from chunksink.rebuild.forecast import forecast
+from chunksink.rebuild.forecast import forecast, planned
 from chunksink.rebuild.state import State
-from chunksink.rebuild.sync import planned
 from chunksink.rebuild.work import Silent
 from chunksink.sinks.memory import MemorySink
 from tests.embeddings.helpers import HashEncoder

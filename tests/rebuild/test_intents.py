@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from chunksink.chunkbus.layout import BusRoot
+from chunksink.rebuild.forecast import planned
 from chunksink.rebuild.plan import FamilyCounts
 from chunksink.rebuild.receipts import Receipts
 from chunksink.rebuild.state import State
-from chunksink.rebuild.sync import planned
 from chunksink.sinks.chroma import handle
 from chunksink.sinks.fts.sink import FILE
 from tests.rebuild.engines import chroma, fts, memory

@@ -11,11 +11,11 @@ from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.manifest import Tombstone
 from chunksink.embeddings.encoder import Vectors
 from chunksink.rebuild.errors import NoGeneration, OtherPlan, UnknownPlan
+from chunksink.rebuild.forecast import planned
 from chunksink.rebuild.plan import FamilyCounts
 from chunksink.rebuild.receipts import Receipts
 from chunksink.rebuild.records import Records
 from chunksink.rebuild.state import State
-from chunksink.rebuild.sync import planned
 from chunksink.sinks.errors import Unreachable
 from tests.embeddings.helpers import HashEncoder
 from tests.rebuild.support import (

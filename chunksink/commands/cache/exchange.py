@@ -1,5 +1,6 @@
 """`chunksink cache export | import`: vectors from one machine to another."""
 
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import asdict
 from functools import partial
@@ -9,11 +10,11 @@ from typing import TYPE_CHECKING
 import click
 
 from chunksink.chunkbus.layout import BusRoot
-from chunksink.chunks import texts_of
 from chunksink.exits import Exit
+from chunksink.home_cache import existing_cache, find_encoder
 from chunksink.options import chunks_option, config_from, home_option, json_option
 from chunksink.output import counted, print_json, printable, sized
-from chunksink.wiring import cache_file, encoder_settings, existing_cache, find_encoder
+from chunksink.rebuild.state import cache_file
 
 if TYPE_CHECKING:
     from chunksink.embeddings.exchange import ImportReport
@@ -62,6 +63,7 @@ def import_command(file: Path, chunks: str | None, home: str | None, as_json: bo
     """
     from chunksink.embeddings.cache import VectorCache
     from chunksink.embeddings.exchange import import_cache
+    from chunksink.embeddings.settings import EncoderSettings
     from chunksink.rebuild.lock import writing
 
     config = config_from(chunks=chunks, home=home)
@@ -69,13 +71,32 @@ def import_command(file: Path, chunks: str | None, home: str | None, as_json: bo
     with ExitStack() as stack:
         stack.enter_context(writing(config.home_path))
         cache = stack.enter_context(VectorCache.open(cache_file(config.home_path), salvage=False))
-        find = partial(find_encoder, encoder_settings(config), stack)
-        report = import_cache(cache, file, texts=partial(texts_of, root), encoder_for=find)
+        find = partial(find_encoder, EncoderSettings.of(config), stack)
+        report = import_cache(cache, file, texts=partial(_texts_of, root), encoder_for=find)
     if as_json:
         print_json(asdict(report))
     else:
         _print(report)
     return Exit.REFUSED if report.unproved else Exit.OK
+
+
+def _texts_of(root: BusRoot) -> Iterator[tuple[str, str]]:
+    """Text hash and text of every chunk. Lines that hold none are skipped: this is not a validation."""
+    import orjson
+
+    from chunksink.chunkbus.canonical import text_hash
+    from chunksink.chunkbus.reader import open_partition, read_lines
+
+    for key in root.partition_keys():
+        file, _ = open_partition(root, key)
+        with file:
+            for _, line in read_lines(file):
+                try:
+                    text = orjson.loads(line)["text"]
+                    hashed = text_hash(text)
+                except (ValueError, TypeError, KeyError, AttributeError):
+                    continue
+                yield hashed, text
 
 
 def _print(report: "ImportReport") -> None:

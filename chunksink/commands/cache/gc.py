@@ -9,13 +9,13 @@ import click
 
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.runlog import RunLog
-from chunksink.chunks import read_chunks
 from chunksink.cli_errors import Refusal
 from chunksink.exits import Exit
+from chunksink.home_cache import existing_cache
 from chunksink.options import chunks_option, config_from, home_option, json_option
 from chunksink.output import counted, print_json, sized, some
 from chunksink.progress import progress
-from chunksink.wiring import existing_cache
+from chunksink.session import open_intake
 
 if TYPE_CHECKING:
     from chunksink.embeddings.maintenance import Surplus
@@ -54,7 +54,11 @@ def gc_command(chunks: str | None, home: str | None, dry_run: bool, as_json: boo
         _refuse_missing(set(Catalog(state).known_partitions()) - set(root.partition_keys()), root)
         # Aside: were this the wrong folder, the home's own catalog would be that of other chunks.
         scratch = stack.enter_context(TemporaryDirectory(prefix="gc-", dir=config.home_path))
-        current = read_chunks(root, config, stack.enter_context(State(Path(scratch))), run_log)
+        current = Catalog(aside := stack.enter_context(State(Path(scratch))))
+        intake = open_intake(config, aside, run_log)
+        with progress("validate", intake.pending_bytes(), "B") as bar:
+            current.refresh(intake, bar.advance)
+        current.require_valid()
         with progress("look", None, "vectors") as bar:
             surplus = find_surplus(
                 cache,

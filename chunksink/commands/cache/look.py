@@ -9,9 +9,9 @@ import click
 
 from chunksink.cli_errors import Refusal
 from chunksink.exits import Exit
+from chunksink.home_cache import existing_cache
 from chunksink.options import config_from, home_option, json_option
 from chunksink.output import counted, print_json, printable, sized
-from chunksink.wiring import existing_cache
 
 if TYPE_CHECKING:
     from chunksink.embeddings.cache import VectorCache

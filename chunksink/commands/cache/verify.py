@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import click
 
 from chunksink.exits import Exit
+from chunksink.home_cache import existing_cache
 from chunksink.options import config_from, home_option, json_option
 from chunksink.output import counted, print_json
 from chunksink.progress import progress
-from chunksink.wiring import existing_cache
 
 if TYPE_CHECKING:
     from chunksink.embeddings.maintenance import VerifyReport

@@ -1,0 +1,49 @@
+"""The embedding cache of a home, for the commands that look after it."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from chunksink.rebuild.state import cache_file
+from chunksink.settings.config import Config
+
+if TYPE_CHECKING:
+    from chunksink.embeddings.cache import VectorCache
+    from chunksink.embeddings.encoder import Encoder, ModelInfo
+    from chunksink.embeddings.settings import EncoderSettings
+
+
+@contextmanager
+def existing_cache(config: Config, *, read_only: bool, salvage: bool = False) -> Iterator["VectorCache"]:
+    """The cache, which only a rebuild creates. A damaged file is reported, not repaired, unless `salvage` is set."""
+    from chunksink.embeddings.cache import VectorCache
+    from chunksink.embeddings.errors import CacheUnavailable
+
+    path = cache_file(config.home_path)
+    if not path.exists():
+        raise CacheUnavailable(f"there is no cache at {path}; `chunksink rebuild` makes one, --home names another home")
+    with VectorCache.open(path, read_only=read_only, salvage=salvage) as cache:
+        yield cache
+
+
+def find_encoder(configured: "EncoderSettings", stack: ExitStack, info: "ModelInfo") -> "Encoder | None":
+    """An encoder of this fingerprint and precision: the configured one, or the one that `info` names, if it is here."""
+    from chunksink.embeddings.errors import ModelError
+    from chunksink.embeddings.settings import EncoderSettings, open_encoder
+
+    named = EncoderSettings(
+        model=info.name,
+        long_texts=info.long_texts,
+        max_length=info.max_length,
+        query_prompt=info.query_prompt,
+        passage_prompt=info.passage_prompt,
+    )
+    for settings in (configured, named):
+        with suppress(ModelError):
+            encoder = open_encoder(replace(settings, precision=info.precision), network=False)
+            if (encoder.fingerprint, encoder.precision) == (info.fingerprint, info.precision):
+                stack.callback(encoder.close)
+                return encoder
+            encoder.close()
+    return None

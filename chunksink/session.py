@@ -1,0 +1,250 @@
+"""Opens a session: the one place that knows which engines, which model and which folders a configuration means.
+
+Everything is opened once, in this order, and closed in the reverse order when the run ends.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from chunksink.chunkbus.errors import NotABusRoot
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.runlog import RunLog
+from chunksink.output import counted
+from chunksink.settings.config import Config, ConfigError
+
+if TYPE_CHECKING:
+    from chunksink.rebuild.state import State
+    from chunksink.rebuild.status import Status
+    from chunksink.rebuild.work import Stage, Work
+    from chunksink.search.question import Mode
+    from chunksink.sinks.errors import SinkError
+    from chunksink.sinks.patient import Fault
+    from chunksink.sinks.sink import Sink
+
+
+@contextmanager
+def open_session(
+    config: Config,
+    command: str,
+    *,
+    on_fault: "Callable[[Fault], object]",
+    stage: "Stage | None" = None,
+    tolerant: bool = False,
+    reads_chunks: bool = True,
+    makes_home: bool = True,
+    only: tuple[str, ...] = (),
+) -> Iterator["Work"]:
+    """A session that writes to all configured engines, or to `only` these.
+
+    With `tolerant` an engine may be unreachable. Without `makes_home` the home must exist: a misspelt name is not a
+    new home.
+    """
+    from chunksink.rebuild.catalog import Catalog
+    from chunksink.rebuild.embed import Embedders
+    from chunksink.rebuild.lock import RebuildLock, WriterLock
+    from chunksink.rebuild.records import Records
+    from chunksink.rebuild.state import State
+    from chunksink.rebuild.work import Work, silent
+
+    _require_configured(config, only)
+    root, home = BusRoot(config.chunks_path), config.home_path
+    if reads_chunks:
+        require_chunks(root, home)
+    if not makes_home:
+        with State.existing(home):
+            pass
+    with ExitStack() as stack:
+        log = stack.enter_context(RunLog(home, command))
+        unreachable: dict[str, SinkError] = {}
+        # Before the home's records: a misspelt sink must not leave a new home behind.
+        sinks = _open_sinks(
+            config,
+            only or config.sinks,
+            stack,
+            partial(_report_fault, log, on_fault),
+            unreachable if tolerant else None,
+        )
+        state = stack.enter_context(State(home))
+        catalog = Catalog(state)
+        yield Work(
+            config=config,
+            state=state,
+            catalog=catalog,
+            intake=open_intake(config, state, log),
+            records=Records(root, catalog),
+            sinks={sink.name: sink for sink in sinks},
+            open_sink=partial(_open_former_sink, config, stack),
+            embedders=Embedders(config, stack),
+            lock=WriterLock(home),
+            rebuild_lock=RebuildLock(home),
+            log=log,
+            unreachable=unreachable,
+            stage=stage or silent,
+            left_behind=partial(_left_behind, config),
+        )
+
+
+def open_intake(config: Config, state: "State", log: RunLog) -> Any:
+    """Reads the configured chunks into this state; findings go to the record of the run."""
+    from chunksink.rebuild.intake import Intake
+    from chunksink.workers import worker_processes
+
+    return Intake(
+        BusRoot(config.chunks_path),
+        state,
+        require_source_checksum=config.require_source_checksum,
+        workers=partial(worker_processes, jobs=None),
+        on_finding=log.finding,
+    )
+
+
+def require_chunks(root: BusRoot, home: Path) -> BusRoot:
+    """Where there were some, all partitions are missing: InvalidBus; else a folder is named that has none."""
+    from chunksink.rebuild.catalog import known_partitions
+    from chunksink.rebuild.errors import InvalidBus, RebuildError
+    from chunksink.rebuild.state import State
+
+    try:
+        return root.require()
+    except NotABusRoot as error:
+        known: list[str] = []
+        with suppress(RebuildError), State.existing(home) as state:
+            known = known_partitions(state.db)
+        if known:
+            raise InvalidBus(
+                f"no chunks at {root.path}, where {counted(len(known), 'partition')} stood; the index stays as it is. "
+                "Bring the folder back, or name it with --chunks DIR. If all are meant to go: "
+                f"`mkdir -p {root.manifests}`, and `chunksink retire-partition KEY` for each"
+            ) from error
+        raise
+
+
+def open_one_sink(config: Config, stack: ExitStack, name: str) -> "Sink":
+    """Any sink by its name; it is closed with the stack."""
+    from chunksink.sinks.registry import open_sink
+
+    return stack.enter_context(closing(open_sink(name, config.home_path, config.sink.get(name, {}))))
+
+
+def usual_mode(config: Config) -> "Mode":
+    """The mode of a search that names none: keyword if no sink holds vectors, else hybrid."""
+    from chunksink.sinks.errors import SinkError
+
+    with ExitStack() as stack:
+        try:
+            by_meaning = any(open_one_sink(config, stack, name).wants_vectors for name in config.sinks)
+        except (ConfigError, SinkError):  # the search reports what is wrong with it
+            by_meaning = True
+    return "hybrid" if by_meaning else "keyword"
+
+
+def status_of(config: Config, named: int = -1) -> "Status":
+    """What the home says of itself, with the names of so many held families; NoGeneration if nothing was built yet."""
+    from chunksink.embeddings.settings import EncoderSettings
+    from chunksink.rebuild.intake import Intake
+    from chunksink.rebuild.state import State
+    from chunksink.rebuild.status import status
+    from chunksink.rebuild.work import rebuild_due
+    from chunksink.sinks.registry import require_sink
+
+    root = BusRoot(config.chunks_path)
+    with State.existing(config.home_path) as state:
+        for name in set(config.sinks) - state.live().builds.keys():
+            require_sink(name)
+        intake = Intake(root, state, require_source_checksum=config.require_source_checksum)
+        due = partial(rebuild_due, EncoderSettings.of(config), state)
+        return status(state, root, intake, due, config.sinks, named=named)
+
+
+def live_dimensions(config: Config, sink: str) -> int | None:
+    """Of the vectors in a sink's live build; None where it holds none, or nothing is known of it."""
+    from chunksink.rebuild.errors import NoGeneration
+    from chunksink.rebuild.state import State
+
+    try:
+        with State.existing(config.home_path) as state:
+            live = state.live()
+    except NoGeneration:
+        return None
+    return live.model.dimension if live.holds_vectors and sink in live.builds else None
+
+
+def _require_configured(config: Config, only: tuple[str, ...]) -> None:
+    """Nobody would search or sync what is built in another sink."""
+    from chunksink.settings.sink_tables import sink_names
+
+    for name in only:
+        if name not in config.sinks and name in sink_names():
+            sinks = ", ".join(f'"{each}"' for each in (*config.sinks, name))
+            raise ConfigError(
+                f"{name} is not configured; nothing was built. Configure it first, with `sinks = [{sinks}]` in "
+                "chunksink.toml or in CHUNKSINK_SINKS; the next `chunksink sync` builds it"
+            )
+
+
+def _open_sinks(
+    config: Config,
+    names: tuple[str, ...],
+    stack: ExitStack,
+    on_fault: "Callable[[Fault], object]",
+    unreachable: "dict[str, SinkError] | None",
+) -> "list[Sink]":
+    """These sinks, retried from the moment on when each has answered once.
+
+    A wrong address or key is reported at once; with `unreachable` such a sink is named there and left out.
+    """
+    from chunksink.sinks.errors import SinkError
+    from chunksink.sinks.patient import Patience, PatientSink
+
+    patience = Patience(deadline_seconds=config.patience, documents_per_second=config.documents_per_second)
+    sinks: list[Sink] = []
+    for name in dict.fromkeys(names):
+        sink = open_one_sink(config, stack, name)
+        try:
+            sink.builds()
+        except SinkError as error:
+            if unreachable is None:
+                raise
+            unreachable[name] = error
+        else:
+            sinks.append(PatientSink(sink, patience, on_fault=on_fault))
+    return sinks
+
+
+def _open_former_sink(config: Config, stack: ExitStack, name: str) -> "Sink":
+    """A sink that is not configured any more. What it needed may be gone too, and with it the way to its builds."""
+    from chunksink.sinks.errors import Refused
+
+    try:
+        return open_one_sink(config, stack, name)
+    except ConfigError as error:
+        raise Refused(str(error)) from error
+
+
+def _left_behind(config: Config) -> dict[str, str]:
+    """Folders of embedded sinks in the home that hold builds although the options name another place.
+
+    A place below such a folder is not distinguished from it.
+    """
+    found = {}
+    for name in config.sinks:
+        own = (config.home_path / name).resolve()
+        if not config.sink.get(name) or not own.is_dir():
+            continue
+        with ExitStack() as stack:
+            sink: Any = open_one_sink(config, stack, name)
+            address = sink.address("any") if hasattr(sink, "address") else {}
+        used = [Path(place).resolve() for place in (address.get("path"), address.get("folder")) if place]
+        apart = not any(place.is_relative_to(own) for place in used)
+        if apart and any(entry.is_dir() and entry.name.startswith(f"{name}-") for entry in own.iterdir()):
+            found[name] = str(config.home_path / name)
+    return found
+
+
+def _report_fault(log: RunLog, on_fault: "Callable[[Fault], object]", fault: "Fault") -> None:
+    log.write("fault", **asdict(fault))
+    on_fault(fault)

@@ -1,0 +1,60 @@
+"""Settings of the engines' indexes: which are not as configured, and bringing them there."""
+
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+
+from chunksink.rebuild.converge import Convergence, Outcome
+from chunksink.rebuild.embed import DocumentEmbedder
+from chunksink.rebuild.execute import Lock, Target
+from chunksink.rebuild.state import Generation
+from chunksink.rebuild.work import Work
+from chunksink.settings.engine_settings import EMBEDDERS
+from chunksink.sinks.errors import SinkError
+
+
+def settings_due(work: Work, live: Generation, targets: Sequence[Target]) -> dict[str, list[str]]:
+    """By sink, index settings that are not as configured: a sync would set them."""
+    due: dict[str, list[str]] = {}
+    for target in targets:
+        asked: Callable[..., list[str]] | None = getattr(work.sinks[target.sink], "settings_due", None)
+        if asked is not None and (names := asked(target.build_id, **_vectors(live, target))):
+            due[target.sink] = names
+    return due
+
+
+def update_settings(
+    work: Work,
+    generation: Generation,
+    targets: Sequence[Target],
+    embedder: DocumentEmbedder,
+    outcome: Outcome,
+    lock: Lock = nullcontext,
+) -> bool:
+    """Settings before documents: those that come are indexed once. Whether receipts were made anew meanwhile."""
+    for target in targets:
+        update: Callable[..., list[str]] | None = getattr(work.sinks[target.sink], "update_settings", None)
+        if update is None or target.sink in outcome.done.failed:
+            continue
+        try:
+            if changed := update(target.build_id, **_vectors(generation, target)):
+                outcome.settings[target.sink] = changed
+        except SinkError as error:
+            outcome.done.failed[target.sink] = error
+    return _look_at_vectors(work, targets, embedder, outcome, lock)
+
+
+def _look_at_vectors(
+    work: Work, targets: Sequence[Target], embedder: DocumentEmbedder, outcome: Outcome, lock: Lock
+) -> bool:
+    """Where an engine takes vectors again, they are compared one by one: some may have come while it took none."""
+    again = [target for target in targets if EMBEDDERS in outcome.settings.get(target.sink, ())]
+    if again:
+        convergence = Convergence(work, again, embedder, lock)
+        convergence.look(scan=True, deep=True)
+        outcome.done.failed |= convergence.outcome.done.failed
+        outcome.scanned += [sink for sink in convergence.outcome.scanned if sink not in outcome.scanned]
+    return bool(again)
+
+
+def _vectors(generation: Generation, target: Target) -> dict[str, int]:
+    return {"dimensions": generation.model.dimension} if target.holds_vectors else {}
