@@ -21,7 +21,7 @@ from chunksink.chunkbus.layout import BusRoot
 from chunksink.embeddings.cache import VectorCache
 from chunksink.embeddings.encoder import Encoder, ModelInfo, Vectors
 from chunksink.embeddings.settings import EncoderSettings
-from chunksink.rebuild.embed import DocumentEmbedder
+from chunksink.rebuild.embedder import DocumentEmbedder
 from chunksink.rebuild.rebuild import Rebuild, Rebuilt
 from chunksink.rebuild.work import Work
 from chunksink.settings.config import MEILI_URL, Config

@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from chunksink.ingest.report import IngestReport
     from chunksink.live import LiveSearch
     from chunksink.rebuild.catalog import Retired
-    from chunksink.rebuild.deep import Lookup
+    from chunksink.rebuild.embedder import Lookup
     from chunksink.rebuild.forecast import Forecast
     from chunksink.rebuild.forget import Forgotten
     from chunksink.rebuild.report import RunReport
     from chunksink.rebuild.state import Generation
-    from chunksink.rebuild.status import Status
+    from chunksink.rebuild.status import HomeStatus
     from chunksink.rebuild.sync import SyncOptions
     from chunksink.rebuild.verify import Verified
     from chunksink.rebuild.work import Stage
@@ -187,7 +187,7 @@ class Index:
             run.log.finish("ok" if found.ok else "drift", sinks=found.numbers())
             return found
 
-    def status(self) -> "Status":
+    def status(self) -> "HomeStatus":
         """What is live, held, due or under way, by our own records; no engine is asked."""
         from chunksink.wiring import status_of
 
@@ -199,10 +199,10 @@ class Index:
         Before the first index the model is loaded where something is cached, to know whether it is for this one; where
         it is not here, all counts as missing.
         """
-        from chunksink.rebuild.again import again
+        from chunksink.rebuild.families import again
         from chunksink.rebuild.flip import live_generation
         from chunksink.rebuild.forecast import forecast
-        from chunksink.rebuild.lock import WAIT_SECONDS
+        from chunksink.rebuild.locks import WAIT_SECONDS
         from chunksink.rebuild.sync import planned
         from chunksink.wiring import fingerprint_in_cache, open_embedder, token_lengths
 
@@ -227,7 +227,7 @@ class Index:
     def rollback(self) -> "Generation":
         """Readers see the generation before again."""
         from chunksink.rebuild.flip import roll_back
-        from chunksink.rebuild.lock import WAIT_SECONDS
+        from chunksink.rebuild.locks import WAIT_SECONDS
 
         with self._run("rollback", reads_chunks=False, makes_home=False) as run:
             with run.lock(WAIT_SECONDS):
@@ -238,7 +238,7 @@ class Index:
     def retire_partition(self, key: str) -> "Retired":
         """Gives up a partition that is gone for good; the next sync removes the sources that only it held, and brings
         back those that it withdrew and others hold."""
-        from chunksink.rebuild.lock import WAIT_SECONDS
+        from chunksink.rebuild.locks import WAIT_SECONDS
 
         with self._run("retire-partition", tolerant=True) as run:
             with run.lock(WAIT_SECONDS):
@@ -251,7 +251,7 @@ class Index:
         """Erases one source from every build, the cache, dead letters and the records of past runs; that of `tenant`,
         or `every` one that the name means. The bus need not be there any more."""
         from chunksink.rebuild.forget import forget
-        from chunksink.rebuild.lock import WAIT_SECONDS, rebuilding
+        from chunksink.rebuild.locks import WAIT_SECONDS, rebuilding
         from chunksink.wiring import drop_texts
 
         with self._run("forget", reads_chunks=False, makes_home=False) as run:

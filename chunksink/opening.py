@@ -37,7 +37,7 @@ def open_run(
     With `tolerant` an engine may be out of reach. Without `makes_home` there must be one: a name that was misspelt
     is no new home.
     """
-    from chunksink.rebuild.lock import RebuildLock, WriterLock
+    from chunksink.rebuild.locks import RebuildLock, WriterLock
     from chunksink.rebuild.state import State
     from chunksink.wiring import open_work
 

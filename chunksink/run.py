@@ -9,12 +9,12 @@ from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.runlog import RunLog
 
 if TYPE_CHECKING:
-    from chunksink.rebuild.converge import Outcome
-    from chunksink.rebuild.embed import DocumentEmbedder
+    from chunksink.rebuild.convergence import RunOutcome
+    from chunksink.rebuild.embedder import DocumentEmbedder
     from chunksink.rebuild.errors import RebuildError
     from chunksink.rebuild.flip import NotRemoved
-    from chunksink.rebuild.lock import RebuildLock, WriterLock
-    from chunksink.rebuild.overlap import ModelChange
+    from chunksink.rebuild.locks import RebuildLock, WriterLock
+    from chunksink.rebuild.model_change import ModelChange
     from chunksink.rebuild.rebuild import RebuildOptions
     from chunksink.rebuild.report import RunReport
     from chunksink.rebuild.state import Generation
@@ -46,7 +46,7 @@ class Run:
     """Sinks that did not answer, or could not be built, and why."""
     _unbuilt: "dict[str, RebuildError]" = field(default_factory=dict, init=False)
     _not_removed: "tuple[NotRemoved, ...]" = field(default=(), init=False)
-    _built: "list[Outcome]" = field(default_factory=list, init=False)
+    _built: "list[RunOutcome]" = field(default_factory=list, init=False)
     _embedder: "DocumentEmbedder | None" = field(default=None, init=False)
     _started: float = field(default_factory=monotonic, init=False)
 
@@ -84,7 +84,7 @@ class Run:
 
     def read_chunks(self, *, strict: bool = True) -> None:
         """All of them, whatever was known; with `strict`, InvalidBus where they are not whole."""
-        from chunksink.rebuild.lock import WAIT_SECONDS
+        from chunksink.rebuild.locks import WAIT_SECONDS
         from chunksink.rebuild.sync import require_valid
 
         with self.lock(WAIT_SECONDS):
@@ -133,7 +133,7 @@ class Run:
         """
         from chunksink.rebuild.errors import HomeLocked, InvalidBus, NotVerified
         from chunksink.rebuild.flip import live_generation
-        from chunksink.rebuild.lock import WAIT_SECONDS
+        from chunksink.rebuild.locks import WAIT_SECONDS
         from chunksink.rebuild.rebuild import Rebuild
         from chunksink.sinks.errors import SinkError
 
@@ -159,7 +159,7 @@ class Run:
     def _report(
         self,
         generation: "Generation",
-        outcome: "Outcome",
+        outcome: "RunOutcome",
         embedder: "DocumentEmbedder",
         *,
         due: str | None = None,

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 def sync(run: Run, options: "SyncOptions", *, rebuild: bool = False) -> "RunReport":
     """With `rebuild` all is built anew where a rebuild is due. A named plan is one for the live builds: with it nothing
     is built."""
-    from chunksink.rebuild.lock import WAIT_SECONDS
+    from chunksink.rebuild.locks import WAIT_SECONDS
     from chunksink.rebuild.rebuild import RebuildOptions
 
     adopt = options.adopt

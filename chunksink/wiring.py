@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from chunksink.embeddings.cache import VectorCache
     from chunksink.embeddings.encoder import Encoder, ModelInfo
     from chunksink.embeddings.settings import EncoderSettings
-    from chunksink.rebuild.embed import DocumentEmbedder
+    from chunksink.rebuild.embedder import DocumentEmbedder
     from chunksink.rebuild.forecast import Lengths
     from chunksink.rebuild.state import Generation
-    from chunksink.rebuild.status import Status
+    from chunksink.rebuild.status import HomeStatus
     from chunksink.rebuild.work import Stage, Work
     from chunksink.search.question import Mode
     from chunksink.sinks.errors import SinkError
@@ -41,8 +41,8 @@ def open_work(
 ) -> Iterator["Work"]:
     """The home, its chunks and the configured sinks, open for one run. See `open_sinks` for `failed`."""
     from chunksink.rebuild.catalog import Catalog
+    from chunksink.rebuild.families import FamilyReader
     from chunksink.rebuild.intake import Intake
-    from chunksink.rebuild.records import Records
     from chunksink.rebuild.state import State
     from chunksink.rebuild.work import Work, silent
     from chunksink.workers import worker_processes
@@ -63,7 +63,7 @@ def open_work(
             state=state,
             catalog=catalog,
             intake=intake,
-            records=Records(root, catalog),
+            records=FamilyReader(root, catalog),
             sinks={sink.name: sink for sink in sinks},
             open_sink=partial(_open_former_sink, config, stack),
             stage=stage or silent,
@@ -218,7 +218,7 @@ def open_embedder(
     from chunksink.embeddings.known import known_encoder
     from chunksink.embeddings.lazy import LazyEncoder
     from chunksink.embeddings.settings import open_encoder
-    from chunksink.rebuild.embed import DocumentEmbedder
+    from chunksink.rebuild.embedder import DocumentEmbedder
     from chunksink.rebuild.state import NO_MODEL
 
     settings = encoder_settings(config)
@@ -239,14 +239,14 @@ def live_embedder(config: Config, live: "Generation") -> Iterator["DocumentEmbed
     from chunksink.embeddings.cache import VectorCache
     from chunksink.embeddings.lazy import LazyEncoder
     from chunksink.embeddings.settings import open_encoder
-    from chunksink.rebuild.embed import DocumentEmbedder
+    from chunksink.rebuild.embedder import DocumentEmbedder
 
     lazy = LazyEncoder(live.model, partial(open_encoder, live.encoder))
     with closing(lazy) as encoder, VectorCache.open(cache_file(config.home_path)) as cache:
         yield DocumentEmbedder(live.encoder, encoder, cache)
 
 
-def status_of(config: Config, named: int = -1) -> "Status":
+def status_of(config: Config, named: int = -1) -> "HomeStatus":
     """What the home says of itself, with so many names of what is held; NoGeneration where nothing was built yet."""
     from chunksink.chunkbus.layout import BusRoot
     from chunksink.due import rebuild_due

@@ -1,23 +1,39 @@
 """What a plan will cost, before it is carried out: vectors to compute, tokens, seconds, money."""
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from chunksink.rebuild.brake import LEAST_REMOVALS, large_removal
 from chunksink.rebuild.errors import Removal
-from chunksink.rebuild.held import held_by_reason
 from chunksink.rebuild.plan import FamilyCounts, Plan
+from chunksink.rebuild.removals import LEAST_REMOVALS, held_by_reason, large_removal
 from chunksink.rebuild.state import EMBEDDED, MODEL
 from chunksink.rebuild.sync import Planned
-from chunksink.rebuild.tokens import SAMPLE, Texts, about_texts
 from chunksink.rebuild.work import Work
 
 _EXAMPLES = 20
 _PAGE = 1000
 
+SAMPLE = 300
+"""Texts that are read: so many tell the share of text in a line to some hundredths."""
+
+# Near what WordPiece makes of English, of source code, and of scripts that write without spaces. For alphabets other
+# than Latin models differ by a factor of three, and this lies between them.
+_TOKEN = re.compile(r"[A-Za-z\u00c0-\u024f]{1,7}|[0-9]{1,3}|[\u0370-\u1fff]{1,2}|\S")
+
 Lengths = Callable[[Sequence[str]], Mapping[str, int]]
 """From text hashes to the lengths in tokens of those that are cached; 0 where a length is not known."""
+
+
+@dataclass(frozen=True)
+class TextTotals:
+    """Some texts, in numbers."""
+
+    number: int = 0
+    tokens: int = 0
+    size: int = 0
+    """In bytes of UTF-8."""
 
 
 @dataclass(frozen=True)
@@ -144,7 +160,7 @@ def _with_vectors(work: Work, builds: Mapping[str, str]) -> list[str]:
     return [build for name, build in builds.items() if work.sinks[name].wants_vectors and name not in without]
 
 
-def _vectors(work: Work, plan: Plan, builds: Sequence[str], lengths: Lengths) -> tuple[int, Texts]:
+def _vectors(work: Work, plan: Plan, builds: Sequence[str], lengths: Lengths) -> tuple[int, TextTotals]:
     """Of what these builds are sent: how many chunks will find their vector in the cache, and the texts that have none;
     a text that several chunks have is computed for the first of them."""
     cached = missing = size = 0
@@ -168,3 +184,20 @@ def _seconds(amount: int, pace: float | None, first: float = 0.0) -> float | Non
     if amount == 0:
         return 0.0
     return None if pace is None else round(first + amount * pace, 1)
+
+
+def about_tokens(text: str) -> int:
+    return sum(1 for _ in _TOKEN.finditer(text))
+
+
+def about_texts(work: Work, number: int, size: int, sample: Sequence[tuple[str, int]]) -> TextTotals:
+    """So many texts, whose lines have so many bytes: much of a line says where its text is from.
+
+    `sample` are hashes of some of them, and the lengths of their lines.
+    """
+    texts = work.records.texts(work.catalog.places_of_texts([text_hash for text_hash, _ in sample]))
+    read = [(about_tokens(text), len(text.encode("utf-8", "surrogatepass"))) for text in texts]
+    share = size / max(1, sum(length for _, length in sample))
+    return TextTotals(
+        number, round(share * sum(tokens for tokens, _ in read)), round(share * sum(own for _, own in read))
+    )

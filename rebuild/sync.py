@@ -9,18 +9,17 @@ from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 
 from chunksink.chunkbus.errors import PartitionChanged
-from chunksink.rebuild.again import TRIES
-from chunksink.rebuild.brake import LEAST_REMOVALS, brake
-from chunksink.rebuild.builds import opened, was_left_unfinished
 from chunksink.rebuild.catalog import Catalog
-from chunksink.rebuild.converge import Convergence, Outcome
-from chunksink.rebuild.embed import DocumentEmbedder
+from chunksink.rebuild.convergence import Convergence, RunOutcome
+from chunksink.rebuild.embedder import DocumentEmbedder, refill
 from chunksink.rebuild.errors import InvalidBus, OtherPlan, UnknownPlan
-from chunksink.rebuild.execute import Lock, Target
+from chunksink.rebuild.executor import Lock
+from chunksink.rebuild.families import TRIES
 from chunksink.rebuild.flip import require_ours, show
 from chunksink.rebuild.plan import Plan
-from chunksink.rebuild.refill import refill
+from chunksink.rebuild.removals import LEAST_REMOVALS, brake
 from chunksink.rebuild.state import Generation
+from chunksink.rebuild.targets import Target, open_targets, was_left_unfinished
 from chunksink.rebuild.work import Work
 from chunksink.settings.engine_settings import EMBEDDERS
 from chunksink.sinks.errors import BuildBroken, BuildMissing, SinkError
@@ -49,13 +48,13 @@ class SyncOptions:
 
 def sync_live(
     work: Work, live: Generation, embedder: DocumentEmbedder, options: SyncOptions = SyncOptions()
-) -> Outcome:
+) -> RunOutcome:
     """Brings the live builds of the run's sinks up to date.
 
     The caller has held the writer's lock since it asked for the live generation.
     """
-    earlier: Outcome | None = None
-    broken_off: list[Outcome] = []
+    earlier: RunOutcome | None = None
+    broken_off: list[RunOutcome] = []
     for left in reversed(range(TRIES)):
         try:
             outcome = _sync(work, live, embedder, options, broken_off)
@@ -73,7 +72,7 @@ def sync_live(
     raise AssertionError
 
 
-def _drop_broken(work: Work, live: Generation, outcome: Outcome) -> bool:
+def _drop_broken(work: Work, live: Generation, outcome: RunOutcome) -> bool:
     """Builds of which it was seen only while they were read or written that they are broken: they are made anew."""
     broken = [name for name, error in outcome.done.failed.items() if isinstance(error, BuildBroken)]
     for name in broken:
@@ -106,7 +105,7 @@ def planned(
     if live is None:
         require_ours(work, work.sinks, adopt=adopt)  # a first sync would refuse, too
     with ExitStack() as stack:
-        targets = [] if live is None else stack.enter_context(opened(work, live, failed, make=False, adopt=adopt))
+        targets = [] if live is None else stack.enter_context(open_targets(work, live, failed, make=False, adopt=adopt))
         left_unfinished = {name for name in failed if live and was_left_unfinished(work, live.builds[name])}
         convergence = Convergence(work, targets, embedder)
         convergence.look(sign=False)
@@ -170,7 +169,7 @@ def update_settings(
     generation: Generation,
     targets: Sequence[Target],
     embedder: DocumentEmbedder,
-    outcome: Outcome,
+    outcome: RunOutcome,
     lock: Lock = nullcontext,
 ) -> bool:
     """Settings before documents: those that come are indexed once. Whether receipts were made anew meanwhile."""
@@ -187,7 +186,7 @@ def update_settings(
 
 
 def _look_at_vectors(
-    work: Work, targets: Sequence[Target], embedder: DocumentEmbedder, outcome: Outcome, lock: Lock
+    work: Work, targets: Sequence[Target], embedder: DocumentEmbedder, outcome: RunOutcome, lock: Lock
 ) -> bool:
     """Where an engine takes vectors again, they are compared one by one: some may have come while it took none."""
     again = [target for target in targets if EMBEDDERS in outcome.settings.get(target.sink, ())]
@@ -221,8 +220,8 @@ def require_valid(catalog: Catalog) -> None:
 
 
 def _sync(
-    work: Work, live: Generation, embedder: DocumentEmbedder, options: SyncOptions, broken_off: list[Outcome]
-) -> Outcome:
+    work: Work, live: Generation, embedder: DocumentEmbedder, options: SyncOptions, broken_off: list[RunOutcome]
+) -> RunOutcome:
     """`broken_off` is given what was done where the bus moved under it."""
     work.refresh()
     if options.strict:
@@ -238,7 +237,7 @@ def _sync(
     if options.scan:
         stop_large_removals()
     failed: dict[str, SinkError] = {}
-    with opened(
+    with open_targets(
         work, live, failed, adopt=options.adopt, heal=options.scan, before_making=stop_large_removals
     ) as targets:
         convergence = Convergence(work, targets, embedder)
@@ -261,7 +260,7 @@ def _sync(
     return convergence.outcome
 
 
-def _show(work: Work, targets: Sequence[Target], outcome: Outcome, *, adopt: bool) -> None:
+def _show(work: Work, targets: Sequence[Target], outcome: RunOutcome, *, adopt: bool) -> None:
     """What other programs find is the live build; a build that was made again shows itself only now."""
     for target in targets:
         if target.sink in outcome.done.failed:

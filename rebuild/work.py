@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from chunksink.rebuild.catalog import Catalog
+from chunksink.rebuild.families import FamilyReader
 from chunksink.rebuild.intake import Intake
-from chunksink.rebuild.records import Records
 from chunksink.rebuild.state import State
 from chunksink.sinks.projection import PROJECTION_VERSION
 from chunksink.sinks.sink import Marker, Sink
@@ -40,7 +40,7 @@ class Work:
     state: State
     catalog: Catalog
     intake: Intake
-    records: Records
+    records: FamilyReader
     sinks: Mapping[str, Sink]
     open_sink: Callable[[str], Sink]
     stage: Stage = silent

@@ -18,7 +18,7 @@ import pytest
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.rebuild.errors import OtherHome
 from chunksink.rebuild.flip import roll_back
-from chunksink.rebuild.lock import writing
+from chunksink.rebuild.locks import writing
 from chunksink.rebuild.sync import planned
 from chunksink.sinks.errors import BuildMissing, Refused
 from chunksink.sinks.meilisearch import MeilisearchSink

@@ -13,7 +13,7 @@ from chunksink.chunkbus.layout import BusRoot
 from chunksink.rebuild import flip
 from chunksink.rebuild.errors import OtherHome
 from chunksink.rebuild.flip import roll_back
-from chunksink.rebuild.lock import writing
+from chunksink.rebuild.locks import writing
 from chunksink.rebuild.state import State
 from chunksink.rebuild.sync import planned
 from chunksink.sinks.errors import Refused

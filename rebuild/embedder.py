@@ -1,6 +1,6 @@
 """Vectors for documents: from the cache where it has them, else computed once and kept."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -11,8 +11,15 @@ from chunksink.embeddings.maintenance import drop, rows_of
 from chunksink.embeddings.references import raw_hash
 from chunksink.embeddings.settings import EncoderSettings, settled
 from chunksink.embeddings.vectors import EmbedReport, vectors_for
-from chunksink.rebuild.deep import LEAST_COSINE, LEAST_COSINE_IN_BFLOAT16
+from chunksink.rebuild.work import Work
 from chunksink.sinks.document import Document
+
+LEAST_COSINE = 0.99999
+"""Engines normalise, and another batch changes the last bits."""
+LEAST_COSINE_IN_BFLOAT16 = 0.999
+"""Of one text's vectors, one of them at least in bfloat16, which another batch changes more."""
+Lookup = Callable[[Sequence[str]], Mapping[str, tuple[Vectors, float]]]
+"""From text hashes to those cached vectors that are there, and the least cosine to each of one that is right."""
 
 
 class DocumentEmbedder:
@@ -73,3 +80,13 @@ class DocumentEmbedder:
             if embedded.vector is not None:
                 row[:] = embedded.vector
         return rows
+
+
+def refill(work: Work, embedder: DocumentEmbedder) -> None:
+    """Of all texts that count, as far as their chunks can be read."""
+    with work.stage("embed", None, "texts") as bar:
+        for page in work.catalog.places():
+            known = embedder.cached([text_hash for _, _, text_hash in page])
+            lost = [place for place in page if place[2] not in known]
+            texts = work.records.texts(lost)
+            embedder.fill(((text_hash, text) for (_, _, text_hash), text in zip(lost, texts, strict=True)), bar.advance)
