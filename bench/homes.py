@@ -20,7 +20,7 @@ import orjson
 from chunksink.embeddings.cache import VectorCache
 from chunksink.embeddings.encoder import Encoder, ModelInfo, Vectors
 from chunksink.embeddings.settings import EncoderSettings
-from chunksink.rebuild.embed import DocumentEmbedder
+from chunksink.rebuild.embedder import DocumentEmbedder
 from chunksink.rebuild.rebuild import Rebuild, Rebuilt
 from chunksink.rebuild.state import cache_file
 from chunksink.rebuild.work import Work

@@ -127,13 +127,13 @@ class _Reader:
 
 def _questions(bus: Path, home: Path, count: int) -> list[str]:
     """Words from chunks all over the bus."""
-    from chunksink.rebuild.records import Records
+    from chunksink.rebuild.families import FamilyReader
 
     drawn = random.Random(5)
     with State.existing(home) as state:
         catalog = Catalog(state)
         families = [family for (family,) in state.db.execute("select family from current order by family")]
-        some = list(Records(BusRoot(bus), catalog).read(catalog.families(sorted(drawn.sample(families, 200)))))
+        some = list(FamilyReader(BusRoot(bus), catalog).read(catalog.families(sorted(drawn.sample(families, 200)))))
     texts = [document.text for family in some for document in family.documents]
     return [" ".join(drawn.sample(drawn.choice(texts).split(), drawn.randint(2, 6))) for _ in range(count)]
 

@@ -33,7 +33,7 @@ from bench import chunks, homes
 from bench.processes import ours, peer
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.rebuild.flip import live_generation
-from chunksink.rebuild.lock import writing
+from chunksink.rebuild.locks import writing
 from chunksink.rebuild.sync import sync_live
 
 SMALL = 10_000

@@ -110,7 +110,7 @@ def _message(error: Exception) -> str:
     from chunksink.rebuild.errors import NothingBuilt
 
     if isinstance(error, NothingBuilt):
-        from chunksink.rebuild.status import held_locks
+        from chunksink.rebuild.locks import held_locks
 
         if held_locks(error.home):
             return f"no index in {error.home} yet; the run that builds one is under way"

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from chunksink.rebuild.forget import Forgotten
     from chunksink.rebuild.report import RunReport
     from chunksink.rebuild.state import Generation
-    from chunksink.rebuild.status import Status
+    from chunksink.rebuild.status import HomeStatus
     from chunksink.rebuild.verify import Verified
     from chunksink.rebuild.work import Stage
     from chunksink.search.access import Access
@@ -210,7 +210,7 @@ class Index:
             session.log.finish("ok" if found.ok else "drift", sinks=found.numbers())
             return found
 
-    def status(self) -> "Status":
+    def status(self) -> "HomeStatus":
         """What is live, held, due or under way, by our own records; no engine is asked."""
         return status_of(self.config)
 
@@ -230,7 +230,7 @@ class Index:
     def rollback(self) -> "Generation":
         """Switch back to the previous generation."""
         from chunksink.rebuild.flip import roll_back
-        from chunksink.rebuild.lock import WAIT_SECONDS
+        from chunksink.rebuild.locks import WAIT_SECONDS
 
         with self._session("rollback", reads_chunks=False, makes_home=False) as session:
             with session.lock(WAIT_SECONDS):
@@ -241,7 +241,7 @@ class Index:
     def retire_partition(self, key: str) -> "Retired":
         """Gives up a partition that is gone for good; the next sync removes the sources that only it held, and brings
         back those that it withdrew and others hold."""
-        from chunksink.rebuild.lock import WAIT_SECONDS
+        from chunksink.rebuild.locks import WAIT_SECONDS
 
         with self._session("retire-partition", tolerant=True) as session:
             with session.lock(WAIT_SECONDS):
@@ -254,7 +254,7 @@ class Index:
         """Erases one source from every build, the cache, dead letters and the records of past runs; that of `tenant`,
         or `every` one that the name means. The bus need not be there any more."""
         from chunksink.rebuild.forget import forget
-        from chunksink.rebuild.lock import WAIT_SECONDS
+        from chunksink.rebuild.locks import WAIT_SECONDS
 
         with self._session("forget", reads_chunks=False, makes_home=False) as session:
             # A rebuild under way would write the source again, from what it has read.

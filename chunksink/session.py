@@ -18,7 +18,7 @@ from chunksink.settings.config import Config, ConfigError
 
 if TYPE_CHECKING:
     from chunksink.rebuild.state import State
-    from chunksink.rebuild.status import Status
+    from chunksink.rebuild.status import HomeStatus
     from chunksink.rebuild.work import Stage, Work
     from chunksink.search.question import Mode
     from chunksink.sinks.errors import SinkError
@@ -44,9 +44,9 @@ def open_session(
     new home.
     """
     from chunksink.rebuild.catalog import Catalog
-    from chunksink.rebuild.embed import Embedders
-    from chunksink.rebuild.lock import RebuildLock, WriterLock
-    from chunksink.rebuild.records import Records
+    from chunksink.rebuild.embedder import Embedders
+    from chunksink.rebuild.families import FamilyReader
+    from chunksink.rebuild.locks import RebuildLock, WriterLock
     from chunksink.rebuild.state import State
     from chunksink.rebuild.work import Work, silent
 
@@ -75,7 +75,7 @@ def open_session(
             state=state,
             catalog=catalog,
             intake=open_intake(config, state, log),
-            records=Records(root, catalog),
+            records=FamilyReader(root, catalog),
             sinks={sink.name: sink for sink in sinks},
             open_sink=partial(_open_former_sink, config, stack),
             embedders=Embedders(config, stack),
@@ -142,7 +142,7 @@ def usual_mode(config: Config) -> "Mode":
     return "hybrid" if by_meaning else "keyword"
 
 
-def status_of(config: Config, named: int = -1) -> "Status":
+def status_of(config: Config, named: int = -1) -> "HomeStatus":
     """What the home says of itself, with the names of so many held families; NoGeneration if nothing was built yet."""
     from chunksink.embeddings.settings import EncoderSettings
     from chunksink.rebuild.intake import Intake

@@ -1,6 +1,6 @@
 """What the status page tells of a home: from its own records, without asking any engine."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from chunksink.output import counted, sized
@@ -10,9 +10,9 @@ from chunksink.settings.config import Config
 from chunksink.troubles import troubles
 
 if TYPE_CHECKING:
-    from chunksink.rebuild.dead_letters import Letter
-    from chunksink.rebuild.runs import Run
-    from chunksink.rebuild.status import Status
+    from chunksink.rebuild.receipts import DeadLetter
+    from chunksink.rebuild.run_records import RunRecord
+    from chunksink.rebuild.status import HomeStatus
     from chunksink.search.page.report import Figure, Report, Row, Section, Tone
 
 _SUMMARIES = {True: "Up to date", False: "Not up to date", None: "Not known if up to date"}
@@ -23,15 +23,17 @@ _RUNS_LOOKED_AT = 200
 
 def report(config: Config) -> "Report":
     """Raises NoGeneration where nothing was built yet."""
-    from chunksink.rebuild import dead_letters, runs
+    from chunksink.rebuild import run_records
+    from chunksink.rebuild.receipts import receipts_of_live
     from chunksink.rebuild.state import State
     from chunksink.search.page.report import Report, Section
 
     found = status_of(config, named=_SHOWN)
     with State.existing(config.home_path) as state:
-        letters = dead_letters.letters(state, limit=_LETTERS)
-        refused = dead_letters.count(state)
-    done = list(runs.runs(config.home_path, _RUNS_LOOKED_AT))
+        records = receipts_of_live(state)
+        letters = {sink: receipts.dead_letters(_LETTERS) for sink, receipts in records.items()}
+        refused = sum(receipts.refused() for receipts in records.values())
+    done = list(run_records.past_runs(config.home_path, _RUNS_LOOKED_AT))
     # One that found the home locked, say, has looked at nothing.
     verify = next((run for run in done if run.command in ("verify", "repair") and run.facts.get("sinks")), None)
     cache = _cache(config)
@@ -51,7 +53,7 @@ def report(config: Config) -> "Report":
     )
 
 
-def _figures(found: "Status", refused: int, cache: "list[Row]") -> "Iterator[Figure]":
+def _figures(found: "HomeStatus", refused: int, cache: "list[Row]") -> "Iterator[Figure]":
     from chunksink.search.page.report import Figure
 
     yield Figure("Sources", f"{found.bus.families:,}")
@@ -63,7 +65,7 @@ def _figures(found: "Status", refused: int, cache: "list[Row]") -> "Iterator[Fig
     yield Figure("Cached vectors", cache[0].value if cache else "none")
 
 
-def _generation(found: "Status") -> "Iterator[Row]":
+def _generation(found: "HomeStatus") -> "Iterator[Row]":
     from chunksink.search.page.report import Row
 
     yield Row("generation", found.live.id)
@@ -74,7 +76,7 @@ def _generation(found: "Status") -> "Iterator[Row]":
     yield Row("one before", found.previous.id if found.previous else "none is kept")
 
 
-def _engines(found: "Status") -> "Iterator[Row]":
+def _engines(found: "HomeStatus") -> "Iterator[Row]":
     from chunksink.search.page.report import Row
 
     for name, sink in found.sinks.items():
@@ -85,7 +87,7 @@ def _engines(found: "Status") -> "Iterator[Row]":
         yield Row(name, ", ".join(told), "bad" if behind or sink.refused else "")
 
 
-def _verified(run: "Run | None") -> "Section":
+def _verified(run: "RunRecord | None") -> "Section":
     from chunksink.search.page.report import Row, Section
 
     if run is None:
@@ -105,7 +107,7 @@ def _verified(run: "Run | None") -> "Section":
     return Section("Last verify", tuple(rows))
 
 
-def _run(run: "Run") -> "Row":
+def _run(run: "RunRecord") -> "Row":
     from chunksink.search.page.report import Row
 
     took = f" in {run.seconds:.1f} s" if run.seconds is not None else ""
@@ -118,10 +120,14 @@ def _moment(at: str) -> str:
     return f"{at[:19].replace('T', ' ')} UTC"
 
 
-def _dead_letters(letters: "list[Letter]", refused: int) -> "Section":
+def _dead_letters(found: "Mapping[str, Sequence[DeadLetter]]", refused: int) -> "Section":
     from chunksink.search.page.report import Row, Section
 
-    rows = [Row(f"{letter.sink}: {letter.source or letter.family}", letter.reason, "bad") for letter in letters]
+    rows = [
+        Row(f"{sink}: {letter.source or letter.family}", letter.reason, "bad")
+        for sink, letters in found.items()
+        for letter in letters
+    ]
     if refused > len(rows):
         rows.append(Row("", f"and {refused - len(rows):,} more: `chunksink dead-letters` lists them"))
     return Section("Dead letters", tuple(rows), "No document was refused by an engine.")

@@ -6,15 +6,15 @@ from chunksink.output import counted, printable, some
 from chunksink.summary import unbuilt_lines, unconfigured_lines
 
 if TYPE_CHECKING:
-    from chunksink.rebuild.status import Status
+    from chunksink.rebuild.status import HomeStatus
 
 
-def troubles(found: "Status", shown: int | None) -> list[str]:
+def troubles(found: "HomeStatus", shown: int | None) -> list[str]:
     """Each with what to do about it. Of what there are many, so many are `shown`; with None all."""
     return [*_under_way(found), *_bus_troubles(found, shown), *_held(found, shown), *_due(found), *_drift(found)]
 
 
-def _under_way(found: "Status") -> list[str]:
+def _under_way(found: "HomeStatus") -> list[str]:
     lines = []
     if "writer" in found.locks:
         lines.append("a run is writing to this home now")
@@ -29,7 +29,7 @@ def _under_way(found: "Status") -> list[str]:
     return lines
 
 
-def _bus_troubles(found: "Status", shown: int | None) -> list[str]:
+def _bus_troubles(found: "HomeStatus", shown: int | None) -> list[str]:
     bus = found.bus
     if not bus.found:
         return [f"no chunks at {printable(bus.path)}: name their folder with --chunks DIR"]
@@ -54,7 +54,7 @@ def _bus_troubles(found: "Status", shown: int | None) -> list[str]:
     return lines
 
 
-def _catch_up(found: "Status") -> str:
+def _catch_up(found: "HomeStatus") -> str:
     """What to do about sources that wait, some of which may be a large share that would go."""
     brake = found.brake
     if brake is None:
@@ -65,7 +65,7 @@ def _catch_up(found: "Status") -> str:
     )
 
 
-def _held(found: "Status", shown: int | None) -> list[str]:
+def _held(found: "HomeStatus", shown: int | None) -> list[str]:
     if not found.held:
         return []
     told = [
@@ -75,7 +75,7 @@ def _held(found: "Status", shown: int | None) -> list[str]:
     return [*told, *_more(found.held, shown, "held source")]
 
 
-def _due(found: "Status") -> list[str]:
+def _due(found: "HomeStatus") -> list[str]:
     lines = []
     refused = sum(sink.refused for sink in found.sinks.values())
     if refused:
@@ -86,7 +86,7 @@ def _due(found: "Status") -> list[str]:
     return lines
 
 
-def _drift(found: "Status") -> list[str]:
+def _drift(found: "HomeStatus") -> list[str]:
     """Our records would say that all is well."""
     last = found.last_run
     if last is not None and last.command in ("sync", "rebuild") and last.status == "failed":

@@ -39,7 +39,7 @@ def open_view(config: Config, queries: Queries, wanted: Collection[str] | None =
 
     Where the legs that are `wanted` are there, no further sink is opened.
     """
-    from chunksink.rebuild.lease import reading_live
+    from chunksink.rebuild.locks import reading_live
     from chunksink.rebuild.state import State
 
     stack = ExitStack()
@@ -123,12 +123,12 @@ def _from_chunks(config: Config, wanted: Mapping[str, str]) -> "list[Document]":
     """Documents as the chunks on disk have them; none where those have moved or cannot be read."""
     from chunksink.chunkbus.errors import ChunkBusError
     from chunksink.rebuild.catalog import Catalog
-    from chunksink.rebuild.records import Records
+    from chunksink.rebuild.families import FamilyReader
     from chunksink.rebuild.state import State
 
     with State.existing(config.home_path) as state:
         catalog = Catalog(state)
-        records = Records(BusRoot(config.chunks_path), catalog)
+        records = FamilyReader(BusRoot(config.chunks_path), catalog)
         try:
             found = list(records.read(catalog.families(sorted(set(wanted.values())))))
         except (ChunkBusError, OSError):

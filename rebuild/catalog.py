@@ -12,10 +12,10 @@ from chunksink.chunkbus.findings import Finding, Severity
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.reader import Place
 from chunksink.chunkbus.store import write_transaction
-from chunksink.rebuild.decide import decide
+from chunksink.rebuild.catalog_rows import drop_lines
 from chunksink.rebuild.errors import InvalidBus, NotMissing
+from chunksink.rebuild.family_versions import decide
 from chunksink.rebuild.intake import MISSING, VALID, Intake, OnBytes, drop_partition, touch_withdrawn
-from chunksink.rebuild.lines import drop_lines
 from chunksink.rebuild.state import State
 from chunksink.sinks.projection import PROJECTION_VERSION
 
@@ -26,15 +26,11 @@ select count(*) as chunks, substr(min(family || chunk_id), 65) as one, substr(ma
 from current_chunk group by text_hash having min(family) <> max(family)
 """
 
-GONE = "family not in (select family from current) and family not in (select family from held)"
-"""Of families in the index: those that the bus does not say any more."""
-
-
-Hashes = tuple[str, int, str, str, str]
+FamilyHashes = tuple[str, int, str, str, str]
 """Of a family as it was projected: family, taken, family hash, digest, texts."""
 
 
-class Member(NamedTuple):
+class FamilyChunk(NamedTuple):
     """A chunk of a family: where it lies, and the hashes of its text and of its line."""
 
     place: Place
@@ -59,7 +55,7 @@ class CurrentFamily:
     family: str
     partition: str
     taken: int
-    chunks: tuple[Member, ...]
+    chunks: tuple[FamilyChunk, ...]
 
 
 @dataclass(frozen=True)
@@ -210,7 +206,7 @@ class Catalog:
         if keys is not None:  # an open look would keep this connection from writing once another one has written
             rows = list(rows)
         for (family, partition, taken), members in groupby(rows, key=lambda row: (row[0], row[1], row[6])):
-            chunks = tuple(Member(Place(row[2], row[3]), row[4], row[5]) for row in members)
+            chunks = tuple(FamilyChunk(Place(row[2], row[3]), row[4], row[5]) for row in members)
             yield CurrentFamily(family, partition, taken, chunks)
 
     def chunks(self) -> Iterator[CurrentChunk]:
@@ -251,7 +247,7 @@ class Catalog:
         pairs = self._db.execute(f"select one, other from ({_REPEATED}) order by chunks desc, one limit ?", [examples])
         return RepeatedTexts(texts, chunks, tuple(pairs.fetchall()))
 
-    def note_projected(self, rows: Sequence[Hashes]) -> None:
+    def note_projected(self, rows: Sequence[FamilyHashes]) -> None:
         """Of families as they were projected.
 
         What was read from another reading of the partition than the one that counts now is not noted.

@@ -11,7 +11,8 @@ RebuildError
 ├── Brake            a large share of the index would be removed; the live one is untouched
 ├── UnknownSource    no source of this name is known here
 ├── SeveralSources   a name means more than one source
-├── UnknownChunk, UnknownRun, UnknownSink   likewise; they stand where they are raised
+├── UnknownChunk, UnknownRun   likewise; they are defined where they are raised
+├── UnknownSink      the live generation has no build in a sink of this name
 ├── NotMissing       only a partition that was taken in and is gone can be retired
 └── HomeLocked       another run is writing to this home
 
@@ -93,6 +94,10 @@ class OtherHome(RebuildError):
 
 class UnknownSource(RebuildError):
     """No source of this name is known here."""
+
+
+class UnknownSink(RebuildError):
+    """The live generation has no build in a sink of this name."""
 
 
 class SeveralSources(RebuildError):

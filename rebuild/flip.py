@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from chunksink.rebuild.errors import OtherHome
-from chunksink.rebuild.lease import removing
+from chunksink.rebuild.locks import removing
 from chunksink.rebuild.receipts import Receipts
 from chunksink.rebuild.state import Generation
 from chunksink.rebuild.work import Work

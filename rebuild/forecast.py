@@ -1,24 +1,23 @@
 """The plan of the next sync, and what it will cost: vectors to compute, tokens, seconds, money."""
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
 
-from chunksink.rebuild.again import again
-from chunksink.rebuild.brake import LEAST_REMOVALS, large_removal
-from chunksink.rebuild.builds import opened, was_left_unfinished
-from chunksink.rebuild.converge import Convergence
-from chunksink.rebuild.embed import DocumentEmbedder
+from chunksink.rebuild.convergence import Convergence
+from chunksink.rebuild.embedder import DocumentEmbedder
 from chunksink.rebuild.errors import OtherPlan, Removal, UnknownPlan
+from chunksink.rebuild.families import again
 from chunksink.rebuild.flip import live_generation, require_ours
-from chunksink.rebuild.held import held_by_reason
 from chunksink.rebuild.index_settings import settings_due
-from chunksink.rebuild.lock import WAIT_SECONDS
+from chunksink.rebuild.locks import WAIT_SECONDS
 from chunksink.rebuild.plan import FamilyCounts, Plan
+from chunksink.rebuild.removals import LEAST_REMOVALS, held_by_reason, large_removal
 from chunksink.rebuild.state import EMBEDDED, MODEL, Generation
-from chunksink.rebuild.tokens import SAMPLE, Texts, about_texts
+from chunksink.rebuild.targets import open_targets, was_left_unfinished
 from chunksink.rebuild.work import Work
 from chunksink.sinks.errors import BuildBroken, BuildMissing, SinkError
 
@@ -26,6 +25,13 @@ _EXAMPLES = 20
 _PAGE = 1000
 _LEAST_DIGITS = 12
 """Of a plan's hash, that name it."""
+
+SAMPLE = 300
+"""Texts that are read: so many tell the share of text in a line to some hundredths."""
+
+# Near what WordPiece makes of English, of source code, and of scripts that write without spaces. For alphabets other
+# than Latin models differ by a factor of three, and this lies between them.
+_TOKEN = re.compile(r"[A-Za-z\u00c0-\u024f]{1,7}|[0-9]{1,3}|[\u0370-\u1fff]{1,2}|\S")
 
 Lengths = Callable[[Sequence[str]], Mapping[str, int]]
 """From text hashes to the lengths in tokens of those that are cached; 0 where a length is not known."""
@@ -44,6 +50,16 @@ class Planned:
     """Names what a sync would do in the live builds; None where there is no live index."""
     settings: dict[str, list[str]]
     """Index settings that it would change, by sink."""
+
+
+@dataclass(frozen=True)
+class TextTotals:
+    """Some texts, in numbers."""
+
+    number: int = 0
+    tokens: int = 0
+    size: int = 0
+    """In bytes of UTF-8."""
 
 
 @dataclass(frozen=True)
@@ -132,7 +148,7 @@ def planned(
     if live is None:
         require_ours(work, work.sinks, adopt=adopt)  # a first sync would refuse, too
     with ExitStack() as stack:
-        targets = [] if live is None else stack.enter_context(opened(work, live, failed, make=False, adopt=adopt))
+        targets = [] if live is None else stack.enter_context(open_targets(work, live, failed, make=False, adopt=adopt))
         left_unfinished = {name for name in failed if live and was_left_unfinished(work, live.builds[name])}
         convergence = Convergence(work, targets, embedder)
         convergence.look(sign=False)
@@ -247,7 +263,7 @@ def _with_vectors(work: Work, builds: Mapping[str, str]) -> list[str]:
     return [build for name, build in builds.items() if work.sinks[name].wants_vectors and name not in without]
 
 
-def _vectors(work: Work, plan: Plan, builds: Sequence[str], lengths: Lengths) -> tuple[int, Texts]:
+def _vectors(work: Work, plan: Plan, builds: Sequence[str], lengths: Lengths) -> tuple[int, TextTotals]:
     """Of what these builds are sent: how many chunks will find their vector in the cache, and the texts that have none;
     a text that several chunks have is computed for the first of them."""
     cached = missing = size = 0
@@ -271,3 +287,20 @@ def _seconds(amount: int, pace: float | None, first: float = 0.0) -> float | Non
     if amount == 0:
         return 0.0
     return None if pace is None else round(first + amount * pace, 1)
+
+
+def about_tokens(text: str) -> int:
+    return sum(1 for _ in _TOKEN.finditer(text))
+
+
+def about_texts(work: Work, number: int, size: int, sample: Sequence[tuple[str, int]]) -> TextTotals:
+    """So many texts, whose lines have so many bytes: much of a line says where its text is from.
+
+    `sample` are hashes of some of them, and the lengths of their lines.
+    """
+    texts = work.records.texts(work.catalog.places_of_texts([text_hash for text_hash, _ in sample]))
+    read = [(about_tokens(text), len(text.encode("utf-8", "surrogatepass"))) for text in texts]
+    share = size / max(1, sum(length for _, length in sample))
+    return TextTotals(
+        number, round(share * sum(tokens for tokens, _ in read)), round(share * sum(own for _, own in read))
+    )

@@ -8,11 +8,11 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass
 
 from chunksink.chunkbus.store import rewrite, write_transaction
-from chunksink.rebuild.blank import blank, is_named
+from chunksink.rebuild.catalog_rows import former_documents, former_texts
 from chunksink.rebuild.errors import SeveralSources, UnknownSource
-from chunksink.rebuild.former import former_documents, former_texts
-from chunksink.rebuild.meant import Meant, names_of, sources_named
-from chunksink.rebuild.runs import FOLDER
+from chunksink.rebuild.redaction import blank, is_named
+from chunksink.rebuild.run_records import FOLDER
+from chunksink.rebuild.source_lookup import NamedSource, names_of, sources_named
 from chunksink.rebuild.work import Work
 from chunksink.sinks.errors import BuildBroken, BuildMissing, SinkError
 from chunksink.sinks.sink import Build
@@ -90,7 +90,7 @@ def forget(
     )
 
 
-def _found(work: Work, given: str, builds: Collection[Build], tenant: str | None) -> tuple[str, Sequence[Meant]]:
+def _found(work: Work, given: str, builds: Collection[Build], tenant: str | None) -> tuple[str, Sequence[NamedSource]]:
     """The name that means something, and what; nothing where only records of runs name it."""
     for name in names_of(given):
         meant = sources_named(work.state.db, name, builds, tenant)
@@ -109,7 +109,7 @@ def _unknown(name: str, tenant: str | None) -> UnknownSource:
     )
 
 
-def _several(name: str, meant: Sequence[Meant]) -> SeveralSources:
+def _several(name: str, meant: Sequence[NamedSource]) -> SeveralSources:
     shown = "\n".join(f"  family {each}" for each in meant[:_SHOWN])
     more = f"\n  and {len(meant) - _SHOWN} more" if len(meant) > _SHOWN else ""
     return SeveralSources(

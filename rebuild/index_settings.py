@@ -3,10 +3,11 @@
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 
-from chunksink.rebuild.converge import Convergence, Outcome
-from chunksink.rebuild.embed import DocumentEmbedder
-from chunksink.rebuild.execute import Lock, Target
+from chunksink.rebuild.convergence import Convergence, RunOutcome
+from chunksink.rebuild.embedder import DocumentEmbedder
+from chunksink.rebuild.executor import Lock
 from chunksink.rebuild.state import Generation
+from chunksink.rebuild.targets import Target
 from chunksink.rebuild.work import Work
 from chunksink.settings.engine_settings import EMBEDDERS
 from chunksink.sinks.errors import SinkError
@@ -27,7 +28,7 @@ def update_settings(
     generation: Generation,
     targets: Sequence[Target],
     embedder: DocumentEmbedder,
-    outcome: Outcome,
+    outcome: RunOutcome,
     lock: Lock = nullcontext,
 ) -> bool:
     """Settings before documents: those that come are indexed once. Whether receipts were made anew meanwhile."""
@@ -44,7 +45,7 @@ def update_settings(
 
 
 def _look_at_vectors(
-    work: Work, targets: Sequence[Target], embedder: DocumentEmbedder, outcome: Outcome, lock: Lock
+    work: Work, targets: Sequence[Target], embedder: DocumentEmbedder, outcome: RunOutcome, lock: Lock
 ) -> bool:
     """Where an engine takes vectors again, they are compared one by one: some may have come while it took none."""
     again = [target for target in targets if EMBEDDERS in outcome.settings.get(target.sink, ())]

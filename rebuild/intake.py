@@ -17,8 +17,7 @@ from chunksink.chunkbus.manifest import Manifest, decode_manifest
 from chunksink.chunkbus.reader import open_partition
 from chunksink.chunkbus.store import write_transaction
 from chunksink.chunkbus.validate import RULES, Validation
-from chunksink.rebuild.lines import take_lines, touch_lines
-from chunksink.rebuild.noted import instant
+from chunksink.rebuild.catalog_rows import instant, take_lines, touch_lines
 from chunksink.rebuild.state import State
 
 VALID, INVALID, MISSING = "valid", "invalid", "missing"

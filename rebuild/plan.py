@@ -15,8 +15,8 @@ from hashlib import sha256
 from sqlite_utils import Database
 
 from chunksink.chunkbus.store import write_transaction
-from chunksink.rebuild.catalog import GONE
 from chunksink.rebuild.receipts import STRANGERS
+from chunksink.rebuild.removals import GONE
 
 _PAGE = 500
 _UNHASHED = 100

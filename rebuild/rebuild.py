@@ -13,23 +13,21 @@ from chunksink.chunkbus.errors import PartitionChanged
 from chunksink.chunkbus.runlog import new_run_id, utc_now
 from chunksink.embeddings.encoder import ModelInfo
 from chunksink.embeddings.settings import EncoderSettings
-from chunksink.rebuild.brake import brake, brake_refusals, gone
-from chunksink.rebuild.builds import opened
-from chunksink.rebuild.converge import Convergence, Outcome
-from chunksink.rebuild.embed import DocumentEmbedder
+from chunksink.rebuild.convergence import Convergence, RunOutcome
+from chunksink.rebuild.embedder import DocumentEmbedder
 from chunksink.rebuild.errors import NotVerified, OtherModel
-from chunksink.rebuild.execute import Target
 from chunksink.rebuild.flip import NotRemoved, drop, end_begun_flip, flip, require_ours
 from chunksink.rebuild.index_settings import update_settings
-from chunksink.rebuild.lock import WAIT_SECONDS
-from chunksink.rebuild.lost import recall
-from chunksink.rebuild.overlap import ModelChange, model_change
+from chunksink.rebuild.locks import WAIT_SECONDS
+from chunksink.rebuild.model_change import ModelChange, model_change
+from chunksink.rebuild.orphans import drop_orphans, recall
 from chunksink.rebuild.plan import Plan
 from chunksink.rebuild.receipts import Receipts
+from chunksink.rebuild.removals import brake, brake_refusals, count_gone
 from chunksink.rebuild.report import RunReport, conclude
 from chunksink.rebuild.scan import Progress, Scan
 from chunksink.rebuild.state import NO_MODEL, Generation, State
-from chunksink.rebuild.strays import drop_strays
+from chunksink.rebuild.targets import Target, open_targets
 from chunksink.rebuild.work import Work
 from chunksink.sinks.errors import SinkError
 
@@ -61,7 +59,7 @@ class Rebuilt:
     """What a rebuild has made and done."""
 
     generation: Generation
-    outcome: Outcome
+    outcome: RunOutcome
     model_change: ModelChange | None
 
 
@@ -123,7 +121,7 @@ class Rebuild:
             outcome.left_behind = self._left_behind
             with self._lock():
                 self._remove_surplus()
-                self._not_removed |= {left.build: left for left in drop_strays(self._work)}
+                self._not_removed |= {left.build: left for left in drop_orphans(self._work)}
         outcome.not_removed = tuple(self._not_removed.values())
         return Rebuilt(generation, outcome, change)
 
@@ -136,7 +134,7 @@ class Rebuild:
         if live is None:
             self._lost = recall(self._work, sorted(self._options.keep))
         else:
-            with opened(self._work, live, {}, make=False, adopt=True) as targets:
+            with open_targets(self._work, live, {}, make=False, adopt=True) as targets:
                 Convergence(self._work, targets, self._embedder).look(sign=False)
 
     def _refresh(self) -> None:
@@ -146,7 +144,7 @@ class Rebuild:
             self._work.catalog.require_valid()
         builds = self._lost if live is None else list(live.builds.values())
         brake(self._state.db, builds, self._options.allow_deletions)
-        self._left_behind = gone(self._state.db, builds) if live is None else 0
+        self._left_behind = count_gone(self._state.db, builds) if live is None else 0
 
     def _begin(self) -> Generation:
         """An unfinished generation that this run would make just so, or a new one."""
@@ -202,13 +200,13 @@ class Rebuild:
             )
         return self._embedder.settings, self._embedder.info
 
-    def _fill(self, generation: Generation) -> tuple[Outcome, ModelChange | None]:
+    def _fill(self, generation: Generation) -> tuple[RunOutcome, ModelChange | None]:
         """In rounds, until nothing has moved since what is there was verified; flips in the lock of that last look."""
         failed: dict[str, SinkError] = {}
         with ExitStack() as stack:
             with self._lock():
                 targets = stack.enter_context(
-                    opened(self._work, generation, failed, adopt=self._options.adopt, heal=True)
+                    open_targets(self._work, generation, failed, adopt=self._options.adopt, heal=True)
                 )
             convergence = Convergence(self._work, targets, self._embedder, self._lock)
             convergence.outcome.done.failed |= failed

@@ -4,6 +4,7 @@ An open intent means that what the build holds of the family is unknown, whateve
 closes it. None of it is proof: a scan can make all of it again from what the engine shows.
 """
 
+import secrets
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import astuple, dataclass
 from itertools import islice
@@ -12,7 +13,9 @@ from sqlite_utils import Database
 
 from chunksink.chunkbus.runlog import utc_now
 from chunksink.chunkbus.store import write_transaction
+from chunksink.rebuild.errors import UnknownSink
 from chunksink.rebuild.schema import RECORDS_OF_BUILD
+from chunksink.rebuild.state import State
 from chunksink.sinks.sink import RefusedDocument
 
 _PAGE = 5000
@@ -38,9 +41,10 @@ class Receipt:
 class DeadLetter:
     """A document that an engine refused, and why."""
 
-    build: str
     id: str
     family: str
+    source: str
+    """What people call its family; empty where that is not known."""
     reason: str
     at: str
 
@@ -130,21 +134,41 @@ class Receipts:
         gone = "" if removals else "or family not in (select family from current)"
         return self._has_intent(f"and (family in (select family from held) {gone})")
 
-    def dead_letters(self) -> list[DeadLetter]:
+    def refused(self) -> int:
+        """How many documents the engine refused."""
+        count = "select count(*) from dead_letter where build = ?"
+        return int(self._db.execute(count, [self.build_id]).fetchone()[0])
+
+    def dead_letters(self, limit: int = -1) -> list[DeadLetter]:
         rows = self._db.execute(
-            "select build, id, family, reason, at from dead_letter where build = ? order by id", [self.build_id]
+            "select id, family, coalesce(label, ''), reason, at from dead_letter "
+            "left join receipt using (build, family) where build = ? order by id limit ?",
+            [self.build_id, limit],
         )
         return [DeadLetter(*row) for row in rows]
 
     def retry_dead_letters(self) -> int:
         """The next sync sends their families again; how many documents wait for it."""
         with write_transaction(self._db):
-            letters = "select family from dead_letter where build = ?"
-            self._db.execute(
-                f"insert or ignore into intent select ?, family from ({letters})", [self.build_id, self.build_id]
-            )
-            counted = self._db.execute("select count(*) from dead_letter where build = ?", [self.build_id])
-            return int(counted.fetchone()[0])
+            letters = "select build, family from dead_letter where build = ?"
+            self._db.execute(f"insert or ignore into intent {letters}", [self.build_id])
+            return self.refused()
+
+    def stamps(self) -> set[str]:
+        """What the build's marker may say of the run that wrote to it last, so that an older copy of it is known for
+        one; "" while no run has written to it."""
+        rows = self._db.execute("select stamp from stamp where build = ?", [self.build_id]).fetchall()
+        return {stamp for (stamp,) in rows} or {""}
+
+    def renew_stamp(self, sign: Callable[[str], object]) -> None:
+        """A new stamp is noted before the marker bears it: where a kill comes in between, the old one is as good."""
+        new = secrets.token_hex(8)
+        with write_transaction(self._db):
+            rows = [(self.build_id, stamp) for stamp in (*self.stamps(), new)]
+            self._db.conn.executemany("insert or ignore into stamp values (?, ?)", rows)
+        sign(new)
+        with write_transaction(self._db):
+            self._db.execute("delete from stamp where build = ? and stamp <> ?", [self.build_id, new])
 
     def _forget_all(self) -> None:
         for table in RECORDS_OF_BUILD:
@@ -162,3 +186,11 @@ class Receipts:
         self._db.conn.executemany(
             f"delete from {table} where build = ? and family = ?", [(self.build_id, family) for family in families]
         )
+
+
+def receipts_of_live(state: State, sink: str | None = None) -> dict[str, Receipts]:
+    """By sink, the records of the live builds: of one sink or of all."""
+    builds = state.live().builds
+    if sink is not None and sink not in builds:
+        raise UnknownSink(f"the live index is in {', '.join(builds)}; there is no sink {sink!r:.100} in it")
+    return {name: Receipts(state.db, build) for name, build in builds.items() if sink in (None, name)}

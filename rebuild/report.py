@@ -7,21 +7,21 @@ from typing import Any, Literal
 
 from chunksink.chunkbus.findings import Finding
 from chunksink.rebuild.catalog import CatalogCounts, RepeatedTexts
-from chunksink.rebuild.converge import Outcome
-from chunksink.rebuild.embed import DocumentEmbedder
+from chunksink.rebuild.convergence import RunOutcome
+from chunksink.rebuild.embedder import DocumentEmbedder
 from chunksink.rebuild.errors import InvalidBus, RebuildError
 from chunksink.rebuild.flip import NotRemoved
-from chunksink.rebuild.held import held_by_reason
-from chunksink.rebuild.overlap import ModelChange
+from chunksink.rebuild.model_change import ModelChange
 from chunksink.rebuild.plan import FamilyCounts
 from chunksink.rebuild.receipts import DeadLetter, Receipts
+from chunksink.rebuild.removals import held_by_reason
 from chunksink.rebuild.state import NO_MODEL, Generation
 from chunksink.rebuild.work import Work
 from chunksink.sinks.errors import SinkError
 
 _EXAMPLES = 20
 
-Status = Literal["ok", "refused", "held", "failed"]
+RunStatus = Literal["ok", "refused", "held", "failed"]
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class RunReport:
         return f"<RunReport {self.status}: {self.written:,} chunks written, {self.deleted:,} deleted>"
 
     @property
-    def status(self) -> Status:
+    def status(self) -> RunStatus:
         if any(sink.error for sink in self.sinks.values()):
             return "failed"
         if self.held or self.findings or self.missing_partitions:
@@ -118,7 +118,7 @@ class RunReport:
 def conclude(
     work: Work,
     generation: Generation,
-    outcome: Outcome,
+    outcome: RunOutcome,
     embedder: DocumentEmbedder,
     *,
     rebuild_due: str | None = None,
@@ -169,7 +169,7 @@ def conclude(
     return report
 
 
-def _sink_report(work: Work, name: str, build_id: str, outcome: Outcome) -> SinkReport:
+def _sink_report(work: Work, name: str, build_id: str, outcome: RunOutcome) -> SinkReport:
     receipts = Receipts(work.state.db, build_id)
     return SinkReport(
         families=outcome.by_sink.get(name, FamilyCounts()),

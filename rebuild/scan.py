@@ -7,16 +7,18 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from itertools import groupby, islice
+from typing import Protocol
 
+import numpy as np
 from sqlite_utils import Database
 
 from chunksink.chunkbus.store import write_transaction
-from chunksink.rebuild.catalog import GONE
-from chunksink.rebuild.deep import Lookup, Scanned, wrong_vectors
-from chunksink.rebuild.digest import document_digest, family_digest
+from chunksink.rebuild.embedder import Lookup
+from chunksink.rebuild.families import FamilyReader, ProjectedFamily, document_digest, family_digest, label_of
 from chunksink.rebuild.plan import unhashed
 from chunksink.rebuild.receipts import OLDER, STRANGERS, Receipts
-from chunksink.rebuild.records import Projected, Records, label_of
+from chunksink.rebuild.removals import GONE
+from chunksink.sinks.document import Vectors
 from chunksink.sinks.fields import sink_id
 from chunksink.sinks.sink import Stored
 
@@ -26,6 +28,8 @@ MISSING, EXTRA, CHANGED = "missing", "extra", "changed"
 _PAGE = 5000
 _FAMILIES = 50
 """Read together: memory holds their texts."""
+_VECTORS = 1000
+"""Likewise."""
 
 _TABLES = """
 drop table if exists temp.found;
@@ -90,8 +94,15 @@ from found_family f left join current c using (family)
 """
 
 
+class Scannable(Protocol):
+    """A build, as far as it is only read."""
+
+    def scan(self, *, content: bool = False, vectors: bool = False) -> Iterator[Stored]:
+        """Everything that it holds."""
+
+
 @dataclass(frozen=True)
-class Held:
+class ScanTotals:
     """What a scan found, in numbers, and a digest that depends on nothing but the content."""
 
     families: int
@@ -102,7 +113,7 @@ class Held:
 class Scan:
     """One reading of one build; in the connection's temporary tables until the next one."""
 
-    def __init__(self, db: Database, build: Scanned, build_id: str, records: Records) -> None:
+    def __init__(self, db: Database, build: Scannable, build_id: str, records: FamilyReader) -> None:
         self._db = db
         self._build = build
         self._build_id = build_id
@@ -139,7 +150,7 @@ class Scan:
                 ((id,) for id in wrong_vectors(self._build, cached, self._count_unjudged)),
             )
 
-    def held(self, model_fingerprint: str | None) -> Held:
+    def totals(self, model_fingerprint: str | None) -> ScanTotals:
         """The digest names the model only where vectors are stored."""
         digest = sha256((model_fingerprint or "").encode())
         families = chunks = 0
@@ -148,7 +159,7 @@ class Scan:
         ):
             digest.update(f"{family} {found}\n".encode())
             families, chunks = families + 1, chunks + documents
-        return Held(families, chunks, digest.hexdigest())
+        return ScanTotals(families, chunks, digest.hexdigest())
 
     def drift(self, kind: str, limit: int = -1) -> list[str]:
         """Ids of documents that are wrong in this way."""
@@ -224,7 +235,7 @@ class Scan:
             yield from ((CHANGED, id, family) for id in sorted(found))
 
 
-def _drift(wanted: Projected, held: dict[str, str], refused: set[str]) -> Iterator[tuple[str, str, str]]:
+def _drift(wanted: ProjectedFamily, held: dict[str, str], refused: set[str]) -> Iterator[tuple[str, str, str]]:
     left = dict(held)
     for document in wanted.documents:
         digest = left.pop(document.id, None)
@@ -244,3 +255,23 @@ def _label(found: Stored) -> str:
 def _digest(found: Stored) -> str:
     """ "" for what no sink has written, and what is not found, which no family can hold."""
     return "" if found.document is None or found.damage else document_digest(found.document, found.text_hash)
+
+
+def wrong_vectors(build: Scannable, cached: Lookup, on_unjudged: Callable[[int], object]) -> Iterator[str]:
+    """Ids of documents whose vector is missing, or is not the cached one. Those whose texts are not cached cannot be
+    judged: how many of each page there were is told."""
+    stored = build.scan(vectors=True)
+    while page := list(islice(stored, _VECTORS)):
+        known = cached([found.text_hash for found in page if found.text_hash])
+        on_unjudged(sum(1 for found in page if found.vector is not None and found.text_hash not in known))
+        for found in page:
+            if found.vector is None or (found.text_hash in known and not _same(found.vector, *known[found.text_hash])):
+                yield found.id
+
+
+def _same(one: Vectors, other: Vectors, least_cosine: float) -> bool:
+    if one.shape != other.shape:
+        return False
+    wide, other_wide = one.astype(np.float64), other.astype(np.float64)
+    length = float(np.linalg.norm(wide) * np.linalg.norm(other_wide))
+    return bool(length) and float(wide @ other_wide) / length >= least_cosine

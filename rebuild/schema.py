@@ -196,8 +196,8 @@ def create_model_files(db: Database) -> None:
 
 @migrations()
 def create_former(db: Database) -> None:
-    # What families were in former readings: see `rebuild/former.py`. A partition that is cut anew leaves many texts
-    # behind, so a row is small.
+    # What families were in former readings: see `rebuild/catalog_rows.py`. A partition that is cut anew leaves many
+    # texts behind, so a row is small.
     db.executescript(
         """
         create table former_text (family text, text_hash text, primary key (family, text_hash)) without rowid;

@@ -14,7 +14,7 @@ from chunksink.chunkbus.identity import family_key
 from chunksink.chunkbus.store import Store, write_transaction
 from chunksink.embeddings.encoder import ModelInfo
 from chunksink.embeddings.settings import EncoderSettings
-from chunksink.rebuild.content import ContentOf
+from chunksink.rebuild.catalog_rows import ContentOf
 from chunksink.rebuild.errors import NoGeneration, NothingBuilt
 from chunksink.rebuild.schema import RECORDS_OF_BUILD, home_id, migrations
 

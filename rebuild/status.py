@@ -3,26 +3,20 @@
 Everything here comes from `state.db`, the run records and the names and times of the bus's files.
 """
 
-import fcntl
-import os
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from itertools import groupby
-from pathlib import Path
 from typing import Any
 
 from chunksink.chunkbus.layout import BusRoot
-from chunksink.rebuild import runs
-from chunksink.rebuild.brake import large_removal
-from chunksink.rebuild.catalog import GONE, Catalog, HeldFamily
+from chunksink.rebuild.catalog import Catalog, HeldFamily
 from chunksink.rebuild.errors import Removal
-from chunksink.rebuild.held import held, held_by_reason
 from chunksink.rebuild.intake import VALID, Intake
-from chunksink.rebuild.runs import Run
+from chunksink.rebuild.locks import held_locks
+from chunksink.rebuild.removals import GONE, held_by_reason, held_families, large_removal
+from chunksink.rebuild.run_records import RunRecord, past_runs
 from chunksink.rebuild.state import Generation, State
 from chunksink.sinks.projection import PROJECTION_VERSION
-
-LOCKS = ("writer", "rebuild")
 
 # What a plan would write to and remove from one build, counted.
 _TO_WRITE = """
@@ -96,7 +90,7 @@ class BusStatus:
 
 
 @dataclass(frozen=True)
-class Status:
+class HomeStatus:
     live: GenerationStatus
     sinks: dict[str, BuildStatus]
     unconfigured: tuple[str, ...]
@@ -114,7 +108,7 @@ class Status:
     brake: Removal | None
     """What a sync would stop at by what was taken in of the bus, unless it is told the number."""
     locks: tuple[str, ...]
-    last_run: Run | None
+    last_run: RunRecord | None
 
     def __repr__(self) -> str:
         bus = f"{self.bus.families:,} families, {self.bus.chunks:,} chunks"
@@ -138,14 +132,14 @@ def status(
     sinks: Collection[str],
     *,
     named: int = -1,
-) -> Status:
+) -> HomeStatus:
     """`sinks` are those that are configured; `named` is how many held families are named, -1 names all."""
     live, previous = state.live(), state.previous_or_none()
     catalog = Catalog(state)
     locks = held_locks(state.home)
     builds = {name: build for name, build in live.builds.items() if name in sinks}
     ids, is_whole = list(builds.values()), catalog.is_whole()
-    return Status(
+    return HomeStatus(
         live=_generation(live),
         sinks={name: _build(state.db, build, removals=is_whole) for name, build in builds.items()},
         unconfigured=tuple(name for name in live.builds if name not in sinks),
@@ -155,31 +149,12 @@ def status(
         begun_flip=state.begun_flip() is not None,
         bus=_bus(state.db, catalog, root, intake),
         held=sum(held_by_reason(state.db, ids).values()),
-        held_families=tuple(held(state.db, ids, named)),
+        held_families=tuple(held_families(state.db, ids, named)),
         rebuild_due=due(live),
         brake=large_removal(state.db, ids) if is_whole else None,
         locks=locks,
-        last_run=next(runs.runs(state.home, 1), None),
+        last_run=next(past_runs(state.home, 1), None),
     )
-
-
-def held_locks(home: Path) -> tuple[str, ...]:
-    """The locks that somebody holds now: asked with a shared lock, which is given back at once and hinders nobody."""
-    return tuple(name for name in LOCKS if _is_held(home / f"{name}.lock"))
-
-
-def _is_held(file: Path) -> bool:
-    try:
-        handle = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(handle)
-    return False
 
 
 def _generation(generation: Generation) -> GenerationStatus:

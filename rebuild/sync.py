@@ -8,21 +8,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from chunksink.chunkbus.errors import PartitionChanged
-from chunksink.rebuild.again import TRIES
-from chunksink.rebuild.brake import LEAST_REMOVALS, brake
-from chunksink.rebuild.builds import opened
-from chunksink.rebuild.converge import Convergence, Outcome
-from chunksink.rebuild.embed import DocumentEmbedder
+from chunksink.rebuild.convergence import Convergence, RunOutcome
+from chunksink.rebuild.embedder import DocumentEmbedder
 from chunksink.rebuild.errors import HomeLocked, InvalidBus, NotVerified
-from chunksink.rebuild.execute import Target
+from chunksink.rebuild.families import TRIES
 from chunksink.rebuild.flip import live_generation, show
 from chunksink.rebuild.forecast import require_plan
 from chunksink.rebuild.index_settings import update_settings
-from chunksink.rebuild.lock import WAIT_SECONDS
+from chunksink.rebuild.locks import WAIT_SECONDS
 from chunksink.rebuild.rebuild import Rebuild, RebuildOptions, rebuild
-from chunksink.rebuild.refill import refill
+from chunksink.rebuild.removals import LEAST_REMOVALS, brake
 from chunksink.rebuild.report import RunReport, conclude
 from chunksink.rebuild.state import Generation
+from chunksink.rebuild.targets import Target, open_targets
 from chunksink.rebuild.work import Work
 from chunksink.sinks.errors import BuildBroken, SinkError
 from chunksink.sinks.sink import Sink
@@ -50,7 +48,7 @@ class SyncOptions:
 
 def sync(work: Work, options: SyncOptions = SyncOptions()) -> RunReport:
     """Sync the live builds. Builds what has no build yet, unless a plan is named: that is a plan for live builds."""
-    earlier = Outcome()
+    earlier = RunOutcome()
     while True:
         with work.lock(WAIT_SECONDS):
             live = live_generation(work, adopt=options.adopt)
@@ -73,7 +71,7 @@ def sync(work: Work, options: SyncOptions = SyncOptions()) -> RunReport:
                 return rebuild(work, _options_of_first_build(work, options))
 
 
-def _sync_and_report(work: Work, live: Generation, options: SyncOptions, earlier: Outcome) -> RunReport:
+def _sync_and_report(work: Work, live: Generation, options: SyncOptions, earlier: RunOutcome) -> RunReport:
     """The caller has held the writer's lock since it asked for the live generation."""
     embedder = work.embedders.of_live(live)
     outcome = sync_live(work, live, embedder, options)
@@ -82,13 +80,13 @@ def _sync_and_report(work: Work, live: Generation, options: SyncOptions, earlier
     return conclude(work, live, outcome, embedder, rebuild_due=work.rebuild_due(live))
 
 
-def _sink_without_build(work: Work, live: Generation, earlier: Outcome) -> Sink | None:
+def _sink_without_build(work: Work, live: Generation, earlier: RunOutcome) -> Sink | None:
     """A configured sink that this generation has no build in, and that was not tried in this run."""
     tried = {*live.builds, *work.unreachable, *earlier.unbuilt}
     return next((sink for name, sink in work.sinks.items() if name not in tried), None)
 
 
-def _build_beside(work: Work, sink: Sink, options: SyncOptions, outcome: Outcome) -> None:
+def _build_beside(work: Work, sink: Sink, options: SyncOptions, outcome: RunOutcome) -> None:
     """Build this sink beside the live builds; together they become the live generation.
 
     If that is not possible now, the others are synced all the same, and the next sync tries again.
@@ -124,13 +122,13 @@ def _options_of_first_build(work: Work, options: SyncOptions) -> RebuildOptions:
 
 def sync_live(
     work: Work, live: Generation, embedder: DocumentEmbedder, options: SyncOptions = SyncOptions()
-) -> Outcome:
+) -> RunOutcome:
     """Brings the live builds of the run's sinks up to date.
 
     The caller has held the writer's lock since it asked for the live generation.
     """
-    earlier: Outcome | None = None
-    broken_off: list[Outcome] = []
+    earlier: RunOutcome | None = None
+    broken_off: list[RunOutcome] = []
     for left in reversed(range(TRIES)):
         try:
             outcome = _sync(work, live, embedder, options, broken_off)
@@ -148,7 +146,7 @@ def sync_live(
     raise AssertionError
 
 
-def _drop_broken(work: Work, live: Generation, outcome: Outcome) -> bool:
+def _drop_broken(work: Work, live: Generation, outcome: RunOutcome) -> bool:
     """Builds of which it was seen only while they were read or written that they are broken: they are made anew."""
     broken = [name for name, error in outcome.done.failed.items() if isinstance(error, BuildBroken)]
     for name in broken:
@@ -157,8 +155,8 @@ def _drop_broken(work: Work, live: Generation, outcome: Outcome) -> bool:
 
 
 def _sync(
-    work: Work, live: Generation, embedder: DocumentEmbedder, options: SyncOptions, broken_off: list[Outcome]
-) -> Outcome:
+    work: Work, live: Generation, embedder: DocumentEmbedder, options: SyncOptions, broken_off: list[RunOutcome]
+) -> RunOutcome:
     """`broken_off` is given what was done where the bus moved under it."""
     work.refresh()
     if options.strict:
@@ -174,14 +172,14 @@ def _sync(
     if options.scan:
         stop_large_removals()
     failed: dict[str, SinkError] = {}
-    with opened(
+    with open_targets(
         work, live, failed, adopt=options.adopt, heal=options.scan, before_making=stop_large_removals
     ) as targets:
         convergence = Convergence(work, targets, embedder)
         convergence.outcome.done.failed |= failed
         convergence.outcome.made_again = [target.sink for target in targets if target.made]
         if options.deep and any(target.holds_vectors for target in targets):
-            refill(work, embedder)
+            _fill_cache(work, embedder)
         convergence.look(scan=options.scan, deep=options.deep)
         plan = convergence.plan()
         if plan.removed() >= LEAST_REMOVALS:
@@ -197,7 +195,7 @@ def _sync(
     return convergence.outcome
 
 
-def _show(work: Work, targets: Sequence[Target], outcome: Outcome, *, adopt: bool) -> None:
+def _show(work: Work, targets: Sequence[Target], outcome: RunOutcome, *, adopt: bool) -> None:
     """What other programs find is the live build; a build that was made again shows itself only now."""
     for target in targets:
         if target.sink in outcome.done.failed:
@@ -206,3 +204,13 @@ def _show(work: Work, targets: Sequence[Target], outcome: Outcome, *, adopt: boo
             show(work, target.sink, target.build_id, adopt=adopt)
         except SinkError as error:
             outcome.done.failed[target.sink] = error
+
+
+def _fill_cache(work: Work, embedder: DocumentEmbedder) -> None:
+    """Compute the vectors that the cache lacks, of all current texts whose chunks can be read."""
+    with work.stage("embed", None, "texts") as bar:
+        for page in work.catalog.places():
+            known = embedder.cached([text_hash for _, _, text_hash in page])
+            lost = [place for place in page if place[2] not in known]
+            texts = work.records.texts(lost)
+            embedder.fill(((text_hash, text) for (_, _, text_hash), text in zip(lost, texts, strict=True)), bar.advance)

@@ -10,18 +10,17 @@ from functools import partial
 from typing import Any
 
 from chunksink.chunkbus.errors import PartitionChanged
-from chunksink.rebuild.again import again
-from chunksink.rebuild.builds import opened, require_our_build
-from chunksink.rebuild.deep import Lookup, Scanned
+from chunksink.rebuild.embedder import Lookup
 from chunksink.rebuild.errors import OtherHome
+from chunksink.rebuild.families import again
 from chunksink.rebuild.flip import end_begun_flip
-from chunksink.rebuild.held import held_by_reason
 from chunksink.rebuild.index_settings import settings_due
-from chunksink.rebuild.lease import reading_live
-from chunksink.rebuild.lock import WAIT_SECONDS
+from chunksink.rebuild.locks import WAIT_SECONDS, reading_live
 from chunksink.rebuild.receipts import Receipts
-from chunksink.rebuild.scan import CHANGED, EXTRA, MISSING, Scan
+from chunksink.rebuild.removals import held_by_reason
+from chunksink.rebuild.scan import CHANGED, EXTRA, MISSING, Scan, Scannable
 from chunksink.rebuild.state import Generation
+from chunksink.rebuild.targets import open_targets, require_our_build
 from chunksink.rebuild.work import Work
 from chunksink.sinks.errors import BuildBroken, BuildMissing, Refused, SinkError
 from chunksink.sinks.sink import Marker, Sink, Stored
@@ -53,7 +52,7 @@ class SinkVerified:
 
 
 @dataclass(frozen=True)
-class Input:
+class InputPartition:
     """A partition as it was taken in."""
 
     partition: str
@@ -69,7 +68,7 @@ class Verified:
     """The live builds of the configured sinks."""
 
     live: Generation
-    inputs: tuple[Input, ...]
+    inputs: tuple[InputPartition, ...]
     """What they were compared with, from the first to the last document."""
     sinks: dict[str, SinkVerified]
     """Of those that could be asked: one that is gone or broken holds nothing."""
@@ -172,7 +171,7 @@ def _verified(work: Work, live: Generation, deep: bool) -> Verified:
     failed: dict[str, SinkError | OtherHome] = dict(work.unreachable)
     cached = work.embedders.of_live(live).expected if deep else None
     found: dict[str, SinkVerified] = {}
-    with opened(work, live, lost, make=False, adopt=True) as targets:
+    with open_targets(work, live, lost, make=False, adopt=True) as targets:
         there = {target.sink: target for target in targets}
         for name in (name for name in work.sinks if name in live.builds):
             try:
@@ -214,13 +213,13 @@ def _moved(work: Work) -> PartitionChanged:
     return PartitionChanged(f"chunks were taken into {work.state.home} while its engines were compared; run again")
 
 
-def _inputs(work: Work) -> tuple[Input, ...]:
+def _inputs(work: Work) -> tuple[InputPartition, ...]:
     """The partitions that the catalog goes by, as it knows them."""
     rows = work.state.db.execute(
         "select key, taken, state, checksum, (select count(*) from chunk where partition = key) from partition "
         "where checksum is not null order by key"
     )
-    return tuple(Input(*row) for row in rows)
+    return tuple(InputPartition(*row) for row in rows)
 
 
 class _Nothing:
@@ -232,7 +231,7 @@ class _Nothing:
 
 
 def _compared(
-    work: Work, live: Generation, name: str, build: Scanned, cached: Lookup | None
+    work: Work, live: Generation, name: str, build: Scannable, cached: Lookup | None
 ) -> tuple[SinkVerified, str]:
     """And why the engine does not find what it holds, where that is so."""
     build_id = live.builds[name]
@@ -241,7 +240,7 @@ def _compared(
     with work.stage(f"verify {name}", receipts.documents(), "chunks") as bar:
         scan.run(bar.advance, removals=work.catalog.is_whole(), cached=cached)
     holds_vectors = work.sinks[name].wants_vectors and live.holds_vectors
-    held = scan.held(live.model_fingerprint if holds_vectors else None)
+    held = scan.totals(live.model_fingerprint if holds_vectors else None)
     verified = SinkVerified(
         families=held.families,
         chunks=held.chunks,

@@ -11,10 +11,10 @@ from chunksink.chunkbus.runlog import RunLog
 from chunksink.embeddings.fingerprint import digest_of_files, signature_of_files
 from chunksink.embeddings.settings import EncoderSettings, same_encoder
 from chunksink.rebuild.catalog import Catalog
-from chunksink.rebuild.embed import Embedders
+from chunksink.rebuild.embedder import Embedders
+from chunksink.rebuild.families import FamilyReader
 from chunksink.rebuild.intake import Intake
-from chunksink.rebuild.lock import RebuildLock, WriterLock
-from chunksink.rebuild.records import Records
+from chunksink.rebuild.locks import RebuildLock, WriterLock
 from chunksink.rebuild.state import Generation, State
 from chunksink.settings.config import Config
 from chunksink.sinks.errors import SinkError
@@ -50,7 +50,7 @@ class Work:
     state: State
     catalog: Catalog
     intake: Intake
-    records: Records
+    records: FamilyReader
     sinks: Mapping[str, Sink]
     """The sinks that this run writes."""
     open_sink: Callable[[str], Sink]

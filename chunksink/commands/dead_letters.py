@@ -1,5 +1,6 @@
 """`chunksink dead-letters`: documents that engines refused, and sending them again."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,7 @@ from chunksink.options import config_from, home_option, json_option
 from chunksink.output import counted, print_json, printable
 
 if TYPE_CHECKING:
-    from chunksink.rebuild.dead_letters import Letter
+    from chunksink.rebuild.receipts import DeadLetter
 
 _sink_option = click.option("--sink", metavar="NAME", help="Only those of this sink.")
 
@@ -37,18 +38,21 @@ def command(context: click.Context, sink: str | None, limit: int, home: str | No
     context.obj = (home, sink)
     if context.invoked_subcommand is not None:
         return Exit.OK
-    from chunksink.rebuild.dead_letters import count, letters
+    from chunksink.rebuild.receipts import receipts_of_live
     from chunksink.rebuild.state import State
 
     with State.existing(config_from(home=home).home_path) as state:
-        found, total = letters(state, sink, limit), count(state, sink)
+        builds = receipts_of_live(state, sink)
+        found = {name: receipts.dead_letters(limit) for name, receipts in builds.items()}
+        total = sum(receipts.refused() for receipts in builds.values())
     if as_json:
-        print_json([asdict(letter) for letter in found])
+        print_json([{"sink": name, **asdict(letter)} for name, letters in found.items() for letter in letters])
     else:
         _print(found)
-    if total > len(found):
-        click.echo(f"{len(found):,} of {total:,}; ask for more with --limit", err=True)
-    return Exit.REFUSED if found else Exit.OK
+    listed = sum(map(len, found.values()))
+    if total > listed:
+        click.echo(f"{listed:,} of {total:,}; ask for more with --limit", err=True)
+    return Exit.REFUSED if total else Exit.OK
 
 
 @command.command("retry")
@@ -65,14 +69,15 @@ def retry_command(context: click.Context, sink: str | None, home: str | None) ->
       chunksink dead-letters retry && chunksink sync
       chunksink dead-letters retry --sink meilisearch
     """
-    from chunksink.rebuild.dead_letters import retry
-    from chunksink.rebuild.lock import writing
+    from chunksink.rebuild.locks import writing
+    from chunksink.rebuild.receipts import receipts_of_live
     from chunksink.rebuild.state import State
 
     group_home, group_sink = context.obj or (None, None)  # `dead-letters --home X retry` means the same
     config = config_from(home=home or group_home)
     with State.existing(config.home_path) as state, writing(config.home_path):
-        marked = {name: number for name, number in retry(state, sink or group_sink).items() if number}
+        builds = receipts_of_live(state, sink or group_sink)
+        marked = {name: number for name, receipts in builds.items() if (number := receipts.retry_dead_letters())}
     for name, number in marked.items():
         click.echo(f"{name}: {counted(number, 'document')} will be sent again")
     click.echo(
@@ -80,10 +85,11 @@ def retry_command(context: click.Context, sink: str | None, home: str | None) ->
     )
 
 
-def _print(letters: "list[Letter]") -> None:
-    for letter in letters:
-        source = printable(letter.source or letter.family)
-        click.echo(f"{letter.sink}  {printable(letter.id)}  ({source}, {letter.at[:19]})")
-        click.echo(f"    {printable(letter.reason)}")
-    if not letters:
+def _print(found: "Mapping[str, Sequence[DeadLetter]]") -> None:
+    for sink, letters in found.items():
+        for letter in letters:
+            source = printable(letter.source or letter.family)
+            click.echo(f"{sink}  {printable(letter.id)}  ({source}, {letter.at[:19]})")
+            click.echo(f"    {printable(letter.reason)}")
+    if not any(found.values()):
         click.echo("no document is refused")

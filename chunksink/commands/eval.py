@@ -108,14 +108,14 @@ def _documents(config: Config) -> "Iterator[Document]":
     """All that counts now, read from the chunks."""
     from chunksink.chunkbus.layout import BusRoot
     from chunksink.rebuild.catalog import Catalog
-    from chunksink.rebuild.records import Records
+    from chunksink.rebuild.families import FamilyReader
     from chunksink.rebuild.state import State
 
     root = BusRoot(config.chunks_path)
     root.require()
     with State.existing(config.home_path) as state:
         catalog = Catalog(state)
-        for family in Records(root, catalog).read(catalog.families()):
+        for family in FamilyReader(root, catalog).read(catalog.families()):
             yield from family.documents
 
 

@@ -11,7 +11,7 @@ from chunksink.options import config_from, home_option, json_option
 from chunksink.output import counted, print_json, printable
 
 if TYPE_CHECKING:
-    from chunksink.rebuild.runs import Run
+    from chunksink.rebuild.run_records import RunRecord
 
 _FAMILIES = ("added", "changed", "removed")
 _LENGTH = 300
@@ -37,27 +37,27 @@ def command(run_id: str | None, limit: int, home: str | None, as_json: bool) -> 
       chunksink runs 20260131T1200
       chunksink runs --json | jq '.[] | select(.status == "failed") | .id'
     """
-    from chunksink.rebuild import runs
+    from chunksink.rebuild import run_records
 
     folder = config_from(home=home).home_path
     if run_id is not None:
-        file = runs.find(folder, run_id)
+        file = run_records.find_run(folder, run_id)
         _show(file, as_json)
         return
-    found = list(runs.runs(folder, limit))
+    found = list(run_records.past_runs(folder, limit))
     if as_json:
         print_json([asdict(run) for run in found])
         return
     for run in found:
         click.echo(_line(run))
-    total = runs.count(folder)
+    total = run_records.count_runs(folder)
     if not total:
         click.echo(f"no runs in {folder} yet; every command that changes something writes one", err=True)
     elif total > limit:
         click.echo(f"the newest {limit:,} of {total:,}; ask for more with --limit", err=True)
 
 
-def _line(run: "Run") -> str:
+def _line(run: "RunRecord") -> str:
     seconds = f"{run.seconds:>8.1f} s" if run.seconds is not None else f"{'':>10}"
     told = printable(run.error) if run.error else _changes(run.facts)
     line = f"{run.id}  {run.started_at[:19]}  {printable(run.command):<16}  {printable(run.status):<9}{seconds}  {told}"
@@ -82,9 +82,9 @@ def _table(facts: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 
 def _show(file: Path, as_json: bool) -> None:
-    from chunksink.rebuild import runs
+    from chunksink.rebuild import run_records
 
-    told = list(runs.events(file))
+    told = list(run_records.read_events(file))
     if as_json:
         print_json(told)
         return
@@ -95,7 +95,7 @@ def _show(file: Path, as_json: bool) -> None:
         for fact, value in event.items():
             click.echo(f"    {printable(fact):<18} {_value(value)}")
     if not over:
-        click.echo(f"(no end: {runs.UNFINISHED})")
+        click.echo(f"(no end: {run_records.UNFINISHED})")
 
 
 def _value(value: Any) -> str:

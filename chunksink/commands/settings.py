@@ -93,7 +93,7 @@ def apply_command(home: str | None, as_json: bool) -> None:
     Example:
       chunksink settings apply
     """
-    from chunksink.rebuild.lock import writing
+    from chunksink.rebuild.locks import writing
 
     folder = config_from(home=home).home_path
     with writing(folder), _live(home) as (sink, wanted):

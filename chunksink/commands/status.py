@@ -11,7 +11,7 @@ from chunksink.session import status_of
 from chunksink.troubles import troubles
 
 if TYPE_CHECKING:
-    from chunksink.rebuild.status import BuildStatus, Status
+    from chunksink.rebuild.status import BuildStatus, HomeStatus
 
 _SHOWN = 3
 
@@ -43,11 +43,11 @@ def command(chunks: str | None, home: str | None, everything: bool, as_json: boo
             click.echo(config.why_these_sinks)
 
 
-def _report(found: "Status") -> dict[str, Any]:
+def _report(found: "HomeStatus") -> dict[str, Any]:
     return {"current": found.is_current, **asdict(found)}
 
 
-def _print(found: "Status", shown: int | None) -> None:
+def _print(found: "HomeStatus", shown: int | None) -> None:
     live = found.live
     click.echo(f"live        {live.id}, made {live.created_at}")
     which = f" ({live.model_fingerprint:.12})" if live.holds_vectors else ""

@@ -74,7 +74,7 @@ def command(
 
 def _remedy(found: "Verified") -> str:
     """A source that goes has at least one document that is extra."""
-    from chunksink.rebuild.brake import LEAST_REMOVALS
+    from chunksink.rebuild.removals import LEAST_REMOVALS
 
     remedy = "`chunksink verify --repair` puts it right"
     if all(len(sink.extra) < LEAST_REMOVALS for sink in found.sinks.values()):

@@ -17,7 +17,7 @@ from chunksink.session import open_one_sink
 from chunksink.settings.config import Config
 
 if TYPE_CHECKING:
-    from chunksink.rebuild.why import SinkCopy, Standing, Why
+    from chunksink.rebuild.explain import Explanation, Occurrence, SinkCopy
 
 
 @click.command()
@@ -39,9 +39,9 @@ def command(chunk_id: str, chunks: str | None, home: str | None, as_json: bool) 
       chunksink why 9c1f... --json | jq '.sinks[].copy'
       chunksink search "tool return" --json | jq -r '.hits[0].chunk_id' | xargs chunksink why
     """
-    from chunksink.rebuild.lease import reading_live
+    from chunksink.rebuild.explain import why
+    from chunksink.rebuild.locks import reading_live
     from chunksink.rebuild.state import State
-    from chunksink.rebuild.why import why
 
     config = config_from(chunks=chunks, home=home)
     with ExitStack() as stack:
@@ -56,7 +56,7 @@ def command(chunk_id: str, chunks: str | None, home: str | None, as_json: bool) 
     return Exit.ENGINE if any(sink.error for sink in found.sinks.values()) else Exit.OK
 
 
-def _cached(config: Config, found: "Why") -> dict[str, Any] | None:
+def _cached(config: Config, found: "Explanation") -> dict[str, Any] | None:
     """The vector that the cache has of its text under the live model."""
     from chunksink.embeddings.references import EmbeddingRef
     from chunksink.embeddings.stats import show
@@ -72,7 +72,7 @@ def _cached(config: Config, found: "Why") -> dict[str, Any] | None:
     return {"ref": str(ref), "dimension": vector.dimension, "precision": vector.precision, "tokens": vector.tokens}
 
 
-def _print(found: "Why", cached: dict[str, Any] | None) -> None:
+def _print(found: "Explanation", cached: dict[str, Any] | None) -> None:
     from chunksink.rebuild.state import NO_MODEL
 
     standing = found.current or found.standings[-1]
@@ -102,14 +102,14 @@ def _print(found: "Why", cached: dict[str, Any] | None) -> None:
             click.echo(f"            not asked: {printable(sink.error)}")
 
 
-def _place(standing: "Standing") -> str:
+def _place(standing: "Occurrence") -> str:
     line = f"line {standing.line:,}" if standing.line else "a file that changed or is gone since it was taken in"
     state = "" if standing.partition_state == "valid" else f", now {standing.partition_state}"
     source = f", source {printable(standing.source)}" if standing.source else ""
     return f"partition {standing.partition}{state}, {line}{source}, document {printable(standing.document_id)}"
 
 
-def _copy(sink: "SinkCopy", found: "Why") -> str:
+def _copy(sink: "SinkCopy", found: "Explanation") -> str:
     counts = found.current is not None
     parts = [f"{sink.copy} in the engine"]
     if sink.differs_in:

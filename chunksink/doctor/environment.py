@@ -66,7 +66,7 @@ def home(home: Path) -> Iterator[Check]:
 
 
 def locks(home: Path) -> Check:
-    from chunksink.rebuild.status import held_locks
+    from chunksink.rebuild.locks import held_locks
 
     held = held_locks(home)
     if held:

@@ -15,7 +15,7 @@ from chunksink.cli import run
 from chunksink.embeddings import load
 from chunksink.embeddings.cache import VectorCache
 from chunksink.exits import Exit
-from chunksink.rebuild import lock
+from chunksink.rebuild import locks
 from chunksink.sinks.errors import Unreachable
 from tests.embeddings.helpers import HashEncoder, tamper
 from tests.rebuild.engines import eager as fts
@@ -222,8 +222,8 @@ def test_gc_and_import_wait_for_the_writer(
     home: Home, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cache(home, "export", str(tmp_path / "x"))
-    with lock.writing(home.folder):
-        monkeypatch.setattr(lock, "writing", partial(lock.writing, wait_seconds=0.1))
+    with locks.writing(home.folder):
+        monkeypatch.setattr(locks, "writing", partial(locks.writing, wait_seconds=0.1))
         for arguments in (["gc"], ["import", str(tmp_path / "x")]):
             assert cache(home, *arguments) == Exit.LOCKED
             assert "another run is writing" in capsys.readouterr().err

@@ -11,8 +11,8 @@ import pytest
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.cli import run
 from chunksink.exits import Exit
-from chunksink.rebuild import lock
-from chunksink.rebuild.lock import writing
+from chunksink.rebuild import locks
+from chunksink.rebuild.locks import writing
 from tests.rebuild.engines import fts, memory
 from tests.rebuild.support import Home, PoisonedEncoder, commit, parent_of, source
 
@@ -80,7 +80,7 @@ def test_what_was_mended_is_not_listed_any_more(home: Home, capsys: pytest.Captu
 def test_retry_waits_for_the_writer(
     home: Home, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lock.writing, "__defaults__", (0.1,))
+    monkeypatch.setattr(locks.writing, "__defaults__", (0.1,))
     with writing(home.folder):
         assert run(["dead-letters", "retry", "--home", str(home.folder)]) == Exit.LOCKED
         assert len(letters(home, capsys)) == 2, "readers are not in the way"

@@ -16,7 +16,7 @@ from chunksink.chunkbus.layout import BusRoot
 from chunksink.cli import run
 from chunksink.doctor import environment
 from chunksink.exits import Exit
-from chunksink.rebuild.lock import writing
+from chunksink.rebuild.locks import writing
 from tests.engines.servers import ChromaServer, MeilisearchServer
 from tests.rebuild.engines import fts
 from tests.rebuild.support import Home, commit, source

@@ -11,8 +11,8 @@ from chunksink.chunkbus.manifest import Tombstone
 from chunksink.chunkbus.runlog import RunLog
 from chunksink.chunkbus.store import write_transaction
 from chunksink.exits import Exit
-from chunksink.rebuild.former import former_documents, former_texts
-from chunksink.rebuild.lock import rebuilding
+from chunksink.rebuild.catalog_rows import former_documents, former_texts
+from chunksink.rebuild.locks import rebuilding
 from chunksink.rebuild.state import State
 from chunksink.sinks.fts import FtsSink
 from chunksink.sinks.projection import project_family
@@ -344,7 +344,7 @@ def test_a_sink_that_is_gone_with_its_engine_is_named(twice: Shell, monkeypatch:
 
 def test_a_rebuild_under_way_is_waited_for(twice: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     """It has read the source already, and would write it again."""
-    monkeypatch.setattr("chunksink.rebuild.lock.WAIT_SECONDS", 0.1)
+    monkeypatch.setattr("chunksink.rebuild.locks.WAIT_SECONDS", 0.1)
     twice.commit("p1", [], tombstones=GONE)
     with rebuilding(twice.home):
         ended = twice("forget", "secret.md")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from chunksink.exits import Exit
-from chunksink.rebuild.lock import RebuildLock, rebuilding
+from chunksink.rebuild.locks import RebuildLock, rebuilding
 from tests.chunksink.shell import Shell
 from tests.rebuild.support import FEBRUARY, source
 

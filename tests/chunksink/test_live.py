@@ -22,7 +22,7 @@ from chunksink.exits import Exit
 from chunksink.live import LiveSearch
 from chunksink.queries import Queries
 from chunksink.rebuild.errors import NoGeneration
-from chunksink.rebuild.lease import removing
+from chunksink.rebuild.locks import removing
 from chunksink.rebuild.state import State
 from chunksink.search.access import EVERYTHING, Access
 from chunksink.search.answer import Answer

@@ -13,7 +13,7 @@ from chunksink import run
 from chunksink.chunkbus.errors import NotABusRoot
 from chunksink.index import Index
 from chunksink.live import LiveSearch
-from chunksink.rebuild import lock
+from chunksink.rebuild import locks
 from chunksink.rebuild.errors import (
     Brake,
     HomeLocked,
@@ -24,7 +24,7 @@ from chunksink.rebuild.errors import (
     RebuildError,
     UnknownSource,
 )
-from chunksink.rebuild.lock import writing
+from chunksink.rebuild.locks import writing
 from chunksink.settings.config import Config, ConfigError
 from chunksink.sinks.chroma import EmbeddedChromaSink
 from tests.chunksink.shell import Shell
@@ -216,7 +216,7 @@ def test_without_chunks(silent: Shell) -> None:
 
 
 def test_another_writer(silent: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lock, "WAIT_SECONDS", 0.1)
+    monkeypatch.setattr(locks, "WAIT_SECONDS", 0.1)
     with chunksink.open() as index:
         with writing(silent.home), pytest.raises(HomeLocked):
             index.sync()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from chunksink.rebuild.forecast import SAMPLE
 from chunksink.rebuild.state import State
-from chunksink.rebuild.tokens import SAMPLE
 from tests.chunksink.shell import Shell
 from tests.rebuild.support import source
 

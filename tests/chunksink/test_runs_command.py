@@ -10,7 +10,7 @@ import pytest
 from chunksink.chunkbus.runlog import RunLog
 from chunksink.cli import run
 from chunksink.exits import Exit
-from chunksink.rebuild import runs
+from chunksink.rebuild import run_records
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def test_at_most_so_many(home: Path, capsys: pytest.CaptureFixture[str]) -> None
 
 
 def test_one_run_by_the_beginning_of_its_id(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    oldest = list(runs.runs(home))[-1].id
+    oldest = list(run_records.past_runs(home))[-1].id
     assert run(["runs", oldest[:-3], "--home", str(home)]) == Exit.OK
     out = capsys.readouterr().out
     assert [line.split()[1] for line in out.splitlines() if not line.startswith(" ")] == [
@@ -73,7 +73,7 @@ def test_one_run_by_the_beginning_of_its_id(home: Path, capsys: pytest.CaptureFi
 
 
 def test_a_run_without_an_end_says_so(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    killed = next(one for one in runs.runs(home) if not one.finished)
+    killed = next(one for one in run_records.past_runs(home) if not one.finished)
     assert run(["runs", killed.id, "--home", str(home)]) == Exit.OK
     assert capsys.readouterr().out.endswith("(no end: killed or still running)\n")
 
@@ -98,12 +98,17 @@ def test_only_the_ends_of_a_large_record_are_read(tmp_path: Path) -> None:
     with RunLog(tmp_path, "verify") as log:
         log.write("finding", detail="x" * 200_000)
         log.finish("drift", missing=["y" * 64] * 5_000)
-    [found] = runs.runs(tmp_path)
+    [found] = run_records.past_runs(tmp_path)
     assert (found.command, found.status, len(found.facts["missing"])) == ("verify", "drift", 5_000)
 
 
 @pytest.mark.parametrize("content", [b"", b"\n", b"no json\n", b"[]\n", b'{"event": "started"}'])
 def test_a_record_that_cannot_be_read_hinders_nothing(content: bytes, home: Path) -> None:
     (home / "runs" / "29991231T000000000000Z-000000.jsonl").write_bytes(content)
-    assert [one.command for one in runs.runs(home) if one.command] == ["rollback", "sync", "rebuild", "sync"]
-    list(runs.events(runs.find(home, "2999")))
+    assert [one.command for one in run_records.past_runs(home) if one.command] == [
+        "rollback",
+        "sync",
+        "rebuild",
+        "sync",
+    ]
+    list(run_records.read_events(run_records.find_run(home, "2999")))

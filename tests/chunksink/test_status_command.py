@@ -18,9 +18,8 @@ from chunksink.chunkbus.runlog import RunLog
 from chunksink.cli import run
 from chunksink.commands import status
 from chunksink.exits import Exit
-from chunksink.rebuild.lock import rebuilding, writing
+from chunksink.rebuild.locks import held_locks, rebuilding, writing
 from chunksink.rebuild.state import State
-from chunksink.rebuild.status import held_locks
 from tests.conftest import ROOT
 from tests.journey.support import environment
 from tests.rebuild.engines import fts, memory

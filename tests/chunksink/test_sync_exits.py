@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from chunksink.exits import Exit
-from chunksink.rebuild import lock, verify
-from chunksink.rebuild.lock import writing
+from chunksink.rebuild import locks, verify
+from chunksink.rebuild.locks import writing
 from tests.chunksink.shell import Shell
 from tests.rebuild.support import FEBRUARY, source
 
@@ -150,7 +150,7 @@ def test_a_refused_document_is_left_out_alone(shell: Shell) -> None:
 def test_another_writer_is_waited_for_and_then_told(
     command: str, synced: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (lock, verify):
+    for module in (locks, verify):
         monkeypatch.setattr(module, "WAIT_SECONDS", 0.1)
     before = synced.files()
     operands = {"forget": ["a.md"], "retire-partition": ["p1"]}

@@ -10,7 +10,7 @@ from threading import Event
 import pytest
 
 import chunksink
-from chunksink.rebuild.lock import RebuildLock
+from chunksink.rebuild.locks import RebuildLock
 from chunksink.rebuild.report import RunReport
 from chunksink.rebuild.state import State
 from tests.chunksink.shell import Models, Shell

@@ -14,9 +14,9 @@ from sqlite_utils import Database
 
 import chunksink
 from chunksink.chunkbus import store
-from chunksink.rebuild import catalog, forget, intake, plan, receipts, scan, stamps, state
+from chunksink.rebuild import catalog, forget, intake, plan, receipts, scan, state
 from chunksink.rebuild.errors import NotVerified
-from chunksink.rebuild.execute import Target
+from chunksink.rebuild.executor import Target
 from chunksink.rebuild.rebuild import Rebuild
 from chunksink.rebuild.state import State
 from chunksink.sinks.registry import open_sink
@@ -43,7 +43,7 @@ def outside(quick_shell: Shell, monkeypatch: pytest.MonkeyPatch) -> Iterator[set
         with real(db):
             yield
 
-    for module in (catalog, forget, intake, plan, receipts, scan, stamps, state):
+    for module in (catalog, forget, intake, plan, receipts, scan, state):
         monkeypatch.setattr(module, "write_transaction", watched)
     yield found
 

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from chunksink.chunkbus.layout import BusRoot
-from chunksink.rebuild import execute
+from chunksink.rebuild import executor
 from chunksink.rebuild.flip import roll_back
 from chunksink.rebuild.forget import forget
-from chunksink.rebuild.lock import writing
+from chunksink.rebuild.locks import writing
 from chunksink.rebuild.receipts import Receipts
 from chunksink.sinks.errors import Refused
 from tests.crash.homes import home_in, move_on_meanwhile
@@ -113,7 +113,7 @@ SCENARIOS: dict[str, Callable[[Home], object]] = {
 
 def main(home: str, chunks: str, scenario: str, module: str, owner: str, method: str, call: int, when: str) -> None:
     """`when` is "before" or "after" the call of that number; 0 lets it live."""
-    execute.EMBEDDED_AT_ONCE = execute.WRITTEN_AT_ONCE = 2
+    executor.EMBEDDED_AT_ONCE = executor.WRITTEN_AT_ONCE = 2
     die_at(module, owner, method, call, when)
     SCENARIOS[scenario](home_in(Path(home), BusRoot(Path(chunks))))
 

@@ -18,7 +18,7 @@ import pytest
 
 from chunksink.chunkbus.chunk import Record
 from chunksink.chunkbus.layout import BusRoot
-from chunksink.rebuild import execute
+from chunksink.rebuild import executor
 from chunksink.sinks.meilisearch import MeilisearchSink
 from chunksink.sinks.sink import Sink
 from tests.conformance.test_meilisearch import SETTINGS
@@ -66,7 +66,7 @@ def home_in(folder: Path, engine: str, server: tuple[str, str, str]) -> Home:
 
 
 def run(home: Home, scenario: str, wrap: Wrap | None = None) -> None:
-    execute.EMBEDDED_AT_ONCE = execute.WRITTEN_AT_ONCE = 2
+    executor.EMBEDDED_AT_ONCE = executor.WRITTEN_AT_ONCE = 2
     if wrap is not None:
         getattr(home, scenario)(wrap=wrap)
     else:
@@ -106,7 +106,7 @@ def server(engine: str, request: pytest.FixtureRequest) -> tuple[str, str, str]:
 def home(engine: str, server: tuple[str, str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
     """Two generations, and a bus that has moved on."""
     for name in ("EMBEDDED_AT_ONCE", "WRITTEN_AT_ONCE"):  # `run` sets them
-        monkeypatch.setattr(execute, name, getattr(execute, name))
+        monkeypatch.setattr(executor, name, getattr(executor, name))
     home = home_in(tmp_path, engine, server)
     commit_all(home, OLD, at="2026-01-01T00:00:00Z")
     home.rebuild()

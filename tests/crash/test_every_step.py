@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 from chunksink.chunkbus.layout import BusRoot
-from chunksink.rebuild import execute
+from chunksink.rebuild import executor
 from chunksink.sinks.sink import Build, Sink
 from tests.conftest import ROOT
 from tests.crash import dying
@@ -96,8 +96,8 @@ def prepared_before(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 @pytest.fixture
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(execute, "EMBEDDED_AT_ONCE", 2)
-    monkeypatch.setattr(execute, "WRITTEN_AT_ONCE", 2)
+    monkeypatch.setattr(executor, "EMBEDDED_AT_ONCE", 2)
+    monkeypatch.setattr(executor, "WRITTEN_AT_ONCE", 2)
 
 
 def digests(home: Home) -> dict[str, str]:

@@ -19,7 +19,7 @@ from chunksink.chunkbus.layout import BusRoot
 from chunksink.rebuild.errors import OtherHome
 from chunksink.rebuild.flip import roll_back
 from chunksink.rebuild.forecast import planned
-from chunksink.rebuild.lock import writing
+from chunksink.rebuild.locks import writing
 from chunksink.sinks.errors import BuildMissing, Refused
 from chunksink.sinks.meilisearch import MeilisearchSink
 from chunksink.sinks.patient import PatientSink

@@ -13,8 +13,8 @@ from itertools import product
 
 import pytest
 
-from chunksink.rebuild import execute
-from chunksink.rebuild.execute import Done
+from chunksink.rebuild import executor
+from chunksink.rebuild.executor import WriteResult
 from chunksink.sinks.errors import SinkError
 from tests.faults import proxy as p
 from tests.faults.homes import (
@@ -58,8 +58,8 @@ CALLS = 12  # of a sink in one run; each of them may need its deadline
 @pytest.fixture(autouse=True, scope="module")
 def small_batches() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(execute, "EMBEDDED_AT_ONCE", 3)
-        patch.setattr(execute, "WRITTEN_AT_ONCE", 3)
+        patch.setattr(executor, "EMBEDDED_AT_ONCE", 3)
+        patch.setattr(executor, "WRITTEN_AT_ONCE", 3)
         yield
 
 
@@ -150,7 +150,7 @@ def test_a_run_outlives_every_request_failing_once(
         made.proxy.inject(fault, p.each_once())
         outcome = run()
         made.proxy.heal()
-        assert getattr(outcome, "done", Done()).failed == {}
+        assert getattr(outcome, "done", WriteResult()).failed == {}
         assert made.told
         assert made.digests() == wanted[made.version]
 

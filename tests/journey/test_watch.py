@@ -14,7 +14,7 @@ import pytest
 
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.exits import Exit
-from chunksink.rebuild.lock import writing
+from chunksink.rebuild.locks import writing
 from tests.embeddings.endpoint import Server, serve, status
 from tests.journey.support import chunksink, command_line, document, environment, write
 

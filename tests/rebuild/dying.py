@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from chunksink.chunkbus.layout import BusRoot
-from chunksink.rebuild import execute, noted
+from chunksink.rebuild import catalog_rows, executor
 from chunksink.rebuild.state import State
 from tests.rebuild.engines import ENGINES
 from tests.rebuild.support import Home
@@ -39,14 +39,14 @@ def die() -> None:
 
 
 def main(home: str, chunks: str, step: str, *engines: str) -> None:
-    execute.EMBEDDED_AT_ONCE = execute.WRITTEN_AT_ONCE = 2
+    executor.EMBEDDED_AT_ONCE = executor.WRITTEN_AT_ONCE = 2
     run = Home(Path(home), BusRoot(Path(chunks)), *(ENGINES[engine] for engine in engines))
     if step in ENGINE_STEPS:
         engine, call, number, after = ENGINE_STEPS[step]
         run.rebuild(wrap=watching(engine, Moment(call, number, die, after=after)))
         return
     if step == "chunks half read":
-        _die_at(noted, "_row", Moment("_row", 3, die))
+        _die_at(catalog_rows, "_row", Moment("_row", 3, die))
     elif step == "sinks flipped":
         _die_at(State, "flip", Moment("flip", 1, die))
     elif step == "pointer moved":

@@ -22,13 +22,13 @@ from chunksink.embeddings.encoder import Vectors
 from chunksink.embeddings.settings import EncoderSettings
 from chunksink.embeddings.vectors import EmbedReport
 from chunksink.rebuild.catalog import Catalog
-from chunksink.rebuild.converge import Outcome
-from chunksink.rebuild.embed import DocumentEmbedder, Embedders
+from chunksink.rebuild.convergence import RunOutcome
+from chunksink.rebuild.embedder import DocumentEmbedder, Embedders
+from chunksink.rebuild.families import FamilyReader
 from chunksink.rebuild.flip import NotRemoved, live_generation
 from chunksink.rebuild.intake import Intake
-from chunksink.rebuild.lock import RebuildLock, WriterLock, writing
+from chunksink.rebuild.locks import RebuildLock, WriterLock, writing
 from chunksink.rebuild.rebuild import Rebuild, RebuildOptions
-from chunksink.rebuild.records import Records
 from chunksink.rebuild.state import Generation, State
 from chunksink.rebuild.sync import SyncOptions, sync_live
 from chunksink.rebuild.verify import Verified, verify
@@ -190,7 +190,7 @@ class Home:
                     state=state,
                     catalog=catalog,
                     intake=Intake(self.root, state, on_finding=self.findings.append),
-                    records=Records(self.root, catalog),
+                    records=FamilyReader(self.root, catalog),
                     sinks={sink.name: sink for sink in sinks},
                     open_sink=self.open_sink,
                     embedders=Embedders(config, stack),
@@ -226,12 +226,12 @@ class Home:
                 made.outcome.not_removed,
             )
 
-    def rebuild_outcome(self, *, wrap: Wrap = lambda sink: sink) -> Outcome:
+    def rebuild_outcome(self, *, wrap: Wrap = lambda sink: sink) -> RunOutcome:
         with self.work(wrap) as work, self.embedder() as embedder:
             work.refresh(reread=True)
             return Rebuild(work, embedder).run().outcome
 
-    def sync(self, *, wrap: Wrap = lambda sink: sink, stage: Stage = silent, **options: Any) -> Outcome:
+    def sync(self, *, wrap: Wrap = lambda sink: sink, stage: Stage = silent, **options: Any) -> RunOutcome:
         """Of a home that has a live generation."""
         with writing(self.folder), self.work(wrap, stage) as work, self.embedder() as embedder:
             return sync_live(work, live_generation(work) or work.state.live(), embedder, SyncOptions(**options))

@@ -9,7 +9,7 @@ import pytest
 
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.rebuild.flip import roll_back
-from chunksink.rebuild.lock import writing
+from chunksink.rebuild.locks import writing
 from chunksink.rebuild.state import Generation, State
 from chunksink.sinks.errors import Refused
 from tests.crash.homes import jsonl

@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.manifest import Tombstone
 from chunksink.chunkbus.reader import read_manifest
+from chunksink.rebuild.catalog_rows import COLUMNS
+from chunksink.rebuild.families import FamilyReader
 from chunksink.rebuild.intake import Intake
-from chunksink.rebuild.noted import COLUMNS
 from chunksink.rebuild.plan import unhashed
-from chunksink.rebuild.records import Records
 from tests.conftest import examples
 from tests.rebuild.support import CatalogProbe, commit, document_id, parent_of, source
 
@@ -198,7 +198,7 @@ def records_of(file: Path) -> list[dict[str, Any]]:
 def refresh(probe: CatalogProbe, root: BusRoot, *, project: bool = False, reread: bool = False) -> None:
     probe.catalog.refresh(Intake(root, probe.state), reread=reread)
     if project:
-        records = Records(root, probe.catalog)
+        records = FamilyReader(root, probe.catalog)
         with_damage = {key for (key,) in probe.state.db.execute("select key from partition where state <> 'valid'")}
         for page in list(unhashed(probe.state.db)):
             readable = [f.family for f in probe.catalog.families(page) if f.partition not in with_damage]

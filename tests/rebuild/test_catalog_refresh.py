@@ -14,7 +14,7 @@ from chunksink.chunkbus.errors import PartitionChanged
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.manifest import ManifestProducer
 from chunksink.chunkbus.writer import PartitionWriter
-from chunksink.rebuild import intake, noted
+from chunksink.rebuild import catalog_rows, intake
 from chunksink.rebuild.catalog import HeldFamily, Retired
 from tests.rebuild.support import FEBRUARY, MARCH, CatalogProbe, Home, commit, parent_of, source
 from tests.rebuild.wrapping import Moment
@@ -137,7 +137,7 @@ def test_a_partition_that_cannot_be_read_to_its_end_is_not_taken_in_by_half(
         def full() -> None:
             raise OSError(errno.ENOSPC, "No space left on device")
 
-        patch.setattr(noted, "_row", Moment("_row", 3, full).around("_row", noted._row))
+        patch.setattr(catalog_rows, "_row", Moment("_row", 3, full).around("_row", catalog_rows._row))
         with pytest.raises(OSError, match="No space"):
             probe.refresh()
     assert (probe.current(), probe.catalog.counts().chunks) == ({A: "p1"}, 1)
@@ -152,8 +152,8 @@ def test_a_partition_that_is_rewritten_while_it_is_read_is_read_again(
     def rewrite() -> None:
         commit(root, "p1", source("docs/b.md", "written meanwhile"))
 
-    row = Moment("_row", 1, rewrite).around("_row", noted._row)
-    monkeypatch.setattr(noted, "_row", row)
+    row = Moment("_row", 1, rewrite).around("_row", catalog_rows._row)
+    monkeypatch.setattr(catalog_rows, "_row", row)
     assert probe.refresh().current() == {B: "p1"}
     assert probe.catalog.is_whole()
 
@@ -164,14 +164,14 @@ def test_a_partition_that_never_rests_stops_the_run_and_is_not_taken_in(
     commit(root, "p1", source("docs/a.md", "before"))
     probe.refresh()
     commit(root, "p1", source("docs/b.md", "0"))
-    real, times = noted._row, iter(range(1, 99))
+    real, times = catalog_rows._row, iter(range(1, 99))
 
     def rewriting(*arguments: Any) -> Any:
         commit(root, "p1", source("docs/b.md", f"{next(times)}"))
         return real(*arguments)
 
     with monkeypatch.context() as patch:
-        patch.setattr(noted, "_row", rewriting)
+        patch.setattr(catalog_rows, "_row", rewriting)
         with pytest.raises(PartitionChanged, match="p1 was rewritten while it was read"):
             probe.refresh()
     assert probe.current() == {A: "p1"}

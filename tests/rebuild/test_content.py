@@ -13,9 +13,8 @@ from chunksink.chunkbus.chunk import Record, new_chunk
 from chunksink.chunkbus.identity import family_key, parent_id, tenant_id
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.reader import read_lines
-from chunksink.rebuild import records
-from chunksink.rebuild.content import ContentOf
-from chunksink.rebuild.noted import COLUMNS, rows_of
+from chunksink.rebuild import families
+from chunksink.rebuild.catalog_rows import COLUMNS, ContentOf, rows_of
 from chunksink.rebuild.state import State
 from chunksink.sinks.document import Document
 from chunksink.sinks.projection import project_family
@@ -34,7 +33,7 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         seen.append(records[0]["provenance"]["source_uri"])
         return project_family(records)
 
-    monkeypatch.setattr(records, "project_family", noting)
+    monkeypatch.setattr(families, "project_family", noting)
     return seen
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from chunksink.chunkbus.layout import BusRoot
-from chunksink.rebuild.execute import EMBEDDED_AT_ONCE, WRITTEN_AT_ONCE
+from chunksink.rebuild.executor import EMBEDDED_AT_ONCE, WRITTEN_AT_ONCE
+from chunksink.rebuild.families import KEPT_DOCUMENTS, LONG_TEXT
 from chunksink.rebuild.receipts import Receipts
-from chunksink.rebuild.records import KEPT_DOCUMENTS, LONG_TEXT
 from chunksink.rebuild.scan import Scan
 from chunksink.rebuild.work import Silent
 from tests.rebuild.engines import memory

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from chunksink.chunkbus.layout import BusRoot
-from chunksink.rebuild import execute, plan, records
-from chunksink.rebuild.converge import Outcome
+from chunksink.rebuild import executor, families, plan
+from chunksink.rebuild.convergence import RunOutcome
 from chunksink.rebuild.plan import FamilyCounts
 from chunksink.sinks.errors import Unreachable
 from chunksink.sinks.sink import Sink
@@ -21,8 +21,8 @@ pytestmark = pytest.mark.promise(2)
 @pytest.fixture
 def changed(root: BusRoot, home: Home, monkeypatch: pytest.MonkeyPatch) -> Home:
     """Of five sources of two chunks two are edited, one gets another title, one goes and one stays; one is new."""
-    monkeypatch.setattr(execute, "EMBEDDED_AT_ONCE", 2)
-    monkeypatch.setattr(execute, "WRITTEN_AT_ONCE", 2)
+    monkeypatch.setattr(executor, "EMBEDDED_AT_ONCE", 2)
+    monkeypatch.setattr(executor, "WRITTEN_AT_ONCE", 2)
     commit(root, "p1", [record for name in "abcde" for record in source(f"docs/{name}.md", f"{name} 0", f"{name} 1")])
     home.rebuild()
     edited = [
@@ -45,7 +45,7 @@ def failing(*engines: str, call: str, number: int = 1) -> Callable[[Sink], Sink]
     return lambda sink: watching(sink.name, moments[sink.name])(sink) if sink.name in moments else sink
 
 
-def chunks(outcome: Outcome) -> tuple[int, int]:
+def chunks(outcome: RunOutcome) -> tuple[int, int]:
     return outcome.chunks_written, outcome.chunks_deleted
 
 
@@ -85,10 +85,10 @@ def test_what_one_engine_took_counts(changed: Home) -> None:
 def test_what_was_done_before_the_bus_moved_counts_too(
     root: BusRoot, home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(execute, "EMBEDDED_AT_ONCE", 2)
-    monkeypatch.setattr(execute, "WRITTEN_AT_ONCE", 2)
+    monkeypatch.setattr(executor, "EMBEDDED_AT_ONCE", 2)
+    monkeypatch.setattr(executor, "WRITTEN_AT_ONCE", 2)
     monkeypatch.setattr(plan, "_PAGE", 2)
-    monkeypatch.setattr(records, "KEPT_DOCUMENTS", 0)
+    monkeypatch.setattr(families, "KEPT_DOCUMENTS", 0)
 
     def put(version: str) -> None:
         for number in range(12):

@@ -12,7 +12,7 @@ import pytest
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.embeddings.encoder import Vectors
 from chunksink.embeddings.errors import EmbeddingsError
-from chunksink.rebuild import execute
+from chunksink.rebuild import executor
 from chunksink.rebuild.flip import NotRemoved
 from chunksink.rebuild.receipts import Receipts
 from chunksink.rebuild.state import State
@@ -29,8 +29,8 @@ EDITED = [source(f"docs/{number}.md", f"tapir {number}", f"zebra {number}", vers
 
 @pytest.fixture(autouse=True)
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(execute, "EMBEDDED_AT_ONCE", 2)
-    monkeypatch.setattr(execute, "WRITTEN_AT_ONCE", 2)
+    monkeypatch.setattr(executor, "EMBEDDED_AT_ONCE", 2)
+    monkeypatch.setattr(executor, "WRITTEN_AT_ONCE", 2)
 
 
 @pytest.fixture

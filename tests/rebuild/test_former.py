@@ -13,8 +13,7 @@ from sqlite_utils import Database
 from chunksink.chunkbus.canonical import text_hash
 from chunksink.chunkbus.identity import family_key
 from chunksink.chunkbus.store import write_transaction
-from chunksink.rebuild.former import drop_former_texts, former_documents, former_texts
-from chunksink.rebuild.lines import take_lines
+from chunksink.rebuild.catalog_rows import drop_former_texts, former_documents, former_texts, take_lines
 from chunksink.rebuild.state import State
 
 Row = tuple[str, str, str]  # family, document, text

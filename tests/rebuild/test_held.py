@@ -11,8 +11,7 @@ from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.manifest import Tombstone
 from chunksink.rebuild.catalog import Catalog, HeldFamily, Retired
 from chunksink.rebuild.errors import InvalidBus, NotMissing
-from chunksink.rebuild.held import WITHHELD, held_by_reason
-from chunksink.rebuild.held import held as held_with_withheld
+from chunksink.rebuild.removals import WITHHELD, held_by_reason, held_families
 from chunksink.rebuild.state import State
 from tests.rebuild.support import FEBRUARY, MARCH, CatalogProbe, Home, commit, parent_of, projected, source
 from tests.rebuild.tampering import altered, lose, put, require_sound
@@ -169,7 +168,7 @@ def test_what_would_be_retired_meanwhile_waits(damage: Damage, root: BusRoot, in
     with State.existing(indexed.folder) as home_state:
         builds = list(indexed.live().builds.values())
         assert held_by_reason(home_state.db, builds) == {f"partition p2 is {state}": 2, WITHHELD: 1}
-        found = {each.family: each.reason for each in held_with_withheld(home_state.db, builds)}
+        found = {each.family: each.reason for each in held_families(home_state.db, builds)}
     assert found == {A: "withheld", B: state, C: state}
     for path, data in before.items():
         path.write_bytes(data)

@@ -17,7 +17,7 @@ from chunksink.chunkbus.layout import BusRoot
 from chunksink.cli import run
 from chunksink.embeddings import load
 from chunksink.exits import Exit
-from chunksink.rebuild import lock
+from chunksink.rebuild import locks
 from chunksink.rebuild.catalog import Catalog
 from chunksink.rebuild.errors import HomeLocked, NoGeneration
 from chunksink.rebuild.state import State
@@ -26,7 +26,11 @@ from tests.embeddings.helpers import HashEncoder
 from tests.rebuild.engines import fts
 from tests.rebuild.support import FEBRUARY, Home, commit, projected, source
 
-HOLD = "import sys, pathlib, rebuild.lock as l\nwith l.writing(pathlib.Path(sys.argv[1])): print(flush=True); input()"
+HOLD = """
+import sys, pathlib
+from chunksink.rebuild.locks import writing
+with writing(pathlib.Path(sys.argv[1])): print(flush=True); input()
+"""
 
 
 @pytest.fixture(autouse=True)
@@ -60,7 +64,7 @@ def test_a_second_writer_waits_for_the_first(tmp_path: Path) -> None:
     with other_writer(tmp_path) as process:
         assert process.stdin is not None
         threading.Timer(0.3, process.communicate, ["\n"]).start()
-        with lock.writing(tmp_path, wait_seconds=30):
+        with locks.writing(tmp_path, wait_seconds=30):
             assert process.wait(30) == 0
 
 
@@ -70,7 +74,7 @@ def test_a_second_writer_leaves_with_its_own_exit_code(
     commit(root, "p1", source("docs/a.md", "a"))
     home.rebuild()
     before = snapshot(home.folder / "fts")
-    monkeypatch.setattr(lock, "WAIT_SECONDS", 0.1)
+    monkeypatch.setattr(locks, "WAIT_SECONDS", 0.1)
     with other_writer(home.folder):
         assert run(["rebuild", "--chunks", str(root.path), "--home", str(home.folder)]) == Exit.LOCKED
         error = capsys.readouterr().err
@@ -83,11 +87,11 @@ def test_a_second_writer_leaves_with_its_own_exit_code(
 
 def test_the_lock_of_a_killed_writer_is_free(tmp_path: Path) -> None:
     with other_writer(tmp_path) as process:
-        with pytest.raises(HomeLocked), lock.writing(tmp_path, wait_seconds=0):
+        with pytest.raises(HomeLocked), locks.writing(tmp_path, wait_seconds=0):
             pass
         process.kill()
         process.wait()
-        with lock.writing(tmp_path, wait_seconds=0):
+        with locks.writing(tmp_path, wait_seconds=0):
             pass
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from chunksink.chunkbus.layout import BusRoot
-from chunksink.rebuild.lease import FOLDER, reading_live, removing
+from chunksink.rebuild.locks import LEASES, reading_live, removing
 from chunksink.rebuild.state import State
 from tests.conftest import ROOT
 from tests.rebuild.engines import fts
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.promise(9)
 READER = """
 import sys
 from pathlib import Path
-from chunksink.rebuild.lease import reading_live
+from chunksink.rebuild.locks import reading_live
 from chunksink.rebuild.state import State
 
 with State.existing(Path(sys.argv[1])) as state, reading_live(state) as generation:
@@ -73,7 +73,7 @@ def test_without_a_reader_only_two_generations_stay(home: Home) -> None:
     for _ in range(3):
         home.rebuild()
     assert len(home.builds()["fts"]) == 2
-    assert {file.stem for file in (home.folder / FOLDER).glob("*")} <= {home.live().id}
+    assert {file.stem for file in (home.folder / LEASES).glob("*")} <= {home.live().id}
 
 
 def test_who_read_the_pointer_too_early_gets_what_is_live_now(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:

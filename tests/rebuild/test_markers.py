@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from chunksink.chunkbus.layout import BusRoot
-from chunksink.rebuild import execute
+from chunksink.rebuild import executor
 from chunksink.rebuild.errors import OtherHome
 from chunksink.rebuild.receipts import Receipts
 from chunksink.rebuild.state import State
@@ -128,8 +128,8 @@ def test_an_old_copy_is_known_though_the_run_after_it_never_ended(
     call: str, number: int, indexed: Home, root: BusRoot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Broken off between two batches or at its very end: what was confirmed by then is not in the copy."""
-    monkeypatch.setattr(execute, "WRITTEN_AT_ONCE", 2)
-    monkeypatch.setattr(execute, "EMBEDDED_AT_ONCE", 2)
+    monkeypatch.setattr(executor, "WRITTEN_AT_ONCE", 2)
+    monkeypatch.setattr(executor, "EMBEDDED_AT_ONCE", 2)
     build = indexed.folder / "fts" / indexed.live().builds["fts"]
     shutil.copytree(build, tmp_path / "backup")
 

@@ -10,9 +10,9 @@ from chunksink.chunkbus.chunk import Record
 from chunksink.chunkbus.errors import PartitionChanged
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.reader import PartitionReader
-from chunksink.rebuild import execute
+from chunksink.rebuild import executor
 from chunksink.rebuild.errors import NotVerified
-from chunksink.rebuild.records import Records
+from chunksink.rebuild.families import FamilyReader
 from chunksink.rebuild.state import State
 from chunksink.sinks.document import Document
 from tests.rebuild.support import FEBRUARY, Home, commit, parent_of, projected, source
@@ -22,8 +22,8 @@ from tests.rebuild.wrapping import Act, Moment, watching
 
 @pytest.fixture(autouse=True)
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(execute, "EMBEDDED_AT_ONCE", 2)
-    monkeypatch.setattr(execute, "WRITTEN_AT_ONCE", 2)
+    monkeypatch.setattr(executor, "EMBEDDED_AT_ONCE", 2)
+    monkeypatch.setattr(executor, "WRITTEN_AT_ONCE", 2)
 
 
 @pytest.fixture
@@ -82,7 +82,7 @@ def test_a_bus_that_moves_whenever_it_is_read_stops_the_run(
     before, contents = edited.live(), edited.contents()
     bus = Restless(root)
     with monkeypatch.context() as patch, pytest.raises(NotVerified, match="did not come to rest"):
-        patch.setattr(Records, "read", Always("read", bus.rewrite).around("read", Records.read))
+        patch.setattr(FamilyReader, "read", Always("read", bus.rewrite).around("read", FamilyReader.read))
         edited.rebuild()
     assert 5 < len(bus.versions) < 100
     assert (edited.live(), edited.contents()) == (before, contents)
@@ -139,7 +139,7 @@ def test_what_breaks_a_run_off_is_what_it_ends_with(root: BusRoot, home: Home, m
         writer.db.conn.execute("begin immediate")  # another run, that does not end meanwhile
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(execute.Executor, "run", broken_off)
+    monkeypatch.setattr(executor.Executor, "run", broken_off)
     with writer, pytest.raises(KeyboardInterrupt):
         home.rebuild()
 

@@ -12,7 +12,7 @@ import pytest
 
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.embeddings.encoder import Vectors
-from chunksink.rebuild import execute
+from chunksink.rebuild import executor
 from chunksink.rebuild.work import Silent
 from chunksink.sinks.errors import Refused
 from chunksink.sinks.sink import Sink
@@ -26,8 +26,8 @@ PATIENCE = 20.0
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
-    monkeypatch.setattr(execute, "EMBEDDED_AT_ONCE", 1)
-    monkeypatch.setattr(execute, "WRITTEN_AT_ONCE", 1)
+    monkeypatch.setattr(executor, "EMBEDDED_AT_ONCE", 1)
+    monkeypatch.setattr(executor, "WRITTEN_AT_ONCE", 1)
     home = Home(tmp_path / "home", BusRoot(tmp_path / "chunks"), fts, memory())
     commit(home.root, "p1", [record for number in range(3) for record in source(f"docs/{number}.md", f"cat {number}")])
     return home
@@ -81,7 +81,7 @@ def test_an_engine_that_refuses_ends_the_run_and_the_other_keeps_its_receipts(ho
 
 
 def test_progress_goes_on_while_one_batch_is_embedded(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(execute, "EMBEDDED_AT_ONCE", 512)
+    monkeypatch.setattr(executor, "EMBEDDED_AT_ONCE", 512)
     told: list[tuple[int, int]] = []
 
     class Told(Silent):

@@ -14,7 +14,7 @@ from chunksink.rebuild import flip
 from chunksink.rebuild.errors import OtherHome
 from chunksink.rebuild.flip import roll_back
 from chunksink.rebuild.forecast import planned
-from chunksink.rebuild.lock import writing
+from chunksink.rebuild.locks import writing
 from chunksink.rebuild.state import State
 from chunksink.sinks.errors import Refused
 from chunksink.sinks.meilisearch import MeilisearchSink

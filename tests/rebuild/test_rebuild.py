@@ -9,7 +9,7 @@ import pytest
 
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.manifest import Tombstone
-from chunksink.rebuild import execute
+from chunksink.rebuild import executor
 from chunksink.rebuild.errors import NoGeneration
 from chunksink.rebuild.state import State
 from chunksink.sinks.conformance.samples import RICH
@@ -26,8 +26,8 @@ class Dies(BaseException):
 @pytest.fixture(autouse=True)
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     """Several batches, the last one not full."""
-    monkeypatch.setattr(execute, "EMBEDDED_AT_ONCE", 2)
-    monkeypatch.setattr(execute, "WRITTEN_AT_ONCE", 2)
+    monkeypatch.setattr(executor, "EMBEDDED_AT_ONCE", 2)
+    monkeypatch.setattr(executor, "WRITTEN_AT_ONCE", 2)
 
 
 def test_every_sink_holds_the_projection_of_what_counts(root: BusRoot, embedded_home: Home) -> None:

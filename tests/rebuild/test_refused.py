@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from chunksink.chunkbus.layout import BusRoot
-from chunksink.rebuild.dead_letters import letters, retry
 from chunksink.rebuild.errors import Brake
+from chunksink.rebuild.receipts import receipts_of_live
 from chunksink.rebuild.state import State
 from tests.embeddings.helpers import HashEncoder
 from tests.rebuild.engines import memory
@@ -35,7 +35,7 @@ def wrong(home: Home) -> tuple[int, int, int]:
 
 def try_again(home: Home) -> None:
     with State.existing(home.folder) as state:
-        assert retry(state) == {"memory": 2}
+        assert receipts_of_live(state)["memory"].retry_dead_letters() == 2
 
 
 def test_what_waits_to_be_sent_again_is_still_refused(home: Home) -> None:
@@ -53,7 +53,7 @@ def test_a_repair_sends_what_waits_for_it(home: Home) -> None:
     home.sync(scan=True)
     assert len(home.contents()["memory"]) == 3
     with State.existing(home.folder) as state:
-        assert letters(state) == []
+        assert receipts_of_live(state)["memory"].dead_letters() == []
 
 
 def test_a_refused_document_that_came_in_another_version_is_missing(home: Home) -> None:

@@ -11,10 +11,10 @@ from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.manifest import Tombstone
 from chunksink.embeddings.encoder import Vectors
 from chunksink.rebuild.errors import NoGeneration, OtherPlan, UnknownPlan
+from chunksink.rebuild.families import FamilyReader
 from chunksink.rebuild.forecast import planned
 from chunksink.rebuild.plan import FamilyCounts
 from chunksink.rebuild.receipts import Receipts
-from chunksink.rebuild.records import Records
 from chunksink.rebuild.state import State
 from chunksink.sinks.errors import Unreachable
 from tests.embeddings.helpers import HashEncoder
@@ -152,7 +152,7 @@ def test_a_partition_that_moves_while_it_is_read_is_read_again(
         commit(root, "p2", source("docs/d.md", "longer than it was, and other", version="3"))
 
     with monkeypatch.context() as patch:
-        patch.setattr(Records, "read", Moment("read", 1, rewrite).around("read", Records.read))
+        patch.setattr(FamilyReader, "read", Moment("read", 1, rewrite).around("read", FamilyReader.read))
         synced.sync()
     assert "longer than it was, and other" in {document.text for document in synced.contents()["fts"]}
     require_sound(synced, tmp_path)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from chunksink.chunkbus.layout import BusRoot
-from chunksink.rebuild import execute
+from chunksink.rebuild import executor
 from chunksink.rebuild.errors import NotVerified
 from chunksink.sinks.document import Document, Family
 from chunksink.sinks.sink import Build, Marker, Sink, Stored
@@ -115,8 +115,8 @@ def named(error: BaseException) -> set[str]:
 @pytest.fixture
 def built(root: BusRoot, home: Home, monkeypatch: pytest.MonkeyPatch) -> Home:
     """A live generation, and a bus that has moved on since."""
-    monkeypatch.setattr(execute, "EMBEDDED_AT_ONCE", 1)
-    monkeypatch.setattr(execute, "WRITTEN_AT_ONCE", 1)
+    monkeypatch.setattr(executor, "EMBEDDED_AT_ONCE", 1)
+    monkeypatch.setattr(executor, "WRITTEN_AT_ONCE", 1)
     move_on(root, home)
     return home
 

@@ -13,10 +13,9 @@ from pathlib import Path
 import pytest
 
 from chunksink.chunkbus.layout import BusRoot
-from chunksink.rebuild.converge import Outcome
+from chunksink.rebuild.convergence import RunOutcome
 from chunksink.rebuild.errors import HomeLocked
-from chunksink.rebuild.lock import WriterLock, rebuilding, writing
-from chunksink.rebuild.status import held_locks
+from chunksink.rebuild.locks import WriterLock, held_locks, rebuilding, writing
 from chunksink.sinks.sink import Sink
 from tests.conftest import HEAVY, ROOT
 from tests.embeddings.helpers import HashEncoder
@@ -33,7 +32,7 @@ RUN = """
 import sys
 from pathlib import Path
 from chunksink.chunkbus.layout import BusRoot
-from chunksink.rebuild import lock
+from chunksink.rebuild import locks
 from chunksink.rebuild.errors import HomeLocked
 from tests.rebuild.engines import chroma, fts
 from tests.rebuild.support import Home
@@ -221,7 +220,7 @@ def test_what_is_half_written_is_read_when_it_is_whole(tmp_path: Path) -> None:
         assert goes_on.wait(60)
 
     with ThreadPoolExecutor(1) as threads:
-        syncs: list[Future[Outcome]] = []
+        syncs: list[Future[RunOutcome]] = []
 
         def begin() -> None:
             other = Home(home.folder, home.root, fts)

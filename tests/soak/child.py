@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from chunksink.chunkbus.layout import BusRoot
-from chunksink.rebuild import execute
+from chunksink.rebuild import executor
 from tests.engines.servers import MeilisearchServer
 from tests.soak.engines import home_in
 
@@ -17,7 +17,7 @@ COMMANDS = {"sync": "sync", "rebuild": "rebuild", "apart": "rebuild by a process
 def main(
     folder: Path, root: BusRoot, beside: str, server: MeilisearchServer | None, command: str, began: Connection
 ) -> None:
-    execute.EMBEDDED_AT_ONCE = execute.WRITTEN_AT_ONCE = 4
+    executor.EMBEDDED_AT_ONCE = executor.WRITTEN_AT_ONCE = 4
     home = home_in(folder, root, beside, server)
     began.send(command)
     if command == "sync":

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from chunksink.rebuild.lease import reading_live
+from chunksink.rebuild.locks import reading_live
 from chunksink.rebuild.state import State
 from chunksink.sinks.errors import SinkError
 from tests.engines.servers import MeilisearchServer

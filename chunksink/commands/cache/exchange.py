@@ -64,7 +64,7 @@ def import_command(file: Path, chunks: str | None, home: str | None, as_json: bo
     from chunksink.embeddings.cache import VectorCache
     from chunksink.embeddings.exchange import import_cache
     from chunksink.embeddings.settings import EncoderSettings
-    from chunksink.rebuild.lock import writing
+    from chunksink.rebuild.locks import writing
 
     config = config_from(chunks=chunks, home=home)
     root = BusRoot(config.chunks_path).require()

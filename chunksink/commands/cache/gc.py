@@ -40,8 +40,8 @@ def gc_command(chunks: str | None, home: str | None, dry_run: bool, as_json: boo
     from chunksink.chunkbus.store import write_transaction
     from chunksink.embeddings.maintenance import drop, find_surplus
     from chunksink.rebuild.catalog import Catalog
-    from chunksink.rebuild.former import drop_former_texts
-    from chunksink.rebuild.lock import writing
+    from chunksink.rebuild.catalog_rows import drop_former_texts
+    from chunksink.rebuild.locks import writing
     from chunksink.rebuild.state import State
 
     config = config_from(chunks=chunks, home=home)

@@ -32,7 +32,7 @@ def verify_command(repair: bool, home: str | None, as_json: bool) -> int:
       chunksink cache verify --repair
     """
     from chunksink.embeddings.maintenance import verify
-    from chunksink.rebuild.lock import writing
+    from chunksink.rebuild.locks import writing
 
     # Of a damaged file nothing is certain, not even how many rows it has.
     config = config_from(home=home)

@@ -13,15 +13,16 @@ from typing import TypeVar
 
 import numpy as np
 
-from chunksink.rebuild.catalog import Catalog, Hashes
-from chunksink.rebuild.embed import DocumentEmbedder
+from chunksink.rebuild.catalog import Catalog, FamilyHashes
+from chunksink.rebuild.embedder import DocumentEmbedder
+from chunksink.rebuild.families import FamilyReader, ProjectedFamily
 from chunksink.rebuild.plan import Plan
 from chunksink.rebuild.receipts import Receipt, Receipts
-from chunksink.rebuild.records import Projected, Records
 from chunksink.rebuild.state import EMBEDDED, MODEL, State
+from chunksink.rebuild.targets import Target
 from chunksink.sinks.document import Family, Vectors
 from chunksink.sinks.errors import SinkError
-from chunksink.sinks.sink import Build, RefusedDocument
+from chunksink.sinks.sink import RefusedDocument
 
 EMBEDDED_AT_ONCE = 512
 """Documents, of which a long text counts as several; a few seconds of work for a model on a processor, so that progress
@@ -39,20 +40,8 @@ Progress = Callable[[int], object]
 Lock = Callable[[], AbstractContextManager[object]]
 
 
-@dataclass(frozen=True)
-class Target:
-    """One build that is being written, and what it is called in reports."""
-
-    sink: str
-    build_id: str
-    build: Build
-    holds_vectors: bool
-    made: bool = False
-    """It was not there, or broken, and is empty now."""
-
-
 @dataclass
-class Done:
+class WriteResult:
     """What became of a plan, by sink. It grows while the plan is carried out."""
 
     written: dict[str, int] = field(default_factory=dict)
@@ -64,7 +53,7 @@ class Done:
     failed: dict[str, SinkError] = field(default_factory=dict)
     """Sinks that could not go on; what they hold of their last batch is unknown."""
 
-    def include(self, other: "Done") -> None:
+    def include(self, other: "WriteResult") -> None:
         """What was written and refused there, too."""
         for sink, documents in other.written.items():
             self.written[sink] = self.written.get(sink, 0) + documents
@@ -74,8 +63,8 @@ class Done:
 
 @dataclass(frozen=True, eq=False)
 class _Batch:
-    families: Sequence[Projected]
-    hashes: Sequence[Hashes]
+    families: Sequence[ProjectedFamily]
+    hashes: Sequence[FamilyHashes]
     vectors: Sequence[Vectors | None]
     wanted: dict[str, set[str]]
     purged: dict[str, list[str]]
@@ -87,7 +76,7 @@ class Executor:
     def __init__(
         self,
         home_state: State,
-        records: Records,
+        records: FamilyReader,
         targets: Sequence[Target],
         embedder: DocumentEmbedder,
         lock: Lock,
@@ -98,7 +87,7 @@ class Executor:
         self._targets = targets
         self._embedder = embedder
         self._lock = lock
-        self.done = Done({target.sink: 0 for target in targets}, {target.sink: [] for target in targets})
+        self.done = WriteResult({target.sink: 0 for target in targets}, {target.sink: [] for target in targets})
 
     def run(self, plan: Plan, on_progress: Progress) -> None:
         """All of the plan, on all targets that go on answering. `on_progress` is given documents read and embedded."""
@@ -129,7 +118,7 @@ class Executor:
                 purged,
             )
 
-    def _embedded(self, plan: Plan, on_progress: Progress) -> Iterator[tuple[Projected, Vectors | None]]:
+    def _embedded(self, plan: Plan, on_progress: Progress) -> Iterator[tuple[ProjectedFamily, Vectors | None]]:
         """Families with their vectors; without, where no target that holds vectors is sent them."""
         with_vectors = [target.build_id for target in self._targets if target.holds_vectors]
         found = (
@@ -147,7 +136,7 @@ class Executor:
             vectors_of = dict(zip((projected.family for projected in embedded), vectors, strict=True))
             yield from ((projected, vectors_of.get(projected.family)) for projected in some)
 
-    def _embed(self, families: Sequence[Projected], on_progress: Progress) -> list[Vectors]:
+    def _embed(self, families: Sequence[ProjectedFamily], on_progress: Progress) -> list[Vectors]:
         report, started, loading_before = self._embedder.report, monotonic(), self._embedder.loading_seconds
         encoded_before, bytes_before = report.encoded, report.encoded_bytes
         documents = [document for projected in families for document in projected.documents]
@@ -241,7 +230,7 @@ class Executor:
             return None
 
 
-def _receipt(projected: Projected, left_out: set[str]) -> Receipt:
+def _receipt(projected: ProjectedFamily, left_out: set[str]) -> Receipt:
     taken = sum(1 for document in projected.documents if document.id not in left_out)
     return Receipt(projected.family, projected.family_hash, projected.texts, taken, projected.label)
 

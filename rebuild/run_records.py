@@ -25,7 +25,7 @@ class UnknownRun(RebuildError):
 
 
 @dataclass(frozen=True)
-class Run:
+class RunRecord:
     """One run, from the first and the last line of its record."""
 
     id: str
@@ -43,7 +43,7 @@ class Run:
         return self.status != UNFINISHED
 
 
-def runs(home: Path, limit: int | None = None) -> Iterator[Run]:
+def past_runs(home: Path, limit: int | None = None) -> Iterator[RunRecord]:
     """The newest first."""
     for file in _files(home)[:limit]:
         run = _run(file)
@@ -51,11 +51,11 @@ def runs(home: Path, limit: int | None = None) -> Iterator[Run]:
             yield run
 
 
-def count(home: Path) -> int:
+def count_runs(home: Path) -> int:
     return len(_files(home))
 
 
-def find(home: Path, run_id: str) -> Path:
+def find_run(home: Path, run_id: str) -> Path:
     """The record of a run; the beginning of its id is enough."""
     files = [file for file in _files(home) if file.stem.startswith(run_id)]
     exact = [file for file in files if file.stem == run_id]
@@ -67,7 +67,7 @@ def find(home: Path, run_id: str) -> Path:
     raise UnknownRun(f"{len(files):,} runs begin with {run_id}: {some}. Give more of the id")
 
 
-def events(file: Path) -> Iterator[dict[str, Any]]:
+def read_events(file: Path) -> Iterator[dict[str, Any]]:
     """What a run told, in order. A line that cannot be read ends it."""
     try:
         yield from read_run(file)
@@ -81,15 +81,15 @@ def _files(home: Path) -> list[Path]:
     return sorted(names, reverse=True)
 
 
-def _run(file: Path) -> Run | None:
+def _run(file: Path) -> RunRecord | None:
     """None where nothing of it can be read: it was just made, or is none of ours."""
     first, last = _ends(file)
     if not first:
         return None
     command, started_at = str(first.get("command", "")), str(first.get("at", ""))
     if last.get("event") != "finished":
-        return Run(file.stem, command, started_at, UNFINISHED, seconds=None, error=None, facts={})
-    return Run(
+        return RunRecord(file.stem, command, started_at, UNFINISHED, seconds=None, error=None, facts={})
+    return RunRecord(
         file.stem,
         command,
         started_at,

@@ -8,14 +8,14 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field
 
 from chunksink.chunkbus.errors import PartitionChanged
-from chunksink.rebuild.embed import DocumentEmbedder
+from chunksink.rebuild.embedder import DocumentEmbedder
 from chunksink.rebuild.errors import NotVerified, RebuildError
-from chunksink.rebuild.execute import Done, Executor, Lock, Target
+from chunksink.rebuild.executor import Executor, Lock, WriteResult
 from chunksink.rebuild.flip import NotRemoved
 from chunksink.rebuild.plan import FamilyCounts, Plan, unhashed
 from chunksink.rebuild.receipts import Receipts
 from chunksink.rebuild.scan import Scan
-from chunksink.rebuild.stamps import Stamps
+from chunksink.rebuild.targets import Target
 from chunksink.rebuild.work import Work
 from chunksink.sinks.errors import SinkError
 
@@ -23,7 +23,7 @@ _ROUNDS = 3
 
 
 @dataclass
-class Outcome:
+class RunOutcome:
     """What a run did, by sink, as far as it came."""
 
     families: FamilyCounts = field(default_factory=FamilyCounts)
@@ -31,7 +31,7 @@ class Outcome:
     chunks_deleted: int = 0
     by_sink: dict[str, FamilyCounts] = field(default_factory=dict)
     deleted_by_sink: dict[str, int] = field(default_factory=dict)
-    done: Done = field(default_factory=Done)
+    done: WriteResult = field(default_factory=WriteResult)
     settings: dict[str, list[str]] = field(default_factory=dict)
     """By sink, settings of its live build that were brought to those configured."""
     scanned: list[str] = field(default_factory=list)
@@ -49,7 +49,7 @@ class Outcome:
     left_behind: int = 0
     """Sources that were in an index whose records are lost, and that no chunks have."""
 
-    def include(self, earlier: "Outcome") -> None:
+    def include(self, earlier: "RunOutcome") -> None:
         """What an earlier part of the same run did, before builds that were broken were made anew: the sources as a
         whole are those of the last comparison."""
         self._include(earlier)
@@ -57,7 +57,7 @@ class Outcome:
         self.chunks_deleted = max(self.chunks_deleted, earlier.chunks_deleted)
         self.deleted_by_sink = earlier.deleted_by_sink | self.deleted_by_sink
 
-    def follow(self, earlier: "Outcome") -> None:
+    def follow(self, earlier: "RunOutcome") -> None:
         """What an earlier part of the same run did, until the bus moved under it."""
         self._include(earlier)
         self.families = earlier.families.then(self.families)
@@ -66,7 +66,7 @@ class Outcome:
         for sink, deleted in earlier.deleted_by_sink.items():
             self.deleted_by_sink[sink] = self.deleted_by_sink.get(sink, 0) + deleted
 
-    def _include(self, earlier: "Outcome") -> None:
+    def _include(self, earlier: "RunOutcome") -> None:
         for sink, counts in earlier.by_sink.items():
             self.by_sink[sink] = counts.then(self.by_sink.get(sink, FamilyCounts()))
         self.left_behind = max(self.left_behind, earlier.left_behind)
@@ -92,7 +92,7 @@ class Convergence:
         self._embedder = embedder
         self._lock = lock
         self._wrong: dict[str, str] = {}
-        self.outcome = Outcome()
+        self.outcome = RunOutcome()
 
     def look(self, *, scan: bool = False, deep: bool = False, sign: bool = True) -> None:
         """Compares marker and count of each build with its records; where they differ the engine is scanned.
@@ -158,8 +158,7 @@ class Convergence:
 
     def _look_at(self, target: Target, *, scan: bool, deep: bool, sign: bool) -> None:
         receipts = Receipts(self._work.state.db, target.build_id)
-        stamps = Stamps(self._work.state.db, target.build_id)
-        signed = target.build.marker() in {self._work.marker(target.build_id, stamp) for stamp in stamps.known()}
+        signed = target.build.marker() in {self._work.marker(target.build_id, stamp) for stamp in receipts.stamps()}
         if not scan:
             if signed and self._is_as_confirmed(target, receipts):
                 return
@@ -194,7 +193,7 @@ class Convergence:
             target.build.sign(self._work.marker(target.build_id, stamp))
 
         with self._lock():
-            Stamps(self._work.state.db, target.build_id).renew(sign)
+            Receipts(self._work.state.db, target.build_id).renew_stamp(sign)
 
     def _is_as_confirmed(self, target: Target, receipts: Receipts) -> bool:
         """By its count. An open intent leaves that open until the run has closed it; one that it will not close would
@@ -218,7 +217,7 @@ class Convergence:
             outcome.deleted_by_sink[target.sink] = outcome.deleted_by_sink.get(target.sink, 0) + leaving[target.sink]
         outcome.chunks_deleted += max(leaving.values())
 
-    def _add(self, done: Done) -> None:
+    def _add(self, done: WriteResult) -> None:
         total = self.outcome.done
         total.include(done)
         total.failed |= done.failed

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 
 from chunksink.rebuild.errors import OtherHome
-from chunksink.rebuild.execute import Target
 from chunksink.rebuild.flip import require_ours
 from chunksink.rebuild.receipts import Receipts
 from chunksink.rebuild.state import Generation
@@ -13,8 +13,20 @@ from chunksink.sinks.errors import BuildBroken, BuildMissing, SinkError
 from chunksink.sinks.sink import Build, Sink
 
 
+@dataclass(frozen=True)
+class Target:
+    """One build that is being written, and what it is called in reports."""
+
+    sink: str
+    build_id: str
+    build: Build
+    holds_vectors: bool
+    made: bool = False
+    """It was not there, or broken, and is empty now."""
+
+
 @contextmanager
-def opened(
+def open_targets(
     work: Work,
     generation: Generation,
     failed: dict[str, SinkError],

@@ -16,10 +16,16 @@ from chunksink.embeddings.references import raw_hash
 from chunksink.embeddings.settings import EncoderSettings, open_encoder, settled
 from chunksink.embeddings.stats import lengths
 from chunksink.embeddings.vectors import EmbedReport, vectors_for
-from chunksink.rebuild.deep import LEAST_COSINE, LEAST_COSINE_IN_BFLOAT16
 from chunksink.rebuild.state import NO_MODEL, Generation, cache_file
 from chunksink.settings.config import Config
 from chunksink.sinks.document import Document
+
+LEAST_COSINE = 0.99999
+"""Engines normalise, and another batch changes the last bits."""
+LEAST_COSINE_IN_BFLOAT16 = 0.999
+"""Of one text's vectors, one of them at least in bfloat16, which another batch changes more."""
+Lookup = Callable[[Sequence[str]], Mapping[str, tuple[Vectors, float]]]
+"""From text hashes to those cached vectors that are there, and the least cosine to each of one that is right."""
 
 
 class DocumentEmbedder:

@@ -27,7 +27,7 @@ _RECORDED = (
 
 
 @dataclass(frozen=True)
-class Meant:
+class NamedSource:
     """A source that a name means; its own name and its tenant, as far as a build knows them."""
 
     family: str
@@ -48,14 +48,14 @@ def names_of(given: str) -> list[str]:
     return list(dict.fromkeys(form for name in (given, *without) for form in (name, unquote(name)) if form))
 
 
-def sources_named(db: Any, name: str, builds: Iterable[Build], tenant: str | None) -> list[Meant]:
+def sources_named(db: Any, name: str, builds: Iterable[Build], tenant: str | None) -> list[NamedSource]:
     """`name` is a family's key, its parent_id, a document_id, or the source as its reader names it. With `tenant` those
     of that tenant alone."""
     parents = {name, resolve_parent_id(None, name, name), resolve_parent_id(None, None, name)}
-    found: dict[str, Meant] = {}
+    found: dict[str, NamedSource] = {}
     theirs: set[str] = set()
     for family, parent in _recorded(db, parents):
-        found.setdefault(family, Meant(family))
+        found.setdefault(family, NamedSource(family))
         if tenant is not None and family in {family_key(each, tenant) for each in (parent, *parents) if each}:
             theirs.add(family)
     for build in builds:
@@ -79,7 +79,7 @@ def _is_meant(document: Document, name: str, parents: Iterable[str]) -> bool:
     return document.parent_id in keys or name in (document.document_id, document.source_uri, document.path)
 
 
-def _as_stored(family: str, document: Document | None) -> Meant:
+def _as_stored(family: str, document: Document | None) -> NamedSource:
     if document is None:
-        return Meant(family)
-    return Meant(family, document.source_uri or document.path or document.document_id or "", document.tenant_id)
+        return NamedSource(family)
+    return NamedSource(family, document.source_uri or document.path or document.document_id or "", document.tenant_id)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from chunksink.embeddings.encoder import ModelInfo
-from chunksink.rebuild.embed import DocumentEmbedder
+from chunksink.rebuild.embedder import DocumentEmbedder
 from chunksink.rebuild.state import Generation
 from chunksink.rebuild.work import Work
 from chunksink.sinks.document import Vectors

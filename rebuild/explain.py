@@ -14,7 +14,7 @@ from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.reader import PartitionReader, Place, open_partition
 from chunksink.rebuild.catalog import Catalog
 from chunksink.rebuild.errors import RebuildError
-from chunksink.rebuild.records import Projected, Records, label_of
+from chunksink.rebuild.families import FamilyReader, ProjectedFamily, label_of
 from chunksink.rebuild.state import Generation, State
 from chunksink.sinks.document import Document
 from chunksink.sinks.errors import SinkError
@@ -37,7 +37,7 @@ class UnknownChunk(RebuildError):
 
 
 @dataclass(frozen=True)
-class Standing:
+class Occurrence:
     """One place where the chunk stands, and whether it counts there."""
 
     partition: str
@@ -69,13 +69,13 @@ class SinkCopy:
 
 
 @dataclass(frozen=True)
-class Why:
+class Explanation:
     chunk_id: str
     document: str
     """Its id in every sink."""
     family: str
     source: str
-    standings: tuple[Standing, ...]
+    standings: tuple[Occurrence, ...]
     held: str | None
     generation: str
     model_fingerprint: str
@@ -83,11 +83,11 @@ class Why:
     sinks: dict[str, SinkCopy]
 
     @property
-    def current(self) -> Standing | None:
+    def current(self) -> Occurrence | None:
         return next((standing for standing in self.standings if standing.verdict == "current"), None)
 
 
-def why(state: State, root: BusRoot, live: Generation, name: str, open_sink: Callable[[str], Sink]) -> Why:
+def why(state: State, root: BusRoot, live: Generation, name: str, open_sink: Callable[[str], Sink]) -> Explanation:
     """`name` is a chunk's id, a beginning that no other one has, or its document's id in the sinks."""
     chunk_id = _chunk_id(state.db, name)
     rows = state.db.execute(
@@ -103,7 +103,7 @@ def why(state: State, root: BusRoot, live: Generation, name: str, open_sink: Cal
     projected = _projected(state, root, family) if current is not None else None
     expected = next((d for d in projected.documents if d.chunk_id == chunk_id), None) if projected else None
     document = expected.id if expected else sink_id(chunk_id)
-    return Why(
+    return Explanation(
         chunk_id=chunk_id,
         document=document,
         family=family,
@@ -119,7 +119,7 @@ def why(state: State, root: BusRoot, live: Generation, name: str, open_sink: Cal
     )
 
 
-def _said(family: str, rows: Sequence[Any], standings: Sequence[Standing]) -> str:
+def _said(family: str, rows: Sequence[Any], standings: Sequence[Occurrence]) -> str:
     """What a line of this family that has the id calls its source; empty where none can be read."""
     sources = (standing.source for row, standing in zip(rows, standings, strict=True) if row[4] == family)
     return next(filter(None, sources), "")
@@ -184,7 +184,7 @@ def _alike(one: str, other: str) -> int:
     return next((position for position, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
 
 
-def _label(db: Any, family: str, projected: Projected | None) -> str:
+def _label(db: Any, family: str, projected: ProjectedFamily | None) -> str:
     if projected is not None:
         return projected.label
     row = db.execute("select max(label) from receipt where family = ?", [family]).fetchone()
@@ -194,11 +194,11 @@ def _label(db: Any, family: str, projected: Projected | None) -> str:
 # -- where it stands ---------------------------------------------------------------------------------------------------
 
 
-def _standing(db: Any, root: BusRoot, row: Sequence[Any]) -> Standing:
+def _standing(db: Any, root: BusRoot, row: Sequence[Any]) -> Occurrence:
     partition, partition_state, offset, length, family, parent_id, document_id, text_hash, checksum = row
     verdict, reason = _verdict(db, partition, family, parent_id, document_id, checksum)
     line, source = _line_and_source(root, partition, Place(offset, length), text_hash)
-    return Standing(partition, partition_state, offset, line, source, document_id, text_hash, verdict, reason)
+    return Occurrence(partition, partition_state, offset, line, source, document_id, text_hash, verdict, reason)
 
 
 def _verdict(
@@ -248,11 +248,11 @@ def _line_and_source(
     return lines, label_of(document)
 
 
-def _projected(state: State, root: BusRoot, family: str) -> Projected | None:
+def _projected(state: State, root: BusRoot, family: str) -> ProjectedFamily | None:
     """Its documents as sinks should hold them; None where the chunks file is not what was taken in."""
     catalog = Catalog(state)
     try:
-        return next(Records(root, catalog).read(catalog.families([family])), None)
+        return next(FamilyReader(root, catalog).read(catalog.families([family])), None)
     except PartitionChanged:
         return None
 
@@ -266,7 +266,7 @@ def _copy(
     build: str,
     document: str,
     family: str,
-    projected: Projected | None,
+    projected: ProjectedFamily | None,
     expected: Document | None,
     open_sink: Callable[[str], Sink],
 ) -> SinkCopy:

@@ -1,14 +1,48 @@
-"""A home that lost its records: what its readers have is asked of the engines, before anything takes its place."""
+"""Builds of this home that no record names: the records were lost.
+
+What readers have is asked of the engines then, before anything takes its place; afterwards such builds are dropped.
+"""
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, suppress
 
+from chunksink.rebuild.families import label_of
+from chunksink.rebuild.flip import NotRemoved
 from chunksink.rebuild.receipts import Receipts
-from chunksink.rebuild.records import label_of
-from chunksink.rebuild.strays import strays
 from chunksink.rebuild.work import Work
-from chunksink.sinks.errors import BuildBroken, SinkError
+from chunksink.sinks.errors import BuildBroken, BuildMissing, SinkError, WrongShape
 from chunksink.sinks.sink import Build, Marker, Sink
+
+
+def orphans(work: Work, sink: Sink) -> list[str]:
+    """Builds that are ours and that no record names any more: the records were lost."""
+    known = {build for generation in work.state.generations() for build in generation.builds.values()}
+    return [build_id for build_id in sink.builds() if build_id not in known and _is_ours(work, sink, build_id)]
+
+
+def drop_orphans(work: Work) -> list[NotRemoved]:
+    """Nor is this anything to stop for: the flip has been made."""
+    left: list[NotRemoved] = []
+    for sink in work.sinks.values():
+        found: list[str] = []
+        with suppress(SinkError):  # a later rebuild looks again
+            found = orphans(work, sink)
+        for build_id in found:
+            try:
+                sink.drop(build_id)
+            except SinkError as error:
+                left.append(NotRemoved(sink.name, build_id, str(error)))
+            else:
+                Receipts(work.state.db, build_id).forget_all()
+    return left
+
+
+def _is_ours(work: Work, sink: Sink, build_id: str) -> bool:
+    try:
+        with closing(sink.open(build_id)) as build:
+            return work.owns(build.marker())
+    except (BuildMissing, BuildBroken, WrongShape):
+        return False
 
 
 def recall(work: Work, beside: Iterable[str] = ()) -> list[str]:
@@ -32,7 +66,7 @@ def recall(work: Work, beside: Iterable[str] = ()) -> list[str]:
 
 
 def _most_likely(work: Work, sink: Sink) -> str | None:
-    counts = {build_id: _count(sink, build_id) for build_id in strays(work, sink)}
+    counts = {build_id: _count(sink, build_id) for build_id in orphans(work, sink)}
     shown = _shown(sink)
     if shown in counts:
         return shown

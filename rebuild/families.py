@@ -1,10 +1,11 @@
 """Families read from their partitions, by the places that the catalog has, and projected into documents."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
+from typing import TypeVar
 
 import orjson
 
@@ -13,12 +14,23 @@ from chunksink.chunkbus.chunk import Record
 from chunksink.chunkbus.errors import PartitionChanged
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.reader import PartitionReader, Place
-from chunksink.rebuild.catalog import Catalog, CurrentFamily, Hashes, Member
-from chunksink.rebuild.content import hash_of_line
-from chunksink.rebuild.digest import document_digest, family_digest
+from chunksink.rebuild.catalog import Catalog, CurrentFamily, FamilyChunk, FamilyHashes
+from chunksink.rebuild.catalog_rows import hash_of_line
 from chunksink.rebuild.state import State
 from chunksink.sinks.document import Document
 from chunksink.sinks.projection import project_family
+
+
+def document_digest(document: Document, text_hash: str) -> str:
+    """Every field of a document; the text by its hash, since a sink need not keep texts."""
+    return json_hash(document.fields() | {"text": text_hash})
+
+
+def family_digest(documents: Iterable[str]) -> str:
+    """From the digests of its documents, in any order; "" where there are none."""
+    digests = sorted(documents)
+    return json_hash(digests) if digests else ""
+
 
 KEPT_DOCUMENTS = 5000
 LONG_TEXT = 8192
@@ -26,7 +38,7 @@ LONG_TEXT = 8192
 
 
 @dataclass(frozen=True, eq=False)
-class Projected:
+class ProjectedFamily:
     """A family as every sink should hold it."""
 
     family: str
@@ -52,7 +64,7 @@ class Projected:
         return family_digest(document_digest(document, document.text_hash) for document in self.documents)
 
     @property
-    def hashes(self) -> Hashes:
+    def hashes(self) -> FamilyHashes:
         return self.family, self.taken, self.family_hash, self.digest, self.texts
 
     @cached_property
@@ -61,7 +73,7 @@ class Projected:
         return json_hash([document.text_hash for document in self.documents])
 
 
-def _record(reader: PartitionReader, chunk: Member) -> Record:
+def _record(reader: PartitionReader, chunk: FamilyChunk) -> Record:
     """Letter for letter what was taken in, for by that what is projected stays known."""
     line = reader.line(chunk.place)
     if hash_of_line(line) != chunk.line:
@@ -74,7 +86,7 @@ def label_of(document: Document) -> str:
     return document.source_uri or document.path or document.document_id
 
 
-class Records:
+class FamilyReader:
     """Reads families of one bus root; what it learns of them is noted in the catalog.
 
     The last ones are kept for a while: what is compared is soon written.
@@ -83,24 +95,24 @@ class Records:
     def __init__(self, root: BusRoot, catalog: Catalog) -> None:
         self._root = root
         self._catalog = catalog
-        self._kept: dict[tuple[str, int], Projected] = {}
+        self._kept: dict[tuple[str, int], ProjectedFamily] = {}
         self._kept_documents = 0
 
-    def beside(self, state: State) -> "Records":
+    def beside(self, state: State) -> "FamilyReader":
         """The same root, for another thread with its own connection."""
-        return Records(self._root, Catalog(state))
+        return FamilyReader(self._root, Catalog(state))
 
-    def families(self, keys: Sequence[str]) -> list[Projected]:
+    def families(self, keys: Sequence[str]) -> list[ProjectedFamily]:
         """These, those of them that count."""
         return list(self.read(self._catalog.families(keys)))
 
-    def project(self, keys: Sequence[str]) -> list[Projected]:
+    def project(self, keys: Sequence[str]) -> list[ProjectedFamily]:
         """Likewise, with their hashes noted."""
         found = self.families(keys)
         self._catalog.note_projected([projected.hashes for projected in found])
         return found
 
-    def read(self, families: Iterable[CurrentFamily]) -> Iterator[Projected]:
+    def read(self, families: Iterable[CurrentFamily]) -> Iterator[ProjectedFamily]:
         """Where other chunks stand than were taken in, the partition goes back to the catalog: PartitionChanged."""
         with ExitStack() as stack:
             reader: PartitionReader | None = None
@@ -113,7 +125,7 @@ class Records:
                         stack.close()
                         reader = stack.enter_context(PartitionReader(self._root, family.partition))
                     records = [_record(reader, chunk) for chunk in family.chunks]
-                projected = Projected(family.family, family.taken, project_family(records))
+                projected = ProjectedFamily(family.family, family.taken, project_family(records))
                 self._keep(projected)
                 yield projected
 
@@ -133,9 +145,22 @@ class Records:
             self._catalog.read_again(partition)
             raise PartitionChanged(f"partition {partition} was rewritten meanwhile, run again: {error}") from error
 
-    def _keep(self, projected: Projected) -> None:
+    def _keep(self, projected: ProjectedFamily) -> None:
         if self._kept_documents >= KEPT_DOCUMENTS:
             self._kept.clear()
             self._kept_documents = 0
         self._kept[projected.family, projected.taken] = projected
         self._kept_documents += projected.size
+
+
+T = TypeVar("T")
+
+TRIES = 5
+
+
+def again(look: Callable[[], T]) -> T:
+    """What the first look gives that no rewriting has broken off; PartitionChanged where all were."""
+    for _ in range(TRIES - 1):
+        with suppress(PartitionChanged):
+            return look()
+    return look()

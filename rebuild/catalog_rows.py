@@ -1,0 +1,241 @@
+"""The rows that the catalog has of a partition's chunks, and what sources were in former readings.
+
+A partition that is written anew for one source costs little more than reading it: a line that still stands keeps its
+row, wherever it stands now. A line is known by its hash; none stands twice, since no chunk id does.
+"""
+
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from hashlib import blake2b
+from io import BytesIO
+from typing import Any, BinaryIO
+
+import msgspec
+from sqlite_utils import Database
+
+from chunksink.chunkbus.canonical import json_hash, text_hash
+from chunksink.chunkbus.chunk import Provenance
+from chunksink.chunkbus.diagnose import parse_time
+from chunksink.chunkbus.identity import family_key, resolve_parent_id
+from chunksink.chunkbus.reader import Place, read_lines
+
+Row = tuple[Any, ...]
+COLUMNS = (
+    "partition, offset, length, family, parent_id, document_id, chunk_id, text_hash, source_checksum, version, "
+    "created_at, line"
+)
+
+
+class _OwnerFields(msgspec.Struct, gc=False):
+    """Of a chunk or of its metadata: whose it is."""
+
+    parent_id: str | None = None
+    tenant_id: str | None = None
+
+
+class _ChunkFields(_OwnerFields, gc=False, kw_only=True):
+    """Of a chunk that much is read, since millions are."""
+
+    chunk_id: str
+    document_id: str
+    text: str
+    provenance: Provenance
+    metadata: _OwnerFields | None = None
+    created_at: str | None = None
+
+
+_NO_OWNER = _OwnerFields()
+
+
+def rows_of(key: str, lines: Iterable[tuple[Place, bytes]]) -> Iterator[Row]:
+    """Of each of these lines of a partition the values of `COLUMNS`."""
+    decode = msgspec.json.Decoder(_ChunkFields).decode
+    for place, line in lines:
+        yield _row(key, place, line, decode(line))
+
+
+def _row(key: str, place: Place, line: bytes, chunk: _ChunkFields) -> Row:
+    provenance, named = chunk.provenance, chunk.metadata or _NO_OWNER
+    parent = resolve_parent_id(chunk.parent_id or named.parent_id, provenance.source(), chunk.document_id)
+    return (
+        key,
+        place.offset,
+        place.length,
+        family_key(parent, chunk.tenant_id or named.tenant_id or None),
+        parent,
+        chunk.document_id,
+        chunk.chunk_id,
+        text_hash(chunk.text),
+        provenance.checksum(),
+        _version(provenance.version()),
+        instant(chunk.created_at) if chunk.created_at else None,
+        hash_of_line(line),
+    )
+
+
+@lru_cache(maxsize=256)  # neighbours mostly share it
+def _version(version: tuple[str | None, ...]) -> str:
+    return json_hash(version)[:16]
+
+
+@lru_cache(maxsize=256)  # as above
+def instant(stamp: str) -> str:
+    """One spelling for one moment, so that text order is order in time."""
+    return parse_time(stamp).replace(tzinfo=None).isoformat(timespec="microseconds")  # strftime pads no year
+
+
+_BYTES = 16
+
+
+def hash_of_line(line: bytes) -> bytes:
+    return blake2b(line, digest_size=_BYTES).digest()
+
+
+class ContentOf:
+    """`content_of(line)` in SQL: one hash for lines in any order, as that of a family's chunks is nothing. Null where
+    one is null."""
+
+    def __init__(self) -> None:
+        self._lines: list[bytes] = []
+        self._is_known = True
+
+    def step(self, line: bytes | None) -> None:
+        if line is None:
+            self._is_known = False
+        else:
+            self._lines.append(line)
+
+    def finalize(self) -> bytes | None:
+        return hash_of_line(b"".join(sorted(self._lines))) if self._is_known else None
+
+
+Line = tuple[Place, bytes]
+
+_TABLES = (
+    "create temp table if not exists arrived (offset integer primary key, length integer, line blob)",
+    "create temp table if not exists kept (id integer primary key, offset integer, was integer)",
+    "create temp table if not exists gone (family text, parent_id text, document_id text, text_hash text)",
+    "drop index if exists temp.arrived_line",
+    "delete from arrived",
+    "delete from kept",
+    "delete from gone",
+)
+_KEEP = """
+insert into kept select chunk.id, arrived.offset, chunk.offset from chunk cross join arrived using (line)
+where partition = ?
+"""
+_GOES = "partition = ? and id not in (select id from kept)"
+# Of two versions of a source in one partition the later line counts.
+_IS_REORDERED = """
+select 1 from (select offset, lag(offset) over (order by was) as before from kept) where offset < before limit 1
+"""
+_MOVE = """
+update chunk set offset = (select kept.offset from kept where kept.id = chunk.id)
+where id in (select id from kept where was <> kept.offset)
+"""
+# What moved leads, so that what stands in other partitions is not gone through. A family whose first line is gone is
+# undecided: its place is told then.
+_MOVE_FAMILIES = """
+update {table} set first_offset = coalesce((
+    select kept.offset from chunk indexed by chunk_family cross join kept using (id)
+    where chunk.family = {table}.family and chunk.partition = {table}.partition and was = first_offset), first_offset)
+where partition = ? and family in (select family from kept cross join chunk using (id) where was <> kept.offset)
+"""
+
+
+def take_lines(db: Database, key: str, file: BinaryIO) -> None:
+    """Within the caller's transaction. Families of which a line came or went are `undecided` afterwards, or all, where
+    lines stand in another order; of the others nothing but their places has changed."""
+    for statement in _TABLES:
+        db.execute(statement)
+    lines: Iterable[Line] = read_lines(file)
+    if db.execute("select 1 from chunk where partition = ? limit 1", [key]).fetchone() is not None:
+        _compare(db, key, lines)
+        lines = _new_lines(db, file)
+    db.execute(f"insert into gone select family, parent_id, document_id, text_hash from chunk where {_GOES}", [key])
+    db.execute(f"delete from chunk where {_GOES}", [key])
+    (last,) = db.execute("select coalesce(max(id), 0) from chunk").fetchone()
+    values = ", ".join("?" * len(COLUMNS.split(",")))
+    db.conn.executemany(f"insert into chunk ({COLUMNS}) values ({values})", rows_of(key, lines))
+    db.execute("insert or ignore into undecided select family, ? from gone", [key])
+    db.execute("insert or ignore into undecided select family, partition from chunk where id > ?", [last])
+    note_former(db, last)
+    _move(db, key)
+
+
+def drop_lines(db: Database, key: str) -> None:
+    """The partition is given up; likewise."""
+    take_lines(db, key, BytesIO())
+
+
+def touch_lines(db: Database, key: str) -> None:
+    """What counts must be decided again for all families of a partition."""
+    db.execute("insert or ignore into undecided select family, partition from chunk where partition = ?", [key])
+
+
+def _compare(db: Database, key: str, lines: Iterable[Line]) -> None:
+    arrived = ((place.offset, place.length, hash_of_line(line)) for place, line in lines)
+    db.conn.executemany("insert into arrived values (?, ?, ?)", arrived)
+    db.execute("create index temp.arrived_line on arrived (line)")
+    db.execute(_KEEP, [key])
+
+
+def _new_lines(db: Database, file: BinaryIO) -> Iterator[Line]:
+    rows = db.execute("select offset, length from arrived where offset not in (select offset from kept) order by 1")
+    for offset, length in rows:
+        file.seek(offset)
+        yield Place(offset, length), file.read(length)
+
+
+def _move(db: Database, key: str) -> None:
+    """What was kept stands elsewhere."""
+    if db.execute(_IS_REORDERED).fetchone() is not None:
+        touch_lines(db, key)
+    for table in ("standing", "current"):  # before their chunks move
+        db.execute(_MOVE_FAMILIES.format(table=table), [key])
+    db.execute(_MOVE)
+
+
+# All chunks of these families are gone through once, whatever partition they stand in. Joined, for SQLite compares what
+# is `not in` with every row.
+_NOTE_TEXTS = """
+insert or ignore into former_text (family, text_hash)
+select gone.family, gone.text_hash from gone left join (
+    select distinct family, text_hash from chunk where family in (select family from gone)) as now
+    on now.family = gone.family and now.text_hash = gone.text_hash
+where now.family is null
+"""
+_NOTE_DOCUMENTS = """
+insert or ignore into former_document (family, document_id, parent_id)
+select gone.family, gone.document_id, parent_id from gone left join (
+    select distinct family, document_id from chunk where family in (select family from gone)) as now
+    on now.family = gone.family and now.document_id = gone.document_id
+where now.family is null
+"""
+# The signs keep SQLite from looking up each family with each text.
+_IS_BACK = """
+delete from former_text where family in (select family from chunk where id > :last)
+and (+family, +text_hash) in (select family, text_hash from chunk where id > :last)
+"""
+
+
+def note_former(db: Database, last: int) -> None:
+    """A partition was taken in, in the caller's transaction: of its rows that are in the temporary table `gone`,
+    what their families have no more is noted. The rows that came have numbers above `last`."""
+    for note in (_NOTE_TEXTS, _NOTE_DOCUMENTS):
+        db.execute(note)
+    db.execute(_IS_BACK, {"last": last})
+
+
+def former_documents(db: Database, family: str) -> set[str]:
+    documents = db.execute("select document_id from former_document where family = ?", [family])
+    return {document for (document,) in documents}
+
+
+def former_texts(db: Database, family: str) -> set[str]:
+    return {text for (text,) in db.execute("select text_hash from former_text where family = ?", [family])}
+
+
+def drop_former_texts(db: Database) -> None:
+    """Of all families: the cache has none of their vectors any more."""
+    db.execute("delete from former_text")

@@ -1,0 +1,140 @@
+"""The locks of a home: one run at a time writes, and no build is removed while somebody reads it.
+
+The system frees a lock when its holder ends, however it ends. A holder that is only stopped keeps its lock, so that it
+can go on where it was: nobody has written meanwhile.
+"""
+
+import fcntl
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+
+import filelock
+
+from chunksink.rebuild.errors import HomeLocked
+from chunksink.rebuild.state import Generation, State
+
+WAIT_SECONDS = 10.0
+"""For another run to end, before anything is begun."""
+WAIT_BETWEEN_SECONDS = 6 * 3600.0
+"""For a sync to end, in the middle of a rebuild."""
+LEASES = "leases"
+
+
+class _HomeLock:
+    """A lock of one run. The threads of the run share it, and may take it again while they hold it."""
+
+    def __init__(self, home: Path, name: str, busy: str) -> None:
+        home.mkdir(parents=True, exist_ok=True)
+        self._busy = busy
+        self._lock = filelock.FileLock(str(_lock_file(home, name)), thread_local=False)
+        self._one_at_a_time = threading.Lock()  # a thread that gives it back must not take it from one that just came
+
+    @contextmanager
+    def held(self, wait_seconds: float) -> Iterator[None]:
+        with self._one_at_a_time:
+            try:
+                self._lock.acquire(timeout=wait_seconds)
+            except filelock.Timeout as error:
+                raise HomeLocked(f"{self._busy}; wait for it, or name another home with --home") from error
+        try:
+            yield
+        finally:
+            with self._one_at_a_time:
+                self._lock.release()
+
+
+class WriterLock(_HomeLock):
+    """For who writes, one at a time."""
+
+    def __init__(self, home: Path) -> None:
+        super().__init__(home, "writer", f"another run is writing to {home}")
+
+    def __call__(self, wait_seconds: float = WAIT_BETWEEN_SECONDS) -> AbstractContextManager[None]:
+        return self.held(wait_seconds)
+
+
+class RebuildLock(_HomeLock):
+    """For who makes new builds, or must have nobody make them; syncs go on beside it."""
+
+    def __init__(self, home: Path) -> None:
+        super().__init__(home, "rebuild", f"another run is building in {home}, or erasing from it")
+
+    def __call__(self, wait_seconds: float = WAIT_SECONDS) -> AbstractContextManager[None]:
+        return self.held(wait_seconds)
+
+
+def writing(home: Path, wait_seconds: float = WAIT_SECONDS) -> AbstractContextManager[None]:
+    """Waits for another writer of this home, then refuses."""
+    return WriterLock(home)(wait_seconds)
+
+
+def rebuilding(home: Path, wait_seconds: float = WAIT_SECONDS) -> AbstractContextManager[None]:
+    """Likewise, for who builds."""
+    return RebuildLock(home)(wait_seconds)
+
+
+def held_locks(home: Path) -> tuple[str, ...]:
+    """The locks that somebody holds now: asked with a shared lock, which is given back at once and hinders nobody."""
+    return tuple(name for name in ("writer", "rebuild") if _is_held(_lock_file(home, name)))
+
+
+@contextmanager
+def reading_live(state: State) -> Iterator[Generation]:
+    """The generation that readers see, and a lease on it: a shared lock, so that its builds are not removed."""
+    while True:
+        generation = state.live()
+        with _leased(state.home, generation, fcntl.LOCK_SH) as held:
+            # It may have been replaced twice, and removed, since the pointer was read.
+            if held and state.has_generation(generation.id):
+                yield generation
+                return
+
+
+@contextmanager
+def removing(state: State, generation: Generation) -> Iterator[bool]:
+    """Whether nobody reads it; until the block ends nobody begins to."""
+    with _leased(state.home, generation, fcntl.LOCK_EX) as alone:
+        yield alone
+        if alone:
+            _lease_file(state.home, generation).unlink(missing_ok=True)
+
+
+@contextmanager
+def _leased(home: Path, generation: Generation, how: int) -> Iterator[bool]:
+    file = _lease_file(home, generation)
+    file.parent.mkdir(exist_ok=True)
+    handle = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        yield _try_lock(handle, how)
+    finally:
+        os.close(handle)
+
+
+def _is_held(file: Path) -> bool:
+    try:
+        handle = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        return not _try_lock(handle, fcntl.LOCK_SH)
+    finally:
+        os.close(handle)
+
+
+def _try_lock(handle: int, how: int) -> bool:
+    try:
+        fcntl.flock(handle, how | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _lease_file(home: Path, generation: Generation) -> Path:
+    return _lock_file(home / LEASES, generation.id)
+
+
+def _lock_file(folder: Path, name: str) -> Path:
+    return folder / f"{name}.lock"

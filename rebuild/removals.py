@@ -1,0 +1,101 @@
+"""What would leave an index, and what is held back: the brake, and families that are left as they are."""
+
+from collections.abc import Sequence
+
+from sqlite_utils import Database
+
+from chunksink.rebuild.catalog import HeldFamily
+from chunksink.rebuild.errors import Brake, Removal
+from chunksink.rebuild.receipts import Receipts
+
+LEAST_REMOVALS = 10
+LARGEST_SHARE = 0.2
+GONE = "family not in (select family from current) and family not in (select family from held)"
+"""Of families in the index: those that the bus does not say any more."""
+WITHHELD = "removal withheld while a partition is missing or invalid"
+
+_RECORDED = "receipt where build in ({builds}) and documents > 0"
+# What was withdrawn before its partition was lost is in no index, and nothing of it would come.
+_HELD = f"""
+select family, reason, detail from held
+where family in (select family from current) or family in (select family from {_RECORDED})
+union all
+select distinct family, 'withheld', '{WITHHELD}' from {_RECORDED}
+and exists (select 1 from partition where state <> 'valid') and {GONE}
+"""
+
+
+def large_removal(db: Database, builds: Sequence[str], allowed: int = 0) -> Removal | None:
+    """What the brake would stop, of the families that these live builds hold."""
+    recorded = _of(_RECORDED, builds)
+    total, going = db.execute(
+        f"select count(*), coalesce(sum({GONE}), 0) from (select distinct family from {recorded})", list(builds)
+    ).fetchone()
+    if going >= LEAST_REMOVALS and going > LARGEST_SHARE * total and going > allowed:
+        return Removal(going, total, f"--allow-deletions {going}")
+    return None
+
+
+def count_gone(db: Database, builds: Sequence[str]) -> int:
+    """How many families these builds hold that no chunks have, and that are not held."""
+    count = f"select count(distinct family) from {_of(_RECORDED, builds)} and {GONE}"
+    return int(db.execute(count, list(builds)).fetchone()[0])
+
+
+def brake(db: Database, live_builds: Sequence[str], allowed: int) -> None:
+    """Stops a run that would take a large share of what readers have now, unless it was told the number."""
+    found = large_removal(db, live_builds, allowed)
+    if found is None:
+        return
+    some = (
+        f"select max(coalesce(nullif(label, ''), family)) from {_of(_RECORDED, live_builds)} and {GONE} "
+        "group by family order by 1 limit 3"
+    )
+    names = ", ".join(name for (name,) in db.execute(some, list(live_builds)))
+    raise Brake(
+        found,
+        f"{found.removed:,} of the {found.total:,} sources in the index would be removed; nothing was written. If they "
+        f"are meant to go, say so with {found.flag}. Otherwise look at the chunks, for they lack {names} "
+        "and others: `chunksink plan` names more where there is a live index",
+    )
+
+
+def brake_refusals(db: Database, sink: str, live_build: str, new_build: str, allowed: int) -> None:
+    """Stops a flip to a build that lacks a large share of the documents because its engine refused them, unless the
+    live one lacks as many or it was told the number."""
+    new = Receipts(db, new_build)
+    refused, before = new.refused(), Receipts(db, live_build).refused()
+    total = refused + new.documents()
+    if refused - before < LEAST_REMOVALS or refused <= LARGEST_SHARE * total or refused <= allowed:
+        return
+    reason = new.dead_letters(1)[0].reason
+    found = Removal(refused, total, f"--allow-deletions {refused}")
+    new.retry_dead_letters()
+    raise Brake(
+        found,
+        f"{sink} refused {refused:,} of {total:,} documents, one of them because: {reason:.300}. The live index, of "
+        f"which it refused {before:,}, is untouched. If they are meant to be missing, say so with {found.flag}; "
+        "else look at the engine and run the rebuild again, which sends them again",
+    )
+
+
+def held_families(db: Database, builds: Sequence[str], limit: int = -1) -> list[HeldFamily]:
+    """Families that are left in these builds as they are, and why."""
+    label = _of("select max(label) from receipt r where r.build in ({builds}) and r.family = h.family", builds)
+    rows = db.execute(
+        f"select h.*, coalesce(({label}), '') from ({_of(_HELD, builds)}) h order by family limit ?",
+        [*builds, *builds, *builds, limit],
+    )
+    return [HeldFamily(*row) for row in rows]
+
+
+def held_by_reason(db: Database, builds: Sequence[str]) -> dict[str, int]:
+    """How many for each reason; the most first."""
+    rows = db.execute(
+        f"select detail, count(*) from ({_of(_HELD, builds)}) group by detail order by 2 desc, 1", [*builds, *builds]
+    )
+    return dict(rows.fetchall())
+
+
+def _of(select: str, builds: Sequence[str]) -> str:
+    return select.format(builds=", ".join("?" * len(builds)))
