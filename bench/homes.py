@@ -25,9 +25,9 @@ from chunksink.rebuild.embed import DocumentEmbedder
 from chunksink.rebuild.rebuild import Rebuild, Rebuilt
 from chunksink.rebuild.work import Work
 from chunksink.settings.config import MEILI_URL, Config
+from chunksink.sinks.contract import Sink
 from chunksink.sinks.document import Family
 from chunksink.sinks.projection import project_family
-from chunksink.sinks.sink import Sink
 from chunksink.wiring import cache_file, open_work
 
 DIMENSIONS = 384

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from chunksink.search.filters import Given
     from chunksink.search.passage import Surrounded
     from chunksink.search.question import FusionName, Mode
-    from chunksink.sinks.patient import Fault
+    from chunksink.sinks.retry import Fault
 
 
 def _ignore(_fault: object) -> None:

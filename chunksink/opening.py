@@ -17,7 +17,7 @@ from chunksink.settings.config import Config, ConfigError
 if TYPE_CHECKING:
     from chunksink.rebuild.work import Stage
     from chunksink.sinks.errors import SinkError
-    from chunksink.sinks.patient import Fault
+    from chunksink.sinks.retry import Fault
 
 
 @contextmanager

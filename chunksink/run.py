@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from chunksink.rebuild.sync import SyncOptions
     from chunksink.rebuild.work import Work
     from chunksink.settings.config import Config
+    from chunksink.sinks.contract import Sink
     from chunksink.sinks.errors import SinkError
-    from chunksink.sinks.sink import Sink
 
 
 _MUCH = 4 * 2**20
@@ -95,11 +95,13 @@ class Run:
 
     def _prepare_sinks(self) -> None:
         """What new builds need for much writing is started while chunks are read and the model is loaded."""
+        from chunksink.sinks.capabilities import SupportsPrepare, capability
+
         if self.work.intake.pending_bytes(reread=True) < _MUCH:
             return
         for sink in self.work.sinks.values():
-            if hasattr(sink, "prepare"):
-                sink.prepare()
+            if (preparing := capability(sink, SupportsPrepare)) is not None:
+                preparing.prepare()
 
     def require_all(self) -> None:
         for error in self.failed.values():

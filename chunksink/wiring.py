@@ -8,7 +8,7 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from chunksink.settings.config import Config
 
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from chunksink.rebuild.status import Status
     from chunksink.rebuild.work import Stage, Work
     from chunksink.search.question import Mode
+    from chunksink.sinks.contract import Sink
     from chunksink.sinks.errors import SinkError
-    from chunksink.sinks.patient import Fault
-    from chunksink.sinks.sink import Sink
+    from chunksink.sinks.retry import Fault
 
 
 @contextmanager
@@ -80,9 +80,9 @@ def open_sinks(
     A wrong address or key is told at once; with `failed` such a sink is named there and left out.
     """
     from chunksink.sinks.errors import SinkError
-    from chunksink.sinks.patient import Patience, PatientSink
+    from chunksink.sinks.retry import RetryingSink, RetryPolicy
 
-    patience = Patience(deadline_seconds=config.patience, documents_per_second=config.documents_per_second)
+    patience = RetryPolicy(deadline_seconds=config.patience, documents_per_second=config.documents_per_second)
     with ExitStack() as stack:
         sinks: list[Sink] = []
         for name in dict.fromkeys(config.sinks):
@@ -94,7 +94,7 @@ def open_sinks(
                     raise
                 failed[name] = error
             else:
-                sinks.append(PatientSink(sink, patience, on_fault=on_fault))
+                sinks.append(RetryingSink(sink, patience, on_fault=on_fault))
         yield sinks
 
 
@@ -132,14 +132,16 @@ def _open_former_sink(config: Config, stack: ExitStack, name: str) -> "Sink":
 def _left_behind(config: Config) -> dict[str, str]:
     """An embedded sink has a folder of its name in the home, unless its options say otherwise. What lies below that
     folder is not told apart from it."""
+    from chunksink.sinks.capabilities import SupportsAddress, capability
+
     found = {}
     for name in config.sinks:
         own = (config.home_path / name).resolve()
         if not config.sink.get(name) or not own.is_dir():
             continue
         with ExitStack() as stack:
-            sink: Any = open_one_sink(config, stack, name)
-            address = sink.address("any") if hasattr(sink, "address") else {}
+            addressed = capability(open_one_sink(config, stack, name), SupportsAddress)
+            address = addressed.address("any") if addressed is not None else {}
         used = [Path(place).resolve() for place in (address.get("path"), address.get("folder")) if place]
         apart = not any(place.is_relative_to(own) for place in used)
         if apart and any(entry.is_dir() and entry.name.startswith(f"{name}-") for entry in own.iterdir()):

@@ -6,8 +6,8 @@ from typing import Protocol
 
 import numpy as np
 
+from chunksink.sinks.contract import Stored
 from chunksink.sinks.document import Vectors
-from chunksink.sinks.sink import Stored
 
 LEAST_COSINE = 0.99999
 """Engines normalise, and another batch changes the last bits."""

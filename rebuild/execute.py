@@ -19,9 +19,9 @@ from chunksink.rebuild.plan import Plan
 from chunksink.rebuild.receipts import Receipt, Receipts
 from chunksink.rebuild.records import Projected, Records
 from chunksink.rebuild.state import EMBEDDED, MODEL, State
+from chunksink.sinks.contract import Build, RefusedDocument
 from chunksink.sinks.document import Family, Vectors
 from chunksink.sinks.errors import SinkError
-from chunksink.sinks.sink import Build, RefusedDocument
 
 EMBEDDED_AT_ONCE = 512
 """Documents, of which a long text counts as several; a few seconds of work for a model on a processor, so that progress

@@ -1,14 +1,15 @@
 """A home that lost its records: what its readers have is asked of the engines, before anything takes its place."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing, suppress
 
 from chunksink.rebuild.receipts import Receipts
 from chunksink.rebuild.records import label_of
 from chunksink.rebuild.strays import strays
 from chunksink.rebuild.work import Work
+from chunksink.sinks.capabilities import SupportsPublicName, capability
+from chunksink.sinks.contract import Build, Sink
 from chunksink.sinks.errors import BuildBroken, SinkError
-from chunksink.sinks.sink import Build, Marker, Sink
 
 
 def recall(work: Work, beside: Iterable[str] = ()) -> list[str]:
@@ -40,8 +41,8 @@ def _most_likely(work: Work, sink: Sink) -> str | None:
 
 
 def _shown(sink: Sink) -> str | None:
-    shown: Callable[[], Marker | None] | None = getattr(sink, "shown", None)
-    marker = shown() if shown is not None else None
+    public = capability(sink, SupportsPublicName)
+    marker = public.shown() if public is not None else None
     return None if marker is None else marker.build_id
 
 

@@ -13,7 +13,7 @@ from sqlite_utils import Database
 from chunksink.chunkbus.runlog import utc_now
 from chunksink.chunkbus.store import write_transaction
 from chunksink.rebuild.schema import RECORDS_OF_BUILD
-from chunksink.sinks.sink import RefusedDocument
+from chunksink.sinks.contract import RefusedDocument
 
 _PAGE = 5000
 STRANGERS = "strangers"

@@ -17,8 +17,8 @@ from chunksink.rebuild.digest import document_digest, family_digest
 from chunksink.rebuild.plan import unhashed
 from chunksink.rebuild.receipts import OLDER, STRANGERS, Receipts
 from chunksink.rebuild.records import Projected, Records, label_of
+from chunksink.sinks.contract import Stored
 from chunksink.sinks.fields import sink_id
-from chunksink.sinks.sink import Stored
 
 Progress = Callable[[int], object]
 

@@ -5,8 +5,8 @@ from contextlib import closing, suppress
 from chunksink.rebuild.flip import NotRemoved
 from chunksink.rebuild.receipts import Receipts
 from chunksink.rebuild.work import Work
+from chunksink.sinks.contract import Sink
 from chunksink.sinks.errors import BuildBroken, BuildMissing, SinkError, WrongShape
-from chunksink.sinks.sink import Sink
 
 
 def strays(work: Work, sink: Sink) -> list[str]:

@@ -23,8 +23,9 @@ from chunksink.rebuild.scan import CHANGED, EXTRA, MISSING, Scan
 from chunksink.rebuild.state import Generation
 from chunksink.rebuild.sync import settings_due
 from chunksink.rebuild.work import Work
+from chunksink.sinks.capabilities import SupportsPublicName, capability
+from chunksink.sinks.contract import Sink, Stored
 from chunksink.sinks.errors import BuildBroken, BuildMissing, Refused, SinkError
-from chunksink.sinks.sink import Marker, Sink, Stored
 
 CachedOf = Callable[[Generation], Lookup | None]
 """Where the vectors of a generation are looked up; None where they are not to be compared."""
@@ -265,11 +266,11 @@ def _compared(
 
 def _is_shown(work: Work, sink: Sink, build_id: str) -> bool:
     """False where it is nothing, another build of ours, or nobody's; another home's is an error of its own."""
-    shown: Callable[[], Marker | None] | None = getattr(sink, "shown", None)
-    if shown is None:
+    public = capability(sink, SupportsPublicName)
+    if public is None:
         return True
     try:
-        marker = shown()
+        marker = public.shown()
     except Refused:
         return False
     return marker is not None and (marker.build_id == build_id or not work.owns(marker))

@@ -9,8 +9,8 @@ from chunksink.rebuild.catalog import Catalog
 from chunksink.rebuild.intake import Intake
 from chunksink.rebuild.records import Records
 from chunksink.rebuild.state import State
+from chunksink.sinks.contract import Marker, Sink
 from chunksink.sinks.projection import PROJECTION_VERSION
-from chunksink.sinks.sink import Marker, Sink
 
 
 class Advance(Protocol):

@@ -17,7 +17,7 @@ from chunksink.rebuild.converge import Outcome
 from chunksink.rebuild.errors import HomeLocked
 from chunksink.rebuild.lock import WriterLock, rebuilding, writing
 from chunksink.rebuild.status import held_locks
-from chunksink.sinks.sink import Sink
+from chunksink.sinks.contract import Sink
 from tests.conftest import HEAVY, ROOT
 from tests.embeddings.helpers import HashEncoder
 from tests.rebuild.engines import chroma, fts
