@@ -26,9 +26,9 @@ from chunksink.rebuild.state import cache_file
 from chunksink.rebuild.work import Work
 from chunksink.session import open_session
 from chunksink.settings.config import MEILI_URL, Config
+from chunksink.sinks.contract import Sink
 from chunksink.sinks.document import Family
 from chunksink.sinks.projection import project_family
-from chunksink.sinks.sink import Sink
 
 DIMENSIONS = 384
 

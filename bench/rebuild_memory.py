@@ -24,10 +24,10 @@ import orjson
 
 from bench import homes
 from bench.processes import Ran, ours
+from chunksink.sinks.contract import Marker
 from chunksink.sinks.fts import FtsSink
 from chunksink.sinks.memory import MemorySink
 from chunksink.sinks.projection import PROJECTION_VERSION
-from chunksink.sinks.sink import Marker
 
 PARTITION = 10_000
 FAMILIES = 1_000

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from chunksink.search.filters import Given
     from chunksink.search.passage import Surrounded
     from chunksink.search.question import FusionName, Mode
-    from chunksink.sinks.patient import Fault
+    from chunksink.sinks.retry import Fault
 
 
 _READING_EFFORT = 16

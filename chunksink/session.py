@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from chunksink.rebuild.status import HomeStatus
     from chunksink.rebuild.work import Stage, Work
     from chunksink.search.question import Mode
+    from chunksink.sinks.contract import Sink
     from chunksink.sinks.errors import SinkError
-    from chunksink.sinks.patient import Fault
-    from chunksink.sinks.sink import Sink
+    from chunksink.sinks.retry import Fault
 
 
 @contextmanager
@@ -198,9 +198,9 @@ def _open_sinks(
     A wrong address or key is reported at once; with `unreachable` such a sink is named there and left out.
     """
     from chunksink.sinks.errors import SinkError
-    from chunksink.sinks.patient import Patience, PatientSink
+    from chunksink.sinks.retry import RetryingSink, RetryPolicy
 
-    patience = Patience(deadline_seconds=config.patience, documents_per_second=config.documents_per_second)
+    policy = RetryPolicy(deadline_seconds=config.patience, documents_per_second=config.documents_per_second)
     sinks: list[Sink] = []
     for name in dict.fromkeys(names):
         sink = open_one_sink(config, stack, name)
@@ -211,7 +211,7 @@ def _open_sinks(
                 raise
             unreachable[name] = error
         else:
-            sinks.append(PatientSink(sink, patience, on_fault=on_fault))
+            sinks.append(RetryingSink(sink, policy, on_fault=on_fault))
     return sinks
 
 
@@ -230,14 +230,16 @@ def _left_behind(config: Config) -> dict[str, str]:
 
     A place below such a folder is not distinguished from it.
     """
+    from chunksink.sinks.capabilities import SupportsAddress, capability
+
     found = {}
     for name in config.sinks:
         own = (config.home_path / name).resolve()
         if not config.sink.get(name) or not own.is_dir():
             continue
         with ExitStack() as stack:
-            sink: Any = open_one_sink(config, stack, name)
-            address = sink.address("any") if hasattr(sink, "address") else {}
+            addressed = capability(open_one_sink(config, stack, name), SupportsAddress)
+            address = addressed.address("any") if addressed is not None else {}
         used = [Path(place).resolve() for place in (address.get("path"), address.get("folder")) if place]
         apart = not any(place.is_relative_to(own) for place in used)
         if apart and any(entry.is_dir() and entry.name.startswith(f"{name}-") for entry in own.iterdir()):

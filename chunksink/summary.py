@@ -12,7 +12,7 @@ from chunksink.output import counted, print_json, printable
 if TYPE_CHECKING:
     from chunksink.rebuild.plan import FamilyCounts
     from chunksink.rebuild.report import RunReport
-    from chunksink.sinks.patient import Fault
+    from chunksink.sinks.retry import Fault
 
 BUILT = "built"
 _SHOWN = 5

@@ -77,7 +77,9 @@ def _legs(
     """
     from chunksink.search.legs import EngineLeg, KeywordLeg, Legs, SemanticLeg
     from chunksink.search.question import ENGINE, KEYWORD, SEMANTIC
+    from chunksink.sinks.capabilities import SupportsFamilies, capability
     from chunksink.sinks.errors import SinkError
+    from chunksink.sinks.reader import HybridReader, KeywordReader, VectorReader
     from chunksink.sinks.registry import require_sink
 
     legs: dict[str, Any] = {}
@@ -95,16 +97,18 @@ def _legs(
         except (SinkError, ConfigError) as error:  # of one sink: the others answer
             failed[name] = str(error)
             continue
-        if KEYWORD not in legs and hasattr(reader, "search"):
-            legs[KEYWORD] = KeywordLeg(reader, name, build_id)
+        if KEYWORD not in legs and (keyword := capability(reader, KeywordReader)) is not None:
+            legs[KEYWORD] = KeywordLeg(keyword, name, build_id)
         if not generation.holds_vectors:
             continue
-        if ENGINE not in legs and hasattr(reader, "hybrid") and sink.wants_vectors:
-            legs[ENGINE] = EngineLeg(reader, queries.of(generation), name, build_id)
-        if SEMANTIC not in legs and hasattr(reader, "query"):
-            legs[SEMANTIC] = SemanticLeg(reader, queries.of(generation), name, build_id)
-    if KEYWORD in legs and SEMANTIC in legs and hasattr(legs[KEYWORD].reader, "families"):
-        legs[SEMANTIC] = replace(legs[SEMANTIC], families=legs[KEYWORD].reader.families)
+        if ENGINE not in legs and sink.wants_vectors and (hybrid := capability(reader, HybridReader)) is not None:
+            legs[ENGINE] = EngineLeg(hybrid, queries.of(generation), name, build_id)
+        if SEMANTIC not in legs and (nearest := capability(reader, VectorReader)) is not None:
+            legs[SEMANTIC] = SemanticLeg(nearest, queries.of(generation), name, build_id)
+    if KEYWORD in legs and SEMANTIC in legs:
+        known = capability(legs[KEYWORD].reader, SupportsFamilies)
+        if known is not None:
+            legs[SEMANTIC] = replace(legs[SEMANTIC], families=known.families)
     reason = "; ".join(failed.values())
     possible = (KEYWORD, SEMANTIC, ENGINE) if generation.holds_vectors else (KEYWORD,)
     unavailable = {leg: reason for leg in possible if reason and leg not in legs}
@@ -113,10 +117,12 @@ def _legs(
 
 def _reader(sink: Any, build_id: str, stack: ExitStack) -> Any:
     from chunksink.search.resting import Resting
+    from chunksink.sinks.capabilities import SupportsReader, capability
 
-    if not hasattr(sink, "reader"):
+    readable = capability(sink, SupportsReader)
+    if readable is None:
         return None
-    return stack.enter_context(closing(Resting(sink.reader(build_id))))
+    return stack.enter_context(closing(Resting(readable.reader(build_id))))
 
 
 def _from_chunks(config: Config, wanted: Mapping[str, str]) -> "list[Document]":

@@ -20,9 +20,9 @@ from chunksink.rebuild.plan import Plan
 from chunksink.rebuild.receipts import Receipt, Receipts
 from chunksink.rebuild.state import EMBEDDED, MODEL, State
 from chunksink.rebuild.targets import Target
+from chunksink.sinks.contract import RefusedDocument
 from chunksink.sinks.document import Family, Vectors
 from chunksink.sinks.errors import SinkError
-from chunksink.sinks.sink import RefusedDocument
 
 EMBEDDED_AT_ONCE = 512
 """Documents, of which a long text counts as several; a few seconds of work for a model on a processor, so that progress

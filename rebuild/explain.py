@@ -16,11 +16,12 @@ from chunksink.rebuild.catalog import Catalog
 from chunksink.rebuild.errors import RebuildError
 from chunksink.rebuild.families import FamilyReader, ProjectedFamily, label_of
 from chunksink.rebuild.state import Generation, State
+from chunksink.sinks.capabilities import SupportsReader, capability
+from chunksink.sinks.contract import Sink
 from chunksink.sinks.document import Document
 from chunksink.sinks.errors import SinkError
 from chunksink.sinks.fields import sink_id
 from chunksink.sinks.projection import project_family
-from chunksink.sinks.sink import Sink
 
 _BLOCK = 2**20
 _HASHED = "h-"
@@ -296,8 +297,8 @@ def _family_hash(db: Any, family: str) -> str | None:
 
 def _held(sink: Any, build: str, document: str) -> Document | None:
     """The engine's copy, through the sink's reader; a sink without one is read from its beginning."""
-    if hasattr(sink, "reader"):
-        with closing(sink.reader(build)) as reader:
+    if (readable := capability(sink, SupportsReader)) is not None:
+        with closing(readable.reader(build)) as reader:
             return next(iter(reader.get([document])), None)
     with closing(sink.open(build)) as opened:
         return next((found.document for found in opened.scan(content=True) if found.id == document), None)

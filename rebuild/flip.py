@@ -4,7 +4,7 @@ First it is written down that it begins; then each sink shows the build under it
 pointer is the commit. Whoever finds a begun flip ends it, forwards where all of it is there, else backwards.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from itertools import islice
@@ -14,8 +14,9 @@ from chunksink.rebuild.locks import removing
 from chunksink.rebuild.receipts import Receipts
 from chunksink.rebuild.state import Generation
 from chunksink.rebuild.work import Work
+from chunksink.sinks.capabilities import SupportsPublicName, capability
+from chunksink.sinks.contract import Build, Sink, Stored
 from chunksink.sinks.errors import BuildBroken, BuildMissing, Refused, SinkError
-from chunksink.sinks.sink import Build, Marker, Sink, Stored
 
 _SAMPLE = 1000
 """Documents, by which a build without its marker is known."""
@@ -139,10 +140,10 @@ def show(work: Work, name: str, build_id: str, *, adopt: bool = False) -> None:
 def _shown(work: Work, sink: Sink, recorded: str | None, *, adopt: bool, sign: bool = False) -> str | None:
     """The build under the sink's public name, if it may be replaced: by our records, or by its own marker; where it has
     lost that, by what it holds."""
-    shown: Callable[[], Marker | None] | None = getattr(sink, "shown", None)
-    marker = shown() if shown is not None else None
+    public = capability(sink, SupportsPublicName)
+    marker = public.shown() if public is not None else None
     if marker is None:
-        if shown is not None and recorded is not None:
+        if public is not None and recorded is not None:
             _look_at_unmarked(work, sink, recorded, adopt=adopt, sign=sign)
         return recorded
     if marker.build_id == recorded:

@@ -14,8 +14,9 @@ from chunksink.rebuild.redaction import blank, is_named
 from chunksink.rebuild.run_records import FOLDER
 from chunksink.rebuild.source_lookup import NamedSource, names_of, sources_named
 from chunksink.rebuild.work import Work
+from chunksink.sinks.capabilities import SupportsScrub, capability
+from chunksink.sinks.contract import Build
 from chunksink.sinks.errors import BuildBroken, BuildMissing, SinkError
-from chunksink.sinks.sink import Build
 from chunksink.sinks.values import HALF
 
 _PAGE = 400
@@ -74,8 +75,8 @@ def forget(
         for build in builds.values():
             build.delete(sorted(families))
             build.flush()
-            if (scrub := getattr(build, "scrub", None)) is not None:
-                scrub()
+            if (scrubbed := capability(build, SupportsScrub)) is not None:
+                scrubbed.scrub()
     lines = blank(records, ids | families | {name})
     still_in = _erase_records(work, families)
     return Forgotten(

@@ -1,6 +1,6 @@
 """Settings of the engines' indexes: which are not as configured, and bringing them there."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 
 from chunksink.rebuild.convergence import Convergence, RunOutcome
@@ -10,6 +10,7 @@ from chunksink.rebuild.state import Generation
 from chunksink.rebuild.targets import Target
 from chunksink.rebuild.work import Work
 from chunksink.settings.engine_settings import EMBEDDERS
+from chunksink.sinks.capabilities import SupportsSettings, capability
 from chunksink.sinks.errors import SinkError
 
 
@@ -17,8 +18,8 @@ def settings_due(work: Work, live: Generation, targets: Sequence[Target]) -> dic
     """By sink, index settings that are not as configured: a sync would set them."""
     due: dict[str, list[str]] = {}
     for target in targets:
-        asked: Callable[..., list[str]] | None = getattr(work.sinks[target.sink], "settings_due", None)
-        if asked is not None and (names := asked(target.build_id, **_vectors(live, target))):
+        settings = capability(work.sinks[target.sink], SupportsSettings)
+        if settings is not None and (names := settings.settings_due(target.build_id, **_vectors(live, target))):
             due[target.sink] = names
     return due
 
@@ -33,11 +34,11 @@ def update_settings(
 ) -> bool:
     """Settings before documents: those that come are indexed once. Whether receipts were made anew meanwhile."""
     for target in targets:
-        update: Callable[..., list[str]] | None = getattr(work.sinks[target.sink], "update_settings", None)
-        if update is None or target.sink in outcome.done.failed:
+        settings = capability(work.sinks[target.sink], SupportsSettings)
+        if settings is None or target.sink in outcome.done.failed:
             continue
         try:
-            if changed := update(target.build_id, **_vectors(generation, target)):
+            if changed := settings.update_settings(target.build_id, **_vectors(generation, target)):
                 outcome.settings[target.sink] = changed
         except SinkError as error:
             outcome.done.failed[target.sink] = error

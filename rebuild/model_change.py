@@ -12,8 +12,10 @@ from chunksink.embeddings.encoder import ModelInfo
 from chunksink.rebuild.embedder import DocumentEmbedder
 from chunksink.rebuild.state import Generation
 from chunksink.rebuild.work import Work
+from chunksink.sinks.capabilities import SupportsReader, capability
 from chunksink.sinks.document import Vectors
 from chunksink.sinks.errors import SinkError
+from chunksink.sinks.reader import VectorReader
 
 NEIGHBOURS = 10
 _SAMPLE = 100
@@ -36,10 +38,11 @@ def model_change(work: Work, live: Generation, new: Generation, embedder: Docume
     if live.model_fingerprint == new.model_fingerprint or not (live.holds_vectors and new.holds_vectors):
         return None
     for name in new.builds:
-        sink: Any = work.sinks.get(name)
-        if name not in live.builds or sink is None or not sink.wants_vectors or not hasattr(sink, "reader"):
+        sink = work.sinks.get(name)
+        readable = capability(sink, SupportsReader)
+        if name not in live.builds or sink is None or not sink.wants_vectors or readable is None:
             continue
-        shares = _shares(work, sink, live, new, name, embedder)
+        shares = _shares(work, readable, live, new, name, embedder)
         if shares is not None:
             overlap = sum(shares) / len(shares) if shares else None
             return ModelChange(*_told_apart(live.model, new.model), len(shares), overlap)
@@ -59,17 +62,18 @@ def _with(model: ModelInfo, names: Sequence[str]) -> str:
 
 
 def _shares(
-    work: Work, sink: Any, live: Generation, new: Generation, name: str, embedder: DocumentEmbedder
+    work: Work, sink: SupportsReader, live: Generation, new: Generation, name: str, embedder: DocumentEmbedder
 ) -> list[float] | None:
     """For each chunk of the sample; None where this sink cannot be asked."""
     texts = work.catalog.some_texts(_SAMPLE)
     before, after = embedder.cached(texts, live.model), embedder.cached(texts, new.model)
     try:
         with closing(sink.reader(live.builds[name])) as old, closing(sink.reader(new.builds[name])) as fresh:
-            if not hasattr(old, "query"):
+            nearest, nearest_now = capability(old, VectorReader), capability(fresh, VectorReader)
+            if nearest is None or nearest_now is None:
                 return None
             return [
-                _share(old.query, fresh.query, before[text], after[text])
+                _share(nearest.query, nearest_now.query, before[text], after[text])
                 for text in texts
                 if text in before and text in after
             ]

@@ -3,15 +3,16 @@
 What readers have is asked of the engines then, before anything takes its place; afterwards such builds are dropped.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing, suppress
 
 from chunksink.rebuild.families import label_of
 from chunksink.rebuild.flip import NotRemoved
 from chunksink.rebuild.receipts import Receipts
 from chunksink.rebuild.work import Work
+from chunksink.sinks.capabilities import SupportsPublicName, capability
+from chunksink.sinks.contract import Build, Sink
 from chunksink.sinks.errors import BuildBroken, BuildMissing, SinkError, WrongShape
-from chunksink.sinks.sink import Build, Marker, Sink
 
 
 def orphans(work: Work, sink: Sink) -> list[str]:
@@ -74,8 +75,8 @@ def _most_likely(work: Work, sink: Sink) -> str | None:
 
 
 def _shown(sink: Sink) -> str | None:
-    shown: Callable[[], Marker | None] | None = getattr(sink, "shown", None)
-    marker = shown() if shown is not None else None
+    public = capability(sink, SupportsPublicName)
+    marker = public.shown() if public is not None else None
     return None if marker is None else marker.build_id
 
 

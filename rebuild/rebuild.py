@@ -29,6 +29,7 @@ from chunksink.rebuild.scan import Progress, Scan
 from chunksink.rebuild.state import NO_MODEL, Generation, State
 from chunksink.rebuild.targets import Target, open_targets
 from chunksink.rebuild.work import Work
+from chunksink.sinks.capabilities import SupportsPrepare, capability
 from chunksink.sinks.errors import SinkError
 
 _ROUNDS = 6
@@ -68,8 +69,8 @@ def _prepare(work: Work) -> None:
     if work.intake.pending_bytes(reread=True) < _WORTH_PREPARING:
         return
     for sink in work.sinks.values():
-        if hasattr(sink, "prepare"):
-            sink.prepare()
+        if (preparing := capability(sink, SupportsPrepare)) is not None:
+            preparing.prepare()
 
 
 def rebuild(work: Work, options: RebuildOptions = RebuildOptions()) -> RunReport:

@@ -16,7 +16,7 @@ from chunksink.chunkbus.store import write_transaction
 from chunksink.rebuild.errors import UnknownSink
 from chunksink.rebuild.schema import RECORDS_OF_BUILD
 from chunksink.rebuild.state import State
-from chunksink.sinks.sink import RefusedDocument
+from chunksink.sinks.contract import RefusedDocument
 
 _PAGE = 5000
 STRANGERS = "strangers"

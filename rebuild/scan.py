@@ -14,13 +14,19 @@ from sqlite_utils import Database
 
 from chunksink.chunkbus.store import write_transaction
 from chunksink.rebuild.embedder import Lookup
-from chunksink.rebuild.families import FamilyReader, ProjectedFamily, document_digest, family_digest, label_of
+from chunksink.rebuild.families import (
+    FamilyReader,
+    ProjectedFamily,
+    document_digest,
+    family_digest,
+    label_of,
+)
 from chunksink.rebuild.plan import unhashed
 from chunksink.rebuild.receipts import OLDER, STRANGERS, Receipts
 from chunksink.rebuild.removals import GONE
+from chunksink.sinks.contract import Stored
 from chunksink.sinks.document import Vectors
 from chunksink.sinks.fields import sink_id
-from chunksink.sinks.sink import Stored
 
 Progress = Callable[[int], object]
 

@@ -7,8 +7,8 @@ from typing import Any
 from urllib.parse import unquote
 
 from chunksink.chunkbus.identity import family_key, resolve_parent_id
+from chunksink.sinks.contract import Build
 from chunksink.sinks.document import Document
-from chunksink.sinks.sink import Build
 
 _RECORDED = (
     "select family, parent_id from chunk where family = ?",

@@ -22,8 +22,8 @@ from chunksink.rebuild.report import RunReport, conclude
 from chunksink.rebuild.state import Generation
 from chunksink.rebuild.targets import Target, open_targets
 from chunksink.rebuild.work import Work
+from chunksink.sinks.contract import Sink
 from chunksink.sinks.errors import BuildBroken, SinkError
-from chunksink.sinks.sink import Sink
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from chunksink.rebuild.flip import require_ours
 from chunksink.rebuild.receipts import Receipts
 from chunksink.rebuild.state import Generation
 from chunksink.rebuild.work import Work
+from chunksink.sinks.contract import Build, Sink
 from chunksink.sinks.errors import BuildBroken, BuildMissing, SinkError
-from chunksink.sinks.sink import Build, Sink
 
 
 @dataclass(frozen=True)

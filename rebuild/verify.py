@@ -3,7 +3,7 @@
 Syncs go on while it reads. Repair is the sync that follows: the scan's receipts on one side, the catalog on the other.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -22,8 +22,9 @@ from chunksink.rebuild.scan import CHANGED, EXTRA, MISSING, Scan, Scannable
 from chunksink.rebuild.state import Generation
 from chunksink.rebuild.targets import open_targets, require_our_build
 from chunksink.rebuild.work import Work
+from chunksink.sinks.capabilities import SupportsPublicName, capability
+from chunksink.sinks.contract import Sink, Stored
 from chunksink.sinks.errors import BuildBroken, BuildMissing, Refused, SinkError
-from chunksink.sinks.sink import Marker, Sink, Stored
 
 
 @dataclass(frozen=True)
@@ -259,11 +260,11 @@ def _compared(
 
 def _is_shown(work: Work, sink: Sink, build_id: str) -> bool:
     """False where it is nothing, another build of ours, or nobody's; another home's is an error of its own."""
-    shown: Callable[[], Marker | None] | None = getattr(sink, "shown", None)
-    if shown is None:
+    public = capability(sink, SupportsPublicName)
+    if public is None:
         return True
     try:
-        marker = shown()
+        marker = public.shown()
     except Refused:
         return False
     return marker is not None and (marker.build_id == build_id or not work.owns(marker))

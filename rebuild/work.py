@@ -17,9 +17,9 @@ from chunksink.rebuild.intake import Intake
 from chunksink.rebuild.locks import RebuildLock, WriterLock
 from chunksink.rebuild.state import Generation, State
 from chunksink.settings.config import Config
+from chunksink.sinks.contract import Marker, Sink
 from chunksink.sinks.errors import SinkError
 from chunksink.sinks.projection import PROJECTION_VERSION
-from chunksink.sinks.sink import Marker, Sink
 
 
 class Advance(Protocol):

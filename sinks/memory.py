@@ -11,10 +11,10 @@ import numpy as np
 
 from chunksink.chunkbus.canonical import text_hash
 from chunksink.sinks import vectors as vectors_
+from chunksink.sinks.contract import NO_PARENT, Marker, RefusedDocument, Stored
 from chunksink.sinks.document import Document, Family, Vectors, document_hash
 from chunksink.sinks.errors import BuildMissing, Refused
 from chunksink.sinks.reader import FacetValue, FamiliesOf, Filter, Hit, Piece, Value, members, nobodys, require_facets
-from chunksink.sinks.sink import NO_PARENT, Marker, RefusedDocument, Stored
 
 
 class Shelf:

@@ -5,10 +5,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from chunksink.sinks.contract import Marker
 from chunksink.sinks.document import Document, Vectors
 from chunksink.sinks.errors import InvalidFilter
 from chunksink.sinks.fields import FILTERS
-from chunksink.sinks.sink import Marker
 from chunksink.sinks.values import HALF
 
 Value = str | int | bool

@@ -16,8 +16,8 @@ import msgspec
 
 from chunksink.settings.config import ConfigError
 from chunksink.settings.sink_tables import installed_sinks, sink_names
+from chunksink.sinks.contract import Sink
 from chunksink.sinks.errors import SinkError
-from chunksink.sinks.sink import Sink
 
 Options = TypeVar("Options", bound=msgspec.Struct)
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from chunksink.sinks.contract import RefusedDocument
 from chunksink.sinks.document import Family, Vectors
-from chunksink.sinks.sink import RefusedDocument
 
 
 def sound_rows(family: Family, dimensions: int | None) -> tuple[list[int], list[RefusedDocument]]:

@@ -53,5 +53,7 @@ def command(home: str | None, as_json: bool) -> None:
 
 def _address(sink: Any, build_id: str) -> dict[str, str]:
     """What the sink says of itself; one of another package need not say anything."""
-    address = getattr(sink, "address", None)
-    return dict(address(build_id)) if address is not None else {}
+    from chunksink.sinks.capabilities import SupportsAddress, capability
+
+    addressed = capability(sink, SupportsAddress)
+    return dict(addressed.address(build_id)) if addressed is not None else {}

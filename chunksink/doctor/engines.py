@@ -3,11 +3,14 @@
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from chunksink.doctor.check import Check
 from chunksink.doctor.records import Live
 from chunksink.settings.config import Config, ConfigError, variable
+
+if TYPE_CHECKING:
+    from chunksink.sinks.capabilities import SupportsSettings
 
 _AGAIN = "then run `chunksink doctor` again"
 
@@ -15,6 +18,7 @@ _AGAIN = "then run `chunksink doctor` again"
 def sink(config: Config, name: str, live: Live | None) -> Iterator[Check]:
     from chunksink.session import open_one_sink
     from chunksink.settings.index_settings import UnusableSettings
+    from chunksink.sinks.capabilities import SupportsSettings, capability
     from chunksink.sinks.errors import SinkError
 
     label = f"sink {name}"
@@ -38,8 +42,8 @@ def sink(config: Config, name: str, live: Live | None) -> Iterator[Check]:
         strange = _strange(config, name, sink)
         if strange is not None:
             yield strange
-        elif hasattr(sink, "live_settings"):
-            yield _settings(config, name, sink)
+        elif (settings := capability(sink, SupportsSettings)) is not None:
+            yield _settings(config, name, settings)
 
 
 def options_not_in_use(config: Config) -> Iterator[Check]:
@@ -60,8 +64,10 @@ def options_not_in_use(config: Config) -> Iterator[Check]:
 
 def _version(sink: Any) -> str:
     """What answers there, where the sink can say it."""
-    version = getattr(sink, "version", None)
-    return f", {version()}" if version is not None else ""
+    from chunksink.sinks.capabilities import SupportsVersion, capability
+
+    versioned = capability(sink, SupportsVersion)
+    return f", {versioned.version()}" if versioned is not None else ""
 
 
 def _live(name: str, sink: Any, live: Live) -> Check:
@@ -90,11 +96,13 @@ def _live(name: str, sink: Any, live: Live) -> Check:
 def _strange(config: Config, name: str, sink: Any) -> Check | None:
     """What the sink shows other programs, where no run of this home would replace it."""
     from chunksink.rebuild.schema import existing_home_id
+    from chunksink.sinks.capabilities import SupportsPublicName, capability
     from chunksink.sinks.errors import SinkError
 
     label = f"public name in {name}"
     try:
-        marker = sink.shown() if hasattr(sink, "shown") else None
+        public = capability(sink, SupportsPublicName)
+        marker = public.shown() if public is not None else None
     except SinkError as error:
         return Check(label, "fail", str(error), _AGAIN)
     if marker is None or marker.home_id == existing_home_id(config.home_path):
@@ -105,12 +113,15 @@ def _strange(config: Config, name: str, sink: Any) -> Check | None:
 
 def _marker(sink: Any, build_id: str) -> Any:
     """Through a reader, where there is one: it changes nothing, and waits for nobody."""
-    opened = sink.reader(build_id) if hasattr(sink, "reader") else sink.open(build_id)
+    from chunksink.sinks.capabilities import SupportsReader, capability
+
+    readable = capability(sink, SupportsReader)
+    opened = readable.reader(build_id) if readable is not None else sink.open(build_id)
     with closing(opened) as build:
         return build.marker()
 
 
-def _settings(config: Config, name: str, sink: Any) -> Check:
+def _settings(config: Config, name: str, sink: "SupportsSettings") -> Check:
     from chunksink.chunkbus.errors import ChunkBusError
     from chunksink.session import live_dimensions
     from chunksink.settings.engine_settings import DEFAULTS

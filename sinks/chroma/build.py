@@ -9,9 +9,9 @@ from chunksink.sinks.chroma import rows
 from chunksink.sinks.chroma.errors import Address, RefusedData, StaleIndex
 from chunksink.sinks.chroma.handle import Handle, metadata_of
 from chunksink.sinks.chroma.reader import marker_of
+from chunksink.sinks.contract import NO_PARENT, Marker, RefusedDocument, Stored
 from chunksink.sinks.document import Document, Family, Vectors
 from chunksink.sinks.errors import BuildBroken, WrongShape
-from chunksink.sinks.sink import NO_PARENT, Marker, RefusedDocument, Stored
 from chunksink.sinks.vectors import sound_rows
 
 PAGE = 5000  # above 32,766 rows Chroma cannot answer

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from chunksink.sinks.chroma import processes, rows
+from chunksink.sinks.contract import Marker, RefusedDocument, Stored
 from chunksink.sinks.document import Family
 from chunksink.sinks.errors import BuildBroken
-from chunksink.sinks.sink import Marker, RefusedDocument, Stored
 
 _WRITTEN_AT_ONCE = 5000
 """Documents; as many as Chroma takes in one call."""

@@ -18,7 +18,7 @@ from chunksink.sinks.chroma.counted import Counting
 from chunksink.sinks.chroma.errors import translated
 from chunksink.sinks.chroma.handle import Handle, collection_in, end, metadata_in, metadata_of, nothing
 from chunksink.sinks.chroma.known import Known
-from chunksink.sinks.sink import Marker
+from chunksink.sinks.contract import Marker
 
 COLLECTION = "chunks"
 _ROWS_A_TURN = 1000

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from chunksink.sinks.chroma.counted import Counting
 from chunksink.sinks.chroma.errors import translated
 from chunksink.sinks.chroma.known import Known
+from chunksink.sinks.contract import Marker
 from chunksink.sinks.errors import BuildMissing
-from chunksink.sinks.sink import Marker
 
 if TYPE_CHECKING:
     from chromadb.api import ClientAPI

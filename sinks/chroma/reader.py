@@ -11,9 +11,9 @@ from chunksink.chunkbus.shared import Shared
 from chunksink.sinks.chroma import rows
 from chunksink.sinks.chroma.errors import StaleIndex
 from chunksink.sinks.chroma.handle import Handle
+from chunksink.sinks.contract import Marker
 from chunksink.sinks.document import Document, Vectors
 from chunksink.sinks.reader import FamiliesOf, Filter, Hit, nobodys
-from chunksink.sinks.sink import Marker
 from chunksink.sinks.vectors import unit
 
 _TRIES = 4

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from chunksink.chunkbus.canonical import text_hash
+from chunksink.sinks.contract import NO_PARENT, Stored
 from chunksink.sinks.document import LISTS, NAMES, Document, Vectors, document_hash
 from chunksink.sinks.portions import portions
 from chunksink.sinks.reader import Filter
-from chunksink.sinks.sink import NO_PARENT, Stored
 
 # Lists must be said always: a new row can inherit those of a deleted collection (chroma-core/chroma#7594).
 _BLANK_LISTS: dict[str, Any] = dict.fromkeys(LISTS)

@@ -12,8 +12,8 @@ from chunksink.sinks import places
 from chunksink.sinks.chroma import told
 from chunksink.sinks.chroma.errors import Address, no_chroma, translated
 from chunksink.sinks.chroma.handle import Handle, collection_in, end, metadata_of
+from chunksink.sinks.contract import Marker
 from chunksink.sinks.errors import BuildMissing, Refused
-from chunksink.sinks.sink import Marker
 
 if TYPE_CHECKING:
     from chromadb.api import ClientAPI
@@ -145,7 +145,7 @@ class Server:
         )
         client = Client.__new__(Client)
         SharedSystemClient.__init__(client, settings)
-        client._server = client._system.instance(ServerAPI)  # type: ignore[type-abstract]
+        client._server = client._system.instance(ServerAPI)
         client._server._session.timeout = httpx.Timeout(timeout)  # type: ignore[attr-defined]
         return client
 

@@ -9,8 +9,8 @@ from chunksink.sinks.chroma.folder import Folder
 from chunksink.sinks.chroma.reader import ChromaReader
 from chunksink.sinks.chroma.server import Server
 from chunksink.sinks.chroma.untouched import UntouchedBuild
+from chunksink.sinks.contract import Build, Marker
 from chunksink.sinks.errors import BuildMissing
-from chunksink.sinks.sink import Build, Marker
 
 
 class ChromaSink:

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 from chunksink.sinks.chroma.reader import marker_of
 from chunksink.sinks.chroma.seal import Untouched
+from chunksink.sinks.contract import Build, Marker, RefusedDocument, Stored
 from chunksink.sinks.document import Family
-from chunksink.sinks.sink import Build, Marker, RefusedDocument, Stored
 
 
 class UntouchedBuild:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from chunksink.sinks.capabilities import SupportsReader, capability
 from chunksink.sinks.conformance.samples import DIMENSIONS, family, marker, vector
 from chunksink.sinks.document import Family
 from chunksink.sinks.errors import InvalidFilter
@@ -79,7 +80,9 @@ def open_reader(connect: Any, families: list[Family]) -> Iterator[Any]:
     build.replace(families)
     assert build.flush() == []
     build.close()
-    reader = sink.reader(signed.build_id)
+    readable = capability(sink, SupportsReader)
+    assert readable is not None, "the sink has no method reader(build_id)"
+    reader = readable.reader(signed.build_id)
     assert reader.marker() == signed
     yield reader
     reader.close()
@@ -112,6 +115,9 @@ class ReaderConformance:
 
 class VectorConformance(ReaderConformance):
     """For sinks whose reader answers `query`."""
+
+    def test_the_reader_is_a_vector_reader(self, reader: Any) -> None:
+        assert capability(reader, VectorReader) is not None, "a method of VectorReader is missing"
 
     def test_vector_filters(self, reader: VectorReader) -> None:
         for filters, expected in FILTERED:
@@ -157,6 +163,9 @@ class KeywordConformance(ReaderConformance):
 
     one_hit_a_family = False
     """True for an engine that shows of each family its best document only."""
+
+    def test_the_reader_is_a_keyword_reader(self, reader: Any) -> None:
+        assert capability(reader, KeywordReader) is not None, "a method of KeywordReader is missing"
 
     def test_keyword_filters(self, reader: KeywordReader) -> None:
         for filters, expected in FILTERED:

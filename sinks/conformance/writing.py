@@ -8,6 +8,7 @@ import msgspec
 import numpy as np
 import pytest
 
+from chunksink.sinks.capabilities import SupportsReader, capability
 from chunksink.sinks.conformance.samples import (
     AWKWARD,
     DIMENSIONS,
@@ -21,10 +22,11 @@ from chunksink.sinks.conformance.samples import (
     with_vectors,
 )
 from chunksink.sinks.conformance.watch import Watch
+from chunksink.sinks.contract import Build, Marker, Sink
 from chunksink.sinks.document import Family
 from chunksink.sinks.errors import BuildMissing
 from chunksink.sinks.projection import project_family
-from chunksink.sinks.sink import Build, Marker, Sink
+from chunksink.sinks.reader import VectorReader
 
 Connect = Callable[[], Sink]
 P = ParamSpec("P")
@@ -331,11 +333,12 @@ class SinkConformance:
 
     def test_a_reader_never_finds_the_family_absent(self, connect: Connect, build: Build, signed: Marker) -> None:
         fill(build, [family("other", BETA), family("a", ALPHA)])
-        sink: Any = connect()
-        if not hasattr(sink, "reader"):
+        sink = connect()
+        readable = capability(sink, SupportsReader)
+        if readable is None:
             pytest.skip("this sink is not read from")
-        reader = sink.reader(signed.build_id)
-        nearest = sink.wants_vectors and hasattr(reader, "query")
+        reader = readable.reader(signed.build_id)
+        nearest = sink.wants_vectors and capability(reader, VectorReader) is not None
         watch = Watch(reader, family("a", ALPHA).parent_id, nearest=nearest)
         watch.start()
         try:

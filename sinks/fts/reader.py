@@ -7,12 +7,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from chunksink.chunkbus.canonical import text_hash
+from chunksink.sinks.contract import Marker
 from chunksink.sinks.document import Document
 from chunksink.sinks.fts import meant, schema, short
 from chunksink.sinks.fts.search import Search
 from chunksink.sinks.fts.typed import parse
 from chunksink.sinks.reader import FacetValue, Filter, Hit, Piece, require_facets
-from chunksink.sinks.sink import Marker
 
 _NO_TEXT = text_hash("")
 _MOST_HITS = 2**31  # more than a build holds

@@ -11,13 +11,13 @@ from typing import Any
 from chunksink.chunkbus.canonical import text_hash
 from chunksink.chunkbus.errors import NotCanonical
 from chunksink.sinks import places
+from chunksink.sinks.contract import Marker, RefusedDocument, Stored
 from chunksink.sinks.document import FIELDS, LISTS, Document, Family, document_hash
 from chunksink.sinks.errors import BuildMissing, Transient
 from chunksink.sinks.firsts import Firsts
 from chunksink.sinks.fts import indexes, schema
 from chunksink.sinks.fts.reader import FtsReader, read_marker
 from chunksink.sinks.fts.scripts import is_spaceless
-from chunksink.sinks.sink import Marker, RefusedDocument, Stored
 
 FILE = "fts.db"
 _PAGE = 2000

@@ -20,10 +20,10 @@ import orjson
 from chunksink.chunkbus.canonical import canonical_json, text_hash
 from chunksink.chunkbus.errors import NotCanonical
 from chunksink.sinks import places
+from chunksink.sinks.contract import NO_PARENT, Marker, RefusedDocument, Stored
 from chunksink.sinks.document import Document, Family, document_hash
 from chunksink.sinks.errors import MEND, BuildBroken
 from chunksink.sinks.jsonl.errors import translated
-from chunksink.sinks.sink import NO_PARENT, Marker, RefusedDocument, Stored
 
 MARKER, FAMILIES, PENDING = "marker.json", "families", ".pending"
 _DIGEST = re.compile("[0-9a-f]{64}")

@@ -6,10 +6,10 @@ from functools import partial
 from pathlib import Path
 
 from chunksink.sinks import places
+from chunksink.sinks.contract import Marker
 from chunksink.sinks.errors import BuildBroken, Refused
 from chunksink.sinks.jsonl.build import FAMILIES, JsonlBuild
 from chunksink.sinks.jsonl.errors import translated
-from chunksink.sinks.sink import Marker
 
 LINK = "current"
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from chunksink.sinks.contract import NO_PARENT, Marker, RefusedDocument, Stored
 from chunksink.sinks.document import Document, Family, Vectors
 from chunksink.sinks.errors import MAKE_ANEW, BuildMissing, Refused, SinkError, WrongShape
 from chunksink.sinks.meilisearch import rows, tasks
@@ -11,7 +12,6 @@ from chunksink.sinks.meilisearch.builds import EMBEDDER, Indexes, marker_in, wit
 from chunksink.sinks.meilisearch.errors import RefusedData, TooLarge
 from chunksink.sinks.meilisearch.tasks import Asked, Deletion, Payload, Row
 from chunksink.sinks.portions import portions
-from chunksink.sinks.sink import NO_PARENT, Marker, RefusedDocument, Stored
 from chunksink.sinks.vectors import sound_rows
 
 _KEYS = 500  # families in one filter

@@ -18,12 +18,12 @@ from typing import Any
 
 from chunksink.settings.engine_settings import EMBEDDERS
 from chunksink.settings.index_settings import differences
+from chunksink.sinks.contract import Marker
 from chunksink.sinks.errors import MAKE_ANEW, BuildMissing, NotConfirmed, Refused, WrongShape
 from chunksink.sinks.meilisearch import rows, tasks
 from chunksink.sinks.meilisearch.connection import Connection
 from chunksink.sinks.meilisearch.errors import RefusedData
 from chunksink.sinks.places import check_build_id
-from chunksink.sinks.sink import Marker
 
 MARKER = "chunksinkmarker"
 PRIMARY_KEY = "id"

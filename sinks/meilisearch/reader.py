@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from chunksink.sinks.contract import Marker
 from chunksink.sinks.document import Document, Vectors
 from chunksink.sinks.fields import FILTERS
 from chunksink.sinks.meilisearch import rows
 from chunksink.sinks.meilisearch.builds import EMBEDDER, PRIMARY_KEY, marker_in
 from chunksink.sinks.meilisearch.connection import Connection
 from chunksink.sinks.reader import FacetValue, Filter, Hit, Piece, Value, require_facets
-from chunksink.sinks.sink import Marker
 
 # Around what matched: from the private use area, which no text of ours holds on purpose.
 _OPEN, _CLOSE = "\ue000", "\ue001"

@@ -10,11 +10,11 @@ import numpy as np
 import orjson
 
 from chunksink.chunkbus.canonical import text_hash
+from chunksink.sinks.contract import NO_PARENT, Stored
 from chunksink.sinks.document import NAMES, Document, Vectors, document_hash
 from chunksink.sinks.fields import FILTERS
 from chunksink.sinks.meilisearch.positions import MOST_POSITIONS, positions
 from chunksink.sinks.reader import Filter, Value
-from chunksink.sinks.sink import NO_PARENT, Stored
 from chunksink.sinks.values import HALF
 
 VECTORS = "_vectors"

@@ -5,13 +5,13 @@ from typing import Any
 
 from chunksink.settings.engine_settings import EMBEDDERS
 from chunksink.settings.index_settings import complete, differences, patch_of
+from chunksink.sinks.contract import Marker
 from chunksink.sinks.errors import BuildMissing, Refused
 from chunksink.sinks.meilisearch.build import Limits, MeilisearchBuild
 from chunksink.sinks.meilisearch.builds import EMBEDDER, Indexes, with_marker, without_marker
 from chunksink.sinks.meilisearch.connection import Connection
 from chunksink.sinks.meilisearch.errors import RefusedData
 from chunksink.sinks.meilisearch.reader import MeilisearchReader
-from chunksink.sinks.sink import Marker
 
 _LIMITS = Limits()
 _OTHERS = "chunksinkothers"  # like the marker, a word that nobody types

@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from chunksink.sinks.contract import RefusedDocument
 from chunksink.sinks.document import Document
 from chunksink.sinks.errors import NotConfirmed, SinkError
 from chunksink.sinks.meilisearch.connection import Connection
 from chunksink.sinks.meilisearch.errors import of_task
-from chunksink.sinks.sink import RefusedDocument
 
 Task = dict[str, Any]
 

@@ -16,8 +16,8 @@ from chunksink.cli import run
 from chunksink.embeddings.resolve import DEFAULT_MODEL
 from chunksink.exits import Exit
 from chunksink.rebuild.state import Generation, State
+from chunksink.sinks.contract import Stored
 from chunksink.sinks.registry import open_sink
-from chunksink.sinks.sink import Stored
 from tests.embeddings.helpers import HashEncoder
 from tests.journey.support import Ended
 from tests.rebuild.support import JANUARY, PoisonedEncoder, commit

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from chunksink.sinks.conformance import KeywordConformance, SinkConformance
 from chunksink.sinks.conformance.writing import Connect
 from chunksink.sinks.meilisearch import MeilisearchSink
-from tests.conftest import ROOT
 from tests.engines.servers import MeilisearchServer
-
-SETTINGS = json.loads((ROOT / "meilisearch-settings.json").read_text(encoding="utf-8"))
+from tests.support.meilisearch import SETTINGS
 
 
 class TestMeilisearch(SinkConformance, KeywordConformance):

@@ -10,9 +10,9 @@ import msgspec
 import pytest
 
 from chunksink.sinks.conformance import DIMENSIONS, SinkConformance, marker
+from chunksink.sinks.contract import Marker, RefusedDocument
 from chunksink.sinks.document import Document, Family
 from chunksink.sinks.memory import MemoryBuild, MemorySink
-from chunksink.sinks.sink import Marker, RefusedDocument
 
 
 class ForgetsSurplus(MemoryBuild):

@@ -13,9 +13,9 @@ from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.manifest import Tombstone
 from chunksink.embeddings.cache import VectorCache
 from chunksink.embeddings.references import raw_hash
+from chunksink.sinks.contract import Sink
 from chunksink.sinks.fts import FtsSink
 from chunksink.sinks.jsonl import JsonlSink
-from chunksink.sinks.sink import Sink
 from tests.rebuild.engines import Eager
 from tests.rebuild.support import FEBRUARY, MARCH, Home, PoisonedEncoder, commit, parent_of, source
 from tests.rebuild.wrapping import Moment, watching

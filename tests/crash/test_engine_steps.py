@@ -19,15 +19,15 @@ import pytest
 from chunksink.chunkbus.chunk import Record
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.rebuild import executor
+from chunksink.sinks.contract import Sink
 from chunksink.sinks.meilisearch import MeilisearchSink
-from chunksink.sinks.sink import Sink
-from tests.conformance.test_meilisearch import SETTINGS
 from tests.conftest import HEAVY
 from tests.crash import dying
 from tests.crash.steps import OURS, SINK_METHODS, Step
 from tests.rebuild.engines import chroma, fts
 from tests.rebuild.support import FEBRUARY, Home, Wrap, commit, projected, source
 from tests.rebuild.wrapping import Moment, watching
+from tests.support.meilisearch import SETTINGS
 
 pytestmark = pytest.mark.promise(2)
 

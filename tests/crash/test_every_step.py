@@ -21,7 +21,7 @@ import pytest
 
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.rebuild import executor
-from chunksink.sinks.sink import Build, Sink
+from chunksink.sinks.contract import Build, Sink
 from tests.conftest import ROOT
 from tests.crash import dying
 from tests.crash.homes import (

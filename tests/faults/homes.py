@@ -16,21 +16,21 @@ from chunksink.chunkbus.chunk import Record
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.rebuild.state import State
 from chunksink.sinks.chroma import ChromaSink
+from chunksink.sinks.contract import Sink
 from chunksink.sinks.document import Document
 from chunksink.sinks.errors import SinkError
 from chunksink.sinks.meilisearch import MeilisearchSink
 from chunksink.sinks.meilisearch.sink import Limits
-from chunksink.sinks.patient import Fault, Patience, PatientSink
-from chunksink.sinks.sink import Sink
-from tests.conformance.test_meilisearch import SETTINGS
+from chunksink.sinks.retry import Fault, RetryingSink, RetryPolicy
 from tests.engines.servers import ChromaServer, MeilisearchServer
 from tests.faults.proxy import Proxy, When
 from tests.rebuild.engines import fts
 from tests.rebuild.support import FEBRUARY, Home, commit, held, parent_of, source
+from tests.support.meilisearch import SETTINGS
 
 TIMEOUT = 0.5  # of a request; one that takes longer on a busy machine is one more fault that passes
-SHORT = Patience(0.2, first_wait_seconds=0.01, longest_wait_seconds=0.1)
-LONG = Patience(60, first_wait_seconds=0.01, longest_wait_seconds=0.1)
+SHORT = RetryPolicy(0.2, first_wait_seconds=0.01, longest_wait_seconds=0.1)
+LONG = RetryPolicy(60, first_wait_seconds=0.01, longest_wait_seconds=0.1)
 
 Texts = dict[str, tuple[str, ...]]
 """The texts of each source."""
@@ -91,7 +91,7 @@ class Faulty:
     folder: Path
     engine: Engine
     proxy: Proxy
-    patience: Patience = LONG
+    patience: RetryPolicy = LONG
     told: list[Fault] = field(default_factory=list)
     version: int = 0
 
@@ -161,7 +161,7 @@ class Faulty:
             return held(build)
 
     def _behind(self, _home: Path) -> Sink:
-        return PatientSink(self.engine.connect(self.proxy.url), self.patience, on_fault=self.told.append)
+        return RetryingSink(self.engine.connect(self.proxy.url), self.patience, on_fault=self.told.append)
 
     def _open(self, name: str) -> Sink:
         return fts(self.home.folder) if name == "fts" else self._behind(self.home.folder)

@@ -198,3 +198,20 @@ def _message(stream: BufferedIOBase) -> bytes:
         if not length:
             return message
     return b""
+
+
+BROKEN = [
+    RESET,
+    SILENCE,
+    CUT_REQUEST,
+    CUT_ANSWER,
+    ANSWER_LOST,
+    ANSWER_LATE,
+    TOO_MANY,
+    FAILED,
+    UNAVAILABLE,
+]
+
+
+def named(fault: Fault) -> str:
+    return fault.name

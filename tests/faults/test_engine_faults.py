@@ -23,27 +23,16 @@ import pytest
 
 from chunksink.sinks.chroma import ChromaSink
 from chunksink.sinks.conformance.samples import DIMENSIONS, family, marker
+from chunksink.sinks.contract import Build, Sink
 from chunksink.sinks.document import Family
 from chunksink.sinks.errors import Refused, Transient, Unreachable
 from chunksink.sinks.meilisearch import MeilisearchSink
-from chunksink.sinks.patient import Fault, Patience, PatientSink
-from chunksink.sinks.sink import Build, Sink
-from tests.conformance.test_meilisearch import SETTINGS
+from chunksink.sinks.retry import Fault, RetryingSink, RetryPolicy
 from tests.engines.servers import run_chroma, run_meilisearch
 from tests.faults import proxy as p
 from tests.faults.proxy import Proxy
+from tests.support.meilisearch import SETTINGS
 
-BROKEN = [
-    p.RESET,
-    p.SILENCE,
-    p.CUT_REQUEST,
-    p.CUT_ANSWER,
-    p.ANSWER_LOST,
-    p.ANSWER_LATE,
-    p.TOO_MANY,
-    p.FAILED,
-    p.UNAVAILABLE,
-]
 ALL = bool(os.environ.get("CHUNKSINK_SOAK_FAULTS"))
 TIMEOUT = 0.25  # of a request; one that takes longer on a busy machine is one more fault that passes
 DEADLINE = 0.2  # where a fault stays
@@ -160,20 +149,16 @@ def patient(
     *,
     deadline: float = 60,
     sleep: Callable[[float], None] = time.sleep,
-) -> PatientSink:
-    patience = Patience(deadline, first_wait_seconds=0.01, longest_wait_seconds=0.1)
-    return PatientSink(sink, patience, on_fault=([] if told is None else told).append, sleep=sleep)
-
-
-def named(fault: p.Fault) -> str:
-    return fault.name
+) -> RetryingSink:
+    patience = RetryPolicy(deadline, first_wait_seconds=0.01, longest_wait_seconds=0.1)
+    return RetryingSink(sink, patience, on_fault=([] if told is None else told).append, sleep=sleep)
 
 
 # --- faults that pass -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("place", ["first", "middle", "last", "each once"] if ALL else ["each once"])
-@pytest.mark.parametrize("fault", [p.LATENCY, *BROKEN][:: 1 if ALL else 2], ids=named)
+@pytest.mark.parametrize("fault", [p.LATENCY, *p.BROKEN][:: 1 if ALL else 2], ids=p.named)
 def test_a_fault_that_passes_changes_nothing(
     engine: Engine, proxy: Proxy, setting: Setting, fault: p.Fault, place: str
 ) -> None:
@@ -202,7 +187,7 @@ def test_latency_at_every_request_only_takes_longer(engine: Engine, proxy: Proxy
     assert content(setting.build) == setting.new
 
 
-@pytest.mark.parametrize("fault", [p.RESET, p.ANSWER_LOST, p.UNAVAILABLE], ids=named)
+@pytest.mark.parametrize("fault", [p.RESET, p.ANSWER_LOST, p.UNAVAILABLE], ids=p.named)
 def test_every_call_of_a_sink_outlives_every_request_failing_once(engine: Engine, proxy: Proxy, fault: p.Fault) -> None:
     told: list[Fault] = []
     signed = marker()
@@ -233,7 +218,7 @@ def test_every_call_of_a_sink_outlives_every_request_failing_once(engine: Engine
 
 @pytest.mark.parametrize(
     ("fault", "place"),
-    [(fault, "always") for fault in BROKEN[:: 1 if ALL else 2]]
+    [(fault, "always") for fault in p.BROKEN[:: 1 if ALL else 2]]
     + [(fault, "since the write") for fault in (p.RESET, p.CUT_REQUEST, p.ANSWER_LOST, p.ANSWER_LATE, p.FAILED)],
     ids=lambda value: getattr(value, "name", value),
 )

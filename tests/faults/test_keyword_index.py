@@ -13,7 +13,7 @@ from chunksink.exits import Exit
 from tests.chunksink.conftest import models, quick_shell, shell
 from tests.chunksink.shell import Shell
 from tests.rebuild.support import source
-from tests.sinks.test_fts_indexes import DAMAGES
+from tests.support.fts import DAMAGES
 
 __all__ = ["models", "quick_shell", "shell"]
 

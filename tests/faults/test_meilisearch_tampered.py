@@ -20,15 +20,15 @@ from chunksink.rebuild.errors import OtherHome
 from chunksink.rebuild.flip import roll_back
 from chunksink.rebuild.forecast import planned
 from chunksink.rebuild.locks import writing
+from chunksink.sinks.contract import Sink
 from chunksink.sinks.errors import BuildMissing, Refused
 from chunksink.sinks.meilisearch import MeilisearchSink
-from chunksink.sinks.patient import PatientSink
-from chunksink.sinks.sink import Sink
-from tests.conformance.test_meilisearch import SETTINGS
+from chunksink.sinks.retry import RetryingSink
 from tests.engines.servers import MeilisearchServer, run_meilisearch
 from tests.rebuild.engines import fts
 from tests.rebuild.support import FEBRUARY, Home, commit, projected, source
 from tests.rebuild.wrapping import Calls, Moment, watching
+from tests.support.meilisearch import SETTINGS
 
 pytestmark = pytest.mark.promise(5)
 
@@ -135,7 +135,7 @@ def test_a_server_that_loses_its_data_during_a_sync_is_filled_by_the_next(call: 
             running.enter_context(run_meilisearch(data=tmp_path / "data", key=server.key, port=server.port))
 
         def patient(sink: Sink) -> Sink:
-            return PatientSink(watching("meilisearch", moment)(sink))
+            return RetryingSink(watching("meilisearch", moment)(sink))
 
         moment = Moment(call, 1, lose_all)
         assert list(home.sync(wrap=patient).done.failed) == ["meilisearch"]

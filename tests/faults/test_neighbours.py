@@ -11,10 +11,10 @@ import pytest
 
 from chunksink.sinks.chroma import ChromaSink
 from chunksink.sinks.conformance.samples import DIMENSIONS, family, held, marker, wanted
+from chunksink.sinks.contract import Marker, Sink
 from chunksink.sinks.errors import BuildMissing, Refused
 from chunksink.sinks.meilisearch import MeilisearchSink
-from chunksink.sinks.sink import Marker, Sink
-from tests.conformance.test_meilisearch import SETTINGS
+from tests.support.meilisearch import SETTINGS
 
 Connect = Callable[[str], Sink]
 

@@ -33,15 +33,14 @@ from tests.faults.homes import (
     since_occurrence,
     sources,
 )
-from tests.faults.test_engine_faults import BROKEN, named
 from tests.rebuild.support import projected
 
 pytestmark = pytest.mark.promise(3)
 
 ALL = bool(os.environ.get("CHUNKSINK_SOAK_FAULTS"))
-PASSING = list(product(BROKEN, range(len(BROKEN)))) if ALL else [(fault, place) for place, fault in enumerate(BROKEN)]
+PASSING = list(product(p.BROKEN, range(len(p.BROKEN)))) if ALL else [(f, place) for place, f in enumerate(p.BROKEN)]
 STAYING = (
-    list(product(BROKEN, ["always", "since the write", "since the last"]))
+    list(product(p.BROKEN, ["always", "since the write", "since the last"]))
     if ALL
     else [
         (p.RESET, "always"),
@@ -101,7 +100,7 @@ def test_a_fault_that_passes_changes_nothing(
     fault: p.Fault, place: int, made: Faulty, asked: list[str], wanted: tuple[dict[str, str], ...]
 ) -> None:
     """At the first request, at the last, and at as many between them as there are faults."""
-    number = 1 + place * (len(asked) - 1) // (len(BROKEN) - 1)
+    number = 1 + place * (len(asked) - 1) // (len(p.BROKEN) - 1)
     made.move()
     made.proxy.inject(fault, occurrence(number))
     outcome = made.home.sync()
@@ -140,7 +139,7 @@ def test_a_fault_that_stays_is_left_by_the_deadline(
     assert made.digests() == wanted[made.version]
 
 
-@pytest.mark.parametrize("fault", [p.ANSWER_LOST, p.UNAVAILABLE], ids=named)
+@pytest.mark.parametrize("fault", [p.ANSWER_LOST, p.UNAVAILABLE], ids=p.named)
 def test_a_run_outlives_every_request_failing_once(
     fault: p.Fault, made: Faulty, wanted: tuple[dict[str, str], ...]
 ) -> None:

@@ -17,9 +17,9 @@ import pytest
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.rebuild.receipts import DeadLetter, Receipts
 from chunksink.rebuild.state import State
+from chunksink.sinks.contract import Sink
 from chunksink.sinks.errors import BuildMissing, NotConfirmed
 from chunksink.sinks.meilisearch.sink import Limits
-from chunksink.sinks.sink import Sink
 from tests.engines.servers import MeilisearchServer
 from tests.faults.homes import (
     Engine,

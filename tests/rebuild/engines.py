@@ -6,9 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from chunksink.sinks.chroma import ChromaSink
+from chunksink.sinks.contract import Sink
 from chunksink.sinks.fts import FtsSink
 from chunksink.sinks.memory import MemorySink
-from chunksink.sinks.sink import Sink
 
 
 def fts(home: Path) -> Sink:

@@ -34,9 +34,9 @@ from chunksink.rebuild.sync import SyncOptions, sync_live
 from chunksink.rebuild.verify import Verified, verify
 from chunksink.rebuild.work import Stage, Work, silent
 from chunksink.settings.config import Config
+from chunksink.sinks.contract import Build, RefusedDocument, Sink
 from chunksink.sinks.document import Document
 from chunksink.sinks.projection import project_family
-from chunksink.sinks.sink import Build, RefusedDocument, Sink
 from tests.embeddings.helpers import HashEncoder
 from tests.rebuild.engines import ENGINES
 

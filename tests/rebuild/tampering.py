@@ -11,8 +11,8 @@ import msgspec
 import numpy as np
 
 from chunksink.chunkbus.layout import BusRoot
+from chunksink.sinks.contract import Build, Sink
 from chunksink.sinks.document import Document, Family
-from chunksink.sinks.sink import Build, Sink
 from tests.rebuild.engines import memory
 from tests.rebuild.support import Home
 

@@ -13,12 +13,12 @@ from chunksink.chunkbus.manifest import Tombstone
 from chunksink.rebuild.errors import Brake
 from chunksink.rebuild.state import State
 from chunksink.sinks.meilisearch import MeilisearchSink
-from tests.conformance.test_meilisearch import SETTINGS
 from tests.engines.servers import MeilisearchServer
 from tests.rebuild.engines import fts
 from tests.rebuild.support import FEBRUARY, Home, commit, parent_of, source
 from tests.rebuild.tampering import lose, require_sound, sink_of
 from tests.rebuild.wrapping import Calls, Moment, watching
+from tests.support.meilisearch import SETTINGS
 
 pytestmark = pytest.mark.promise(6)
 

@@ -10,8 +10,8 @@ from chunksink.chunkbus.layout import BusRoot
 from chunksink.rebuild import executor, families, plan
 from chunksink.rebuild.convergence import RunOutcome
 from chunksink.rebuild.plan import FamilyCounts
+from chunksink.sinks.contract import Sink
 from chunksink.sinks.errors import Unreachable
-from chunksink.sinks.sink import Sink
 from tests.rebuild.support import FEBRUARY, MARCH, Home, PoisonedEncoder, commit, source
 from tests.rebuild.wrapping import Moment, watching
 

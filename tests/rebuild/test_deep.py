@@ -14,15 +14,15 @@ from chunksink.chunkbus.layout import BusRoot
 from chunksink.embeddings.encoder import Vectors
 from chunksink.rebuild.errors import NotVerified
 from chunksink.rebuild.flip import roll_back
+from chunksink.sinks.contract import Sink, Stored
 from chunksink.sinks.document import Document, Family
 from chunksink.sinks.meilisearch import MeilisearchSink
-from chunksink.sinks.sink import Sink, Stored
-from tests.conformance.test_meilisearch import SETTINGS
 from tests.embeddings.helpers import HashEncoder
 from tests.engines.servers import MeilisearchServer
 from tests.rebuild.engines import chroma, fts, memory
 from tests.rebuild.support import Home, commit, projected, source
 from tests.rebuild.tampering import live_build
+from tests.support.meilisearch import SETTINGS
 
 
 @pytest.fixture(params=["chroma", "memory", "meilisearch"])

@@ -15,13 +15,13 @@ from pathlib import Path
 import pytest
 
 from chunksink.chunkbus.layout import BusRoot
+from chunksink.sinks.contract import Sink
 from chunksink.sinks.meilisearch import MeilisearchSink
-from chunksink.sinks.sink import Sink
-from tests.conformance.test_meilisearch import SETTINGS
 from tests.engines.servers import MeilisearchServer, without_leftovers
 from tests.rebuild.engines import chroma
 from tests.rebuild.support import Home
 from tests.rebuild.test_machine import SEQUENCES, Begun, Bus, beginnings, run_sequences
+from tests.support.meilisearch import SETTINGS
 
 pytestmark = [pytest.mark.promise(1), pytest.mark.promise(3)]
 

@@ -14,10 +14,10 @@ from chunksink.rebuild import executor
 from chunksink.rebuild.errors import OtherHome
 from chunksink.rebuild.receipts import Receipts
 from chunksink.rebuild.state import State
+from chunksink.sinks.contract import Marker
 from chunksink.sinks.errors import BuildBroken, BuildMissing
 from chunksink.sinks.fts.sink import FILE
 from chunksink.sinks.memory import MemorySink
-from chunksink.sinks.sink import Marker
 from tests.rebuild.support import FEBRUARY, Home, commit, parent_of, projected, source
 from tests.rebuild.tampering import digests, live_build, lose, put, require_sound, sink_of
 from tests.rebuild.wrapping import Calls, Moment, watching

@@ -14,8 +14,8 @@ from chunksink.chunkbus.layout import BusRoot
 from chunksink.embeddings.encoder import Vectors
 from chunksink.rebuild import executor
 from chunksink.rebuild.work import Silent
+from chunksink.sinks.contract import Sink
 from chunksink.sinks.errors import Refused
-from chunksink.sinks.sink import Sink
 from tests.embeddings.helpers import HashEncoder
 from tests.rebuild.engines import fts, memory
 from tests.rebuild.support import Home, commit, source

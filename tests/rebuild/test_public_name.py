@@ -18,10 +18,10 @@ from chunksink.rebuild.locks import writing
 from chunksink.rebuild.state import State
 from chunksink.sinks.errors import Refused
 from chunksink.sinks.meilisearch import MeilisearchSink
-from tests.conformance.test_meilisearch import SETTINGS
 from tests.engines.servers import MeilisearchServer
 from tests.rebuild.engines import fts
 from tests.rebuild.support import FEBRUARY, Home, commit, projected, source
+from tests.support.meilisearch import SETTINGS
 
 pytestmark = pytest.mark.promise(5)
 

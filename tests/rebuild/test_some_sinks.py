@@ -11,16 +11,16 @@ import pytest
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.rebuild.errors import OtherModel
 from chunksink.rebuild.state import NO_MODEL, State
+from chunksink.sinks.contract import Sink
 from chunksink.sinks.errors import Refused, Unreachable
 from chunksink.sinks.jsonl import JsonlSink
 from chunksink.sinks.meilisearch import MeilisearchSink
-from chunksink.sinks.sink import Sink
-from tests.conformance.test_meilisearch import SETTINGS
 from tests.embeddings.helpers import HashEncoder
 from tests.engines.servers import MeilisearchServer
 from tests.rebuild.engines import ENGINES, chroma, fts
 from tests.rebuild.support import Home, commit, projected, source
 from tests.rebuild.wrapping import Moment, watching
+from tests.support.meilisearch import SETTINGS
 
 ALL = frozenset({"meilisearch", "fts", "chroma", "jsonl"})
 CATS, DOGS = source("docs/a.md", "a cat"), source("docs/a.md", "a dog", version="2")

@@ -16,12 +16,12 @@ import pytest
 
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.sinks.meilisearch import MeilisearchSink
-from tests.conformance.test_meilisearch import SETTINGS
 from tests.conftest import HEAVY
 from tests.engines.servers import MeilisearchServer
 from tests.rebuild.engines import fts
 from tests.rebuild.support import FEBRUARY, Home, commit, projected, source
 from tests.rebuild.test_public_name import public_texts, texts
+from tests.support.meilisearch import SETTINGS
 
 pytestmark = [pytest.mark.promise(2), pytest.mark.promise(5)]
 

@@ -13,8 +13,8 @@ import pytest
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.rebuild import executor
 from chunksink.rebuild.errors import NotVerified
+from chunksink.sinks.contract import Build, Marker, Sink, Stored
 from chunksink.sinks.document import Document, Family
-from chunksink.sinks.sink import Build, Marker, Sink, Stored
 from tests.rebuild.support import FEBRUARY, Home, PoisonedEncoder, commit, parent_of, projected, source
 
 Lie = Callable[[Family], Family | None]

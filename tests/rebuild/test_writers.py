@@ -16,7 +16,7 @@ from chunksink.chunkbus.layout import BusRoot
 from chunksink.rebuild.convergence import RunOutcome
 from chunksink.rebuild.errors import HomeLocked
 from chunksink.rebuild.locks import WriterLock, held_locks, rebuilding, writing
-from chunksink.sinks.sink import Sink
+from chunksink.sinks.contract import Sink
 from tests.conftest import HEAVY, ROOT
 from tests.embeddings.helpers import HashEncoder
 from tests.rebuild.engines import chroma, fts

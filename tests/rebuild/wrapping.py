@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from chunksink.sinks.contract import Marker, Sink
 from chunksink.sinks.document import Family
-from chunksink.sinks.sink import Marker, Sink
 
 Act = Callable[[], object]
 

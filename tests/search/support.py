@@ -12,11 +12,11 @@ import numpy as np
 from chunksink.chunkbus.chunk import Record
 from chunksink.search.legs import KeywordLeg, Legs, SemanticLeg
 from chunksink.sinks.chroma import ChromaSink
+from chunksink.sinks.contract import Marker
 from chunksink.sinks.document import Family, Vectors
 from chunksink.sinks.fts import FtsSink
 from chunksink.sinks.projection import project_family
 from chunksink.sinks.reader import Hit
-from chunksink.sinks.sink import Marker
 from tests.embeddings.helpers import HashEncoder
 from tests.rebuild.support import source
 

@@ -15,9 +15,9 @@ from chunksink.search.errors import InvalidQuestion
 from chunksink.search.legs import EngineLeg, KeywordLeg, Legs
 from chunksink.search.query import search
 from chunksink.search.question import Mode, Question
+from chunksink.sinks.contract import Marker
 from chunksink.sinks.meilisearch import MeilisearchSink
 from chunksink.sinks.reader import Filter
-from chunksink.sinks.sink import Marker
 from tests.engines.servers import MeilisearchServer
 from tests.search.support import DIMENSIONS, family, legs_over, meaning
 

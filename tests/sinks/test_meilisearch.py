@@ -24,10 +24,9 @@ from chunksink.sinks.meilisearch.errors import translated
 from chunksink.sinks.meilisearch.keys import make_search_key, tenant_token
 from chunksink.sinks.reader import Filter
 from chunksink.sinks.registry import open_sink
-from tests.conformance.test_meilisearch import SETTINGS
 from tests.engines.servers import MeilisearchServer, free_port
 from tests.engines.silent import silent_server
-from tests.sinks.meilisearch import ALPHA, BETA, Server, build_id_of, build_of, public_texts, served
+from tests.support.meilisearch import ALPHA, BETA, SETTINGS, Server, build_id_of, build_of, public_texts, served
 
 
 @pytest.fixture

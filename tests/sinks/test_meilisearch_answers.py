@@ -13,7 +13,7 @@ from chunksink.sinks.errors import Refused, SinkError, Transient
 from chunksink.sinks.meilisearch import MeilisearchSink
 from chunksink.sinks.meilisearch.connection import Connection
 from tests.engines.servers import MeilisearchServer
-from tests.sinks.meilisearch import ALPHA, BETA, build_of, served, with_id
+from tests.support.meilisearch import ALPHA, BETA, build_of, served, with_id
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from chunksink.sinks.fts import FtsSink
 from chunksink.sinks.meilisearch import MeilisearchReader
 from chunksink.sinks.reader import FacetValue, Filter, KeywordReader
 from tests.engines.servers import MeilisearchServer
-from tests.sinks.meilisearch import build_id_of, build_of, served
+from tests.support.meilisearch import build_id_of, build_of, served
 
 LANGUAGES, TAGS = ("en", "de", "fr"), ("red", "green", "blue", "odd one")
 

@@ -11,15 +11,14 @@ from typing import Any
 import pytest
 
 from chunksink.sinks.conformance.samples import DIMENSIONS, family, held, marker, wanted
+from chunksink.sinks.contract import Marker
 from chunksink.sinks.document import Family
 from chunksink.sinks.errors import BuildMissing, Refused
 from chunksink.sinks.meilisearch import MeilisearchBuild, MeilisearchSink
 from chunksink.sinks.meilisearch.build import Limits
 from chunksink.sinks.meilisearch.builds import Indexes
-from chunksink.sinks.sink import Marker
-from tests.conformance.test_meilisearch import SETTINGS
 from tests.engines.servers import MeilisearchServer, run_meilisearch
-from tests.sinks.meilisearch import ALPHA, BETA, Server, build_id_of, build_of, public_texts, served
+from tests.support.meilisearch import ALPHA, BETA, SETTINGS, Server, build_id_of, build_of, public_texts, served
 
 
 @pytest.fixture

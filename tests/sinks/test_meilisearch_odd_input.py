@@ -12,7 +12,7 @@ from chunksink.sinks.errors import InvalidFilter, Refused
 from chunksink.sinks.meilisearch import MeilisearchReader, MeilisearchSink
 from chunksink.sinks.reader import Filter
 from tests.engines.servers import MeilisearchServer
-from tests.sinks.meilisearch import ALPHA, BETA, Server, build_id_of, build_of, served
+from tests.support.meilisearch import ALPHA, BETA, Server, build_id_of, build_of, served
 
 
 @pytest.fixture(scope="module")

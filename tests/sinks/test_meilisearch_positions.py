@@ -10,10 +10,9 @@ import pytest
 from chunksink.sinks.conformance.samples import family
 from chunksink.sinks.meilisearch.build import Limits
 from chunksink.sinks.meilisearch.positions import MOST_POSITIONS, positions
-from tests.conformance.test_meilisearch import SETTINGS
 from tests.conftest import HEAVY
 from tests.engines.servers import MeilisearchServer
-from tests.sinks.meilisearch import Server, build_id_of, build_of, served
+from tests.support.meilisearch import SETTINGS, Server, build_id_of, build_of, served
 
 UNITS = [
     *("word ", "word. ", "word, ", "word; ", "word! ", "word? ", "word\n", "word-", "word。", "a.\n", "a..b ", "a!?b"),

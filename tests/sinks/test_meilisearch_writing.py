@@ -10,15 +10,14 @@ import numpy as np
 import pytest
 
 from chunksink.sinks.conformance.samples import DIMENSIONS, family, held, marker, wanted
+from chunksink.sinks.contract import NO_PARENT
 from chunksink.sinks.document import Family
 from chunksink.sinks.errors import NotConfirmed, Transient
 from chunksink.sinks.meilisearch import MeilisearchBuild, MeilisearchSink
 from chunksink.sinks.meilisearch.build import Limits
-from chunksink.sinks.sink import NO_PARENT
-from tests.conformance.test_meilisearch import SETTINGS
 from tests.conftest import HEAVY
 from tests.engines.servers import MeilisearchServer, free_port, run_meilisearch
-from tests.sinks.meilisearch import ALPHA, BETA, Server, build_of, served, with_id
+from tests.support.meilisearch import ALPHA, BETA, SETTINGS, Server, build_of, served, with_id
 
 
 @pytest.fixture

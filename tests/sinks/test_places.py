@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from chunksink.sinks import places
+from chunksink.sinks.contract import Marker, Sink
 from chunksink.sinks.errors import BuildMissing
 from chunksink.sinks.fts import FtsSink
 from chunksink.sinks.jsonl import JsonlSink
-from chunksink.sinks.sink import Marker, Sink
 
 
 @pytest.mark.parametrize(

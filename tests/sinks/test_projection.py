@@ -10,28 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chunksink.chunkbus.canonical import sha256_hex, text_hash
-from chunksink.chunkbus.chunk import Record
 from chunksink.chunkbus.identity import family_key
 from chunksink.sinks.conformance.samples import records
 from chunksink.sinks.document import FIELDS, Document, Family, document_hash
 from chunksink.sinks.fields import FILTERS, PROJECTION, sink_id
 from chunksink.sinks.projection import project_family
 from tests.conftest import examples
-from tests.sinks.test_values import JUNK
+from tests.support.chunks import JUNK, chunk, project
 
 ROOT = Path(__file__).resolve().parents[2]
-
-
-def chunk(**fields: Any) -> Record:
-    """A chunk with nothing but the contract's required fields, and these."""
-    provenance = {"source_uri": "docs/a.md", "inputs": [], **fields.pop("provenance", {})}
-    base = {"schema_version": "chunks.v1", "chunk_id": "c1", "document_id": "d1", "text": "body"}
-    return {**base, "provenance": provenance, **fields}
-
-
-def project(**fields: Any) -> Document:
-    [document] = project_family([chunk(**fields)])
-    return document
 
 
 def test_there_is_one_rule_for_every_field() -> None:

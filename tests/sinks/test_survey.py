@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from chunksink.sinks.survey import FIELDS, Survey, Unread
-from tests.sinks.test_projection import chunk, project
+from tests.support.chunks import chunk, project
 
 
 def survey(*chunks: dict[str, Any]) -> Survey:

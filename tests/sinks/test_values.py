@@ -5,19 +5,10 @@ from typing import Any
 
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 from chunksink.sinks import values
+from tests.support.chunks import JUNK
 
-JUNK = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.floats()
-    | st.text(st.characters(exclude_categories=()), max_size=40),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
-    max_leaves=8,
-)
 READERS = [
     *(values.verbatim, values.string, values.line, values.facet, values.integer, values.count, values.first_count),
     *(values.last_count, values.seconds, values.boolean, values.lines, values.labels, values.names, values.epoch),

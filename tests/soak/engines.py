@@ -14,9 +14,9 @@ import httpx
 
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.sinks.chroma import ChromaReader, ChromaSink, handle
+from chunksink.sinks.contract import Sink
 from chunksink.sinks.fts.sink import FILE
 from chunksink.sinks.meilisearch import MeilisearchSink
-from chunksink.sinks.sink import Sink
 from tests.crash.homes import home_in as home_of_files
 from tests.engines.servers import MeilisearchServer
 from tests.rebuild.engines import chroma, fts

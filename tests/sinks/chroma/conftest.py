@@ -8,9 +8,9 @@ import pytest
 
 from chunksink.sinks.chroma import ChromaBuild, ChromaSink, EmbeddedChromaSink
 from chunksink.sinks.conformance.samples import DIMENSIONS, marker
-from chunksink.sinks.sink import Marker
-from tests.sinks.chroma.support import folder
-from tests.sinks.support import FAMILIES
+from chunksink.sinks.contract import Marker
+from tests.support.chroma import folder
+from tests.support.many_families import FAMILIES
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ import pytest
 from chunksink.sinks.chroma import ChromaSink
 from chunksink.sinks.chroma.probe import flaw
 from chunksink.sinks.conformance.samples import DIMENSIONS, family, marker, wanted
+from chunksink.sinks.contract import Marker
 from chunksink.sinks.errors import BuildBroken
-from chunksink.sinks.sink import Marker
 from tests.engines.servers import run_chroma
 
 

@@ -11,8 +11,8 @@ import pytest
 import chunksink.sinks.chroma.build as chroma_build
 from chunksink.sinks.chroma import ChromaBuild, ChromaSink
 from chunksink.sinks.conformance.samples import DIMENSIONS, family, held, wanted
+from chunksink.sinks.contract import Marker
 from chunksink.sinks.errors import BuildMissing, NotConfirmed, Transient
-from chunksink.sinks.sink import Marker
 from tests.engines.servers import ChromaServer
 
 

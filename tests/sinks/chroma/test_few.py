@@ -9,9 +9,9 @@ import pytest
 
 from chunksink.sinks.chroma import ChromaSink
 from chunksink.sinks.chroma.reader import ChromaReader
+from chunksink.sinks.contract import Marker
 from chunksink.sinks.document import Family
 from chunksink.sinks.reader import Filter
-from chunksink.sinks.sink import Marker
 from tests.search.support import family
 
 SAME = 400

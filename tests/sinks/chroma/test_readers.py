@@ -16,11 +16,11 @@ import pytest
 from chunksink.sinks.chroma import ChromaBuild, ChromaSink
 from chunksink.sinks.chroma.reader import ChromaReader
 from chunksink.sinks.conformance.samples import family, vector
+from chunksink.sinks.contract import Marker
 from chunksink.sinks.errors import Transient
 from chunksink.sinks.reader import Filter
-from chunksink.sinks.sink import Marker
 from tests.conftest import HEAVY, ROOT
-from tests.sinks.chroma.support import folder
+from tests.support.chroma import folder
 
 WRITER = """
 import sys

@@ -19,8 +19,8 @@ from chromadb.api.models.Collection import Collection
 
 from chunksink.sinks.chroma import ChromaSink, folder, seal
 from chunksink.sinks.chroma.counted import changes_of
+from chunksink.sinks.contract import Marker
 from chunksink.sinks.errors import NotConfirmed
-from chunksink.sinks.sink import Marker
 from tests.search.support import DIMENSIONS, family, meaning
 
 REMOVE_ONE = """

@@ -12,12 +12,12 @@ from chromadb.config import Settings
 import chunksink.sinks.chroma.build as chroma_build
 from chunksink.sinks.chroma import ChromaBuild, ChromaSink, rows
 from chunksink.sinks.conformance.samples import DIMENSIONS, family, held, marker, records, vector, wanted
+from chunksink.sinks.contract import NO_PARENT, Build, Marker, Sink
 from chunksink.sinks.document import Family
 from chunksink.sinks.errors import WrongShape
 from chunksink.sinks.projection import project_family
-from chunksink.sinks.sink import NO_PARENT, Build, Marker, Sink
 from tests.engines.servers import ChromaServer
-from tests.sinks.chroma.support import folder
+from tests.support.chroma import folder
 
 
 def test_other_programs_can_read_it(build: ChromaBuild, tmp_path: Path, signed: Marker) -> None:

@@ -11,10 +11,10 @@ from chromadb.config import Settings
 
 from chunksink.sinks.chroma import ChromaSink
 from chunksink.sinks.conformance.samples import family, held, vector, wanted
+from chunksink.sinks.contract import Marker
 from chunksink.sinks.errors import BuildMissing
-from chunksink.sinks.sink import Marker
 from tests.conftest import sampled
-from tests.sinks.support import FAMILIES, whole
+from tests.support.many_families import FAMILIES, whole
 
 
 @pytest.mark.parametrize("while_open", sampled([False, True]))

@@ -19,8 +19,8 @@ from chunksink.sinks.chroma import ChromaSink, seal
 from chunksink.sinks.chroma.folder import Folder
 from chunksink.sinks.chroma.untouched import UntouchedBuild
 from chunksink.sinks.conformance.samples import DIMENSIONS, family, held, marker, wanted
+from chunksink.sinks.contract import Build, Marker
 from chunksink.sinks.errors import BuildMissing
-from chunksink.sinks.sink import Build, Marker
 from tests.chunksink.conftest import models, shell
 from tests.chunksink.shell import Shell
 from tests.conftest import sampled

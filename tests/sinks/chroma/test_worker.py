@@ -17,24 +17,16 @@ from chunksink.sinks.chroma import ChromaBuild, EmbeddedChromaSink
 from chunksink.sinks.chroma.distant import DistantBuild
 from chunksink.sinks.chroma.threads import Threads
 from chunksink.sinks.conformance.samples import DIMENSIONS, family, held, marker, wanted
+from chunksink.sinks.contract import Marker
 from chunksink.sinks.document import Family
 from chunksink.sinks.errors import BuildBroken
-from chunksink.sinks.sink import Marker
 from tests.conftest import ROOT
+from tests.support.chroma import FEW, long
 
 
 @cache
 def many() -> list[Family]:
     return [family(f"f{number}", [f"{number} {place}" for place in range(100)]) for number in range(60)]
-
-
-@cache
-def long() -> list[Family]:
-    """In one call there, of many turns."""
-    return [family("long", [f"{place}" for place in range(6000)])]
-
-
-FEW = [family("few", ["one", "two"])]
 
 
 @pytest.fixture
@@ -160,8 +152,8 @@ import sys
 from pathlib import Path
 from chunksink.sinks.chroma import ChromaSink
 from chunksink.sinks.conformance.samples import DIMENSIONS
-from chunksink.sinks.sink import Marker
-from tests.sinks.chroma.test_worker import FEW, long
+from chunksink.sinks.contract import Marker
+from tests.support.chroma import FEW, long
 
 sink = ChromaSink.embedded(Path(sys.argv[1]))
 sink.prepare()

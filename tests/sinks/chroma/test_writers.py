@@ -13,11 +13,11 @@ import pytest
 
 from chunksink.sinks.chroma import ChromaSink, seal
 from chunksink.sinks.conformance.samples import DIMENSIONS, family, marker
+from chunksink.sinks.contract import Marker
 from chunksink.sinks.errors import BuildBroken
-from chunksink.sinks.sink import Marker
 from tests.conftest import HEAVY, ROOT
-from tests.sinks.chroma.support import folder
-from tests.sinks.support import whole
+from tests.support.chroma import folder
+from tests.support.many_families import whole
 
 OPEN = """
 import os, sys

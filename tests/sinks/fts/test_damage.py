@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from chunksink.sinks.conformance.samples import held, marker, wanted
+from chunksink.sinks.contract import Marker
 from chunksink.sinks.errors import BuildBroken, BuildMissing, WrongShape
 from chunksink.sinks.fts import FtsSink
-from chunksink.sinks.sink import Marker
-from tests.sinks.support import FAMILIES, whole
+from tests.support.many_families import FAMILIES, whole
 
 
 @pytest.fixture

@@ -12,12 +12,12 @@ import pytest
 import sqlite_utils
 
 from chunksink.sinks.conformance.samples import family, held, marker, records, wanted, with_vectors
+from chunksink.sinks.contract import NO_PARENT, Build, Marker, Sink
 from chunksink.sinks.document import Family
 from chunksink.sinks.errors import BuildBroken, BuildMissing, Transient, WrongShape
 from chunksink.sinks.fts import FtsBuild, FtsReader, FtsSink
 from chunksink.sinks.projection import project_family
 from chunksink.sinks.reader import Filter, KeywordReader
-from chunksink.sinks.sink import NO_PARENT, Build, Marker, Sink
 
 # --- the file -------------------------------------------------------------------------------------------------
 

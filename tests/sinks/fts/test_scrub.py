@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from chunksink.sinks.conformance.samples import family, held, wanted
+from chunksink.sinks.contract import Marker
 from chunksink.sinks.errors import Transient
 from chunksink.sinks.fts import FtsSink
 from chunksink.sinks.fts.sink import FILE
-from chunksink.sinks.sink import Marker
 
 CANARY = "kanarienvogelsang"
 SECRET = family("secret.md", [f"{CANARY}{number} 東京{CANARY}" for number in range(600)])

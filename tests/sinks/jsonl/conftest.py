@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from chunksink.sinks.contract import Marker
 from chunksink.sinks.jsonl import JsonlBuild, JsonlSink
-from chunksink.sinks.sink import Marker
 
 
 @pytest.fixture

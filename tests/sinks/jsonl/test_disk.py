@@ -13,7 +13,7 @@ from chunksink.sinks.conformance.samples import family, held, marker, wanted
 from chunksink.sinks.errors import Refused, SinkError, Transient
 from chunksink.sinks.jsonl import JsonlBuild, JsonlSink
 from chunksink.sinks.jsonl.build import FAMILIES
-from tests.sinks.jsonl.support import (
+from tests.support.jsonl import (
     ADDED,
     BEFORE,
     NEW,

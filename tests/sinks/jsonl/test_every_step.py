@@ -15,12 +15,12 @@ from typing import Any
 import pytest
 
 from chunksink.sinks.conformance.samples import held, wanted
+from chunksink.sinks.contract import Marker
 from chunksink.sinks.errors import Transient
 from chunksink.sinks.jsonl import JsonlSink
 from chunksink.sinks.jsonl.sink import LINK
-from chunksink.sinks.sink import Marker
 from tests.conftest import ROOT
-from tests.sinks.jsonl.support import (
+from tests.support.jsonl import (
     ADDED,
     AFTER,
     BEFORE,

@@ -11,11 +11,11 @@ import pytest
 
 from chunksink.settings.config import ConfigError
 from chunksink.sinks.conformance.samples import family, held, wanted, with_vectors
+from chunksink.sinks.contract import Marker, Sink
 from chunksink.sinks.document import Family
 from chunksink.sinks.jsonl import JsonlBuild, JsonlSink, open_sink
 from chunksink.sinks.jsonl.build import MARKER, PENDING
-from chunksink.sinks.sink import Marker, Sink
-from tests.sinks.jsonl.support import (
+from tests.support.jsonl import (
     ADDED,
     AFTER,
     BEFORE,

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from chunksink.sinks.contract import Marker
 from chunksink.sinks.errors import BuildMissing, Refused
 from chunksink.sinks.jsonl import JsonlBuild, JsonlSink
 from chunksink.sinks.jsonl.build import FAMILIES, MARKER
 from chunksink.sinks.jsonl.sink import LINK
-from chunksink.sinks.sink import Marker
-from tests.sinks.jsonl.support import OLD, as_files, file_of, fill, visible
+from tests.support.jsonl import OLD, as_files, file_of, fill, visible
 
 
 def test_the_link_leads_to_the_live_build(sink: JsonlSink, build: JsonlBuild, tmp_path: Path) -> None:

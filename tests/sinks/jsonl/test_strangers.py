@@ -9,11 +9,11 @@ import orjson
 import pytest
 
 from chunksink.sinks.conformance.samples import held, wanted
+from chunksink.sinks.contract import NO_PARENT, Marker
 from chunksink.sinks.errors import BuildBroken, Refused
 from chunksink.sinks.jsonl import JsonlBuild, JsonlSink
 from chunksink.sinks.jsonl.build import FAMILIES, MARKER, PENDING
-from chunksink.sinks.sink import NO_PARENT, Marker
-from tests.sinks.jsonl.support import ADDED, NEW, OLD, as_files, file_of, fill, visible
+from tests.support.jsonl import ADDED, NEW, OLD, as_files, file_of, fill, visible
 
 
 def test_files_of_strangers_are_seen_and_can_go(build: JsonlBuild, folder: Path, tmp_path: Path) -> None:

@@ -8,14 +8,14 @@ from chunksink.sinks.conformance import SinkConformance, VectorConformance
 from chunksink.sinks.conformance.writing import Connect
 from chunksink.sinks.errors import Transient
 from chunksink.sinks.memory import MemorySink
-from chunksink.sinks.patient import PatientSink
+from chunksink.sinks.retry import RetryingSink
 
 
 class TestPatient(SinkConformance, VectorConformance):
     @pytest.fixture
     def connect(self) -> Connect:
         sink = MemorySink()
-        return lambda: PatientSink(sink)
+        return lambda: RetryingSink(sink)
 
 
 class TestPatientWithALosingEngine(SinkConformance):
@@ -24,7 +24,7 @@ class TestPatientWithALosingEngine(SinkConformance):
     @pytest.fixture
     def connect(self) -> Connect:
         sink = Losing(MemorySink())
-        return lambda: PatientSink(sink, sleep=lambda seconds: None)
+        return lambda: RetryingSink(sink, sleep=lambda seconds: None)
 
 
 class Losing:

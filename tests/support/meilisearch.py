@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 from collections.abc import Iterator
 from typing import Any
@@ -13,9 +14,10 @@ from chunksink.sinks.conformance.samples import DIMENSIONS, marker, with_vectors
 from chunksink.sinks.document import Family
 from chunksink.sinks.meilisearch import MeilisearchBuild, MeilisearchSink
 from chunksink.sinks.meilisearch.sink import Limits
-from tests.conformance.test_meilisearch import SETTINGS
+from tests.conftest import ROOT
 from tests.engines.servers import MeilisearchServer
 
+SETTINGS = json.loads((ROOT / "meilisearch-settings.json").read_text(encoding="utf-8"))
 ALPHA, BETA = ["alpha one", "alpha two", "alpha three"], ["beta one", "beta two"]
 
 

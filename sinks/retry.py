@@ -1,10 +1,10 @@
-"""Patience for any sink: what may pass is tried again until a deadline, writing can be slowed, and faults are told.
+"""A sink around another one: transient errors are retried until a deadline, writing can be slowed, faults reported.
 
-    sink = PatientSink(ChromaSink.server(url), Patience(documents_per_second=500), on_fault=faults.append)
+    sink = RetryingSink(ChromaSink.server(url), RetryPolicy(documents_per_second=500), on_fault=faults.append)
 
 `Transient` errors are retried, with waits that grow and are random; `Refused` never: it is an answer. Anything else is
-a bug and passes. That a call may be repeated is the promise of `sinks.sink`, also where it was done and only its
-answer was lost. Readers are handed through as they are: whoever searches would rather hear an error than wait.
+a bug and passes. That a call may be repeated is the promise of `sinks.contract`, also where it was done and only its
+answer was lost. Readers are not retried: a person who searches would rather see an error than wait.
 """
 
 import math
@@ -12,21 +12,22 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, NoReturn, ParamSpec, TypeVar, cast
 
 from tenacity import RetryCallState, Retrying, retry_if_exception_type, wait_random_exponential
 
+from chunksink.sinks.capabilities import SupportsPublicName, SupportsScrub, SupportsSettings, capability
+from chunksink.sinks.contract import Build, Marker, RefusedDocument, Sink, Stored
 from chunksink.sinks.document import Family
 from chunksink.sinks.errors import Transient
-from chunksink.sinks.sink import Build, Marker, RefusedDocument, Sink, Stored
 
+C = TypeVar("C")
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Patience:
+class RetryPolicy:
     """How long a call may be tried, and how fast documents may go in."""
 
     deadline_seconds: float = 120.0
@@ -58,7 +59,7 @@ class _Caller:
     """Makes the calls of a sink and of its builds."""
 
     sink: str
-    patience: Patience
+    patience: RetryPolicy
     on_fault: Callable[[Fault], object]
     sleep: Callable[[float], None]
     clock: Callable[[], float]
@@ -127,13 +128,13 @@ def _error(state: RetryCallState) -> BaseException:
     return cast(BaseException, state.outcome and state.outcome.exception())
 
 
-class PatientSink:
-    """Another sink, with patience."""
+class RetryingSink:
+    """Another sink with its capabilities, whose calls are retried."""
 
     def __init__(
         self,
         sink: Sink,
-        patience: Patience = Patience(),
+        patience: RetryPolicy = RetryPolicy(),
         *,
         on_fault: Callable[[Fault], object] = lambda fault: None,
         sleep: Callable[[float], None] = time.sleep,
@@ -144,36 +145,15 @@ class PatientSink:
         self._sink = sink
         self._call = _Caller(sink.name, patience, on_fault, sleep, clock)
 
-    @property
-    def reader(self) -> Any:
-        """The inner sink's own; where it has none, this has none."""
-        return cast(Any, self._sink).reader
+    def capability(self, kind: type[C]) -> C | None:
+        """The inner sink's, with retries if it asks the engine."""
+        return _retried(self._sink, kind, self._call)
 
-    @property
-    def prepare(self) -> Any:
-        """The inner sink's own; it asks nothing of the engine."""
-        return cast(Any, self._sink).prepare
+    def create(self, marker: Marker, dimensions: int | None = None) -> "RetryingBuild":
+        return RetryingBuild(self._call("create", self._sink.create, marker, dimensions), self._call)
 
-    @property
-    def shown(self) -> Any:
-        """The inner sink's own, with patience; where it has no public name, this has none."""
-        return partial(self._call, "shown", cast(Any, self._sink).shown)
-
-    @property
-    def update_settings(self) -> Any:
-        """Likewise, of builds without settings."""
-        return partial(self._call, "update_settings", cast(Any, self._sink).update_settings)
-
-    @property
-    def settings_due(self) -> Any:
-        """Likewise."""
-        return partial(self._call, "settings_due", cast(Any, self._sink).settings_due)
-
-    def create(self, marker: Marker, dimensions: int | None = None) -> "PatientBuild":
-        return PatientBuild(self._call("create", self._sink.create, marker, dimensions), self._call)
-
-    def open(self, build_id: str) -> "PatientBuild":
-        return PatientBuild(self._call("open", self._sink.open, build_id), self._call)
+    def open(self, build_id: str) -> "RetryingBuild":
+        return RetryingBuild(self._call("open", self._sink.open, build_id), self._call)
 
     def builds(self) -> list[str]:
         return self._call("builds", self._sink.builds)
@@ -188,8 +168,8 @@ class PatientSink:
         self._sink.close()
 
 
-class PatientBuild:
-    """A build of a patient sink."""
+class RetryingBuild:
+    """A build of a retrying sink."""
 
     def __init__(self, build: Build, call: _Caller) -> None:
         self._build = build
@@ -214,10 +194,9 @@ class PatientBuild:
     def flush(self) -> list[RefusedDocument]:
         return self._call("flush", self._build.flush)
 
-    @property
-    def scrub(self) -> Any:
-        """The inner build's own, with patience; where it leaves nothing behind, this has none."""
-        return partial(self._call, "scrub", cast(Any, self._build).scrub)
+    def capability(self, kind: type[C]) -> C | None:
+        """The inner build's, with retries."""
+        return _retried(self._build, kind, self._call)
 
     def scan(self, *, content: bool = False, vectors: bool = False) -> Iterator[Stored]:
         """Tried again until its first document is there. A `Transient` in the middle is told and raised: to go on,
@@ -239,3 +218,54 @@ class PatientBuild:
 
     def close(self) -> None:
         self._build.close()
+
+
+@dataclass(frozen=True)
+class _RetriedPublicName:
+    inner: SupportsPublicName
+    call: _Caller
+
+    def shown(self) -> Marker | None:
+        return self.call("shown", self.inner.shown)
+
+
+@dataclass(frozen=True)
+class _RetriedSettings:
+    inner: SupportsSettings
+    call: _Caller
+
+    def update_settings(self, build_id: str, dimensions: int | None = None) -> list[str]:
+        return self.call("update_settings", self.inner.update_settings, build_id, dimensions)
+
+    def settings_due(self, build_id: str, dimensions: int | None = None) -> list[str]:
+        return self.call("settings_due", self.inner.settings_due, build_id, dimensions)
+
+    def wanted_settings(self, dimensions: int | None) -> dict[str, Any]:
+        return self.inner.wanted_settings(dimensions)
+
+    def live_settings(self) -> dict[str, Any]:
+        return self.call("live_settings", self.inner.live_settings)
+
+
+@dataclass(frozen=True)
+class _RetriedScrub:
+    inner: SupportsScrub
+    call: _Caller
+
+    def scrub(self) -> None:
+        self.call("scrub", self.inner.scrub)
+
+
+_RETRIED: dict[type, Callable[[Any, _Caller], object]] = {
+    SupportsPublicName: _RetriedPublicName,
+    SupportsSettings: _RetriedSettings,
+    SupportsScrub: _RetriedScrub,
+}
+"""All others ask nothing of the engine, or serve somebody who waits: they are the inner sink's own."""
+
+
+def _retried(owner: object, kind: type[C], call: _Caller) -> C | None:
+    found = capability(owner, kind)
+    if found is None or kind not in _RETRIED:
+        return found
+    return cast(C, _RETRIED[kind](found, call))

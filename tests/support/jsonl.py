@@ -4,10 +4,10 @@ from pathlib import Path
 
 from chunksink.chunkbus.canonical import canonical_json
 from chunksink.sinks.conformance.samples import family
+from chunksink.sinks.contract import Marker
 from chunksink.sinks.document import Family
 from chunksink.sinks.jsonl import JsonlBuild, JsonlSink
 from chunksink.sinks.jsonl.build import FAMILIES, PENDING
-from chunksink.sinks.sink import Marker
 
 OLD, NEW = family("a", ["old one", "old two"], version="1"), family("a", ["new"] * 3, version="2")
 GOING, ADDED, UNTOUCHED = family("going", ["x", "y"]), family("added", ["z"]), family("untouched", ["u"])

@@ -8,11 +8,19 @@ from weakref import ref
 
 import pytest
 
+from chunksink.sinks.capabilities import (
+    SupportsPrepare,
+    SupportsPublicName,
+    SupportsReader,
+    SupportsScrub,
+    SupportsSettings,
+    capability,
+)
 from chunksink.sinks.conformance.samples import DIMENSIONS, family, held, marker, wanted
+from chunksink.sinks.contract import Build, Marker, Sink, Stored
 from chunksink.sinks.errors import BuildMissing, NotConfirmed, Refused, SinkError, Transient, Unreachable, WrongKey
-from chunksink.sinks.memory import MemorySink
-from chunksink.sinks.patient import Fault, Patience, PatientBuild, PatientSink
-from chunksink.sinks.sink import Build, Sink, Stored
+from chunksink.sinks.memory import MemoryBuild, MemorySink
+from chunksink.sinks.retry import Fault, RetryingBuild, RetryingSink, RetryPolicy
 
 CALLS: list[tuple[str, Callable[[Any, Any], object]]] = [
     ("create", lambda sink, build: sink.create(marker(), DIMENSIONS)),
@@ -39,14 +47,15 @@ class Failing:
         self.made = made
 
     def __getattr__(self, name: str) -> Any:
+        held = getattr(self._inner, name)
         if name in ("name", "wants_vectors", "reader"):
-            return getattr(self._inner, name)
+            return held
 
         def call(*arguments: Any, **named: Any) -> Any:
             self.made[name] = self.made.get(name, 0) + 1
             if self._errors.get(name):
                 raise self._errors[name].pop(0)
-            answer = getattr(self._inner, name)(*arguments, **named)
+            answer = held(*arguments, **named)
             return Failing(answer, self._errors, self.made) if name in ("create", "open") else answer
 
         return call
@@ -55,15 +64,15 @@ class Failing:
 class Case:
     """A patient sink on a failing one, with a clock that only sleeping moves."""
 
-    def __init__(self, patience: Patience | None = None, sink: Any = None) -> None:
+    def __init__(self, patience: RetryPolicy | None = None, sink: Any = None) -> None:
         self.now = 1000.0
         self.slept: list[float] = []
         self.told: list[Fault] = []
         self.errors: dict[str, list[BaseException]] = {}
         self.made: dict[str, int] = {}
         inner: Any = Failing(sink or MemorySink(), self.errors, self.made)
-        self.sink = PatientSink(
-            inner, patience or Patience(), on_fault=self.told.append, sleep=self.sleep, clock=lambda: self.now
+        self.sink = RetryingSink(
+            inner, patience or RetryPolicy(), on_fault=self.told.append, sleep=self.sleep, clock=lambda: self.now
         )
         self.signed = marker()
         self.build = self.sink.create(self.signed, DIMENSIONS)
@@ -139,7 +148,7 @@ def test_what_a_refusing_flush_says_comes_through() -> None:
 def test_waits_grow_are_random_and_bounded() -> None:
     waits: list[list[float]] = []
     for _ in range(20):
-        case = Case(Patience(deadline_seconds=10_000, first_wait_seconds=0.25, longest_wait_seconds=15))
+        case = Case(RetryPolicy(deadline_seconds=10_000, first_wait_seconds=0.25, longest_wait_seconds=15))
         case.errors["flush"] = [Transient("busy") for _ in range(12)]
         case.build.flush()
         waits.append(case.slept)
@@ -151,7 +160,7 @@ def test_waits_grow_are_random_and_bounded() -> None:
 
 
 def test_the_last_error_is_raised_by_the_deadline() -> None:
-    case = Case(Patience(deadline_seconds=30))
+    case = Case(RetryPolicy(deadline_seconds=30))
     cause = OSError("connection reset")
     errors: list[BaseException] = [NotConfirmed("not yet") for _ in range(100)]
     for error in errors[3:]:
@@ -172,7 +181,7 @@ def test_the_last_error_is_raised_by_the_deadline() -> None:
 @pytest.mark.parametrize("seconds", [1, 20, 120])
 def test_the_last_try_begins_at_the_deadline(seconds: int) -> None:
     """Not where the next wait would have gone beyond it."""
-    case = Case(Patience(deadline_seconds=seconds))
+    case = Case(RetryPolicy(deadline_seconds=seconds))
     case.errors["builds"] = [Unreachable("down") for _ in range(1000)]
     with pytest.raises(Unreachable, match=rf" in {seconds}\.0 s: "):
         case.sink.builds()
@@ -180,7 +189,7 @@ def test_the_last_try_begins_at_the_deadline(seconds: int) -> None:
 
 
 def test_the_deadline_is_one_of_each_call() -> None:
-    case = Case(Patience(deadline_seconds=5))
+    case = Case(RetryPolicy(deadline_seconds=5))
     for _ in range(4):
         case.errors["count"] = [Transient("busy")] * 3
         assert case.build.count() == 0
@@ -194,7 +203,7 @@ def test_a_try_that_took_all_the_time_is_the_last() -> None:
             case.now += 61
             raise NotConfirmed("no answer in 61 s")
 
-    case = Case(Patience(deadline_seconds=60), Slow())
+    case = Case(RetryPolicy(deadline_seconds=60), Slow())
     with pytest.raises(NotConfirmed, match=r"builds was tried once in 61\.0 s"):
         case.sink.builds()
     assert case.slept == []
@@ -222,7 +231,7 @@ class Breaking(MemorySink):
         return Scanning(build, {}, {})
 
 
-def broken_scans(*after: int) -> tuple[Case, PatientBuild]:
+def broken_scans(*after: int) -> tuple[Case, RetryingBuild]:
     sink = Breaking()
     sink.after = after
     case = Case(sink=sink)
@@ -265,7 +274,7 @@ def test_what_is_asked_of_a_scan_is_handed_on() -> None:
 
 
 def test_documents_go_in_no_faster_than_allowed() -> None:
-    case = Case(Patience(documents_per_second=10))
+    case = Case(RetryPolicy(documents_per_second=10))
     other = case.sink.create(marker(), DIMENSIONS)
     started, sent = case.now, 0
     for number in range(20):
@@ -284,7 +293,7 @@ def test_documents_go_in_no_faster_than_allowed() -> None:
 
 
 def test_what_is_tried_again_waits_for_its_turn_once() -> None:
-    case = Case(Patience(documents_per_second=1, first_wait_seconds=0.01, longest_wait_seconds=0.01))
+    case = Case(RetryPolicy(documents_per_second=1, first_wait_seconds=0.01, longest_wait_seconds=0.01))
     case.build.replace([family("a", ["x"] * 50)])
     case.errors["replace"] = [Transient("busy"), Transient("busy")]
     case.build.replace([family("b", ["x"])])
@@ -301,20 +310,63 @@ def test_without_a_limit_nothing_waits() -> None:
 @pytest.mark.parametrize("rate", [0, -1, float("nan")])
 def test_a_limit_that_lets_nothing_in_is_none(rate: float) -> None:
     with pytest.raises(ValueError, match="would never end"):
-        Patience(documents_per_second=rate)
+        RetryPolicy(documents_per_second=rate)
 
 
 # --- the wrapper ----------------------------------------------------------------------------------------------
 
 
-def test_a_sink_that_is_not_read_from_stays_one() -> None:
-    class Mute(MemorySink):
-        @property
-        def reader(self) -> Any:
-            raise AttributeError("reader")
+class Settable(MemorySink):
+    """With settings, and builds that can be scrubbed."""
 
-    assert hasattr(PatientSink(MemorySink()), "reader")
-    assert not hasattr(PatientSink(Mute()), "reader")
+    def update_settings(self, build_id: str, dimensions: int | None = None) -> list[str]:
+        return ["changed", build_id, str(dimensions)]
+
+    def settings_due(self, build_id: str, dimensions: int | None = None) -> list[str]:
+        return ["due", build_id, str(dimensions)]
+
+    def wanted_settings(self, dimensions: int | None) -> dict[str, Any]:
+        return {"dimensions": dimensions}
+
+    def live_settings(self) -> dict[str, Any]:
+        return {"live": True}
+
+    def create(self, marker: Marker, dimensions: int | None = None) -> "ScrubbedBuild":
+        return ScrubbedBuild(super().create(marker, dimensions)._shelf, self.wants_vectors)
+
+
+class ScrubbedBuild(MemoryBuild):
+    def scrub(self) -> None:
+        self.close()
+
+
+def test_capabilities_are_those_of_the_inner_sink() -> None:
+    simple, settable = RetryingSink(MemorySink()), RetryingSink(Settable())
+    assert capability(simple, SupportsReader) is not None
+    assert capability(simple, SupportsPublicName) is not None
+    assert capability(simple, SupportsSettings) is None
+    assert capability(settable, SupportsSettings) is not None
+    assert capability(settable, SupportsPrepare) is None
+    assert capability(simple.create(marker()), SupportsScrub) is None
+    assert capability(settable.create(marker()), SupportsScrub) is not None
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "arguments", "answer"),
+    [
+        ("shown", SupportsPublicName, (), None),
+        ("update_settings", SupportsSettings, ("b", 3), ["changed", "b", "3"]),
+        ("settings_due", SupportsSettings, ("b", 3), ["due", "b", "3"]),
+        ("live_settings", SupportsSettings, (), {"live": True}),
+        ("scrub", SupportsScrub, (), None),
+    ],
+)
+def test_calls_of_capabilities_are_retried(name: str, kind: type, arguments: tuple[Any, ...], answer: Any) -> None:
+    case = Case(sink=Settable())
+    case.errors[name] = [Transient("not now")] * 2
+    able: Any = capability(case.build if kind is SupportsScrub else case.sink, kind)
+    assert getattr(able, name)(*arguments) == answer
+    assert case.made[name] == 3
 
 
 def test_closing_is_not_waited_for() -> None:
@@ -328,7 +380,7 @@ def test_closing_is_not_waited_for() -> None:
 
 
 def test_it_is_a_sink() -> None:
-    sink: Sink = PatientSink(MemorySink(wants_vectors=False))
+    sink: Sink = RetryingSink(MemorySink(wants_vectors=False))
     build: Build = sink.create(marker())
     assert (sink.name, sink.wants_vectors, build.count()) == ("memory", False, 0)
 
@@ -336,7 +388,7 @@ def test_it_is_a_sink() -> None:
 @pytest.mark.parametrize("kind", [BuildMissing, Unreachable])
 def test_what_a_failed_call_held_is_let_go_of_at_once(kind: type[SinkError]) -> None:
     """A collection may be long in coming, and an error holds all that its frames had open."""
-    case = Case(Patience(deadline_seconds=0))
+    case = Case(RetryPolicy(deadline_seconds=0))
     case.errors["open"] = [kind("gone")]
     error = ref(case.errors["open"][0])
     gc.disable()

@@ -69,12 +69,7 @@ class Stored:
 
 
 class Build(Protocol):
-    """One build of one sink, opened for writing.
-
-    More that it has where it makes sense; whoever needs it looks for the name:
-
-    - `scrub() -> None`, after a flush: nothing of what was deleted, at whatever time, is left in its files.
-    """
+    """One build of one sink, opened for writing. Optional: `SupportsScrub`."""
 
     def marker(self) -> Marker | None:
         """Whose build it is, asked of the engine; None where it does not say."""
@@ -117,20 +112,8 @@ class Build(Protocol):
 class Sink(Protocol):
     """One engine as a place where builds lie.
 
-    More that it has where it makes sense; whoever needs it looks for the name:
-
-    - `reader(build_id)`: what searches ask, as `sinks.reader` has it;
-    - `address(build_id) -> dict[str, str]`: where other programs find the build; `version() -> str`, of the engine;
-    - `shown() -> Marker | None`: whose build other programs reach under the public name now; Refused where that is
-      nothing that a sink has made;
-    - `prepare()`: much will be written to the next build that is made; starts what helps; asks nothing of the engine;
-    - `update_settings(build_id, dimensions=None) -> list[str]`: brings the build's settings to those configured, and
-      names what changed; `dimensions` are those of its vectors, where it holds any;
-    - `settings_due(build_id, dimensions=None) -> list[str]`: those that it would change;
-    - `live_settings() -> dict[str, Any]`: those of what the public name shows.
-
-    `runtime_checkable` protocols would not do: `isinstance` goes by the class, and `sinks.patient` has of these what
-    the sink within it has.
+    Optional, in `sinks.capabilities`: `SupportsReader`, `SupportsPublicName`, `SupportsSettings`, `SupportsAddress`,
+    `SupportsVersion`, `SupportsPrepare`.
     """
 
     @property

@@ -1,8 +1,8 @@
 """Families enough for a large build, and a check that a new build can hold them."""
 
 from chunksink.sinks.conformance.samples import DIMENSIONS, family, held, marker, wanted
+from chunksink.sinks.contract import Sink
 from chunksink.sinks.document import Family
-from chunksink.sinks.sink import Sink
 
 FAMILIES = [family(f"f{number}", [f"{number} {place}" for place in range(12)]) for number in range(100)]
 

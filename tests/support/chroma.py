@@ -1,0 +1,21 @@
+"""Where a build of the embedded Chroma sink is, and families to fill it with."""
+
+from functools import cache
+from pathlib import Path
+
+from chunksink.sinks.conformance.samples import family
+from chunksink.sinks.contract import Marker
+from chunksink.sinks.document import Family
+
+
+def folder(tmp_path: Path, signed: Marker) -> Path:
+    return tmp_path / "chroma" / signed.build_id
+
+
+@cache
+def long() -> list[Family]:
+    """In one call there, of many turns."""
+    return [family("long", [f"{place}" for place in range(6000)])]
+
+
+FEW = [family("few", ["one", "two"])]
