@@ -11,9 +11,9 @@ from chunksink.settings.config import Config, ConfigError
 from chunksink.wiring import open_one_sink
 
 if TYPE_CHECKING:
-    from chunksink.queries import Queries
     from chunksink.rebuild.state import Generation
     from chunksink.search.legs import Legs
+    from chunksink.search.query_vectors import Queries
     from chunksink.sinks.document import Document
 
 
