@@ -24,11 +24,11 @@ from bench import chunks, homes
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.embeddings.load import load_encoder
 from chunksink.embeddings.resolve import DEFAULT_MODEL
-from chunksink.queries import Queries
 from chunksink.rebuild.catalog import Catalog
 from chunksink.rebuild.state import State
 from chunksink.search.legs import Legs
 from chunksink.search.query import search
+from chunksink.search.query_vectors import Queries
 from chunksink.search.question import Mode, Question
 from chunksink.settings.config import Config
 from chunksink.views import open_view

@@ -36,99 +36,50 @@
 Problems in the data itself are findings in a report, not exceptions. Any other exception is a bug.
 """
 
-from chunksink.chunkbus.errors import (
-    ChunkBusError,
-    ChunksinkError,
-    InvalidChunk,
-    InvalidManifest,
-    InvalidPartitionKey,
-    NewerStore,
-    NotABusRoot,
-    NotCanonical,
-    PartitionChanged,
-    PartitionLocked,
-    StoreUnreadable,
-)
-from chunksink.embeddings.errors import CacheError, EmbeddingsError, EndpointError, ModelError
-from chunksink.ingest.errors import IngestBusy, IngestError, IngestRefused
-from chunksink.rebuild.errors import (
-    Brake,
-    HomeLocked,
-    InvalidBus,
-    NoGeneration,
-    NothingBuilt,
-    NotMissing,
-    NotVerified,
-    OtherHome,
-    OtherModel,
-    OtherPlan,
-    RebuildError,
-    SeveralSources,
-    UnknownPlan,
-    UnknownSource,
-)
-from chunksink.search.errors import InvalidQuestion, NothingAnswered, SearchError
-from chunksink.settings.config import ConfigError
-from chunksink.settings.index_settings import UnusableSettings
-from chunksink.sinks.errors import (
-    BuildBroken,
-    BuildMissing,
-    InvalidFilter,
-    NotConfirmed,
-    Refused,
-    SinkError,
-    Transient,
-    Unreachable,
-    WrongKey,
-    WrongShape,
-)
-
-__all__ = [
-    "Brake",
-    "BuildBroken",
-    "BuildMissing",
-    "CacheError",
-    "ChunkBusError",
-    "ChunksinkError",
-    "ConfigError",
-    "EmbeddingsError",
-    "EndpointError",
-    "HomeLocked",
-    "IngestBusy",
-    "IngestError",
-    "IngestRefused",
-    "InvalidBus",
-    "InvalidChunk",
-    "InvalidFilter",
-    "InvalidManifest",
-    "InvalidPartitionKey",
-    "InvalidQuestion",
-    "ModelError",
-    "NewerStore",
-    "NoGeneration",
-    "NotABusRoot",
-    "NotCanonical",
-    "NotConfirmed",
-    "NotMissing",
-    "NotVerified",
-    "NothingAnswered",
-    "NothingBuilt",
-    "OtherHome",
-    "OtherModel",
-    "OtherPlan",
-    "PartitionChanged",
-    "PartitionLocked",
-    "RebuildError",
-    "Refused",
-    "SearchError",
-    "SeveralSources",
-    "SinkError",
-    "StoreUnreadable",
-    "Transient",
-    "UnknownPlan",
-    "UnknownSource",
-    "Unreachable",
-    "UnusableSettings",
-    "WrongKey",
-    "WrongShape",
-]
+from chunksink.chunkbus.errors import ChunkBusError as ChunkBusError
+from chunksink.chunkbus.errors import ChunksinkError as ChunksinkError
+from chunksink.chunkbus.errors import InvalidChunk as InvalidChunk
+from chunksink.chunkbus.errors import InvalidManifest as InvalidManifest
+from chunksink.chunkbus.errors import InvalidPartitionKey as InvalidPartitionKey
+from chunksink.chunkbus.errors import NewerStore as NewerStore
+from chunksink.chunkbus.errors import NotABusRoot as NotABusRoot
+from chunksink.chunkbus.errors import NotCanonical as NotCanonical
+from chunksink.chunkbus.errors import PartitionChanged as PartitionChanged
+from chunksink.chunkbus.errors import PartitionLocked as PartitionLocked
+from chunksink.chunkbus.errors import StoreUnreadable as StoreUnreadable
+from chunksink.embeddings.errors import CacheError as CacheError
+from chunksink.embeddings.errors import EmbeddingsError as EmbeddingsError
+from chunksink.embeddings.errors import EndpointError as EndpointError
+from chunksink.embeddings.errors import ModelError as ModelError
+from chunksink.ingest.errors import IngestBusy as IngestBusy
+from chunksink.ingest.errors import IngestError as IngestError
+from chunksink.ingest.errors import IngestRefused as IngestRefused
+from chunksink.rebuild.errors import Brake as Brake
+from chunksink.rebuild.errors import HomeLocked as HomeLocked
+from chunksink.rebuild.errors import InvalidBus as InvalidBus
+from chunksink.rebuild.errors import NoGeneration as NoGeneration
+from chunksink.rebuild.errors import NothingBuilt as NothingBuilt
+from chunksink.rebuild.errors import NotMissing as NotMissing
+from chunksink.rebuild.errors import NotVerified as NotVerified
+from chunksink.rebuild.errors import OtherHome as OtherHome
+from chunksink.rebuild.errors import OtherModel as OtherModel
+from chunksink.rebuild.errors import OtherPlan as OtherPlan
+from chunksink.rebuild.errors import RebuildError as RebuildError
+from chunksink.rebuild.errors import SeveralSources as SeveralSources
+from chunksink.rebuild.errors import UnknownPlan as UnknownPlan
+from chunksink.rebuild.errors import UnknownSource as UnknownSource
+from chunksink.search.errors import InvalidQuestion as InvalidQuestion
+from chunksink.search.errors import NothingAnswered as NothingAnswered
+from chunksink.search.errors import SearchError as SearchError
+from chunksink.settings.config import ConfigError as ConfigError
+from chunksink.settings.index_settings import UnusableSettings as UnusableSettings
+from chunksink.sinks.errors import BuildBroken as BuildBroken
+from chunksink.sinks.errors import BuildMissing as BuildMissing
+from chunksink.sinks.errors import InvalidFilter as InvalidFilter
+from chunksink.sinks.errors import NotConfirmed as NotConfirmed
+from chunksink.sinks.errors import Refused as Refused
+from chunksink.sinks.errors import SinkError as SinkError
+from chunksink.sinks.errors import Transient as Transient
+from chunksink.sinks.errors import Unreachable as Unreachable
+from chunksink.sinks.errors import WrongKey as WrongKey
+from chunksink.sinks.errors import WrongShape as WrongShape

@@ -1,4 +1,4 @@
-"""Why a hit stands where it stands, in words: ranks and scores of the legs, the arithmetic, the chunk's place."""
+"""Why a hit has its place, in words: ranks and scores of the searches, the arithmetic, where the chunk is from."""
 
 from typing import TYPE_CHECKING
 
@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from chunksink.rebuild.state import Generation
     from chunksink.search.answer import Answer, SearchHit
     from chunksink.search.fusion import Share
+    from chunksink.sinks.document import Document
 
 _FUSED_BY = {
     "scores": "keyword: score / best score, or half of what all words would score if that is more; "
@@ -20,23 +21,18 @@ _FUSED_BY = {
 def explained_lines(config: Config, generation: "Generation", answer: "Answer", hit: "SearchHit") -> list[str]:
     """One fact a line."""
     document = hit.document
-    lines = [
-        f"{share.leg}: {_rank(share)}, score {share.score:.4g}{share.scaled}, "
-        f"gives {share.weight:g} x {share.value:.4f}"
-        for share in hit.shares
-    ]
-    lines.append(_sum(answer, hit))
-    lines.append(f"chunk {document.chunk_id}: {_place(hit)}")
-    if offsets := _offsets(hit):
-        lines.append(offsets)
+    lines = [*map(_share, hit.shares), _sum(answer, hit), f"chunk {document.chunk_id}: {_place(document)}"]
+    if spans := _spans(document):
+        lines.append(spans)
     lines.append(f"text {document.text_hash}, vector {_cached(config, generation, document.text_hash)}")
     builds = ", ".join(f"{sink} {build}" for sink, build in generation.builds.items())
     lines.append(f"generation {generation.id}: {builds}")
     return lines
 
 
-def _rank(share: "Share") -> str:
-    return "not among its best" if share.rank is None else f"rank {share.rank}"
+def _share(share: "Share") -> str:
+    rank = "not among its best" if share.rank is None else f"rank {share.rank}"
+    return f"{share.leg}: {rank}, score {share.score:.4g}{share.scaled}, gives {share.weight:g} x {share.value:.4f}"
 
 
 def _sum(answer: "Answer", hit: "SearchHit") -> str:
@@ -46,16 +42,14 @@ def _sum(answer: "Answer", hit: "SearchHit") -> str:
     return f"score {hit.score:.4f} = {terms} ({_FUSED_BY[answer.fusion]})"
 
 
-def _place(hit: "SearchHit") -> str:
-    document = hit.document
+def _place(document: "Document") -> str:
     if document.chunk_index is None:
         return f"of {document.document_id}"
-    of = f" of {document.chunk_count}" if document.chunk_count else ""
-    return f"number {document.chunk_index + 1}{of} of {document.document_id}"
+    total = f" of {document.chunk_count}" if document.chunk_count else ""
+    return f"number {document.chunk_index + 1}{total} of {document.document_id}"
 
 
-def _offsets(hit: "SearchHit") -> str:
-    document = hit.document
+def _spans(document: "Document") -> str:
     spans = []
     if document.char_start is not None:
         spans.append(f"characters {document.char_start} to {document.char_end}")
@@ -74,11 +68,12 @@ def _cached(config: Config, generation: "Generation", text_hash: str) -> str:
 
     if not generation.holds_vectors:
         return "none, as no sink of the live index holds vectors"
-    if not cache_file(config.home_path).exists():
-        return "not cached"
+    file = cache_file(config.home_path)
     ref = EmbeddingRef(generation.model_fingerprint, text_hash.removeprefix("sha256:"))
     try:
-        with VectorCache.open(cache_file(config.home_path), read_only=True) as cache:
+        if not file.exists():
+            return "not cached"
+        with VectorCache.open(file, read_only=True) as cache:
             return f"cached as {ref}" if show(cache, ref) is not None else "not cached"
     except EmbeddingsError as error:
         return f"unknown ({error})"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from chunksink.chunkbus.shared import Shared
 from chunksink.cli_errors import of_searches
-from chunksink.queries import Queries
+from chunksink.search.query_vectors import Queries
 from chunksink.settings.config import Config
 from chunksink.views import View, open_view
 

@@ -1,12 +1,32 @@
-"""What commands print in the same way: JSON documents, counted nouns, some of many names."""
+"""How commands print: one JSON document or lines of text, and the same words for counts, sizes and long lists."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import click
 
-# Soft hyphen, zero width space, non-joiner and joiner, word joiner: nobody sees them, and scripts and emoji need them.
+# Soft hyphen, zero width space, non-joiner and joiner, word joiner: invisible, and needed by scripts and emoji.
 _HARMLESS = frozenset("\u00ad\u200b\u200c\u200d\u2060")
+_LABEL_WIDTH = 11
+
+
+class Note(str):
+    """A line for standard error: a pipe gets the result without it."""
+
+    __slots__ = ()
+
+
+def echo(lines: Iterable[str]) -> None:
+    for line in lines:
+        click.echo(line, err=isinstance(line, Note))
+
+
+def show(as_json: bool, document: Any, lines: Iterable[str]) -> None:
+    """The result of a command: the document with --json, else the lines."""
+    if as_json:
+        print_json(document)
+    else:
+        echo(lines)
 
 
 def print_json(document: Any) -> None:
@@ -15,14 +35,37 @@ def print_json(document: Any) -> None:
     click.echo(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode())
 
 
+def labelled(label: str, value: str) -> str:
+    """One fact, in a column of facts."""
+    return f"{label:<{_LABEL_WIDTH}} {value}"
+
+
 def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
+def counts(numbers: Mapping[str, int], noun: str = "") -> str:
+    """`3 sources added, 1 source changed`, without what is 0."""
+    return ", ".join(
+        f"{counted(number, noun) if noun else f'{number:,}'} {what}" for what, number in numbers.items() if number
+    )
+
+
 def some(names: Sequence[str], most: int | None) -> str:
-    """The first of them, and whether there are more; without `most` all."""
-    shown = names[:most]
-    return ", ".join(shown) + (", ..." if len(shown) < len(names) else "")
+    """The first of them on one line, and how many there are besides; without `most` all."""
+    return " and ".join([", ".join(names[:most]), *more(len(names), most, "")])
+
+
+def first(lines: Sequence[str], most: int | None, rest: str = "") -> Iterator[str]:
+    """The first of them, a line each, and how many there are besides."""
+    yield from lines[:most]
+    for line in more(len(lines), most, rest):
+        yield Note(f"... and {line}")
+
+
+def more(number: int, most: int | None, rest: str = "") -> list[str]:
+    """`12 more`, where not all are shown."""
+    return [] if most is None or number <= most else [f"{number - most:,} more{rest}"]
 
 
 def sized(size: float) -> str:
@@ -35,6 +78,6 @@ def sized(size: float) -> str:
 
 
 def printable(text: str) -> str:
-    """A name from somewhere else on one line of a terminal: what would move the cursor, or turn the direction of what
-    follows, is spelt out."""
+    """A foreign name on one line of a terminal: characters that move the cursor, or change the direction of what
+    follows, are spelt out."""
     return "".join(char if char.isprintable() or char in _HARMLESS else repr(char)[1:-1] for char in text)

@@ -1,17 +1,17 @@
-"""How the report of a run is printed, and the exit code that it deserves."""
+"""The report of a run as lines of text, and the exit code it leads to."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from chunksink.exits import Exit
-from chunksink.output import counted, print_json, printable
+from chunksink.output import Note, counted, counts, first, printable, show
 
 if TYPE_CHECKING:
     from chunksink.rebuild.plan import FamilyCounts
-    from chunksink.rebuild.report import RunReport
+    from chunksink.rebuild.report import RunReport, SinkReport
     from chunksink.sinks.retry import Fault
 
 BUILT = "built"
@@ -41,142 +41,118 @@ def tell_fault(fault: "Fault") -> None:
 def print_report(
     report: "RunReport", *, as_json: bool, verb: str = "synced", why_these_sinks: str | None = None
 ) -> None:
-    if as_json:
-        print_json(report.as_json())
-        return
-    for line in [_built(report)] if verb == BUILT else _changed(report, verb):
-        click.echo(line)
+    show(as_json, report.as_json(), _lines(report, verb, why_these_sinks))
+
+
+def _lines(report: "RunReport", verb: str, why_these_sinks: str | None) -> Iterator[str]:
+    yield from [_built(report)] if verb == BUILT else _changed(report, verb)
     if report.written and report.embeddings["model"]:
-        _print_vectors(report.embeddings)
+        yield from _vectors(report.embeddings)
     if report.total.superseded:
-        click.echo(f"{counted(report.total.superseded, 'older version')} of sources left out")
+        yield f"{counted(report.total.superseded, 'older version')} of sources left out"
     if report.repeated and report.repeated.texts:
         example = " and ".join(printable(chunk_id) for chunk_id in report.repeated.examples[0])
-        told = f"{counted(report.repeated.texts, 'text')} in more than one source, as in {example}"
-        click.echo(f"{told}; `chunksink why` names their sources")
-    change = report.model_change
-    if change:
-        share = "cannot be told" if change.overlap is None else f"{change.overlap:.0%} on {change.sample} chunks"
-        click.echo(f"model changed from {change.before} to {change.after}; their ten nearest in common: {share}")
-    _print_troubles(report)
+        texts = f"{counted(report.repeated.texts, 'text')} in more than one source, as in {example}"
+        yield f"{texts}; `chunksink why` names their sources"
+    if change := report.model_change:
+        share = "is unknown" if change.overlap is None else f"{change.overlap:.0%} on {change.sample} chunks"
+        yield f"model changed from {change.before} to {change.after}; overlap of their ten nearest: {share}"
+    for name, sink in report.sinks.items():
+        yield from _sink(name, sink)
+    yield from map(Note, _input(report))
+    yield from map(Note, unconfigured_lines(report.unconfigured))
+    for left in report.not_removed:
+        build = f"could not remove build {left.build} of {left.sink}, which is not used any more"
+        yield Note(f"{build}: {printable(left.reason)}; the next rebuild tries again")
+    if report.rebuild_due:
+        yield Note(f"a rebuild is due: {report.rebuild_due}. The live model was kept; `chunksink rebuild` changes it")
     if report.unconfigured and why_these_sinks:
-        click.echo(why_these_sinks, err=True)
+        yield Note(why_these_sinks)
 
 
 def _built(report: "RunReport") -> str:
     chunks = max((sink.chunks for sink in report.sinks.values()), default=0)
     sources = counted(report.families.added + report.families.changed + report.families.unchanged, "source")
-    return (
-        f"built {_written(report)}: {counted(chunks, 'chunk')} of {sources}, verified and live, in {_seconds(report)}"
-    )
+    return f"built {_sound(report)}: {counted(chunks, 'chunk')} of {sources}, verified and live, {_seconds(report)}"
 
 
-def _written(report: "RunReport") -> str:
+def _sound(report: "RunReport") -> str:
     return ", ".join(name for name, sink in report.sinks.items() if sink.error is None) or "nothing"
 
 
 def _seconds(report: "RunReport") -> str:
-    return f"{report.seconds:.1f} s"
+    return f"in {report.seconds:.1f} s"
 
 
 def _changed(report: "RunReport", verb: str) -> list[str]:
-    """Where a sink failed, what was planned for it is not what the others had: a line for each of them."""
+    """Where a sink failed, each of the others has a line: they may have done less than was planned for it."""
     if report.status != "failed":
         held = f", {counted(sum(report.held.values()), 'source')} held" if report.held else ""
-        counts = _counts(report.families, report.written)
-        return [f"{verb} {_written(report)}: {counts}{held}, in {_seconds(report)}"]
+        return [f"{verb} {_sound(report)}: {_families(report.families, report.written)}{held}, {_seconds(report)}"]
     sound = [(name, sink) for name, sink in report.sinks.items() if sink.error is None]
-    return [
-        f"{verb} {name}: {_counts(sink.families, sink.written)}, in {_seconds(report)}" for name, sink in sound
-    ] or [f"{verb} nothing, in {_seconds(report)}"]
+    lines = [f"{verb} {name}: {_families(sink.families, sink.written)}, {_seconds(report)}" for name, sink in sound]
+    return lines or [f"{verb} nothing, {_seconds(report)}"]
 
 
-def _counts(families: "FamilyCounts", written: int) -> str:
-    parts = [
-        counted(number, "source") + f" {what}"
-        for number, what in (
-            (families.added, "added"),
-            (families.changed, "changed"),
-            (families.removed, "removed"),
-            (families.unchanged, "unchanged"),
-        )
-        if number
-    ]
-    told = ", ".join(parts) or "no sources"
-    return told + (f" ({counted(written, 'chunk')} written)" if written else "")
+def _families(families: "FamilyCounts", written: int) -> str:
+    numbers = {
+        "added": families.added,
+        "changed": families.changed,
+        "removed": families.removed,
+        "unchanged": families.unchanged,
+    }
+    chunks = f" ({counted(written, 'chunk')} written)" if written else ""
+    return (counts(numbers, "source") or "no sources") + chunks
 
 
-def _print_vectors(embedded: dict[str, Any]) -> None:
-    click.echo(
-        f"vectors: {embedded['computed']:,} computed in {embedded['precision']}, {embedded['cached']:,} from the cache"
-    )
+def _vectors(embedded: dict[str, Any]) -> Iterator[str]:
+    computed = f"{embedded['computed']:,} computed in {embedded['precision']}"
+    yield f"vectors: {computed}, {embedded['cached']:,} from the cache"
     for problem in sorted(set(embedded["problems"].values())):
-        click.echo(f"no vector: {printable(problem)}", err=True)
+        yield Note(f"no vector: {printable(problem)}")
     if embedded["long_chunks"]:
         longer = f"{counted(embedded['long_chunks'], 'chunk')} longer than the model takes at once"
-        click.echo(f"{longer}; `chunksink cache long-texts` lists them")
+        yield f"{longer}; `chunksink cache long-texts` lists them"
     if embedded["corrupt"]:
-        click.echo(f"{counted(embedded['corrupt'], 'damaged vector')} in the cache computed again", err=True)
+        yield Note(f"{counted(embedded['corrupt'], 'damaged vector')} in the cache computed again")
     for salvaged in embedded["salvaged"]:
-        click.echo(
-            f"the cache was damaged: {counted(salvaged['rows'], 'sound vector')} carried over, "
-            f"the damaged file kept as {salvaged['kept']}",
-            err=True,
-        )
+        rows = counted(salvaged["rows"], "sound vector")
+        yield Note(f"the cache was damaged: {rows} carried over, the damaged file kept as {salvaged['kept']}")
 
 
-def _print_troubles(report: "RunReport") -> None:
-    for name, sink in report.sinks.items():
-        if sink.settings:
-            click.echo(f"{name}: index settings changed: {', '.join(sink.settings)}")
-        if sink.built:
-            click.echo(f"{name} is new: {counted(sink.written, 'chunk')} written")
-        if sink.made_again:
-            click.echo(f"{name}: its build was gone or broken; it was made again", err=True)
-        if sink.drifted:
-            click.echo(f"{name} did not hold what its records said; it was read and put right", err=True)
-        if sink.held_and_lost:
-            lost = counted(sink.held_and_lost, "source")
-            click.echo(f"{name} has lost {lost} that cannot be written again while they are held", err=True)
-        for letter in sink.refused[:_SHOWN]:
-            click.echo(f"refused by {name}: {printable(letter.id)}: {printable(letter.reason)}", err=True)
-        if len(sink.refused) > _SHOWN:
-            click.echo(f"... and {len(sink.refused) - _SHOWN:,} more; see `chunksink dead-letters`", err=True)
-        if sink.error is not None:
-            click.echo(f"{name} is not up to date: {sink.error}", err=True)
+def _sink(name: str, sink: "SinkReport") -> Iterator[str]:
+    if sink.settings:
+        yield f"{name}: index settings changed: {', '.join(sink.settings)}"
+    if sink.built:
+        yield f"{name} is new: {counted(sink.written, 'chunk')} written"
+    if sink.made_again:
+        yield Note(f"{name}: its build was gone or broken, and was written again")
+    if sink.drifted:
+        yield Note(f"{name} had drifted from its records; rescanned and repaired")
+    if sink.held_and_lost:
+        yield Note(f"{name} lost {counted(sink.held_and_lost, 'held source')}, which cannot be written while held")
+    refused = [f"refused by {name}: {printable(one.id)}: {printable(one.reason)}" for one in sink.refused]
+    yield from map(Note, first(refused, _SHOWN, "; see `chunksink dead-letters`"))
+    if sink.error is not None:
+        yield Note(f"{name} is not up to date: {sink.error}")
+
+
+def _input(report: "RunReport") -> Iterator[str]:
+    """What is wrong with the chunks, and what it holds back."""
     for key in report.missing_partitions[:_SHOWN]:
-        click.echo(
-            f"partition {key} is missing; what it held stays in the index. Bring it back, or give it up with "
-            f"`chunksink retire-partition {key}`",
-            err=True,
+        yield (
+            f"partition {key} is missing; its sources stay in the index. Bring it back, or give it up with "
+            f"`chunksink retire-partition {key}`"
         )
-    for finding in report.findings[:_SHOWN]:
-        click.echo(str(finding), err=True)
-    if len(report.findings) > _SHOWN:
-        click.echo(f"... and {len(report.findings) - _SHOWN:,} more", err=True)
+    yield from first([str(finding) for finding in report.findings], _SHOWN)
     if report.findings:
-        click.echo(
-            "none of that was taken; what was there before stays. `chunksink validate` says what to do", err=True
-        )
+        yield "these partitions were not read; their sources stay as they were. `chunksink validate` says what to do"
     if report.left_behind:
-        click.echo(
-            f"{counted(report.left_behind, 'source')} of the index before, of which the records are lost, not found in "
-            "the chunks and so not in this one; if they should be, bring their partitions back and sync again",
-            err=True,
+        yield (
+            f"{counted(report.left_behind, 'source')} of the index before, whose records are lost, not found in the "
+            "chunks and so left out; if they belong in it, bring their partitions back and sync again"
         )
     for reason, families in islice(report.held.items(), _SHOWN):
-        click.echo(f"{counted(families, 'source')} held, unchanged in the index: {printable(reason)}", err=True)
+        yield f"{counted(families, 'source')} held, unchanged in the index: {printable(reason)}"
     if len(report.held) > _SHOWN:
-        click.echo("... and for other reasons; see `chunksink status`", err=True)
-    for line in unconfigured_lines(report.unconfigured):
-        click.echo(line, err=True)
-    for left in report.not_removed:
-        click.echo(
-            f"could not remove build {left.build} of {left.sink}, which nobody needs: {printable(left.reason)}; "
-            "the next rebuild tries again",
-            err=True,
-        )
-    if report.rebuild_due:
-        click.echo(
-            f"a rebuild is due: {report.rebuild_due}. The live model was kept; `chunksink rebuild` changes it", err=True
-        )
+        yield "... and for other reasons; see `chunksink status`"

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from chunksink.chunkbus.layout import BusRoot
-from chunksink.queries import Queries
+from chunksink.search.query_vectors import Queries
 from chunksink.session import open_one_sink
 from chunksink.settings.config import Config, ConfigError
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from chunksink.search.access import Access
     from chunksink.search.answer import Answer
     from chunksink.search.legs import Legs
+    from chunksink.search.query_vectors import Queries
     from chunksink.search.question import Question
     from chunksink.sinks.document import Document
 

@@ -1,120 +1,118 @@
-"""When `chunksink sync --watch` syncs: at once, after each commit, again after what may pass, and when another folder
-lies where the manifests were.
+"""When `chunksink sync --watch` syncs: at once, after each commit, and again after a failure that may pass.
+
+The folder of manifests is polled by path, so that a folder or link that was replaced, or a network disk, needs no
+special care.
 """
 
 import os
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, suppress
+from contextlib import suppress
 from pathlib import Path
 
 from chunksink.chunkbus.layout import BusRoot
 
 FIRST_WAIT_SECONDS = 5.0
 LONGEST_WAIT_SECONDS = 60.0
-_ROUND_MILLISECONDS = 500
+_POLL_SECONDS = 0.5
+_LEAST_REST = 20
+"""Times as long as a look took: of a hundred thousand partitions it takes a moment."""
+
+_Files = frozenset[tuple[object, ...]]
 
 
 class Watch:
-    """Each step of an iteration over it is a sync that is due; whoever made it says how it ended. Ctrl-C ends it."""
+    """Each step of an iteration over it is a sync that is due; the caller reports how it ended. Ctrl-C ends it."""
 
     def __init__(
-        self, root: BusRoot, tell: Callable[[str], object], *, clock: Callable[[], float] = time.monotonic
+        self,
+        root: BusRoot,
+        tell: Callable[[str], object],
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], object] = time.sleep,
     ) -> None:
         self._root = root
         self._tell = tell
         self._clock = clock
-        self._seen: frozenset[tuple[object, ...]] = frozenset()
+        self._sleep = sleep
+        self._manifests: _Files | None = None
+        self._all_files: _Files = frozenset()
+        self._is_gone = False
         self.settled()
 
     def settled(self) -> None:
         """Only another commit makes the next sync due."""
         self._wait = FIRST_WAIT_SECONDS
-        self._next_try: float | None = None
-        self._next_look: float | None = None
+        self._retry_at: float | None = None
+        self._look_at_all_at: float | None = None
 
     def failed(self) -> float:
-        """It may pass: the next sync is due in so many seconds, or with a commit before that."""
+        """The reason may pass: the next sync is due in so many seconds, or with a commit before that."""
         seconds, self._wait = self._wait, min(2 * self._wait, LONGEST_WAIT_SECONDS)
-        self._next_try, self._next_look = self._clock() + seconds, None
+        self._retry_at, self._look_at_all_at = self._clock() + seconds, None
         return seconds
 
     def held(self) -> None:
         """Some partition is not whole: a chunks file may come without a commit, so any change makes a sync due."""
         self.settled()
-        self._next_look = self._clock() + FIRST_WAIT_SECONDS
+        self._look_at_all_at = self._clock() + FIRST_WAIT_SECONDS
 
     def __iter__(self) -> Iterator[None]:
         self._root.manifests.mkdir(exist_ok=True)
         while True:
-            folder = self._opened()
-            try:  # while it is open, no other folder can get its inode
-                yield from self._syncs(folder)
-            finally:
-                os.close(folder)
+            started = time.monotonic()
+            if self.is_due():
+                yield
+                started = time.monotonic()
+            self._sleep(max(_POLL_SECONDS, _LEAST_REST * (time.monotonic() - started)))
 
-    def _opened(self) -> int:
-        told = False
-        while True:
-            try:
-                return os.open(self._root.manifests, os.O_RDONLY | os.O_DIRECTORY)
-            except OSError as error:
-                if not told:
-                    self._tell(f"{error.filename}: {error.strerror}; waiting for it, the index stays as it is")
-                told = True
-                time.sleep(_ROUND_MILLISECONDS / 1000)
-
-    def _syncs(self, folder: int) -> Iterator[None]:
-        """As long as this folder lies there."""
-        from watchfiles import watch
-
-        rounds = watch(
-            self._root.manifests,
-            watch_filter=None,  # what is filtered out would keep timeouts from coming
-            debounce=_ROUND_MILLISECONDS,
-            rust_timeout=_ROUND_MILLISECONDS,
-            yield_on_timeout=True,
-            recursive=False,
-        )
-        due = True  # from the first round on it watches: what is committed during the first sync is not missed
-        with closing(rounds), suppress(FileNotFoundError):
-            for changed in rounds:
-                if not self._lies_there(folder):
-                    return
-                if due or any(_is_commit(path) for _, path in changed) or self._is_due():
-                    self._seen = self._files()
-                    yield
-                    due = False
-
-    def _lies_there(self, folder: int) -> bool:
-        manifests = self._root.manifests
+    def is_due(self) -> bool:
+        """One look. Commits that come together are one."""
         try:
-            same = os.path.samestat(manifests.stat(), os.fstat(folder))
-        except OSError:
+            found = self._committed()
+            is_committed = found != self._manifests
+            if is_committed and self._manifests is not None:
+                self._sleep(_POLL_SECONDS)
+                found = self._committed()
+        except OSError as error:
+            if not self._is_gone:
+                self._tell(f"{error.filename}: {error.strerror}; waiting for it, the index stays as it is")
+            self._is_gone = True
             return False
-        if not same:
-            self._tell(f"{manifests} is another folder now; watching that one")
-        return same
+        self._is_gone = False
+        if not (is_committed or self._is_time()):
+            return False
+        self._manifests, self._all_files = found, self._files()
+        return True
 
-    def _is_due(self) -> bool:
+    def _committed(self) -> _Files:
+        folder = os.stat(self._root.manifests)  # noqa: PTH116 (one of the calls whose errors have the file's name)
+        files = _files_of(self._root.manifests, lambda name: name.endswith(".manifest.json") and name[0] != ".")
+        return files | {(folder.st_dev, folder.st_ino)}
+
+    def _is_time(self) -> bool:
         now = self._clock()
-        if self._next_look is not None and now >= self._next_look:
-            self._next_look = now + FIRST_WAIT_SECONDS
-            return self._files() != self._seen
-        return self._next_try is not None and now >= self._next_try
+        if self._look_at_all_at is not None and now >= self._look_at_all_at:
+            self._look_at_all_at = now + FIRST_WAIT_SECONDS
+            return self._files() != self._all_files
+        return self._retry_at is not None and now >= self._retry_at
 
-    def _files(self) -> frozenset[tuple[object, ...]]:
-        """What tells the files of the bus from others under the same names."""
-        found: set[tuple[object, ...]] = set()
+    def _files(self) -> _Files:
+        found: _Files = frozenset()
         for folder in (self._root.canonical, self._root.manifests):
-            with suppress(OSError), os.scandir(folder) as entries:  # gone: then it is another set as well
-                for entry in entries:
-                    with suppress(OSError):
-                        stat = entry.stat()
-                        found.add((entry.path, stat.st_ino, stat.st_size, stat.st_mtime_ns))
-        return frozenset(found)
+            with suppress(OSError):
+                found |= _files_of(folder, lambda _: True)
+        return found
 
 
-def _is_commit(path: str) -> bool:
-    name = Path(path).name
-    return name.endswith(".manifest.json") and not name.startswith(".")
+def _files_of(folder: Path, counts: Callable[[str], bool]) -> _Files:
+    """What distinguishes these files from others of the same names."""
+    found = set()
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if counts(entry.name):
+                with suppress(FileNotFoundError):
+                    stat = entry.stat()
+                    found.add((entry.path, stat.st_ino, stat.st_size, stat.st_mtime_ns))
+    return frozenset(found)

@@ -89,11 +89,11 @@ def _app(config: "Config", live: "LiveSearch", host: str, names: tuple[str, ...]
     from chunksink.search.page.security import Hosts
     from chunksink.search.page.site import Site
     from chunksink.session import usual_mode
-    from chunksink.site_report import report
+    from chunksink.status_report import page_report
 
     site = Site(
         answers=live,
-        report=partial(report, config),
+        report=partial(page_report, config),
         tokens=Tokens(config.tokens),
         hosts=Hosts(host, names),
         unready=of_searches(),

@@ -1,41 +1,47 @@
-"""The checks of `chunksink doctor`: each looks at one thing that a run needs, and says what to do where it is amiss.
+"""The checks of `chunksink doctor`: each examines one thing that a run needs, and names a remedy for a problem.
 
-Nothing is changed, no model is loaded, an endpoint is asked for nothing that costs, and no message shows a key.
+Nothing is changed, no model is loaded, an endpoint gets no request that costs, and no message shows a key.
+Start with `check.py`, which says how a check is declared.
 """
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
-from chunksink.doctor.check import Check
+from chunksink.doctor import engines, machine, records
+from chunksink.doctor.check import Check, check
 from chunksink.settings.config import Config, ConfigError, config_file
 
 __all__ = ["Check", "examine"]
 
 
 def examine(load: Callable[[], Config], place: str | None = None) -> Iterator[Check]:
-    """All checks, in the order in which a run meets what they look at. Without a configuration only the first ones.
+    """All checks, in the order in which a run needs what they examine; without a configuration only the first ones.
 
-    `place` is that of the configuration, where one is named.
+    `place` is where the configuration is, if one was named.
     """
-    from chunksink.doctor import bus, engines, environment, ingested, model, records
-
-    yield environment.python()
-    yield environment.fts5()
+    yield check("python", machine.python)
+    yield check("sqlite", machine.sqlite)
     try:
         config = load()
     except ConfigError as error:
         yield Check("configuration", "fail", str(error), "correct it; `chunksink init` writes a commented example")
         return
-    yield environment.configuration(config, config_file(place))
-    yield bus.chunks(config.chunks_path)
-    yield from environment.home(config.home_path)
-    yield from ingested.files(config)
-    index, live = records.index(config.home_path)
-    yield index
+    home = config.home_path
+    yield check("configuration", partial(machine.configuration, config, config_file(place)))
+    yield check("chunks", partial(records.chunks, config.chunks_path))
+    yield check("home", partial(machine.home, home))
+    yield check("disk", partial(machine.disk, home))
+    yield check("ingest", partial(records.ingest, home))
+    yield check("index", partial(records.index, home))
+    live = records.live_builds(home)
     if live is not None:
-        yield from bus.missing(config.chunks_path, config.home_path)
-    yield environment.locks(config.home_path)
+        yield check("partitions", partial(records.partitions, config.chunks_path, home))
+    yield check("locks", partial(machine.locks, home))
     for name in dict.fromkeys(config.sinks):
         yield from engines.sink(config, name, live)
-    yield from engines.options_not_in_use(config)
-    yield from model.model(config)
-    yield records.cache(config)
+    yield from engines.unused_options(config)
+    if config.endpoint is None:
+        yield check("model", partial(machine.model, config))
+    else:
+        yield check("endpoint", partial(machine.endpoint, config, config.endpoint))
+    yield check("cache", partial(records.cache, config))

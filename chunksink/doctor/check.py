@@ -1,16 +1,47 @@
-"""What a check of `chunksink doctor` says."""
+"""How a check of `chunksink doctor` is declared: a function that returns what it found, or raises a `Problem`."""
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal
 
 Verdict = Literal["ok", "warn", "fail"]
+Errors = type[Exception] | tuple[type[Exception], ...]
 
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that was looked at."""
+    """One thing that was examined."""
 
     name: str
     verdict: Verdict
     found: str
     remedy: str = ""
+
+
+class Problem(Exception):
+    """Something that a run would fail over, or with `warn` should be known, and what to do about it."""
+
+    def __init__(self, found: str, remedy: str, verdict: Verdict = "fail") -> None:
+        super().__init__(found)
+        self.remedy = remedy
+        self.verdict = verdict
+
+
+def check(name: str, examine: Callable[[], str]) -> Check:
+    try:
+        return Check(name, "ok", examine())
+    except Problem as problem:
+        return Check(name, problem.verdict, str(problem), problem.remedy)
+
+
+@contextmanager
+def remedies(*known: tuple[Errors, str]) -> Iterator[None]:
+    """Turns these errors into problems with their remedies; the first that fits counts."""
+    try:
+        yield
+    except Exception as error:
+        for errors, remedy in known:
+            if isinstance(error, errors):
+                raise Problem(str(error), remedy) from error
+        raise

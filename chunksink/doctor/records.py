@@ -1,72 +1,171 @@
-"""What the home keeps: the records of the index, the id that its builds carry, the cache of vectors."""
+"""Checks of files: the chunks at a quick look, and what the home keeps (`ingest.db`, `state.db`, the cache)."""
 
+import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
-from chunksink.doctor.check import Check
+import orjson
+
+from chunksink.chunkbus.errors import ChunkBusError, InvalidManifest, NewerStore, NotABusRoot, StoreUnreadable
+from chunksink.chunkbus.examine import MAX_LINE_BYTES
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.manifest import decode_manifest
+from chunksink.chunkbus.reader import open_partition
+from chunksink.doctor.check import Problem, remedies
+from chunksink.embeddings.errors import CacheBusy, CacheDamaged, CacheError, CacheForeign, CacheTooNew
+from chunksink.home_cache import existing_cache
+from chunksink.ingest.store import FILE_NAME, IngestStore
+from chunksink.output import some
+from chunksink.rebuild.catalog import known_partitions
+from chunksink.rebuild.errors import NoGeneration
+from chunksink.rebuild.state import State, cache_file
 from chunksink.settings.config import Config
 
-_ID = re.compile("[0-9a-f]{32}")
-_OF_THE_DISK = "make room where the disk is full, or make the folder and its files writable"
+_SHOWN = 3
+_HOME_ID = re.compile("[0-9a-f]{32}")
+_VALIDATE = "`chunksink validate` reads every line"
+_NO_INDEX = "none yet; `chunksink rebuild` makes it"
+_DISK = "make room where the disk is full, or make the folder and its files writable"
 _ADOPT = "then `chunksink sync --adopt` makes its builds this home's again"
+_MOVE_INGEST = (
+    "move it away: the next `chunksink ingest` makes another, and reads all files again; lost is what "
+    "`chunksink ledger` lists, and no chunk"
+)
+
+
+def chunks(path: Path) -> str:
+    """Whether each partition has its files, and whether their ends are there."""
+    with remedies((NotABusRoot, "`chunksink ingest` makes chunks, --chunks names their folder")):
+        root = BusRoot(path).require()
+    keys = root.partition_keys()
+    found = f"{root.path}: partitions {len(keys):,}"
+    if not keys:
+        raise Problem(found, "`chunksink ingest` makes one", "warn")
+    flaws = [f"{key} ({flaw})" for key in keys if (flaw := _flaw(root, key))]
+    if flaws:
+        found = f"{found}, {len(flaws):,} of them not whole: {some(flaws, _SHOWN)}"
+        raise Problem(found, f"write them again, or bring their files back; {_VALIDATE}")
+    return f"{found}, their files are there; that is a quick look, {_VALIDATE}"
+
+
+def _flaw(root: BusRoot, key: str) -> str | None:
+    """What is wrong with a partition, as far as it shows without reading it."""
+    try:
+        file, manifest = open_partition(root, key)
+    except FileNotFoundError:
+        return "its chunks file is missing"
+    except OSError as error:
+        return f"{error.filename}: {error.strerror}"
+    with file:
+        if manifest is None:
+            return "its manifest is missing"
+        try:
+            emitted = decode_manifest(manifest).counts.chunks_emitted
+        except InvalidManifest as error:
+            return f"its manifest cannot be read: {error}"
+        size = os.fstat(file.fileno()).st_size
+        if (size > 0) != (emitted > 0):
+            return f"its manifest says {emitted:,} chunks, its chunks file has {size:,} bytes"
+        return None if _ends_well(file, size) else "its last line is cut off"
+
+
+def _ends_well(file: BinaryIO, size: int) -> bool:
+    """The last line break may be missing; then its line must be whole."""
+    file.seek(max(0, size - 1))
+    if file.read() in (b"", b"\n"):
+        return True
+    file.seek(max(0, size - MAX_LINE_BYTES))
+    try:
+        orjson.loads(file.read().rpartition(b"\n")[2])
+    except orjson.JSONDecodeError:
+        return False
+    return True
+
+
+def partitions(path: Path, home: Path) -> str:
+    """Whether the partitions that the index was made from are still there."""
+    try:
+        with State.existing(home) as state:
+            gone = sorted(set(known_partitions(state.db)).difference(BusRoot(path).require().partition_keys()))
+    except (ChunkBusError, NoGeneration, OSError):
+        return "not compared: see `chunks` and `index`"
+    if gone:
+        remedy = "bring them back, or give each one up with `chunksink retire-partition KEY`"
+        raise Problem(f"missing: {some(gone, _SHOWN)}", remedy)
+    return "all that the index was made from are there"
+
+
+def ingest(home: Path) -> str:
+    """`ingest.db`: the ledger, and a cache."""
+    path = home / FILE_NAME
+    if not path.exists():
+        return "none yet; `chunksink ingest` makes it"
+    with (
+        remedies(
+            (StoreUnreadable, _MOVE_INGEST),
+            (NewerStore, f"upgrade chunksink; or {_MOVE_INGEST}"),
+            (OSError, "correct owner and mode of the file and of its folder"),
+        ),
+        IngestStore(home) as store,
+    ):
+        (found,) = store.db.execute("pragma quick_check(1)").fetchone()
+    if found != "ok":
+        raise Problem(f"{path} is damaged ({found})", _MOVE_INGEST)
+    return f"{path} can be read"
 
 
 @dataclass(frozen=True)
 class Live:
-    """What readers see: the build in each sink, where there is one, and whose it should be."""
+    """What readers see: the build in each sink that has one, and the home they should belong to."""
 
     builds: dict[str, str]
     home_id: str
 
 
-def index(home: Path) -> tuple[Check, Live | None]:
-    from chunksink.chunkbus.errors import ChunkBusError
-    from chunksink.rebuild.state import State
-
+def index(home: Path) -> str:
+    """`state.db`, and the id by which builds know their home."""
     if not (home / "state.db").exists():
-        return Check("index", "ok", "none yet; `chunksink rebuild` makes it"), None
+        return _NO_INDEX
     file = home / "home.id"
-    if not file.exists():  # whoever opens the records makes a new one
-        return Check("index", "fail", f"{file} is gone, which builds are known by", f"put it back; or {_ADOPT}"), None
+    if not file.exists():  # opening the records would make a new one
+        raise Problem(f"{file} is gone, which builds are known by", f"put it back; or {_ADOPT}")
+    move = "move state.db away and run `chunksink rebuild`: nothing is lost"
+    with remedies((OSError, _DISK), (ChunkBusError, move)), State.existing(home) as state:
+        live, begun, home_id = state.live_or_none(), state.unfinished(), state.home_id
+    if not _HOME_ID.fullmatch(home_id):
+        remedy = f"put back the id that its builds have, see below; or remove the file, {_ADOPT}"
+        raise Problem(f"{file} holds no id", remedy)
+    if live is None and begun is not None:
+        raise Problem("a rebuild was begun and never ended", "run `chunksink rebuild`, which continues it", "warn")
+    return _NO_INDEX if live is None else f"live is {live.id}, in {', '.join(live.builds)}"
+
+
+def live_builds(home: Path) -> Live | None:
+    """None where nothing is known; then the check of the index says why."""
+    if not (home / "state.db").exists() or not (home / "home.id").exists():
+        return None
     try:
         with State.existing(home) as state:
-            live, begun, home_id = state.live_or_none(), state.unfinished(), state.home_id
-    except OSError as error:
-        return Check("index", "fail", str(error), _OF_THE_DISK), None
-    except ChunkBusError as error:
-        remedy = "move state.db away and run `chunksink rebuild`: nothing is lost"
-        return Check("index", "fail", str(error), remedy), None
-    found = Live({} if live is None else dict(live.builds), home_id)
-    if not _ID.fullmatch(home_id):
-        remedy = f"put back the id that its builds have, see below; or remove the file, {_ADOPT}"
-        return Check("index", "fail", f"{file} holds no id", remedy), found
-    if live is None and begun is None:
-        return Check("index", "ok", "none yet; `chunksink rebuild` makes it"), found
-    if live is None:
-        remedy = "run `chunksink rebuild`: it goes on"
-        return Check("index", "warn", "a rebuild was begun and never ended", remedy), found
-    return Check("index", "ok", f"live is {live.id}, in {', '.join(live.builds)}"), found
+            live = state.live_or_none()
+            return Live({} if live is None else dict(live.builds), state.home_id)
+    except (ChunkBusError, OSError):
+        return None
 
 
-def cache(config: Config) -> Check:
-    from chunksink.embeddings.errors import CacheBusy, CacheDamaged, CacheError, CacheForeign, CacheTooNew
-    from chunksink.home_cache import existing_cache
-    from chunksink.rebuild.state import cache_file
-
+def cache(config: Config) -> str:
     path = cache_file(config.home_path)
     if not path.exists():
-        return Check("cache", "ok", "none yet; `chunksink rebuild` makes it")
-    try:
-        with existing_cache(config, read_only=True) as cache:
-            cache.read("SELECT fingerprint, text_hash FROM vector LIMIT 1")
-    except CacheBusy as error:
-        return Check("cache", "warn", str(error), "wait for whoever holds it")
-    except CacheDamaged as error:
-        return Check("cache", "fail", str(error), "`chunksink cache verify --repair` carries over what is sound")
-    except (CacheForeign, CacheTooNew) as error:
-        remedy = "without it the next run makes another, and computes the vectors that it needs again"
-        return Check("cache", "fail", str(error), remedy)
-    except CacheError as error:
-        return Check("cache", "fail", str(error), _OF_THE_DISK)
-    return Check("cache", "ok", f"{path} can be read; `chunksink cache verify` checks every vector")
+        return _NO_INDEX
+    with remedies(
+        (CacheDamaged, "`chunksink cache verify --repair` carries over what is sound"),
+        ((CacheForeign, CacheTooNew), "without it the next run makes another, and computes its vectors again"),
+        (CacheError, _DISK),
+    ):
+        try:
+            with existing_cache(config, read_only=True) as cache:
+                cache.read("SELECT fingerprint, text_hash FROM vector LIMIT 1")
+        except CacheBusy as error:
+            raise Problem(str(error), "wait for the process that holds it", "warn") from error
+    return f"{path} can be read; `chunksink cache verify` checks every vector"

@@ -14,7 +14,7 @@ import pytest
 
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.cli import run
-from chunksink.doctor import environment
+from chunksink.doctor import machine
 from chunksink.exits import Exit
 from chunksink.rebuild.locks import writing
 from tests.engines.servers import ChromaServer, MeilisearchServer
@@ -86,13 +86,8 @@ def test_a_configuration_that_cannot_be_read_ends_it(tmp_path: Path, capsys: pyt
     assert "modle" in found["configuration"]["found"]
 
 
-def test_an_old_python(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(environment, "OLDEST_PYTHON", (99, 0))
-    assert amiss(checks(capsys, Exit.ENGINE)) == {"python": "fail"}
-
-
 def test_little_room(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(environment, "LEAST_FREE_BYTES", 10**18)
+    monkeypatch.setattr(machine, "LEAST_FREE_BYTES", 10**18)
     assert checks(capsys)["disk"]["verdict"] == "warn"
 
 

@@ -10,7 +10,8 @@ import meilisearch
 import pytest
 
 from chunksink.chunkbus.layout import BusRoot
-from chunksink.doctor.environment import configuration
+from chunksink.doctor.check import Problem
+from chunksink.doctor.machine import configuration
 from chunksink.exits import Exit
 from chunksink.settings.config import Config
 from chunksink.settings.index_settings import find_settings_file
@@ -200,7 +201,7 @@ def test_the_key_of_an_endpoint_is_looked_for_and_never_shown(
 
 
 def test_an_endpoint_that_nobody_answers_at(built: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("chunksink.doctor.model.SECONDS", 0.5)
+    monkeypatch.setattr("chunksink.doctor.machine.ENDPOINT_SECONDS", 0.5)
     with serve() as server:
         pass
     with socket.create_server(("127.0.0.1", 0)) as silent:
@@ -266,5 +267,6 @@ def test_partitions_of_an_empty_bus_are_whole(shell: Shell) -> None:
 
 def test_a_variable_that_is_no_setting_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CHUNKSINK_MODLE", "x")
-    found = configuration(Config(), tmp_path / "chunksink.toml")
-    assert (found.verdict, "no setting is called CHUNKSINK_MODLE" in found.found) == ("warn", True)
+    with pytest.raises(Problem, match="no setting is called CHUNKSINK_MODLE") as found:
+        configuration(Config(), tmp_path / "chunksink.toml")
+    assert found.value.verdict == "warn"

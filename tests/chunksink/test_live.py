@@ -20,7 +20,6 @@ import chunksink.live as live_module
 from chunksink.embeddings import load
 from chunksink.exits import Exit
 from chunksink.live import LiveSearch
-from chunksink.queries import Queries
 from chunksink.rebuild.errors import NoGeneration
 from chunksink.rebuild.locks import removing
 from chunksink.rebuild.state import State
@@ -28,6 +27,7 @@ from chunksink.search.access import EVERYTHING, Access
 from chunksink.search.answer import Answer
 from chunksink.search.errors import InvalidQuestion
 from chunksink.search.legs import Legs
+from chunksink.search.query_vectors import Queries
 from chunksink.search.question import Question
 from chunksink.settings.config import Config, load_config
 from chunksink.sinks.chroma.reader import ChromaReader

@@ -18,8 +18,8 @@ from chunksink.embeddings.encoder import Vectors
 from chunksink.embeddings.errors import EncoderOutOfMemory, ModelUnavailable, TextRefused
 from chunksink.exits import Exit
 from chunksink.live import LiveSearch
-from chunksink.queries import Queries, QueryModel
 from chunksink.search.access import EVERYTHING
+from chunksink.search.query_vectors import Queries, QueryModel
 from chunksink.search.question import Question
 from chunksink.settings.config import Config
 from tests.chunksink.shell import Models, Shell

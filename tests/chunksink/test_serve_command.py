@@ -122,7 +122,7 @@ def test_it_says_where_it_serves_and_ends_when_told(tmp_path: Path, bus: BusRoot
         assert server.texts("cat") == ["the cat sleeps"]
         assert "<mark>cat</mark>" in server.get("/?q=cat")[1]
         status, page = server.get("/status")
-        assert (status, "Live generation" in page, "Cache of vectors" in page) == (200, True, True)
+        assert (status, "Index" in page, "Cache of vectors" in page) == (200, True, True)
         with _opener.open(f"{server.address}?q=cat"):  # a connection that stays open hinders nothing
             assert server.end(sign) == Exit.OK
     assert server.printed[-1] == "stopped\n"

@@ -96,7 +96,7 @@ def test_an_index_that_is_up_to_date(home: Home, capsys: pytest.CaptureFixture[s
     assert (found["locks"], found["held"], found["begun_flip"]) == ([], 0, False)
     out = told(home, capsys)
     assert "fts         3 sources, 4 chunks\n" in out
-    assert "nothing to roll back to" in out
+    assert "no rollback is possible" in out
     assert "a rebuild is due: the live index was made with hash" in out
 
 
@@ -196,7 +196,7 @@ def test_a_rebuild_that_was_stopped(home: Home, capsys: pytest.CaptureFixture[st
     found = report(home, capsys)
     assert found["unfinished"]["under_way"] is False
     assert found["unfinished"]["generation"]["id"] > found["live"]["id"]
-    assert "was stopped; `chunksink rebuild` goes on with it" in told(home, capsys)
+    assert "was stopped; `chunksink rebuild` continues it" in told(home, capsys)
     with rebuilding(home.folder), writing(home.folder):
         found = report(home, capsys)
         assert (found["unfinished"]["under_way"], found["locks"]) == (True, ["writer", "rebuild"])

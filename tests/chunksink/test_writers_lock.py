@@ -16,9 +16,9 @@ import chunksink
 from chunksink.chunkbus import store
 from chunksink.rebuild import catalog, forget, intake, plan, receipts, scan, state
 from chunksink.rebuild.errors import NotVerified
-from chunksink.rebuild.executor import Target
 from chunksink.rebuild.rebuild import Rebuild
 from chunksink.rebuild.state import State
+from chunksink.rebuild.targets import Target
 from chunksink.sinks.registry import open_sink
 from tests.chunksink.shell import Shell
 from tests.rebuild.support import parent_of, source

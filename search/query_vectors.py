@@ -1,40 +1,50 @@
-"""Vectors of queries, by the model that made an index: remembered, and computed together where several wait.
+"""Vectors of queries, by the model that made an index: remembered, and computed in batches where several wait.
 
-A model takes a third longer for four queries than for one, so those that come while it computes are its next batch.
+A model takes a third longer for four queries than for one, so those that arrive while it computes are its next batch.
 """
 
 import threading
 from concurrent.futures import Future
 from itertools import islice
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from chunksink.embeddings.encoder import ClosingEncoder, Vectors
+    from chunksink.embeddings.encoder import ClosingEncoder, ModelInfo, Vectors
     from chunksink.embeddings.errors import EmbeddingsError
     from chunksink.embeddings.settings import EncoderSettings
-    from chunksink.rebuild.state import Generation
 
 _REMEMBERED = 512
-"""Queries whose vectors are kept: whoever pages or changes a filter asks the same again."""
-_TOGETHER = 16
-"""So many at most are one batch: nobody waits long for those of others."""
+"""Queries whose vectors are kept: paging or another filter asks the same query again."""
+_BATCH = 16
+"""Queries in one batch at most, so that none waits long for others."""
 _QUERY_SECONDS = 5.0
-"""A search waits so long for an endpoint; then it answers by words."""
+"""How long a search waits for an endpoint; then it answers by words."""
 _PAUSE_SECONDS = 10.0
-"""After a failure the model is left alone for so long: not every search should wait for what is not there."""
+"""How long a model is left alone after a failure: not every search should wait for one that is unavailable."""
+
+
+class Generation(Protocol):
+    """What is needed of a generation: the model that made its vectors."""
+
+    @property
+    def model_fingerprint(self) -> str: ...
+    @property
+    def model(self) -> "ModelInfo": ...
+    @property
+    def encoder(self) -> "EncoderSettings": ...
 
 
 class Queries:
-    """Encodes queries with the models that made indexes, each loaded on its first one. Any thread may ask."""
+    """Encodes queries with the models that made indexes, each loaded for its first query. Any thread may ask."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._models: dict[tuple[str, EncoderSettings], QueryModel] = {}
 
-    def of(self, generation: "Generation") -> "QueryModel":
-        """The same model for every generation that was made with it: to load it takes seconds. One that has moved to
-        another folder, or takes another precision, is loaded anew."""
+    def of(self, generation: Generation) -> "QueryModel":
+        """The same model for every generation that was made with it, since loading takes seconds. One that moved to
+        another folder, or has another precision, is loaded again."""
         made_with = generation.model_fingerprint, generation.encoder
         with self._lock:
             return self._models.setdefault(made_with, QueryModel(generation))
@@ -49,7 +59,7 @@ class Queries:
 class QueryModel:
     """From a query to its vector."""
 
-    def __init__(self, generation: "Generation") -> None:
+    def __init__(self, generation: Generation) -> None:
         from chunksink.embeddings.lazy import LazyEncoder
 
         self._settings = generation.encoder
@@ -67,24 +77,24 @@ class QueryModel:
                 return vector
             promised = self._waiting.setdefault(text, Future())
         try:
-            with self._computing:  # whoever comes in computes for all who wait by then
+            with self._computing:  # the thread that holds it computes for all that wait by then
                 while not promised.done():
                     self._compute_next()
         finally:
             if self._closed:
-                self._let_go()
+                self._close_if_idle()
         error = promised.exception()
         if error is not None:
             raise _again(error)
         return promised.result()
 
     def close(self) -> None:
-        """Waits for nobody: what is being computed is answered first."""
+        """Does not wait: a batch that is being computed is answered first."""
         self._closed = True
-        self._let_go()
+        self._close_if_idle()
 
-    def _let_go(self) -> None:
-        if self._computing.acquire(blocking=False):  # else by whoever computes, afterwards
+    def _close_if_idle(self) -> None:
+        if self._computing.acquire(blocking=False):  # else the thread that computes closes it afterwards
             try:
                 self._encoder.close()
             finally:
@@ -97,28 +107,28 @@ class QueryModel:
         try:
             return open_encoder(self._settings, patience_seconds=_QUERY_SECONDS)
         except ModelError as error:
-            told = f"the model {self._settings.model} that made the live index cannot be loaded: {error}"
-            raise type(error)(told) from error
+            message = f"the model {self._settings.model} that made the live index cannot be loaded: {error}"
+            raise type(error)(message) from error
 
     def _compute_next(self) -> None:
         with self._lock:
-            batch = dict(islice(self._waiting.items(), _TOGETHER))
+            batch = dict(islice(self._waiting.items(), _BATCH))
         try:
             self._settle(batch)
         finally:
             with self._lock:
                 for text, promised in batch.items():
-                    if promised.done():  # else this thread was broken off, and the next one computes it
+                    if promised.done():  # else this thread was interrupted, and the next one computes it
                         del self._waiting[text]
 
     def _settle(self, batch: "dict[str, Future[Vectors]]") -> None:
-        """Every promise gets its vector, or the reason why there is none."""
+        """Every future gets its vector, or the reason why there is none."""
         from chunksink.embeddings.errors import TextRefused
 
         try:
             vectors = self._encode(list(batch))
         except Exception as error:
-            if isinstance(error, TextRefused) and len(batch) > 1:  # perhaps only one of them
+            if isinstance(error, TextRefused) and len(batch) > 1:  # perhaps only one of them is refused
                 for text, promised in batch.items():
                     self._settle({text: promised})
                 return
@@ -159,7 +169,7 @@ def _is_usable(vector: "Vectors") -> bool:
 
 
 def _again(error: BaseException) -> BaseException:
-    """For one more thread: an exception that is raised again and again grows. A bug keeps its traceback."""
+    """A copy for one more thread: an exception that is raised repeatedly grows. A bug keeps its traceback."""
     from chunksink.embeddings.errors import EmbeddingsError
 
     return type(error)(*error.args) if isinstance(error, EmbeddingsError) else error

@@ -1,0 +1,112 @@
+"""Checks of what surrounds a run: interpreter, SQLite, configuration, home, disk, other runs, model or endpoint."""
+
+import os
+import shutil
+import sqlite3
+import sys
+from pathlib import Path
+
+import httpx
+
+from chunksink.doctor.check import Problem, remedies
+from chunksink.embeddings.connection import checked_url, client_for
+from chunksink.embeddings.errors import EndpointError, ModelError
+from chunksink.embeddings.resolve import resolve_model
+from chunksink.rebuild.locks import held_locks
+from chunksink.settings.config import MEILI_URL, PREFIX, Config, ConfigError, unknown_variables
+from chunksink.settings.secret import key_in
+
+LEAST_FREE_BYTES = 10**9
+ENDPOINT_SECONDS = 5.0
+_GATEWAY_ERRORS = (502, 503, 504)
+"""A proxy answers them for a server that it cannot reach."""
+
+
+def python() -> str:
+    return ".".join(map(str, sys.version_info[:3]))
+
+
+def sqlite() -> str:
+    db = sqlite3.connect(":memory:")
+    try:
+        db.execute("create virtual table t using fts5(text, tokenize = 'trigram')")
+    except sqlite3.OperationalError as error:
+        remedy = "use a Python whose SQLite is 3.34 or later and has FTS5, as those of python.org and distributions"
+        raise Problem(f"{sqlite3.sqlite_version}: {error}", remedy) from error
+    finally:
+        db.close()
+    return f"{sqlite3.sqlite_version} with FTS5"
+
+
+def configuration(config: Config, file: Path) -> str:
+    """Where settings come from. Variables are shown by name only: a value may be a key."""
+    variables = sorted(name for name in os.environ if name.startswith(PREFIX) or name == MEILI_URL)
+    source = f"{file} can be read" if file.exists() else f"no {file}"
+    if unknown := unknown_variables():
+        remedy = "correct the name, or leave it if another program's settings begin like ours"
+        raise Problem(f"{source}; no setting is called {', '.join(unknown)}", remedy, "warn")
+    if variables:
+        why = f"; {config.why_these_sinks}" if config.why_these_sinks else ""
+        return f"{source}; the environment sets {', '.join(variables)}{why}"
+    return source if file.exists() else f"{source}: everything by default"
+
+
+def home(home: Path) -> str:
+    place = _existing(home)
+    if not (place.is_dir() and os.access(place, os.W_OK | os.X_OK)):
+        raise Problem(f"{place} cannot be written", "change its owner or mode, or name another with --home")
+    return f"{home} can be written" if home.exists() else f"{home} will be made"
+
+
+def disk(home: Path) -> str:
+    place = _existing(home)
+    free = shutil.disk_usage(place).free
+    found = f"{free / 10**9:,.1f} GB free below {place}"
+    if free < LEAST_FREE_BYTES:
+        raise Problem(found, "make room: a rebuild needs room for a second index beside the live one", "warn")
+    return found
+
+
+def _existing(folder: Path) -> Path:
+    place = folder.absolute()
+    while not place.exists():
+        place = place.parent
+    return place
+
+
+def locks(home: Path) -> str:
+    held = held_locks(home)
+    if held:
+        raise Problem(f"another run holds: {', '.join(held)}", "wait for it, or look for its process", "warn")
+    return "nobody is writing to this home"
+
+
+def model(config: Config) -> str:
+    """Weights are looked for and not read: `chunksink search` would say whether they fit."""
+    with remedies((ModelError, "correct the setting `model`, or get that model: the next rebuild needs it")):
+        found = resolve_model(config.model, network=False)
+    if not any(any(found.folder.rglob(f"*{ending}")) for ending in (".safetensors", ".bin")):
+        raise Problem(f"no weights in {found.folder}", "copy the model again")
+    return f"{found.name} is here, as a {found.source}: {found.folder}"
+
+
+def endpoint(config: Config, url: str) -> str:
+    """Whether it answers. No key and no text is sent: embedding one costs money."""
+    variable = config.endpoint_key_variable
+    start = "start it, or correct its address"
+    with remedies(((ConfigError, EndpointError), "correct it, and keep the key in the environment only")):
+        address = checked_url(url)
+        if variable is not None:
+            key_in(variable, "option endpoint_key_variable", needed=True)
+    with remedies((EndpointError, "correct the environment of chunksink")):
+        client = client_for(address, httpx.Client, timeout=ENDPOINT_SECONDS)
+    try:
+        with client:
+            status = client.get(address).status_code
+    except httpx.HTTPError as error:
+        reason = f"{type(error).__name__}: {error or f'nothing in {ENDPOINT_SECONDS:g} s'}"
+        raise Problem(f"{address} does not answer: {reason}", start) from error
+    if status in _GATEWAY_ERRORS:
+        raise Problem(f"{address} answers {status}", start)
+    key = f"its key, which is in {variable}, was" if variable else "no key is sent; it was"
+    return f"{address} answers; {key} not tried with {config.model}: that may cost money"

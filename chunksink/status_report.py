@@ -1,0 +1,227 @@
+"""What a home says of itself from its own records, for `chunksink status` and for the status page of `chunksink serve`.
+
+`facts` are labelled values, `advice` is what is under way, wrong, held or due, with what to do; both print the same.
+"""
+
+from typing import TYPE_CHECKING
+
+from chunksink.output import counted, counts, labelled, more, printable, sized, some
+from chunksink.rebuild.state import cache_file
+from chunksink.search.page.report import Figure, Report, Row, Section
+from chunksink.session import status_of
+from chunksink.settings.config import Config
+from chunksink.summary import unbuilt_lines, unconfigured_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from chunksink.rebuild.run_records import RunRecord
+    from chunksink.rebuild.state import State
+    from chunksink.rebuild.status import BuildStatus, HomeStatus
+
+SHOWN = 3
+_SUMMARIES = {True: "Up to date", False: "Not up to date", None: "Not known if up to date"}
+_LETTERS = 20
+_RUNS = 5
+_RUNS_SEARCHED = 200
+_WITH_VERIFIED_SINKS = ("verify", "repair")
+
+
+def facts(found: "HomeStatus") -> "Iterator[Row]":
+    live, previous, bus, last = found.live, found.previous, found.bus, found.last_run
+    yield Row("live", f"{live.id}, made {live.created_at}")
+    fingerprint = f" ({live.model_fingerprint:.12})" if live.holds_vectors else ", as no engine holds vectors"
+    yield Row("model", f"{printable(live.model)}{fingerprint}")
+    for name, sink in found.sinks.items():
+        waiting = _waiting(sink)
+        held = f"{counted(sink.families, 'source')}, {counted(sink.chunks, 'chunk')}"
+        yield Row(name, f"{held}  ({waiting})" if waiting else held, "bad" if waiting else "")
+    rollback = f"{previous.id}; `chunksink rollback` shows it again" if previous else "none, so no rollback is possible"
+    yield Row("previous", rollback)
+    superseded = f", {bus.superseded:,} superseded" if bus.superseded else ""
+    chunks = f"{counted(bus.families, 'source')}, {counted(bus.chunks, 'chunk')}{superseded}"
+    yield Row("chunks", f"{printable(bus.path)}: {chunks}")
+    if last:
+        yield Row("last run", f"{last.command}, {last.started_at}: {last.status} (`chunksink runs {last.id}`)")
+
+
+def _waiting(sink: "BuildStatus") -> str:
+    return counts(
+        {
+            "to write": sink.to_write,
+            "to remove": sink.to_remove,
+            "of unknown state, to be written again": sink.open_intents,
+            "refused": sink.refused,
+        }
+    )
+
+
+def status_lines(found: "HomeStatus", shown: int | None) -> "Iterator[str]":
+    for row in facts(found):
+        yield labelled(row.label, row.value)
+    yield ""
+    yield from advice(found, shown) or ["up to date: a sync would find nothing to do"]
+
+
+def advice(found: "HomeStatus", shown: int | None) -> list[str]:
+    """Each with what to do about it. Of long lists so many are `shown`; with None all."""
+    return [*_under_way(found), *_bus(found, shown), *_held(found, shown), *_due(found), *_last_run(found)]
+
+
+def _under_way(found: "HomeStatus") -> "Iterator[str]":
+    if "writer" in found.locks:
+        yield "a run is writing to this home now"
+    if found.unfinished:
+        done = ", ".join(f"{name} {chunks:,}" for name, chunks in found.unfinished.chunks.items())
+        what = "is under way" if found.unfinished.under_way else "was stopped; `chunksink rebuild` continues it"
+        yield f"rebuild {found.unfinished.generation.id} {what} (chunks so far: {done})"
+    elif "rebuild" in found.locks:
+        yield "a rebuild is under way"
+    if found.begun_flip:
+        yield "a run died while it changed what readers see; the next sync completes it: `chunksink sync`"
+
+
+def _bus(found: "HomeStatus", shown: int | None) -> "Iterator[str]":
+    bus = found.bus
+    if not bus.found:
+        yield f"no chunks at {printable(bus.path)}: name their folder with --chunks DIR"
+        return
+    for broken in bus.broken[:shown]:
+        held = f"partition {broken.key} is {broken.state}, {counted(broken.families, 'source')} held"
+        if broken.state == "missing":
+            yield f"{held}: bring it back, or `chunksink retire-partition {broken.key}`"
+        else:
+            yield f"{held}: {printable(broken.finding)}; `chunksink validate` shows all"
+    yield from _rest(len(bus.broken), shown, "partitions")
+    if bus.pending:
+        new = f"{counted(len(bus.pending), 'partition')} new, changed or gone since the last sync"
+        yield f"{new}: {some(bus.pending, shown)}; run `chunksink sync`"
+    elif any(sink.to_write or sink.to_remove or sink.open_intents for sink in found.sinks.values()):
+        yield f"not every engine has what the chunks say; {_catch_up(found)}"
+
+
+def _catch_up(found: "HomeStatus") -> str:
+    brake = found.brake
+    if brake is None:
+        return "run `chunksink sync`"
+    return (
+        f"a sync would remove {brake.removed:,} of the {brake.total:,} sources in the index, and stop at that number: "
+        f"`chunksink plan` names some, `chunksink sync {brake.flag}` removes them"
+    )
+
+
+def _held(found: "HomeStatus", shown: int | None) -> "Iterator[str]":
+    for held in found.held_families:
+        yield f"held as it was: source {printable(held.source or held.family)}: {printable(held.detail)}"
+    yield from _rest(found.held, shown, "held sources")
+
+
+def _rest(number: int, shown: int | None, noun: str) -> list[str]:
+    return [f"... and {rest}; --all names them" for rest in more(number, shown, f" {noun}")]
+
+
+def _due(found: "HomeStatus") -> "Iterator[str]":
+    refused = sum(sink.refused for sink in found.sinks.values())
+    if refused:
+        yield f"{counted(refused, 'document')} refused by engines; `chunksink dead-letters` lists them"
+    yield from unconfigured_lines(found.unconfigured)
+    yield from unbuilt_lines(found.unbuilt)
+    if found.rebuild_due:
+        yield f"a rebuild is due: {found.rebuild_due}; `chunksink rebuild`"
+
+
+def _last_run(found: "HomeStatus") -> "Iterator[str]":
+    """Without it our records could say that all is well."""
+    last = found.last_run
+    if last and last.command in ("sync", "rebuild") and last.status == "failed":
+        yield f"the last {last.command} failed: `chunksink runs {last.id}` says why"
+    if last and (last.command, last.status) == ("verify", "drift"):
+        yield "the last verify found differences: `chunksink verify` lists them, and says what to do"
+
+
+def page_report(config: Config) -> Report:
+    """Raises NoGeneration where nothing was built yet."""
+    from chunksink.rebuild import runs
+    from chunksink.rebuild.state import State
+
+    found = status_of(config, named=SHOWN)
+    with State.existing(config.home_path) as state:
+        refused, letters = _dead_letters(state)
+    past = list(runs.runs(config.home_path, _RUNS_SEARCHED))
+    cache = list(_cache(config))
+    waiting = max((sink.to_write + sink.to_remove + sink.open_intents for sink in found.sinks.values()), default=0)
+    return Report(
+        current=found.is_current,
+        summary=_SUMMARIES[found.is_current],
+        troubles=tuple(advice(found, SHOWN)),
+        figures=(
+            Figure("Sources", f"{found.bus.families:,}"),
+            Figure("Chunks", f"{found.bus.chunks:,}"),
+            Figure("To be synced", f"{waiting:,}"),
+            Figure("Held", f"{found.held:,}", tone="bad" if found.held else ""),
+            Figure("Dead letters", f"{refused:,}", tone="bad" if refused else ""),
+            Figure("Cached vectors", cache[0].value if cache else "none"),
+        ),
+        sections=(
+            Section("Index", tuple(facts(found))),
+            Section(
+                "Last verify", tuple(_verified(past)), "No recent verify: `chunksink verify` compares the engines."
+            ),
+            Section("Last runs", tuple(_run(run) for run in past[:_RUNS]), "No run is on record."),
+            Section("Dead letters", tuple(letters), "No document was refused by an engine."),
+            Section("Cache of vectors", tuple(cache), "There is no cache yet."),
+        ),
+    )
+
+
+def _dead_letters(state: "State") -> tuple[int, list[Row]]:
+    from chunksink.rebuild import dead_letters
+
+    letters, refused = dead_letters.letters(state, limit=_LETTERS), dead_letters.count(state)
+    rows = [Row(f"{letter.sink}: {letter.source or letter.family}", letter.reason, "bad") for letter in letters]
+    rest = more(refused, len(rows), ": `chunksink dead-letters` lists them")
+    return refused, [*rows, *(Row("", f"and {line}") for line in rest)]
+
+
+def _verified(past: "list[RunRecord]") -> "Iterator[Row]":
+    """The last run that compared the engines; one that found the home locked has compared nothing."""
+    run = next((run for run in past if run.command in _WITH_VERIFIED_SINKS and run.facts.get("sinks")), None)
+    if run is None:
+        return
+    yield _run(run)
+    if run.error:
+        yield Row("error", run.error, "bad")
+    for name, numbers in run.facts["sinks"].items() if run.command == "verify" else ():
+        wrong = counts({what: numbers.get(what, 0) for what in ("missing", "extra", "changed")})
+        chunks = counted(numbers.get("chunks", 0), "chunk")
+        yield Row(name, f"{chunks}, {wrong or 'no difference'}", "bad" if wrong else "")
+
+
+def _run(run: "RunRecord") -> Row:
+    took = f" in {run.seconds:.1f} s" if run.seconds is not None else ""
+    at = run.started_at[:19].replace("T", " ")
+    return Row(run.command, f"{at} UTC: {run.status}{took}", "" if run.status == "ok" or not run.finished else "bad")
+
+
+def _cache(config: Config) -> "Iterator[Row]":
+    """Counted by the index of the table: no vector is read."""
+    from chunksink.embeddings.cache import VectorCache
+    from chunksink.embeddings.errors import EmbeddingsError
+
+    path = cache_file(config.home_path)
+    if not path.exists():
+        return
+    try:
+        with VectorCache.open(path, read_only=True) as cache:
+            models = cache.read(
+                "SELECT coalesce(m.name, ''), count(*) FROM vector v LEFT JOIN model m USING (fingerprint) "
+                "GROUP BY v.fingerprint ORDER BY 2 DESC"
+            )
+    except EmbeddingsError as error:
+        yield Row("vectors", "unknown")
+        yield Row("error", str(error), "bad")
+        return
+    yield Row("vectors", f"{sum(int(str(number)) for _, number in models):,}")
+    yield Row("size", sized(path.stat().st_size))
+    for name, number in models:
+        yield Row("of a model", f"{name or 'an old one'}: {number:,}")
