@@ -141,13 +141,13 @@ def _last_run(found: "HomeStatus") -> "Iterator[str]":
 
 def page_report(config: Config) -> Report:
     """Raises NoGeneration where nothing was built yet."""
-    from chunksink.rebuild import runs
+    from chunksink.rebuild.run_records import past_runs
     from chunksink.rebuild.state import State
 
     found = status_of(config, named=SHOWN)
     with State.existing(config.home_path) as state:
         refused, letters = _dead_letters(state)
-    past = list(runs.runs(config.home_path, _RUNS_SEARCHED))
+    past = list(past_runs(config.home_path, _RUNS_SEARCHED))
     cache = list(_cache(config))
     waiting = max((sink.to_write + sink.to_remove + sink.open_intents for sink in found.sinks.values()), default=0)
     return Report(
