@@ -175,10 +175,15 @@ def page_report(config: Config) -> Report:
 
 
 def _dead_letters(state: "State") -> tuple[int, list[Row]]:
-    from chunksink.rebuild import dead_letters
+    from chunksink.rebuild.receipts import receipts_of_live
 
-    letters, refused = dead_letters.letters(state, limit=_LETTERS), dead_letters.count(state)
-    rows = [Row(f"{letter.sink}: {letter.source or letter.family}", letter.reason, "bad") for letter in letters]
+    live = receipts_of_live(state)
+    refused = sum(receipts.refused() for receipts in live.values())
+    rows = [
+        Row(f"{sink}: {letter.source or letter.family}", letter.reason, "bad")
+        for sink, receipts in live.items()
+        for letter in receipts.dead_letters(_LETTERS)
+    ]
     rest = more(refused, len(rows), ": `chunksink dead-letters` lists them")
     return refused, [*rows, *(Row("", f"and {line}") for line in rest)]
 
