@@ -109,9 +109,5 @@ NO_STEPS = {
     "catalog_rows.py:note_former": "within _read and retire",
     "catalog_rows.py:drop_former_texts": "what is left of it is a note of vectors that are gone",
     "receipts.py:_close": "within confirm",
-    "schema.py:create_tenants_of_tombstones": "whole or not at all, as each step of a migration",
-    "schema.py:create_contents": "likewise",
-    "schema.py:create_numbers_of_chunks": "likewise",
-    "schema.py:drop_pace_of_vectors": "likewise",
     "receipts.py:_drop": "within confirm",
 }
