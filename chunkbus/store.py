@@ -120,4 +120,4 @@ def _refuse_newer(db: Database, path: Path, migrations: Migrations) -> None:
     known = {migration.name for migration in migrations.pending(Database(memory=True))}
     unknown = [migration.name for migration in migrations.applied(db) if migration.name not in known]
     if unknown:
-        raise NewerStore(f"{path} was written by a newer chunksink (step {unknown[0]}); upgrade, or move it away")
+        raise NewerStore(f"{path} was written by another version of chunksink ({unknown[0]}); upgrade, or move it away")

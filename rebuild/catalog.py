@@ -28,6 +28,8 @@ from current_chunk group by text_hash having min(family) <> max(family)
 
 FamilyHashes = tuple[str, int, str, str, str]
 """Of a family as it was projected: family, taken, family hash, digest, texts."""
+TextPlace = tuple[str, Place, str]
+"""Of a text: the partition and place of a chunk that has it, and its hash."""
 
 
 class FamilyChunk(NamedTuple):
@@ -146,13 +148,11 @@ class Catalog:
         return known_partitions(self._db)
 
     def missing_partitions(self) -> list[str]:
-        rows = self._db.execute("select key from partition where state = ? order by key", [MISSING])
-        return [key for (key,) in rows]
+        return _keys(self._db, "state = ?", MISSING)
 
     def unread_partitions(self) -> list[str]:
         """Those that are missing or invalid."""
-        rows = self._db.execute("select key from partition where state <> ? order by key", [VALID])
-        return [key for (key,) in rows]
+        return _keys(self._db, "state <> ?", VALID)
 
     def findings(self, limit: int = -1) -> list[Finding]:
         """What is wrong with partitions as they were last read; errors first."""
@@ -214,7 +214,7 @@ class Catalog:
         rows = self._db.execute("select partition, chunk_id, text_hash from current_chunk order by partition, offset")
         return (CurrentChunk(*row) for row in rows)
 
-    def places(self) -> Iterator[list[tuple[str, Place, str]]]:
+    def places(self) -> Iterator[list[TextPlace]]:
         """Of each current chunk that can be read partition, place and text hash, as on disk, in pages."""
         last: tuple[Any, ...] = ("", -1)
         select = (
@@ -222,7 +222,7 @@ class Catalog:
             f"and partition in (select key from partition where state = ?) order by partition, offset limit {_PAGE}"
         )
         while rows := self._db.execute(select, [*last, VALID]).fetchall():
-            yield [(partition, Place(offset, length), hashed) for partition, offset, length, hashed in rows]
+            yield _places(rows)
             last = rows[-1][:2]
 
     def some_texts(self, limit: int) -> list[str]:
@@ -230,7 +230,7 @@ class Catalog:
         rows = self._db.execute("select distinct text_hash from current_chunk order by text_hash limit ?", [limit])
         return [text_hash for (text_hash,) in rows]
 
-    def places_of_texts(self, text_hashes: Sequence[str]) -> list[tuple[str, Place, str]]:
+    def places_of_texts(self, text_hashes: Sequence[str]) -> list[TextPlace]:
         """For each of these texts a chunk that has it and can be read: partition, place, text hash; as on disk."""
         rows = self._db.execute(
             "select partition, offset, length, text_hash from current_chunk "
@@ -238,7 +238,7 @@ class Catalog:
             "and partition in (select key from partition where state = ?) group by text_hash order by 1, 2",
             [*text_hashes, VALID],
         )
-        return [(partition, Place(offset, length), hashed) for partition, offset, length, hashed in rows]
+        return _places(rows)
 
     def repeated_texts(self, examples: int = 5) -> RepeatedTexts:
         """Texts that more than one current family holds."""
@@ -275,4 +275,12 @@ class Catalog:
 
 def known_partitions(db: Any) -> list[str]:
     """Those that were ever taken in, and not retired since."""
-    return [key for (key,) in db.execute("select key from partition where checksum is not null order by key")]
+    return _keys(db, "checksum is not null")
+
+
+def _keys(db: Any, condition: str, *values: str) -> list[str]:
+    return [key for (key,) in db.execute(f"select key from partition where {condition} order by key", values)]
+
+
+def _places(rows: Iterable[Any]) -> list[TextPlace]:
+    return [(partition, Place(offset, length), text_hash) for partition, offset, length, text_hash in rows]

@@ -227,15 +227,6 @@ def note_former(db: Database, last: int) -> None:
     db.execute(_IS_BACK, {"last": last})
 
 
-def former_documents(db: Database, family: str) -> set[str]:
-    documents = db.execute("select document_id from former_document where family = ?", [family])
-    return {document for (document,) in documents}
-
-
-def former_texts(db: Database, family: str) -> set[str]:
-    return {text for (text,) in db.execute("select text_hash from former_text where family = ?", [family])}
-
-
 def drop_former_texts(db: Database) -> None:
     """Of all families: the cache has none of their vectors any more."""
     db.execute("delete from former_text")

@@ -1,21 +1,5 @@
 """Errors of rebuilding. Each docstring is the sentence its reader needs; messages add the facts.
 
-RebuildError
-├── InvalidBus       chunks break the contract, so that no complete index can be made of them
-├── NotVerified      what the engine holds is not what was written; the live generation is untouched
-├── NoGeneration     nothing was ever built here; NothingBuilt names the home
-├── OtherModel       some sinks would hold vectors of one model and some of another
-├── OtherHome        the build was made by another home
-├── UnknownPlan      no plan is named by that
-├── OtherPlan        what a sync would do now is not the plan that was named
-├── Brake            a large share of the index would be removed; the live one is untouched
-├── UnknownSource    no source of this name is known here
-├── SeveralSources   a name means more than one source
-├── UnknownChunk, UnknownRun   likewise; they are defined where they are raised
-├── UnknownSink      the live generation has no build in a sink of this name
-├── NotMissing       only a partition that was taken in and is gone can be retired
-└── HomeLocked       another run is writing to this home
-
 A `state.db` that cannot be opened is `chunkbus.errors.StoreUnreadable` or `NewerStore`, as for every store of ours.
 """
 

@@ -4,10 +4,10 @@ A chunk may stand in several partitions; each place is judged apart. What a sink
 chunks file and compared with what its engine answers.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from chunksink.chunkbus.errors import PartitionChanged
 from chunksink.chunkbus.layout import BusRoot
@@ -25,8 +25,6 @@ from chunksink.sinks.projection import project_family
 
 _BLOCK = 2**20
 _HASHED = "h-"
-_LEAST_ALIKE = 3
-"""Characters that both ids begin with; others have nothing in common."""
 _LEAST_BEGUN = 4
 """Characters that can stand for a whole id."""
 
@@ -35,6 +33,26 @@ Verdict = Literal["current", "superseded", "retired", "undecided"]
 
 class UnknownChunk(RebuildError):
     """No chunk of this id was ever taken in."""
+
+
+class _ChunkRow(NamedTuple):
+    """A chunk in the catalog, and the state of its partition."""
+
+    partition: str
+    partition_state: str
+    offset: int
+    length: int
+    family: str
+    parent_id: str
+    document_id: str
+    text_hash: str
+    source_checksum: str | None
+
+
+_CHUNK_ROWS = """
+select c.partition, p.state, c.offset, c.length, c.family, c.parent_id, c.document_id, c.text_hash, c.source_checksum
+from chunk c join partition p on p.key = c.partition where c.chunk_id = ? order by c.partition, c.offset
+"""
 
 
 @dataclass(frozen=True)
@@ -91,15 +109,12 @@ class Explanation:
 def why(state: State, root: BusRoot, live: Generation, name: str, open_sink: Callable[[str], Sink]) -> Explanation:
     """`name` is a chunk's id, a beginning that no other one has, or its document's id in the sinks."""
     chunk_id = _chunk_id(state.db, name)
-    rows = state.db.execute(
-        "select c.partition, p.state, c.offset, c.length, c.family, c.parent_id, c.document_id, c.text_hash, "
-        "c.source_checksum from chunk c join partition p on p.key = c.partition "
-        "where c.chunk_id = ? order by c.partition, c.offset",
-        [chunk_id],
-    ).fetchall()
-    standings = tuple(_standing(state.db, root, row) for row in rows)
-    current = next((row for row, standing in zip(rows, standings, strict=True) if standing.verdict == "current"), None)
-    family = (current or rows[-1])[4]
+    rows = [_ChunkRow(*row) for row in state.db.execute(_CHUNK_ROWS, [chunk_id])]
+    standings = tuple(_occurrence(state.db, root, row) for row in rows)
+    pairs = list(zip(rows, standings, strict=True))
+    current = next((row for row, standing in pairs if standing.verdict == "current"), None)
+    family = (current or rows[-1]).family
+    named = [standing.source for row, standing in pairs if row.family == family and standing.source]
     held = state.db.execute("select reason || ': ' || detail from held where family = ?", [family]).fetchone()
     projected = _projected(state, root, family) if current is not None else None
     expected = next((d for d in projected.documents if d.chunk_id == chunk_id), None) if projected else None
@@ -108,7 +123,7 @@ def why(state: State, root: BusRoot, live: Generation, name: str, open_sink: Cal
         chunk_id=chunk_id,
         document=document,
         family=family,
-        source=_label(state.db, family, projected) or _said(family, rows, standings),
+        source=_label(state.db, family, projected) or (named[0] if named else ""),
         standings=standings,
         held=held[0] if held else None,
         generation=live.id,
@@ -118,12 +133,6 @@ def why(state: State, root: BusRoot, live: Generation, name: str, open_sink: Cal
             for sink, build in live.builds.items()
         },
     )
-
-
-def _said(family: str, rows: Sequence[Any], standings: Sequence[Occurrence]) -> str:
-    """What a line of this family that has the id calls its source; empty where none can be read."""
-    sources = (standing.source for row, standing in zip(rows, standings, strict=True) if row[4] == family)
-    return next(filter(None, sources), "")
 
 
 # -- which chunk is meant ----------------------------------------------------------------------------------------------
@@ -159,30 +168,9 @@ def _hint(db: Any, name: str, begun: list[str]) -> str:
             return f"; that is a {what}, its chunks are {', '.join(chunks)}"
     if begun:
         return f", but others whose ids begin so, as {', '.join(begun)}"
-    near = [
-        row[0]
-        for row in (
-            db.execute(
-                "select chunk_id from chunk where chunk_id < ? order by chunk_id desc limit 1", [name]
-            ).fetchone(),
-            db.execute("select chunk_id from chunk where chunk_id > ? order by chunk_id limit 1", [name]).fetchone(),
-        )
-        if row
-    ]
-    if not near:
-        return ": the catalog is empty; run `chunksink sync`"
     if 0 < len(name) < _LEAST_BEGUN:
         return f", and the beginning of an id needs at least {_LEAST_BEGUN} characters"
-    nearest = max(near, key=lambda known: _alike(known, name))
-    if _alike(nearest, name) < _LEAST_ALIKE:
-        return ". Was it never synced?"
-    return f"; the nearest is {nearest}. Was it never synced?"
-
-
-def _alike(one: str, other: str) -> int:
-    """How many characters both begin with."""
-    pairs = zip(one, other, strict=False)
-    return next((position for position, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
+    return ". Was it never synced?"
 
 
 def _label(db: Any, family: str, projected: ProjectedFamily | None) -> str:
@@ -195,53 +183,46 @@ def _label(db: Any, family: str, projected: ProjectedFamily | None) -> str:
 # -- where it stands ---------------------------------------------------------------------------------------------------
 
 
-def _standing(db: Any, root: BusRoot, row: Sequence[Any]) -> Occurrence:
-    partition, partition_state, offset, length, family, parent_id, document_id, text_hash, checksum = row
-    verdict, reason = _verdict(db, partition, family, parent_id, document_id, checksum)
-    line, source = _line_and_source(root, partition, Place(offset, length), text_hash)
-    return Occurrence(partition, partition_state, offset, line, source, document_id, text_hash, verdict, reason)
+def _occurrence(db: Any, root: BusRoot, row: _ChunkRow) -> Occurrence:
+    verdict, reason = _verdict(db, row)
+    line, source = _line_and_source(root, row)
+    return Occurrence(
+        row.partition, row.partition_state, row.offset, line, source, row.document_id, row.text_hash, verdict, reason
+    )
 
 
-def _verdict(
-    db: Any, partition: str, family: str, parent_id: str, document_id: str, checksum: str | None
-) -> tuple[Verdict, str]:
-    if db.execute("select 1 from undecided where family = ?", [family]).fetchone():
+def _verdict(db: Any, row: _ChunkRow) -> tuple[Verdict, str]:
+    if db.execute("select 1 from undecided where family = ?", [row.family]).fetchone():
         return "undecided", "its partition changed since the last sync; run `chunksink sync`"
-    split = db.execute("select 1 from held where family = ? and reason = 'family split'", [family]).fetchone()
-    if split is not None:
+    if db.execute("select 1 from held where family = ? and reason = 'family split'", [row.family]).fetchone():
         return "undecided", "a version of its source stands in parts: until that is mended none counts"
-    current = db.execute("select partition, source_checksum from current where family = ?", [family]).fetchone()
-    if current == (partition, checksum):
+    current = db.execute("select partition, source_checksum from current where family = ?", [row.family]).fetchone()
+    if current == (row.partition, row.source_checksum):
         return "current", "the newest version of its source"
-    if current is not None and current[0] == partition:
-        return "superseded", f"by a later version of its source in the same partition {partition}"
+    if current is not None and current[0] == row.partition:
+        return "superseded", f"by a later version of its source in the same partition {row.partition}"
     if current is not None:
         return "superseded", f"by a newer version of its source in partition {current[0]}"
-    withdrawn = _tombstone(db, partition, family, parent_id, document_id)
-    return "retired", withdrawn or "a tombstone withdrew a newer version of its source, and this one with it"
-
-
-def _tombstone(db: Any, partition: str, family: str, parent_id: str, document_id: str) -> str:
-    """The tombstone of another partition that withdraws it by name; empty where there is none."""
-    row = db.execute(
+    # A tombstone of another partition that withdraws it by name.
+    found = db.execute(
         "select partition, at from tombstone where partition <> ? and (parent_id in (?, ?) or document_id = ?) "
         "and (tenant_id is null or ? = family_key(?, tenant_id)) order by at desc, partition desc limit 1",
-        [partition, parent_id, family, document_id, family, parent_id],
+        [row.partition, row.parent_id, row.family, row.document_id, row.family, row.parent_id],
     ).fetchone()
-    return f"the tombstone in partition {row[0]} of {row[1]} withdraws it" if row else ""
+    if found is None:
+        return "retired", "a tombstone withdrew a newer version of its source, and this one with it"
+    return "retired", f"the tombstone in partition {found[0]} of {found[1]} withdraws it"
 
 
-def _line_and_source(
-    root: BusRoot, partition: str, place: Place, text_hash: str
-) -> tuple[int, str] | tuple[None, None]:
-    """The number of the line at a place, as editors count, and of what source the chunk there is."""
+def _line_and_source(root: BusRoot, row: _ChunkRow) -> tuple[int, str] | tuple[None, None]:
+    """The number of the chunk's line, as editors count, and of what source the chunk there is."""
     try:
-        with PartitionReader(root, partition) as reader:
-            [document] = project_family([reader.record(place, text_hash)])
-        file, _ = open_partition(root, partition)
+        with PartitionReader(root, row.partition) as reader:
+            [document] = project_family([reader.record(Place(row.offset, row.length), row.text_hash)])
+        file, _ = open_partition(root, row.partition)
     except (OSError, PartitionChanged):
         return None, None
-    lines, left = 1, place.offset
+    lines, left = 1, row.offset
     with file:
         while left and (data := file.read(min(_BLOCK, left))):
             lines += data.count(b"\n")
@@ -275,7 +256,10 @@ def _copy(
     receipt = db.execute("select family_hash from receipt where build = ? and family = ?", key).fetchone()
     intent = db.execute("select 1 from intent where build = ? and family = ?", key).fetchone()
     letter = db.execute("select reason from dead_letter where build = ? and id = ?", [build, document]).fetchone()
-    wanted = projected.family_hash if projected is not None else _family_hash(db, family)
+    wanted = projected.family_hash if projected is not None else None
+    if projected is None:  # another chunk than this one may be in the version that counts
+        current = db.execute("select family_hash from current where family = ?", [family]).fetchone()
+        wanted = current[0] if current else None
     known: Literal["matches", "another version", "none"] = "none"
     if receipt is not None:
         known = "matches" if receipt[0] == wanted else "another version"
@@ -287,12 +271,6 @@ def _copy(
         error = str(failed)
     copy, differs = _compared(held, expected, asked=error is None)
     return SinkCopy(build, known, intent is not None, letter[0] if letter else None, copy, differs, error)
-
-
-def _family_hash(db: Any, family: str) -> str | None:
-    """Of the version that counts, where another chunk than this one is in it."""
-    row = db.execute("select family_hash from current where family = ?", [family]).fetchone()
-    return row[0] if row else None
 
 
 def _held(sink: Any, build: str, document: str) -> Document | None:

@@ -13,8 +13,8 @@ from chunksink.chunkbus.canonical import json_hash
 from chunksink.chunkbus.chunk import Record
 from chunksink.chunkbus.errors import PartitionChanged
 from chunksink.chunkbus.layout import BusRoot
-from chunksink.chunkbus.reader import PartitionReader, Place
-from chunksink.rebuild.catalog import Catalog, CurrentFamily, FamilyChunk, FamilyHashes
+from chunksink.chunkbus.reader import PartitionReader
+from chunksink.rebuild.catalog import Catalog, CurrentFamily, FamilyChunk, FamilyHashes, TextPlace
 from chunksink.rebuild.catalog_rows import hash_of_line
 from chunksink.rebuild.state import State
 from chunksink.sinks.document import Document
@@ -129,7 +129,7 @@ class FamilyReader:
                 self._keep(projected)
                 yield projected
 
-    def texts(self, places: Sequence[tuple[str, Place, str]]) -> Iterator[str]:
+    def texts(self, places: Sequence[TextPlace]) -> Iterator[str]:
         """The texts at these places, which are sorted by partition; PartitionChanged likewise."""
         for partition, members in groupby(places, key=lambda place: place[0]):
             with self._taken_in(partition), PartitionReader(self._root, partition) as reader:

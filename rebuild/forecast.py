@@ -233,7 +233,7 @@ def forecast(
         seconds=max(known) if len(known) == len(parts) else None,
         cost=None if price is None else missing.tokens / 1_000_000 * price,
         sinks=sinks,
-        added=tuple(_named(work, plan.examples("write", False, _EXAMPLES))),
+        added=tuple(each.label for each in work.records.project(plan.examples("write", False, _EXAMPLES))),
         changed=tuple(plan.examples("write", True, _EXAMPLES)),
         removed=tuple(plan.examples("remove", True, _EXAMPLES)),
         rebuild_due=rebuild_due,
@@ -276,11 +276,6 @@ def _vectors(work: Work, plan: Plan, builds: Sequence[str], lengths: Lengths) ->
         size += sum(length for _, length in unknown)
         sample = sorted([*sample, *unknown])[:SAMPLE]  # by their hashes they are as good as drawn
     return cached, about_texts(work, missing, size, sample)
-
-
-def _named(work: Work, families: Sequence[str]) -> Iterator[str]:
-    for page in (families[start : start + _PAGE] for start in range(0, len(families), _PAGE)):
-        yield from (projected.label for projected in work.records.project(page))
 
 
 def _seconds(amount: int, pace: float | None, first: float = 0.0) -> float | None:

@@ -3,24 +3,26 @@
 The bus is not ours to change. While it holds the source, the next sync brings it back; so its partitions are named.
 """
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 
 from chunksink.chunkbus.store import rewrite, write_transaction
-from chunksink.rebuild.catalog_rows import former_documents, former_texts
-from chunksink.rebuild.errors import SeveralSources, UnknownSource
-from chunksink.rebuild.redaction import blank, is_named
+from chunksink.rebuild.redaction import blank
 from chunksink.rebuild.run_records import FOLDER
-from chunksink.rebuild.source_lookup import NamedSource, names_of, sources_named
+from chunksink.rebuild.source_lookup import find_sources
 from chunksink.rebuild.work import Work
 from chunksink.sinks.capabilities import SupportsScrub, capability
 from chunksink.sinks.contract import Build
 from chunksink.sinks.errors import BuildBroken, BuildMissing, SinkError
-from chunksink.sinks.values import HALF
 
 _PAGE = 400
-_SHOWN = 5
+_IDS = (
+    "select chunk_id from chunk where family = ?",
+    "select document_id from chunk where family = ?",
+    "select document_id from former_document where family = ?",
+)
+_TEXTS = ("select text_hash from chunk where family = ?", "select text_hash from former_text where family = ?")
 
 DropVectors = Callable[[Sequence[str]], int]
 """Drops the vectors of these text hashes, of every model; how many there were."""
@@ -55,16 +57,11 @@ def forget(
 
     The caller holds the writer's lock. Repeated after a kill it ends the same: what tells of the source goes last.
     """
-    records = work.state.home / FOLDER
-    if not name or HALF.search(name):  # nothing that we hold has one
-        raise _unknown(name, tenant)
     with ExitStack() as stack:
         builds, not_asked = _open_builds(work, stack)
-        name, meant = _found(work, name, builds.values(), tenant)
-        if len(meant) > 1 and not every:
-            raise _several(name, meant)
-        families = {each.family for each in meant}
-        ids, texts = _known(work, families)
+        name, sources = find_sources(work, name, builds.values(), tenant, every=every)
+        families = {source.family for source in sources}
+        ids, texts = _known(work, _IDS, families), _known(work, _TEXTS, families)
         documents = {}
         for build_id, build in builds.items():
             found = [stored for stored in build.scan() if stored.parent_id in families]
@@ -77,7 +74,7 @@ def forget(
             build.flush()
             if (scrubbed := capability(build, SupportsScrub)) is not None:
                 scrubbed.scrub()
-    lines = blank(records, ids | families | {name})
+    lines = blank(work.state.home / FOLDER, ids | families | {name})
     still_in = _erase_records(work, families)
     return Forgotten(
         families=tuple(sorted(families)),
@@ -88,34 +85,6 @@ def forget(
         still_in=still_in,
         left_behind=dict(work.left_behind()),
         not_asked=not_asked,
-    )
-
-
-def _found(work: Work, given: str, builds: Collection[Build], tenant: str | None) -> tuple[str, Sequence[NamedSource]]:
-    """The name that means something, and what; nothing where only records of runs name it."""
-    for name in names_of(given):
-        meant = sources_named(work.state.db, name, builds, tenant)
-        if meant or (name not in work.catalog.known_partitions() and is_named(work.state.home / FOLDER, name)):
-            return name, meant
-    raise _unknown(given, tenant)
-
-
-def _unknown(name: str, tenant: str | None) -> UnknownSource:
-    of_tenant = "" if tenant is None else f" of tenant {tenant!r:.200}"
-    return UnknownSource(
-        f"no source {name!r:.200}{of_tenant} is known here: name its family, parent_id, document_id, or its source as "
-        "`chunksink search` shows it. Of one that was withdrawn and synced before perhaps nothing tells any more: "
-        "`chunksink cache gc` drops its vectors, two times `chunksink rebuild` replaces builds that may hold its words "
-        "in freed pages"
-    )
-
-
-def _several(name: str, meant: Sequence[NamedSource]) -> SeveralSources:
-    shown = "\n".join(f"  family {each}" for each in meant[:_SHOWN])
-    more = f"\n  and {len(meant) - _SHOWN} more" if len(meant) > _SHOWN else ""
-    return SeveralSources(
-        f"{name!r:.200} names {len(meant)} sources; nothing was erased:\n{shown}{more}\n"
-        "Name one by its family, or by its tenant with --tenant; to erase all of them, say --every"
     )
 
 
@@ -158,24 +127,16 @@ def _open_builds_of(work: Work, name: str, ours: Sequence[str], stack: ExitStack
     return found
 
 
-def _known(work: Work, families: Iterable[str]) -> tuple[set[str], set[str]]:
-    """Ids and text hashes that the catalog has of these families, in whatever version, also former ones."""
-    ids: set[str] = set()
-    texts: set[str] = set()
-    for family in families:
-        rows = work.state.db.execute("select chunk_id, document_id, text_hash from chunk where family = ?", [family])
-        for chunk_id, document_id, text_hash in rows:
-            ids |= {chunk_id, document_id}
-            texts.add(text_hash)
-        ids |= former_documents(work.state.db, family)
-        texts |= former_texts(work.state.db, family)
-    return ids, texts
+def _known(work: Work, selects: Iterable[str], families: Iterable[str]) -> set[str]:
+    """What the catalog has of these families, in whatever version, also former ones."""
+    rows = (work.state.db.execute(select, [family]) for select in selects for family in families)
+    return {value for of_family in rows for (value,) in of_family}
 
 
 def _texts_of_others(work: Work, families: set[str], texts: set[str]) -> set[str]:
     """Those of these texts that another source says as well: their vectors stay."""
     others: set[str] = set()
-    wanted = sorted(texts)
+    wanted = list(texts)
     for start in range(0, len(wanted), _PAGE):
         some = wanted[start : start + _PAGE]
         marks = ", ".join("?" * len(some))

@@ -13,7 +13,7 @@ from chunksink.chunkbus.canonical import sha256_hex
 from chunksink.chunkbus.errors import PartitionChanged
 from chunksink.chunkbus.findings import PARTITION_KEY, Finding, Severity
 from chunksink.chunkbus.layout import BusRoot
-from chunksink.chunkbus.manifest import Manifest, decode_manifest
+from chunksink.chunkbus.manifest import decode_manifest
 from chunksink.chunkbus.reader import open_partition
 from chunksink.chunkbus.store import write_transaction
 from chunksink.chunkbus.validate import RULES, Validation
@@ -22,7 +22,6 @@ from chunksink.rebuild.state import State
 
 VALID, INVALID, MISSING = "valid", "invalid", "missing"
 _TRIES = 3
-_WITHDRAWN = ("parent_id", "document_id", "tenant_id")
 _FINDINGS_KEPT = 100  # of one partition; the run record has them all
 
 OnFinding = Callable[[Finding], object]
@@ -76,10 +75,9 @@ class Intake:
 
     def _note_misnamed(self) -> None:
         """Files that nothing reads; they are no partitions, so nothing is held for them."""
+        said = "no partition can have this name"
         names = self._root.misnamed_files()
-        found = [
-            Finding(PARTITION_KEY, Severity.ERROR, name, None, "no partition can have this name") for name in names
-        ]
+        found = [Finding(PARTITION_KEY, Severity.ERROR, name, None, said) for name in names]
         with write_transaction(self._db):
             self._db.execute("delete from finding where code = ?", [PARTITION_KEY])
             self._insert_findings(found)
@@ -90,11 +88,11 @@ class Intake:
         known = {key for (key,) in self._db.execute("select key from partition")}
         for key in sorted(known - set(self._root.partition_keys())):
             with write_transaction(self._db):
-                never_valid = "delete from partition where key = ? and checksum is null"
-                was_valid = not self._db.execute(never_valid, [key]).rowcount
+                self._db.execute(
+                    "delete from partition where key = ? and checksum is null", [key]
+                )  # it never was valid
                 self._db.execute("delete from finding where partition = ?", [key])
-                if was_valid and self._set_state(key, MISSING, None):
-                    touch_partition(self._db, key)
+                self._set_state(key, MISSING, None)
 
     def _read(self, key: str, on_bytes: OnBytes, workers: Executor | None) -> None:
         for left in reversed(range(_TRIES)):
@@ -138,11 +136,8 @@ class Intake:
 
     def _reject(self, key: str, signature: str) -> None:
         """Its families are held as they were."""
-        known = self._db.execute("select 1 from partition where key = ?", [key]).fetchone()
-        if known is None:
-            self._db.table("partition").insert({"key": key, "signature": signature, "state": INVALID})
-        elif self._set_state(key, INVALID, signature):
-            touch_partition(self._db, key)
+        self._db.execute("insert or ignore into partition (key, state) values (?, ?)", [key, INVALID])
+        self._set_state(key, INVALID, signature)
 
     def _take_in(self, key: str, signature: str) -> None:
         file, data = open_partition(self._root, key)
@@ -153,65 +148,49 @@ class Intake:
             select = "select manifest, created_at from partition where key = ?"
             held, written_at = self._db.execute(select, [key]).fetchone() or (None, None)
             if held == digest:  # the files are others, what they say is not
-                if self._set_state(key, VALID, signature):
-                    touch_partition(self._db, key)
+                self._set_state(key, VALID, signature)
                 return
             if held is None:  # whatever is known of its lines may be wrong
                 self._db.execute("update chunk set line = null where partition = ?", [key])
             manifest = decode_manifest(data)
+            created_at = instant(manifest.created_at)
             touch_withdrawn(self._db, key)
             drop_partition(self._db, key)
-            self._note_manifest(key, manifest, digest, signature)
+            self._db.execute(
+                "insert into partition (key, signature, state, manifest, checksum, created_at) "
+                "values (?, ?, ?, ?, ?, ?)",
+                [key, signature, VALID, digest, manifest.checksums.chunks_file, created_at],
+            )
+            self._db.conn.executemany(
+                "insert into tombstone (partition, parent_id, document_id, tenant_id, at) values (?, ?, ?, ?, ?)",
+                [
+                    (key, each.parent_id, each.document_id, each.tenant_id, instant(each.at) if each.at else created_at)
+                    for each in manifest.tombstones
+                ],
+            )
             take_lines(self._db, key, file)
             touch_withdrawn(self._db, key)
-            if written_at != instant(manifest.created_at):  # the age of chunks that do not say theirs
+            if written_at != created_at:  # the age of chunks that do not say theirs
                 ageless = "select family, partition from chunk where partition = ? and created_at is null"
                 self._db.execute(f"insert or ignore into undecided {ageless}", [key])
 
-    def _note_manifest(self, key: str, manifest: Manifest, digest: str, signature: str) -> None:
-        created_at = instant(manifest.created_at)
-        stands = {
-            "key": key,
-            "signature": signature,
-            "state": VALID,
-            "manifest": digest,
-            "checksum": manifest.checksums.chunks_file,
-            "created_at": created_at,
-        }
-        self._db.table("partition").insert(stands)
-        for tombstone in manifest.tombstones:
-            at = instant(tombstone.at) if tombstone.at else created_at
-            named = {name: getattr(tombstone, name) for name in _WITHDRAWN}
-            row: dict[str, Any] = {"partition": key, **named, "at": at}
-            self._db.table("tombstone").insert(row)
-
-    def _set_state(self, key: str, state: str, signature: str | None) -> bool:
-        """Whether that is news."""
+    def _set_state(self, key: str, state: str, signature: str | None) -> None:
+        """Where that is news, what counts must be decided again."""
         was = self._db.execute("select state from partition where key = ?", [key]).fetchone()
         self._db.execute("update partition set state = ?, signature = ? where key = ?", [state, signature, key])
-        return bool(was != (state,))
+        if was not in (None, (state,)):
+            touch_lines(self._db, key)
+            touch_withdrawn(self._db, key)
 
     def _keep_findings(self, key: str, findings: list[Finding]) -> None:
         self._db.execute("delete from finding where partition = ?", [key])
         self._insert_findings(findings[:_FINDINGS_KEPT])
 
     def _insert_findings(self, findings: list[Finding]) -> None:
-        self._db.table("finding").insert_all(
-            {
-                "partition": finding.partition,
-                "code": finding.code,
-                "severity": finding.severity.value,
-                "line": finding.line,
-                "detail": finding.detail,
-            }
-            for finding in findings
+        self._db.conn.executemany(
+            "insert into finding (partition, code, severity, line, detail) values (?, ?, ?, ?, ?)",
+            [(each.partition, each.code, each.severity.value, each.line, each.detail) for each in findings],
         )
-
-
-def touch_partition(db: Any, key: str) -> None:
-    """What counts must be decided again for the families of a partition, and for those that it withdraws."""
-    touch_lines(db, key)
-    touch_withdrawn(db, key)
 
 
 def touch_withdrawn(db: Any, key: str) -> None:

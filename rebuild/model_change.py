@@ -3,7 +3,7 @@
 Both are asked with cached vectors, so that neither model has to compute anything.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
@@ -19,7 +19,6 @@ from chunksink.sinks.reader import VectorReader
 
 NEIGHBOURS = 10
 _SAMPLE = 100
-_DECIDING = ("max_length", "long_texts", "query_prompt", "passage_prompt", "dimension")
 
 
 @dataclass(frozen=True)
@@ -45,20 +44,15 @@ def model_change(work: Work, live: Generation, new: Generation, embedder: Docume
         shares = _shares(work, readable, live, new, name, embedder)
         if shares is not None:
             overlap = sum(shares) / len(shares) if shares else None
-            return ModelChange(*_told_apart(live.model, new.model), len(shares), overlap)
-    return ModelChange(*_told_apart(live.model, new.model), 0, None)
+            return ModelChange(*_names(live.model, new.model), len(shares), overlap)
+    return ModelChange(*_names(live.model, new.model), 0, None)
 
 
-def _told_apart(one: ModelInfo, other: ModelInfo) -> tuple[str, str]:
-    """Their names; where they share one, with what differs."""
+def _names(one: ModelInfo, other: ModelInfo) -> tuple[str, str]:
+    """Where they share one, with the beginnings of their fingerprints."""
     if one.name != other.name:
         return one.name, other.name
-    differing = [name for name in _DECIDING if getattr(one, name) != getattr(other, name)] or ["fingerprint"]
-    return _with(one, differing), _with(other, differing)
-
-
-def _with(model: ModelInfo, names: Sequence[str]) -> str:
-    return f"{model.name} ({', '.join(f'{name} {getattr(model, name)!s:.16}' for name in names)})"
+    return f"{one.name} ({one.fingerprint:.12})", f"{other.name} ({other.fingerprint:.12})"
 
 
 def _shares(

@@ -100,8 +100,7 @@ class Receipts:
 
     def held_and_lost(self) -> int:
         """Sources that it had and has not any more, and that no run writes again since they are held."""
-        lost = "select count(*) from receipt join held using (family) where build = ? and documents = 0"
-        return int(self._db.execute(lost, [self.build_id]).fetchone()[0])
+        return self._number("count(*) from receipt join held using (family) where build = ? and documents = 0")
 
     def recall(self, found: Iterable[tuple[str, str]], on_documents: Callable[[int], object]) -> None:
         """Nothing was known of the build: now, which families it holds. `found` names one and its label a document."""
@@ -118,26 +117,23 @@ class Receipts:
 
     def is_empty(self) -> bool:
         """Whether the build has confirmed no document."""
-        some = "select 1 from receipt where build = ? and documents > 0 limit 1"
-        return self._db.execute(some, [self.build_id]).fetchone() is None
+        return not self._any("receipt where build = ? and documents > 0")
 
     def documents(self) -> int:
         """How many documents the build confirmed to hold."""
-        total = "select coalesce(sum(documents), 0) from receipt where build = ?"
-        return int(self._db.execute(total, [self.build_id]).fetchone()[0])
+        return self._number("coalesce(sum(documents), 0) from receipt where build = ?")
 
     def has_intents(self) -> bool:
-        return self._has_intent("")
+        return self._any("intent where build = ?")
 
     def has_lasting_intents(self, *, removals: bool) -> bool:
         """Whether one is open that no plan closes now: of a family that is held, or that may not be removed yet."""
         gone = "" if removals else "or family not in (select family from current)"
-        return self._has_intent(f"and (family in (select family from held) {gone})")
+        return self._any(f"intent where build = ? and (family in (select family from held) {gone})")
 
     def refused(self) -> int:
         """How many documents the engine refused."""
-        count = "select count(*) from dead_letter where build = ?"
-        return int(self._db.execute(count, [self.build_id]).fetchone()[0])
+        return self._number("count(*) from dead_letter where build = ?")
 
     def dead_letters(self, limit: int = -1) -> list[DeadLetter]:
         rows = self._db.execute(
@@ -174,9 +170,11 @@ class Receipts:
         for table in RECORDS_OF_BUILD:
             self._db.execute(f"delete from {table} where build = ?", [self.build_id])
 
-    def _has_intent(self, condition: str) -> bool:
-        select = f"select 1 from intent where build = ? {condition} limit 1"
-        return self._db.execute(select, [self.build_id]).fetchone() is not None
+    def _any(self, rows: str) -> bool:
+        return self._db.execute(f"select 1 from {rows} limit 1", [self.build_id]).fetchone() is not None
+
+    def _number(self, of: str) -> int:
+        return int(self._db.execute(f"select {of}", [self.build_id]).fetchone()[0])
 
     def _close(self, families: Sequence[str]) -> None:
         self._drop("intent", families)

@@ -1,6 +1,6 @@
 """What a run tells in the end: one shape for a sync, a repair and a rebuild, for people and for machines."""
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from itertools import islice
 from time import monotonic
 from typing import Any, Literal
@@ -188,18 +188,9 @@ def _sink_report(work: Work, name: str, build_id: str, outcome: RunOutcome) -> S
 
 
 def _sink_as_json(sink: SinkReport) -> dict[str, Any]:
-    return {
-        "families": asdict(sink.families),
-        "written": sink.written,
-        "deleted": sink.deleted,
-        "chunks": sink.chunks,
-        "refused": [{"id": each.id, "parent_id": each.family, "reason": each.reason} for each in sink.refused],
-        "scanned": sink.scanned,
-        "drifted": sink.drifted,
-        "made_again": sink.made_again,
-        "built": sink.built,
-        "held_and_lost": sink.held_and_lost,
-        "settings": sink.settings,
+    refused = [{"id": each.id, "parent_id": each.family, "reason": each.reason} for each in sink.refused]
+    return asdict(replace(sink, refused=(), error=None)) | {
+        "refused": refused,
         "error": str(sink.error) if sink.error else None,
     }
 

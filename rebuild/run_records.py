@@ -58,13 +58,13 @@ def count_runs(home: Path) -> int:
 def find_run(home: Path, run_id: str) -> Path:
     """The record of a run; the beginning of its id is enough."""
     files = [file for file in _files(home) if file.stem.startswith(run_id)]
-    exact = [file for file in files if file.stem == run_id]
-    if len(exact or files) == 1:
-        return (exact or files)[0]
+    exact = [file for file in files if file.stem == run_id] or files
+    if len(exact) == 1:
+        return exact[0]
     if not files:
         raise UnknownRun(f"no run below {home / FOLDER} begins with {run_id!r:.100}; `chunksink runs` lists them")
-    some = ", ".join(file.stem for file in files[:3]) + (", ..." if len(files) > 3 else "")
-    raise UnknownRun(f"{len(files):,} runs begin with {run_id}: {some}. Give more of the id")
+    some = ", ".join(file.stem for file in files[:3])
+    raise UnknownRun(f"{len(files):,} runs begin with {run_id}, as {some}. Give more of the id")
 
 
 def read_events(file: Path) -> Iterator[dict[str, Any]]:
@@ -86,17 +86,16 @@ def _run(file: Path) -> RunRecord | None:
     first, last = _ends(file)
     if not first:
         return None
-    command, started_at = str(first.get("command", "")), str(first.get("at", ""))
-    if last.get("event") != "finished":
-        return RunRecord(file.stem, command, started_at, UNFINISHED, seconds=None, error=None, facts={})
+    is_finished = last.get("event") == "finished"
+    started_at, error = str(first.get("at", "")), last.get("error")
     return RunRecord(
         file.stem,
-        command,
+        str(first.get("command", "")),
         started_at,
-        status=str(last.get("status", "")),
-        seconds=_seconds(started_at, str(last.get("at", ""))),
-        error=str(last["error"]) if last.get("error") else None,
-        facts={name: value for name, value in last.items() if name not in _NO_FACTS},
+        status=str(last.get("status", "")) if is_finished else UNFINISHED,
+        seconds=_seconds(started_at, str(last.get("at", ""))) if is_finished else None,
+        error=str(error) if is_finished and error else None,
+        facts={name: value for name, value in last.items() if name not in _NO_FACTS} if is_finished else {},
     )
 
 
@@ -105,8 +104,7 @@ def _ends(file: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     with file.open("rb") as opened:
         first = opened.readline()
         size = opened.seek(0, 2)
-        tail = b""
-        start = size
+        tail, start = b"", size
         while start > 0 and tail.rstrip(b"\n").count(b"\n") < 2:
             step = min(_BLOCK, start)
             start -= step

@@ -1,14 +1,21 @@
 """Which sources a name means: by the catalog, by its notes of former ones, by receipts, by tombstones, and by what
 builds say of themselves: where the records were lost, nothing else knows a withdrawn one."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
 
 from chunksink.chunkbus.identity import family_key, resolve_parent_id
+from chunksink.rebuild.errors import SeveralSources, UnknownSource
+from chunksink.rebuild.redaction import is_named
+from chunksink.rebuild.run_records import FOLDER
+from chunksink.rebuild.work import Work
 from chunksink.sinks.contract import Build
 from chunksink.sinks.document import Document
+from chunksink.sinks.values import HALF
+
+_SHOWN = 5
 
 _RECORDED = (
     "select family, parent_id from chunk where family = ?",
@@ -37,6 +44,38 @@ class NamedSource:
     def __str__(self) -> str:
         told = [self.source and repr(self.source)[:200], self.tenant and f"of tenant {self.tenant!r:.200}"]
         return " ".join([self.family, *filter(None, told)])
+
+
+def find_sources(
+    work: Work, given: str, builds: Collection[Build], tenant: str | None, *, every: bool
+) -> tuple[str, Sequence[NamedSource]]:
+    """The name that means something, and what; nothing where only records of runs name it.
+
+    UnknownSource where nothing does, SeveralSources where it means several, unless `every` one is wanted.
+    """
+    # No source has an empty name, or one with half a character in it.
+    for name in names_of(given) if given and not HALF.search(given) else ():
+        sources = sources_named(work.state.db, name, builds, tenant)
+        if len(sources) > 1 and not every:
+            raise _several(name, sources)
+        if sources or (name not in work.catalog.known_partitions() and is_named(work.state.home / FOLDER, name)):
+            return name, sources
+    of_tenant = "" if tenant is None else f" of tenant {tenant!r:.200}"
+    raise UnknownSource(
+        f"no source {given!r:.200}{of_tenant} is known here: name its family, parent_id, document_id, or its source as "
+        "`chunksink search` shows it. Of one that was withdrawn and synced before perhaps nothing tells any more: "
+        "`chunksink cache gc` drops its vectors, two times `chunksink rebuild` replaces builds that may hold its words "
+        "in freed pages"
+    )
+
+
+def _several(name: str, sources: Sequence[NamedSource]) -> SeveralSources:
+    shown = "\n".join(f"  family {each}" for each in sources[:_SHOWN])
+    more = f"\n  and {len(sources) - _SHOWN} more" if len(sources) > _SHOWN else ""
+    return SeveralSources(
+        f"{name!r:.200} names {len(sources)} sources; nothing was erased:\n{shown}{more}\n"
+        "Name one by its family, or by its tenant with --tenant; to erase all of them, say --every"
+    )
 
 
 def names_of(given: str) -> list[str]:

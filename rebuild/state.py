@@ -89,23 +89,18 @@ class State(Store):
         return int(version)
 
     def add_generation(self, generation: Generation) -> None:
+        encoder, model = orjson.dumps(generation.encoder).decode(), orjson.dumps(asdict(generation.model)).decode()
+        row = [generation.id, generation.created_at, encoder, model, generation.model_fingerprint]
         with write_transaction(self.db):
-            row = {
-                "id": generation.id,
-                "created_at": generation.created_at,
-                "encoder": orjson.dumps(generation.encoder).decode(),
-                "model": orjson.dumps(asdict(generation.model)).decode(),
-                "model_fingerprint": generation.model_fingerprint,
-                "shown": 0,
-            }
-            self.db.table("generation").insert(row)
-            self.db.table("build").insert_all(
-                {"id": build, "generation": generation.id, "sink": sink} for sink, build in generation.builds.items()
+            self.db.execute("insert into generation values (?, ?, ?, ?, ?, 0)", row)
+            self.db.conn.executemany(
+                "insert into build (generation, sink, id) values (?, ?, ?)",
+                [(generation.id, sink, build) for sink, build in generation.builds.items()],
             )
 
     def live(self) -> Generation:
         """The generation that readers see."""
-        found = self._one(f"{_GENERATION} join pointer on id = live")
+        found = self.live_or_none()
         if found is None:
             raise NothingBuilt(self.home)
         return found
@@ -117,7 +112,7 @@ class State(Store):
         """The generation that readers saw before."""
         found = self.previous_or_none()
         if found is None:
-            raise NoGeneration(f"no generation before the live one is kept in {self.path.parent}")
+            raise NoGeneration(f"no generation before the live one is kept in {self.home}")
         return found
 
     def previous_or_none(self) -> Generation | None:
@@ -143,7 +138,7 @@ class State(Store):
     def begin_flip(self, generation: Generation) -> None:
         """From here on sinks may show this generation; whoever finds it so goes on with the flip."""
         with write_transaction(self.db):
-            self.db.table("flipping").insert({"generation": generation.id}, replace=True)
+            self.db.execute("insert or replace into flipping values (?)", [generation.id])
 
     def begun_flip(self) -> Generation | None:
         """The generation whose flip was not ended."""
@@ -154,8 +149,7 @@ class State(Store):
         with write_transaction(self.db):
             self.db.execute("update pointer set previous = live, live = ? where live is not ?", [generation.id] * 2)
             self.db.execute("update generation set shown = 1 where id = ?", [generation.id])
-            rows = [{"sink": sink, "build": build} for sink, build in generation.builds.items()]
-            self.db.table("public").insert_all(rows, replace=True)
+            self.db.conn.executemany("insert or replace into public values (?, ?)", list(generation.builds.items()))
             self.db.execute("delete from flipping")
 
     def give_up_flip(self) -> None:

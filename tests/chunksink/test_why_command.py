@@ -209,7 +209,6 @@ def test_by_what_its_id_alone_begins_with(home: Home, capsys: pytest.CaptureFixt
 @pytest.mark.parametrize(
     ("name", "told"),
     [
-        (f"{CAT[:-4]}????", f"the nearest is {CAT}"),
         ("a.md@1", "that is a document, its chunks are "),
         (parent_of("b.md"), "that is a source, its chunks are "),
         ("h-" + "0" * 64, "was ever taken in. Was it never synced?"),

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import sqlite3
-
 import pytest
 
 from chunksink.chunkbus.canonical import json_hash
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.manifest import Tombstone
-from chunksink.chunkbus.store import write_transaction
 from chunksink.rebuild.catalog import CatalogCounts
-from chunksink.rebuild.schema import create_tenants_of_tombstones
 from tests.rebuild.support import (
     APRIL,
     FEBRUARY,
@@ -139,22 +135,6 @@ def test_an_empty_tenant_of_a_tombstone_withdraws_nobodys(root: BusRoot, probe: 
     assert probe.refresh().current() == {A: "p1"}
     (found,) = probe.catalog.findings()
     assert "tombstones[0].tenant_id is empty" in found.detail
-
-
-def test_tombstones_that_an_earlier_release_read_without_tenants_are_read_again(
-    root: BusRoot, probe: CatalogProbe
-) -> None:
-    commit(root, "p1", source("docs/a.md", "ours", tenant_id="north", ids="n"))
-    commit(root, "p2", source("docs/a.md", "theirs", tenant_id="south", ids="s"))
-    commit(root, "p3", [], at=FEBRUARY, tombstones=[Tombstone(parent_id=A, tenant_id="north")])
-    probe.refresh()
-    with write_transaction(probe.state.db):
-        probe.state.db.execute("alter table tombstone drop column tenant_id")
-        probe.state.db.execute("insert or ignore into undecided select family, '' from standing")
-    with pytest.raises(sqlite3.OperationalError):
-        probe.catalog.decide()
-    create_tenants_of_tombstones(probe.state.db)
-    assert probe.refresh().current() == {json_hash(["south", A]): "p2"}
 
 
 def test_a_tombstone_added_to_a_partition_of_the_same_chunks_is_seen(root: BusRoot, probe: CatalogProbe) -> None:

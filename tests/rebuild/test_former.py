@@ -13,7 +13,7 @@ from sqlite_utils import Database
 from chunksink.chunkbus.canonical import text_hash
 from chunksink.chunkbus.identity import family_key
 from chunksink.chunkbus.store import write_transaction
-from chunksink.rebuild.catalog_rows import drop_former_texts, former_documents, former_texts, take_lines
+from chunksink.rebuild.catalog_rows import drop_former_texts, take_lines
 from chunksink.rebuild.state import State
 
 Row = tuple[str, str, str]  # family, document, text
@@ -30,11 +30,13 @@ def line(parent_id: str, document_id: str, text: str) -> bytes:
 
 
 def texts(db: Database, parent_id: str) -> set[str]:
-    return former_texts(db, family_key(parent_id, None))
+    rows = db.execute("select text_hash from former_text where family = ?", [family_key(parent_id, None)])
+    return {text for (text,) in rows}
 
 
 def documents(db: Database, parent_id: str) -> set[str]:
-    return former_documents(db, family_key(parent_id, None))
+    rows = db.execute("select document_id from former_document where family = ?", [family_key(parent_id, None)])
+    return {document for (document,) in rows}
 
 
 def hashes(*texts: str) -> set[str]:

@@ -142,7 +142,7 @@ def test_a_state_of_a_newer_chunksink_is_left_alone(root: BusRoot, home: Home) -
     commit(root, "p1", source("docs/a.md", "a"))
     home.rebuild()
     with State(home.folder) as state, state.db.conn:
-        state.db.conn.execute("update _sqlite_migrations set name = 'from_the_future' where name = 'create_records'")
+        state.db.conn.execute("update _sqlite_migrations set name = 'from_the_future' where name = 'create_tables'")
     with pytest.raises(NewerStore, match="upgrade"):
         home.rebuild()
 
