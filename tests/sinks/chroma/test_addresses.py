@@ -132,7 +132,7 @@ def test_a_header_that_the_client_refuses_is_not_quoted(build: ChromaBuild, monk
     def refuse() -> int:
         raise httpx.LocalProtocolError("Illegal header value b'hunter2'")
 
-    monkeypatch.setattr(build._collection, "count", refuse)
+    monkeypatch.setattr(build._handle.opened().collection, "count", refuse)
     with pytest.raises(WrongKey) as error:
         build.count()
     assert "hunter2" not in "".join(traceback.format_exception(error.value))

@@ -51,7 +51,9 @@ def test_without_text_nothing_of_it_is_stored(tmp_path: Path, signed: Marker) ->
 def test_a_changed_text_is_seen_by_a_scan_of_the_content(build: ChromaBuild) -> None:
     one = family("a", ["one", "two"])
     build.replace([one])
-    build._collection.update(ids=[one.documents[0].id], documents=["tampered"], embeddings=np.stack([vector("one")]))
+    build._handle.opened().collection.update(
+        ids=[one.documents[0].id], documents=["tampered"], embeddings=np.stack([vector("one")])
+    )
     assert held(build) == wanted([one])
     assert len(set(held(build, content=True)) & set(wanted([one]))) == 1
 
@@ -59,7 +61,7 @@ def test_a_changed_text_is_seen_by_a_scan_of_the_content(build: ChromaBuild) -> 
 def test_a_field_that_somebody_put_in_is_seen_by_a_scan_of_the_content_and_goes(build: ChromaBuild) -> None:
     one, two = family("a", ["one"]), family("b", ["two"], metadata={"year": 2001})
     build.replace([one, two])
-    build._collection.update(ids=[one.documents[0].id], metadatas=[{"zzz": "hacked"}])
+    build._handle.opened().collection.update(ids=[one.documents[0].id], metadatas=[{"zzz": "hacked"}])
     assert {found.id: found.document is not None for found in build.scan(content=True)} == {
         one.documents[0].id: False,
         two.documents[0].id: True,
@@ -75,8 +77,10 @@ def test_rows_of_strangers_are_seen_and_can_go(build: ChromaBuild) -> None:
     build.replace([mine, other])
     vectors = np.ones((3, DIMENSIONS), dtype=np.float32)
     parent = mine.parent_id
-    build._collection.add(["s1", "s2"], vectors[:2], metadatas=[{"x": 1}, {"parent_id": parent}], documents=["a", "b"])
-    build._collection.add(["s3"], vectors[2:], documents=["c"])
+    build._handle.opened().collection.add(
+        ["s1", "s2"], vectors[:2], metadatas=[{"x": 1}, {"parent_id": parent}], documents=["a", "b"]
+    )
+    build._handle.opened().collection.add(["s3"], vectors[2:], documents=["c"])
     found = {stored.id: (stored.parent_id, stored.family_hash) for stored in build.scan(content=True)}
     assert [found[id] for id in ("s1", "s2", "s3")] == [(NO_PARENT, ""), (parent, ""), (NO_PARENT, "")]
     build.replace([mine])
