@@ -10,10 +10,10 @@ from functools import partial
 import numpy as np
 
 from chunksink.chunkbus.canonical import text_hash
-from chunksink.sinks import vectors as vectors_
 from chunksink.sinks.contract import NO_PARENT, Marker, RefusedDocument, Stored
 from chunksink.sinks.document import Document, Family, Vectors, document_hash
 from chunksink.sinks.errors import BuildMissing, Refused
+from chunksink.sinks.payload import sound_rows, unit
 from chunksink.sinks.reader import FacetValue, FamiliesOf, Filter, Hit, Piece, Value, members, nobodys, require_facets
 
 
@@ -128,14 +128,14 @@ class MemoryBuild:
     def _add(self, family: Family) -> None:
         rows = list(range(len(family.documents)))
         if self._wants_vectors:
-            rows, refused = vectors_.sound_rows(family, self._shelf.dimensions)
+            rows, refused = sound_rows(family, self._shelf.dimensions)
             self._refused += refused
         with self._shelf.lock:
             for row in rows:
                 document = family.documents[row]
                 self._shelf.documents[document.id] = document
                 if self._wants_vectors and family.vectors is not None:
-                    self._shelf.vectors[document.id] = vectors_.unit(family.vectors[row])
+                    self._shelf.vectors[document.id] = unit(family.vectors[row])
         self._keep[family.parent_id] = family.family_hash
 
     def _remove(self, parents: set[str]) -> None:
@@ -173,7 +173,7 @@ class MemoryReader:
         self, vector: Vectors, limit: int = 10, filters: Sequence[Filter] = (), families: FamiliesOf = nobodys
     ) -> list[Hit]:
         del families  # nothing is quicker than to look
-        asked = vectors_.unit(np.asarray(vector, dtype=np.float32))
+        asked = unit(np.asarray(vector, dtype=np.float32))
         with self._shelf.lock:
             rows = [
                 (d, self._shelf.vectors[d.id])

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from chunksink.sinks import places
+from chunksink.sinks import build_folders
 from chunksink.sinks.chroma import client, seal
 from chunksink.sinks.chroma.cached import Cached, LoadedVectors, signature_of
 from chunksink.sinks.chroma.errors import translated
@@ -37,7 +37,7 @@ class Folder:
         self._in_turn = in_turn
 
     def create(self, marker: Marker, dimensions: int | None) -> Handle:
-        path = places.folder(self._root, marker.build_id)
+        path = build_folders.folder(self._root, marker.build_id)
         path.mkdir(parents=True, exist_ok=True)
         handle = self._handle(path, writing=True, made=metadata_of(marker, dimensions))
         handle.opened()
@@ -46,17 +46,17 @@ class Folder:
     def open(self, build_id: str, *, writing: bool) -> Handle:
         """A writer's is not opened as long as the seal says all that is asked: to import Chroma and to open a build
         takes most of a second, which is most of a sync that has nothing to do (ADR 0020)."""
-        path = places.existing(self._root, build_id)
+        path = build_folders.existing(self._root, build_id)
         handle = self._handle(path, writing=writing)
         if not writing or seal.snapshot(path) is None:
             handle.opened()
         return handle
 
     def builds(self) -> list[str]:
-        return places.listing(self._root)
+        return build_folders.listing(self._root)
 
     def address(self, build_id: str) -> dict[str, str]:
-        return {"path": str(places.folder(self._root, build_id).absolute()), "collection": COLLECTION}
+        return {"path": str(build_folders.folder(self._root, build_id).absolute()), "collection": COLLECTION}
 
     def version(self) -> str:
         from importlib.metadata import version
@@ -64,8 +64,8 @@ class Folder:
         return f"chromadb {version('chromadb')}, embedded"
 
     def drop(self, build_id: str) -> None:
-        with seal.turn(places.folder(self._root, build_id)):  # a dead run's last call may be under way
-            places.remove(self._root, build_id)
+        with seal.turn(build_folders.folder(self._root, build_id)):  # a dead run's last call may be under way
+            build_folders.remove(self._root, build_id)
 
     def close(self) -> None:
         pass

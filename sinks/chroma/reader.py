@@ -13,8 +13,8 @@ from chunksink.sinks.chroma.errors import StaleIndex
 from chunksink.sinks.chroma.handle import Handle, marker_in
 from chunksink.sinks.contract import Marker
 from chunksink.sinks.document import Document, Vectors
+from chunksink.sinks.payload import unit
 from chunksink.sinks.reader import FamiliesOf, Filter, Hit, nobodys
-from chunksink.sinks.vectors import unit
 
 _TRIES = 4
 _PAGE = 5000

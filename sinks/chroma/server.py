@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from chunksink.settings.addresses import address_parts
-from chunksink.sinks import places
+from chunksink.sinks import build_folders
 from chunksink.sinks.chroma.client import close_server, open_server
 from chunksink.sinks.chroma.errors import Address, no_chroma, translated
 from chunksink.sinks.chroma.handle import Handle, Opened, collection_in, metadata_of
@@ -71,14 +71,14 @@ class Server:
         return sorted(build_id for name, build_id in ids.items() if name == self._prefix + build_id)
 
     def address(self, build_id: str) -> dict[str, str]:
-        return {"url": self._where, "collection": self._prefix + places.check_build_id(build_id)}
+        return {"url": self._where, "collection": self._prefix + build_folders.check_build_id(build_id)}
 
     def version(self) -> str:
         with self._client() as client, translated(self._where):
             return f"Chroma at {self._where}, whose API calls itself {client.get_version()}"
 
     def drop(self, build_id: str) -> None:
-        name = self._prefix + places.check_build_id(build_id)
+        name = self._prefix + build_folders.check_build_id(build_id)
         with self._client() as client:
             try:
                 with translated(self._where):
@@ -97,7 +97,7 @@ class Server:
         pass
 
     def _handle(self, build_id: str, timeout: float, made: dict[str, Any] | None = None) -> Handle:
-        handle = Handle(self._where, partial(self._connect, places.check_build_id(build_id), timeout, made))
+        handle = Handle(self._where, partial(self._connect, build_folders.check_build_id(build_id), timeout, made))
         handle.opened()
         return handle
 

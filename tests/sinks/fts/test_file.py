@@ -149,24 +149,6 @@ def test_a_full_disk_is_transient_and_leaves_the_old_family(build: FtsBuild) -> 
     assert held(build) == wanted([old])
 
 
-def test_loading_an_empty_build_looks_for_surplus_only_where_somebody_else_wrote(build: FtsBuild, path: Path) -> None:
-    asked: list[str] = []
-    build._connection.set_trace_callback(lambda statement: asked.append(statement.split(" WHERE")[0]))
-
-    def surplus(name: str) -> bool:
-        asked.clear()
-        build.replace([family(name, [f"{name} {number}" for number in range(300)])])
-        return "DELETE FROM documents" in asked
-
-    assert not any(surplus(f"f{number}") for number in range(30)), "its own commits and checkpoints are not another's"
-    assert surplus("f3")
-    other = sqlite3.connect(path)
-    other.execute("INSERT INTO documents (id, parent_id, family_hash, text) VALUES ('stranger', '', '', 'who knows')")
-    other.commit()
-    other.close()
-    assert surplus("new")
-
-
 def test_damage_says_rebuild(sink: FtsSink, build: FtsBuild, path: Path) -> None:
     build.replace([family("a", [f"text {number}" for number in range(200)])])
     build.close()
