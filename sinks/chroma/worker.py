@@ -32,18 +32,11 @@ from chunksink.sinks.errors import BuildBroken
 _WRITTEN_AT_ONCE = 5000
 """Documents; as many as Chroma takes in one call."""
 _READ_AT_ONCE = 1000
-"""Documents, to be read there while those before are looked at here."""
+"""Documents in one answer."""
 _FOR_OTHERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # to all of a group; a call is not broken off by them
 _TASKS = Path("/proc/self/task")
 _SQLITE = "sqlx"  # so the names of those that run statements begin; some come when they are first needed
 _PROCESSOR = 36  # of the fields behind the name
-
-
-class Answer:
-    """What a call comes to, once it has come."""
-
-    def __init__(self) -> None:
-        self.come: tuple[bool, Any] | None = None
 
 
 class Worker:
@@ -60,32 +53,18 @@ class Worker:
                 stdout=subprocess.DEVNULL,
                 env=module_environment(),
             )
-        self._awaited: Answer | None = None
         self._connection.send((str(root), store_text))
 
     def call(self, name: str, *arguments: Any) -> Any:
-        return self.answer(self.ask(name, *arguments))
-
-    def ask(self, name: str, *arguments: Any) -> Answer:
-        """Ask now, and look at the answer later; what was asked before is waited for."""
-        said = pickle.dumps((name, arguments))  # the other side is at work meanwhile
-        if self._awaited is not None:
-            self._receive(self._awaited)
+        """What the build in there returns, or the error that it raises."""
         try:
-            self._connection.send_bytes(said)
-        except OSError as error:
+            self._connection.send((name, arguments))
+            done, value = self._connection.recv()
+        except (EOFError, OSError) as error:
             raise self._lost() from error
         except BaseException:
-            self._connection.close()  # half of it may have been said
+            self._connection.close()  # half of it may have been sent or read
             raise
-        self._awaited = Answer()
-        return self._awaited
-
-    def answer(self, asked: Answer) -> Any:
-        if asked.come is None:
-            self._receive(asked)
-        assert asked.come is not None
-        done, value = asked.come
         if done:
             return value
         raise value
@@ -98,16 +77,6 @@ class Worker:
         """End one that has been given nothing to do."""
         self._process.kill()
         self.end()
-
-    def _receive(self, asked: Answer) -> None:
-        try:
-            asked.come = self._connection.recv()
-        except (EOFError, OSError) as error:
-            raise self._lost() from error
-        except BaseException:
-            self._connection.close()
-            raise
-        self._awaited = None
 
     def _lost(self) -> BuildBroken:
         self.end()
@@ -142,15 +111,8 @@ class WorkerBuild:
         return int(self._worker.call("count"))
 
     def replace(self, families: Sequence[Family]) -> None:
-        """In parts: the next one is put into bytes here while one is written there."""
-        before: Answer | None = None
-        for part in _parts(families):
-            asked = self._worker.ask("replace", part)
-            if before is not None:
-                self._worker.answer(before)
-            before = asked
-        if before is not None:
-            self._worker.answer(before)
+        for part in _parts(families):  # as one message it would be held in memory twice
+            self._worker.call("replace", part)
 
     def delete(self, parent_ids: Sequence[str]) -> None:
         self._worker.call("delete", parent_ids)
@@ -161,16 +123,12 @@ class WorkerBuild:
 
     def scan(self, *, content: bool = False, vectors: bool = False) -> Iterator[Stored]:
         offset = 0
-        asked = self._worker.ask("page", offset, _READ_AT_ONCE, content, vectors)
         while True:
-            page = self._worker.answer(asked)
-            offset += _READ_AT_ONCE
-            more = len(page["ids"]) == _READ_AT_ONCE
-            if more:
-                asked = self._worker.ask("page", offset, _READ_AT_ONCE, content, vectors)
+            page = self._worker.call("page", offset, _READ_AT_ONCE, content, vectors)
             yield from rows.documents_in(page, content)
-            if not more:
+            if len(page["ids"]) < _READ_AT_ONCE:
                 return
+            offset += _READ_AT_ONCE
 
     def close(self) -> None:
         if self._open:
