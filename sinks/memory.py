@@ -15,6 +15,7 @@ from chunksink.sinks.document import Document, Family, Vectors, document_hash
 from chunksink.sinks.errors import BuildMissing, Refused
 from chunksink.sinks.payload import sound_rows, unit
 from chunksink.sinks.reader import FacetValue, FamiliesOf, Filter, Hit, Piece, Value, members, nobodys, require_facets
+from chunksink.sinks.values import HALF
 
 
 class Shelf:
@@ -211,17 +212,17 @@ class MemoryReader:
                 for value in members(getattr(document, field)):
                     families.setdefault(value, set()).add(document.parent_id)
             values = [FacetValue(value, len(parents)) for value, parents in families.items()]
-            answer[field] = sorted(values, key=lambda one: (-one.families, one.value))[:limit]
+            answer[field] = sorted(values, key=lambda one: (-one.families, one.value))[: max(0, limit)]
         return answer
 
     def _found(self, query: str, filters: Sequence[Filter]) -> list[tuple[Document, int]]:
         """Documents that hold one of the words, and how many of them; all for a blank query."""
-        asked = set(query.lower().split())
+        asked = set(HALF.sub(" ", query).lower().split())
         with self._shelf.lock:
             documents = list(self._shelf.documents.values())
         passing = [d for d in documents if all(condition.passes(d) for condition in filters)]
         scored = [(d, len(asked & set(f"{d.title} {d.text}".lower().split()))) for d in passing]
-        return [(d, score) for d, score in scored if score or not asked]
+        return [(d, score) for d, score in scored if score or not query.strip()]
 
     def refresh(self) -> None:
         pass

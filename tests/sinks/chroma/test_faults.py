@@ -16,16 +16,6 @@ from chunksink.sinks.errors import BuildMissing, NotConfirmed, Transient
 from tests.engines.servers import ChromaServer
 
 
-def test_a_missing_build_is_missing(sink: ChromaSink, chroma_server: ChromaServer) -> None:
-    for one in (sink, ChromaSink.server(chroma_server.url)):
-        with pytest.raises(BuildMissing, match="sync`, which makes it anew"):
-            one.open("nobody")
-        with pytest.raises(BuildMissing, match="sync`, which makes it anew"):
-            one.reader("nobody")
-        with pytest.raises(ValueError, match="cannot name a build"):
-            one.open("../other")
-
-
 def test_a_build_that_was_dropped_meanwhile_is_missing(chroma_server: ChromaServer, signed: Marker) -> None:
     sink = ChromaSink.server(chroma_server.url, prefix="dropped")
     build = sink.create(signed, DIMENSIONS)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import signal
 import sqlite3
@@ -164,15 +163,6 @@ def test_what_somebody_else_writes_is_counted(sink: ChromaSink, asked: list[int]
     assert asked == [20, 19, 20]
 
 
-@pytest.mark.promise(4)
-def test_a_database_that_was_written_over_is_counted(sink: ChromaSink, asked: list[int], tmp_path: Path) -> None:
-    """Past SQLite, which counts no change then, and opening it is one."""
-    assert count(sink) == 20
-    os.utime(tmp_path / "b" / seal.DATABASE)
-    assert count(sink) == count(sink) == 20
-    assert asked == [20, 20]
-
-
 def test_asking_changes_nothing_and_opening_changes_once(sink: ChromaSink, tmp_path: Path) -> None:
     """Else a change of somebody else could be taken for ours."""
     database = tmp_path / "b" / seal.DATABASE
@@ -186,16 +176,6 @@ def test_asking_changes_nothing_and_opening_changes_once(sink: ChromaSink, tmp_p
         assert build.count() == len(list(build.scan(content=True, vectors=True))) == 20
         opened = signature_of(database)
     assert opened == signature_of(database)
-
-
-@pytest.mark.parametrize("left", ["journal", "wal"])
-def test_changes_are_not_known_while_one_is_made(sink: ChromaSink, tmp_path: Path, left: str) -> None:
-    del sink
-    database = tmp_path / "b" / seal.DATABASE
-    assert signature_of(database) is not None
-    Path(f"{database}-{left}").touch()
-    assert signature_of(database) is None
-    assert signature_of(tmp_path / "nowhere") is None
 
 
 @pytest.mark.promise(4)

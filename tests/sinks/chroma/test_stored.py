@@ -12,7 +12,7 @@ from chromadb.config import Settings
 import chunksink.sinks.chroma.build as chroma_build
 from chunksink.sinks.chroma import ChromaBuild, ChromaSink, rows
 from chunksink.sinks.conformance.samples import DIMENSIONS, family, held, marker, records, vector, wanted
-from chunksink.sinks.contract import NO_PARENT, Build, Marker, Sink
+from chunksink.sinks.contract import NO_PARENT, Marker
 from chunksink.sinks.document import Family
 from chunksink.sinks.errors import WrongShape
 from chunksink.sinks.projection import project_family
@@ -132,19 +132,6 @@ def test_everything_is_scanned_over_many_pages(build: ChromaBuild, monkeypatch: 
     assert held(build) == wanted(families[:6])
 
 
-def test_families_beyond_one_condition(build: ChromaBuild, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chroma_build, "_KEYS", 3)
-    old = [family(f"f{number}", ["one", "two"], version="1") for number in range(8)]
-    new = [family(f"f{number}", ["one"], version="2") for number in range(8)]
-    build.replace(old)
-    build.replace(new)
-    build.flush()
-    assert held(build) == wanted(new)
-    build.delete([one.parent_id for one in new[:7]])
-    build.flush()
-    assert held(build) == wanted(new[7:])
-
-
 def test_requests_stay_within_number_and_bytes() -> None:
     documents = [project_family(records("a", ["x" * size]))[0] for size in (10, 10, 5000, 10, 90_000, 10)]
     parts = list(rows.slices(documents, 384, 3, 20_000))
@@ -202,9 +189,3 @@ def test_without_dimensions_the_first_vectors_decide(sink: ChromaSink, signed: M
 def test_a_build_of_other_dimensions_is_not_opened(sink: ChromaSink, build: ChromaBuild, signed: Marker) -> None:
     with pytest.raises(WrongShape, match="8 dimensions, not 9: rebuild it"):
         sink.create(signed, DIMENSIONS + 1)
-
-
-def test_it_is_a_sink(sink: ChromaSink, build: ChromaBuild) -> None:
-    as_sink: Sink = sink
-    as_build: Build = build
-    assert (as_sink.wants_vectors, as_build.count()) == (True, 0)

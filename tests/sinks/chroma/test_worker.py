@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from chunksink.sinks.chroma import ChromaBuild, EmbeddedChromaSink
-from chunksink.sinks.chroma.worker import Threads, WorkerBuild
+from chunksink.sinks.chroma.worker import WorkerBuild
 from chunksink.sinks.conformance.samples import DIMENSIONS, family, held, marker, wanted
 from chunksink.sinks.contract import Marker
 from chunksink.sinks.document import Family
@@ -52,11 +52,6 @@ def test_threads_that_wait_for_one_another_share_a_processor(distant: WorkerBuil
     assert str(process) in free and len(free) > len(os.sched_getaffinity(0))
 
 
-def test_threads_stay_where_they_are_on_a_system_that_moves_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr(os, "sched_setaffinity", raising=False)
-    Threads().gather()
-
-
 def test_everything_else_goes_on_while_it_writes(distant: WorkerBuild) -> None:
     """Chroma lets no other thread of its process run meanwhile: here one runs on, as often as the machine lets it."""
     distant.count()
@@ -92,29 +87,6 @@ def test_its_death_is_said_and_what_was_confirmed_stays(
     again = sink.open(signed.build_id)
     assert held(again) == wanted(FEW)
     again.close()
-
-
-def test_it_may_die_while_it_is_asked(distant: WorkerBuild) -> None:
-    dying = threading.Timer(0.5, distant._worker._process.kill)
-    dying.start()
-    with pytest.raises(BuildBroken, match="signal 9"):
-        distant.replace(many())
-    dying.join()
-
-
-def test_a_scan_that_is_left_is_in_nobodys_way(distant: WorkerBuild) -> None:
-    distant.replace(many()[:21])
-    distant.flush()
-    rows = distant.scan(content=True)
-    next(rows)
-    other = distant.scan()
-    first = next(other).id
-    assert distant.count() == 2100
-    assert len({first, *(row.id for row in other)}) == 2100
-    assert len(list(rows)) == 2099
-    next(distant.scan())
-    distant.replace(FEW)
-    assert distant.count() == 2102
 
 
 def test_a_bug_keeps_its_traceback(distant: WorkerBuild) -> None:
@@ -199,18 +171,6 @@ def test_killed_it_leaves_nobody_who_still_writes(sink: EmbeddedChromaSink, tmp_
     build.flush()
     assert held(build) == wanted([*FEW, *long()])
     build.close()
-
-
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_what_is_sent_to_all_of_a_group_breaks_no_call_off(distant: WorkerBuild, how: signal.Signals) -> None:
-    distant.count()
-    process = distant._worker._process
-    interrupting = threading.Timer(0.3, os.kill, [process.pid, how])
-    interrupting.start()
-    distant.replace(many()[:20])
-    interrupting.join()
-    distant.flush()
-    assert distant.count() == 2000
 
 
 def test_ctrl_c_ends_both_in_order(sink: EmbeddedChromaSink, tmp_path: Path) -> None:

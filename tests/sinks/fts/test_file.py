@@ -12,12 +12,12 @@ import pytest
 import sqlite_utils
 
 from chunksink.sinks.conformance.samples import family, held, marker, records, wanted, with_vectors
-from chunksink.sinks.contract import NO_PARENT, Build, Marker, Sink
+from chunksink.sinks.contract import NO_PARENT, Build, Marker
 from chunksink.sinks.document import Family
 from chunksink.sinks.errors import BuildBroken, BuildMissing, Transient, WrongShape
 from chunksink.sinks.fts import FtsBuild, FtsReader, FtsSink
 from chunksink.sinks.projection import project_family
-from chunksink.sinks.reader import Filter, KeywordReader
+from chunksink.sinks.reader import KeywordReader
 
 # --- the file -------------------------------------------------------------------------------------------------
 
@@ -168,12 +168,6 @@ def test_another_layout_says_rebuild(sink: FtsSink, build: FtsBuild, path: Path)
     with pytest.raises(WrongShape, match="layout 99"):
         sink.open(sink.builds()[0])
     assert path.exists()
-
-
-def test_it_is_a_sink(sink: FtsSink, reader: FtsReader) -> None:
-    as_sink: Sink = sink
-    as_reader: KeywordReader = reader
-    assert (as_sink.name, as_reader.search("", 1, [Filter("year", at_least=1)])) == ("fts", [])
 
 
 def test_a_reader_sees_a_build_that_was_made_again(sink: FtsSink, build: FtsBuild, reader: FtsReader) -> None:
