@@ -33,7 +33,7 @@ from chunksink.sinks.chroma import rows as chroma_rows
 from chunksink.sinks.conformance.samples import marker, records
 from chunksink.sinks.document import Document, Family
 from chunksink.sinks.fts import FtsSink, schema
-from chunksink.sinks.fts.sink import _UPSERT, _row
+from chunksink.sinks.fts.build import _UPSERT, _row
 from chunksink.sinks.jsonl import JsonlSink
 from chunksink.sinks.meilisearch import MeilisearchSink
 from chunksink.sinks.projection import project_family

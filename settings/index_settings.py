@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from chunksink.settings.config import ConfigError
-from chunksink.settings.engine_settings import DEFAULTS, EMBEDDERS, WHOLE, completed, normal
+from chunksink.settings.engine_settings import DEFAULTS, EMBEDDERS, WHOLE, completed
 from chunksink.settings.file_paths import SETTINGS_FILE, shipped_settings_file
 from chunksink.settings.needed_settings import DISTINCT, with_needed
 
@@ -124,7 +124,7 @@ def _agree(name: str, wanted: Any, live: Any) -> bool:
     """Whether Meilisearch would take `wanted` as what it has; it merges into objects."""
     if name not in WHOLE and isinstance(wanted, dict) and isinstance(live, dict):
         return all(_agree(key, value, live.get(key)) for key, value in wanted.items())
-    return bool(normal(name, wanted) == normal(name, live))
+    return bool(wanted == live)
 
 
 def patch_of(found: list[Difference]) -> dict[str, Any]:

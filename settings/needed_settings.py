@@ -6,11 +6,13 @@ from typing import Any
 
 import msgspec
 
-from chunksink.settings.engine_settings import normal
+from chunksink.settings.engine_settings import completed
 
 DISTINCT = "distinctAttribute"
 _FILTERABLE = "filterableAttributes"
 _DISPLAYED = "displayedAttributes"
+_FEATURES = {"filter": {"equality": True, "comparison": False}}
+"""Of a rule that does not say."""
 _SHOWN = ("id", "parent_id")
 """A hit that does not say them is nobody's."""
 
@@ -50,7 +52,7 @@ def with_needed(settings: Mapping[str, Any], ours: Mapping[str, Any]) -> dict[st
 def _filterable(own: Any, ours: Sequence[Mapping[str, Any]]) -> Any:
     """Our rules for what the own ones do not allow; before them, for the first rule that fits a field counts."""
     try:
-        rules = msgspec.convert(normal(_FILTERABLE, own), list[str | _Rule])
+        rules = msgspec.convert(_with_features(own), list[str | _Rule])
     except msgspec.ValidationError:  # the server says what is wrong with it
         return own
     added = []
@@ -60,6 +62,10 @@ def _filterable(own: Any, ours: Sequence[Mapping[str, Any]]) -> Any:
         if lacking:
             added.append({**rule, "attributePatterns": lacking})
     return [*added, *own]
+
+
+def _with_features(own: Any) -> Any:
+    return [completed({"features": _FEATURES}, rule) for rule in own] if isinstance(own, list) else own
 
 
 def _allows(rules: Sequence[str | _Rule], field: str, *, compared: bool) -> bool:

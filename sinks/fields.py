@@ -11,7 +11,7 @@ from typing import Any, Literal
 from chunksink.chunkbus import identity
 from chunksink.chunkbus.canonical import sha256_hex, text_hash
 from chunksink.chunkbus.chunk import Record
-from chunksink.sinks import names, values
+from chunksink.sinks import values
 
 Read = Callable[[Any], Any]
 Values = dict[str, Any]
@@ -72,7 +72,7 @@ def _tenant(record: Record) -> str | None:
 
 
 def _own_extension(_: Record, above: Values) -> str | None:
-    return names.extension_of(above["filename"]) if above["filename"] else None
+    return values.extension_of(above["filename"]) if above["filename"] else None
 
 
 def _window_end(record: Record, _: Values) -> int | None:
@@ -217,14 +217,14 @@ PROJECTION: tuple[FieldRule, ...] = (
         "path",
         "path of the file; else `source_uri` where that is a path or a file: URL",
         ("source.path", *_paths("path", "metadata"), "metadata.file_path"),
-        derive=lambda _, above: names.path_of(above["source_uri"]) if above["source_uri"] else None,
+        derive=lambda _, above: values.path_of(above["source_uri"]) if above["source_uri"] else None,
     ),
     FieldRule(
         "filename",
         "name of the file; else the last part of `path`, or of the URL",
         ("source.filename", *_paths("filename", "metadata"), "metadata.file_name"),
         values.line,
-        derive=lambda _, above: values.line(names.filename_of(above["path"], above["source_uri"])),
+        derive=lambda _, above: values.line(values.filename_of(above["path"], above["source_uri"])),
     ),
     FieldRule(
         "extension",
@@ -244,7 +244,7 @@ PROJECTION: tuple[FieldRule, ...] = (
             "metadata.folder",
         ),
         values.facet,
-        derive=lambda _, above: values.facet(names.folder_of(above["path"])) if above["path"] else None,
+        derive=lambda _, above: values.facet(values.folder_of(above["path"])) if above["path"] else None,
         filter="equal",
     ),
     FieldRule(

@@ -10,11 +10,12 @@ from functools import partial
 import numpy as np
 
 from chunksink.chunkbus.canonical import text_hash
-from chunksink.sinks import vectors as vectors_
 from chunksink.sinks.contract import NO_PARENT, Marker, RefusedDocument, Stored
 from chunksink.sinks.document import Document, Family, Vectors, document_hash
 from chunksink.sinks.errors import BuildMissing, Refused
+from chunksink.sinks.payload import sound_rows, unit
 from chunksink.sinks.reader import FacetValue, FamiliesOf, Filter, Hit, Piece, Value, members, nobodys, require_facets
+from chunksink.sinks.values import HALF
 
 
 class Shelf:
@@ -128,14 +129,14 @@ class MemoryBuild:
     def _add(self, family: Family) -> None:
         rows = list(range(len(family.documents)))
         if self._wants_vectors:
-            rows, refused = vectors_.sound_rows(family, self._shelf.dimensions)
+            rows, refused = sound_rows(family, self._shelf.dimensions)
             self._refused += refused
         with self._shelf.lock:
             for row in rows:
                 document = family.documents[row]
                 self._shelf.documents[document.id] = document
                 if self._wants_vectors and family.vectors is not None:
-                    self._shelf.vectors[document.id] = vectors_.unit(family.vectors[row])
+                    self._shelf.vectors[document.id] = unit(family.vectors[row])
         self._keep[family.parent_id] = family.family_hash
 
     def _remove(self, parents: set[str]) -> None:
@@ -173,7 +174,7 @@ class MemoryReader:
         self, vector: Vectors, limit: int = 10, filters: Sequence[Filter] = (), families: FamiliesOf = nobodys
     ) -> list[Hit]:
         del families  # nothing is quicker than to look
-        asked = vectors_.unit(np.asarray(vector, dtype=np.float32))
+        asked = unit(np.asarray(vector, dtype=np.float32))
         with self._shelf.lock:
             rows = [
                 (d, self._shelf.vectors[d.id])
@@ -211,17 +212,17 @@ class MemoryReader:
                 for value in members(getattr(document, field)):
                     families.setdefault(value, set()).add(document.parent_id)
             values = [FacetValue(value, len(parents)) for value, parents in families.items()]
-            answer[field] = sorted(values, key=lambda one: (-one.families, one.value))[:limit]
+            answer[field] = sorted(values, key=lambda one: (-one.families, one.value))[: max(0, limit)]
         return answer
 
     def _found(self, query: str, filters: Sequence[Filter]) -> list[tuple[Document, int]]:
         """Documents that hold one of the words, and how many of them; all for a blank query."""
-        asked = set(query.lower().split())
+        asked = set(HALF.sub(" ", query).lower().split())
         with self._shelf.lock:
             documents = list(self._shelf.documents.values())
         passing = [d for d in documents if all(condition.passes(d) for condition in filters)]
         scored = [(d, len(asked & set(f"{d.title} {d.text}".lower().split()))) for d in passing]
-        return [(d, score) for d, score in scored if score or not asked]
+        return [(d, score) for d, score in scored if score or not query.strip()]
 
     def refresh(self) -> None:
         pass

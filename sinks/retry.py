@@ -8,13 +8,12 @@ answer was lost. Readers are not retried: a person who searches would rather see
 """
 
 import math
+import random
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NoReturn, ParamSpec, TypeVar, cast
-
-from tenacity import RetryCallState, Retrying, retry_if_exception_type, wait_random_exponential
+from typing import Any, ParamSpec, TypeVar, cast
 
 from chunksink.sinks.capabilities import SupportsPublicName, SupportsScrub, SupportsSettings, capability
 from chunksink.sinks.contract import Build, Marker, RefusedDocument, Sink, Stored
@@ -67,47 +66,28 @@ class _Caller:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __call__(self, call: str, function: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
-        started = self.clock()
-        first, longest = self.patience.first_wait_seconds, self.patience.longest_wait_seconds
-        growing = wait_random_exponential(multiplier=2 * first, min=first, max=longest)
-
-        def left() -> float:
-            return self.patience.deadline_seconds - (self.clock() - started)
-
-        def wait(state: RetryCallState) -> float:
-            return min(growing(state), max(left(), 0.0))  # the last try begins at the deadline
-
-        def tell(state: RetryCallState) -> None:
-            self.tell(call, _error(state), state.attempt_number)
-
-        def give_up(state: RetryCallState) -> NoReturn:
-            error, often = _error(state), "once" if state.attempt_number == 1 else f"{state.attempt_number} times"
-            # The same error, for its type and its cause say more than any that we could make of it.
-            error.args = (
-                f"{error} -- {call} was tried {often} in {self.clock() - started:.1f} s: see that {self.sink} "
-                "is up, then run again; what was done stays done",
-            )
+        started, attempt = self.clock(), 0
+        while True:
+            attempt += 1
             try:
-                raise error
-            finally:
-                del error  # of this frame, which it holds
+                return function(*arguments, **named)
+            except Transient as error:
+                self.tell(call, error, attempt)
+                spent = self.clock() - started
+                left = self.patience.deadline_seconds - spent
+                if left <= 0:
+                    often = "once" if attempt == 1 else f"{attempt} times"
+                    # The same error, for its type and its cause say more than any that we could make of it.
+                    error.args = (
+                        f"{error} -- {call} was tried {often} in {spent:.1f} s: see that {self.sink} is up, then run "
+                        "again; what was done stays done",
+                    )
+                    raise
+            self.sleep(min(self._wait(attempt), left))  # the last try begins at the deadline
 
-        begun: list[RetryCallState] = []
-        retrying = Retrying(
-            retry=retry_if_exception_type(Transient),
-            wait=wait,
-            stop=lambda _state: left() <= 0,
-            sleep=self.sleep,
-            before=begun.append,
-            after=tell,
-            retry_error_callback=give_up,
-        )
-        try:
-            return retrying(function, *arguments, **named)
-        finally:
-            # An outcome that is an error holds the frames that hold it, and with them what the caller lets go of.
-            for state in begun:
-                state.outcome = None
+    def _wait(self, attempt: int) -> float:
+        first, longest = self.patience.first_wait_seconds, self.patience.longest_wait_seconds
+        return random.uniform(first, max(first, min(longest, 2 * first * 2.0 ** min(attempt - 1, 60))))
 
     def tell(self, call: str, error: BaseException, attempt: int) -> None:
         self.on_fault(Fault(self.sink, call, f"{type(error).__name__}: {error}", attempt))
@@ -122,10 +102,6 @@ class _Caller:
             self.next_batch = turn + documents / self.patience.documents_per_second
         if turn > now:
             self.sleep(turn - now)
-
-
-def _error(state: RetryCallState) -> BaseException:
-    return cast(BaseException, state.outcome and state.outcome.exception())
 
 
 class RetryingSink:

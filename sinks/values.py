@@ -4,10 +4,12 @@ So a field of the wrong type is as good as an absent one, and the projection ask
 """
 
 import math
+import posixpath
 import re
 import unicodedata
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 FACET_BYTES = 468  # Meilisearch cuts filterable values here, but not what they are compared with
 HALF = re.compile("[\ud800-\udfff]")
@@ -18,6 +20,8 @@ _MILLISECONDS = 10**11
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LABEL_ENDS = re.compile("[,;\n]")
 _YEAR = re.compile(r"\s*(\d{4})(?!\d)")
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")  # two characters or more: C: is a drive
+_WINDOWS = re.compile(r"[A-Za-z]:[\\/]|\\\\")
 
 
 def at(record: Any, keys: tuple[str, ...]) -> Any:
@@ -204,3 +208,48 @@ def anchor(value: Any) -> str | None:
     if not isinstance(value, dict):
         return line(value)
     return next((found for key in ("xml_id", "xml:id", "id", "anchor") if (found := line(value.get(key)))), None)
+
+
+# --- what the name of a source says about it; nothing is opened
+
+
+def path_of(source: str) -> str | None:
+    """The path that a source's name is, or that its file: URL holds; None for what lies elsewhere (https:, doi:)."""
+    if not _SCHEME.match(source):
+        return source
+    try:
+        parts = urlsplit(source)
+    except ValueError:
+        return None
+    if parts.scheme.lower() != "file":
+        return None
+    path = unquote(parts.path)
+    return (path[1:] if re.match("/[A-Za-z]:/", path) else path) or None
+
+
+def filename_of(path: str | None, source: str | None) -> str | None:
+    """The last part of the path, else of the URL's path."""
+    if path is not None:
+        return _parts(path)[1] or None
+    if source is None:
+        return None
+    try:
+        parts = urlsplit(source)
+    except ValueError:
+        return None
+    return unquote(posixpath.basename(parts.path)) or None if parts.netloc else None
+
+
+def folder_of(path: str) -> str | None:
+    """The folder of a path, with / between its parts."""
+    return _parts(path)[0] or None
+
+
+def extension_of(filename: str) -> str | None:
+    """`gz` of `a.tar.gz`; None for `.bashrc` and for what does not look like one."""
+    ending = posixpath.splitext(filename)[1][1:].lower()
+    return ending if re.fullmatch("[a-z0-9]{1,16}", ending) else None
+
+
+def _parts(path: str) -> tuple[str, str]:
+    return posixpath.split(path.replace("\\", "/") if _WINDOWS.match(path) else path)

@@ -7,12 +7,11 @@ import numpy as np
 
 from chunksink.sinks.chroma import rows
 from chunksink.sinks.chroma.errors import Address, RefusedData, StaleIndex
-from chunksink.sinks.chroma.handle import Handle, metadata_of
-from chunksink.sinks.chroma.reader import marker_of
+from chunksink.sinks.chroma.handle import Handle, marker_in, metadata_of
 from chunksink.sinks.contract import NO_PARENT, Marker, RefusedDocument, Stored
 from chunksink.sinks.document import Document, Family, Vectors
 from chunksink.sinks.errors import BuildBroken, WrongShape
-from chunksink.sinks.vectors import sound_rows
+from chunksink.sinks.payload import sound_rows
 
 PAGE = 5000  # above 32,766 rows Chroma cannot answer
 REQUEST_BYTES = 32 * 2**20  # a server takes 40 MiB
@@ -24,19 +23,19 @@ _LOOKS = 20
 class ChromaBuild:
     def __init__(self, handle: Handle, store_text: bool) -> None:
         self._handle = handle
-        self._collection = handle.collection
         self._store_text = store_text
         self._is_served = isinstance(handle.where, Address)
-        self._dimensions = _dimensions(self._collection.metadata)
+        self._dimensions: int | None = None
         self._keep: dict[str, str] = {}  # families replaced since the last flush, and the hash they keep
         self._refused: dict[str, RefusedDocument] = {}
 
     def marker(self) -> Marker | None:
-        return marker_of(self._handle.metadata())
+        return marker_in(self._handle.metadata())
 
     def sign(self, marker: Marker) -> None:
-        with self._handle.asking():
-            self._collection.modify(metadata=metadata_of(marker, self._dimensions))
+        dimensions = self._declared()
+        with self._handle.asking() as collection:
+            collection.modify(metadata=metadata_of(marker, dimensions))
 
     def require(self, dimensions: int | None) -> None:
         """Raise `WrongShape` where it is for vectors of another length."""
@@ -63,7 +62,7 @@ class ChromaBuild:
         vectors = [vector for _, vector in taken.values()]
         for parent_id in last:
             self._keep.pop(parent_id, None)  # should this fail, flush must not remove what it wrote over
-        for part in rows.slices(documents, width or 0, min(self._handle.most, PAGE), REQUEST_BYTES):
+        for part in rows.slices(documents, width or 0, min(self._handle.opened().most, PAGE), REQUEST_BYTES):
             self._upsert(documents[part], np.stack(vectors[part]))
         # Also families that the build did not hold: flush then looks for old chunks that are not there, which costs
         # less than a hundredth of the writing.
@@ -109,8 +108,8 @@ class ChromaBuild:
         if vectors:
             include.append("embeddings")
         try:
-            with self._handle.asking():
-                found: Any = self._collection.get(limit=limit, offset=offset, include=include)  # type: ignore[arg-type]
+            with self._handle.asking() as collection:
+                found: Any = collection.get(limit=limit, offset=offset, include=include)  # type: ignore[arg-type]
         except StaleIndex as error:
             if not self._is_served:
                 raise
@@ -127,10 +126,10 @@ class ChromaBuild:
         """Send it; what Chroma refuses is halved until the document is found that it does not take."""
         ids = [document.id for document in documents]
         try:
-            with self._handle.asking():
-                found: Any = self._collection.get(ids=ids, include=["metadatas"])
+            with self._handle.asking() as collection:
+                found: Any = collection.get(ids=ids, include=["metadatas"])
                 old = dict(zip(found["ids"], found["metadatas"], strict=True))
-                self._collection.upsert(
+                collection.upsert(
                     ids=ids,
                     embeddings=vectors,
                     metadatas=[rows.metadata(document, old.get(document.id) or ()) for document in documents],
@@ -146,18 +145,25 @@ class ChromaBuild:
 
     def _width(self) -> int | None:
         """The length of its vectors; None where none was given and there are none."""
-        if self._dimensions is None and self.count():
-            with self._handle.asking():
-                some: Any = self._collection.get(limit=1, include=["embeddings"])["embeddings"]
+        if self._declared() is None and self.count():
+            with self._handle.asking() as collection:
+                some: Any = collection.get(limit=1, include=["embeddings"])["embeddings"]
             self._dimensions = len(some[0]) if len(some) else None
+        return self._dimensions
+
+    def _declared(self) -> int | None:
+        """The length that its vectors were given, or are known to have."""
+        if self._dimensions is None:
+            held = self._handle.metadata().get("dimensions")
+            self._dimensions = held if isinstance(held, int) else None
         return self._dimensions
 
     def _refuse(self, refused: Sequence[RefusedDocument]) -> None:
         self._refused.update((one.id, one) for one in refused)
 
     def _delete(self, **selected: Any) -> None:
-        with self._handle.asking():
-            self._collection.delete(**selected)
+        with self._handle.asking() as collection:
+            collection.delete(**selected)
 
     def _delete_strangers(self) -> None:
         """Rows without a parent cannot be selected by a condition."""
@@ -168,8 +174,3 @@ class ChromaBuild:
 
 def _length(family: Family) -> int | None:
     return family.vectors.shape[1] if family.vectors is not None and family.vectors.ndim == 2 else None
-
-
-def _dimensions(held: Any) -> int | None:
-    found = (held or {}).get("dimensions")
-    return found if isinstance(found, int) else None

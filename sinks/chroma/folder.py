@@ -12,12 +12,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from chunksink.sinks import places
-from chunksink.sinks.chroma import seal, told
-from chunksink.sinks.chroma.counted import Counting
+from chunksink.sinks import build_folders
+from chunksink.sinks.chroma import client, seal
+from chunksink.sinks.chroma.cached import Cached, LoadedVectors, signature_of
 from chunksink.sinks.chroma.errors import translated
-from chunksink.sinks.chroma.handle import Handle, collection_in, end, metadata_in, metadata_of, nothing
-from chunksink.sinks.chroma.known import Known
+from chunksink.sinks.chroma.handle import Handle, Metadata, Opened, collection_in, metadata_in, metadata_of
 from chunksink.sinks.contract import Marker
 
 COLLECTION = "chunks"
@@ -33,27 +32,31 @@ _writers: dict[Path, int] = {}  # the spelling of the writer in this process
 class Folder:
     """One folder a build below a root. `in_turn` is called at the beginning of every turn, and may end it."""
 
-    def __init__(self, root: Path, in_turn: Callable[[], None] = nothing) -> None:
+    def __init__(self, root: Path, in_turn: Callable[[], None] = lambda: None) -> None:
         self._root = root
         self._in_turn = in_turn
 
     def create(self, marker: Marker, dimensions: int | None) -> Handle:
-        path = places.folder(self._root, marker.build_id)
+        path = build_folders.folder(self._root, marker.build_id)
         path.mkdir(parents=True, exist_ok=True)
-        return self._connect(path, writing=True, made=metadata_of(marker, dimensions))
+        handle = self._handle(path, writing=True, made=metadata_of(marker, dimensions))
+        handle.opened()
+        return handle
 
     def open(self, build_id: str, *, writing: bool) -> Handle:
-        return self._connect(places.existing(self._root, build_id), writing=writing)
-
-    def untouched(self, build_id: str) -> seal.Untouched | None:
-        """What is known of a build without opening it."""
-        return seal.untouched(places.existing(self._root, build_id))
+        """A writer's is not opened as long as the seal says all that is asked: to import Chroma and to open a build
+        takes most of a second, which is most of a sync that has nothing to do (ADR 0020)."""
+        path = build_folders.existing(self._root, build_id)
+        handle = self._handle(path, writing=writing)
+        if not writing or seal.snapshot(path) is None:
+            handle.opened()
+        return handle
 
     def builds(self) -> list[str]:
-        return places.listing(self._root)
+        return build_folders.listing(self._root)
 
     def address(self, build_id: str) -> dict[str, str]:
-        return {"path": str(places.folder(self._root, build_id).absolute()), "collection": COLLECTION}
+        return {"path": str(build_folders.folder(self._root, build_id).absolute()), "collection": COLLECTION}
 
     def version(self) -> str:
         from importlib.metadata import version
@@ -61,54 +64,64 @@ class Folder:
         return f"chromadb {version('chromadb')}, embedded"
 
     def drop(self, build_id: str) -> None:
-        with seal.turn(places.folder(self._root, build_id)):  # a dead run's last call may be under way
-            places.remove(self._root, build_id)
+        with seal.turn(build_folders.folder(self._root, build_id)):  # a dead run's last call may be under way
+            build_folders.remove(self._root, build_id)
 
     def close(self) -> None:
         pass
 
-    def _connect(self, path: Path, *, writing: bool, made: dict[str, Any] | None = None) -> Handle:
-        settings = told.settings()
+    def _handle(self, path: Path, *, writing: bool, made: dict[str, Any] | None = None) -> Handle:
+        return Handle(
+            str(path),
+            partial(self._connect, path, writing=writing, made=made),
+            turn=partial(self._turn, path, writing),
+            look=partial(seal.snapshot, path),
+        )
+
+    def _connect(self, path: Path, *, writing: bool, made: dict[str, Any] | None) -> Opened:
+        client.package()
         unlock = seal.check(path, writing=writing)
-        whole = path.resolve()
+        whole, database = path.resolve(), path / seal.DATABASE
         spelling, shares = _spell(whole, writing)
         started = True
-        turn = partial(self._turn, path, writing)
-
-        def release() -> None:
-            try:
-                with turn():
-                    counted = counting.still() if writing else None
-                    metadata = None if counted is None else metadata_in(client, COLLECTION)
-                    end(client)
-                    if _unspell(whole, spelling, writing) and writing:
-                        seal.put(path, counted, metadata)
-            finally:
-                unlock()
-
         try:
-            with turn(), translated(str(path)):
-                counted = seal.counted(path)
+            with self._turn(path, writing), translated(str(path)):
+                sealed = seal.snapshot(path)
                 started = False  # chromadb keeps an engine that did not start, too, by the spelling of its path
-                client = told.package().PersistentClient(f"{whole}{'/.' * spelling}", settings=settings)
+                engine = client.open_folder(f"{whole}{'/.' * spelling}")
                 started = True
+                now = signature_of(database)  # the engine has changed it, but added nothing and removed nothing
+                counted = None if sealed is None or now is None else (now, sealed.documents)
                 try:
-                    collection = collection_in(client, COLLECTION, str(path), made)
-                    most = client.get_max_batch_size() if made else min(client.get_max_batch_size(), _ROWS_A_TURN)
-                    known = Known(path / seal.DATABASE, is_loaded=shares)
-                    counting = Counting(path / seal.DATABASE, counted)
+                    collection = collection_in(engine, COLLECTION, str(path), made)
+                    most = engine.get_max_batch_size() if made else min(engine.get_max_batch_size(), _ROWS_A_TURN)
                     if writing:
                         seal.lift(path)
-                    elif (counted := counting.still()) is not None:
-                        seal.note(path, counted)
+                    elif counted is not None:
+                        seal.renew(path, counted[0])
                 except BaseException:
-                    end(client)
+                    engine.close()  # type: ignore[attr-defined]
                     raise
         except BaseException:
             _unspell(whole, spelling, writing, again=started)
             unlock()
             raise
-        return Handle(collection, most, str(path), client, release, turn, known, counting)
+        documents, metadata = Cached(database, counted), Cached[Metadata](database)
+
+        def release() -> None:
+            try:
+                with self._turn(path, writing):
+                    known = documents.known() if writing else None
+                    if known is not None:
+                        metadata.get(lambda: metadata_in(engine, COLLECTION))
+                    engine.close()  # type: ignore[attr-defined]
+                    if _unspell(whole, spelling, writing) and writing:
+                        seal.put(path, known, metadata.known())
+            finally:
+                unlock()
+
+        vectors = LoadedVectors(database, is_loaded=shares)
+        return Opened(collection, engine, most, release, documents, metadata, vectors)
 
     @contextmanager
     def _turn(self, path: Path, writing: bool) -> Iterator[None]:

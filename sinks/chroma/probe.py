@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from chunksink.sinks.chroma import told
+from chunksink.sinks.chroma.client import open_folder
 
 _HEADER = struct.Struct("<i6QiI3QdQ")  # hnswlib as Chroma saves it
 _VERSION = 1
@@ -24,7 +24,7 @@ def main(path: str) -> int:
             if said := flaw(header):
                 sys.stdout.write(said)
                 return 1
-        client = told.package().PersistentClient(path, settings=told.settings())
+        client = open_folder(path)
         for collection in client.list_collections():
             count = collection.count()
             wanted = min(10, count)

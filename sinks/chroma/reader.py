@@ -1,6 +1,6 @@
 """Asking a Chroma build for the nearest documents."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -10,11 +10,11 @@ from chunksink.chunkbus.canonical import text_hash
 from chunksink.chunkbus.shared import Shared
 from chunksink.sinks.chroma import rows
 from chunksink.sinks.chroma.errors import StaleIndex
-from chunksink.sinks.chroma.handle import Handle
+from chunksink.sinks.chroma.handle import Handle, marker_in
 from chunksink.sinks.contract import Marker
 from chunksink.sinks.document import Document, Vectors
+from chunksink.sinks.payload import unit
 from chunksink.sinks.reader import FamiliesOf, Filter, Hit, nobodys
-from chunksink.sinks.vectors import unit
 
 _TRIES = 4
 _PAGE = 5000
@@ -23,13 +23,6 @@ _FEW = 1000
 _MOST_KNOWN = 100_000
 """Documents whose families are remembered: some 30 MB."""
 _NO_TEXT = text_hash("")
-
-
-def marker_of(held: Mapping[str, Any]) -> Marker | None:
-    home, build, version = held.get("home_id"), held.get("build_id"), held.get("projection_version")
-    if isinstance(home, str) and isinstance(build, str) and isinstance(version, int):
-        return Marker(home, build, version, str(held.get("stamp") or ""))
-    return None
 
 
 class ChromaReader:
@@ -42,7 +35,7 @@ class ChromaReader:
 
     def marker(self) -> Marker | None:
         with self._in_use() as handle:
-            return marker_of(handle.metadata())
+            return marker_in(handle.metadata())
 
     def query(
         self, vector: Vectors, limit: int = 10, filters: Sequence[Filter] = (), families: FamiliesOf = nobodys
@@ -64,8 +57,8 @@ class ChromaReader:
         with self._in_use() as handle:
             for start in range(0, len(ids), _PAGE):
                 some = list(dict.fromkeys(ids[start : start + _PAGE]))
-                with handle.asking():
-                    page: Any = handle.collection.get(ids=some, include=["metadatas", "documents"])
+                with handle.asking() as collection:
+                    page: Any = collection.get(ids=some, include=["metadatas", "documents"])
                 for id, held, text in zip(page["ids"], page["metadatas"], page["documents"], strict=True):
                     if (document := rows.document(id, held, text)) is not None:
                         found[id] = document
@@ -77,9 +70,9 @@ class ChromaReader:
         with self._in_use() as handle:
             for start in range(0, len(ids), _PAGE):
                 some = list(dict.fromkeys(ids[start : start + _PAGE]))
-                with handle.asking():
+                with handle.asking() as collection:
                     handle.load()
-                    page: Any = handle.collection.get(ids=some, include=["embeddings"])
+                    page: Any = collection.get(ids=some, include=["embeddings"])
                 if page["ids"]:
                     stored = unit(np.asarray(page["embeddings"], dtype=np.float32))
                     found.update(zip(page["ids"], map(float, stored @ asked), strict=True))
@@ -103,9 +96,9 @@ class ChromaReader:
         asked = limit
         while True:
             with self._in_use() as handle:
-                with handle.asking():
+                with handle.asking() as collection:
                     handle.load()
-                    answer: Any = handle.collection.query(
+                    answer: Any = collection.query(
                         query_embeddings=[rows.as_vector(vector)],  # type: ignore[arg-type]
                         n_results=asked,
                         where=rows.where(filters),
@@ -131,9 +124,9 @@ class ChromaReader:
         with self._in_use() as handle:
             if not filters and handle.count() > _FEW:
                 return None
-            with handle.asking():
+            with handle.asking() as collection:
                 handle.load()
-                page: Any = handle.collection.get(
+                page: Any = collection.get(
                     where=rows.where(filters), limit=_FEW + 1, include=["metadatas", "embeddings"]
                 )
         if not found < len(page["ids"]) <= _FEW:
@@ -167,13 +160,13 @@ def _parents_of(handle: Handle, ids: Sequence[str], families: FamiliesOf, *, mov
     unknown = [id for id in ids if id not in named]
     if not unknown and not moved:
         return named
-    with handle.asking():
+    with handle.asking() as collection:
         if moved and named:
-            there = handle.collection.get(ids=list(named), include=[])["ids"]
+            there = collection.get(ids=list(named), include=[])["ids"]
             named = {id: named[id] for id in there}
         page: Any = {"ids": [], "metadatas": []}
         if unknown:
-            page = handle.collection.get(ids=unknown, include=["metadatas"])
+            page = collection.get(ids=unknown, include=["metadatas"])
     found = {id: held for id, held in zip(page["ids"], page["metadatas"], strict=True) if held}
     without_text = {id: "" for id, held in found.items() if held.get("text_hash") == _NO_TEXT}
     told = {id: str(held.get("parent_id", "")) for id, held in found.items() if id not in without_text}

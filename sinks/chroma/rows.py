@@ -9,7 +9,7 @@ import numpy as np
 from chunksink.chunkbus.canonical import text_hash
 from chunksink.sinks.contract import NO_PARENT, Stored
 from chunksink.sinks.document import LISTS, NAMES, Document, Vectors, document_hash
-from chunksink.sinks.portions import portions
+from chunksink.sinks.payload import portions
 from chunksink.sinks.reader import Filter
 
 # Lists must be said always: a new row can inherit those of a deleted collection (chroma-core/chroma#7594).

@@ -9,20 +9,20 @@ when the writer dies, whereas a process number may be another one's by then.
 """
 
 import fcntl
-import json
 import os
 import signal
 import subprocess
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from chunksink.sinks.chroma import processes
-from chunksink.sinks.chroma.counted import Counted, changes_of
+from chunksink.chunkbus.signature import Signature
+from chunksink.sinks.chroma.cached import signature_of
+from chunksink.sinks.chroma.client import module_command, module_environment
+from chunksink.sinks.chroma.handle import Metadata, Snapshot
 from chunksink.sinks.errors import MEND, BuildBroken, NotConfirmed
 
 FILE = "chunksink-seal.json"
@@ -31,50 +31,46 @@ TURN = "chunksink-turn.lock"
 DATABASE = "chroma.sqlite3"
 _PATIENCE = 300  # seconds
 
-
-@dataclass(frozen=True)
-class Untouched:
-    """What a build is and holds, where nobody has written to it since its last writer closed it."""
-
-    documents: int
-    metadata: Mapping[str, Any]
+Numbers = tuple[int, ...]
 
 
-def put(path: Path, counted: Counted | None = None, metadata: Mapping[str, Any] | None = None) -> None:
-    """The writer is done: this is how its files look, how many documents it has counted, and as what it is signed."""
-    if path.is_dir():  # not dropped meanwhile
-        signed = {} if metadata is None else {"metadata": dict(metadata)}
-        _write(path, {"files": _files(path), **_told(counted), **signed})
+class Seal(msgspec.Struct, frozen=True):
+    """The vector files as the last writer left them, and what the build held then."""
+
+    files: dict[str, Numbers] | None = None
+    """None while a writer is open, or where one was killed."""
+    database: Numbers | None = None
+    """The signature of the database for which the rest holds."""
+    documents: int | None = None
+    metadata: dict[str, Any] | None = None
 
 
-def note(path: Path, counted: Counted) -> None:
-    """A reader has opened it, which is a change of the database, but not of its documents."""
-    if (seal := _read(path)).get("files"):
-        _write(path, {**seal, **_told(counted)})
+def put(path: Path, documents: tuple[Signature, int] | None, metadata: tuple[Signature, Metadata] | None) -> None:
+    """The writer is done: this is how its files look and, where it is known, what the build holds."""
+    if not path.is_dir():  # dropped meanwhile
+        return
+    seal = Seal(_files(path))
+    if documents is not None and metadata is not None and documents[0] == metadata[0]:
+        seal = Seal(seal.files, documents[0].numbers(), documents[1], dict(metadata[1]))
+    _write(path, seal)
 
 
 def lift(path: Path) -> None:
     """A writer begins: from now on the files move."""
-    _write(path, {})
+    _write(path, Seal())
 
 
-def counted(path: Path) -> Counted | None:
-    """How many documents there were when it was sealed; None where anybody has written since."""
-    told = _read(path).get("counted")
-    try:
-        known = msgspec.convert(told, Counted) if told is not None else None
-    except msgspec.ValidationError:
+def snapshot(path: Path) -> Snapshot | None:
+    """What the build holds, if its files are as they were sealed; None where it has to be opened to know."""
+    seal, now = _read(path), signature_of(path / DATABASE)
+    if seal.documents is None or seal.metadata is None or now is None or seal.database != now.numbers():
         return None
-    return known if known is not None and changes_of(path / DATABASE) == known.at else None
+    return Snapshot(seal.documents, seal.metadata) if seal.files == _files(path) else None
 
 
-def untouched(path: Path) -> Untouched | None:
-    """None where that is not certain: the build has to be opened. A writer has lifted the seal."""
-    seal, known = _read(path), counted(path)
-    metadata = seal.get("metadata")
-    if known is None or not isinstance(metadata, dict):
-        return None
-    return Untouched(known.documents, metadata) if seal.get("files") == _files(path) else None
+def renew(path: Path, now: Signature) -> None:
+    """In a reader's turn: Chroma has changed the database to open it, but none of what it holds."""
+    _write(path, msgspec.structs.replace(_read(path), database=now.numbers()))
 
 
 @contextmanager
@@ -103,10 +99,10 @@ def kept(path: Path) -> Iterator[None]:
     Chroma saves the vectors of a small build anew when they are first asked for; only a kill leaves that half done.
     """
     before = _files(path)
-    sealed = _read(path).get("files") == before
+    sealed = _read(path).files == before
     yield
     if sealed and path.is_dir() and (after := _files(path)) != before:
-        _write(path, {**_read(path), "files": after})
+        _write(path, msgspec.structs.replace(_read(path), files=after))
 
 
 def check(path: Path, *, writing: bool) -> Callable[[], None]:
@@ -118,33 +114,33 @@ def check(path: Path, *, writing: bool) -> Callable[[], None]:
         if (path / DATABASE).exists() and not _is_written(path) and not _is_as_sealed(path):
             with turn(path):  # a reader's call may be saving them, and seals them when it has
                 _check(path)
-        return _writing(path) if writing else _nothing
+        return _writing(path) if writing else lambda: None
 
 
 def _is_as_sealed(path: Path) -> bool:
-    return _read(path).get("files") == _files(path)
+    return _read(path).files == _files(path)
 
 
 def _check(path: Path) -> None:
     files, seal = _files(path), _read(path)
-    if seal.get("files") == files:
+    if seal.files == files:
         return
-    gone = sorted(seal.get("files", {}).keys() - files.keys())
+    gone = sorted((seal.files or {}).keys() - files.keys())
     if gone:
         raise BuildBroken(f"vector files of {path} are gone ({', '.join(gone)}): {MEND}")
     try:
         done = subprocess.run(
-            processes.command("chunksink.sinks.chroma.probe", str(path)),
+            module_command("chunksink.sinks.chroma.probe", str(path)),
             capture_output=True,
             text=True,
             timeout=_PATIENCE,
             check=False,
-            env=processes.environment(),
+            env=module_environment(),
         )
     except subprocess.TimeoutExpired as error:
         raise NotConfirmed(f"loading the vector index at {path} did not end within {_PATIENCE} s") from error
     if done.returncode == 0:
-        put(path)  # proved; whoever writes next lifts it
+        put(path, None, None)  # proved; whoever writes next lifts it
         return
     if done.returncode == -signal.SIGKILL:  # not by what it read
         raise NotConfirmed(f"the process that loaded the vector index at {path} was killed, as where memory is short")
@@ -152,9 +148,9 @@ def _check(path: Path) -> None:
     raise BuildBroken(f"the vector index at {path} cannot be loaded ({how}): {MEND}")
 
 
-def _files(path: Path) -> dict[str, list[int]]:
+def _files(path: Path) -> dict[str, Numbers]:
     """Taken twice with every call of a reader, so by the quickest way. None where the folder is gone."""
-    found: dict[str, list[int]] = {}
+    found: dict[str, Numbers] = {}
     if not path.is_dir():
         return found
     with os.scandir(path) as folders:
@@ -165,25 +161,20 @@ def _files(path: Path) -> dict[str, list[int]]:
                 for file in files:
                     if file.is_file():
                         status = file.stat()
-                        found[f"{folder.name}/{file.name}"] = [status.st_size, status.st_mtime_ns]
+                        found[f"{folder.name}/{file.name}"] = (status.st_size, status.st_mtime_ns)
     return found
 
 
-def _told(counted: Counted | None) -> dict[str, Any]:
-    return {} if counted is None else {"counted": asdict(counted)}
-
-
-def _read(path: Path) -> dict[str, Any]:
+def _read(path: Path) -> Seal:
     try:
-        seal = json.loads((path / FILE).read_text())
+        return msgspec.json.decode((path / FILE).read_bytes(), type=Seal)
     except (OSError, ValueError):
-        return {}
-    return seal if isinstance(seal, dict) and isinstance(seal.get("files", {}), dict) else {}
+        return Seal()
 
 
-def _write(path: Path, seal: dict[str, Any]) -> None:
+def _write(path: Path, seal: Seal) -> None:
     waiting = path / f"{FILE}.{os.getpid()}"
-    waiting.write_text(json.dumps(seal))
+    waiting.write_bytes(msgspec.json.encode(seal))
     waiting.replace(path / FILE)
 
 
@@ -216,7 +207,3 @@ def _writing(path: Path) -> Callable[[], None]:
     handle = os.open(path / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     fcntl.flock(handle, fcntl.LOCK_SH)  # shared: a second handle of the writer is no other writer
     return lambda: os.close(handle)
-
-
-def _nothing() -> None:
-    pass

@@ -1,4 +1,4 @@
-"""A Chroma server: one collection a build. How its client is made without asking it anything stands here, too."""
+"""A Chroma server: one collection a build."""
 
 import math
 import re
@@ -8,10 +8,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from chunksink.settings.addresses import address_parts
-from chunksink.sinks import places
-from chunksink.sinks.chroma import told
+from chunksink.sinks import build_folders
+from chunksink.sinks.chroma.client import close_server, open_server
 from chunksink.sinks.chroma.errors import Address, no_chroma, translated
-from chunksink.sinks.chroma.handle import Handle, collection_in, end, metadata_of
+from chunksink.sinks.chroma.handle import Handle, Opened, collection_in, metadata_of
 from chunksink.sinks.contract import Marker
 from chunksink.sinks.errors import BuildMissing, Refused
 
@@ -53,12 +53,10 @@ class Server:
         self._search_timeout = min(timeout, search_timeout)
 
     def create(self, marker: Marker, dimensions: int | None) -> Handle:
-        build_id = places.check_build_id(marker.build_id)
-        return self._connect(build_id, self._timeout, made=metadata_of(marker, dimensions))
+        return self._handle(marker.build_id, self._timeout, metadata_of(marker, dimensions))
 
     def open(self, build_id: str, *, writing: bool) -> Handle:
-        timeout = self._timeout if writing else self._search_timeout
-        return self._connect(places.check_build_id(build_id), timeout)
+        return self._handle(build_id, self._timeout if writing else self._search_timeout)
 
     def builds(self) -> list[str]:
         found: list[Collection] = []
@@ -73,14 +71,14 @@ class Server:
         return sorted(build_id for name, build_id in ids.items() if name == self._prefix + build_id)
 
     def address(self, build_id: str) -> dict[str, str]:
-        return {"url": self._where, "collection": self._prefix + places.check_build_id(build_id)}
+        return {"url": self._where, "collection": self._prefix + build_folders.check_build_id(build_id)}
 
     def version(self) -> str:
         with self._client() as client, translated(self._where):
             return f"Chroma at {self._where}, whose API calls itself {client.get_version()}"
 
     def drop(self, build_id: str) -> None:
-        name = self._prefix + places.check_build_id(build_id)
+        name = self._prefix + build_folders.check_build_id(build_id)
         with self._client() as client:
             try:
                 with translated(self._where):
@@ -98,16 +96,21 @@ class Server:
     def close(self) -> None:
         pass
 
-    def _connect(self, build_id: str, timeout: float, made: dict[str, Any] | None = None) -> Handle:
+    def _handle(self, build_id: str, timeout: float, made: dict[str, Any] | None = None) -> Handle:
+        handle = Handle(self._where, partial(self._connect, build_folders.check_build_id(build_id), timeout, made))
+        handle.opened()
+        return handle
+
+    def _connect(self, build_id: str, timeout: float, made: dict[str, Any] | None) -> Opened:
         client = self._open(timeout)
         try:
             self._require_chroma(client)
             with translated(self._where):
                 collection = collection_in(client, self._prefix + build_id, self._where, made)
                 self._require(collection, build_id, BuildMissing if made is None else Refused)
-                return Handle(collection, client.get_max_batch_size(), self._where, client, partial(_hang_up, client))
+                return Opened(collection, client, client.get_max_batch_size(), partial(close_server, client))
         except BaseException:
-            _hang_up(client)
+            close_server(client)
             raise
 
     def _require(self, collection: "Collection", build_id: str, error: type[Refused]) -> None:
@@ -126,28 +129,7 @@ class Server:
             raise no_chroma(self._where, f"its version is {version!r:.50}")
 
     def _open(self, timeout: float) -> "ClientAPI":
-        """A client that has not asked the server anything yet: what `chromadb.HttpClient` asks while it is made has
-        no timeout, and where it fails the reason is lost."""
-        import httpx
-
-        told.package()
-        from chromadb.api import ServerAPI
-        from chromadb.api.client import Client
-        from chromadb.api.shared_system_client import SharedSystemClient
-
-        settings = told.settings(
-            chroma_api_impl="chromadb.api.fastapi.FastAPI",
-            chroma_server_host=self._host,
-            chroma_server_http_port=self._port,
-            chroma_server_ssl_enabled=self._ssl,
-            chroma_server_ssl_verify=self._ssl,  # else all certificates are read for nothing, some 50 ms
-            chroma_server_headers=dict(self._headers),
-        )
-        client = Client.__new__(Client)
-        SharedSystemClient.__init__(client, settings)
-        client._server = client._system.instance(ServerAPI)
-        client._server._session.timeout = httpx.Timeout(timeout)  # type: ignore[attr-defined]
-        return client
+        return open_server(self._host, self._port, ssl=self._ssl, headers=self._headers, timeout=timeout)
 
     @contextmanager
     def _client(self) -> Iterator["ClientAPI"]:
@@ -156,7 +138,7 @@ class Server:
             self._require_chroma(client)
             yield client
         finally:
-            _hang_up(client)
+            close_server(client)
 
 
 def address(url: str) -> tuple[bool, str, int]:
@@ -174,13 +156,6 @@ def address(url: str) -> tuple[bool, str, int]:
         raise ValueError(f"with a path that is no address of a Chroma server: {_SHAPE}")
     ssl = parts.scheme == "https"
     return ssl, host, (443 if ssl else 8000) if port is None else port
-
-
-def _hang_up(client: Any) -> None:
-    """Chroma's client would leave its connection to the server open until somebody collects it."""
-    session = client._server._session
-    end(client)
-    session.close()
 
 
 def _build_in(collection: "Collection") -> Any:

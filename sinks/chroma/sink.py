@@ -4,11 +4,10 @@ from functools import partial
 from pathlib import Path
 
 from chunksink.sinks.chroma.build import ChromaBuild
-from chunksink.sinks.chroma.distant import DistantBuild, Worker
 from chunksink.sinks.chroma.folder import Folder
 from chunksink.sinks.chroma.reader import ChromaReader
 from chunksink.sinks.chroma.server import Server
-from chunksink.sinks.chroma.untouched import UntouchedBuild
+from chunksink.sinks.chroma.worker import Worker, WorkerBuild
 from chunksink.sinks.contract import Build, Marker
 from chunksink.sinks.errors import BuildMissing
 
@@ -90,8 +89,7 @@ class EmbeddedChromaSink(ChromaSink):
     one, since a process takes a second to start, which only much writing wins back."""
 
     def __init__(self, root: Path, *, store_text: bool = True) -> None:
-        self._folder = Folder(root)
-        super().__init__(self._folder, store_text=store_text)
+        super().__init__(Folder(root), store_text=store_text)
         self._start = partial(Worker, root, store_text=store_text)
         self._spare: Worker | None = None
 
@@ -103,12 +101,7 @@ class EmbeddedChromaSink(ChromaSink):
 
     def create(self, marker: Marker, dimensions: int | None = None) -> Build:
         worker, self._spare = self._spare, None
-        return super().create(marker, dimensions) if worker is None else DistantBuild(worker, marker, dimensions)
-
-    def open(self, build_id: str) -> Build:
-        look = partial(self._folder.untouched, build_id)
-        opening = partial(super().open, build_id)
-        return opening() if look() is None else UntouchedBuild(look, opening)
+        return super().create(marker, dimensions) if worker is None else WorkerBuild(worker, marker, dimensions)
 
     def close(self) -> None:
         spare, self._spare = self._spare, None

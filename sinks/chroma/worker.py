@@ -1,33 +1,167 @@
-"""Fills one embedded build in a process of its own. `distant` starts it, and asks it one call at a time.
+"""An embedded build that a process of its own fills, so that reading, embedding and other sinks go on beside it.
 
-It ends when whoever started it does: that closes the pipe. No call begins after that, since each asks within its turn
-whether it is still wanted; so the next writer, who takes a turn to open the build, meets nobody who still writes.
+Chroma holds Python's lock for as long as it writes or reads: in this process everything else would stand still.
+
+The process is asked one call at a time. It ends when the process that started it does: that closes the pipe. No call
+begins after that, since each asks within its turn whether the pipe is open; so the next writer, who takes a turn to
+open the build, meets nobody who still writes.
 """
 
 import os
 import pickle
 import select
 import signal
+import subprocess
 import sys
 import traceback
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import partial
+from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
 from chunksink.settings.config import ConfigError
-from chunksink.sinks.chroma import told
+from chunksink.sinks.chroma import rows
+from chunksink.sinks.chroma.client import module_command, module_environment, package
+from chunksink.sinks.contract import Marker, RefusedDocument, Stored
+from chunksink.sinks.document import Family
+from chunksink.sinks.errors import BuildBroken
 
+_WRITTEN_AT_ONCE = 5000
+"""Documents; as many as Chroma takes in one call."""
+_READ_AT_ONCE = 1000
+"""Documents in one answer."""
 _FOR_OTHERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # to all of a group; a call is not broken off by them
+_TASKS = Path("/proc/self/task")
+_SQLITE = "sqlx"  # so the names of those that run statements begin; some come when they are first needed
+_PROCESSOR = 36  # of the fields behind the name
+
+
+class Worker:
+    """A process that fills one build below `root`; it ends with this one, however that ends."""
+
+    def __init__(self, root: Path, *, store_text: bool) -> None:
+        self._root = root
+        self._connection, theirs = Pipe()
+        with theirs:
+            self._process = subprocess.Popen(
+                module_command("chunksink.sinks.chroma.worker", str(theirs.fileno())),
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                env=module_environment(),
+            )
+        self._connection.send((str(root), store_text))
+
+    def call(self, name: str, *arguments: Any) -> Any:
+        """What the build in there returns, or the error that it raises."""
+        try:
+            self._connection.send((name, arguments))
+            done, value = self._connection.recv()
+        except (EOFError, OSError) as error:
+            raise self._lost() from error
+        except BaseException:
+            self._connection.close()  # half of it may have been sent or read
+            raise
+        if done:
+            return value
+        raise value
+
+    def end(self) -> None:
+        self._connection.close()
+        self._process.wait()
+
+    def discard(self) -> None:
+        """End one that has been given nothing to do."""
+        self._process.kill()
+        self.end()
+
+    def _lost(self) -> BuildBroken:
+        self.end()
+        code = self._process.returncode
+        how = f"was ended by signal {-code}" if code < 0 else f"ended with {code}"
+        return BuildBroken(
+            f"the process that fills the Chroma build below {self._root} {how}: run it again; what was confirmed is "
+            "kept where it can be read, and nothing is lost"
+        )
+
+
+class WorkerBuild:
+    """A build of the embedded sink, open for writing in a worker."""
+
+    def __init__(self, worker: Worker, marker: Marker, dimensions: int | None) -> None:
+        self._worker = worker
+        self._open = True
+        try:
+            worker.call("create", marker, dimensions)
+        except BaseException:
+            worker.end()
+            raise
+
+    def marker(self) -> Marker | None:
+        marker: Marker | None = self._worker.call("marker")
+        return marker
+
+    def sign(self, marker: Marker) -> None:
+        self._worker.call("sign", marker)
+
+    def count(self) -> int:
+        return int(self._worker.call("count"))
+
+    def replace(self, families: Sequence[Family]) -> None:
+        for part in _parts(families):  # as one message it would be held in memory twice
+            self._worker.call("replace", part)
+
+    def delete(self, parent_ids: Sequence[str]) -> None:
+        self._worker.call("delete", parent_ids)
+
+    def flush(self) -> list[RefusedDocument]:
+        refused: list[RefusedDocument] = self._worker.call("flush")
+        return refused
+
+    def scan(self, *, content: bool = False, vectors: bool = False) -> Iterator[Stored]:
+        offset = 0
+        while True:
+            page = self._worker.call("page", offset, _READ_AT_ONCE, content, vectors)
+            yield from rows.documents_in(page, content)
+            if len(page["ids"]) < _READ_AT_ONCE:
+                return
+            offset += _READ_AT_ONCE
+
+    def close(self) -> None:
+        if self._open:
+            self._open = False
+            try:
+                with suppress(BuildBroken):  # it is gone already
+                    self._worker.call("close")
+            finally:
+                self._worker.end()
+
+
+def _parts(families: Sequence[Family]) -> Iterator[list[Family]]:
+    part: list[Family] = []
+    size = 0
+    for family in families:
+        part.append(family)
+        size += len(family.documents)
+        if size >= _WRITTEN_AT_ONCE:
+            yield part
+            part, size = [], 0
+    if part:
+        yield part
+
+
+# --- in the process that fills the build
 
 
 def main(handle: int) -> None:
     for number in _FOR_OTHERS:
         signal.signal(number, signal.SIG_IGN)
     connection: Connection[Any, Any] = Connection(handle)
-    with suppress(ConfigError):  # whoever asks is told
-        told.package()  # takes most of a second, in which the other side reads chunks
+    with suppress(ConfigError):  # the first call meets it again
+        package()  # takes most of a second, in which the other side reads chunks
     with suppress(EOFError, ConnectionError):
         serve(connection)
     sys.stderr.flush()
@@ -37,7 +171,6 @@ def main(handle: int) -> None:
 def serve(connection: "Connection[Any, Any]") -> None:
     from chunksink.sinks.chroma.folder import Folder
     from chunksink.sinks.chroma.sink import ChromaSink
-    from chunksink.sinks.chroma.threads import Threads
 
     root, store_text = connection.recv()
     sink = ChromaSink(Folder(Path(root), partial(_require_asker, connection)), store_text=store_text)
@@ -73,6 +206,38 @@ def _portable(error: BaseException) -> BaseException:
     except Exception:
         return RuntimeError(f"in the process that fills the build:\n{trace}")
     return error
+
+
+class Threads:
+    """Chroma's threads that hand each statement to one another, kept on one processor (ADR 0017).
+
+    One asks and another runs it in SQLite, some eight times for a document. On two processors each of these turns
+    wakes one of them from its sleep, which takes as long as many a statement does. The threads that insert vectors work
+    side by side and are left free: they begin with the first vectors, after this is made.
+    """
+
+    def __init__(self) -> None:
+        self._is_possible = hasattr(os, "sched_setaffinity") and _TASKS.is_dir()
+        self._asking = self._all() - {os.getpid()}
+
+    def gather(self) -> None:
+        """On the processor that this thread has now: the system lets it run where there is room."""
+        if not self._is_possible:
+            return
+        processor = int((_TASKS / str(os.getpid()) / "stat").read_text().rpartition(")")[2].split()[_PROCESSOR])
+        for thread in self._asking | {thread for thread in self._all() if _name(thread).startswith(_SQLITE)}:
+            with suppress(OSError):  # it has ended, or is not ours to move
+                os.sched_setaffinity(thread, {processor})
+
+    def _all(self) -> set[int]:
+        return {int(task.name) for task in _TASKS.iterdir()} if self._is_possible else set()
+
+
+def _name(thread: int) -> str:
+    try:
+        return (_TASKS / str(thread) / "comm").read_text()
+    except OSError:
+        return ""  # it has ended
 
 
 if __name__ == "__main__":

@@ -221,6 +221,20 @@ class KeywordConformance(ReaderConformance):
         found = {hit.id for hit in reader.search("red ; DROP TABLE documents; --", 5)}
         assert found == ids([1, 2]) | {ALL[0]}, "the words among the signs are searched for"
 
+    def test_ids_that_nobody_has_are_left_out(self, reader: KeywordReader) -> None:
+        assert [one.id for one in reader.get(["\ud800", ALL[0], "a b", "", "x" * 600, "\0", f"{ALL[0]}\n"])] == [ALL[0]]
+
+    def test_half_a_surrogate_pair_is_ignored(self, reader: KeywordReader) -> None:
+        for typed in ("apple \ud800", "\udfffapple", "red \ud800apple"):
+            assert {hit.parent_id for hit in reader.search(typed)} >= {FAMILIES[2].parent_id}, ascii(typed)
+        assert reader.search("\ud800") == []
+
+    def test_no_limit_is_too_large(self, reader: KeywordReader) -> None:
+        for typed in ("", "car"):
+            assert {hit.parent_id for hit in reader.search(typed, 2**64)} >= {FAMILIES[1].parent_id}
+            assert reader.facets(typed, ["tags"], limit=2**64)["tags"]
+            assert reader.facets(typed, ["tags"], limit=-1) == {"tags": []}
+
     def test_facets_count_families(self, reader: KeywordReader) -> None:
         found = reader.facets("apple", ["tags", "year", "content_truncated"])
         assert found["tags"] == [FacetValue("fruit", 2), FacetValue("sweet", 1)]

@@ -10,8 +10,8 @@ import numpy as np
 from chunksink.chunkbus.chunk import Record, new_chunk
 from chunksink.sinks.contract import Build, Marker
 from chunksink.sinks.document import Document, Family, Vectors
+from chunksink.sinks.payload import unit
 from chunksink.sinks.projection import PROJECTION_VERSION, project_family
-from chunksink.sinks.vectors import unit
 
 DIMENSIONS = 8
 

@@ -6,8 +6,9 @@ from typing import Any
 
 import msgspec
 
+from chunksink.sinks.fts.build import FtsBuild
 from chunksink.sinks.fts.reader import FtsReader
-from chunksink.sinks.fts.sink import FtsBuild, FtsSink
+from chunksink.sinks.fts.sink import FtsSink
 from chunksink.sinks.registry import read_options
 
 __all__ = ["FtsBuild", "FtsOptions", "FtsReader", "FtsSink", "open_sink"]

@@ -2,9 +2,8 @@
 
 from collections.abc import Sequence
 
-from chunksink.sinks.fts.begun import begun as begun_
-from chunksink.sinks.fts.spellings import spellings
-from chunksink.sinks.fts.typed import Query
+from chunksink.sinks.fts.query import Query
+from chunksink.sinks.fts.word_forms import beginning_of, spellings
 
 
 def quoted(term: str) -> str:
@@ -24,11 +23,11 @@ def word(term: str, *, begun: bool = False) -> str:
 
 
 def _begun(term: str) -> list[str]:
-    return [*_exactly_begun(term), *map(quoted, begun_(term).guessed)]
+    return [*_exactly_begun(term), *map(quoted, beginning_of(term).guessed)]
 
 
 def _exactly_begun(term: str) -> list[str]:
-    return [f"{quoted(begun_(spelling).exact)} *" for spelling in spellings(term)]
+    return [f"{quoted(beginning_of(spelling).exact)} *" for spelling in spellings(term)]
 
 
 def words(query: Query) -> str:
@@ -73,6 +72,6 @@ def longer(query: Query) -> str:
 
 def guessed(query: Query) -> str:
     """Of these what begins so only in another form, if at all; empty where there is none."""
-    if not (guesses := begun_(query.begun).guessed):
+    if not (guesses := beginning_of(query.begun).guessed):
         return ""
     return f"({any_of(guesses)}) NOT ({' OR '.join([word(query.begun), *_exactly_begun(query.begun)])})"

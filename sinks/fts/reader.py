@@ -9,9 +9,10 @@ from pathlib import Path
 from chunksink.chunkbus.canonical import text_hash
 from chunksink.sinks.contract import Marker
 from chunksink.sinks.document import Document
-from chunksink.sinks.fts import meant, schema, short
+from chunksink.sinks.fts import schema, statements, suggestions
+from chunksink.sinks.fts.errors import translated
+from chunksink.sinks.fts.query import parse
 from chunksink.sinks.fts.search import Search
-from chunksink.sinks.fts.typed import parse
 from chunksink.sinks.reader import FacetValue, Filter, Hit, Piece, require_facets
 
 _NO_TEXT = text_hash("")
@@ -59,7 +60,7 @@ class FtsReader:
 
     def meant(self, query: str, filters: Sequence[Filter] = ()) -> dict[str, str]:
         with self._snapshot() as connection:
-            return meant.meant(connection, parse(query), filters)
+            return suggestions.suggestions(connection, parse(query), filters)
 
     def facets(
         self, query: str, fields: Sequence[str], filters: Sequence[Filter] = (), limit: int = 100
@@ -101,7 +102,7 @@ class FtsReader:
     def _snapshot(self) -> Iterator[sqlite3.Connection]:
         connection, file = self._taken()
         try:
-            with schema.translated(self._path):
+            with translated(self._path):
                 connection.execute("BEGIN")
                 try:
                     yield connection
@@ -117,10 +118,10 @@ class FtsReader:
             if self._idle:
                 return self._idle.pop(), file  # the last one has most at hand
         connection = schema.connect(self._path)
-        with schema.translated(self._path):
-            meant.prepare(connection)
+        with translated(self._path):
+            suggestions.prepare(connection)
             connection.execute("PRAGMA query_only = ON")
-            short.prepare(connection)
+            statements.prepare(connection)
         return connection, file
 
     def _give_back(self, connection: sqlite3.Connection, file: int | None) -> None:

@@ -12,7 +12,6 @@ Both indexes keep no text of their own and follow `documents` by triggers.
 import json
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
@@ -20,19 +19,10 @@ import orjson
 import sqlite_utils
 
 from chunksink.sinks.document import LISTS, Document
-from chunksink.sinks.errors import MAKE_ANEW, MEND, BuildBroken, BuildMissing, Refused, Transient, WrongShape
+from chunksink.sinks.errors import MAKE_ANEW, MEND, BuildBroken, BuildMissing, WrongShape
+from chunksink.sinks.fts.errors import translated
 
 LAYOUT = 2  # PRAGMA user_version
-
-# Where SQLite's message says what its code does not. A constraint of ours is told with its column.
-_FOREIGN_CONSTRAINT = "constraint failed"
-_DAMAGE = (
-    "no such table",
-    "no such column",
-    "decode to UTF-8",
-    "invalid fts5 file format",
-    "vtable constructor failed",
-)
 
 # In the order of meilisearch-settings.json; a word in a title says more than one in the text.
 WEIGHTS = {
@@ -162,26 +152,6 @@ def _check_layout(connection: sqlite3.Connection, path: Path) -> None:
         raise BuildBroken(f"{path} holds nothing of a keyword index: {MEND}")
     if layout != LAYOUT:
         raise WrongShape(f"{path} has layout {layout}, this version of chunksink knows {LAYOUT}: rebuild it")
-
-
-@contextmanager
-def translated(path: Path) -> Iterator[None]:
-    """SQLite's errors as ours, once."""
-    try:
-        yield
-    except sqlite3.Error as error:
-        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-        if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-            raise Transient(f"{path} is locked: another process is writing it. Wait for that or end it") from error
-        if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
-            raise Transient(f"{path} cannot be written ({error}): make room on that disk and run again") from error
-        if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH):
-            raise Refused(f"{path} may not be opened or written ({error}): correct its permissions") from error
-        if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
-            raise BuildBroken(f"{path} is damaged ({error}): {MEND}") from error
-        if str(error) == _FOREIGN_CONSTRAINT or any(told in str(error) for told in _DAMAGE):
-            raise BuildBroken(f"{path} is damaged ({error}): {MEND}") from error
-        raise
 
 
 def by_id(connection: sqlite3.Connection, columns: str, ids: Sequence[str]) -> sqlite3.Cursor:

@@ -7,12 +7,21 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from chunksink.sinks.document import LISTS
-from chunksink.sinks.fts import expressions, literal, patterns, schema, short, snippets
-from chunksink.sinks.fts.filters import as_sql
-from chunksink.sinks.fts.literal import Claim
-from chunksink.sinks.fts.short import K1, idf
-from chunksink.sinks.fts.sources import BEGUN_WEIGHT, JOINED_WEIGHT, SYMBOLS, Sources, beside, match, sources_of
-from chunksink.sinks.fts.typed import FEW, MOST_TERMS, Query, names_of
+from chunksink.sinks.fts import expressions, schema, snippets, statements, text_patterns
+from chunksink.sinks.fts.query import FEW, MOST_TERMS, Query, names_of
+from chunksink.sinks.fts.statements import (
+    BEGUN_WEIGHT,
+    JOINED_WEIGHT,
+    K1,
+    SYMBOLS,
+    Sources,
+    as_sql,
+    beside,
+    idf,
+    match,
+    sources_of,
+)
+from chunksink.sinks.fts.text_patterns import Claim
 from chunksink.sinks.reader import FacetValue, Filter, Hit, Piece
 
 _LOOKED_AT = 500  # texts of the best, where the index cannot tell whether they have what was typed
@@ -41,7 +50,7 @@ class Search:
         """By BM25 of the words and of the runs of scripts without spaces, added up; only what holds all phrases."""
         query = self._rarest(query)
         begun_weight = self._begun_weight(query)
-        claims = tuple(literal.claims(query, begun_weight))
+        claims = tuple(text_patterns.claims(query, begun_weight))
         sources = sources_of(query, begun_weight)
         ranked = self._ranked(sources, query.phrases, max(limit, _LOOKED_AT) if claims else limit)
         return self._hits(self._proved(ranked, claims)[:limit])
@@ -68,7 +77,7 @@ class Search:
             return True
         if len(query.words) > FEW:
             return False
-        rows, values = short.holding(query.words, query.begun)  # beside scripts without spaces
+        rows, values = statements.holding(query.words, query.begun)  # beside scripts without spaces
         return bool(self._connection.execute(f"SELECT EXISTS({rows})", values).fetchone()[0])
 
     def _rarest(self, query: Query) -> Query:
@@ -111,15 +120,15 @@ class Search:
         if attached := beside(query):
             parts.append(f"SELECT row FROM ({attached[0]})")
             values += attached[1]
-        if runs := short.runs(query):
-            parts.append(short.ROWS)
+        if runs := statements.short_runs(query):
+            parts.append(statements.ROWS)
             values.append(json.dumps(runs))
         if query.symbols:
             parts.append(f"SELECT row FROM ({SYMBOLS})")
             values.append(json.dumps(query.symbols))
         condition = f"d.row IN ({' UNION '.join(parts)})" if parts else "0"
         if query.phrases:
-            rows, held = short.holding(query.phrases, literally=True)
+            rows, held = statements.holding(query.phrases, literally=True)
             condition, values = f"{condition} AND d.row IN ({rows})", [*values, *held]
         return condition, values
 
@@ -150,7 +159,7 @@ class Search:
             whole = f"iif(count(DISTINCT kind) = {len(sources)}, 1, {_HALF_OF_IT})"
             found = f"SELECT row, sum(score) * {whole} AS score FROM ({found}) GROUP BY row"
         join = "JOIN documents d ON d.row = found.row" if self._filtered else ""
-        holding, held = short.holding(phrases, literally=True)
+        holding, held = statements.holding(phrases, literally=True)
         rows = self._connection.execute(
             f"SELECT found.row, found.score FROM ({found}) found {join} WHERE {self._where} "
             f"{f'AND found.row IN ({holding})' if phrases else ''} ORDER BY found.score DESC, found.row LIMIT ?",
@@ -173,7 +182,7 @@ class Search:
         return sorted(scores.items(), key=lambda one: (-one[1], one[0]))
 
     def _standing(self, rows: Collection[int], pattern: str) -> set[int]:
-        held = f"SELECT held.row FROM documents held WHERE held.row IN {schema.LISTED} AND {short.stands('held')}"
+        held = f"SELECT held.row FROM documents held WHERE held.row IN {schema.LISTED} AND {statements.stands('held')}"
         return {row for (row,) in self._connection.execute(held, [json.dumps(list(rows)), json.dumps([pattern])])}
 
     def _hits(self, ranked: list[tuple[int, float]]) -> list[Hit]:
@@ -218,8 +227,8 @@ def _counts(field: str) -> str:
 
 def _around(row: sqlite3.Row, query: Query) -> tuple[Piece, ...]:
     """Words are looked for beside scripts without spaces only; of what stands within longer ones nothing is marked."""
-    needles = [*query.runs, *query.symbols, *short.runs(query)]
+    needles = [*query.runs, *query.symbols, *statements.short_runs(query)]
     if not row["spaceless"]:
         return snippets.around(row["text"], needles)
-    pieces = snippets.around(patterns.apart(row["text"], query), [*needles, *patterns.attached(query)])
-    return tuple(replace(piece, text=piece.text.replace(patterns.BREAK, "")) for piece in pieces)
+    pieces = snippets.around(text_patterns.apart(row["text"], query), [*needles, *text_patterns.attached(query)])
+    return tuple(replace(piece, text=piece.text.replace(text_patterns.BREAK, "")) for piece in pieces)

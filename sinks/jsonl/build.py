@@ -19,7 +19,7 @@ import orjson
 
 from chunksink.chunkbus.canonical import canonical_json, text_hash
 from chunksink.chunkbus.errors import NotCanonical
-from chunksink.sinks import places
+from chunksink.sinks import build_folders
 from chunksink.sinks.contract import NO_PARENT, Marker, RefusedDocument, Stored
 from chunksink.sinks.document import Document, Family, document_hash
 from chunksink.sinks.errors import MEND, BuildBroken
@@ -56,7 +56,7 @@ class JsonlBuild:
     def sign(self, marker: Marker) -> None:
         with translated(self._folder):
             self._write([canonical_json(msgspec.to_builtins(marker))]).replace(self._folder / MARKER)
-            places.sync(self._folder)
+            build_folders.sync(self._folder)
 
     def count(self) -> int:
         with translated(self._folder):
@@ -78,7 +78,7 @@ class JsonlBuild:
                 self._settle(parent_id, path)
                 del self._waiting[parent_id]  # not before: the next flush goes on with what failed
             for folder in self._unsynced:
-                places.sync(folder)
+                build_folders.sync(folder)
         refused = [one for some in self._refused.values() for one in some]
         self._refused, self._unsynced = {}, set()
         return refused

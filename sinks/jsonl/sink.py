@@ -5,7 +5,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-from chunksink.sinks import places
+from chunksink.sinks import build_folders
 from chunksink.sinks.contract import Marker
 from chunksink.sinks.errors import BuildBroken, Refused
 from chunksink.sinks.jsonl.build import FAMILIES, JsonlBuild
@@ -23,11 +23,11 @@ class JsonlSink:
         self._link = self._root / LINK
 
     def create(self, marker: Marker, dimensions: int | None = None) -> "JsonlBuild":
-        folder = places.folder(self._root, marker.build_id)
+        folder = build_folders.folder(self._root, marker.build_id)
         if folder == self._link:
             raise ValueError(f"a build cannot be called {LINK!r}: that is the link to the live one")
         with translated(self._root):
-            places.make(self._root, marker.build_id, partial(_lay_out, marker))
+            build_folders.make(self._root, marker.build_id, partial(_lay_out, marker))
         build = self.open(marker.build_id)
         if build.marker() is None:
             build.sign(marker)
@@ -35,13 +35,13 @@ class JsonlSink:
 
     def open(self, build_id: str) -> "JsonlBuild":
         with translated(self._root):
-            build = JsonlBuild(places.existing(self._root, build_id))
+            build = JsonlBuild(build_folders.existing(self._root, build_id))
             build.require()
         return build
 
     def builds(self) -> list[str]:
         with translated(self._root):
-            return places.listing(self._root)
+            return build_folders.listing(self._root)
 
     def flip(self, old: str | None, new: str) -> None:
         self.open(new)
@@ -53,30 +53,30 @@ class JsonlSink:
                 aside.unlink(missing_ok=True)  # of a kill in between
                 aside.symlink_to(new)  # relative: the folder may be moved
                 aside.replace(self._link)
-            places.sync(self._root)
+            build_folders.sync(self._root)
 
     def shown(self) -> Marker | None:
         """Whose build the link leads to; nobody's where that cannot be read any more."""
         with translated(self._root):
             live = self._live()
-            if live is None or live not in places.listing(self._root):
+            if live is None or live not in build_folders.listing(self._root):
                 return None
             with suppress(BuildBroken):
                 return self.open(live).marker()
             return None
 
     def drop(self, build_id: str) -> None:
-        folder = places.folder(self._root, build_id)
+        folder = build_folders.folder(self._root, build_id)
         with translated(self._root):
             if self._root.is_dir() and not folder.is_symlink():
                 if self._live() == build_id:
                     self._link.unlink()
-                places.remove(self._root, build_id)
-                places.sync(self._root)
+                build_folders.remove(self._root, build_id)
+                build_folders.sync(self._root)
 
     def address(self, build_id: str) -> dict[str, str]:
         """Where other programs find a build, and the link that leads to the live one."""
-        return {"folder": str(places.folder(self._root, build_id)), "link": str(self._link)}
+        return {"folder": str(build_folders.folder(self._root, build_id)), "link": str(self._link)}
 
     def close(self) -> None:
         pass

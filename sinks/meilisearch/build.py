@@ -11,8 +11,7 @@ from chunksink.sinks.meilisearch import rows, tasks
 from chunksink.sinks.meilisearch.builds import EMBEDDER, Indexes, marker_in, with_marker
 from chunksink.sinks.meilisearch.errors import RefusedData, TooLarge
 from chunksink.sinks.meilisearch.tasks import Asked, Deletion, Payload, Row
-from chunksink.sinks.portions import portions
-from chunksink.sinks.vectors import sound_rows
+from chunksink.sinks.payload import portions, sound_rows
 
 _KEYS = 500  # families in one filter
 _MOST_BLAMED = 64

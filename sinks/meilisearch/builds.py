@@ -18,14 +18,16 @@ from typing import Any
 
 from chunksink.settings.engine_settings import EMBEDDERS
 from chunksink.settings.index_settings import differences
+from chunksink.sinks.build_folders import check_build_id
 from chunksink.sinks.contract import Marker
 from chunksink.sinks.errors import MAKE_ANEW, BuildMissing, NotConfirmed, Refused, WrongShape
 from chunksink.sinks.meilisearch import rows, tasks
 from chunksink.sinks.meilisearch.connection import Connection
 from chunksink.sinks.meilisearch.errors import RefusedData
-from chunksink.sinks.places import check_build_id
 
 MARKER = "chunksinkmarker"
+RETURNED = "chunksinksettings"
+"""Settings that the server returns in other words than they were sent in: `name sent returned`, with digests."""
 PRIMARY_KEY = "id"
 EMBEDDER = "default"
 _SAMPLE = 20
@@ -47,7 +49,7 @@ def with_marker(synonyms: Mapping[str, Any] | None, marker: Marker, public: str)
 
 def without_marker(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Settings as the settings file has them."""
-    own = {key: value for key, value in (settings.get("synonyms") or {}).items() if key != MARKER}
+    own = {key: value for key, value in (settings.get("synonyms") or {}).items() if key not in (MARKER, RETURNED)}
     return {**settings, "synonyms": own}
 
 

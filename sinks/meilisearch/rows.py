@@ -4,6 +4,7 @@ import math
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,6 @@ from chunksink.chunkbus.canonical import text_hash
 from chunksink.sinks.contract import NO_PARENT, Stored
 from chunksink.sinks.document import NAMES, Document, Vectors, document_hash
 from chunksink.sinks.fields import FILTERS
-from chunksink.sinks.meilisearch.positions import MOST_POSITIONS, positions
 from chunksink.sinks.reader import Filter, Value
 from chunksink.sinks.values import HALF
 
@@ -23,6 +23,37 @@ _KEYS = NAMES | {VECTORS}
 _ID = re.compile("[A-Za-z0-9_-]{1,511}")
 _UNSEEN = "\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff"
 _BEFORE_WORDS = re.compile(rf'(^|[\s"(])[-+^~|=*\u2010-\u2015\u2212{_UNSEEN}]+')
+
+MOST_POSITIONS = 65_535
+"""Of one field; what comes after them cannot be found, and Meilisearch does not say so."""
+_HARD = 8
+"""Positions that a word takes after a hard separator."""
+# Letters of scripts that put spaces between words; where the script changes, so does the word.
+_RUNS = (
+    "0-9A-Za-z\u00aa\u00b5\u00ba\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u02af\u1e00-\u1eff",
+    "\u0370-\u0373\u0376\u0377\u037b-\u037d\u0386\u0388-\u03f5\u03f7-\u03ff\u1f00-\u1fbc",
+    "\u0400-\u0481\u048a-\u052f",
+)
+_ENDS, _SOFT = ".,!?;\u2026", "_:'\"()\\[\\]/-"
+_WORD = re.compile("|".join(rf"[{run}][{run}\u0300-\u036f]*" for run in _RUNS))
+_END = re.compile(rf"[{_ENDS}][\s{_ENDS}{_SOFT}]*")
+_OTHER = re.compile(rf"[^\s{''.join(_RUNS)}{_ENDS}{_SOFT}]")
+
+
+def positions(text: str) -> int:
+    """At most so many positions of Meilisearch does the text take; often fewer.
+
+    Dictionaries cut Chinese, Thai and their like, so each letter of them counts as a word. A sign that is not known
+    better counts as a hard separator.
+    """
+    camels = sum(1 for one, next in pairwise(text) if next.isupper() and one.islower())  # camelCase is two words
+    words = sum(1 for _ in _WORD.finditer(text))
+    ends = sum(_HARD - 1 for _ in _END.finditer(text))
+    return camels + words + ends + sum(_of_sign(sign) for sign in _OTHER.findall(text))
+
+
+def _of_sign(sign: str) -> int:
+    return 1 if sign.isalnum() or unicodedata.category(sign).startswith("M") else _HARD
 
 
 def line(document: Document, vector: Vectors | None, embedder: str | None) -> bytes:

@@ -3,18 +3,18 @@
 from collections.abc import Mapping
 from typing import Any
 
+from chunksink.chunkbus.canonical import json_hash
 from chunksink.settings.engine_settings import EMBEDDERS
 from chunksink.settings.index_settings import complete, differences, patch_of
 from chunksink.sinks.contract import Marker
 from chunksink.sinks.errors import BuildMissing, Refused
 from chunksink.sinks.meilisearch.build import Limits, MeilisearchBuild
-from chunksink.sinks.meilisearch.builds import EMBEDDER, Indexes, with_marker, without_marker
+from chunksink.sinks.meilisearch.builds import EMBEDDER, RETURNED, Indexes, marker_in, with_marker, without_marker
 from chunksink.sinks.meilisearch.connection import Connection
 from chunksink.sinks.meilisearch.errors import RefusedData
 from chunksink.sinks.meilisearch.reader import MeilisearchReader
 
 _LIMITS = Limits()
-_OTHERS = "chunksinkothers"  # like the marker, a word that nobody types
 
 
 class MeilisearchSink:
@@ -55,10 +55,8 @@ class MeilisearchSink:
             index = self._indexes.make(marker.build_id)
         if index.marker is None:
             # Settings first: documents that come later are indexed once. The marker is the last word of the making.
-            wanted = complete(self.wanted_settings(dimensions))
-            wanted["synonyms"] = with_marker(wanted.get("synonyms"), marker, self._indexes.public)
             self._indexes.require_ours(index.name)
-            self._set(index.name, wanted)
+            self._set(index.name, complete(self.wanted_settings(dimensions)), marker, {})
         build = self.open(marker.build_id)
         build.require(dimensions)
         return build
@@ -126,29 +124,40 @@ class MeilisearchSink:
         self._of_readers.close()
 
     def _settings_of(self, name: str) -> dict[str, Any]:
+        """As the server has them; what it returned for one of ours, in our words."""
         settings: dict[str, Any] = self._connection.get(f"/indexes/{name}/settings")
-        return without_marker(settings)
+        live, notes = without_marker(settings), _notes(settings["synonyms"])
+        ours = complete(self._settings).items()
+        return live | {key: sent for key, sent in ours if notes.get(key) == _note(sent, live.get(key))}
 
     def _change_settings(self, name: str, patch: Mapping[str, Any]) -> None:
-        marker = self._indexes.look_at(name).marker
+        synonyms = self._connection.get(f"/indexes/{name}/settings/synonyms")
+        marker = marker_in(synonyms)
         if marker is None:
             raise Refused(
                 f"index {name} of Meilisearch at {self._connection.where} bears no marker of chunksink: if it is the "
                 "live index of this home, run `chunksink sync`, which signs it again; else choose another index name"
             )
-        if "synonyms" not in patch:
-            self._set(name, patch)
-            return
-        synonyms = with_marker(patch["synonyms"], marker, self._indexes.public)
-        self._set(name, {**patch, "synonyms": synonyms})
-        if self._connection.get(f"/indexes/{name}/settings/synonyms") != synonyms:
-            # Meilisearch keeps the old ones where the new ones mean the same: {"Boat": ["ship"]} after "boat".
-            others = with_marker({_OTHERS: [_OTHERS]}, marker, self._indexes.public)
-            for each in (others, synonyms):
-                self._indexes.change_settings(name, {"synonyms": each})
+        self._set(name, patch, marker, _notes(synonyms))
 
-    def _set(self, name: str, settings: Mapping[str, Any]) -> None:
-        """What the server does not take of the file is told with the file's name."""
+    def _set(self, name: str, wanted: Mapping[str, Any], marker: Marker, notes: Mapping[str, str]) -> None:
+        """Send them, and keep what the server makes of them: nobody else could tell later that it is the same."""
+        sent = dict(wanted)
+        if "synonyms" in sent:
+            sent["synonyms"] = with_marker(sent["synonyms"], marker, self._indexes.public)
+        self._send_settings(name, sent)
+        settings = self._connection.get(f"/indexes/{name}/settings")
+        live = without_marker(settings)
+        kept = {key: note for key, note in notes.items() if key not in wanted}
+        otherwise = [each for each in differences(wanted, live) if each.name in wanted]
+        kept |= {each.name: _note(each.wanted, each.live) for each in otherwise}
+        if kept != _notes(settings["synonyms"]):
+            noted = [f"{key} {note}" for key, note in kept.items()]
+            synonyms = {**with_marker(live["synonyms"], marker, self._indexes.public), RETURNED: noted}
+            self._indexes.change_settings(name, {"synonyms": synonyms})
+
+    def _send_settings(self, name: str, settings: Mapping[str, Any]) -> None:
+        """What the server does not take of the file is reported with the file's name."""
         try:
             try:
                 self._indexes.change_settings(name, settings)
@@ -163,3 +172,11 @@ class MeilisearchSink:
             raise Refused(
                 f"the index settings {self._settings_file} cannot be applied: {error} Correct the file"
             ) from error
+
+
+def _notes(synonyms: Mapping[str, Any]) -> dict[str, str]:
+    return {name: note for name, _, note in (line.partition(" ") for line in synonyms.get(RETURNED, ()))}
+
+
+def _note(sent: Any, returned: Any) -> str:
+    return f"{json_hash(sent):.16} {json_hash(returned):.16}"

@@ -44,17 +44,3 @@ def test_the_server_takes_the_batches_that_the_client_is_told_of(chroma_server: 
     collection.upsert(ids=[str(number) for number in range(size)], embeddings=[[0.0, 1.0]] * size)
     assert collection.count() == size
     client.delete_collection(collection.name)
-
-
-def test_surplus_is_removed_by_what_the_collection_holds(chroma_server: ChromaServer) -> None:
-    client = connect(chroma_server)
-    collection = client.create_collection(f"surplus-{uuid.uuid4().hex}", embedding_function=None)
-    rows = [(parent, version) for parent in ("p1", "p2", "p3") for version in ("old", "new")]
-    collection.upsert(
-        ids=[f"{parent}-{version}" for parent, version in rows],
-        embeddings=[[float(number), 1.0] for number in range(len(rows))],
-        metadatas=[{"parent_id": parent, "family_hash": version} for parent, version in rows],
-    )
-    collection.delete(where={"$and": [{"parent_id": {"$in": ["p1", "p2"]}}, {"family_hash": {"$nin": ["new"]}}]})
-    assert set(collection.get(include=[])["ids"]) == {"p1-new", "p2-new", "p3-old", "p3-new"}
-    client.delete_collection(collection.name)

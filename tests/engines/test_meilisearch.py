@@ -57,50 +57,12 @@ def test_the_server_is_the_version_that_the_project_names(meilisearch_server: Me
     assert version["pkgVersion"] == MEILISEARCH_VERSION
 
 
-def test_settings_read_back_as_the_file_has_them(index: Index, meilisearch_server: MeilisearchServer) -> None:
-    """Plain equality, order included: a diff against a live index then needs no knowledge of the engine."""
-    live = get_json(f"{meilisearch_server.url}/indexes/{index.uid}/settings", meilisearch_server.key)
-    assert {key: live[key] for key in SETTINGS} == SETTINGS
-
-
-def test_settings_say_nothing_of_embedders() -> None:
-    """The model decides embedder and dimension; a fixed one would be wrong for every other model."""
-    assert "embedders" not in SETTINGS
-
-
 @pytest.mark.parametrize("name", ["parent_id", "family_hash", "tenant_key"])
 def test_identities_filter_but_are_no_facets(name: str) -> None:
     """Facet search on a key with millions of values costs memory and time and serves nobody."""
     rules = [rule for rule in SETTINGS["filterableAttributes"] if name in rule["attributePatterns"]]
     assert [rule["features"]["facetSearch"] for rule in rules] == [False]
     assert rules[0]["features"]["filter"]["equality"] is True
-
-
-def test_the_surplus_filter_removes_old_versions_and_nothing_else(index: Index) -> None:
-    """Replacing a batch of families: the new documents are there, then whatever is not new goes."""
-    replaced, untouched = families(20)[:10], families(20)[10:]
-    old = [document(parent, OLD, number) for parent in replaced + untouched for number in range(3)]
-    new = [document(parent, NEW, number) for parent in replaced for number in range(2)]
-    add(index, old + new)
-
-    surplus = f"parent_id IN [{', '.join(replaced)}] AND family_hash NOT IN [{NEW}]"
-    client = Client(index.config.url, index.config.api_key)
-    succeed(client, index.delete_documents(filter=surplus).task_uid)
-
-    kept = new + [entry for entry in old if entry["parent_id"] in untouched]
-    assert ids(index) == {entry["id"] for entry in kept}
-
-
-def test_the_surplus_filter_takes_five_hundred_families_at_once(index: Index) -> None:
-    replaced = families(500)
-    add(index, [document(parent, version, 0) for parent in replaced for version in (OLD, NEW)])
-    hashes = ", ".join([NEW, *(f"{number:064x}" for number in range(10_000, 10_499))])
-
-    surplus = f"parent_id IN [{', '.join(replaced)}] AND family_hash NOT IN [{hashes}]"
-    client = Client(index.config.url, index.config.api_key)
-    succeed(client, index.delete_documents(filter=surplus).task_uid)
-
-    assert ids(index) == {document(parent, NEW, 0)["id"] for parent in replaced}
 
 
 def test_a_family_is_one_hit_while_both_its_versions_are_there(index: Index) -> None:

@@ -109,7 +109,7 @@ def smuggle(home: Home, engine: str, stranger: Document) -> None:
             connection.execute("UPDATE documents SET parent_id = ? WHERE id = ?", [stranger.parent_id, stranger.id])
     else:
         with live_build(home, engine) as build:
-            build._collection.update(ids=[stranger.id], metadatas=[{"parent_id": stranger.parent_id}])  # type: ignore[attr-defined]
+            build._handle.opened().collection.update(ids=[stranger.id], metadatas=[{"parent_id": stranger.parent_id}])  # type: ignore[attr-defined]
     sink.close()
 
 

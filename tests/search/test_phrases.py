@@ -15,7 +15,7 @@ from chunksink.search.phrases import for_words, phrases_of
 from chunksink.search.query import search
 from chunksink.search.question import FUSIONS, FusionName, Mode, Question
 from chunksink.sinks.errors import Transient
-from chunksink.sinks.fts.typed import parse
+from chunksink.sinks.fts.query import parse
 from chunksink.sinks.reader import FacetValue, Filter
 from tests.rebuild.support import parent_of
 from tests.search.support import family, legs_over

@@ -6,7 +6,7 @@ import json
 import threading
 import traceback
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from functools import partial
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -17,15 +17,14 @@ import pytest
 import requests
 
 from chunksink.settings.config import ConfigError
-from chunksink.sinks.conformance.samples import DIMENSIONS, family, held, marker, vector, wanted
-from chunksink.sinks.errors import BuildMissing, NotConfirmed, Refused, Unreachable, WrongKey, WrongShape
+from chunksink.sinks.conformance.samples import DIMENSIONS, family, held, marker, wanted
+from chunksink.sinks.errors import BuildMissing, NotConfirmed, Refused, WrongKey, WrongShape
 from chunksink.sinks.meilisearch import MeilisearchSink, builds
 from chunksink.sinks.meilisearch.errors import translated
 from chunksink.sinks.meilisearch.keys import make_search_key, tenant_token
 from chunksink.sinks.reader import Filter
 from chunksink.sinks.registry import open_sink
-from tests.engines.servers import MeilisearchServer, free_port
-from tests.engines.silent import silent_server
+from tests.engines.servers import MeilisearchServer
 from tests.support.meilisearch import ALPHA, BETA, SETTINGS, Server, build_id_of, build_of, public_texts, served
 
 
@@ -185,15 +184,6 @@ def test_the_settings_of_an_index_of_somebody_else_are_shown_and_not_changed(
     assert sink.live_settings()["stopWords"] == []
 
 
-def test_settings_without_synonyms_take_the_marker(server: Server) -> None:
-    sink = server.sink(settings={**SETTINGS, "synonyms": None})
-    build_id = marker_of_a_new_build(sink)
-    sink.flip(None, build_id)
-    sink.change_live_settings({"synonyms": None})
-    assert sink.builds() == [build_id]
-    sink.close()
-
-
 def test_other_dimensions_than_the_build_has_are_told(sink: MeilisearchSink) -> None:
     signed = marker()
     sink.create(signed, DIMENSIONS)
@@ -246,17 +236,6 @@ def test_nothing_in_a_filter_is_syntax(typed: str, sink: MeilisearchSink) -> Non
     assert reader.search("", 10, [Filter("extension", any_of=(typed,))]) == []
 
 
-def test_its_own_hybrid_search_finds_by_our_vectors(server: Server, sink: MeilisearchSink) -> None:
-    sink.flip(None, build_id_of(build_of(sink, [family("a", ALPHA), family("b", BETA)])))
-    asked = {
-        "q": "",
-        "vector": vector("beta two").tolist(),
-        "hybrid": {"embedder": "default", "semanticRatio": 1.0},
-        "limit": 1,
-    }
-    assert server.do("POST", f"/indexes/{server.index}/search", json=asked)["hits"][0]["text"] == "beta two"
-
-
 def test_a_search_key_searches_only_and_a_token_sees_its_tenant_only(server: Server, sink: MeilisearchSink) -> None:
     ours, theirs = family("a", ALPHA, tenant_id="t1"), family("a", ALPHA, tenant_id="t2")
     sink.flip(None, build_id_of(build_of(sink, [ours, theirs])))
@@ -286,11 +265,6 @@ def test_a_wrong_key_is_told_with_the_remedy(server: Server) -> None:
         server.sink(key="wrong").create(marker(), DIMENSIONS)
 
 
-def test_nobody_there_is_told_with_the_address(server: Server) -> None:
-    with pytest.raises(Unreachable, match="start it, or correct the address"):
-        server.sink(url=f"http://127.0.0.1:{free_port()}").builds()
-
-
 @contextmanager
 def something_else(body: Any) -> Iterator[str]:
     """A web server that is no Meilisearch, or one of another version."""
@@ -313,15 +287,6 @@ def something_else(body: Any) -> Iterator[str]:
     finally:
         http.shutdown()
         http.server_close()
-
-
-def test_a_server_that_falls_silent_is_given_as_long_as_the_options_say(tmp_path: Path) -> None:
-    with (
-        silent_server() as url,
-        closing(open_sink("meilisearch", tmp_path, {"url": url, "timeout": 0.3})) as sink,
-        pytest.raises(NotConfirmed, match=r"did not answer in time .* `timeout`"),
-    ):
-        sink.builds()
 
 
 @pytest.mark.parametrize(
@@ -377,13 +342,6 @@ def test_a_bad_key_is_told_by_its_own_option(
     with pytest.raises(ConfigError, match=told) as caught:
         open_sink(name, tmp_path, {"url": "http://127.0.0.1:1", option: "ITS_KEY"})
     assert "ter2" not in "".join(traceback.format_exception(caught.value))
-
-
-@pytest.mark.parametrize("key", [*BAD_KEYS, "hun\x00ter2"])
-def test_a_key_that_no_header_holds_is_told_and_never_shown(key: str) -> None:
-    with pytest.raises(ValueError, match="key of Meilisearch holds something that is no key") as caught:
-        MeilisearchSink("http://127.0.0.1:7700", key, settings={})
-    assert "ter2" not in str(caught.value)
 
 
 def test_white_space_around_the_key_is_left_out(server: Server) -> None:

@@ -18,7 +18,7 @@ from chunksink.sinks.meilisearch import MeilisearchBuild, MeilisearchSink
 from chunksink.sinks.meilisearch.build import Limits
 from chunksink.sinks.meilisearch.builds import Indexes
 from tests.engines.servers import MeilisearchServer, run_meilisearch
-from tests.support.meilisearch import ALPHA, BETA, SETTINGS, Server, build_id_of, build_of, public_texts, served
+from tests.support.meilisearch import ALPHA, BETA, SETTINGS, Server, build_of, public_texts, served
 
 
 @pytest.fixture
@@ -40,37 +40,6 @@ def index_of(build: MeilisearchBuild) -> str:
 def write(build: MeilisearchBuild, families: list[Family]) -> None:
     build.replace(families)
     assert build.flush() == []
-
-
-def test_what_was_deleted_behind_our_back_is_shown_and_written_again(server: Server, sink: MeilisearchSink) -> None:
-    """97 of a hundred documents, whole families and parts of them."""
-    families = [family(f"docs/{number}.md", [f"{number} one", f"{number} two"]) for number in range(200)]
-    build = build_of(sink, families)
-    everything = wanted(families)
-    kept = everything[::33][:12]
-    gone = {row[0] for row in everything} - {row[0] for row in kept}
-    assert len(gone) == 0.97 * len(everything)
-    server.do("POST", f"/indexes/{index_of(build)}/documents/delete-batch", json=sorted(gone))
-    with closing(server.sink()) as other:
-        again = other.open(build_id_of(build))
-        assert (again.count(), again.marker()) == (len(kept), build.marker())
-        assert held(again) == held(again, content=True) == kept
-        write(again, [one for one in families if gone & {document.id for document in one.documents}])
-        assert held(again, content=True) == everything
-
-
-def test_documents_that_were_changed_behind_our_back_are_shown(server: Server, sink: MeilisearchSink) -> None:
-    """The stored hashes still say that all is well; those of the content do not."""
-    families = [family("a", ALPHA), family("b", BETA)]
-    build = build_of(sink, families)
-    changed = families[0].documents[1].id
-    text = [{"id": changed, "text": "something else"}]
-    server.do("PUT", f"/indexes/{index_of(build)}/documents", json=text)
-    assert held(build) == wanted(families)
-    shown = set(held(build, content=True)) ^ set(wanted(families))
-    assert {row[0] for row in shown} == {changed}
-    write(build, families[:1])
-    assert held(build, content=True) == wanted(families)
 
 
 def test_a_field_that_somebody_put_in_is_seen_by_a_scan_of_the_content_and_goes(

@@ -9,7 +9,7 @@ import pytest
 
 from chunksink.sinks.conformance.samples import family
 from chunksink.sinks.meilisearch.build import Limits
-from chunksink.sinks.meilisearch.positions import MOST_POSITIONS, positions
+from chunksink.sinks.meilisearch.rows import MOST_POSITIONS, positions
 from tests.conftest import HEAVY
 from tests.engines.servers import MeilisearchServer
 from tests.support.meilisearch import SETTINGS, Server, build_id_of, build_of, served

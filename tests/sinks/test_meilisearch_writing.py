@@ -12,11 +12,11 @@ import pytest
 from chunksink.sinks.conformance.samples import DIMENSIONS, family, held, marker, wanted
 from chunksink.sinks.contract import NO_PARENT
 from chunksink.sinks.document import Family
-from chunksink.sinks.errors import NotConfirmed, Transient
+from chunksink.sinks.errors import NotConfirmed
 from chunksink.sinks.meilisearch import MeilisearchBuild, MeilisearchSink
 from chunksink.sinks.meilisearch.build import Limits
 from tests.conftest import HEAVY
-from tests.engines.servers import MeilisearchServer, free_port, run_meilisearch
+from tests.engines.servers import MeilisearchServer, run_meilisearch
 from tests.support.meilisearch import ALPHA, BETA, SETTINGS, Server, build_of, served, with_id
 
 
@@ -104,17 +104,6 @@ def test_an_engine_that_does_not_finish_is_given_up_and_asked_again_later(server
     sink.close()
 
 
-def test_five_hundred_families_are_two_batches_of_work(server: Server, sink: MeilisearchSink) -> None:
-    before = [family(f"docs/{number}.md", ALPHA) for number in range(600)]
-    build = build_of(sink, before)
-    batches = server.batches()
-    after = [family(f"docs/{number}.md", BETA, version="2") for number in range(500)]
-    build.replace(after)
-    assert build.flush() == []
-    assert server.batches() - batches == 2
-    assert held(build) == wanted(after + before[500:])
-
-
 def test_a_first_load_deletes_nothing(server: Server, sink: MeilisearchSink) -> None:
     build_of(sink, [family("a", ALPHA)])
     deletions = server.do("GET", "/tasks?types=documentDeletion&limit=1000")["results"]
@@ -189,18 +178,6 @@ def test_a_lost_deletion_does_not_take_what_came_since(server: Server, sink: Mei
     build.replace([one])
     flush_twice(build)
     assert held(build) == wanted([one])
-
-
-def test_a_cancelled_payload_is_written_again(server: Server, sink: MeilisearchSink) -> None:
-    build = build_of(sink, [family("b", BETA)])
-    busy = [{"id": str(number), "_vectors": {"default": None}} for number in range(30_000)]
-    server.do("POST", "/indexes", json={"uid": f"{server.index}-busy", "primaryKey": "id"})
-    server.http.post(f"/indexes/{server.index}-busy/documents", json=busy)
-    build.replace([family("a", ALPHA)])
-    number = build._asked.payloads[0].task  # type: ignore[attr-defined]
-    server.http.post(f"/tasks/cancel?uids={number}")
-    flush_twice(build)
-    assert held(build) == wanted([family("a", ALPHA), family("b", BETA)])
 
 
 # -- poison in small payloads ----------------------------------------------------------------------------------------
@@ -312,33 +289,7 @@ def random_rows(rng: np.random.Generator, count: int) -> Any:
     return (rng.standard_normal((count, 1024)) / 32).astype(np.float32)
 
 
-def test_a_server_that_stops_in_mid_run_and_comes_again(tmp_path: Any) -> None:
-    """What was accepted before the stop is done after the start, or written again; the same flush goes on."""
-    port = free_port()
-    families = [family(f"docs/{number}.md", ALPHA) for number in range(300)]
-    with run_meilisearch(data=tmp_path / "data", port=port) as first:
-        sink = MeilisearchSink(first.url, first.key, settings=SETTINGS, limits=Limits(patience=30))
-        build = sink.create(marker(), DIMENSIONS)
-        build.replace(families)
-    with pytest.raises(Transient):
-        build.flush()
-    with run_meilisearch(data=tmp_path / "data", port=port, key=first.key):
-        assert build.flush() == []
-        assert held(build) == wanted(families)
-        sink.close()
-
-
 # -- documents that would be found in part only ----------------------------------------------------------------------
-
-
-def test_a_text_of_too_many_positions_is_refused_and_told(sink: MeilisearchSink) -> None:
-    build = sink.create(marker(), DIMENSIONS)
-    fits, too_long = family("fits", ["word " * 65_000]), family("long", ["word. " * 9_000])
-    build.replace([fits, too_long, family("b", BETA)])
-    refused = build.flush()
-    assert [one.id for one in refused] == [too_long.documents[0].id]
-    assert "split it into smaller chunks" in refused[0].reason
-    assert held(build) == wanted([fits, family("b", BETA)])
 
 
 def test_a_document_beyond_the_payload_limit_is_refused(server: Server) -> None:

@@ -1,10 +1,7 @@
 """Patience: what is tried again and what is not, how long, how fast, and what is told of it."""
 
-import gc
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from typing import Any
-from weakref import ref
 
 import pytest
 
@@ -17,7 +14,7 @@ from chunksink.sinks.capabilities import (
     capability,
 )
 from chunksink.sinks.conformance.samples import DIMENSIONS, family, held, marker, wanted
-from chunksink.sinks.contract import Build, Marker, Sink, Stored
+from chunksink.sinks.contract import Marker, Stored
 from chunksink.sinks.errors import BuildMissing, NotConfirmed, Refused, SinkError, Transient, Unreachable, WrongKey
 from chunksink.sinks.memory import MemoryBuild, MemorySink
 from chunksink.sinks.retry import Fault, RetryingBuild, RetryingSink, RetryPolicy
@@ -256,20 +253,6 @@ def test_a_scan_that_breaks_in_the_middle_is_told_and_left_to_the_reader() -> No
     assert held(build) == wanted([family("a", ["one", "two", "three"])])
 
 
-def test_an_empty_build_is_scanned_too() -> None:
-    assert list(Case().build.scan(content=True, vectors=True)) == []
-
-
-def test_what_is_asked_of_a_scan_is_handed_on() -> None:
-    case = Case()
-    case.build.replace([family("a", ["x"])])
-    case.build.flush()
-    [bare], [full] = list(case.build.scan()), list(case.build.scan(content=True, vectors=True))
-    assert (bare.document, bare.vector) == (None, None)
-    assert full.document is not None
-    assert full.vector is not None
-
-
 # --- how fast -------------------------------------------------------------------------------------------------
 
 
@@ -298,13 +281,6 @@ def test_what_is_tried_again_waits_for_its_turn_once() -> None:
     case.errors["replace"] = [Transient("busy"), Transient("busy")]
     case.build.replace([family("b", ["x"])])
     assert case.slept == pytest.approx([50, 0.01, 0.01])
-
-
-def test_without_a_limit_nothing_waits() -> None:
-    case = Case()
-    for number in range(10):
-        case.build.replace([family(f"{number}", ["x"] * 5)])
-    assert case.slept == []
 
 
 @pytest.mark.parametrize("rate", [0, -1, float("nan")])
@@ -377,24 +353,3 @@ def test_closing_is_not_waited_for() -> None:
         with pytest.raises(Transient, match=r"^gone already$"):
             close()
     assert (case.slept, case.made["close"]) == ([], 2)
-
-
-def test_it_is_a_sink() -> None:
-    sink: Sink = RetryingSink(MemorySink(wants_vectors=False))
-    build: Build = sink.create(marker())
-    assert (sink.name, sink.wants_vectors, build.count()) == ("memory", False, 0)
-
-
-@pytest.mark.parametrize("kind", [BuildMissing, Unreachable])
-def test_what_a_failed_call_held_is_let_go_of_at_once(kind: type[SinkError]) -> None:
-    """A collection may be long in coming, and an error holds all that its frames had open."""
-    case = Case(RetryPolicy(deadline_seconds=0))
-    case.errors["open"] = [kind("gone")]
-    error = ref(case.errors["open"][0])
-    gc.disable()
-    try:
-        with suppress(SinkError):
-            case.sink.open("x")
-        assert error() is None
-    finally:
-        gc.enable()

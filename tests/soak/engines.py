@@ -102,8 +102,8 @@ def _looking_into_chroma(home: Path) -> Iterator[Look]:
         if this not in opened:
             close()
             opened[this] = ChromaSink.embedded(folder.parent).reader(build)
-        with opened[this]._in_use() as handle, handle.asking():  # the tests' own look behind the interface
-            found = handle.collection.get(include=["metadatas"])
+        with opened[this]._in_use() as handle, handle.asking() as collection:  # a look behind the interface
+            found = collection.get(include=["metadatas"])
         return {str(held["parent_id"]) for held in found["metadatas"] or []}
 
     try:

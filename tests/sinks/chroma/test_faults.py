@@ -16,16 +16,6 @@ from chunksink.sinks.errors import BuildMissing, NotConfirmed, Transient
 from tests.engines.servers import ChromaServer
 
 
-def test_a_missing_build_is_missing(sink: ChromaSink, chroma_server: ChromaServer) -> None:
-    for one in (sink, ChromaSink.server(chroma_server.url)):
-        with pytest.raises(BuildMissing, match="sync`, which makes it anew"):
-            one.open("nobody")
-        with pytest.raises(BuildMissing, match="sync`, which makes it anew"):
-            one.reader("nobody")
-        with pytest.raises(ValueError, match="cannot name a build"):
-            one.open("../other")
-
-
 def test_a_build_that_was_dropped_meanwhile_is_missing(chroma_server: ChromaServer, signed: Marker) -> None:
     sink = ChromaSink.server(chroma_server.url, prefix="dropped")
     build = sink.create(signed, DIMENSIONS)
@@ -40,7 +30,7 @@ def test_a_server_that_falls_silent_is_not_waited_for(chroma_server: ChromaServe
     sink = ChromaSink.server(chroma_server.url, prefix="silent", timeout=0.3)
     build = sink.create(signed, DIMENSIONS)
     with silent() as port:
-        build._collection._client._api_url = f"http://127.0.0.1:{port}/api/v2"  # type: ignore[attr-defined]
+        build._handle.opened().collection._client._api_url = f"http://127.0.0.1:{port}/api/v2"  # type: ignore[attr-defined]
         with pytest.raises(NotConfirmed, match="did not answer in time"):
             build.replace([family("a", ["x"])])
         for call in (lambda: ChromaSink.server(f"http://127.0.0.1:{port}", timeout=0.3).open("b1"), build.count):
@@ -118,7 +108,7 @@ def test_a_flush_after_a_failed_replacement_takes_nothing_away(
 
 def lose_the_second_answer(build: ChromaBuild, patch: pytest.MonkeyPatch) -> None:
     """Requests of two documents; what the second one asks for is done, and nobody says so."""
-    upsert, calls = build._collection.upsert, []
+    upsert, calls = build._handle.opened().collection.upsert, []
 
     def losing(**asked: Any) -> None:
         upsert(**asked)
@@ -127,4 +117,4 @@ def lose_the_second_answer(build: ChromaBuild, patch: pytest.MonkeyPatch) -> Non
             raise httpx.ReadTimeout("lost")
 
     patch.setattr(chroma_build, "PAGE", 2)
-    patch.setattr(build._collection, "upsert", losing)
+    patch.setattr(build._handle.opened().collection, "upsert", losing)

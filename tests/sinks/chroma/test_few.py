@@ -59,9 +59,3 @@ def test_the_scores_are_those_of_the_engine(reader: ChromaReader) -> None:
         if hit.id in compared:
             assert compared[hit.id] == pytest.approx(hit.score, abs=1e-4)
     assert np.isfinite(list(compared.values())).all()
-
-
-def test_no_more_than_were_asked_for(reader: ChromaReader) -> None:
-    asked = family("asked.md", "tax").vectors
-    assert asked is not None
-    assert len(reader.query(asked[0], 3, (Filter("year", at_least=2020),))) == 3

@@ -177,13 +177,13 @@ def watched(sink: ChromaSink, signed: Marker, monkeypatch: pytest.MonkeyPatch) -
     """A reader, and what it asks Chroma for by ids: of how many, and for what."""
     with closing(sink.reader(signed.build_id)) as reader:
         asked: Asked = []
-        get = handle_of(reader).collection.get
+        get = handle_of(reader).opened().collection.get
 
         def told(ids: list[str], include: list[str]) -> Any:
             asked.append((len(ids), include))
             return get(ids=ids, include=include)  # type: ignore[arg-type]
 
-        monkeypatch.setattr(handle_of(reader).collection, "get", told)
+        monkeypatch.setattr(handle_of(reader).opened().collection, "get", told)
         yield reader, asked
 
 
@@ -270,7 +270,7 @@ def test_a_marker_is_read_again_only_when_something_was_written(
         time.sleep(0.05)  # what was written just now may be written again at the same time
         assert reader.marker() == signed
         with monkeypatch.context() as patch:
-            patch.setattr(handle_of(reader)._client, "get_collection", None)
+            patch.setattr(handle_of(reader).opened().client, "get_collection", None)
             assert reader.marker() == signed
         other = replace(signed, home_id="another")
         with writing(sink, signed) as build:

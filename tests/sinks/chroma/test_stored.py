@@ -12,7 +12,7 @@ from chromadb.config import Settings
 import chunksink.sinks.chroma.build as chroma_build
 from chunksink.sinks.chroma import ChromaBuild, ChromaSink, rows
 from chunksink.sinks.conformance.samples import DIMENSIONS, family, held, marker, records, vector, wanted
-from chunksink.sinks.contract import NO_PARENT, Build, Marker, Sink
+from chunksink.sinks.contract import NO_PARENT, Marker
 from chunksink.sinks.document import Family
 from chunksink.sinks.errors import WrongShape
 from chunksink.sinks.projection import project_family
@@ -51,7 +51,9 @@ def test_without_text_nothing_of_it_is_stored(tmp_path: Path, signed: Marker) ->
 def test_a_changed_text_is_seen_by_a_scan_of_the_content(build: ChromaBuild) -> None:
     one = family("a", ["one", "two"])
     build.replace([one])
-    build._collection.update(ids=[one.documents[0].id], documents=["tampered"], embeddings=np.stack([vector("one")]))
+    build._handle.opened().collection.update(
+        ids=[one.documents[0].id], documents=["tampered"], embeddings=np.stack([vector("one")])
+    )
     assert held(build) == wanted([one])
     assert len(set(held(build, content=True)) & set(wanted([one]))) == 1
 
@@ -59,7 +61,7 @@ def test_a_changed_text_is_seen_by_a_scan_of_the_content(build: ChromaBuild) -> 
 def test_a_field_that_somebody_put_in_is_seen_by_a_scan_of_the_content_and_goes(build: ChromaBuild) -> None:
     one, two = family("a", ["one"]), family("b", ["two"], metadata={"year": 2001})
     build.replace([one, two])
-    build._collection.update(ids=[one.documents[0].id], metadatas=[{"zzz": "hacked"}])
+    build._handle.opened().collection.update(ids=[one.documents[0].id], metadatas=[{"zzz": "hacked"}])
     assert {found.id: found.document is not None for found in build.scan(content=True)} == {
         one.documents[0].id: False,
         two.documents[0].id: True,
@@ -75,8 +77,10 @@ def test_rows_of_strangers_are_seen_and_can_go(build: ChromaBuild) -> None:
     build.replace([mine, other])
     vectors = np.ones((3, DIMENSIONS), dtype=np.float32)
     parent = mine.parent_id
-    build._collection.add(["s1", "s2"], vectors[:2], metadatas=[{"x": 1}, {"parent_id": parent}], documents=["a", "b"])
-    build._collection.add(["s3"], vectors[2:], documents=["c"])
+    build._handle.opened().collection.add(
+        ["s1", "s2"], vectors[:2], metadatas=[{"x": 1}, {"parent_id": parent}], documents=["a", "b"]
+    )
+    build._handle.opened().collection.add(["s3"], vectors[2:], documents=["c"])
     found = {stored.id: (stored.parent_id, stored.family_hash) for stored in build.scan(content=True)}
     assert [found[id] for id in ("s1", "s2", "s3")] == [(NO_PARENT, ""), (parent, ""), (NO_PARENT, "")]
     build.replace([mine])
@@ -126,19 +130,6 @@ def test_everything_is_scanned_over_many_pages(build: ChromaBuild, monkeypatch: 
     build.delete([families[6].parent_id])
     build.flush()
     assert held(build) == wanted(families[:6])
-
-
-def test_families_beyond_one_condition(build: ChromaBuild, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chroma_build, "_KEYS", 3)
-    old = [family(f"f{number}", ["one", "two"], version="1") for number in range(8)]
-    new = [family(f"f{number}", ["one"], version="2") for number in range(8)]
-    build.replace(old)
-    build.replace(new)
-    build.flush()
-    assert held(build) == wanted(new)
-    build.delete([one.parent_id for one in new[:7]])
-    build.flush()
-    assert held(build) == wanted(new[7:])
 
 
 def test_requests_stay_within_number_and_bytes() -> None:
@@ -198,9 +189,3 @@ def test_without_dimensions_the_first_vectors_decide(sink: ChromaSink, signed: M
 def test_a_build_of_other_dimensions_is_not_opened(sink: ChromaSink, build: ChromaBuild, signed: Marker) -> None:
     with pytest.raises(WrongShape, match="8 dimensions, not 9: rebuild it"):
         sink.create(signed, DIMENSIONS + 1)
-
-
-def test_it_is_a_sink(sink: ChromaSink, build: ChromaBuild) -> None:
-    as_sink: Sink = sink
-    as_build: Build = build
-    assert (as_sink.wants_vectors, as_build.count()) == (True, 0)

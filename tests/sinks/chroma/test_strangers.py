@@ -10,35 +10,11 @@ import pytest
 from chromadb.config import Settings
 
 from chunksink.sinks.chroma import ChromaSink
-from chunksink.sinks.conformance.samples import family, held, vector, wanted
+from chunksink.sinks.conformance.samples import family, held, wanted
 from chunksink.sinks.contract import Marker
 from chunksink.sinks.errors import BuildMissing
 from tests.conftest import sampled
 from tests.support.many_families import FAMILIES, whole
-
-
-@pytest.mark.parametrize("while_open", sampled([False, True]))
-def test_most_of_it_deleted_behind_our_back(
-    sink: ChromaSink, signed_large: Marker, saved: Path, while_open: bool
-) -> None:
-    build = sink.open(signed_large.build_id) if while_open else None
-    theirs = stranger(saved.parents[1])
-    ids = theirs.get_collection("chunks", embedding_function=None).get(include=[])["ids"]
-    gone = set(ids[: len(ids) * 97 // 100])
-    theirs.get_collection("chunks", embedding_function=None).delete(ids=sorted(gone))
-    theirs.close()
-    build = build or sink.open(signed_large.build_id)
-    left = [row for row in wanted(FAMILIES) if row[0] not in gone]
-    assert (held(build, content=True), build.count(), build.marker()) == (left, len(left), signed_large)
-    build.replace(FAMILIES)
-    build.flush()
-    assert held(build) == wanted(FAMILIES)
-    build.close()
-    reader = sink.reader(signed_large.build_id)
-    asked = [document for one in FAMILIES[::10] for document in one.documents]
-    assert [reader.query(vector(d.text), 1)[0].id for d in asked] == [d.id for d in asked]
-    reader.close()
-    whole(sink)
 
 
 @pytest.mark.parametrize("while_open", sampled([False, True]))

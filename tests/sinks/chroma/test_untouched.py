@@ -17,7 +17,6 @@ import pytest
 from chunksink.exits import Exit
 from chunksink.sinks.chroma import ChromaSink, seal
 from chunksink.sinks.chroma.folder import Folder
-from chunksink.sinks.chroma.untouched import UntouchedBuild
 from chunksink.sinks.conformance.samples import DIMENSIONS, family, held, marker, wanted
 from chunksink.sinks.contract import Build, Marker
 from chunksink.sinks.errors import BuildMissing
@@ -76,7 +75,6 @@ def opened(folder: Path) -> Build:
 def test_what_it_is_and_holds_is_known_without_chroma(folder: Path, signed: Marker, connections: list[Path]) -> None:
     for _ in range(2):
         with closing(opened(folder)) as build:
-            assert isinstance(build, UntouchedBuild)
             assert (build.marker(), build.count(), build.flush()) == (signed, 2, [])
     assert connections == []
     with closing(opened(folder)) as build:
@@ -168,20 +166,20 @@ def test_one_that_was_touched_is_asked(
     else:
         touch(folder)
         with closing(opened(folder)) as build:
-            assert not isinstance(build, UntouchedBuild)
+            assert connections == [folder]
             assert (build.marker(), build.count()) == (expected, left)
     assert connections == [folder]
 
 
 def test_one_that_somebody_writes_is_asked(folder: Path, connections: list[Path]) -> None:
     with closing(opened(folder)) as writer, closing(opened(folder)) as other:
-        assert isinstance(other, UntouchedBuild)
+        assert connections == []
         writer.delete([FEW[0].parent_id])
         writer.flush()
         assert other.count() == 0
         with closing(opened(folder)) as third:
-            assert not isinstance(third, UntouchedBuild)
-    assert len(connections) == 3
+            assert connections == [folder] * 3
+            assert third.count() == 0
 
 
 def test_one_that_is_gone_is_missing(folder: Path) -> None:

@@ -14,8 +14,7 @@ from pathlib import Path
 import pytest
 
 from chunksink.sinks.chroma import ChromaBuild, EmbeddedChromaSink
-from chunksink.sinks.chroma.distant import DistantBuild
-from chunksink.sinks.chroma.threads import Threads
+from chunksink.sinks.chroma.worker import WorkerBuild
 from chunksink.sinks.conformance.samples import DIMENSIONS, family, held, marker, wanted
 from chunksink.sinks.contract import Marker
 from chunksink.sinks.document import Family
@@ -30,10 +29,10 @@ def many() -> list[Family]:
 
 
 @pytest.fixture
-def distant(sink: EmbeddedChromaSink, signed: Marker) -> Iterator[DistantBuild]:
+def distant(sink: EmbeddedChromaSink, signed: Marker) -> Iterator[WorkerBuild]:
     sink.prepare()
     build = sink.create(signed, DIMENSIONS)
-    assert isinstance(build, DistantBuild)
+    assert isinstance(build, WorkerBuild)
     yield build
     build.close()
 
@@ -41,7 +40,7 @@ def distant(sink: EmbeddedChromaSink, signed: Marker) -> Iterator[DistantBuild]:
 @pytest.mark.skipif(
     not hasattr(os, "sched_getaffinity") or len(os.sched_getaffinity(0)) < 2, reason="there is one processor"
 )
-def test_threads_that_wait_for_one_another_share_a_processor(distant: DistantBuild) -> None:
+def test_threads_that_wait_for_one_another_share_a_processor(distant: WorkerBuild) -> None:
     """Those of SQLite and those that ask them; those that insert vectors, which work side by side, keep them all."""
     for some in (FEW, many()):
         distant.replace(some)
@@ -53,12 +52,7 @@ def test_threads_that_wait_for_one_another_share_a_processor(distant: DistantBui
     assert str(process) in free and len(free) > len(os.sched_getaffinity(0))
 
 
-def test_threads_stay_where_they_are_on_a_system_that_moves_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr(os, "sched_setaffinity", raising=False)
-    Threads().gather()
-
-
-def test_everything_else_goes_on_while_it_writes(distant: DistantBuild) -> None:
+def test_everything_else_goes_on_while_it_writes(distant: WorkerBuild) -> None:
     """Chroma lets no other thread of its process run meanwhile: here one runs on, as often as the machine lets it."""
     distant.count()
     ticks, done = 0, threading.Event()
@@ -81,7 +75,7 @@ def test_everything_else_goes_on_while_it_writes(distant: DistantBuild) -> None:
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSEGV])
 def test_its_death_is_said_and_what_was_confirmed_stays(
-    sink: EmbeddedChromaSink, distant: DistantBuild, signed: Marker, how: signal.Signals
+    sink: EmbeddedChromaSink, distant: WorkerBuild, signed: Marker, how: signal.Signals
 ) -> None:
     distant.replace(FEW)
     distant.flush()
@@ -95,30 +89,7 @@ def test_its_death_is_said_and_what_was_confirmed_stays(
     again.close()
 
 
-def test_it_may_die_while_it_is_asked(distant: DistantBuild) -> None:
-    dying = threading.Timer(0.5, distant._worker._process.kill)
-    dying.start()
-    with pytest.raises(BuildBroken, match="signal 9"):
-        distant.replace(many())
-    dying.join()
-
-
-def test_a_scan_that_is_left_is_in_nobodys_way(distant: DistantBuild) -> None:
-    distant.replace(many()[:21])
-    distant.flush()
-    rows = distant.scan(content=True)
-    next(rows)
-    other = distant.scan()
-    first = next(other).id
-    assert distant.count() == 2100
-    assert len({first, *(row.id for row in other)}) == 2100
-    assert len(list(rows)) == 2099
-    next(distant.scan())
-    distant.replace(FEW)
-    assert distant.count() == 2102
-
-
-def test_a_bug_keeps_its_traceback(distant: DistantBuild) -> None:
+def test_a_bug_keeps_its_traceback(distant: WorkerBuild) -> None:
     with pytest.raises(AttributeError) as raised:
         distant._worker.call("no such call")
     assert "worker.py" in "".join(raised.value.__notes__)
@@ -136,7 +107,7 @@ def test_one_that_was_prepared_is_used_or_ended(sink: EmbeddedChromaSink, signed
     assert sink._spare is not None
     process = sink._spare._process
     build = sink.create(signed, DIMENSIONS)
-    assert isinstance(build, DistantBuild)
+    assert isinstance(build, WorkerBuild)
     assert build._worker._process is process
     build.close()
     assert process.returncode == 0
@@ -200,18 +171,6 @@ def test_killed_it_leaves_nobody_who_still_writes(sink: EmbeddedChromaSink, tmp_
     build.flush()
     assert held(build) == wanted([*FEW, *long()])
     build.close()
-
-
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_what_is_sent_to_all_of_a_group_breaks_no_call_off(distant: DistantBuild, how: signal.Signals) -> None:
-    distant.count()
-    process = distant._worker._process
-    interrupting = threading.Timer(0.3, os.kill, [process.pid, how])
-    interrupting.start()
-    distant.replace(many()[:20])
-    interrupting.join()
-    distant.flush()
-    assert distant.count() == 2000
 
 
 def test_ctrl_c_ends_both_in_order(sink: EmbeddedChromaSink, tmp_path: Path) -> None:

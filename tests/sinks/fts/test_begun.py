@@ -6,8 +6,8 @@ import pytest
 
 from chunksink.sinks.conformance.samples import family
 from chunksink.sinks.fts import FtsBuild, FtsReader
-from chunksink.sinks.fts.begun import begun
 from chunksink.sinks.fts.search import Search
+from chunksink.sinks.fts.word_forms import beginning_of
 
 _WORDS_TOLD = """
     installation installs installer concurrency expressions iterator iteration generic generally generations operation
@@ -143,5 +143,5 @@ def test_only_the_best_are_looked_at(build: FtsBuild, reader: FtsReader, monkeyp
     ],
 )
 def test_what_a_beginning_is_asked_for_as(typed: str, exact: str, guessed: tuple[str, ...]) -> None:
-    found = begun(typed)
+    found = beginning_of(typed)
     assert (found.exact, found.guessed) == (exact, guessed)

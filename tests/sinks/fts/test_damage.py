@@ -22,16 +22,6 @@ def keyword(tmp_path: Path) -> tuple[FtsSink, Marker, Path]:
     return sink, signed, tmp_path / "fts" / signed.build_id / "fts.db"
 
 
-def test_most_rows_deleted_behind_our_back(keyword: tuple[FtsSink, Marker, Path]) -> None:
-    sink, signed, path = keyword
-    build = sink.open(signed.build_id)
-    run(path, "DELETE FROM documents WHERE row % 100 < 97")
-    assert set(held(build, content=True)) < set(wanted(FAMILIES))
-    assert (build.count(), len(held(build)), build.marker()) == (36, 36, signed)
-    build.close()
-    whole(sink)
-
-
 def test_a_folder_that_lost_its_file_is_made_again(keyword: tuple[FtsSink, Marker, Path]) -> None:
     sink, signed, path = keyword
     path.unlink()

@@ -12,12 +12,12 @@ import pytest
 import sqlite_utils
 
 from chunksink.sinks.conformance.samples import family, held, marker, records, wanted, with_vectors
-from chunksink.sinks.contract import NO_PARENT, Build, Marker, Sink
+from chunksink.sinks.contract import NO_PARENT, Build, Marker
 from chunksink.sinks.document import Family
 from chunksink.sinks.errors import BuildBroken, BuildMissing, Transient, WrongShape
 from chunksink.sinks.fts import FtsBuild, FtsReader, FtsSink
 from chunksink.sinks.projection import project_family
-from chunksink.sinks.reader import Filter, KeywordReader
+from chunksink.sinks.reader import KeywordReader
 
 # --- the file -------------------------------------------------------------------------------------------------
 
@@ -149,24 +149,6 @@ def test_a_full_disk_is_transient_and_leaves_the_old_family(build: FtsBuild) -> 
     assert held(build) == wanted([old])
 
 
-def test_loading_an_empty_build_looks_for_surplus_only_where_somebody_else_wrote(build: FtsBuild, path: Path) -> None:
-    asked: list[str] = []
-    build._connection.set_trace_callback(lambda statement: asked.append(statement.split(" WHERE")[0]))
-
-    def surplus(name: str) -> bool:
-        asked.clear()
-        build.replace([family(name, [f"{name} {number}" for number in range(300)])])
-        return "DELETE FROM documents" in asked
-
-    assert not any(surplus(f"f{number}") for number in range(30)), "its own commits and checkpoints are not another's"
-    assert surplus("f3")
-    other = sqlite3.connect(path)
-    other.execute("INSERT INTO documents (id, parent_id, family_hash, text) VALUES ('stranger', '', '', 'who knows')")
-    other.commit()
-    other.close()
-    assert surplus("new")
-
-
 def test_damage_says_rebuild(sink: FtsSink, build: FtsBuild, path: Path) -> None:
     build.replace([family("a", [f"text {number}" for number in range(200)])])
     build.close()
@@ -186,12 +168,6 @@ def test_another_layout_says_rebuild(sink: FtsSink, build: FtsBuild, path: Path)
     with pytest.raises(WrongShape, match="layout 99"):
         sink.open(sink.builds()[0])
     assert path.exists()
-
-
-def test_it_is_a_sink(sink: FtsSink, reader: FtsReader) -> None:
-    as_sink: Sink = sink
-    as_reader: KeywordReader = reader
-    assert (as_sink.name, as_reader.search("", 1, [Filter("year", at_least=1)])) == ("fts", [])
 
 
 def test_a_reader_sees_a_build_that_was_made_again(sink: FtsSink, build: FtsBuild, reader: FtsReader) -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from chunksink.sinks.conformance.samples import family
 from chunksink.sinks.fts import FtsBuild, FtsReader
-from chunksink.sinks.fts.typed import parse
+from chunksink.sinks.fts.query import parse
 
 OTHERS = ["run", "dry", "std", "vector", "read", "write"]
 

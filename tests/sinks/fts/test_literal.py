@@ -6,8 +6,8 @@ import pytest
 
 from chunksink.sinks.conformance.samples import family
 from chunksink.sinks.fts import FtsBuild, FtsReader
-from chunksink.sinks.fts.literal import has_signs
-from chunksink.sinks.fts.typed import parse
+from chunksink.sinks.fts.query import parse
+from chunksink.sinks.fts.text_patterns import has_signs
 
 TEXTS = {
     "c": "the language C and c libraries",

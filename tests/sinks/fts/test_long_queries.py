@@ -5,8 +5,8 @@ import time
 import pytest
 
 from chunksink.sinks.conformance.samples import family
-from chunksink.sinks.fts import FtsBuild, FtsReader, literal, typed
-from chunksink.sinks.fts.typed import MOST_TERMS
+from chunksink.sinks.fts import FtsBuild, FtsReader, query, text_patterns
+from chunksink.sinks.fts.query import MOST_TERMS
 
 FILLER = [f"filler{chr(97 + number // 26)}{chr(97 + number % 26)}" for number in range(MOST_TERMS + 30)]
 
@@ -45,10 +45,10 @@ def test_a_rare_run_after_many_others_is_found(build: FtsBuild, reader: FtsReade
     "sign", ["x", "x-", "-", "#", "1", "1.", "+", "x+", "'", '"', '1"', " ", "猫", "猫x", "::", "x::"]
 )
 def test_no_query_takes_longer_than_it_is_long(sign: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(typed, "MOST_CHARACTERS", 100_000)
+    monkeypatch.setattr(query, "MOST_CHARACTERS", 100_000)
     long = sign * (100_000 // len(sign)) + "!"
     began = time.process_time()
-    typed.parse(long)
-    typed.parse(f'"{long}"')
-    literal.words(long)
+    query.parse(long)
+    query.parse(f'"{long}"')
+    text_patterns.signed_words(long)
     assert time.process_time() - began < 10  # by the square of its length it is minutes

@@ -11,7 +11,6 @@ import pytest
 
 from chunksink.sinks.conformance.samples import family, marker, with_vectors
 from chunksink.sinks.fts import FtsBuild, FtsReader, FtsSink
-from chunksink.sinks.reader import Filter
 
 
 @pytest.fixture
@@ -32,49 +31,6 @@ def reader(sink: FtsSink, build: FtsBuild) -> Iterator[FtsReader]:
     reader = sink.reader(sink.builds()[0])
     yield reader
     reader.close()
-
-
-@pytest.mark.parametrize(
-    ("typed", "hits"),
-    [("\ud800", 0), ("red \ud800", 1), ("\udfffred", 1), ('"red \ud800apple"', 1), ("\ud7ff", 0), ("京\udc80都", 1)],
-)
-def test_half_a_surrogate_pair_in_a_query_is_ignored(reader: FtsReader, typed: str, hits: int) -> None:
-    assert len(reader.search(typed)) == hits
-    assert sum(one.families for one in reader.facets(typed, ["tags"])["tags"]) == hits
-
-
-def test_half_a_surrogate_pair_is_no_value_and_no_id(reader: FtsReader) -> None:
-    assert reader.search("", 10, [Filter("tags", any_of=("\ud800",))]) == []
-    assert len(reader.search("", 10, [Filter("tags", any_of=("\ud800", "fruit"))])) == 2
-    id = reader.search("apple")[0].id
-    assert [document.id for document in reader.get(["\ud800", id, "a\udfff"])] == [id]
-
-
-@pytest.mark.parametrize(
-    ("condition", "hits"),
-    [
-        (Filter("year", any_of=(2**70,)), 0),
-        (Filter("year", any_of=(-(2**63) - 1, 2020)), 2),
-        (Filter("year", at_least=10**30), 0),
-        (Filter("year", at_least=-(10**30)), 2),
-        (Filter("year", at_most=10**30), 2),
-        (Filter("year", at_most=-(2**63) - 1), 0),
-        (Filter("year", at_least=2**63 - 1), 0),
-        (Filter("size_bytes", at_most=2**63), 0),
-        (Filter("year", at_least=1e300), 0),
-    ],
-)
-def test_numbers_that_no_column_holds_compare_all_the_same(reader: FtsReader, condition: Filter, hits: int) -> None:
-    assert len(reader.search("", 10, [condition])) == hits
-    assert len(reader.search("red 赤", 10, [condition])) == hits
-
-
-@pytest.mark.parametrize("limit", [2**31, 2**63, 2**64])
-def test_no_limit_is_too_large(reader: FtsReader, limit: int) -> None:
-    for typed in ("", "red", "red 京都"):
-        assert len(reader.search(typed, limit)) == (1 if typed == "red" else 2)
-        assert reader.facets(typed, ["tags"], limit=limit)["tags"][0].families == 1
-    assert reader.facets("", ["tags"], limit=-1) == {"tags": []}
 
 
 def test_more_hits_than_a_statement_has_variables(build: FtsBuild, reader: FtsReader) -> None:

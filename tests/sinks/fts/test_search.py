@@ -11,7 +11,7 @@ import pytest
 from chunksink.sinks.conformance.samples import family
 from chunksink.sinks.fields import FILTERS
 from chunksink.sinks.fts import FtsBuild, FtsReader
-from chunksink.sinks.fts.typed import parse
+from chunksink.sinks.fts.query import parse
 from chunksink.sinks.reader import FacetValue, Piece
 
 TEXTS = {

@@ -6,7 +6,7 @@ import pytest
 
 from chunksink.sinks.conformance.samples import family
 from chunksink.sinks.fts import FtsBuild, FtsReader
-from chunksink.sinks.fts.spellings import spellings
+from chunksink.sinks.fts.word_forms import spellings
 
 TEXTS = {
     "ligature": "the \ufb01nance of\ufb01ce is e\ufb03cient",

@@ -17,12 +17,9 @@ from chunksink.sinks.jsonl import JsonlBuild, JsonlSink, open_sink
 from chunksink.sinks.jsonl.build import MARKER, PENDING
 from tests.support.jsonl import (
     ADDED,
-    AFTER,
-    BEFORE,
     GOING,
     NEW,
     OLD,
-    as_files,
     content_of,
     file_of,
     fill,
@@ -46,17 +43,6 @@ def test_a_family_is_a_file_of_canonical_lines_in_order(build: JsonlBuild, folde
     mask = os.umask(0)
     os.umask(mask)
     assert file_of(folder, one).stat().st_mode & 0o777 == 0o666 & ~mask, "other systems must be able to read it"
-
-
-def test_nothing_is_seen_before_flush(build: JsonlBuild, folder: Path) -> None:
-    fill(build, BEFORE)
-    build.replace([NEW, ADDED])
-    build.delete([GOING.parent_id])
-    assert visible(folder) == as_files(BEFORE)
-    assert held(build) == wanted(BEFORE)
-    build.flush()
-    assert visible(folder) == as_files(AFTER)
-    assert pending(folder) == []
 
 
 def test_what_the_last_word_replaced_leaves_no_file(build: JsonlBuild, folder: Path) -> None:

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from difflib import SequenceMatcher, get_close_matches
 
 from chunksink.sinks.fts import expressions, snippets
-from chunksink.sinks.fts.filters import as_sql
-from chunksink.sinks.fts.stems import folded, words_of
-from chunksink.sinks.fts.typed import Query
+from chunksink.sinks.fts.query import Query
+from chunksink.sinks.fts.statements import as_sql
+from chunksink.sinks.fts.word_forms import folded, words_of
 from chunksink.sinks.reader import Filter
 
 _SHORTEST = 5
@@ -29,7 +29,7 @@ def prepare(connection: sqlite3.Connection) -> None:
     connection.execute("CREATE VIRTUAL TABLE temp.documents_vocabulary USING fts5vocab(main, documents_fts, row)")
 
 
-def meant(connection: sqlite3.Connection, query: Query, filters: Sequence[Filter]) -> dict[str, str]:
+def suggestions(connection: sqlite3.Connection, query: Query, filters: Sequence[Filter]) -> dict[str, str]:
     """By the words of the query that nothing holds which the filters let through; of some there may be none."""
     words = [word for word in query.words[:_MOST_WORDS] if len(word) >= _SHORTEST and word.isalpha()]
     asked = {word: expressions.word(word, begun=word == query.begun) for word in words}

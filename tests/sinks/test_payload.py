@@ -5,7 +5,7 @@ import pytest
 
 from chunksink.sinks.conformance.samples import family
 from chunksink.sinks.document import Family, Vectors
-from chunksink.sinks.vectors import sound_rows
+from chunksink.sinks.payload import sound_rows
 
 TINY = np.float32(1e-30)
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from chunksink.sinks import places
+from chunksink.sinks import build_folders
 from chunksink.sinks.contract import Marker, Sink
 from chunksink.sinks.errors import BuildMissing
 from chunksink.sinks.fts import FtsSink
@@ -16,29 +16,34 @@ from chunksink.sinks.jsonl import JsonlSink
     "name", ["", ".", "..", "../x", "a/b", "/etc", "a\0b", ".hidden", "x" * 65, "é", "a\n", "-x", "C:"]
 )
 def test_a_build_id_is_never_a_path(tmp_path: Path, name: str) -> None:
-    for call in (places.folder, places.existing, places.remove, lambda root, name: places.make(root, name, print)):
+    for call in (
+        build_folders.folder,
+        build_folders.existing,
+        build_folders.remove,
+        lambda root, name: build_folders.make(root, name, print),
+    ):
         with pytest.raises(ValueError, match="cannot name a build"):
             call(tmp_path, name)
 
 
 def test_listing_and_removal(tmp_path: Path) -> None:
-    assert places.listing(tmp_path / "not there") == []
+    assert build_folders.listing(tmp_path / "not there") == []
     for name in ("b2", "b1", ".b3.half-made"):
         (tmp_path / name).mkdir()
     (tmp_path / "b1" / "file").write_text("x")
     (tmp_path / "a file").write_text("x")
-    assert places.listing(tmp_path) == ["b1", "b2"]
-    places.remove(tmp_path, "b1")
-    places.remove(tmp_path, "b1")
-    assert places.listing(tmp_path) == ["b2"]
+    assert build_folders.listing(tmp_path) == ["b1", "b2"]
+    build_folders.remove(tmp_path, "b1")
+    build_folders.remove(tmp_path, "b1")
+    assert build_folders.listing(tmp_path) == ["b2"]
     assert not list(tmp_path.glob(".b1*"))
     with pytest.raises(BuildMissing, match="sync`, which makes it anew"):
-        places.existing(tmp_path, "b1")
+        build_folders.existing(tmp_path, "b1")
 
 
 def test_what_a_kill_left_of_a_removal_goes_with_the_next(tmp_path: Path) -> None:
     (tmp_path / ".b1.0123").mkdir()
-    places.remove(tmp_path, "b1")
+    build_folders.remove(tmp_path, "b1")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -52,14 +57,14 @@ def test_a_link_is_no_build_and_nothing_behind_it_goes(tmp_path: Path, leads: st
     target = {"outside": outside, "to a build": root / "b1", "nowhere": tmp_path / "gone"}[leads]
     for name in ("b2", ".b2.0123"):  # also where a removal looks for what a kill left
         (root / name).symlink_to(target)
-    assert places.listing(root) == ["b1"]
+    assert build_folders.listing(root) == ["b1"]
     with pytest.raises(BuildMissing, match="a link"):
-        places.existing(root, "b2")
-    places.remove(root, "b2")
+        build_folders.existing(root, "b2")
+    build_folders.remove(root, "b2")
     assert (root / "b2").readlink() == target
     assert (root / "b1" / "file").exists()
-    places.remove(root, "b1")
-    assert places.listing(root) == []
+    build_folders.remove(root, "b1")
+    assert build_folders.listing(root) == []
     assert (outside / "file").exists()
 
 
@@ -67,8 +72,8 @@ def test_the_folder_of_all_builds_may_be_a_link(tmp_path: Path) -> None:
     (tmp_path / "disk" / "b1").mkdir(parents=True)
     root = tmp_path / "builds"
     root.symlink_to(tmp_path / "disk")
-    assert (places.listing(root), places.existing(root, "b1")) == (["b1"], root / "b1")
-    places.remove(root, "b1")
+    assert (build_folders.listing(root), build_folders.existing(root, "b1")) == (["b1"], root / "b1")
+    build_folders.remove(root, "b1")
     assert list((tmp_path / "disk").iterdir()) == []
 
 
@@ -93,13 +98,13 @@ def test_a_build_has_a_name_when_it_is_whole(tmp_path: Path) -> None:
     def fill(folder: Path) -> None:
         seen.append(folder)
         (folder / "file").write_text("whole")
-        assert places.listing(root) == []
+        assert build_folders.listing(root) == []
         assert folder.parent == root
 
-    places.make(root, "b1", fill)
-    assert places.listing(root) == ["b1"]
+    build_folders.make(root, "b1", fill)
+    assert build_folders.listing(root) == ["b1"]
     assert (root / "b1" / "file").read_text() == "whole"
-    places.make(root, "b1", fill)
+    build_folders.make(root, "b1", fill)
     assert len(seen) == 1, "one that is there is left as it is"
 
 
@@ -109,7 +114,7 @@ def test_a_build_that_could_not_be_made_leaves_nothing(tmp_path: Path) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        places.make(tmp_path, "b1", fail)
+        build_folders.make(tmp_path, "b1", fail)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -124,10 +129,10 @@ def test_a_name_is_on_the_disk_when_it_counts(tmp_path: Path, monkeypatch: pytes
             raise OSError("not now")
         fsync(handle)
         assert os.fstat(handle).st_ino == tmp_path.stat().st_ino
-        synced.append(" ".join(places.listing(tmp_path)))
+        synced.append(" ".join(build_folders.listing(tmp_path)))
 
     monkeypatch.setattr(os, "fsync", noted)
     with pytest.raises(OSError, match="not now"):
-        places.make(tmp_path, "b1", lambda _: None)
-    places.make(tmp_path, "b1", lambda _: None)
+        build_folders.make(tmp_path, "b1", lambda _: None)
+    build_folders.make(tmp_path, "b1", lambda _: None)
     assert synced == ["failed", "b1"]

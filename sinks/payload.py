@@ -1,4 +1,6 @@
-"""Vectors before they are sent: one that an engine would refuse fails the whole payload, so it is found here."""
+"""What is sent to an engine: vectors that it can store, in requests of a size that it takes."""
+
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -7,7 +9,8 @@ from chunksink.sinks.document import Family, Vectors
 
 
 def sound_rows(family: Family, dimensions: int | None) -> tuple[list[int], list[RefusedDocument]]:
-    """Positions of the documents whose vector can be sent, and the others with the reason."""
+    """Positions of the documents whose vector can be sent, and the others with the reason: one vector that an engine
+    refuses fails its whole payload."""
     documents, vectors = family.documents, family.vectors
     if vectors is None:
         reason = "it has no vector, and this sink needs one"
@@ -41,3 +44,15 @@ def unit(vectors: Vectors) -> Vectors:
     lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
     result: Vectors = (vectors / np.where(lengths == 0, 1, lengths)).astype(np.float32)
     return result
+
+
+def portions(sizes: Sequence[int], most: int, most_bytes: int) -> Iterator[slice]:
+    """Runs of what has these sizes. What is too large for any request goes alone."""
+    start = total = 0
+    for position, size in enumerate(sizes):
+        if position > start and (position - start >= most or total + size > most_bytes):
+            yield slice(start, position)
+            start, total = position, 0
+        total += size
+    if start < len(sizes):
+        yield slice(start, len(sizes))

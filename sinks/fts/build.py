@@ -1,0 +1,187 @@
+"""A keyword build, for its writer. A replacement is one transaction."""
+
+import json
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from chunksink.chunkbus.canonical import text_hash
+from chunksink.chunkbus.errors import NotCanonical
+from chunksink.sinks.contract import Marker, RefusedDocument, Stored
+from chunksink.sinks.document import FIELDS, LISTS, Document, Family, document_hash
+from chunksink.sinks.errors import Transient
+from chunksink.sinks.fts import indexes, schema
+from chunksink.sinks.fts.errors import translated
+from chunksink.sinks.fts.query import is_spaceless
+from chunksink.sinks.fts.reader import read_marker
+
+_PAGE = 2000
+_KEYS = 400  # families in one statement, each with its own mark: a stranger's may hold a NUL (see schema.LISTED)
+
+_COLUMNS = tuple(schema.COLUMN_TYPES)
+_UPSERT = (
+    f"INSERT INTO documents ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))}) "
+    f"ON CONFLICT(id) DO UPDATE SET {', '.join(f'{c} = excluded.{c}' for c in _COLUMNS if c != 'id')}"
+)
+_HASHES = "id, parent_id, family_hash, document_hash, text_hash"
+# What a single document can do to a statement; anything else is a bug.
+_UNUSABLE = (UnicodeEncodeError, OverflowError, sqlite3.DataError)
+
+
+class FtsBuild:
+    """A replacement is one transaction: readers see the old family, then the new one, never both and never none."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._connection = schema.connect(path)
+        try:
+            with translated(path):
+                # Full: a commit is on the disk before it returns, so that there is nothing left for flush to do.
+                self._connection.execute("PRAGMA synchronous = FULL")
+                # So that a build without its tables is said now.
+                self._connection.execute(f"SELECT 1 FROM {', '.join(schema.ALL_TABLES)} LIMIT 0")
+        except BaseException:
+            self._connection.close()
+            raise
+        self._refused: list[RefusedDocument] = []
+
+    def __enter__(self) -> "FtsBuild":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def marker(self) -> Marker | None:
+        with translated(self._path):
+            return read_marker(self._connection)
+
+    def sign(self, marker: Marker) -> None:
+        with self._transaction() as connection:
+            connection.execute("DELETE FROM marker")
+            if not connection.execute("SELECT 1 FROM pragma_table_info('marker') WHERE name = 'stamp'").fetchone():
+                connection.execute("ALTER TABLE marker ADD COLUMN stamp TEXT")  # a file from before there were stamps
+            connection.execute(
+                "INSERT INTO marker (home_id, build_id, projection_version, stamp) VALUES (?, ?, ?, ?)",
+                [marker.home_id, marker.build_id, marker.projection_version, marker.stamp],
+            )
+
+    def count(self) -> int:
+        with translated(self._path):
+            return int(self._connection.execute("SELECT count(*) FROM documents").fetchone()[0])
+
+    def replace(self, families: Sequence[Family]) -> None:
+        last = {family.parent_id: family for family in families}
+        refused: list[RefusedDocument] = []
+        with self._transaction() as connection:
+            indexes.mend(connection)
+            documents = [document for family in last.values() for document in family.documents]
+            connection.execute("SAVEPOINT batch")
+            try:
+                connection.executemany(_UPSERT, map(_row, documents))
+            except _UNUSABLE:
+                connection.execute("ROLLBACK TO batch")
+                refused = self._one_by_one(documents)
+            for some in _slices(list(last.values()), _KEYS):
+                keys = [family.parent_id for family in some]
+                hashes = [family.family_hash for family in some]
+                marks = ", ".join("?" * len(some))
+                connection.execute(
+                    f"DELETE FROM documents WHERE parent_id IN ({marks}) AND family_hash NOT IN ({marks})",
+                    keys + hashes,
+                )
+        self._refused += refused
+
+    def delete(self, parent_ids: Sequence[str]) -> None:
+        with self._transaction() as connection:
+            indexes.mend(connection)
+            for some in _slices(parent_ids, _KEYS):
+                connection.execute(f"DELETE FROM documents WHERE parent_id IN ({', '.join('?' * len(some))})", some)
+
+    def flush(self) -> list[RefusedDocument]:
+        refused, self._refused = self._refused, []
+        return refused
+
+    def scan(self, *, content: bool = False, vectors: bool = False) -> Iterator[Stored]:
+        damage = self._damage() if content else ""
+        columns = ", ".join(FIELDS) if content else _HASHES
+        statement = f"SELECT row, {columns} FROM documents WHERE row > ? ORDER BY row LIMIT {_PAGE}"
+        last = -1
+        while True:
+            with translated(self._path):
+                page = self._connection.execute(statement, [last]).fetchall()
+            for row in page:
+                yield _stored(row, content, damage)
+            if len(page) < _PAGE:
+                return
+            last = page[-1]["row"]
+
+    def scrub(self) -> None:
+        """FTS5 keeps the words of deleted rows until it merges its parts, and SQLite its pages."""
+        with translated(self._path):
+            for index in schema.INDEXES:
+                self._connection.execute(f"INSERT INTO {index}({index}) VALUES ('optimize')")
+            self._connection.execute("VACUUM")
+            busy = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+        if busy:
+            raise Transient(f"{self._path} is being read, so that its log still holds what was deleted: run again")
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def _damage(self) -> str:
+        """Why not everything is found that stands in the documents. The next replacement or removal puts it right."""
+        with self._transaction() as connection:
+            if not (wrong := indexes.damage(connection)):
+                return ""
+            indexes.note(connection)
+        return f"{self._path}: {wrong}, so that searching does not find what it should"
+
+    def _one_by_one(self, documents: Sequence[Document]) -> list[RefusedDocument]:
+        refused = []
+        for document in documents:
+            try:
+                self._connection.execute(_UPSERT, _row(document))
+            except _UNUSABLE as error:
+                refused.append(RefusedDocument(document.id, document.parent_id, f"SQLite cannot store it: {error}"))
+        return refused
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        """Everything or nothing, and on the disk when it ends."""
+        with translated(self._path):
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._connection
+                self._connection.execute("COMMIT")
+            except BaseException:
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+                raise
+
+
+def _row(document: Document) -> list[Any]:
+    fields = document.fields()
+    for name in LISTS:
+        if name in fields:
+            # Half a surrogate pair in it is refused with its row.
+            fields[name] = json.dumps(fields[name], ensure_ascii=False, separators=(",", ":"))
+    fields["spaceless"] = any(is_spaceless(fields[name]) for name in schema.SEARCHED if name in fields)
+    return [fields.get(column) for column in _COLUMNS]
+
+
+def _stored(row: sqlite3.Row, content: bool, damage: str) -> Stored:
+    names = (row["id"], row["parent_id"], row["family_hash"])
+    if not content:
+        return Stored(*names, row["document_hash"] or "", row["text_hash"] or "")
+    try:
+        document = Document.from_fields(schema.fields_of(row))
+        return Stored(*names, document_hash(document.fields()), text_hash(document.text), document, damage=damage)
+    except (ValueError, NotCanonical):  # no sink has written this: without hashes it is not what it should be
+        return Stored(*names, "", "", damage=damage)
+
+
+def _slices(items: Sequence[Any], size: int) -> Iterator[list[Any]]:
+    for start in range(0, len(items), size):
+        yield list(items[start : start + size])

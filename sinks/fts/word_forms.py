@@ -1,0 +1,151 @@
+"""Forms of a word: its spellings, what the index keeps of it (its stem), and the words that it is the beginning of."""
+
+import re
+import sqlite3
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import combinations
+
+from chunksink.sinks.fts.schema import TOKENIZER
+
+_WIDE = {code: code + 0xFEE0 for code in (*range(0x30, 0x3A), *range(0x41, 0x5B), *range(0x61, 0x7B))}
+_NARROW = {code + 0xFEE0: code for code in range(0x21, 0x7F)}
+_UNREAD = re.compile("[\u00ad\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0640\u064b-\u065f\u0670]")
+"""Soft hyphens, Hebrew points, Arabic vowel signs and the stretching of a word."""
+_HALF_WIDE = re.compile("[\uff66-\uffdc]")
+_LIGATURES = (("fi", "\ufb01"), ("fl", "\ufb02"), ("ff", "\ufb00"), ("ffi", "\ufb03"), ("ffl", "\ufb04"))
+_COMMON = 2  # of them that texts have also where they do not have the others
+_VERSION = re.compile(r"\W*(v?)(\d+(?:\.\d+)+)\W*", re.IGNORECASE)
+_NAME = re.compile("([^\\W\\d_]{2,})([-\u2010-\u2015]?)(\\d+)")
+_LETTERS = (("ss", "ß"), ("oe", "œ"), ("ae", "æ"))  # of texts that may have ligatures besides
+_MOST_DOTTED = 60  # characters: each е in what is longer would be one more to ask for
+_ALL_DOTTED = 4  # so many can have all their spellings
+_JOINED = (*((joined, letters) for letters, joined in (*_LIGATURES, *_LETTERS)), ("\ufb05", "st"), ("\ufb06", "st"))
+
+
+def spellings(term: str) -> list[str]:
+    """How it may be written in a text, itself first: FTS5 holds ß, œ, ё and ligatures for signs of their own, and soft
+    hyphens and vowel signs for the end of a word. A version may stand with a v or without, a name with digits as one
+    word or two."""
+    plain = _UNREAD.sub("", term.translate(_NARROW).lower())
+    for joined, letters in _JOINED:
+        plain = plain.replace(joined, letters)
+    found = [plain, *(plain.replace(letters, joined) for letters, joined in _LETTERS), *_with_or_without_dots(plain)]
+    for ligatures in (_LIGATURES, _LIGATURES[:_COMMON]):
+        told = plain
+        for letters, joined in ligatures[::-1]:
+            told = told.replace(letters, joined)
+        found.append(told)
+    if version := _VERSION.fullmatch(term):
+        found.append(version[2] if version[1] else f"v{version[2]}")
+    if name := _NAME.fullmatch(plain):
+        letters, hyphen, digits = name.groups()
+        found.append(f"{letters}{digits}" if hyphen else f"{letters} {digits}")
+    return [term, *(one for one in dict.fromkeys(found) if one != term.lower())]
+
+
+def _with_or_without_dots(words: str) -> Iterator[str]:
+    """Russian texts have ё or е for it: each may be written so; where there are many, one of them."""
+    plain = words.replace("ё", "е")
+    places = [place for place, sign in enumerate(plain[:_MOST_DOTTED]) if sign == "е"]
+    most = len(places) if len(places) <= _ALL_DOTTED else 1
+    for number in range(most + 1):
+        for dotted in combinations(places, number):
+            yield "".join("ё" if place in dotted else sign for place, sign in enumerate(plain))
+
+
+def widths(word: str) -> list[str]:
+    """Itself, and in letters as wide as Chinese characters, or narrow ones: texts with such characters have both."""
+    narrow = word.translate(_NARROW)
+    return list(dict.fromkeys([word, narrow, narrow.translate(_WIDE)]))
+
+
+def composed(run: str) -> list[str]:
+    """Itself, and with a sign for each character, as most texts have it; of half-wide kana the usual ones."""
+    usual = unicodedata.normalize("NFKC", run) if _HALF_WIDE.search(run) else unicodedata.normalize("NFC", run)
+    return list(dict.fromkeys([run, usual]))
+
+
+DISGUISES = ("", "ness", "e", "l")
+"""What the stemmer takes off again: with one of them most stems are words whose stem they are."""
+
+
+def stems_of(words: Sequence[str]) -> dict[str, str]:
+    """As FTS5 has them, of an index in memory that holds nothing else; empty for what is no word."""
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    try:
+        connection.execute(f"CREATE VIRTUAL TABLE words USING fts5(word, content='', tokenize='{TOKENIZER}')")
+        connection.execute("CREATE VIRTUAL TABLE stems USING fts5vocab(words, instance)")
+        connection.execute("BEGIN")
+        connection.executemany("INSERT INTO words(rowid, word) VALUES (?, ?)", enumerate(words))
+        held = dict(connection.execute("SELECT doc, term FROM stems").fetchall())
+        return {word: held.get(row, "") for row, word in enumerate(words)}
+    finally:
+        connection.close()
+
+
+def folded(word: str) -> str:
+    return "".join(sign for sign in unicodedata.normalize("NFD", word.lower()) if not unicodedata.combining(sign))
+
+
+def words_of(stems: Iterable[str]) -> list[str]:
+    """For each of these stems a word that has it, where there is a disguise."""
+    stem_of = stems_of([stem + disguise for stem in stems for disguise in DISGUISES])
+    found: dict[str, str] = {}
+    for word, stem in stem_of.items():
+        if word.removeprefix(stem) in DISGUISES:
+            found.setdefault(stem, word)
+    return list(found.values())
+
+
+_SHORTEST = 3
+_ENDINGS_TOLD = """
+    ability able ably al alism alistic ality alization alize ally ance ances ancy ant ants ate ated ates ating ation
+    ational ations ative ator ators ed eed eer ement ements ence ences ency ent ently ents er ers es est fully fulness
+    ibilities ibility ible ibly ic ical ically icate icated icates icating icative icism icities icity ics ied ier ies
+    iest ily iness ing ings ion ional ions ious iously ism isms ist ists ities ity ive ively iveness ization izations
+    ize ized izer izers izes izing less lessness liness logical logies logy ly ment ments ness nesses ogies ogy ous
+    ously ousness s ful
+"""
+_ENDINGS = tuple(_ENDINGS_TOLD.split())
+_AFTER_DOUBLED = ("ed", "ing")
+"""Before these a letter is doubled: `stopp` is no stem."""
+
+
+@dataclass(frozen=True)
+class Beginning:
+    """`exact` has just what begins so for its beginning, as far as there is such a word; `guessed` are words of which
+    some form begins so."""
+
+    exact: str
+    guessed: tuple[str, ...] = ()
+
+
+@lru_cache(maxsize=1024)
+def beginning_of(typed: str) -> Beginning:
+    """How all words that begin so are asked for, where more letters than a stem has may have been typed."""
+    if len(typed) < _SHORTEST or not typed.isalpha():
+        return Beginning(typed)
+    plain = typed.lower()
+    disguised = [plain + disguise for disguise in DISGUISES]
+    completed = list(dict.fromkeys(_completed(plain)))
+    stem_of = stems_of([*disguised, *completed])
+    fitting = [one for one in disguised if folded(plain).startswith(stem_of[one])]
+    exact = max(fitting, key=lambda one: len(stem_of[one]), default=plain)
+    guessed: dict[str, str] = {}
+    for one in completed:
+        if not stem_of[one].startswith(stem_of[exact]) and stem_of[one] != stem_of[plain]:
+            guessed.setdefault(stem_of[one], one)
+    return Beginning(exact, tuple(guessed.values()))
+
+
+def _completed(typed: str) -> Iterator[str]:
+    """The words that it may become, where it ends within an ending."""
+    if typed[-1] == typed[-2]:
+        yield from (typed + ending for ending in _AFTER_DOUBLED)
+    for ending in _ENDINGS:
+        for length in range(1, min(len(ending), len(typed) - 1)):
+            if typed.endswith(ending[:length]):
+                yield typed + ending[length:]
