@@ -16,10 +16,7 @@ What is wrong with *data* is not an exception but a `Finding` (see `findings`).
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from chunksink.chunkbus.twins import Twin
+from dataclasses import dataclass
 
 
 class ChunksinkError(Exception):
@@ -38,12 +35,21 @@ class InvalidChunk(ChunkBusError):
     """The chunk breaks the contract."""
 
 
+@dataclass(frozen=True)
+class RepeatedId:
+    """A line whose chunk_id an earlier line has too."""
+
+    chunk_id: str
+    line: int
+    earlier_line: int
+
+
 class RepeatedChunks(InvalidChunk):
     """Chunks of one partition share a chunk_id."""
 
-    def __init__(self, message: str, twins: Sequence["Twin"]) -> None:
+    def __init__(self, message: str, repeated: Sequence[RepeatedId]) -> None:
         super().__init__(message)
-        self.twins = twins
+        self.repeated = repeated
 
 
 class InvalidManifest(ChunkBusError):

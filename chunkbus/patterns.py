@@ -5,8 +5,8 @@ import sys
 _HAS_POSSESSIVE_GROUPS = sys.version_info >= (3, 11, 5)
 
 
-def for_good(pattern: str, often: str = "*") -> str:
-    """As often as it can be found, and nothing of it is ever given back.
+def possessive(pattern: str, often: str = "*") -> str:
+    """Repeats the pattern as often as it matches and never gives a match back.
 
     Before Python 3.11.5 possessive groups find other ends; atomic ones find the same, and remember every repetition.
     """

@@ -4,6 +4,7 @@
 """
 
 import os
+from array import array
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Executor, Future
@@ -11,15 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-import numpy as np
-import numpy.typing as npt
-
 from chunksink.chunkbus.examine import examine_line
-from chunksink.chunkbus.families import StretchCounter
+from chunksink.chunkbus.families import StretchCounter, number_of
 from chunksink.chunkbus.findings import SOURCE_CHECKSUM_MISSING, Problem, has_error
 from chunksink.chunkbus.reader import Block
-from chunksink.chunkbus.spill import Rows
-from chunksink.chunkbus.twins import hash_id
 
 SPAN_BYTES = 2**21
 
@@ -30,19 +26,17 @@ class Scanned:
 
     lines: int
     problems: list[tuple[int, tuple[Problem, ...]]]
-    id_hashes: npt.NDArray[np.int64]
-    stretches: Rows
-    named: Rows
-    """Hashes of the document and the source of each stretch of chunks."""
-    versions: Rows
-    """Hashes of the family and the source checksum of each, its line, its offset and how many chunks it has."""
+    ids: "array[int]"
+    """The number of each line's chunk_id; 0 where it has none."""
+    offsets: "array[int]"
+    stretches: list[list[int]]
     unknown: int
     """Refused lines that do not say whose they are."""
 
 
 def scan_block(block: Block, require_source_checksum: bool) -> Scanned:
     problems = []
-    id_hashes = []
+    ids, offsets = array("q"), array("q")
     stretches = StretchCounter()
     offset = block.offset
     lines = block.data.split(b"\n")
@@ -50,19 +44,15 @@ def scan_block(block: Block, require_source_checksum: bool) -> Scanned:
         chunk, found = examine_line(data, require_source_checksum)
         if found:
             problems.append((line, found))
-        id_hashes.append(0 if chunk is None else hash_id(chunk.chunk_id))
+        ids.append(0 if chunk is None else number_of(chunk.chunk_id))
+        offsets.append(offset)
         if chunk is not None and not has_error(found):
-            stretches.add(chunk, line, offset)
+            stretches.add(chunk, line)
         else:
             is_complete = all(problem.code != SOURCE_CHECKSUM_MISSING for problem in found)
-            stretches.refuse(data if is_complete else b"", line, offset)
+            stretches.refuse(data if is_complete else b"", line)
         offset += len(data) + 1
-    rows = np.array(stretches.rows, dtype=np.int64).reshape(-1, 5)
-    named = np.array(stretches.named, dtype=np.int64).reshape(-1, 2)
-    of_versions = [(family, checksum, *row[1:4]) for family, checksum, row in stretches.versions]
-    versions = np.array(of_versions, dtype=np.int64).reshape(-1, 5)
-    ids = np.array(id_hashes, dtype=np.int64)
-    return Scanned(len(lines), problems, ids, rows, named, versions, stretches.unknown)
+    return Scanned(len(lines), problems, ids, offsets, stretches.rows, stretches.unknown)
 
 
 @dataclass(frozen=True)

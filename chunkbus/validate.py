@@ -5,23 +5,18 @@ Never writes below the bus root. What is wrong is a `Finding`; an error keeps ch
 
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor
-from contextlib import closing
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import BinaryIO, TypeVar
 
 from chunksink.chunkbus import findings
 from chunksink.chunkbus.canonical import bare_hex
-from chunksink.chunkbus.documents import SeenDocuments
-from chunksink.chunkbus.families import FamilyRows
 from chunksink.chunkbus.findings import Finding, Problem, Severity
+from chunksink.chunkbus.inventory import Inventory
 from chunksink.chunkbus.layout import BusRoot, check_partition_key
 from chunksink.chunkbus.manifest import Manifest, decode_manifest, examine_manifest
 from chunksink.chunkbus.reader import open_partition, read_blocks
 from chunksink.chunkbus.scan import scan_file
-from chunksink.chunkbus.splits import find_splits
-from chunksink.chunkbus.twins import SeenIds
-from chunksink.chunkbus.versions import SeenVersions
 
 SPANS_IN_FLIGHT = 8
 RULES = 4
@@ -91,10 +86,12 @@ class Validation:
             keys = self._root.partition_keys()
         names = [check_partition_key(key) for key in dict.fromkeys(keys)]
         chunks = 0
-        with closing(FamilyRows()) as families:
-            for number, key in enumerate(names):
-                chunks += self._validate_partition(key, number, families)
-            self._report_splits(families, names)
+        with Inventory() as inventory:
+            for key in names:
+                chunks += self._validate_partition(key, inventory)
+            for split in inventory.split_families(self._root):
+                detail = f"the family of document {split.document_id!r:.120} is in parts: {split.reason}"
+                self._report(split.partition, split.line, [Problem(findings.FAMILY_SPLIT, detail)])
         return Summary(len(names), chunks, self._errors, self._warnings)
 
     def _report(self, partition: str, line: int | None, problems: Iterable[Problem]) -> None:
@@ -105,7 +102,7 @@ class Validation:
                 self._warnings += 1
             self._on_finding(Finding(problem.code, problem.severity, partition, line, problem.detail))
 
-    def _validate_partition(self, key: str, number: int, families: FamilyRows) -> int:
+    def _validate_partition(self, key: str, inventory: Inventory) -> int:
         try:
             file, manifest = open_partition(self._root, key)
         except FileNotFoundError:
@@ -118,7 +115,7 @@ class Validation:
             self._report(key, None, [Problem(findings.UNREADABLE, str(error))])
             return 0
         with file:
-            return self._validate_chunks(key, number, file, self._validate_manifest(key, manifest), families)
+            return self._validate_chunks(key, file, self._validate_manifest(key, manifest), inventory)
 
     def _validate_manifest(self, key: str, data: bytes | None) -> Manifest | None:
         if data is None:
@@ -128,9 +125,7 @@ class Validation:
         self._report(key, None, problems)
         return None if data is None or problems else decode_manifest(data)
 
-    def _validate_chunks(
-        self, key: str, number: int, file: BinaryIO, manifest: Manifest | None, families: FamilyRows
-    ) -> int:
+    def _validate_chunks(self, key: str, file: BinaryIO, manifest: Manifest | None, inventory: Inventory) -> int:
         checksum = sha256()
 
         def watch(data: bytes) -> None:
@@ -138,35 +133,29 @@ class Validation:
             self._on_progress(len(data))
 
         lines = 0
-        with closing(SeenIds()) as ids, closing(SeenDocuments()) as documents, closing(SeenVersions()) as versions:
-            try:
-                blocks = _reading(read_blocks(file, watch))
-                for scanned in scan_file(file, blocks, self._require_source_checksum, self._workers, SPANS_IN_FLIGHT):
-                    for line, problems in scanned.problems:
-                        self._report(key, lines + line + 1, problems)
-                    ids.add(scanned.id_hashes)
-                    families.add(scanned.stretches, number, lines + 1, scanned.unknown)
-                    documents.add(scanned.named)
-                    versions.add(scanned.versions, lines + 1)
-                    lines += scanned.lines
-                for twin in _reading(ids.twins(file)):
-                    detail = f"chunk_id {twin.chunk_id!r:.120} stands on line {twin.earlier_line} too"
-                    self._report(key, twin.line, [Problem(findings.DUPLICATE_IDS, detail)])
-                for old in _reading(versions.outdated(file)):
-                    retired = f"{_several(old.chunks, 'chunk')} of {_several(old.versions, 'version')} are not indexed"
-                    detail = f"{retired}: source {old.source!r:.120} has another source_checksum further down"
-                    self._report(key, old.line, [Problem(findings.SEVERAL_VERSIONS, detail, Severity.WARNING)])
-            except _ReadFailed as error:
-                self._report(key, lines + 1, [Problem(findings.UNREADABLE, str(error))])
-                return lines
-            if manifest is not None:
-                self._report(key, None, _compare_with_manifest(manifest, lines, documents, checksum.hexdigest()))
+        inventory.begin(key)
+        try:
+            blocks = _reading(read_blocks(file, watch))
+            for scanned in scan_file(file, blocks, self._require_source_checksum, self._workers, SPANS_IN_FLIGHT):
+                for line, problems in scanned.problems:
+                    self._report(key, lines + line + 1, problems)
+                inventory.add_ids(scanned.ids, scanned.offsets)
+                inventory.add_stretches(scanned.stretches, lines + 1, scanned.unknown)
+                lines += scanned.lines
+            for repeated in _reading(inventory.repeated_ids(file)):
+                detail = f"chunk_id {repeated.chunk_id!r:.120} stands on line {repeated.earlier_line} too"
+                self._report(key, repeated.line, [Problem(findings.DUPLICATE_IDS, detail)])
+            for old in _reading(inventory.outdated_versions(file)):
+                retired = f"{_several(old.chunks, 'chunk')} of {_several(old.versions, 'version')} are not indexed"
+                detail = f"{retired}: source {old.source!r:.120} has another source_checksum further down"
+                self._report(key, old.line, [Problem(findings.SEVERAL_VERSIONS, detail, Severity.WARNING)])
+        except _ReadFailed as error:
+            self._report(key, lines + 1, [Problem(findings.UNREADABLE, str(error))])
+            return lines
+        if manifest is not None:
+            documents = inventory.fewest_documents()
+            self._report(key, None, _compare_with_manifest(manifest, lines, documents, checksum.hexdigest()))
         return lines
-
-    def _report_splits(self, families: FamilyRows, names: list[str]) -> None:
-        for split in find_splits(self._root, names, families.suspects(), families.unknown):
-            detail = f"the family of document {split.document_id!r:.120} is in parts: {split.reason}"
-            self._report(split.partition, split.line, [Problem(findings.FAMILY_SPLIT, detail)])
 
 
 def _reading(items: Iterator[T]) -> Iterator[T]:
@@ -177,16 +166,15 @@ def _reading(items: Iterator[T]) -> Iterator[T]:
         raise _ReadFailed(str(error)) from error
 
 
-def _compare_with_manifest(manifest: Manifest, chunks: int, documents: SeenDocuments, checksum: str) -> list[Problem]:
+def _compare_with_manifest(manifest: Manifest, chunks: int, documents: int, checksum: str) -> list[Problem]:
     problems = []
     counts, skipped = manifest.counts, manifest.idempotency.skipped
     if counts.chunks_emitted != chunks:
         detail = f"the manifest counts {counts.chunks_emitted} chunks, the file holds {chunks}"
         problems.append(Problem(findings.MANIFEST_MISMATCH, detail))
     # More than are in the file is no mismatch: documents without a chunk are processed too.
-    held = documents.fewest(enough=counts.documents + skipped)
-    if held > counts.documents + skipped:
-        detail = f"the manifest counts {counts.documents} documents and {skipped} skipped, the file holds {held}"
+    if documents > counts.documents + skipped:
+        detail = f"the manifest counts {counts.documents} documents and {skipped} skipped, the file holds {documents}"
         problems.append(Problem(findings.MANIFEST_MISMATCH, detail, Severity.WARNING))  # nothing else depends on it
     expected = bare_hex(manifest.checksums.chunks_file)
     if expected != checksum:

@@ -8,6 +8,7 @@ waiting file, since its checksum is the one the manifest names, and the next wri
 import os
 import re
 import secrets
+from array import array
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from hashlib import sha256
@@ -16,13 +17,14 @@ from types import TracebackType
 from typing import Any, BinaryIO
 
 import filelock
-import numpy as np
 import orjson
 
 from chunksink.chunkbus.chunk import Record
 from chunksink.chunkbus.errors import InvalidChunk, InvalidManifest, NotABusRoot, PartitionLocked, RepeatedChunks
 from chunksink.chunkbus.examine import examine_line
-from chunksink.chunkbus.findings import Problem, Severity
+from chunksink.chunkbus.families import number_of
+from chunksink.chunkbus.findings import Problem, has_error
+from chunksink.chunkbus.inventory import Inventory
 from chunksink.chunkbus.layout import BusRoot, check_partition_key
 from chunksink.chunkbus.manifest import (
     Counts,
@@ -34,7 +36,6 @@ from chunksink.chunkbus.manifest import (
     new_manifest,
 )
 from chunksink.chunkbus.reader import committed_checksum, has_checksum
-from chunksink.chunkbus.twins import SeenIds, hash_id
 
 LOCK_SECONDS = 10.0
 
@@ -73,8 +74,11 @@ class PartitionWriter:
         self._lock = _lock_of(root, key, lock_seconds)
         self._checksum = sha256()
         self._chunks = 0
-        self._id_hashes: list[int] = []
-        self._ids = SeenIds()
+        self._inventory = Inventory()
+        self._inventory.begin(key)
+        self._ids, self._offsets = array("q"), array("q")
+        self._bytes = 0
+        self._opened = ExitStack()
         self._new: Path | None = None
         self._file: BinaryIO | None = None
 
@@ -82,21 +86,22 @@ class PartitionWriter:
         for folder in (self._root.canonical, self._root.manifests):
             folder.mkdir(parents=True, exist_ok=True)
             _refuse_link_out(folder, self._root.path)
-        _acquire(self._lock, self._root, self._key)
-        try:
+        with ExitStack() as opened:
+            _acquire(self._lock, self._root, self._key)
+            opened.callback(self._lock.release)
             self._finish_last_commit()
+            opened.enter_context(self._inventory)
             self._new = self._root.canonical / f".{self._key}.{secrets.token_hex(8)}.new"
-            self._file = self._new.open("xb")
+            opened.callback(self._new.unlink, missing_ok=True)
+            self._file = opened.enter_context(self._new.open("xb"))
             self._on_step("chunks_opened")
-        except BaseException:
-            self._close()
-            raise
+            self._opened = opened.pop_all()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._close()
+        self._opened.__exit__(kind, error, trace)
 
     def add(self, record: Record) -> None:
         """Adds one chunk; refuses one that validation would refuse."""
@@ -109,15 +114,16 @@ class PartitionWriter:
     def add_line(self, line: bytes) -> None:
         """Adds one chunk as the JSON that it is on its line, without the line break; refuses likewise."""
         chunk, problems = examine_line(line)
-        if chunk is None or any(problem.severity is Severity.ERROR for problem in problems):
+        if chunk is None or has_error(problems):
             raise InvalidChunk(f"{self._place()}: {_reasons(problems)}")
         self._chunks += 1
-        self._id_hashes.append(hash_id(chunk.chunk_id))
-        if len(self._id_hashes) >= 4096:
-            self._note_ids()
+        self._ids.append(number_of(chunk.chunk_id))
+        self._offsets.append(self._bytes)
+        if len(self._ids) >= 4096:
+            self._record_ids()
         for part in (line, b"\n"):
             self._checksum.update(part)
-            self._open_file().write(part)
+            self._bytes += self._open_file().write(part)
 
     def _place(self) -> str:
         return f"chunk {self._chunks + 1} of partition {self._key}"
@@ -137,7 +143,7 @@ class PartitionWriter:
         canonicalization_versions: Any = None,
     ) -> Manifest:
         """Makes what was added the partition. Returns after it is durable."""
-        self._refuse_twins()
+        self._refuse_repeated_ids()
         digest = self._checksum.hexdigest()
         manifest = new_manifest(
             partition_key=self._key,
@@ -164,20 +170,19 @@ class PartitionWriter:
         self._on_step("chunks_renamed")
         return manifest
 
-    def _note_ids(self) -> None:
-        self._ids.add(np.array(self._id_hashes, dtype=np.int64))
-        self._id_hashes = []
+    def _record_ids(self) -> None:
+        self._inventory.add_ids(self._ids, self._offsets)
+        self._ids, self._offsets = array("q"), array("q")
 
-    def _refuse_twins(self) -> None:
-        self._note_ids()
-        file = self._open_file()
-        file.flush()
+    def _refuse_repeated_ids(self) -> None:
+        self._record_ids()
+        self._open_file().flush()
         assert self._new is not None
         with self._new.open("rb") as written:
-            twins = list(self._ids.twins(written))
-        if twins:
-            lines = f"chunks {twins[0].earlier_line} and {twins[0].line} of partition {self._key}"
-            raise RepeatedChunks(f"{lines} share chunk_id {twins[0].chunk_id!r}", twins)
+            repeated = list(self._inventory.repeated_ids(written))
+        if repeated:
+            lines = f"chunks {repeated[0].earlier_line} and {repeated[0].line} of partition {self._key}"
+            raise RepeatedChunks(f"{lines} share chunk_id {repeated[0].chunk_id!r}", repeated)
 
     def _park_chunks(self, waiting: Path) -> None:
         file = self._open_file()
@@ -219,16 +224,6 @@ class PartitionWriter:
         if self._file is None or self._file.closed:
             raise RuntimeError("a PartitionWriter takes chunks inside its `with` block, before its commit")
         return self._file
-
-    def _close(self) -> None:
-        # All of it, whatever fails: on a full disk already the close of the file does.
-        with ExitStack() as last_to_first:
-            last_to_first.callback(self._lock.release)
-            if self._new is not None:
-                last_to_first.callback(self._new.unlink, missing_ok=True)
-            if self._file is not None:
-                last_to_first.callback(self._file.close)
-            last_to_first.callback(self._ids.close)
 
 
 def finish_commit(root: BusRoot, key: str) -> None:

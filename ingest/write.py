@@ -14,13 +14,12 @@ from typing import Any, BinaryIO
 
 from msgspec.structs import replace
 
-from chunksink.chunkbus.errors import PartitionLocked, RepeatedChunks
+from chunksink.chunkbus.errors import PartitionLocked, RepeatedChunks, RepeatedId
 from chunksink.chunkbus.findings import DUPLICATE_IDS
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.manifest import Manifest, ManifestProducer, Tombstone, decode_manifest
 from chunksink.chunkbus.reader import open_partition
 from chunksink.chunkbus.signature import Signature, wait_a_tick
-from chunksink.chunkbus.twins import Twin
 from chunksink.chunkbus.writer import PartitionWriter
 from chunksink.ingest.links import drop_links
 from chunksink.ingest.partitions import manifest_bytes
@@ -153,8 +152,8 @@ class _Writer:
                     **self._versions(),
                     **self._said(key, manifest),
                 )
-            except RepeatedChunks as repeated:
-                return self._refuse(key, repeated.twins, repeated)
+            except RepeatedChunks as error:
+                return self._refuse(key, error.repeated, error)
             wait_a_tick()
             self._remember(key)
         return True
@@ -220,17 +219,17 @@ class _Writer:
             return {}
         return {"failures": before.counts.failures, "skipped": before.idempotency.skipped, "errors": before.errors}
 
-    def _refuse(self, key: str, twins: Iterable[Twin], error: RepeatedChunks) -> bool:
+    def _refuse(self, key: str, repeated: Iterable[RepeatedId], error: RepeatedChunks) -> bool:
         """Takes out arrivals with a chunk id that another family has; the earlier of two arrivals is kept."""
         refused: set[str] = set()
-        for twin in twins:
-            earlier, later = self._family_at(twin.earlier_line), self._family_at(twin.line)
+        for one in repeated:
+            earlier, later = self._family_at(one.earlier_line), self._family_at(one.line)
             if earlier[0] == later[0] or {earlier[0], later[0]} & refused:
                 continue
             kept, left = (earlier, later) if self._arrives(key, later[0]) else (later, earlier)
             if self._arrives(key, left[0]):
                 refused.add(left[0])
-                reason = f"its chunk {twin.chunk_id!r} is one of {kept[1]} already"
+                reason = f"its chunk {one.chunk_id!r} is one of {kept[1]} already"
                 self.written.refused.append(Failure(left[2], DUPLICATE_IDS, reason))
                 self._db.execute("delete from arrival where partition = ? and family = ?", [key, left[0]])
                 self._db.execute("delete from departure where family = ? and target = ?", [left[0], key])

@@ -14,8 +14,8 @@ import orjson
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from chunksink.chunkbus.schema import chunk_schema, manifest_schema  # noqa: E402 (the path comes first)
-from chunksink.ingest.formats.ir.schema import ir_schema  # noqa: E402
+from chunksink.ingest.formats.ir.schema import ir_schema  # noqa: E402 (the path comes first)
+from tools.contract_schema import chunk_schema, manifest_schema  # noqa: E402
 
 SCHEMAS: dict[str, Callable[[], dict[str, Any]]] = {
     "chunk.schema.json": chunk_schema,

@@ -65,7 +65,7 @@ def command(
       chunksink validate --fields
       chunksink validate --json | jq '.findings[].code'
     """
-    from chunksink.chunkbus.validate import Validation  # brings numpy
+    from chunksink.chunkbus.validate import Validation
     from chunksink.survey import print_survey, survey_as_json, survey_partitions
 
     with ExitStack() as stack:

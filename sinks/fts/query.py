@@ -10,7 +10,7 @@ import re
 import unicodedata
 from dataclasses import dataclass
 
-from chunksink.chunkbus.patterns import for_good
+from chunksink.chunkbus.patterns import possessive
 from chunksink.sinks.fts.word_forms import composed
 from chunksink.sinks.values import HALF
 
@@ -42,7 +42,7 @@ FEW = 3
 
 _TYPED = re.compile(r'(?<![0-9])"([^"]*)"|([^\s"]+)')  # else it is an inch mark
 _JOINT = re.compile("[!-/:-@\\[-`{-~\u2010-\u2015]+")
-_JOINED_WORDS = re.compile(r"(?<![^\W\d_])[^\W\d_]++" + for_good(r"(?:[-./\u2010-\u2015]|::)[^\W\d_]++", "+"))
+_JOINED_WORDS = re.compile(r"(?<![^\W\d_])[^\W\d_]++" + possessive(r"(?:[-./\u2010-\u2015]|::)[^\W\d_]++", "+"))
 _POSSESSIVE = re.compile("['\u2019]s$", re.IGNORECASE)
 # C++, C#, .NET: a word is another one with such a sign. What stands before or after these signs has others.
 _SIGNED = re.compile(rf"(?<![\w.])(?:\.(?!\d)({SPACED}+)|({SPACED}+)[+#]+)(?!{SPACED})")

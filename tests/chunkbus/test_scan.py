@@ -7,85 +7,50 @@ import random
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from dataclasses import replace
+from itertools import accumulate
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from chunksink.chunkbus import findings, reader, scan, validate
+from chunksink.chunkbus.families import STRETCH, number_of
 from chunksink.chunkbus.findings import Finding
+from chunksink.chunkbus.inventory import Inventory
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.reader import Block, read_blocks
 from chunksink.chunkbus.scan import Span, scan_block, scan_file, scan_span
-from chunksink.chunkbus.spill import SpilledRows
-from chunksink.chunkbus.twins import SeenIds, hash_id
 from tests.chunkbus import samples
 from tests.chunkbus.samples import chunk, codes, line_of, lines_of, put, put_chunks
 
 
-@given(st.lists(st.lists(st.integers(-3, 3), max_size=30), max_size=6))
-def test_spilled_rows_come_back_sorted_and_in_order(batches: list[list[int]]) -> None:
-    rows = SpilledRows(columns=2)
-    number = 0
-    for batch in batches:
-        numbers = range(number, number + len(batch))
-        rows.add(np.array([[value * 2**61, n] for value, n in zip(batch, numbers, strict=True)]).reshape(-1, 2))
-        number += len(batch)
-    back = [tuple(row) for bucket in rows.sorted_buckets() for row in bucket.tolist()]
-    assert [tuple(row) for bucket in rows.sorted_buckets() for row in bucket.tolist()] == back
-    values = [value * 2**61 for batch in batches for value in batch]
-    assert back == sorted(zip(values, range(number), strict=True))
-    rows.close()
-
-
-def test_more_rows_than_fit_in_memory_keep_equal_ones_together() -> None:
-    chance = np.random.default_rng(4)
-    values = chance.integers(-(2**63), 2**63 - 1, size=200_000)
-    values[150_000:] = values[:50_000]  # each of these occurs twice, far apart
-    files = _open_files()
-    rows = SpilledRows(columns=3)
-    for start in range(0, len(values), 7_000):
-        part = values[start : start + 7_000]
-        places = np.arange(start, start + len(part))
-        rows.add(np.column_stack((part, places, places * 2)))
-    assert _open_files() == files + 1  # several are used at once, and a process may open 256 on some systems
-    buckets = list(rows.sorted_buckets())
-    rows.close()
-    assert len(buckets) > 1
-    assert sum(len(bucket) for bucket in buckets) == len(values)
-    seen: set[int] = set()
-    pairs = 0
-    for bucket in buckets:
-        own = bucket[:, 0].tolist()
-        assert own == sorted(own)
-        assert seen.isdisjoint(own)
-        seen.update(own)
-        same = np.flatnonzero(np.diff(bucket[:, 0]) == 0)
-        pairs += len(same)
-        assert (bucket[same, 1] < bucket[same + 1, 1]).all()
-        assert (bucket[:, 1] * 2 == bucket[:, 2]).all()
-    assert pairs == 50_000
-
-
-def test_twins_far_apart_are_found_and_equal_hashes_alone_are_no_proof() -> None:
+def test_repeated_ids_far_apart_are_found_and_equal_numbers_alone_are_no_proof() -> None:
     ids = [f"id-{number}" for number in range(70_000)]
     ids[69_999] = ids[5]
     ids[40_000] = ids[39_999] = ids[7]
-    lines = [line_of(chunk(0, chunk_id=name)) for name in ids]
-    seen = SeenIds()
-    hashes = np.array([hash_id(name) for name in ids])
-    hashes[100] = hashes[60_000]  # a collision: the ids differ
-    hashes[200] = 0  # a line without an id
-    seen.add(hashes[:3])
-    seen.add(hashes[3:])
-    file = io.BytesIO(b"\n".join(lines) + b"\n")
-    found = sorted((twin.line, twin.earlier_line, twin.chunk_id) for twin in seen.twins(file))
-    seen.close()
+    lines = [line_of(chunk(0, chunk_id=name)) + b"\n" for name in ids]
+    offsets = [0, *accumulate(map(len, lines))]
+    numbers = [number_of(name) for name in ids]
+    numbers[100] = numbers[60_000]  # a collision: the ids differ
+    numbers[200] = numbers[300] = 0  # lines without an id
+    with Inventory() as inventory:
+        inventory.begin("before")
+        inventory.add_ids(numbers[:10], offsets[:10])
+        inventory.begin("k")
+        inventory.add_ids(numbers[:3], offsets[:3])
+        inventory.add_ids(numbers[3:], offsets[3:-1])
+        found = [
+            (one.line, one.earlier_line, one.chunk_id) for one in inventory.repeated_ids(io.BytesIO(b"".join(lines)))
+        ]
     assert found == [(40_000, 8, "id-7"), (40_001, 8, "id-7"), (70_000, 6, "id-5")]
+
+
+def test_a_full_disk_of_temporary_files_is_an_error_with_a_remedy() -> None:
+    with pytest.raises(OSError, match="make room"), Inventory() as inventory:
+        inventory.begin("k")
+        inventory._db.execute("pragma max_page_count = 4")
+        inventory.add_ids(range(10_000), range(10_000))
 
 
 def messy_bus(folder: Path) -> BusRoot:
@@ -235,11 +200,13 @@ def test_a_block_counts_lines_and_bytes_from_its_own_beginning() -> None:
     data = lines_of([chunk(0), chunk(1), chunk(2, uri="docs/b.md")]).rstrip(b"\n")
     scanned = scan_block(Block(1_000, b"\n" + data), False)
     assert scanned.lines == 4
-    assert (scanned.unknown, scanned.named.shape) == (1, (2, 2))
+    assert scanned.unknown == 1
     assert [line for line, _ in scanned.problems] == [0]
-    assert scanned.id_hashes.tolist() == [0, *(hash_id(f"chunk-{number}") for number in range(3))]
-    second = 1_001 + len(lines_of([chunk(0), chunk(1)]))
-    assert scanned.stretches[:, 1:4].tolist() == [[1, 1_001, 2], [3, second, 1]]
+    assert scanned.ids.tolist() == [0, *(number_of(f"chunk-{number}") for number in range(3))]
+    first = 1_001 + len(lines_of([chunk(0)]))
+    assert scanned.offsets.tolist() == [1_000, 1_001, first, first + len(lines_of([chunk(1)]))]
+    stretches = [dict(zip(STRETCH, row, strict=True)) for row in scanned.stretches]
+    assert [(stretch["first"], stretch["lines"]) for stretch in stretches] == [(1, 2), (3, 1)]
 
 
 def test_progress_counts_every_byte(tmp_path: Path) -> None:
@@ -252,12 +219,15 @@ def test_progress_counts_every_byte(tmp_path: Path) -> None:
 
 
 def test_a_partition_that_goes_while_it_is_validated_is_no_crash(tmp_path: Path) -> None:
-    """The second look at the suspects of a split finds the partition rewritten, or gone."""
+    """The second look at the documents of a split finds their partition rewritten, or gone."""
     root = put(BusRoot(tmp_path), "a", lines_of([chunk(0)]))
     put(root, "b", lines_of([chunk(1)]))
     put(root, "c", b"{\n")
 
-    for change in (root.chunks_file("a").unlink, lambda: put(root, "a", lines_of([chunk(5, uri="docs/z.md")] * 2))):
+    for change in (
+        root.chunks_file("a").unlink,
+        lambda: put(root, "a", lines_of([chunk(5, uri="docs/z.md", document_id="z")] * 2)),
+    ):
         found: list[Finding] = []
 
         def take(finding: Finding, change=change, found=found) -> None:  # type: ignore[no-untyped-def]
@@ -266,9 +236,8 @@ def test_a_partition_that_goes_while_it_is_validated_is_no_crash(tmp_path: Path)
             found.append(finding)
 
         validate.Validation(root, on_finding=take).run()
-        assert codes(found) == [findings.JSON_PARSE]
+        assert [(finding.code, finding.partition) for finding in found] == [
+            (findings.JSON_PARSE, "c"),
+            (findings.FAMILY_SPLIT, "b"),  # as it was read
+        ]
         put(root, "a", lines_of([chunk(0)]))
-
-
-def _open_files() -> int:
-    return len(list(Path("/dev/fd").iterdir()))

@@ -10,7 +10,7 @@ from itertools import chain
 from markdown_it.common.utils import normalizeReference
 from markdown_it.token import Token
 
-from chunksink.chunkbus.patterns import for_good
+from chunksink.chunkbus.patterns import possessive
 from chunksink.ingest.formats.markdown.addresses import MAX_ADDRESS
 from chunksink.ingest.formats.markdown.normalise import one_line
 from chunksink.ingest.formats.markdown.parser import Definitions
@@ -21,7 +21,7 @@ _BRACKETS = r"(?<!\\)!?\[(?P<words>[^\[\]]{0,999})(?<!\\)\]"
 # `Promise<data:Foo>` is text.
 _DATA = r"data:(?:[\w.+-]{1,99}/[\w.+-]{1,99})?(?:;[\w.+-]{1,99}(?:=[^\s;,<>]{0,999})?){0,9},"
 _DATA_ADDRESS = re.compile(_DATA, re.IGNORECASE)
-_TO_ITS_END = for_good(r"[^\s<>()]++|\([^\s<>()]*+\)")
+_TO_ITS_END = possessive(r"[^\s<>()]++|\([^\s<>()]*+\)")
 _ADDRESS = (
     rf"(?:<(?:data:[^<>\n]*|[^<>\n]{{{MAX_ADDRESS + 1},}})>"
     rf"|(?:data:|[^\s<>()]{{{MAX_ADDRESS + 1}}}){_TO_ITS_END})"

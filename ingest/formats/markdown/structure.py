@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from markdown_it.token import Token
 
-from chunksink.chunkbus.patterns import for_good
+from chunksink.chunkbus.patterns import possessive
 from chunksink.chunkbus.slug import slug_of
 from chunksink.ingest.codes import FENCE_UNCLOSED, NUL_REMOVED
 from chunksink.ingest.formats.markdown import parser
@@ -38,7 +38,7 @@ _EMPTY_LINE_OF_QUOTE = " \t>"
 _H1 = re.compile(r"(?!\s*<!--).*?<h1(?:\s[^<>]{0,999})?>((?:[^<]|<(?!/?h1\b)){0,4000})</h1\s*>", re.I | re.S)
 
 _ITEM = r"""(?:[#.][\w:.-]+|[\w:-]+=(?:"[^"{}]*"|'[^'{}]*'|[^\s{}"']+))"""
-_MORE_ITEMS = for_good(rf"[ \t]+{_ITEM}")
+_MORE_ITEMS = possessive(rf"[ \t]+{_ITEM}")
 # Attributes of Pandoc, Docusaurus, Hugo and kramdown: `{#usage .wide key="value"}`, `{: #usage}`.
 _ATTRIBUTES = re.compile(rf"(?<!\\)\{{:?[ \t]*(?=[#.])({_ITEM}{_MORE_ITEMS})[ \t]*\}}\s*\Z")
 # An id of MDX, in a comment: `{/*usage*/}`.

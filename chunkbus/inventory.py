@@ -1,0 +1,223 @@
+"""What the lines of a run hold, in a temporary database: finds ids that occur twice and families that are in parts.
+
+Memory stays flat, since the database spills to a temporary file that goes with it. Equal numbers are only a suspicion:
+the lines are read again before a finding is made of them.
+"""
+
+import sqlite3
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
+from types import TracebackType
+from typing import BinaryIO
+
+from chunksink.chunkbus.chunk import Chunk
+from chunksink.chunkbus.errors import RepeatedId
+from chunksink.chunkbus.examine import MAX_LINE_BYTES, examine_line
+from chunksink.chunkbus.families import STRETCH, number_of
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.reader import open_partition
+from chunksink.chunkbus.store import explained
+
+# Lines are numbered through all partitions. Without a source checksum each partition may hold another version.
+_SCHEMA = f"""
+pragma journal_mode = off;
+pragma synchronous = off;
+create table line (number integer primary key, id integer not null, offset integer not null);
+create table stretch (
+    partition integer not null,
+    {" integer not null, ".join(STRETCH)} integer not null,
+    scope integer generated always as (iif(checksum, -1, partition))
+);
+"""
+_ADD_STRETCH = f"insert into stretch (partition, {', '.join(STRETCH)}) values (?, {', '.join('?' * len(STRETCH))})"
+_REPEATED = """
+select number, offset from line
+where number > :before and id in (
+    select id from line where number > :before and id <> 0 group by id having count(*) > 1
+)
+order by number
+"""
+_OUTDATED = """
+with several as (
+    select first, lines, checksum, family, last_value(checksum) over (
+        partition by family order by first rows between unbounded preceding and unbounded following
+    ) as last
+    from stretch
+    where partition = :partition and not refused and family in (
+        select family from stretch where partition = :partition and not refused
+        group by family having min(checksum) < max(checksum)
+    )
+)
+select min(first), sum(lines), count(distinct checksum) from several
+where checksum <> last group by family order by min(first)
+"""
+_COUNT = "select count(*) from (select 1 from stretch where partition = ? and not refused group by {})"
+_SUSPECTS = """
+select version, scope, partition, refused, first, lines, expected, document from stretch
+where (version, scope) in (
+    select version, scope from stretch group by version, scope
+    having min(partition) < max(partition) or sum(lines) < max(expected)
+)
+order by version, scope, partition, first
+"""
+
+
+@dataclass(frozen=True)
+class OutdatedVersions:
+    """Chunks of a source that a later line's source_checksum retires; `line` is the first of them."""
+
+    line: int
+    source: str
+    chunks: int
+    versions: int
+
+
+@dataclass(frozen=True)
+class SplitFamily:
+    """One partition's share of a split family: its first line there, its document, and why it counts as split."""
+
+    partition: str
+    line: int
+    document_id: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class _Share:
+    """What one partition holds of one version of a family: where it begins, and the numbers of its ids."""
+
+    key: str
+    line: int
+    offset: int
+    document: int
+    expected: int
+    ids: set[int]
+
+
+class Inventory:
+    """Given the lines of one partition after another, in order."""
+
+    def __init__(self) -> None:
+        self._db = sqlite3.connect("")
+        self._db.executescript(_SCHEMA)
+        self._lines = 0
+        self._partitions: list[tuple[str, int]] = []
+        """Of each partition its key, and the lines before it."""
+        self._unknown: Counter[str] = Counter()
+
+    def __enter__(self) -> "Inventory":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._db.close()
+        if (meant := explained(error, "the temporary database")) is not None:
+            raise meant from error
+
+    def begin(self, key: str) -> None:
+        """What is added from now on is of this partition."""
+        self._partitions.append((key, self._lines))
+
+    def add_ids(self, ids: Iterable[int], offsets: Iterable[int]) -> None:
+        """Of each line the number of its id, 0 where it has none, and where in the file it begins."""
+        added = self._db.executemany("insert into line (id, offset) values (?, ?)", zip(ids, offsets, strict=True))
+        self._lines += added.rowcount
+
+    def add_stretches(self, rows: Iterable[list[int]], first_line: int, unknown: int) -> None:
+        """Of lines that begin at this line of the partition."""
+        number = len(self._partitions) - 1
+        key, before = self._partitions[number]
+        first = before + first_line
+        self._db.executemany(_ADD_STRETCH, ((number, first + line, *rest) for line, *rest in rows))
+        self._unknown[key] += unknown
+
+    def repeated_ids(self, file: BinaryIO) -> Iterator[RepeatedId]:
+        """In the partition that was begun last."""
+        _, before = self._partitions[-1]
+        first_line: dict[str, int] = {}
+        for number, offset in self._db.execute(_REPEATED, {"before": before}):
+            chunk = _chunk_at(file, offset)
+            if chunk is not None:
+                earlier = first_line.setdefault(chunk.chunk_id, number - before)
+                if earlier != number - before:
+                    yield RepeatedId(chunk.chunk_id, number - before, earlier)
+
+    def outdated_versions(self, file: BinaryIO) -> Iterator[OutdatedVersions]:
+        """In the partition that was begun last: only the last version counts, whatever the others hold."""
+        partition = len(self._partitions) - 1
+        for first, chunks, versions in self._db.execute(_OUTDATED, {"partition": partition}):
+            chunk = _chunk_at(file, self._offset_of(first))
+            source = None if chunk is None else chunk.provenance.source()
+            if source is not None:
+                yield OutdatedVersions(first - self._partitions[-1][1], source, chunks, versions)
+
+    def fewest_documents(self) -> int:
+        """Documents or sources in the partition that was begun last, whichever are fewer.
+
+        What a producer counts as a document may be a version of a source (`document_id`) or a source, which may have
+        several.
+        """
+        partition = [len(self._partitions) - 1]
+        counts = [self._db.execute(_COUNT.format(column), partition).fetchone() for column in ("document", "source")]
+        return min(int(count) for (count,) in counts)
+
+    def split_families(self, root: BusRoot) -> Iterator[SplitFamily]:
+        """In all partitions: versions of a family that stand in several, or are shorter than their `chunk_count`.
+
+        Not of a family of which a line was refused: that line has to be corrected first. Refused lines that do not say
+        whose they are may be what any family of their partition lacks.
+        """
+        for _, version in groupby(self._db.execute(_SUSPECTS), key=itemgetter(0, 1)):
+            shares = [share for _, rows in groupby(version, key=itemgetter(2)) if (share := self._share(list(rows)))]
+            for share in shares:
+                apart = [other.key for other in shares if other.ids.isdisjoint(share.ids)]
+                if apart or len(share.ids) + self._unknown[share.key] < share.expected:
+                    yield from self._split(root, share, apart)
+
+    def _share(self, stretches: list[tuple[int, ...]]) -> _Share | None:
+        """None where a line of it was refused."""
+        if any(refused for _, _, _, refused, *_ in stretches):
+            return None
+        key, before = self._partitions[stretches[0][2]]
+        ids: set[int] = set()
+        for *_, first, lines, _, _ in stretches:
+            query = "select id from line where number between ? and ?"
+            ids.update(number for (number,) in self._db.execute(query, (first, first + lines - 1)))
+        *_, first, _, _, document = stretches[0]
+        expected = max(stretch[-2] for stretch in stretches)
+        return _Share(key, first - before, self._offset_of(first), document, expected, ids)
+
+    def _split(self, root: BusRoot, share: _Share, apart: list[str]) -> Iterator[SplitFamily]:
+        """Nothing where the partition was rewritten since it was read: the next run sees what it is then."""
+        try:
+            file, _ = open_partition(root, share.key)
+        except OSError:
+            return
+        with file:
+            chunk = _chunk_at(file, share.offset)
+        if chunk is None or number_of(chunk.document_id) != share.document:
+            return
+        if apart:
+            reason = f"other chunks of the same version stand in partition {', '.join(apart)}"
+        else:
+            pairs = (chunk.provenance.parser_pair(), chunk.provenance.canonicalizer_pair())
+            parser, canonicalizer = (f"{name} {version}" for name, version in pairs)
+            read_by = f"the parser {parser!r:.80} and the canonicalizer {canonicalizer!r:.80}"
+            here = f"{len(share.ids)} of the {share.expected} chunks that chunk_count names are here with {read_by}"
+            reason = f"{here}; the others are not here, or not of the same version"
+        yield SplitFamily(share.key, share.line, chunk.document_id, reason)
+
+    def _offset_of(self, number: int) -> int:
+        (offset,) = self._db.execute("select offset from line where number = ?", [number]).fetchone()
+        return int(offset)
+
+
+def _chunk_at(file: BinaryIO, offset: int) -> Chunk | None:
+    """None where the file has changed meanwhile."""
+    file.seek(offset)
+    chunk, _ = examine_line(file.readline(MAX_LINE_BYTES + 2).removesuffix(b"\n"))
+    return chunk
