@@ -1,13 +1,12 @@
 """What LangChain and LlamaIndex do with the same chunks: their own loops as their guides show them, timed from inside.
 
     .peers/bin/python -m bench.peers langchain unchanged BUS WORK_FOLDER
-    .peers/bin/python -m bench.peers langchain|llamaindex cold|fill|warm BUS WORK_FOLDER [--model FOLDER] [--whole]
+    .peers/bin/python -m bench.peers langchain|llamaindex cold|fill|warm BUS WORK_FOLDER [--model FOLDER]
 
 `make peers` makes that environment; chunksink itself needs none of it. One line of JSON says how many seconds it took
 to get ready (imports, model) and to work: from reading the chunks to the last document in Chroma. Only `unchanged`
-does not count the reading, and writes to a store that does nothing, so that the record manager alone is compared.
-`fill` makes the caches that `warm` reads. With `--whole` they store all fields of a chunk beside its text, as chunksink
-does; else the five that an answer is shown with.
+does not count the reading: its store is never written, so that the record manager alone is compared.
+`fill` makes the caches that `warm` reads. They store five fields of a chunk beside its text.
 """
 
 from __future__ import annotations
@@ -19,6 +18,7 @@ import os
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -37,18 +37,18 @@ def main() -> None:
     parser.add_argument("bus", type=Path)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--model", help="a model's folder; without it vectors are drawn from hashes")
-    parser.add_argument("--whole", action="store_true", help="store every field of a chunk, not five of them")
     parser.add_argument("--batch", type=int, default=100, help="of LangChain's index(); 100 is its default")
     asked = parser.parse_args()
     asked.folder.mkdir(parents=True, exist_ok=True)
     started = time.perf_counter()
     work = langchain(asked) if asked.peer == "langchain" else llamaindex(asked)
     ready = time.perf_counter()
-    told = work()
-    print(json.dumps({"ready": ready - started, "seconds": told.pop("seconds", time.perf_counter() - ready), **told}))
+    chunks = work()
+    print(json.dumps({"ready": ready - started, "seconds": time.perf_counter() - ready, "chunks": chunks}))
 
 
-Work = Callable[[], dict[str, Any]]
+Work = Callable[[], int]
+"""Returns the number of chunks."""
 
 
 def chunks(bus: Path) -> Iterator[dict[str, Any]]:
@@ -59,9 +59,8 @@ def chunks(bus: Path) -> Iterator[dict[str, Any]]:
             yield from map(orjson.loads, lines)
 
 
-def metadata(chunk: dict[str, Any], whole: bool) -> dict[str, Any]:
-    if whole:
-        return dict(_fields({name: value for name, value in chunk.items() if name not in ("chunk_id", "text")}))
+def metadata(chunk: dict[str, Any]) -> dict[str, Any]:
+    """What an answer is shown with."""
     return {
         "source": chunk["provenance"]["source_uri"],
         "document_id": chunk["document_id"],
@@ -69,15 +68,6 @@ def metadata(chunk: dict[str, Any], whole: bool) -> dict[str, Any]:
         "title": chunk["metadata"]["title"],
         "language": chunk["metadata"]["language"],
     }
-
-
-def _fields(record: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Those that hold one value, from all levels, by the name that each has: what these stores take as metadata."""
-    for name, value in record.items():
-        if isinstance(value, dict):
-            yield from _fields(value)
-        elif isinstance(value, str | int | float | bool):
-            yield ("source" if name == "source_uri" else name), value
 
 
 def drawn(text: str) -> list[float]:
@@ -91,9 +81,9 @@ def langchain(asked: argparse.Namespace) -> Work:
     from langchain_classic.storage import LocalFileStore
     from langchain_community.embeddings import HuggingFaceEmbeddings
     from langchain_core.documents import Document
-    from langchain_core.embeddings import Embeddings
+    from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings
     from langchain_core.indexing import IndexingResult, index
-    from langchain_core.vectorstores import VectorStore
+    from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
     class Drawn(Embeddings):
         computed = 0
@@ -105,26 +95,8 @@ def langchain(asked: argparse.Namespace) -> Work:
         def embed_query(self, text: str) -> list[float]:
             return drawn(text)
 
-    class Nowhere(VectorStore):
-        """Takes everything at once."""
-
-        def add_documents(self, documents: list[Document], **kwargs: Any) -> list[str]:
-            return list(kwargs["ids"])
-
-        def delete(self, ids: list[str] | None = None, **kwargs: Any) -> bool:
-            return True
-
-        def similarity_search(self, query: str, k: int = 4, **kwargs: Any) -> list[Document]:
-            raise NotImplementedError
-
-        @classmethod
-        def from_texts(cls, *arguments: Any, **named: Any) -> Any:
-            raise NotImplementedError
-
     def documents() -> Iterator[Document]:
-        return (
-            Document(page_content=chunk["text"], metadata=metadata(chunk, asked.whole)) for chunk in chunks(asked.bus)
-        )
+        return (Document(page_content=chunk["text"], metadata=metadata(chunk)) for chunk in chunks(asked.bus))
 
     def run(store: VectorStore, records: Path, given: Any) -> IndexingResult:
         manager = SQLRecordManager("bench", db_url=f"sqlite:///{records}")
@@ -140,28 +112,28 @@ def langchain(asked: argparse.Namespace) -> Work:
         )
 
     if asked.what == "unchanged":
-        records = asked.folder / "records.db"
+        records, store = asked.folder / "records.db", InMemoryVectorStore(DeterministicFakeEmbedding(size=1))
         if not records.exists():
-            run(Nowhere(), records, documents())
+            run(store, records, documents())
         read = list(documents())
 
-        def unchanged() -> dict[str, Any]:
-            done = run(Nowhere(), records, read)
+        def unchanged() -> int:
+            done = run(store, records, read)
             assert done["num_skipped"] == len(read), done
-            return {"chunks": len(read)}
+            return len(read)
 
         return unchanged
     model: Any = HuggingFaceEmbeddings(model_name=asked.model) if asked.model else Drawn()
     cache = LocalFileStore(asked.folder / "cache")
     embeddings = CacheBackedEmbeddings.from_bytes_store(model, cache, namespace="bench", key_encoder="sha256")
     if asked.what == "fill":
-        return lambda: {"chunks": len(embeddings.embed_documents([each.page_content for each in documents()]))}
+        return lambda: len(embeddings.embed_documents([each.page_content for each in documents()]))
 
-    def rebuild() -> dict[str, Any]:
+    def rebuild() -> int:
         store = Chroma("bench", embeddings, persist_directory=str(asked.folder / "chroma"))
         done = run(store, asked.folder / "records.db", documents())
         assert asked.what == "cold" or model.computed == 0
-        return {"chunks": done["num_added"]}
+        return int(done["num_added"])
 
     return rebuild
 
@@ -190,17 +162,11 @@ def llamaindex(asked: argparse.Namespace) -> Work:
     model = HuggingFaceEmbedding(asked.model) if asked.model else Drawn()
     kept = str(asked.folder / "cache")
 
-    def nodes() -> Iterator[list[TextNode]]:
-        some: list[TextNode] = []
+    def nodes() -> Iterator[TextNode]:
         for chunk in chunks(asked.bus):
-            some.append(TextNode(id_=chunk["chunk_id"], text=chunk["text"], metadata=metadata(chunk, asked.whole)))
-            if len(some) == SLICE:
-                yield some
-                some = []
-        if some:
-            yield some
+            yield TextNode(id_=chunk["chunk_id"], text=chunk["text"], metadata=metadata(chunk))
 
-    def rebuild() -> dict[str, Any]:
+    def rebuild() -> int:
         store = None
         if asked.what != "fill":
             client = chromadb.PersistentClient(str(asked.folder / "chroma"))
@@ -208,11 +174,13 @@ def llamaindex(asked: argparse.Namespace) -> Work:
         pipeline = IngestionPipeline(transformations=[model], vector_store=store)
         if asked.what == "warm":
             pipeline.load(kept)
-        done = sum(len(pipeline.run(nodes=some)) for some in nodes())
+        every, done = nodes(), 0
+        while some := list(islice(every, SLICE)):
+            done += len(pipeline.run(nodes=some))
         if asked.what == "fill":
             pipeline.persist(kept)
         assert asked.what != "warm" or not computed
-        return {"chunks": done}
+        return done
 
     return rebuild
 

@@ -1,4 +1,4 @@
-"""Whole processes, timed from outside, and the environment of the peers where it is there."""
+"""Whole processes, measured from outside: their seconds, processor time and peak memory."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,8 +14,26 @@ from typing import Any
 import orjson
 
 ROOT = Path(__file__).resolve().parent.parent
-_SHOWN = 4000  # characters of what one that failed said last
 PEERS = ROOT / ".peers" / "bin" / "python"
+NO_PEERS = "LangChain and LlamaIndex are not installed: `make peers`"
+
+# Between us and the process: what a process has in memory when it starts another counts as the other's peak, too.
+_LAUNCHER = r"""
+import os, sys, time
+started = time.perf_counter()
+process = os.posix_spawnp(sys.argv[1], sys.argv[1:], os.environ)
+_, status, usage = os.wait4(process, 0)
+print("\n", time.perf_counter() - started, usage.ru_utime + usage.ru_stime, usage.ru_maxrss, file=sys.stderr)
+sys.exit(os.waitstatus_to_exitcode(status))
+"""
+_READY = """
+import chromadb, numpy
+import chunksink.cli
+"""
+_MODEL = """
+from chunksink.embeddings.settings import EncoderSettings, open_encoder
+open_encoder(EncoderSettings(long_texts="truncate"), network=False).close()
+"""
 
 
 @dataclass(frozen=True)
@@ -25,35 +42,48 @@ class Ran:
     cpu: float
     peak_mb: float
     """Of the largest process in it, as the system accounts it."""
-    told: Any
-    """The last line that it printed, if it is JSON."""
+    printed: str
+
+    @property
+    def document(self) -> Any:
+        """What it printed, which is JSON."""
+        return orjson.loads(self.printed)
 
 
 def run(command: Sequence[str | Path], environment: Mapping[str, str] | None = None) -> Ran:
+    """Run a command from the checkout, and end this program where it fails."""
     words = [str(word) for word in command]
-    started = time.perf_counter()
-    with tempfile.TemporaryFile() as said:  # no pipe: nobody reads it meanwhile
-        process = subprocess.Popen(
-            words, stdout=subprocess.PIPE, stderr=said, cwd=ROOT, env={**os.environ, **(environment or {})}
+    with tempfile.TemporaryFile() as errors:  # no pipe: nobody reads it meanwhile
+        done = subprocess.run(
+            [sys.executable, "-I", "-S", "-c", _LAUNCHER, *words],
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            cwd=ROOT,
+            env={**os.environ, **(environment or {})},
+            check=False,
         )
-        assert process.stdout is not None
-        printed = process.stdout.read().strip().splitlines()
-        _, status, usage = os.wait4(process.pid, 0)
-        seconds = time.perf_counter() - started
-        process.stdout.close()
-        process.returncode = os.waitstatus_to_exitcode(status)
-        if process.returncode != 0:
-            said.seek(0)
-            last = said.read().decode("utf-8", "replace")[-_SHOWN:]
-            raise SystemExit(f"{' '.join(words)} ended with {process.returncode}:\n{last}")
-    told = orjson.loads(printed[-1]) if printed and printed[-1].startswith(b"{") else None
-    return Ran(seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024, told)
+        errors.seek(0)
+        *lines, usage = errors.read().decode("utf-8", "replace").splitlines()
+    if done.returncode != 0:
+        raise SystemExit(f"{' '.join(words)} ended with {done.returncode}:\n" + "\n".join(lines[-40:]))
+    seconds, cpu, peak_kb = map(float, usage.split())
+    return Ran(seconds, cpu, peak_kb / 1024, done.stdout.decode())
 
 
-def ours(module: str, *arguments: str | Path, environment: Mapping[str, str] | None = None) -> Ran:
+def python(module: str, *arguments: str | Path, environment: Mapping[str, str] | None = None) -> Ran:
     return run([sys.executable, "-m", module, *arguments], environment)
 
 
-def peer(*arguments: str | Path) -> Ran | None:
-    """None where the peers are not installed: `make peers` does it."""
-    return run([PEERS, "-m", "bench.peers", *arguments]) if PEERS.exists() else None
+def chunksink(command: str, bus: Path, home: Path, *arguments: str | Path, **settings: str) -> Ran:
+    """The command line; each setting is one of the configuration, as its environment variable."""
+    environment = {f"CHUNKSINK_{name.upper()}": value for name, value in settings.items()}
+    return python("chunksink", command, "--chunks", bus, "--home", home, *arguments, environment=environment)
+
+
+def peer(*arguments: str | Path) -> Ran:
+    return run([PEERS, "-m", "bench.peers", *arguments])
+
+
+def start_up(*, model: bool) -> float:
+    """Seconds that a process takes to import what a rebuild imports, and with `model` to load the model too."""
+    return run([sys.executable, "-c", _READY + (_MODEL if model else "")]).seconds

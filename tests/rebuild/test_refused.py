@@ -67,7 +67,7 @@ def test_a_refused_document_that_came_in_another_version_is_missing(home: Home) 
     assert wrong(home) == (1, 1, 2)
 
 
-def test_of_a_source_that_is_held_nothing_waits_possessive(home: Home) -> None:
+def test_of_a_source_that_is_held_nothing_waits_for_good(home: Home) -> None:
     """Else every run would read the engine whole."""
     try_again(home)
     home.root.chunks_file("p1").unlink()

@@ -1,0 +1,169 @@
+"""The calls of an engine alone: what loading the same documents takes at least.
+
+    python -m bench.bare_loops BUS FOLDER chroma meilisearch
+
+A bare loop sends what a sink sends, in batches as large as the engine likes, waits until the engine says that it is
+done, and checks, removes and records nothing. Documents and vectors are ready beforehand. As a program it runs the
+loops that are named, at once, and prints the seconds of the last to end.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import numpy as np
+import orjson
+
+from bench import corpora
+from chunksink.settings.index_settings import find_settings_file, load_index_settings
+from chunksink.sinks.document import Document, Family
+
+_EMBEDDED_BATCH, _SERVER_BATCH = 5_000, 2_500
+
+
+def seconds(call: Callable[[], object]) -> float:
+    started = time.perf_counter()
+    call()
+    return time.perf_counter() - started
+
+
+def meilisearch(families: Sequence[Family]) -> float:
+    """To the server at MEILI_URL, with vectors and with the settings of the sink."""
+    headers = {"Authorization": f"Bearer {os.environ['MEILI_MASTER_KEY']}", "content-type": "application/x-ndjson"}
+    http = httpx.Client(base_url=os.environ["MEILI_URL"], headers=headers, timeout=600)
+    name = f"bare-{uuid4().hex}"
+
+    def wait() -> None:
+        while http.get("/tasks?statuses=enqueued,processing&limit=1").json()["total"]:
+            time.sleep(0.05)
+        assert http.get(f"/tasks?statuses=failed&indexUids={name}").json()["total"] == 0
+
+    def loop() -> None:
+        for documents, vectors in _batches(families, _EMBEDDED_BATCH):
+            lines = (
+                orjson.dumps(
+                    {**document.fields(), "_vectors": {"default": {"embeddings": vector, "regenerate": False}}},
+                    option=orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_APPEND_NEWLINE,
+                )
+                for document, vector in zip(documents, vectors, strict=True)
+            )
+            http.post(f"/indexes/{name}/documents", content=b"".join(lines)).raise_for_status()
+        wait()
+
+    embedders = {"default": {"source": "userProvided", "dimensions": corpora.DIMENSIONS}}
+    settings = {**load_index_settings(find_settings_file(None)), "embedders": embedders}
+    with http:
+        as_json = {"content-type": "application/json"}
+        http.post("/indexes", json={"uid": name, "primaryKey": "id"}, headers=as_json).raise_for_status()
+        http.patch(f"/indexes/{name}/settings", json=settings, headers=as_json).raise_for_status()
+        wait()
+        took = seconds(loop)
+        http.delete(f"/indexes/{name}").raise_for_status()
+        wait()
+    return took
+
+
+def chroma(families: Sequence[Family], folder: Path) -> float:
+    import chromadb
+
+    return _upserts(chromadb.PersistentClient(str(folder)), families, _EMBEDDED_BATCH)
+
+
+def chroma_server(families: Sequence[Family], url: str) -> float:
+    import chromadb
+
+    host, port = url.removeprefix("http://").split(":")
+    return _upserts(chromadb.HttpClient(host, int(port)), families, _SERVER_BATCH)
+
+
+def _upserts(client: Any, families: Sequence[Family], size: int) -> float:
+    collection = client.create_collection(
+        f"bare-{uuid4().hex}", configuration={"hnsw": {"space": "cosine"}}, embedding_function=None
+    )
+
+    def loop() -> None:
+        for documents, vectors in _batches(families, size):
+            collection.upsert(
+                ids=[document.id for document in documents],
+                embeddings=vectors,
+                metadatas=[_metadata(document) for document in documents],
+                documents=[document.text for document in documents],
+            )
+
+    took = seconds(loop)
+    client.close()
+    return took
+
+
+def _metadata(document: Document) -> dict[str, Any]:
+    fields = {name: list(value) if isinstance(value, tuple) else value for name, value in document.fields().items()}
+    del fields["id"], fields["text"]
+    return fields
+
+
+def fts(empty: Path, filled: Path) -> float:
+    """Insert the rows of a filled build into a copy of an empty one, with its tables, indexes and triggers."""
+    source = sqlite3.connect(filled)
+    target = sqlite3.connect(shutil.copyfile(empty, empty.with_suffix(".bare")), isolation_level=None)
+    columns = [name for _, name, *_ in source.execute("PRAGMA table_info(documents)") if name != "row"]
+    rows = source.execute(f"SELECT {', '.join(columns)} FROM documents ORDER BY row").fetchall()
+    insert = f"INSERT INTO documents ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
+
+    def loop() -> None:
+        for start in range(0, len(rows), _EMBEDDED_BATCH):
+            target.execute("BEGIN IMMEDIATE")
+            target.executemany(insert, rows[start : start + _EMBEDDED_BATCH])
+            target.execute("COMMIT")
+
+    took = seconds(loop)
+    source.close()
+    target.close()
+    return took
+
+
+def jsonl(families: Sequence[Family], folder: Path) -> float:
+    """A file for each family, written aside, synced to the disk and renamed."""
+    folder.mkdir()
+
+    def loop() -> None:
+        for family in families:
+            aside = folder / f".{family.parent_id}"
+            with aside.open("wb") as file:
+                for document in family.documents:
+                    file.write(orjson.dumps(document.fields(), option=orjson.OPT_APPEND_NEWLINE))
+                file.flush()
+                os.fsync(file.fileno())
+            aside.rename(folder / family.parent_id)
+
+    return seconds(loop)
+
+
+def _batches(families: Sequence[Family], size: int) -> Iterator[tuple[list[Document], Any]]:
+    step = size // corpora.FAMILY
+    for start in range(0, len(families), step):
+        some = families[start : start + step]
+        vectors = np.concatenate([family.vectors for family in some if family.vectors is not None])
+        yield [document for family in some for document in family.documents], vectors
+
+
+def main() -> None:
+    bus, folder, *engines = sys.argv[1:]
+    families = list(corpora.families(Path(bus)))
+    loops = {"chroma": lambda: chroma(families, Path(folder) / "bare"), "meilisearch": lambda: meilisearch(families)}
+    with ThreadPoolExecutor(len(engines)) as threads:
+        started = [threads.submit(loops[engine]) for engine in engines]
+        print(orjson.dumps({"seconds": max(loop.result() for loop in started)}).decode())
+
+
+if __name__ == "__main__":
+    main()

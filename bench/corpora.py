@@ -1,0 +1,225 @@
+"""What is measured on: buses of any size, homes that are built from them, and texts for the model.
+
+    python -m bench.corpora bus FOLDER CHUNKS PARTITIONS WORDS
+    python -m bench.corpora cache BUS HOME
+
+The same arguments make the same bytes. Chunks hold about 1 kB, ten of them are a family. `cache` fills a home's cache
+with vectors that are drawn from the texts' hashes, under the name of the default model: so all runs of the command
+line are real, but for the time that computing the vectors would take.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import shutil
+import sys
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from itertools import groupby, islice
+from pathlib import Path
+
+import numpy as np
+import orjson
+from numpy.typing import NDArray
+
+from bench.processes import chunksink, python
+from chunksink.chunkbus.chunk import Record, new_chunk
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.manifest import ManifestProducer
+from chunksink.chunkbus.writer import PartitionWriter
+from chunksink.sinks.document import Family
+from chunksink.sinks.projection import project_family
+
+DIMENSIONS = 384
+FAMILY = 10
+SINKS = ("fts", "jsonl", "chroma")
+"""Those that need no server: of the home that several cases share."""
+CREATED_AT = datetime(2026, 1, 1, tzinfo=UTC)
+_SEED = 7
+_IN_PARTITION = 1_000
+_AT_ONCE = 400  # families that are put into the cache together
+
+
+def write_bus(
+    folder: Path,
+    chunks: int,
+    *,
+    partitions: int = 1,
+    words: int = 55,
+    texts: Sequence[str] | None = None,
+    changed: Collection[int] = (),
+    version: int = 0,
+) -> None:
+    """Write chunks of made-up words, or of these texts, evenly spread over the partitions. The documents that are
+    `changed` get other words, in every version others."""
+    old_words, new_words = random.Random(_SEED), random.Random(version)
+    vocabulary = _vocabulary(old_words)
+
+    def records(first: int, last: int) -> Iterator[Record]:
+        for index in range(first, last):
+            text = " ".join(old_words.choices(vocabulary, k=words)) if texts is None else texts[index]
+            if index // FAMILY in changed:
+                yield _chunk(index, " ".join(new_words.choices(vocabulary, k=words)), version)
+            else:
+                yield _chunk(index, text)
+
+    for number in range(partitions):
+        first, last = chunks * number // partitions, chunks * (number + 1) // partitions
+        _write(folder, f"part-{number:05d}", records(first, last), -(-(last - first) // FAMILY), version)
+
+
+def add_partition(folder: Path, documents: Sequence[int], version: int) -> None:
+    """New versions of some documents of a bus, in a partition of their own."""
+    chance = random.Random(version)
+    vocabulary = _vocabulary(chance)
+    made = (
+        _chunk(document * FAMILY + place, " ".join(chance.choices(vocabulary, k=55)), version)
+        for document in documents
+        for place in range(FAMILY)
+    )
+    _write(folder, f"change-{version:05d}", made, len(documents), version)
+
+
+def _write(folder: Path, key: str, records: Iterable[Record], documents: int, version: int) -> None:
+    with PartitionWriter(BusRoot(folder), key) as writer:
+        for record in records:
+            writer.add(record)
+        writer.commit(documents=documents, producer=ManifestProducer("bench", "1"), created_at=_created_at(version))
+
+
+def _chunk(index: int, text: str, version: int = 0) -> Record:
+    document = index // FAMILY
+    name = f"document {document}" + (f" version {version}" if version else "")
+    provenance = {
+        "source_uri": f"docs/{document % 97:02d}/document-{document:07d}.md",
+        "source_checksum": f"sha256:{version * 10**9 + document:064x}",
+        "parser": {"parser_name": "bench", "parser_version": "1"},
+        "canonicalizer": {"canonicalizer_name": "bench", "canonicalizer_version": "1"},
+        "inputs": [],
+    }
+    return new_chunk(
+        document_id=hashlib.sha256(name.encode()).hexdigest(),
+        text=text,
+        provenance=provenance,
+        span_key=index % FAMILY,
+        created_at=_created_at(version),
+        fields={"chunk_index": index % FAMILY, "metadata": {"title": f"Document {document}", "language": "en"}},
+    )
+
+
+def _created_at(version: int) -> str:
+    return (CREATED_AT + timedelta(days=version)).isoformat()
+
+
+def _vocabulary(chance: random.Random) -> list[str]:
+    letters = "etaoinshrdlu" * 3 + "cmfwypvbgkjqxz"
+    return ["".join(chance.choices(letters, k=chance.randint(2, 10))) for _ in range(20_000)]
+
+
+def drawn(texts: Sequence[str]) -> NDArray[np.float32]:
+    """Unit vectors from the hashes of texts."""
+    seeds = b"".join(hashlib.shake_128(text.encode()).digest(DIMENSIONS) for text in texts)
+    rows = np.frombuffer(seeds, dtype=np.int8).reshape(len(texts), DIMENSIONS) + np.float32(0.5)
+    vectors: NDArray[np.float32] = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    return vectors
+
+
+def families(bus: Path) -> Iterator[Family]:
+    """What sinks are sent for a bus whose families lie together, with drawn vectors."""
+    for file in sorted((bus / "canonical").glob("*.jsonl")):
+        with file.open("rb") as lines:
+            for _, members in groupby(map(orjson.loads, lines), key=lambda record: record["document_id"]):
+                documents = project_family(list(members))
+                yield Family(documents, drawn([document.text for document in documents]))
+
+
+def fill_cache(bus: Path, home: Path) -> None:
+    from chunksink.embeddings.cache import VectorCache
+    from chunksink.embeddings.encoder import info_of
+    from chunksink.embeddings.references import raw_hash
+    from chunksink.embeddings.settings import EncoderSettings, open_encoder
+
+    with closing(open_encoder(EncoderSettings(), network=False)) as encoder:
+        info = info_of(encoder)
+    home.mkdir(parents=True, exist_ok=True)
+    every = families(bus)
+    with VectorCache.open(home / "vectors.db") as cache:
+        while some := list(islice(every, _AT_ONCE)):
+            texts = {raw_hash(document.text_hash): document.text for family in some for document in family.documents}
+            cache.put(info, list(texts), drawn(list(texts.values())))
+
+
+def shared_bus(shared: Path, chunks: int, *, partitions: int | None = None, words: int = 55) -> Path:
+    """A bus of so many chunks, 1,000 in a partition if nothing else is said. It is made once in a run, as are the homes
+    below, by a process of its own: what that needs of memory is not the case's."""
+    count = max(1, chunks // _IN_PARTITION) if partitions is None else partitions
+    folder = shared / f"bus-{chunks}-{count}-{words}"
+    if not folder.exists():
+        python("bench.corpora", "bus", folder, str(chunks), str(count), str(words))
+    return folder
+
+
+def built_home(shared: Path, bus: Path, *sinks: str) -> Path:
+    """A home whose index of the bus is built; the caller copies it before it writes."""
+    folder = shared / f"home-{bus.name}-{'-'.join(sinks)}"
+    if not folder.exists():
+        draft = folder.with_suffix(".draft")
+        if set(sinks) & {"chroma", "meilisearch"}:
+            python("bench.corpora", "cache", bus, draft)
+        chunksink("rebuild", bus, draft, sinks=",".join(sinks))
+        draft.rename(folder)
+    return folder
+
+
+def warm_home(shared: Path, bus: Path, *sinks: str) -> Path:
+    """A home with all vectors of the bus in its cache, and a live index of one chunk: so the next rebuild knows the
+    model, and needs none of it."""
+    folder = shared / f"warm-{bus.name}-{'-'.join(sinks)}"
+    if not folder.exists():
+        draft = folder.with_suffix(".draft")
+        shutil.copytree(built_home(shared, shared_bus(shared, 1), *sinks), draft, symlinks=True)
+        python("bench.corpora", "cache", bus, draft)
+        draft.rename(folder)
+    return folder
+
+
+def markdown(data: Path | None) -> list[Path]:
+    """The Rust book where the data has it, else this project's own pages."""
+    book = data / "rust-book" / "src" if data else None
+    if book is not None and book.is_dir():
+        return sorted(book.rglob("*.md"))
+    return sorted(Path(__file__).parent.parent.glob("docs/**/*.md"))
+
+
+def prose(data: Path | None) -> str:
+    return "\n\n".join(path.read_text(encoding="utf-8", errors="replace") for path in markdown(data))
+
+
+def even(corpus: str, count: int, size: int = 1050) -> list[str]:
+    """Different texts of one length, cut from the corpus; where it ends, again and a little further on."""
+    whole = len(corpus) // size - 1
+    starts = (number % whole * size + number // whole * 97 for number in range(count))
+    return [corpus[start : start + size] for start in starts]
+
+
+def mixed(corpus: str, count: int) -> list[str]:
+    """Lengths as chunks have them: log-normal around 500 characters, some of them long."""
+    chance = random.Random(2)
+    sizes = [int(min(3000, max(20, chance.lognormvariate(6.2, 0.9)))) for _ in range(count)]
+    starts = [chance.randrange(len(corpus) - 3000) for _ in range(count)]
+    return [corpus[start : start + size] for start, size in zip(starts, sizes, strict=True)]
+
+
+def main() -> None:
+    command, *arguments = sys.argv[1:]
+    if command == "bus":
+        chunks, partitions, words = map(int, arguments[1:])
+        write_bus(Path(arguments[0]), chunks, partitions=partitions, words=words)
+    else:
+        fill_cache(*map(Path, arguments))
+
+
+if __name__ == "__main__":
+    main()

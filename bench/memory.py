@@ -1,0 +1,84 @@
+"""Does the memory of a rebuild depend on how many chunks there are, and its time on more than their number?
+
+`python -m bench.memory` is the command line with two changes: its encoder draws vectors from the hashes of texts, and
+fts asks for vectors. So every text goes through encoder, cache and sink, and what they need is ours alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from hashlib import sha256
+from typing import Any
+
+from bench import corpora
+from bench.harness import Case, Figure, Measurement
+from bench.processes import Ran, python
+
+PARTITION = 10_000
+
+
+class DrawnEncoder:
+    """Costs next to nothing."""
+
+    def __init__(self) -> None:
+        from chunksink.embeddings.encoder import ModelInfo
+
+        fingerprint = sha256(b"drawn").hexdigest()
+        self.info = ModelInfo("drawn", fingerprint, corpora.DIMENSIONS, None, "float32", "float32", "windows")
+        self.fingerprint, self.dimension, self.max_length = fingerprint, corpora.DIMENSIONS, None
+        self.precision = self.info.precision
+
+    def encode(self, texts: Sequence[str]) -> Any:
+        return corpora.drawn(texts)
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+def measure(case: Measurement) -> None:
+    small, large = (case.number(name) for name in ("against", "chunks"))
+    started = _rebuild(case, 1).seconds
+    ran = {size: _rebuild(case, size) for size in (small, large)}
+    per_chunk = {}
+    for size, one in ran.items():
+        seconds = one.seconds - started
+        per_chunk[size] = seconds / size
+        for what, value in (("seconds", seconds), ("processor seconds", one.cpu), ("peak MB", one.peak_mb)):
+            case.keep(f"{size:,} chunks, {what}", [value])
+    case.found("peak memory", ran[large].peak_mb)
+    case.found("time per chunk, against a tenth of them", per_chunk[large] / per_chunk[small])
+
+
+def _rebuild(case: Measurement, size: int) -> Ran:
+    bus = corpora.shared_bus(case.shared, size, partitions=max(1, size // PARTITION))
+    return python(
+        "bench.memory", "rebuild", "--chunks", bus, "--home", case.empty(), environment={"CHUNKSINK_SINKS": "fts"}
+    )
+
+
+CASES = (
+    Case(
+        "rebuild-memory",
+        "a rebuild of 1,000,000 chunks (fts, and vectors that cost nothing)",
+        (
+            Figure("peak memory", "MB", at_most=700),
+            Figure("time per chunk, against a tenth of them", "of its time", at_most=1.3),
+        ),
+        measure,
+        {"chunks": (100_000, 1_000_000), "against": (10_000, 100_000)},
+    ),
+)
+
+
+def main() -> None:
+    from chunksink import cli
+    from chunksink.embeddings import settings
+    from chunksink.sinks.fts import FtsSink
+
+    vars(settings)["open_encoder"] = lambda *_arguments, **_named: DrawnEncoder()
+    FtsSink.wants_vectors = True
+    cli.main()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,146 @@
+"""Rebuilds against LangChain and LlamaIndex, and against bare loops of the engines.
+
+Ours are whole processes of the command line, of which the time is taken off that a process needs to import the same
+libraries, and cold to load the model. The others are timed from inside once they are ready: from reading the chunks to
+the last document stored, of which they keep five fields. Ours keeps all, and is verified and flipped by then.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from bench import corpora
+from bench.harness import Case, Figure, Measurement, ratio
+from bench.processes import NO_PEERS, PEERS, chunksink, peer, python, start_up
+
+WORDS = 150  # about 1,050 characters
+NAMES = ("langchain", "llamaindex")
+OURS = "chunksink"
+
+
+def measure_cold(case: Measurement) -> None:
+    from chunksink.embeddings.resolve import resolve_model
+
+    size, bus = case.number("chunks"), case.scratch / "bus"
+    corpora.write_bus(bus, size, texts=corpora.even(corpora.prose(case.data), size))
+    model = str(resolve_model(network=False).folder)
+
+    def ours() -> float:
+        # The peers cut texts where the model ends; so here too.
+        ran = chunksink("rebuild", bus, case.empty(), sinks="fts,chroma", long_texts="truncate")
+        return ran.seconds - start_up(model=True)
+
+    candidates: dict[str, Callable[[], float]] = {OURS: ours}
+    for name in _peers(case):
+        candidates[name] = partial(_peer, case, name, bus, size, None, "--model", model)
+    took = _turns(case, candidates)
+    for name in candidates.keys() - {OURS}:
+        case.found(f"as fast as {name}", ratio(took[name], took[OURS]))
+
+
+def measure_warm(case: Measurement) -> None:
+    size = case.number("chunks")
+    bus = corpora.shared_bus(case.shared, size, words=WORDS)
+    warm = corpora.warm_home(case.shared, bus, "fts", "chroma")
+    candidates: dict[str, Callable[[], float]] = {
+        OURS: partial(_rebuild, case, bus, warm, "fts,chroma"),
+        "bare loop, chroma": partial(_bare, case, bus, "chroma"),
+    }
+    for name in _peers(case):
+        filled = case.scratch / "filled" / name
+        peer(name, "fill", bus, filled)
+        candidates[name] = partial(_peer, case, name, bus, size, filled)
+    took = _turns(case, candidates)
+    case.found("in the time of a bare loop that fills Chroma alone", ratio(took[OURS], took["bare loop, chroma"]))
+    for name in took.keys() & set(NAMES):
+        case.found(f"as fast as {name}", ratio(took[name], took[OURS]))
+
+
+def measure_served(case: Measurement) -> None:
+    from tests.engines.servers import run_meilisearch
+
+    bus = corpora.shared_bus(case.shared, case.number("chunks"), words=WORDS)
+    warm = corpora.warm_home(case.shared, bus, "fts", "chroma")
+
+    def on_new_server(call: Callable[[], float]) -> float:
+        with run_meilisearch() as server:  # each turn finds an empty one
+            os.environ.update(MEILI_URL=server.url, MEILI_MASTER_KEY=server.key)
+            return call()
+
+    ours = "chunksink, meilisearch and chroma"
+    loops = {"meilisearch": ("meilisearch",), "chroma": ("chroma",), "both at once": ("meilisearch", "chroma")}
+    candidates: dict[str, Callable[[], float]] = {
+        ours: partial(on_new_server, partial(_rebuild, case, bus, warm, "meilisearch,chroma"))
+    }
+    for name, engines in loops.items():
+        candidates[name] = partial(on_new_server, partial(_bare, case, bus, *engines))
+    took = _turns(case, candidates)
+    slower = [max(pair) for pair in zip(took["meilisearch"], took["chroma"], strict=True)]
+    case.found("in the time of the slower engine's bare loop", ratio(took[ours], slower))
+    case.found("in the time of both bare loops at once", ratio(took[ours], took["both at once"]))
+
+
+def _peers(case: Measurement) -> tuple[str, ...]:
+    if PEERS.exists():
+        return NAMES
+    case.note(NO_PEERS)
+    return ()
+
+
+def _turns(case: Measurement, candidates: dict[str, Callable[[], float]]) -> dict[str, list[float]]:
+    took = case.turns(candidates)
+    for name, seconds in took.items():
+        case.keep(f"{name}, seconds", seconds)
+    return took
+
+
+def _rebuild(case: Measurement, bus: Path, warm: Path, sinks: str) -> float:
+    """Of a copy of a home whose cache has all vectors; its process loads no model."""
+    return chunksink("rebuild", bus, case.copy(warm), sinks=sinks).seconds - start_up(model=False)
+
+
+def _bare(case: Measurement, bus: Path, *engines: str) -> float:
+    ran = python("bench.bare_loops", bus, case.empty(), *engines)
+    return float(ran.document["seconds"])
+
+
+def _peer(case: Measurement, name: str, bus: Path, size: int, filled: Path | None, *arguments: str) -> float:
+    """Warm where there is a folder with a filled cache, else cold."""
+    folder = case.copy(filled) if filled else case.empty()
+    printed = peer(name, "warm" if filled else "cold", bus, folder, *arguments).document
+    assert printed["chunks"] == size, printed
+    return float(printed["seconds"])
+
+
+CASES = (
+    Case(
+        "rebuild-cold",
+        "a rebuild of fts and Chroma that computes all vectors, against the others' loops that fill Chroma alone",
+        tuple(Figure(f"as fast as {name}", at_least=2.5) for name in NAMES),
+        measure_cold,
+        {"chunks": (400, 1_000), "rounds": (1, 3)},
+    ),
+    Case(
+        "rebuild-warm",
+        "a rebuild of fts and Chroma with all vectors cached, against loops that fill Chroma alone",
+        (
+            Figure("in the time of a bare loop that fills Chroma alone", "of its time", at_most=1.18),
+            *(Figure(f"as fast as {name}", at_least=1) for name in NAMES),
+        ),
+        measure_warm,
+        {"chunks": (5_000, 20_000), "rounds": (1, 3)},
+    ),
+    Case(
+        "rebuild-served",
+        "a rebuild of Meilisearch and Chroma with all vectors cached, against bare loops of both",
+        (
+            Figure("in the time of the slower engine's bare loop", "of its time", at_most=1.18),
+            Figure("in the time of both bare loops at once", "of its time"),
+        ),
+        measure_served,
+        {"chunks": (5_000, 20_000), "rounds": (1, 3)},
+    ),
+)

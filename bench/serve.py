@@ -1,0 +1,103 @@
+"""How soon `chunksink serve` answers a fixed rate of requests, and in how much memory.
+
+The vectors of the index are drawn; queries are encoded by the real model, which costs what it costs, and what they find
+by meaning is arbitrary. Requests come at a fixed rate whether or not those before are answered, and are timed from the
+moment at which they were due. Every query is another one: nothing is answered from memory. Three of four ask
+`/api/search`, one asks for the page with its facets.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import httpx
+
+from bench import corpora
+from bench.harness import Case, Figure, Measurement
+from bench.processes import ROOT
+from bench.search import questions
+
+RATE = 50
+WARM_SECONDS = 5
+START_SECONDS = 120.0
+
+
+def measure(case: Measurement) -> None:
+    bus = corpora.shared_bus(case.shared, case.number("chunks"))
+    home = corpora.built_home(case.shared, bus, *corpora.SINKS)
+    rate, seconds = case.number("rate"), case.number("seconds")
+    asked = questions(bus, rate * (WARM_SECONDS + seconds), most=4)
+    command = [sys.executable, "-m", "chunksink", "serve", "--port", "0", "--chunks", str(bus), "--home", str(home)]
+    server = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    try:
+        assert server.stdout is not None
+        address = server.stdout.readline().split(" at ")[1].split()[0]
+        asyncio.run(_load(address, asked[: rate * WARM_SECONDS], rate))
+        memory = _resident_mb(server.pid)
+        took, failed = asyncio.run(_load(address, asked[rate * WARM_SECONDS :], rate))
+        case.keep("memory before, MB", [memory])
+        case.keep("memory after, MB", [_resident_mb(server.pid)])
+    finally:
+        server.terminate()
+        server.wait(30)
+    took.sort()
+    p50, p95, p99 = (took[min(len(took) - 1, int(len(took) * share))] * 1000 for share in (0.5, 0.95, 0.99))
+    case.keep("p50 ms", [p50])
+    case.keep("p95 ms", [p95])
+    case.found(f"p99 at {RATE} requests a second", p99)
+    case.found("requests that failed", failed)
+
+
+async def _load(address: str, asked: Sequence[str], rate: float) -> tuple[list[float], int]:
+    """Seconds that each answer took, and how many requests were not answered."""
+    took: list[float] = []
+    failed = 0
+    limits = httpx.Limits(max_connections=200, max_keepalive_connections=50)
+    async with httpx.AsyncClient(base_url=address, timeout=60, limits=limits, trust_env=False) as client:
+        until = time.monotonic() + START_SECONDS
+        while (await client.get("/healthz")).json()["status"] != "ok":
+            if time.monotonic() > until:
+                raise SystemExit("the server does not get ready")
+            await asyncio.sleep(0.2)
+        started = time.monotonic()
+
+        async def ask(due: float, path: str, query: str) -> None:
+            nonlocal failed
+            try:
+                answer = await client.get(path, params={"q": query})
+                answer.raise_for_status()
+            except httpx.HTTPError:
+                failed += 1
+            else:
+                took.append(time.monotonic() - due)
+
+        async with asyncio.TaskGroup() as asking:
+            for number, query in enumerate(asked):
+                due = started + number / rate
+                await asyncio.sleep(max(0.0, due - time.monotonic()))
+                asking.create_task(ask(due, "/" if number % 4 == 3 else "/api/search", query))
+    return took, failed
+
+
+def _resident_mb(process: int) -> float:
+    lines = Path(f"/proc/{process}/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS")) / 1024
+
+
+CASES = (
+    Case(
+        "serve",
+        "`chunksink serve`: hybrid questions and pages, fts and embedded Chroma",
+        (
+            Figure(f"p99 at {RATE} requests a second", "ms", at_most=500),
+            Figure("requests that failed", "requests", at_most=0),
+        ),
+        measure,
+        {"chunks": (20_000, 100_000), "seconds": (20, 60), "rate": (RATE, RATE)},
+    ),
+)

@@ -1,0 +1,126 @@
+"""How fast sinks load and replace, against a bare loop of the same engine's calls on the same documents."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import httpx
+
+from bench import bare_loops, corpora
+from bench.harness import Case, Figure, Measurement, ratio
+
+if TYPE_CHECKING:
+    from chunksink.sinks.document import Family
+
+AT_ONCE = 500  # families between flushes
+REPLACED = 500  # families that are written again, with other words
+ENGINES = ("meilisearch", "chroma", "chroma-server", "fts", "jsonl")
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """Seconds to load everything and to replace some of it, and the bare loop's seconds to load the same."""
+
+    load: float
+    replace: float
+    bare: float
+    batches: int
+    """Of Meilisearch's own work, while families were replaced."""
+
+
+def measure(case: Measurement) -> None:
+    documents = case.number("documents")
+    bus, changed = case.scratch / "bus", case.scratch / "changed"
+    corpora.write_bus(bus, documents, words=150)
+    corpora.write_bus(changed, REPLACED * corpora.FAMILY, words=150, changed=range(REPLACED), version=1)
+    families, newer = (list(corpora.families(folder)) for folder in (bus, changed))
+    with _servers() as options:
+        turns = {
+            engine: partial(_load, engine, options.get(engine, {}), case.scratch / engine, families, newer)
+            for engine in case.text("engines").split(",")
+        }
+        for engine, loads in case.turns(turns).items():
+            case.keep(f"{engine}, documents a second", [documents / one.load for one in loads])
+            case.keep(f"{engine}, bare loop, documents a second", [documents / one.bare for one in loads])
+            case.keep(f"{engine}, {REPLACED} families replaced, seconds", [one.replace for one in loads])
+            case.found(engine, ratio([one.load for one in loads], [one.bare for one in loads]))
+            if engine == "meilisearch":
+                case.found("batches of Meilisearch's work to replace", max(one.batches for one in loads))
+
+
+@contextmanager
+def _servers() -> Iterator[Mapping[str, dict[str, Any]]]:
+    """The options of the sinks of servers."""
+    from tests.engines.servers import run_chroma, run_meilisearch
+
+    with ExitStack() as stack:
+        server, chroma = stack.enter_context(run_meilisearch()), stack.enter_context(run_chroma())
+        os.environ.update(MEILI_URL=server.url, MEILI_MASTER_KEY=server.key)
+        yield {"meilisearch": {"url": server.url}, "chroma-server": {"url": chroma.url}}
+
+
+def _load(
+    engine: str, options: Mapping[str, Any], folder: Path, families: Sequence[Family], newer: Sequence[Family]
+) -> Loaded:
+    from chunksink.sinks.projection import PROJECTION_VERSION
+    from chunksink.sinks.registry import open_sink
+    from chunksink.sinks.sink import Marker
+
+    folder.mkdir()
+    sink: Any = open_sink(engine.removesuffix("-server"), folder / "home", options)
+    sink.create(Marker("bench", "empty", PROJECTION_VERSION), corpora.DIMENSIONS).close()
+    build = sink.create(Marker("bench", "filled", PROJECTION_VERSION), corpora.DIMENSIONS)
+    count = sum(len(family.documents) for family in families)
+    load = bare_loops.seconds(lambda: _fill(build, families))
+    assert build.count() == count
+    loops: dict[str, Callable[[], float]] = {
+        "meilisearch": lambda: bare_loops.meilisearch(families),
+        "chroma": lambda: bare_loops.chroma(families, folder / "bare"),
+        "chroma-server": lambda: bare_loops.chroma_server(families, options["url"]),
+        "fts": lambda: bare_loops.fts(*(Path(sink.address(name)["path"]) for name in ("empty", "filled"))),
+        "jsonl": lambda: bare_loops.jsonl(families, folder / "bare"),
+    }
+    bare = loops[engine]()
+    before = _batches()
+    replace = bare_loops.seconds(lambda: _fill(build, newer))
+    batches = _batches() - before
+    assert build.count() == count
+    build.close()
+    for name in ("empty", "filled"):
+        sink.drop(name)
+    sink.close()
+    shutil.rmtree(folder)
+    return Loaded(load, replace, bare, batches)
+
+
+def _fill(build: Any, families: Sequence[Family]) -> None:
+    for start in range(0, len(families), AT_ONCE):
+        build.replace(families[start : start + AT_ONCE])
+    assert build.flush() == []
+
+
+def _batches() -> int:
+    """How many batches of work Meilisearch has done."""
+    headers = {"Authorization": f"Bearer {os.environ['MEILI_MASTER_KEY']}"}
+    return int(httpx.get(f"{os.environ['MEILI_URL']}/batches?limit=1", headers=headers).json()["total"])
+
+
+CASES = (
+    Case(
+        "sinks",
+        "loading a sink, in the time of a bare loop of the same engine's calls",
+        (
+            *(Figure(engine, "of its time", at_most=1.18) for engine in ENGINES),
+            Figure("batches of Meilisearch's work to replace", "batches", at_most=2),
+        ),
+        measure,
+        {"documents": (10_000, 50_000), "rounds": (1, 3), "engines": (",".join(ENGINES),) * 2},
+    ),
+)

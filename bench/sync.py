@@ -1,0 +1,115 @@
+"""What a sync costs when nothing changed, and when little did, in whole processes beyond their start-up."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from statistics import median
+
+from bench import corpora
+from bench.harness import Case, Figure, Measurement
+from bench.processes import NO_PEERS, PEERS, chunksink, peer
+
+FEW = 10_000
+CHANGED = 100  # families of ten chunks
+OWN = "in a partition of their own"
+PLACES = {OWN: None, "in partitions of 1,000 chunks that are written anew": None, "in the only partition": 1}
+"""Where they change, and the number of partitions where it is not one for each 1,000 chunks."""
+SINKS = ("fts,chroma", "fts,jsonl")
+BATCHES = (100, 1000)
+"""Of LangChain's `index()`: its default, and a better one."""
+_LEAST = 0.01  # seconds: a difference of two times is not known more exactly
+
+
+def measure_unchanged(case: Measurement) -> None:
+    """An index of one chunk is the start-up. LangChain's index() with its record manager is
+    timed from inside, with the chunks in memory."""
+    size = case.number("chunks")
+    buses = {name: corpora.shared_bus(case.shared, chunks) for name, chunks in (("start-up", 1), ("sync", size))}
+    homes = {}
+    for name, bus in buses.items():
+        homes[name] = case.copy(corpora.built_home(case.shared, bus, *corpora.SINKS))
+    candidates: dict[str, Callable[[], float]] = {}
+    for sinks in SINKS:
+        for name, bus in buses.items():
+            chunksink("sync", bus, homes[name], sinks=sinks)  # settles what the build has left to do
+            candidates[f"{sinks}, {name}"] = partial(_sync, bus, homes[name], sinks)
+    took = case.turns(candidates)
+    for name, seconds in took.items():
+        case.keep(f"{name}, seconds", seconds)
+    beyond = {sinks: _beyond(took[f"{sinks}, sync"], took[f"{sinks}, start-up"]) for sinks in SINKS}
+    for sinks in SINKS:
+        case.found(f"{sinks}, beyond start-up", beyond[sinks])
+    if not PEERS.exists():
+        case.note(NO_PEERS)
+        return
+    records = case.scratch / "langchain"
+    peer("langchain", "unchanged", buses["sync"], records)
+    for batch in BATCHES:
+        index = [peer("langchain", "unchanged", buses["sync"], records, "--batch", str(batch)) for _ in range(2)]
+        seconds = case.keep(
+            f"LangChain index(), batches of {batch}, seconds", [ran.document["seconds"] for ran in index]
+        )
+    # Against its better batches; medians, since a difference of two short times is too uncertain for each round.
+    for sinks in SINKS:
+        case.found(f"{sinks}, against LangChain's index()", median(seconds) / max(beyond[sinks], _LEAST))
+
+
+def measure_changed(case: Measurement) -> None:
+    """The same number of sources changes in 10,000 chunks and in many. Unless they get a partition of their own, those
+    that they are in are written anew, and read whole."""
+    sizes, rounds = (FEW, case.number("chunks")), case.number("rounds")
+    for place, partitions in PLACES.items():
+        took: dict[int, list[float]] = {}
+        for chunks in sizes:
+            shared = corpora.shared_bus(case.shared, chunks, partitions=partitions)
+            bus = case.copy(shared)
+            home = case.copy(corpora.built_home(case.shared, shared, "fts"))
+            seconds = [_changed(bus, home, chunks, place, version) for version in range(1, rounds + 1)]
+            took[chunks] = case.keep(f"{place}, {chunks:,} chunks, seconds", seconds)
+            print(f"{case.case.name}: {place}, {chunks:,} chunks", file=sys.stderr)
+        case.found(place, median(took[sizes[1]]) / median(took[FEW]))
+
+
+def _changed(bus: Path, home: Path, chunks: int, place: str, version: int) -> float:
+    """Seconds of a sync beyond those of one that has nothing to do, just before."""
+    nothing = _sync(bus, home, "fts")
+    if place == OWN:
+        corpora.add_partition(bus, range(0, 1_000, 10), version)
+    else:
+        documents = chunks // corpora.FAMILY
+        changed = range(0, documents, documents // CHANGED)
+        partitions = len(list((bus / "canonical").glob("*.jsonl")))
+        corpora.write_bus(bus, chunks, partitions=partitions, changed=changed, version=version)
+    return _sync(bus, home, "fts") - nothing
+
+
+def _sync(bus: Path, home: Path, sinks: str) -> float:
+    return chunksink("sync", bus, home, sinks=sinks).seconds
+
+
+def _beyond(whole: list[float], start: list[float]) -> float:
+    return median(one - other for one, other in zip(whole, start, strict=True))
+
+
+CASES = (
+    Case(
+        "sync-unchanged",
+        "a sync with nothing to do, beyond the start-up of the process, and against LangChain's index()",
+        (
+            *(Figure(f"{sinks}, against LangChain's index()", at_least=50) for sinks in SINKS),
+            *(Figure(f"{sinks}, beyond start-up", "s", at_most=0.5) for sinks in SINKS),
+        ),
+        measure_unchanged,
+        {"chunks": (20_000, 100_000), "rounds": (3, 9)},
+    ),
+    Case(
+        "sync-changed",
+        "100 sources changed in many chunks: the sync's time against the same in 10,000 chunks (fts)",
+        tuple(Figure(place, "of its time", at_most=1.3) for place in PLACES),
+        measure_changed,
+        {"chunks": (20_000, 100_000), "rounds": (3, 9)},
+    ),
+)

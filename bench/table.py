@@ -1,0 +1,65 @@
+"""The table in bench/README.md: each case's goals beside what the newest file of results says.
+
+python -m bench.table [--check]
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import orjson
+
+from bench.harness import RESULTS, all_cases
+from bench.processes import ROOT
+
+PAGE = ROOT / "bench" / "README.md"
+BEGIN, END = "<!-- table -->\n", "<!-- end of table -->\n"
+
+
+def main() -> int:
+    page = PAGE.read_text(encoding="utf-8")
+    before, _, rest = page.partition(BEGIN)
+    after = rest.partition(END)[2]
+    wanted = before + BEGIN + "\n".join(table()) + "\n" + END + after
+    if "--check" not in sys.argv[1:]:
+        PAGE.write_text(wanted, encoding="utf-8")
+    elif page != wanted:
+        print("bench/README.md does not show the newest results: run `python -m bench.table`")
+        return 1
+    return 0
+
+
+def table() -> Iterator[str]:
+    newest = max(RESULTS.glob("*.json"))
+    results: dict[str, Any] = orjson.loads(newest.read_bytes())
+    machine, versions = results["machine"], results["versions"]
+    yield (
+        f"Size {results['size']}, {results['date'][:10]}, commit {results['commit']}, {machine['cores']} cores of "
+        f"{machine['processor']}, {machine['memory_gib']} GiB, Python {results['python']}, "
+        f"torch {versions['torch']}, Chroma {versions['chromadb']}, Meilisearch {versions['meilisearch']}; "
+        f"[all figures](results/{newest.name}).\n"
+    )
+    yield "| case | what is measured | goal | figure |\n|---|---|---|---|"
+    for name, case in all_cases().items():
+        if name in results["cases"]:
+            yield _row(name, case.title, results["cases"][name]["figures"])
+
+
+def _row(name: str, title: str, figures: Mapping[str, Any]) -> str:
+    """A line in each cell for each figure, below the title."""
+    goals = "".join(f"<br>{figure['goal'] or '-'}" for figure in figures.values())
+    values = "".join(
+        f"<br>{_number(figure['value'])} {figure['unit']}{'' if figure['met'] else ' (**missed**)'}"
+        for figure in figures.values()
+    )
+    return f"| {name} | {'<br>'.join([title, *figures])} | {goals} | {values} |"
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
