@@ -62,6 +62,7 @@ class DocumentFormat(Format):
     def read(self, source: Source) -> Iterator[Item]:
         from chunksink.ingest.formats.markdown.chunker import chunk_document
 
+        _ = self.parser  # names a library that is missing
         left_out: Counter[str] = Counter()
         with source.path.open("rb") as file:
             document, places = self._convert(file.read(source.size), left_out)

@@ -15,13 +15,7 @@ from zipfile import ZipFile
 from chunksink.ingest.codes import CHUNKING_FAILED
 from chunksink.ingest.errors import SourceFailed
 from chunksink.ingest.formats import html
-from chunksink.ingest.formats.document_format import (
-    DocumentFormat,
-    Part,
-    Places,
-    build_document,
-    with_metadata,
-)
+from chunksink.ingest.formats.document_format import DocumentFormat, Part, Places, build_document, with_metadata
 from chunksink.ingest.formats.markdown.document import Document
 from chunksink.ingest.formats.markdown.normalise import one_line
 

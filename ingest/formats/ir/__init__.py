@@ -117,10 +117,7 @@ def _fields(record: Record, replaced: Any, tenant: str | None) -> Record:
         folder = posixpath.dirname(path.replace("\\", "/") if _WINDOWS.match(path) else path)
         rest["source"] = {**record["source"], "source_folder": folder or None}
     fields = record_fields.keep(rest)
-    if tenant is not None:
-        record_fields.keep_original(fields, "id", record["id"])
-    if replaced is not None:
-        record_fields.keep_original(fields, "provenance", replaced)
+    record_fields.keep_original(fields, id=None if tenant is None else record["id"], provenance=replaced)
     return fields
 
 

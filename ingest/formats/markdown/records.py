@@ -56,14 +56,11 @@ def build_records(
             "chunk_index": ordinal,
             "chunk_count": len(passages),
             "source": {"source_uri": source.uri, "source_type": format_.source_type},
-            "span": {"char_range": {"char_start": shown.start, "char_end": shown.end}, "section": headings},
             "metadata": about | _metadata(document, passage, ordinal, shown, links[ordinal]),
-            "canonicalization": {"chunking_policy_id": policy_id},
-            "tokens": {"count": passage.tokens, "tokenizer": tokens.VERSION},
             "producer": source.producer,
+            **fields_of(passage, shown, headings, policy_id),
+            **({} if source.tenant is None else {"tenant_id": source.tenant}),
         }
-        if source.tenant is not None:
-            fields["tenant_id"] = source.tenant
         canonical = canonical_chunk_text(shown.text, passage.kind.value, shown.overlap_chars)
         yield new_chunk(
             document_id=document_id,
@@ -74,6 +71,15 @@ def build_records(
             chunk_id=stable_chunk_id(source.tenant, document_id, source.checksum, ordinal, canonical),
             fields=fields,
         )
+
+
+def fields_of(passage: Passage, shown: Shown, headings: list[str], policy_id: str) -> Record:
+    """The place and the size of a passage, as fields of its chunk."""
+    return {
+        "span": {"char_range": {"char_start": shown.start, "char_end": shown.end}, "section": headings},
+        "canonicalization": {"chunking_policy_id": policy_id},
+        "tokens": {"count": passage.tokens, "tokenizer": tokens.VERSION},
+    }
 
 
 def stable_chunk_id(
