@@ -16,8 +16,6 @@ from chunksink.ingest.formats.markdown import tokens
 from chunksink.ingest.formats.markdown.policy import CANONICALIZER_NAME, Policy
 from chunksink.ingest.formats.markdown.records import canonical_chunk_text, chunk_path, stable_chunk_id
 
-_COUNTED_TOGETHER = 64  # one counter for several texts takes less time than one for each
-
 
 @dataclass(frozen=True)
 class Breach:
@@ -32,10 +30,9 @@ def find_problems(records: Sequence[Record], policy: Policy) -> list[str]:
     """What breaks the checklist in the records of one document; an empty list is a valid chunking run."""
     problems = []
     under_heading = False
-    sizes = _count_each([record["text"] for record in records])
-    for place, (record, size) in enumerate(zip(records, sizes, strict=True)):
+    for place, record in enumerate(records):
         headings = record["metadata"]["headings_path"]
-        problems += [f"chunk {place}: {problem}" for problem in _problems_of(record, place, size, policy)]
+        problems += [f"chunk {place}: {problem}" for problem in _problems_of(record, place, policy)]
         if under_heading and not headings:
             problems.append(f"chunk {place}: has no headings_path, but follows a heading")
         under_heading = under_heading or bool(headings)
@@ -47,14 +44,11 @@ def find_problems(records: Sequence[Record], policy: Policy) -> list[str]:
 def find_breaches(root: BusRoot, key: str) -> Iterator[Breach]:
     """Every breach in a valid partition, in the order of its lines. Chunks by other rules are skipped."""
     numbered = ((line, record) for line, (_, record) in enumerate(read_partition(root, key), start=1))
-    for (_, policy_id), group in groupby(numbered, key=lambda entry: _document_of(entry[1])):
-        members = list(group)
-        if policy_id is None:
-            continue
-        line, first = members[0]
-        uri = first["provenance"].get("source_uri", first["document_id"])
-        for reason in _problems_by_policy([record for _, record in members], policy_id):
-            yield Breach(uri, line, reason)
+    for (document_id, policy_id), group in groupby(numbered, key=lambda entry: _document_of(entry[1])):
+        if policy_id is not None:
+            lines, records = zip(*group, strict=True)
+            uri = records[0]["provenance"].get("source_uri", document_id)
+            yield from (Breach(uri, lines[0], reason) for reason in _problems_by_policy(records, policy_id))
 
 
 def _document_of(record: Record) -> tuple[str, str | None]:
@@ -64,7 +58,7 @@ def _document_of(record: Record) -> tuple[str, str | None]:
     return record["document_id"], str(canonicalizer.get("canonicalizer_version")) if is_ours else None
 
 
-def _problems_by_policy(records: list[Record], policy_id: str) -> list[str]:
+def _problems_by_policy(records: Sequence[Record], policy_id: str) -> list[str]:
     sizes = re.fullmatch(r"[^:]+:(\d+)/(\d+)/(\d+)/(\d+)%:.+", policy_id)
     policy = Policy(*map(int, sizes.groups())) if sizes else None
     if policy is None or policy.policy_id != policy_id:
@@ -75,24 +69,15 @@ def _problems_by_policy(records: list[Record], policy_id: str) -> list[str]:
         return [f"a field of the chunking specification is missing or has a wrong type: {error}"]
 
 
-def _count_each(texts: Sequence[str]) -> Iterator[int]:
-    for first in range(0, len(texts), _COUNTED_TOGETHER):
-        row = texts[first : first + _COUNTED_TOGETHER]
-        count = tokens.counter("\n".join(row))
-        start = 0
-        for text in row:
-            yield count(start, start + len(text))
-            start += len(text) + 1
-
-
-def _problems_of(record: Record, place: int, tokens: int, policy: Policy) -> Iterator[str]:
+def _problems_of(record: Record, place: int, policy: Policy) -> Iterator[str]:
     metadata, text = record["metadata"], record["text"]
+    size = tokens.count(text)
     if not text.strip():
         yield "its text is empty"
-    if tokens != metadata["token_count"]:
-        yield f"token_count is {metadata['token_count']}, the text has {tokens}"
-    if tokens > policy.hard_max:
-        yield f"{tokens} tokens are over the hard maximum of {policy.hard_max}"
+    if size != metadata["token_count"]:
+        yield f"token_count is {metadata['token_count']}, the text has {size}"
+    if size > policy.hard_max:
+        yield f"{size} tokens are over the hard maximum of {policy.hard_max}"
     if metadata["ordinal"] != place:
         yield f"its ordinal is {metadata['ordinal']}"
     if not metadata["chunk_path"].startswith(chunk_path(metadata["headings_path"], "")):

@@ -3,7 +3,7 @@
 import os
 import sqlite3
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from chunksink.ingest.json_records import find_records, first_records
 from chunksink.ingest.options import AUTO, ROWS, Options
 from chunksink.ingest.placement import Rule
 from chunksink.ingest.report import Failure, Outcome
+from chunksink.ingest.store import pages
 
 UNKNOWN = ""
 """The format of a file whose content no format recognises."""
@@ -43,11 +44,7 @@ def suffixes_of(options: Options, formats: Mapping[str, Format]) -> tuple[str, .
 
 
 def classify(
-    db: sqlite3.Connection,
-    options: Options,
-    formats: Mapping[str, Format],
-    named: Collection[bytes],
-    only: str | None,
+    db: sqlite3.Connection, options: Options, formats: Mapping[str, Format], named: Collection[bytes], only: str | None
 ) -> Classified:
     """Sets format and signature of each file in `found`, and the outcome of those that need not be read.
 
@@ -58,26 +55,22 @@ def classify(
     versions = {name: versions_of(one) for name, one in formats.items()}
     kinds, unknown = Counter[str](), list[Failure]()
     values = {"tenant": options.tenant or "", "only": only}
-    for page in _pages(db, values):
+    for page in pages(db, _WITH_LAST_READING, values):
         rows: list[tuple[Any, ...]] = []
-        for uri, path, codes, checksum, *last_reading, size, mtime_ns, ctime_ns, inode in page:
-            last_format, last_versions, placement, failures = last_reading
-            noted = (size, mtime_ns, ctime_ns, inode)
+        for uri, path, codes, checksum, last_format, last_versions, placement, failures, *last_numbers in page:
             signature = _signature(path)
-            is_same = not options.checksum and signature is not None and noted == signature.numbers()
-            known = last_format if is_same else None
-            name = _format_of(path, options, formats, path in named, known, last_format)
             numbers = signature.numbers() if signature else (None,) * 4
+            is_same = not options.checksum and signature is not None and tuple(last_numbers) == numbers
+            name = last_format if is_same and options.format == AUTO and not options.fields else None
+            name = name if name is not None else _format_of(path, options, formats, path in named, last_format)
             if name == UNKNOWN:
-                is_empty = signature is not None and signature.size == 0
-                is_failure = path in named and not is_empty
-                unknown += [Failure(uri, RECORD_FORM_UNKNOWN, _UNKNOWN)] if is_failure else []
-                code = SOURCE_EMPTY if is_empty else RECORD_FORM_UNKNOWN
+                code = SOURCE_EMPTY if signature is not None and signature.size == 0 else RECORD_FORM_UNKNOWN
+                is_failure = path in named and code == RECORD_FORM_UNKNOWN
+                unknown += [Failure(uri, code, _UNKNOWN)] if is_failure else []
                 rows.append((name, None, Outcome.LEFT_OUT, None, f'{{"{code}":1}}', is_failure, code, *numbers, uri))
                 continue
             kinds[name] += 1
-            last = (last_format, last_versions, placement, failures)
-            if last != (name, versions[name], options.partition, 0):
+            if (last_format, last_versions, placement, failures) != (name, versions[name], options.partition, 0):
                 codes, checksum, is_same = "{}", None, False
             if not is_same and options.partition == Rule.BY_DATE:
                 checksum = None  # its time decides where it goes
@@ -86,14 +79,6 @@ def classify(
         db.executemany(_SET, rows)
     db.execute(_READ_WHERE_FAMILIES_ARE_MISSING, values)
     return Classified(kinds, tuple(unknown))
-
-
-def _pages(db: sqlite3.Connection, values: Mapping[str, Any]) -> Iterator[list[tuple[Any, ...]]]:
-    """The files with their last readings, in order, a page at a time: rows may be updated meanwhile."""
-    after = ""
-    while page := db.execute(_WITH_LAST_READING, {**values, "after": after}).fetchall():
-        yield page
-        after = page[-1][0]
 
 
 _UNKNOWN = "no format recognises its records: name one with --as, or the field of rows that is text: --field text=NAME"
@@ -137,60 +122,44 @@ def _signature(path: bytes) -> Signature | None:
         return None  # reading it reports that
 
 
-def _format_of(
-    path: bytes, options: Options, formats: Mapping[str, Format], is_named: bool, known: str | None, last: str | None
-) -> str:
-    if options.fields:
-        return ROWS
-    if options.format != AUTO:
-        return options.format
-    if known is not None:
-        return known
+def _format_of(path: bytes, options: Options, formats: Mapping[str, Format], is_named: bool, last: str | None) -> str:
+    if options.fields or options.format != AUTO:
+        return ROWS if options.fields else options.format
     file = Path(os.fsdecode(path))
     suffix = file.suffix.lower()
     if suffix in _SEPARATED:
-        return _separated(file, is_named, formats) or (last or UNKNOWN)
+        return _separated(file, is_named) or (last or UNKNOWN)
     candidates = [one for one in formats.values() if suffix and suffix in one.suffixes]
-    if not candidates:
-        return last or _TEXT
-    if len(candidates) == 1:
-        return candidates[0].name
-    return _recognised(file, candidates, last) or (last or UNKNOWN)
+    if len(candidates) > 1:
+        return _recognised(file, candidates, last) or (last or UNKNOWN)
+    return candidates[0].name if candidates else last or _TEXT
 
 
-def _separated(file: Path, is_named: bool, formats: Mapping[str, Format]) -> str | None:
+def _separated(file: Path, is_named: bool) -> str | None:
     """Rows, where the header says so; else what `--include` makes of it, but nothing where it was named."""
     from chunksink.ingest.formats.rows import header_matches
 
     try:
-        is_rows = header_matches(file)
+        return ROWS if header_matches(file) else None if is_named else _TEXT
     except OSError:
         return ROWS  # reading it reports that
-    return ROWS if is_rows else None if is_named else _TEXT
 
 
 def _recognised(file: Path, candidates: list[Format], last: str | None) -> str | None:
     """The surest format of the first records. Rows are the least sure: a chunk that lacks a field looks like one."""
     best, name = Match.NO, None
     try:
-        values = _values(file, candidates)
-        is_alone = len(values) == 1 and file.suffix.lower() == ".json"
-        for value in values:
-            for one in candidates:
-                if isinstance(value, dict) and (match := one.match(value, is_alone=is_alone)) > best:
-                    best, name = match, one.name
-            if best >= Match.LIKELY:
-                break
+        records = list(first_records(file))
     except OSError:
         return last or candidates[0].name  # reading it reports that
+    if len(records) == 1:  # which may contain the records
+        records = find_records(records[0], lambda record: any(one.match(record) for one in candidates)) or records
+    is_alone = len(records) == 1 and file.suffix.lower() == ".json"
+    for record in records:
+        for one in candidates:
+            if isinstance(record, dict) and (match := one.match(record, is_alone=is_alone)) > best:
+                best, name = match, one.name
+        if best >= Match.LIKELY:
+            break
     # What was read as rows stays rows, also where a column makes it look like a chunk.
     return last if last == ROWS and name == "chunks" else name
-
-
-def _values(file: Path, candidates: list[Format]) -> list[Any]:
-    """The first records, or those within the one object that the file is."""
-    values = list(first_records(file))
-    if len(values) == 1 and isinstance(values[0], dict):
-        found = find_records(values[0], lambda record: any(one.match(record) for one in candidates))
-        return found or values
-    return values

@@ -5,18 +5,14 @@ import re
 import sqlite3
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from chunksink.ingest.codes import (
-    FOLDER_IS_OUTPUT,
-    FOLDER_LINKED,
-    FOLDER_OF_TOOL,
-    SOURCE_NAME_INVALID,
-    SOURCE_UNREADABLE,
-)
-from chunksink.ingest.errors import IngestRefused
+from chunksink.ingest import codes
+from chunksink.ingest.errors import IngestRefused, SourceFailed
 from chunksink.ingest.options import Options, patterns
+from chunksink.ingest.read import open_source
 from chunksink.ingest.report import Failure
 from chunksink.ingest.roots import Names, Roots, real_path
 
@@ -82,10 +78,15 @@ def discover(
             walk.add_folder(path)
         elif path.exists() or path.is_symlink():
             walk.add_file(path)
-        elif (names := _former_names(path, roots, db)) is not None and options.prune:
+        elif address := _ADDRESS.match(str(path)):  # a path keeps one slash of two
+            raise IngestRefused(f"{'//'.join(address.groups())} is an address: save its pages, and name their folder")
+        elif (names := _former_names(path, roots, db)) is None:
+            raise IngestRefused(f"{path} does not exist; name a folder or a file")
+        elif options.prune:
             walk.found.scopes.append(Scope(real_path(path), names))
         else:
-            raise IngestRefused(_absent(path, is_known=names is not None))
+            reason = "does not exist any more; its sources keep their chunks, and --prune removes them"
+            raise IngestRefused(f"{path} {reason}")
     return walk.found
 
 
@@ -97,14 +98,6 @@ def _former_names(path: Path, roots: Roots, db: sqlite3.Connection) -> Names | N
         names = Names((*names.included, root.name_of(real)), names.excluded)
     test, values = names.condition("origin")
     return names if db.execute(f"select 1 from family where {test} limit 1", values).fetchone() else None
-
-
-def _absent(path: Path, *, is_known: bool) -> str:
-    if address := _ADDRESS.match(str(path)):  # a path keeps one slash of two
-        return f"{'//'.join(address.groups())} is an address: save its pages, and name their folder"
-    if is_known:
-        return f"{path} does not exist any more; its sources keep their chunks, and --prune removes them"
-    return f"{path} does not exist; name a folder or a file"
 
 
 class _Walk:
@@ -165,7 +158,7 @@ class _Walk:
                         self.found.other_kinds[_suffix_of(entry.name, self.found.other_kinds)] += 1
         except OSError as error:
             reason = f"the folder cannot be listed: {error.strerror}"
-            self.found.failures.append(Failure(printable(prefix) or "./", SOURCE_UNREADABLE, reason))
+            self.found.failures.append(Failure(printable(prefix) or "./", codes.SOURCE_UNREADABLE, reason))
             self.found.unlisted = folder
 
     def _is_wanted(self, name: str, path: str, uri: str) -> bool:
@@ -180,27 +173,27 @@ class _Walk:
         real = os.path.realpath(entry.path)
         if entry.is_symlink():
             if real not in self._named:
-                self._leave_out(uri, FOLDER_LINKED, "is a link to a folder; name it to have it read")
+                self._leave_out(uri, codes.FOLDER_LINKED, "is a link to a folder; name it to have it read")
             return False
         if real in self._named:
             return True
         if real in self._outputs:
-            self._leave_out(uri, FOLDER_IS_OUTPUT, "chunksink writes there")
-            return False
-        if os.path.isdir(f"{real}/canonical") and os.path.isdir(f"{real}/manifest"):  # noqa: PTH112 (many folders)
-            self._leave_out(uri, FOLDER_IS_OUTPUT, "is a bus of chunks; name it to have it read")
-            return False
-        if reason := _filled_by_tool(real):
-            self._leave_out(uri, FOLDER_OF_TOOL, f"{reason}; name it to have it read")
-            return False
-        return True
+            self._leave_out(uri, codes.FOLDER_IS_OUTPUT, "chunksink writes there")
+        elif os.path.isdir(f"{real}/canonical") and os.path.isdir(f"{real}/manifest"):  # noqa: PTH112 (many folders)
+            self._leave_out(uri, codes.FOLDER_IS_OUTPUT, "is a bus of chunks; name it to have it read")
+        elif reason := _filled_by_tool(real):
+            self._leave_out(uri, codes.FOLDER_OF_TOOL, f"{reason}; name it to have it read")
+        else:
+            return True
+        return False
 
     def _leave_out(self, uri: str, code: str, reason: str) -> None:
         self.found.left_out.append(Failure(printable(uri), code, reason))
 
     def _add(self, uri: str, path: str) -> None:
         if printable(uri) != uri:
-            self.found.failures.append(Failure(printable(uri), SOURCE_NAME_INVALID, "its name is not UTF-8: rename it"))
+            reason = "its name is not UTF-8: rename it"
+            self.found.failures.append(Failure(printable(uri), codes.SOURCE_NAME_INVALID, reason))
             return
         row = (uri, os.fsencode(path))
         if self._db.execute("insert or ignore into found (uri, path) values (?, ?)", row).rowcount == 0:
@@ -241,13 +234,6 @@ def _suffix_of(name: str, known: Counter[str]) -> str:
 def _filled_by_tool(folder: str) -> str | None:
     if folder.endswith("/node_modules") or os.path.isfile(f"{folder}/pyvenv.cfg"):  # noqa: PTH113 (many folders)
         return "contains installed packages"
-    try:
-        handle = os.open(f"{folder}/CACHEDIR.TAG", os.O_RDONLY | os.O_NONBLOCK)
-    except OSError:
-        return None
-    try:
-        return "is a cache, by its CACHEDIR.TAG" if os.read(handle, len(_CACHE_TAG)) == _CACHE_TAG else None
-    except OSError:
-        return None
-    finally:
-        os.close(handle)
+    with suppress(OSError, SourceFailed), open_source(f"{folder}/CACHEDIR.TAG") as file:
+        return "is a cache, by its CACHEDIR.TAG" if file.read(len(_CACHE_TAG)) == _CACHE_TAG else None
+    return None

@@ -7,6 +7,7 @@ APIs do: `{"total": 2, "data": [{...}, {...}]}`.
 import json
 import re
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from io import TextIOWrapper
@@ -53,23 +54,19 @@ def read_records(path: Path, is_record: IsRecord, limit: int = MAX_LINE_BYTES) -
     `is_record` finds the list within an object, and tells an object that is a record from one that holds records.
     """
     with path.open("rb") as file:
-        match _layout(file, is_json_file=path.suffix.lower() == ".json"):
-            case "array":
-                yield from _array(file, limit)
-            case "value":
-                yield from _value(file, is_record, limit)
-            case "lines":
-                yield from _lines(file, limit)
+        layout = _layout(file, is_json_file=path.suffix.lower() == ".json")
+        if layout == "value":
+            yield from _value(file, is_record, limit)
+        else:
+            yield from (_array if layout == "array" else _lines)(file, limit)
 
 
 def first_records(path: Path, most: int = 200) -> Iterator[Record]:
     """The first objects of a file, to tell its format: of its lines, of its array, or the one that it is."""
-    try:
+    with suppress(SourceFailed):
         for entry in islice(read_records(path, lambda _: False, MAX_VALUE_BYTES), most):
             if isinstance(entry, Numbered):
                 yield entry.record
-    except SourceFailed:
-        return
 
 
 def find_records(value: Any, is_record: IsRecord) -> list[Any] | None:
@@ -87,21 +84,17 @@ def parse_record(data: bytes, limit: int = MAX_LINE_BYTES) -> Record:
     """
     if len(data) > limit:
         raise RecordRefused(findings.LINE_TOO_LONG, f"is longer than {limit / 2**20:g} MiB")
-    try:
-        record: Any = orjson.loads(data)
-    except orjson.JSONDecodeError:
-        record = None
+    record: Any = None
+    with suppress(orjson.JSONDecodeError):
+        record = orjson.loads(data)
     if not isinstance(record, dict) or not proves_unique_keys(data, record):
-        problem = diagnose_json(data)
-        if problem is not None:
+        if (problem := diagnose_json(data)) is not None:
             raise RecordRefused(problem.code, problem.detail)
         try:
             orjson.dumps(record)
         except orjson.JSONEncodeError as error:
             raise RecordRefused(findings.JSON_PARSE, "is nested too deeply") from error
-    if _LONG_NUMBER.search(data):
-        record = json.loads(data, parse_int=_exact)
-    fields: Record = record
+    fields: Record = json.loads(data, parse_int=_exact) if _LONG_NUMBER.search(data) else record
     return fields
 
 

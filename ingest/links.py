@@ -55,15 +55,10 @@ def make_links(db: sqlite3.Connection, bus: BusRoot, roots: Roots, *, all_again:
     missing = [key for key in keys if all_again or not links_file(bus, key).exists()]
     if not missing:
         return 0
-    _remove_unfinished(bus)
+    for unfinished in (bus.path / "links").glob(".*.new"):  # by killed runs: one run at a time writes links
+        unfinished.unlink(missing_ok=True)
     targets = _Targets(db, roots.nested())
     return sum(_write(bus, key, targets) for key in missing)
-
-
-def _remove_unfinished(bus: BusRoot) -> None:
-    """What killed runs were writing; one run at a time writes links."""
-    for left in (bus.path / "links").glob(".*.new"):
-        left.unlink(missing_ok=True)
 
 
 def _write(bus: BusRoot, key: str, targets: "_Targets") -> int:
@@ -150,7 +145,7 @@ class _Targets:
         """The first of these names that a source has, with its newest document."""
         marks = ", ".join("?" * len(names))
         query = f"select name, document from family where tenant = ? and name in ({marks}) order by newest, partition"
-        documents = dict(self._db.execute(query, [tenant, *names]).fetchall())
+        documents = dict(self._db.execute(query, [tenant, *names]))
         return next(((name, documents[name]) for name in names if name in documents), None)
 
     def _by_alias(self, tenant: str, alias: str) -> str | None:
@@ -158,14 +153,16 @@ class _Targets:
         if not self._has_aliases:
             self._has_aliases = True
             sources = self._db.execute("select distinct tenant, name from family").fetchall()
-            self._db.execute("delete from alias")
-            self._db.executemany(
-                "insert into alias values (?, ?, ?) on conflict (tenant, alias) do update set"
-                " name = case when name = excluded.name then name end",
-                ((owner, alias, name) for owner, name in sources for alias in _aliases_of(name)),
-            )
+            names = ((owner, alias, name) for owner, name in sources for alias in _aliases_of(name))
+            self._db.executemany(_ALIAS, names)
         row = self._db.execute("select name from alias where tenant = ? and alias = ?", [tenant, alias]).fetchone()
         return None if row is None or row[0] is None else str(row[0])
+
+
+_ALIAS = """
+insert into alias values (?, ?, ?)
+on conflict (tenant, alias) do update set name = case when name = excluded.name then name end
+"""
 
 
 def _possible_names(source_uri: str, url: str, kind: str, stated: str | None) -> Iterator[str]:
@@ -246,18 +243,16 @@ def _titled(space: str, title: str) -> str:
 
 def _confluence_page(url: str) -> tuple[str, str, str]:
     """Number, space and title of the page at an address, each empty where the address does not contain it."""
-    if not any(sign in url for sign in _PAGE_SIGNS):
-        return "", "", ""
-    try:
-        parts = urlsplit(url.strip())
-    except ValueError:
-        return "", "", ""
-    query = {name: values[0] for name, values in parse_qs(parts.query).items()}
-    if ".action" in parts.path:
-        return query.get("pageId", ""), query.get("spaceKey", ""), query.get("title", "")
-    if found := _PAGE_PATH.search(parts.path):
-        space, number, title = found.groups(default="")
-        return number, unquote(space), unquote_plus(title)
-    if found := _DISPLAY_PATH.search(parts.path):
-        return "", unquote(found[1]), unquote_plus(found[2])
+    if any(sign in url for sign in _PAGE_SIGNS):
+        with suppress(ValueError):  # brackets that are no IPv6 address
+            parts = urlsplit(url.strip())
+            if ".action" in parts.path:
+                query = parse_qs(parts.query)
+                number, space, title = (query.get(name, [""])[0] for name in ("pageId", "spaceKey", "title"))
+                return number, space, title
+            if found := _PAGE_PATH.search(parts.path):
+                space, number, title = found.groups(default="")
+                return number, unquote(space), unquote_plus(title)
+            if found := _DISPLAY_PATH.search(parts.path):
+                return "", unquote(found[1]), unquote_plus(found[2])
     return "", "", ""

@@ -2,7 +2,7 @@
 
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import timedelta
 from hashlib import sha256
 from itertools import groupby
@@ -30,20 +30,16 @@ def load_partitions(db: sqlite3.Connection, bus: BusRoot, placement: Placement, 
     Refuses a partition in reach that is invalid, or that another program writes: writing it again could lose chunks.
     """
     ours = [key for key in bus.partition_keys() if is_ours(bus, key)]
-    if placement.rule is None and placement.name not in ours:
-        _refuse_foreign(bus, placement.name)
+    only = placement.only
+    if only is not None and only not in ours and (bus.manifest_file(only).exists() or bus.chunks_file(only).exists()):
+        raise IngestRefused(
+            f"partition {only} of {bus.path} was not written by `chunksink ingest`; nothing was written. Name another "
+            "partition with --partition, or move that one away"
+        )
     for (key,) in db.execute("select key from partition").fetchall():
         if key not in ours:
             forget(db, key)
     return frozenset(key for key in ours if _load(db, bus, key, placement, trust_cache=trust_cache))
-
-
-def _refuse_foreign(bus: BusRoot, key: str) -> None:
-    if bus.manifest_file(key).exists() or bus.chunks_file(key).exists():
-        raise IngestRefused(
-            f"partition {key} of {bus.path} was not written by `chunksink ingest`; nothing was written. Name another "
-            "partition with --partition, or move that one away"
-        )
 
 
 def _load(db: sqlite3.Connection, bus: BusRoot, key: str, placement: Placement, *, trust_cache: bool) -> bool:
@@ -62,7 +58,7 @@ def _load(db: sqlite3.Connection, bus: BusRoot, key: str, placement: Placement, 
                 _fill(db, key, _families(file))
                 db.execute("insert into partition values (?, ?, ?, ?, ?, ?)", row)
                 return not is_known
-    elif placement.covers(key):
+    elif placement.only in (None, key):
         _is_valid(bus, key, placement)
     forget(db, key)  # of a partition that only links lead to
     return True
@@ -72,7 +68,7 @@ def _is_valid(bus: BusRoot, key: str, placement: Placement) -> bool:
     found: list[Finding] = []
     if Validation(bus, on_finding=found.append).run([key]).ok:
         return True
-    if placement.covers(key):
+    if placement.only in (None, key):
         first = next(finding for finding in found if finding.is_error)
         files = [str(file) for file in (bus.manifest_file(key), bus.chunks_file(key)) if file.exists()]
         raise IngestRefused(
@@ -87,23 +83,15 @@ def forget(db: sqlite3.Connection, key: str) -> None:
     db.execute("delete from partition where key = ?", [key])
 
 
-def _families(file: BinaryIO) -> Iterator[tuple[list[Record], int, int]]:
+def _families(file: BinaryIO) -> Iterator[tuple[Sequence[Record], int, int]]:
     """Each family, and the bytes where its lines begin and end. An ingest writes the chunks of a family together."""
     lines = ((orjson.loads(line), place.offset, place.offset + place.length + 1) for place, line in read_lines(file))
-    for _, members in groupby(lines, key=lambda line: _key_of(line[0])):
-        records: list[Record] = []
-        start = end = 0
-        for record, begin, end in members:  # noqa: B007 (the last end counts)
-            start = start if records else begin
-            records.append(record)
-        yield records, start, end
+    for _, members in groupby(lines, key=lambda line: family_key(parent_id(line[0]), tenant_id(line[0]))):
+        records, starts, ends = zip(*members, strict=True)
+        yield records, starts[0], ends[-1]
 
 
-def _key_of(record: Record) -> str:
-    return family_key(parent_id(record), tenant_id(record))
-
-
-def _fill(db: sqlite3.Connection, key: str, families: Iterable[tuple[list[Record], int, int]]) -> None:
+def _fill(db: sqlite3.Connection, key: str, families: Iterable[tuple[Sequence[Record], int, int]]) -> None:
     for records, start, end in families:
         about = describe(records)
         origin = _origin_of(records[0], about.name)

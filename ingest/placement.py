@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from functools import cached_property
 
 from chunksink.chunkbus.chunk import Record
 from chunksink.chunkbus.diagnose import parse_time
@@ -29,15 +28,6 @@ class Rule(StrEnum):
     BY_PREFIX = "by-prefix"
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
-    """What a rule may look at: the family's key, its source's type, and its time in nanoseconds since 1970."""
-
-    family: str
-    source_type: str
-    moment_ns: int | None
-
-
 @dataclass(frozen=True)
 class Placement:
     """`name` is a partition key or a rule."""
@@ -53,25 +43,22 @@ class Placement:
         if self.rule is None and self.name.startswith(_RULE_PREFIX) and self.name not in bus.partition_keys():
             raise InvalidPartitionKey(f"{self.name!r} is no rule: there are {', '.join(Rule)}; name no partition so")
 
-    @cached_property
+    @property
     def rule(self) -> Rule | None:
         return Rule(self.name) if self.name in list(Rule) else None
 
     @property
     def only(self) -> str | None:
-        """The one partition that a run may write; None: all that an ingest writes."""
+        """The one partition that a run may write; None: all that an ingest writes. Others are left alone."""
         return self.name if self.rule is None else None
 
-    def covers(self, key: str) -> bool:
-        """Whether a run may write the partition. Others are left alone: a family may be in them as well."""
-        return self.rule is not None or key == self.name
-
-    def key_of(self, facts: Facts) -> str:
+    def key_of(self, family: str, source_type: str, moment_ns: int | None) -> str:
+        """The partition of a family, by its key, its source's type, and its time in nanoseconds since 1970."""
         if self.rule is Rule.BY_DATE:
-            return UNDATED if facts.moment_ns is None else _date_of(facts.moment_ns)
+            return UNDATED if moment_ns is None else _date_of(moment_ns)
         if self.rule is Rule.BY_TYPE:
-            return _NOT_IN_KEYS.sub("-", facts.source_type).strip("-._")[:128].lower() or "other"
-        return facts.family[:2] if self.rule is Rule.BY_PREFIX else self.name
+            return _NOT_IN_KEYS.sub("-", source_type).strip("-._")[:128].lower() or "other"
+        return family[:2] if self.rule is Rule.BY_PREFIX else self.name
 
 
 def is_ours(bus: BusRoot, key: str) -> bool:
@@ -94,7 +81,7 @@ def source_type_of(records: Sequence[Record], default: str) -> str:
     return stated if isinstance(stated, str) and stated else default
 
 
-def moment_of(records: Sequence[Record], made_at: str, file_ns: int) -> int:
+def newest_moment(records: Sequence[Record], made_at: str, file_ns: int) -> int:
     """The newest time that a family's records state, else the modification time of their file."""
     moments = [moment for record in records if (moment := _own_moment(record, made_at)) is not None]
     return max(moments, default=file_ns)

@@ -24,11 +24,12 @@ from chunksink.ingest.errors import IngestRefused, SourceFailed
 from chunksink.ingest.families import describe
 from chunksink.ingest.formats.registry import Format
 from chunksink.ingest.model import Empty, Family, Notice, Source
-from chunksink.ingest.placement import Facts, Placement, moment_of, source_type_of
+from chunksink.ingest.placement import Placement, newest_moment, source_type_of
 
 _BATCH_BYTES = 2 * 2**20
 _BATCH_FILES = 64
 _IN_FLIGHT = 32
+_CHANGED = "was written to while it was read: run again when its writer has finished"
 _MOST_NAMED = 1000
 """Failures of one file that are reported one by one; all are counted."""
 
@@ -59,12 +60,12 @@ class Reading:
     """The families of one file. `rows` are the bytes of `spool`.families about it; `spool`.chunks has the chunks."""
 
     uri: str
+    spool: str
+    rows: tuple[int, int]
     checksum: str | None = None
     signature: tuple[int, int, int, int] | None = None
     """None where a later change could leave the same one."""
     is_unchanged: bool = False
-    spool: str = ""
-    rows: tuple[int, int] = (0, 0)
     families: int = 0
     codes: Counter[str] = field(default_factory=Counter)
     failures: int = 0
@@ -90,15 +91,15 @@ def read_all(
     jobs: Iterable[Job], stamp: Stamp, spool: Path, workers: Executor | None, noted_ns: int
 ) -> Generator[Reading, None, None]:
     """Every file, in order. `noted_ns` is when the run began."""
-    batches = enumerate(_batches(jobs))
+    batches = ((batch, stamp, str(spool / str(number)), noted_ns) for number, batch in enumerate(_batches(jobs)))
     if workers is None:
-        for number, batch in batches:
-            yield from read_batch(batch, stamp, str(spool / str(number)), noted_ns)
+        for batch in batches:
+            yield from read_batch(*batch)
         return
     flying: deque[Future[list[Reading]]] = deque()
     try:
-        for number, batch in batches:
-            flying.append(workers.submit(_read_apart, batch, stamp, str(spool / str(number)), noted_ns))
+        for batch in batches:
+            flying.append(workers.submit(_read_apart, *batch))
             while flying and (len(flying) >= _IN_FLIGHT or flying[0].done()):
                 yield from flying.popleft().result()
         while flying:
@@ -137,8 +138,8 @@ def read_batch(jobs: Sequence[Job], stamp: Stamp, spool: str, noted_ns: int) -> 
 
 
 def _read(job: Job, stamp: Stamp, spool: str, chunks: BinaryIO, rows: BinaryIO, noted_ns: int) -> Reading:
-    reading = Reading(job.uri, spool=spool)
     start = rows.tell()
+    reading = Reading(job.uri, spool, (start, start))
     try:
         before = _digest(job, reading)
         if not reading.is_unchanged:
@@ -153,24 +154,16 @@ def _read(job: Job, stamp: Stamp, spool: str, chunks: BinaryIO, rows: BinaryIO, 
                     rows.write(orjson.dumps(_row(item, job, stamp, reading, chunks), option=orjson.OPT_APPEND_NEWLINE))
         _check_after(job, before, reading, noted_ns)
     except SourceFailed as failed:
-        _fail(reading, Notice(failed.code, failed.reason))
-        rows.seek(start)
-        rows.truncate()
+        notice = Notice(failed.code, failed.reason)
     except OSError as error:
-        _fail(reading, Notice(SOURCE_UNREADABLE, error.strerror or str(error)))
-        rows.seek(start)
-        rows.truncate()
-    reading.rows = (start, rows.tell())
-    return reading
-
-
-def _fail(reading: Reading, notice: Notice) -> None:
-    """Nothing of the file is taken."""
-    reading.signature, reading.families, reading.is_unchanged = None, 0, False
-    reading.codes, reading.failures, reading.first_failure, reading.named = Counter(), 0, None, []
-    if notice.code == SOURCE_CHANGED:
-        reading.checksum = None
-    reading.add(notice)
+        notice = Notice(SOURCE_UNREADABLE, error.strerror or str(error))
+    else:
+        reading.rows = (start, rows.tell())
+        return reading
+    checksum = None if notice.code == SOURCE_CHANGED else reading.checksum
+    nothing = Reading(job.uri, spool, (start, start), checksum)
+    nothing.add(notice)
+    return nothing
 
 
 def open_source(path: str) -> BinaryIO:
@@ -197,9 +190,6 @@ def _digest(job: Job, reading: Reading) -> Signature:
     return signature
 
 
-_CHANGED = "was written to while it was read: run again when its writer has finished"
-
-
 def _check_after(job: Job, before: Signature, reading: Reading, noted_ns: int) -> None:
     after = Signature.of(os.stat(job.path))  # noqa: PTH116
     if after == before:
@@ -215,9 +205,9 @@ def _row(item: Family | Empty, job: Job, stamp: Stamp, reading: Reading, out: Bi
     start, about = out.tell(), describe(item.chunks)
     for record in item.chunks:
         out.write(orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE))
-    moment_ns = moment_of(item.chunks, stamp.created_at, reading.moment_ns)
+    moment_ns = newest_moment(item.chunks, stamp.created_at, reading.moment_ns)
     source_type = source_type_of(item.chunks, job.format.source_type)
-    partition = stamp.placement.key_of(Facts(about.family, source_type, moment_ns))
+    partition = stamp.placement.key_of(about.family, source_type, moment_ns)
     reading.families += 1
     return [*about, partition, item.is_partial, start, out.tell()]
 
@@ -226,8 +216,5 @@ def rows_of(reading: Reading) -> Iterator[list[Any]]:
     """The rows of a reading, as `_row` made them."""
     with open(f"{reading.spool}.families", "rb") as file:  # noqa: PTH123
         file.seek(reading.rows[0])
-        left = reading.rows[1] - reading.rows[0]
-        while left > 0:
-            line = file.readline()
-            left -= len(line)
-            yield orjson.loads(line)
+        while file.tell() < reading.rows[1]:
+            yield orjson.loads(file.readline())

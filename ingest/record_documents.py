@@ -14,10 +14,9 @@ from chunksink.chunkbus.chunk import Record
 from chunksink.chunkbus.identity import derive_document_id, family_key, resolve_parent_id
 from chunksink.ingest import codes, record_fields
 from chunksink.ingest.errors import NotRead, RecordRefused
-from chunksink.ingest.formats.markdown import tokens
 from chunksink.ingest.formats.markdown.document import Document
 from chunksink.ingest.formats.markdown.passages import Passage
-from chunksink.ingest.formats.markdown.records import Shown, chunk_path
+from chunksink.ingest.formats.markdown.records import Shown, chunk_path, fields_of
 from chunksink.ingest.formats.registry import Format
 from chunksink.ingest.json_records import Numbered
 from chunksink.ingest.model import Empty, Family, Item, Notice, Source
@@ -113,24 +112,12 @@ def _build_chunks(
         moved = {name: value for name, value in origin.metadata.items() if name in taken}
         kept = {name: value for name, value in origin.metadata.items() if name not in moved}
         fields = record_fields.keep({"source": origin.source, "metadata": kept | metadata})
-        for group, values in (("metadata", moved), ("provenance", replaced)):
-            if values:
-                record_fields.keep_original(fields, group, values)
+        record_fields.keep_original(fields, metadata=moved, provenance=replaced)
         headings = list(document.sections[passage.section])
-        fields.update(
-            parent_id=origin.parent_id,
-            chunk_index=index,
-            chunk_count=len(passages),
-            chunk_path=chunk_path(headings, passage.element),
-            kind=passage.kind.value,
-            overlap_chars=shown.overlap_chars,
-            span={"char_range": {"char_start": shown.start, "char_end": shown.end}, "section": headings},
-            canonicalization={"chunking_policy_id": format_.canonicalizer[1]},
-            tokens={"count": passage.tokens, "tokenizer": tokens.VERSION},
-            producer=source.producer,
-        )
-        if origin.tenant is not None:
-            fields["tenant_id"] = origin.tenant
+        fields |= {"parent_id": origin.parent_id, **fields_of(passage, shown, headings, format_.canonicalizer[1])}
+        fields |= {"chunk_path": chunk_path(headings, passage.element), "kind": passage.kind.value}
+        fields |= {"chunk_index": index, "chunk_count": len(passages), "overlap_chars": shown.overlap_chars}
+        fields |= {"producer": source.producer} | ({} if origin.tenant is None else {"tenant_id": origin.tenant})
         if "page_number" in (locator := others.get("locator", {})):
             fields["span"]["pages"] = {"page_start": locator["page_number"], "page_end": locator["page_end"]}
         chunk = record_fields.make_chunk(

@@ -50,10 +50,11 @@ def keep(rest: Mapping[str, Any]) -> Record:
     return {**fields, ORIGINAL: original} if original else fields
 
 
-def keep_original(fields: Record, name: str, value: Any) -> None:
-    """Adds a value below `original`."""
-    before = fields.get(ORIGINAL, {})
-    fields[ORIGINAL] = {**(before if isinstance(before, dict) else {ORIGINAL: before}), name: value}
+def keep_original(fields: Record, **values: Any) -> None:
+    """Adds the values below `original`, but None and empty groups."""
+    if added := {name: value for name, value in values.items() if value not in (None, {})}:
+        before = fields.get(ORIGINAL, {})
+        fields[ORIGINAL] = {**(before if isinstance(before, dict) else {ORIGINAL: before}), **added}
 
 
 def without_vectors(rest: Mapping[str, Any]) -> Record:

@@ -51,14 +51,12 @@ class Names:
 
     def condition(self, column: str) -> tuple[str, list[str]]:
         """The test in SQL, and its values."""
-        tests = [_test(column, name) for name in self.included]
-        included = " or ".join(tests) or "false"
-        excluded = " or ".join(_test(column, name) for name in self.excluded) or "false"
+        prefix, equal = f"instr({column}, ?) = 1", f"{column} = ?"
+        included, excluded = (
+            " or ".join(prefix if name.endswith("/") or not name else equal for name in names) or "false"
+            for names in (self.included, self.excluded)
+        )
         return f"(({included}) and not ({excluded}))", [*self.included, *self.excluded]
-
-
-def _test(column: str, name: str) -> str:
-    return f"instr({column}, ?) = 1" if name.endswith("/") or not name else f"{column} = ?"
 
 
 class Roots:
@@ -125,7 +123,7 @@ class Roots:
         label, unless that one is gone and `base` says so: then the folder was moved, and its files keep their names.
         """
         real = real_path(folder)
-        label = real_name(folder) if base is None else _below(base, folder)
+        label = _name_of(folder) if base is None else _below(base, folder)
         known = self.of(real)
         if known is not None and (files_only or not known.files_only):
             return known
@@ -171,10 +169,9 @@ def real_path(path: Path) -> Path:
     return path.resolve() if path.is_dir() else path.parent.resolve() / path.name
 
 
-def real_name(folder: Path) -> str:
+def _name_of(folder: Path) -> str:
     """The name that a folder was called by: a link's own, and the real one for `.` and `..`."""
-    name = Path(os.path.abspath(folder)).name  # noqa: PTH100 (a link keeps its own name)
-    return name or "root"
+    return Path(os.path.abspath(folder)).name or "root"  # noqa: PTH100 (a link keeps its own name)
 
 
 def _below(base: Path, folder: Path) -> str:

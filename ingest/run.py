@@ -17,16 +17,16 @@ from chunksink.ingest.classify import classify, suffixes_of
 from chunksink.ingest.discover import discover
 from chunksink.ingest.errors import IngestRefused
 from chunksink.ingest.formats.registry import Format, all_formats
-from chunksink.ingest.history import History
 from chunksink.ingest.links import make_links
 from chunksink.ingest.options import ROWS, Options
+from chunksink.ingest.outcomes import Outcomes
 from chunksink.ingest.partitions import load_partitions, next_created_at
 from chunksink.ingest.placement import PRODUCER_NAME, Placement
 from chunksink.ingest.read import Job, Stamp, read_all
 from chunksink.ingest.reconcile import count_overruled, read_again, reconcile
 from chunksink.ingest.report import IngestReport, Progress
 from chunksink.ingest.roots import Roots, real_path
-from chunksink.ingest.store import IngestStore, set_aside_old
+from chunksink.ingest.store import IngestStore, pages, set_aside_old
 from chunksink.ingest.write import write_partitions
 
 Workers = Callable[[int], AbstractContextManager[Executor | None]]
@@ -52,60 +52,48 @@ def ingest(
         raise IngestRefused("no source is named: name folders or files")
     placement = Placement(options.partition)
     placement.refuse_misspelt(bus)
-    formats = with_fields(formats, options)
+    if options.fields:
+        from chunksink.ingest.formats.rows import RowsFormat
+
+        formats = {**formats, ROWS: RowsFormat(options.fields)}
     set_aside = set_aside_old(home)
     noted_ns = time.time_ns()
     with IngestStore(home) as store, store.run(bus) as db, _spool(home) as spool:
         reloaded = load_partitions(db, bus, placement, trust_cache=not options.checksum)
         roots = Roots(bus)
-        found = discover(paths, roots, db, options, suffixes_of(options, formats), _outputs(bus, home))
-        classified = classify(db, options, formats, _named(paths), placement.only)
+        # Read as sources they would replace what they were made from.
+        outputs = (bus.path, bus.canonical, bus.manifests, bus.path / "links", home)
+        found = discover(paths, roots, db, options, suffixes_of(options, formats), outputs)
+        named = frozenset(os.fsencode(real_path(path)) for path in paths)
+        classified = classify(db, options, formats, named, placement.only)
         created_at = next_created_at(db, bus, now or utc_now())
-        producer = ManifestProducer(PRODUCER_NAME, package_version())
+        producer = ManifestProducer(PRODUCER_NAME, _package_version())
         run_id = run_id or new_run_id()
         made_by = {"name": producer.name, "version": producer.version, "run_id": run_id}
         stamp = Stamp(created_at, made_by, options.tenant, placement)
-        history = History(db, stamp, run_id, formats)
-        history.add_found(found, classified)
+        outcomes = Outcomes(db, stamp, run_id, formats)
+        outcomes.add_found(found, classified)
         while True:
-            _read(db, stamp, formats, spool, noted_ns, history, workers, on_progress)
+            _read(db, stamp, formats, spool, noted_ns, outcomes, workers, on_progress)
             vanished = reconcile(db, options, placement.only, found, roots)
             if not read_again(db, options.tenant):
                 break
         count_overruled(db)
-        history.place_sources()
+        outcomes.place_sources()
         db.commit()
         roots.save()
-        written = write_partitions(db, bus, producer, created_at, placement.only, history.notices(), reloaded)
-        history.save(written)
+        written = write_partitions(db, bus, producer, created_at, placement.only, outcomes.notices(), reloaded)
+        outcomes.save(written)
         links = make_links(db, bus, roots, all_again=options.checksum)
         db.commit()
-        return history.report(found, classified, vanished, written, links, roots, set_aside)
+        return outcomes.report(found, classified, vanished, written, links, roots, set_aside)
 
 
-def with_fields(formats: Mapping[str, Format], options: Options) -> Mapping[str, Format]:
-    """The formats, where rows have their fields by the names that were given."""
-    if not options.fields:
-        return formats
-    from chunksink.ingest.formats.rows import RowsFormat
-
-    return {**formats, ROWS: RowsFormat(options.fields)}
-
-
-def package_version() -> str:
+def _package_version() -> str:
     try:
         return version("chunksink")
     except PackageNotFoundError:  # a checkout that was not installed
         return "0"
-
-
-def _named(paths: Sequence[Path]) -> frozenset[bytes]:
-    return frozenset(os.fsencode(real_path(path)) for path in paths)
-
-
-def _outputs(bus: BusRoot, home: Path) -> tuple[Path, ...]:
-    """Folders that hold what is made from sources: read as sources they would replace what they were made from."""
-    return (bus.path, bus.canonical, bus.manifests, bus.path / "links", home)
 
 
 @contextmanager
@@ -126,7 +114,7 @@ def _read(
     formats: Mapping[str, Format],
     spool: Path,
     noted_ns: int,
-    history: History,
+    outcomes: Outcomes,
     workers: Workers,
     on_progress: Callable[[Progress], object],
 ) -> None:
@@ -137,17 +125,12 @@ def _read(
     jobs = _jobs(db, formats)
     with workers(int(size)) as executor, closing(read_all(jobs, stamp, folder, executor, noted_ns)) as readings:
         for done, reading in enumerate(readings, start=1):
-            on_progress(Progress(done, total, reading.uri, history.take(reading)))
+            on_progress(Progress(done, total, reading.uri, outcomes.take(reading)))
 
 
 def _jobs(db: sqlite3.Connection, formats: Mapping[str, Format]) -> Iterator[Job]:
-    """In the order of the names, a page at a time: outcomes are set meanwhile."""
-    query = (
-        "select uri, path, format, coalesce(size, 0), checksum from found where outcome is null and uri > ?"
-        " order by uri limit 500"
-    )
-    after = ""
-    while page := db.execute(query, [after]).fetchall():
+    """In the order of the names."""
+    query = "select uri, path, format, coalesce(size, 0), checksum from found where outcome is null and uri > :after"
+    for page in pages(db, f"{query} order by uri limit 500", {}):
         for uri, path, name, size, checksum in page:
             yield Job(uri, os.fsdecode(path), formats[name], size, checksum)
-        after = page[-1][0]

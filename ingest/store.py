@@ -2,10 +2,11 @@
 
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 import filelock
 from sqlite_utils import Database, Migrations
@@ -67,6 +68,14 @@ class IngestStore(Store):
                 for table in ("bus", *_CACHE_TABLES):
                     self.db.conn.execute(f"delete from {table}")
                 self.db.conn.execute("insert into bus values (?)", (path,))
+
+
+def pages(db: sqlite3.Connection, query: str, values: Mapping[str, Any]) -> Iterator[list[tuple[Any, ...]]]:
+    """The rows whose first column is greater than `:after`, a page at a time: they may be updated meanwhile."""
+    after = ""
+    while page := db.execute(query, {**values, "after": after}).fetchall():
+        yield page
+        after = page[-1][0]
 
 
 def set_aside_old(home: Path) -> tuple[Path, ...]:

@@ -43,7 +43,7 @@ class Notices:
 class Written:
     """The partitions that were written, and the sources of families that none takes."""
 
-    partitions: list[str] = field(default_factory=list)
+    partitions: set[str] = field(default_factory=set)
     refused: list[Failure] = field(default_factory=list)
 
 
@@ -118,8 +118,8 @@ class _Writer:
         created_at: str,
         notices: Mapping[str, Notices],
     ) -> None:
-        self._db, self._bus = db, bus
-        self._producer, self._created_at, self._notices = producer, created_at, notices
+        self._db, self._bus, self._producer, self._created_at = db, bus, producer, created_at
+        self._notices = notices
         self.written = Written()
 
     def differs(self, key: str, before: bytes) -> bool:
@@ -132,14 +132,15 @@ class _Writer:
             pass
         self._db.execute("delete from arrival where partition = ?", [key])
         self._db.commit()
-        if key not in self.written.partitions:
-            self.written.partitions.append(key)
+        self.written.partitions.add(key)
 
     def _commit(self, key: str, *, is_last: bool) -> bool:
         self._db.execute("delete from family where partition = ?", [_NEW])
         with PartitionWriter(self._bus, key) as writer:
             before = manifest_bytes(self._bus, key)
-            self._refuse_written_meanwhile(key, before)
+            known = self._db.execute("select manifest from partition where key = ?", [key]).fetchone()
+            if known != (None if before is None else (sha256(before).hexdigest(),)):
+                raise PartitionLocked(f"partition {key} was written by another process meanwhile: run again")
             documents = self._add_lines(writer, key, is_last=is_last)
             manifest = decode_manifest(before) if before else None
             try:
@@ -150,18 +151,13 @@ class _Writer:
                     tombstones=self._tombstones(key, manifest),
                     input_sources=self._input_sources(documents),
                     **self._versions(),
-                    **self._said(key, manifest),
+                    **self._counts(key, manifest),
                 )
             except RepeatedChunks as error:
                 return self._refuse(key, error.repeated, error)
             wait_a_tick()
             self._remember(key)
         return True
-
-    def _refuse_written_meanwhile(self, key: str, manifest: bytes | None) -> None:
-        known = self._db.execute("select manifest from partition where key = ?", [key]).fetchone()
-        if known != (None if manifest is None else (sha256(manifest).hexdigest(),)):
-            raise PartitionLocked(f"partition {key} was written by another process meanwhile: run again")
 
     def _add_lines(self, writer: PartitionWriter, key: str, *, is_last: bool) -> int:
         """Adds the families in order, notes them in `family`, and returns how many they are."""
@@ -197,9 +193,8 @@ class _Writer:
 
     def _input_sources(self, documents: int) -> list[dict[str, Any]]:
         query = f"select name, version from family where partition = ? order by start limit {_LISTED_SOURCES}"
-        listed: list[dict[str, Any]] = [
-            {"source_uri": name, "source_checksum": version} for name, version in self._db.execute(query, [_NEW])
-        ]
+        rows = self._db.execute(query, [_NEW])
+        listed: list[dict[str, Any]] = [{"source_uri": name, "source_checksum": version} for name, version in rows]
         if documents > len(listed):
             listed.append({"more": documents - len(listed), "see": "the processed-file ledger"})
         return listed
@@ -211,13 +206,12 @@ class _Writer:
         policies = sorted({one.partition(": ")[2] for one in made_by if one.startswith("chunksink-")})
         return {"canonicalization_versions": made_by, "chunking_policy_id": "; ".join(policies) or None}
 
-    def _said(self, key: str, before: Manifest | None) -> dict[str, Any]:
+    def _counts(self, key: str, before: Manifest | None) -> dict[str, Any]:
         now = self._notices.get(key)
-        if now is not None:
-            return {"failures": now.failures, "skipped": now.skipped, "errors": dict(sorted(now.errors.items()))}
-        if before is None:
-            return {}
-        return {"failures": before.counts.failures, "skipped": before.idempotency.skipped, "errors": before.errors}
+        if now is None and before is not None:
+            now = Notices(before.errors, before.counts.failures, before.idempotency.skipped)
+        now = now or Notices()
+        return {"failures": now.failures, "skipped": now.skipped, "errors": dict(sorted(now.errors.items()))}
 
     def _refuse(self, key: str, repeated: Iterable[RepeatedId], error: RepeatedChunks) -> bool:
         """Takes out arrivals with a chunk id that another family has; the earlier of two arrivals is kept."""

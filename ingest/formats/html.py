@@ -12,7 +12,7 @@ from urllib.parse import urljoin
 
 from chunksink.ingest.codes import CHUNKING_FAILED, SITE_LEFT_OUT
 from chunksink.ingest.errors import SourceFailed
-from chunksink.ingest.formats.converted import ConvertedFormat, Places, with_metadata
+from chunksink.ingest.formats.document_format import DocumentFormat, Places, with_metadata
 from chunksink.ingest.formats.markdown.addresses import LinkKind, classify
 from chunksink.ingest.formats.markdown.document import Document, Link
 from chunksink.ingest.formats.markdown.normalise import one_line
@@ -40,12 +40,11 @@ _SPACE_AFTER_MARKS = re.compile("(?<= )((?:\ue001\\d+\ue002)+) ")
 _MARK = re.compile("\ue001(\\d*)\ue002?")
 
 
-class HtmlFormat(ConvertedFormat):
+class HtmlFormat(DocumentFormat):
     """Pages. If a page names its main part (`main`, `article`), that is read, else all but navigation and the like."""
 
     name = "html"
     suffixes = (".html", ".htm", ".xhtml")
-    source_type = "html"
     mime_type = "text/html"
     libraries = ("html-to-markdown", "lxml", "markdown-it-py")
 

@@ -1,8 +1,9 @@
-"""PPTX, XLSX and EPUB: a section for each slide, each sheet, and each heading of a book."""
+"""DOCX, PPTX, XLSX and EPUB: archives of XML. Sections are headings, slides, sheets, and the headings of a book."""
 
 import posixpath
+import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from importlib import import_module
 from io import BytesIO
@@ -13,11 +14,21 @@ from zipfile import ZipFile
 
 from chunksink.ingest.codes import CHUNKING_FAILED
 from chunksink.ingest.errors import SourceFailed
-from chunksink.ingest.formats import converted, html
-from chunksink.ingest.formats.converted import ConvertedFormat, Part, Places, parse_xml
+from chunksink.ingest.formats import html
+from chunksink.ingest.formats.document_format import DocumentFormat, Part, Places, build_document, with_metadata
 from chunksink.ingest.formats.markdown.document import Document
 from chunksink.ingest.formats.markdown.normalise import one_line
 
+_MAX_MEMBERS = 20_000
+_COMPOUND_FILE = b"\xd0\xcf\x11\xe0"
+_SHEETS = "xl/worksheets/"  # are read as streams
+_CORE_PROPERTIES = "docProps/core.xml"
+_ALTERNATIVES = "{http://schemas.openxmlformats.org/markup-compatibility/2006}AlternateContent"
+_MAX_PART = 16 * 2**20  # mammoth takes fifty times the memory
+_BODY = "word/document.xml"
+_STYLES = "word/styles.xml"
+_LEFT_OUT = r"word/(comments|header|footer|charts/chart|diagrams/data)\d*\.xml"
+_UNKNOWN = ("fldSimple", "dir", "bdo", "ruby", "rubyBase", "rt", "AlternateContent", "Choice", "Fallback")
 _PRESENTATION = "ppt/presentation.xml"
 _DRAWING = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
 _RELATED = ("diagramData", "chart", "notesSlide")
@@ -25,32 +36,95 @@ _MAX_WORKBOOK_BYTES = 2 * 2**30
 _MAX_SIZE = 64 * 2**20  # of the cells of a workbook: each counts as its characters and 64 for what it takes besides
 
 
-class PptxFormat(ConvertedFormat):
+class DocxFormat(DocumentFormat):
+    """Documents of Word: text, headings, lists, tables, footnotes and text boxes."""
+
+    name = "docx"
+    suffixes = (".docx",)
+    mime_type = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
+    libraries = ("mammoth", *html.HtmlFormat.libraries)
+    extra = "docx"
+
+    def convert(self, data: bytes, left_out: Counter[str]) -> tuple[Document, Places]:
+        import mammoth
+
+        with _open_archive(data, largest=_MAX_PART) as archive:
+            _count_parts(archive, _LEFT_OUT, left_out)
+            styles = _parse_xml(archive.read(_STYLES)).iter("{*}style") if _STYLES in archive.namelist() else ()
+            tidied = _tidied_body(archive.read(_BODY), {_value(style, "styleId"): style for style in styles}, left_out)
+            file = BytesIO(data)
+            with ZipFile(file, "a") as target:
+                target.writestr(_BODY, tidied)  # of two parts with one name the last is read
+            pictures = mammoth.images.img_element(lambda _: {"src": ""})
+            body = html.parse_html(mammoth.convert_to_html(file, convert_image=pictures).value).find("body")
+            document = html.body_document(body, lambda url: "" if url.startswith("#") else url, left_out)
+            return _with_core_properties(replace(document, anchors={}), archive), {}
+
+
+def _tidied_body(data: bytes, styles: dict[str, Any], left_out: Counter[str]) -> bytes:
+    from lxml import etree
+
+    root = _parse_xml(data)
+    word = f"{{{etree.QName(root).namespace}}}"
+    left_out["formulas"] += sum(1 for _ in root.iter("{*}oMath"))
+    etree.strip_tags(root, *(f"{{*}}{name}" for name in _UNKNOWN))
+    first, *others = root.findall(f"{word}body")
+    first.extend([block for other in others for block in other])
+    for about in root.iter(f"{word}pPr"):
+        style, outline = (about.find(f"{word}{name}") for name in ("pStyle", "outlineLvl"))
+        if heading := _heading(_value(outline)) or _heading_of_style(_value(style), styles):
+            style = etree.SubElement(about, f"{word}pStyle") if style is None else style
+            style.set(f"{word}val", heading)
+    return bytes(etree.tostring(root, encoding="UTF-8", xml_declaration=True))
+
+
+def _heading_of_style(name: str, styles: dict[str, Any]) -> str:
+    """The name by which mammoth knows a heading, if a style is one, or is based on one; a title is of level 1."""
+    for _ in range(32):  # styles may be based on each other
+        if (style := styles.get(name)) is None:
+            break
+        if found := re.fullmatch(r"title|heading ([1-9])", _value(style.find("{*}name")).lower()):
+            return _heading(str(int(found[1] or 1) - 1))
+        if (outline := style.find("{*}pPr/{*}outlineLvl")) is not None:
+            return _heading(_value(outline))
+        name = _value(style.find("{*}basedOn"))
+    return ""
+
+
+def _heading(outline_level: str) -> str:
+    return f"Heading{min(int(outline_level) + 1, 6)}" if re.fullmatch("[0-8]", outline_level) else ""
+
+
+def _value(element: Any, name: str = "val") -> str:
+    """An attribute of the element's own namespace."""
+    return "" if element is None else element.get(f"{element.tag.partition('}')[0]}}}{name}", "")
+
+
+class PptxFormat(DocumentFormat):
     """Slides with their text and tables, then their diagrams, charts and notes; a chunk has the number of its slide."""
 
     name = "pptx"
     suffixes = (".pptx",)
-    source_type = "pptx"
     mime_type = "application/vnd.openxmlformats-officedocument.presentationml.presentation"
     libraries = ("lxml",)
     place_name = "slide_number"
 
     def convert(self, data: bytes, left_out: Counter[str]) -> tuple[Document, Places]:
-        with converted.open_archive(data) as archive:
-            converted.count_parts(archive, r"ppt/(comments)/.+\.xml", left_out)
+        with _open_archive(data) as archive:
+            _count_parts(archive, r"ppt/(comments)/.+\.xml", left_out)
             slides = {id_: path for id_, _, path in _relations(archive, _PRESENTATION)}
-            ids = [id_ for slide in parse_xml(archive.read(_PRESENTATION)).iter("{*}sldId") for id_ in slide.values()]
+            ids = [id_ for slide in _parse_xml(archive.read(_PRESENTATION)).iter("{*}sldId") for id_ in slide.values()]
             paths = [slides[id_] for id_ in ids if id_ in slides]
             parts = [part for number, path in enumerate(paths, 1) for part in _slide(archive, number, path, left_out)]
-            document, places = converted.build_document(parts)
-            return converted.with_core_properties(document, archive), places
+            document, places = build_document(parts)
+            return _with_core_properties(document, archive), places
 
 
 def _relations(archive: ZipFile, part: str) -> Iterator[tuple[str, str, str]]:
     """The id, the kind and the path of each part that a part refers to."""
     folder, name = posixpath.split(part)
     path = f"{folder}/_rels/{name}.rels"
-    for each in parse_xml(archive.read(path)) if path in archive.namelist() else ():
+    for each in _parse_xml(archive.read(path)) if path in archive.namelist() else ():
         target = posixpath.normpath(posixpath.join("/", folder, each.get("Target", "")))
         yield each.get("Id", ""), each.get("Type", "").rpartition("/")[2], target.lstrip("/")
 
@@ -58,21 +132,21 @@ def _relations(archive: ZipFile, part: str) -> Iterator[tuple[str, str, str]]:
 def _slide(archive: ZipFile, number: int, path: str, left_out: Counter[str]) -> list[Part]:
     title = ""
     parts: list[Part] = []
-    for shape in parse_xml(archive.read(path)).iter("{*}sp", "{*}graphicFrame", "{*}cxnSp", "{*}pic"):
+    for shape in _parse_xml(archive.read(path)).iter("{*}sp", "{*}graphicFrame", "{*}cxnSp", "{*}pic"):
         place = next(shape.iter("{*}ph"), None)
         table = next(shape.iter(f"{_DRAWING}tbl"), None)
         text = _text(shape) or " ".join(each.get("descr", "") for each in shape.iterfind("{*}nvPicPr/{*}cNvPr"))
         left_out["pictures without text"] += shape.tag.endswith("}pic") and not text
         if table is not None:
             rows = ([_text(cell) for cell in row.iterfind("{*}tc")] for row in table.iterfind("{*}tr"))
-            parts.append(Part(converted.markdown_table(rows), is_table=True, place=number))
+            parts.append(Part(_markdown_table(rows), is_table=True, place=number))
         elif place is not None and place.get("type") in ("title", "ctrTitle") and not title:
             title = one_line(text)
         elif text:
             parts.append(Part(text, place=number))
     related = [(kind, other) for _, kind, other in _relations(archive, path) if kind in _RELATED]
     for kind, other in sorted(related):
-        if text := _text(parse_xml(archive.read(other))):
+        if text := _text(_parse_xml(archive.read(other))):
             parts.append(Part(f"Notes:\n{text}" if kind == "notesSlide" else text, place=number))
     return [Part(title or f"Slide {number}", level=1, place=number), *parts]
 
@@ -88,12 +162,11 @@ def _words(paragraph: Any) -> str:
     return "".join(" " if run.tag.endswith("}br") else run.text or "" for run in runs)
 
 
-class XlsxFormat(ConvertedFormat):
+class XlsxFormat(DocumentFormat):
     """Sheets, hidden ones too, as tables between their empty rows; a chunk has the name of its sheet."""
 
     name = "xlsx"
     suffixes = (".xlsx",)
-    source_type = "xlsx"
     mime_type = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
     libraries = ("openpyxl",)
     extra = "office"
@@ -101,11 +174,11 @@ class XlsxFormat(ConvertedFormat):
 
     def convert(self, data: bytes, left_out: Counter[str]) -> tuple[Document, Places]:
         openpyxl = import_module("openpyxl")
-        with converted.open_archive(data, most=_MAX_WORKBOOK_BYTES) as archive:
-            converted.count_parts(archive, r"xl/(comments|threadedComments|charts|drawings).*\.xml", left_out)
+        with _open_archive(data, most=_MAX_WORKBOOK_BYTES) as archive:
+            _count_parts(archive, r"xl/(comments|threadedComments|charts|drawings).*\.xml", left_out)
             book = openpyxl.load_workbook(BytesIO(data), read_only=True, data_only=True, keep_links=False)
-            document, places = converted.build_document(_sheets(book, left_out))
-            return converted.with_core_properties(document, archive), places
+            document, places = build_document(_sheets(book, left_out))
+            return _with_core_properties(document, archive), places
 
 
 def _sheets(book: Any, left_out: Counter[str]) -> Iterator[Part]:
@@ -129,7 +202,7 @@ def _sheets(book: Any, left_out: Counter[str]) -> Iterator[Part]:
 def _grid(rows: list[list[str]]) -> str:
     """The rows without the columns that are empty in all of them."""
     used = [number for number, column in enumerate(zip_longest(*rows)) if any(column)]
-    return converted.markdown_table([row[number] if number < len(row) else "" for number in used] for row in rows)
+    return _markdown_table([row[number] if number < len(row) else "" for number in used] for row in rows)
 
 
 def _shown(value: Any) -> str:
@@ -138,27 +211,34 @@ def _shown(value: Any) -> str:
     return "" if value is None else one_line(str(value)).removesuffix(" 00:00:00")
 
 
-class EpubFormat(ConvertedFormat):
+def _markdown_table(rows: Iterable[Iterable[str]]) -> str:
+    """The first row is the header; shorter rows are filled up."""
+    cells = [[one_line(cell).replace("|", "\\|") for cell in row] for row in rows]
+    width = max(map(len, cells), default=0)
+    lines = [f"| {' | '.join(row + [''] * (width - len(row)))} |" for row in cells]
+    return "\n".join([*lines[:1], f"| {' | '.join(['---'] * width)} |", *lines[1:]])
+
+
+class EpubFormat(DocumentFormat):
     """Books: their chapters in the order of reading, without the table of contents."""
 
     name = "epub"
     suffixes = (".epub",)
-    source_type = "epub"
     mime_type = "application/epub+zip"
     libraries = html.HtmlFormat.libraries
 
     def convert(self, data: bytes, left_out: Counter[str]) -> tuple[Document, Places]:
         body = html.parse_html("").find("body")
-        with converted.open_archive(data) as archive:
-            path = parse_xml(archive.read("META-INF/container.xml")).find(".//{*}rootfile").get("full-path")
-            package = parse_xml(archive.read(path))
+        with _open_archive(data) as archive:
+            path = _parse_xml(archive.read("META-INF/container.xml")).find(".//{*}rootfile").get("full-path")
+            package = _parse_xml(archive.read(path))
             texts = package.iterfind(".//{*}item[@media-type='application/xhtml+xml']")
             items = {item.get("id"): item for item in texts if "nav" not in item.get("properties", "")}
             spine = [items[each.get("idref")] for each in package.iter("{*}itemref") if each.get("idref") in items]
             paths = (posixpath.join(posixpath.dirname(path), unquote(item.get("href", ""))) for item in spine)
             chapters = list(map(posixpath.normpath, paths))
             if (lock := "META-INF/encryption.xml") in archive.namelist():  # of fonts, or of the text
-                references = parse_xml(archive.read(lock)).iter("{*}CipherReference")
+                references = _parse_xml(archive.read(lock)).iter("{*}CipherReference")
                 if not {unquote(each.get("URI", "")) for each in references}.isdisjoint(chapters):
                     raise SourceFailed(CHUNKING_FAILED, "its text is encrypted (DRM)")
             for name in chapters:
@@ -167,4 +247,41 @@ class EpubFormat(ConvertedFormat):
                 body.append(chapter)
         document = html.body_document(body, lambda url: url if "://" in url else "", left_out)
         stated = {each.tag.rpartition("}")[2]: each.text or "" for each in reversed(package.findall("{*}metadata/*"))}
-        return converted.with_metadata(replace(document, anchors={}), stated), {}
+        return with_metadata(replace(document, anchors={}), stated), {}
+
+
+def _open_archive(data: bytes, *, most: int = 512 * 2**20, largest: int = 64 * 2**20) -> ZipFile:
+    """The archive, if it unpacks to at most `most` bytes, and a part of text, but for sheets, to `largest`."""
+    if data.startswith(_COMPOUND_FILE):
+        reason = "it is encrypted with a password, or in the format before 2007; save it again without"
+        raise SourceFailed(CHUNKING_FAILED, reason)
+    archive = ZipFile(BytesIO(data))
+    members = archive.infolist()
+    texts = (each for each in members if each.filename.endswith("ml") and not each.filename.startswith(_SHEETS))
+    is_large = len(members) > _MAX_MEMBERS or sum(each.file_size for each in members) > most
+    if is_large or any(each.file_size > largest for each in texts):
+        raise SourceFailed(CHUNKING_FAILED, f"it unpacks to more than {most >> 20} MiB, or a part is too large")
+    return archive
+
+
+def _parse_xml(data: bytes) -> Any:
+    """The root element, without entities and comments. Of alternatives the last that has text is kept."""
+    from lxml import etree
+
+    root = etree.fromstring(data, etree.XMLParser(resolve_entities=False, no_network=True, remove_comments=True))
+    for alternatives in list(root.iter(_ALTERNATIVES)):
+        with_text = [each for each in alternatives if next(each.iter("{*}t"), None) is not None]
+        alternatives[:] = (with_text or list(alternatives))[-1:]
+    return root
+
+
+def _with_core_properties(document: Document, archive: ZipFile) -> Document:
+    found = _parse_xml(archive.read(_CORE_PROPERTIES)) if _CORE_PROPERTIES in archive.namelist() else ()
+    return with_metadata(document, {each.tag.rpartition("}")[2]: each.text or "" for each in found})
+
+
+def _count_parts(archive: ZipFile, pattern: str, left_out: Counter[str]) -> None:
+    """Counts the parts with such a name that have words in them, by the pattern's group."""
+    found = ((match[1], name) for name in set(archive.namelist()) if (match := re.fullmatch(pattern, name)))
+    texts = ((what, re.sub(rb"<[^>]*>", b"", archive.read(name)).decode("utf-8", "replace")) for what, name in found)
+    left_out.update(what for what, text in texts if re.search(r"[^\W\d_]", text))

@@ -8,8 +8,14 @@ from typing import Any
 
 from chunksink.ingest.codes import CHUNKING_FAILED, SCAN_WITHOUT_TEXT
 from chunksink.ingest.errors import SourceFailed
-from chunksink.ingest.formats import converted
-from chunksink.ingest.formats.converted import ConvertedFormat, Part, Places
+from chunksink.ingest.formats.document_format import (
+    DocumentFormat,
+    Part,
+    Places,
+    build_document,
+    parts_of_lines,
+    with_metadata,
+)
 from chunksink.ingest.formats.markdown.document import Document
 from chunksink.ingest.formats.markdown.normalise import one_line
 
@@ -17,12 +23,11 @@ _HYPHEN = re.compile("[\ufffe\x02\u00ad]\\s*")  # of a word that continues in th
 _WITHOUT_TEXT = "pages without text"
 
 
-class PdfFormat(ConvertedFormat):
+class PdfFormat(DocumentFormat):
     """Pages of text; a chunk has the numbers of its pages. Scans need text recognition first."""
 
     name = "pdf"
     suffixes = (".pdf",)
-    source_type = "pdf"
     mime_type = "application/pdf"
     libraries = ("pypdfium2",)
     extra = "pdf"
@@ -37,12 +42,12 @@ class PdfFormat(ConvertedFormat):
                 lines = [one_line(line) for line in _page_text(pdf, number, left_out).split("\n")]
                 keys = [(number, _letters(line)) for line in lines]
                 levels = {index: outline[key] for index, key in enumerate(keys) if key in outline}
-                parts += converted.parts_of_lines([*lines, ""], levels, number + 1)
+                parts += parts_of_lines([*lines, ""], levels, number + 1)
             stated = pdf.get_metadata_dict()
-        document, places = converted.build_document(parts)
+        document, places = build_document(parts)
         is_scan = not document.blocks and left_out.pop(_WITHOUT_TEXT)
         document = replace(document, odd=frozenset({SCAN_WITHOUT_TEXT} if is_scan else ()))
-        return converted.with_metadata(document, {"title": stated["Title"], "creator": stated["Author"]}), places
+        return with_metadata(document, {"title": stated["Title"], "creator": stated["Author"]}), places
 
 
 def _open(data: bytes) -> Any:

@@ -39,10 +39,15 @@ class Format(ABC):
     """Files of a folder that are read as this format, or are looked into where several formats share the suffix."""
     suffixes_if_asked: ClassVar[tuple[str, ...]] = ()
     """Also read in a folder where the format is named with `--as`; "" stands for files without a suffix."""
-    source_type: ClassVar[str]
-    """`source.source_type` of its chunks, unless a record names its own."""
+    mime_type: ClassVar[str] = "text/plain"
+    """`metadata.mime_type` of the chunks of a file that is one document."""
     may_grow: ClassVar[bool] = False
     """Appending to a file while it is read does no harm: only the first `Source.size` bytes are read."""
+
+    @property
+    def source_type(self) -> str:
+        """`source.source_type` of its chunks, unless a record names its own."""
+        return self.name
 
     @property
     @abstractmethod
@@ -71,7 +76,7 @@ _BUILT_IN = {
     "text": "chunksink.ingest.formats.text:TextFormat",
     "html": "chunksink.ingest.formats.html:HtmlFormat",
     "pdf": "chunksink.ingest.formats.pdf:PdfFormat",
-    "docx": "chunksink.ingest.formats.docx:DocxFormat",
+    "docx": "chunksink.ingest.formats.office:DocxFormat",
     "pptx": "chunksink.ingest.formats.office:PptxFormat",
     "xlsx": "chunksink.ingest.formats.office:XlsxFormat",
     "epub": "chunksink.ingest.formats.office:EpubFormat",

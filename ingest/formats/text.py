@@ -6,7 +6,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from chunksink.ingest.codes import NUL_REMOVED
-from chunksink.ingest.formats.converted import ConvertedFormat, Places, build_document, parts_of_lines, with_metadata
+from chunksink.ingest.formats.document_format import (
+    DocumentFormat,
+    Places,
+    build_document,
+    parts_of_lines,
+    with_metadata,
+)
 from chunksink.ingest.formats.markdown.document import Document
 from chunksink.ingest.formats.markdown.normalise import clean, decode
 from chunksink.ingest.terminal import readable
@@ -16,14 +22,13 @@ _TERMINAL = re.compile("[\x1b\b]")  # colours of a log, and words of manual page
 _RULE = re.compile(r"([!-/:-@\[-_{-~])(?<!\.)\1+|([.`])\2{3,}")
 
 
-class TextFormat(ConvertedFormat):
+class TextFormat(DocumentFormat):
     """Text, and markup that is read as text."""
 
     name = "text"
     suffixes = (".txt", ".text", ".rst", ".adoc", ".asciidoc", ".org")
     suffixes_if_asked = (".textile", ".wiki", ".tex", ".log", ".srt", ".vtt", "")
     source_type = "txt"
-    mime_type = "text/plain"
     rules = "7"
 
     def convert(self, data: bytes, left_out: Counter[str]) -> tuple[Document, Places]:

@@ -71,7 +71,7 @@ def test_a_format_of_another_package_is_found_by_its_entry_point(bench: Bench, n
     report = bench.ingest()
     assert (dict(report.kinds), bench.texts()) == ({"notes": 1}, {"docs/a.note": ["# Otters\n\nAn otter holds hands."]})
     assert bench.ingest().unchanged == 1
-    assert bench.records()[0]["source"]["source_type"] == "note"
+    assert bench.records()[0]["source"]["source_type"] == "notes"
 
 
 def test_a_format_that_raises_what_nobody_expects_ends_the_run_with_its_traceback(

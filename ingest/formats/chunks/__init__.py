@@ -1,7 +1,68 @@
-"""Chunks that other programs made become canonical chunks.
+"""Chunks that other programs made become canonical chunks. `docs/seams.md` lists where the fields of each form go.
 
 In: JSON records of `chunks.v1`, of the specifications 001, 003 and 004, and of LangChain, LlamaIndex, Haystack and
-Unstructured. Out: families of chunks. Read `format` first: it recognises the form of each record.
+Unstructured; a file may mix them. Out: families of chunks. `drafts` reads the specifications' forms, `frameworks` the
+others.
 """
 
-from chunksink.ingest.formats.chunks.format import ChunksFormat as ChunksFormat
+from collections.abc import Callable, Iterator
+from functools import partial
+
+from chunksink.chunkbus.chunk import Record
+from chunksink.ingest.codes import RECORD_FORM_UNKNOWN
+from chunksink.ingest.errors import RecordRefused
+from chunksink.ingest.family_groups import Draft, group_records
+from chunksink.ingest.formats.chunks import drafts
+from chunksink.ingest.formats.chunks.frameworks import SOURCES, find_passage, framework_draft, is_like_row
+from chunksink.ingest.formats.registry import Format, Match
+from chunksink.ingest.json_records import Numbered
+from chunksink.ingest.model import Item, Source
+
+Form = Callable[[Numbered, Source], Draft]
+"""What makes drafts of the records of one form."""
+
+
+class ChunksFormat(Format):
+    """Reads chunks of other programs."""
+
+    name = "chunks"
+    suffixes = (".jsonl", ".ndjson", ".json")
+    parser = drafts.PARSER
+    canonicalizer = drafts.CANONICALIZER
+
+    def match(self, record: Record, *, is_alone: bool = False) -> Match:
+        form = form_of(record)
+        if form is framework_draft:
+            return Match.NO if is_like_row(record) else Match.POSSIBLE
+        if form is drafts.canonical_draft:
+            return Match.DECLARED
+        return Match.LIKELY if form else Match.NO
+
+    def read(self, source: Source) -> Iterator[Item]:
+        return group_records(source, partial(_draft, source=source), lambda record: form_of(record) is not None)
+
+
+def form_of(record: Record) -> Form | None:
+    """The form of a record, None for other records. Fields that its form requires may still be missing."""
+    if str(record.get("schema_version")).startswith("chunks."):
+        return drafts.canonical_draft
+    is_recorded = {"pane_id", "start_offset", "end_offset"} <= record.keys()
+    if is_recorded or str(record.get("policy_version")).startswith("ft.recorder.chunking."):
+        return drafts.recorder_draft
+    if "chunk_text" in record or {"ordinal", "headings_path"} <= record.keys():
+        return drafts.markdown_draft
+    if "doc_id" in record and ("index" in record or "neighbors" in record):
+        return None if record.get("blocks") else drafts.structural_draft  # a parsed document has blocks
+    return framework_draft if find_passage(record) is not None else None
+
+
+def _draft(numbered: Numbered, source: Source) -> Draft:
+    form = form_of(numbered.record)
+    if form is not None:
+        return form(numbered, source)
+    fields = ", ".join(sorted(numbered.record)[:8])
+    raise RecordRefused(
+        RECORD_FORM_UNKNOWN,
+        f"is a chunk of no known form (docs/seams.md). It has the fields {fields:.200}; metadata of a framework must "
+        f"name its source as one of {', '.join(SOURCES)}. Whole documents are read with `--as rows`",
+    )

@@ -45,7 +45,7 @@ def canonical_draft(numbered: Numbered, source: Source) -> Draft:
     tenant = own_tenant or source.tenant
     if tenant != own_tenant:
         record |= {"tenant_id": tenant, "chunk_id": record_fields.id_for_tenant(own_id, tenant)}
-        keep_original(record, "chunk_id", own_id)
+        keep_original(record, chunk_id=own_id)
     if own_time is None:
         record["created_at"] = source.created_at
     if (tenant != own_tenant or own_time is None) and "chunk_object_hash" in (record.get("hashes") or {}):
@@ -98,13 +98,11 @@ def markdown_draft(numbered: Numbered, source: Source) -> Draft:
 
 
 class ChunkSource(msgspec.Struct, gc=False):
-    """The document of a structural chunk."""
-
     path: Name
 
 
 class StructuralChunk(msgspec.Struct, gc=False, kw_only=True):
-    """The fields of specification 003 that identity uses."""
+    """The fields of specification 003 that identity uses. Its source is the document."""
 
     id: Name
     text: str
@@ -208,13 +206,10 @@ def foreign_draft(
         canonicalizer=CANONICALIZER,
         uri=source.uri,
     )
-    if replaced is not None:
-        keep_original(fields, "provenance", replaced)
     canonical = canonical_text(text)
-    if canonical != text:
-        keep_original(fields, "raw_text", text)
+    keep_original(fields, provenance=replaced, raw_text=None if canonical == text else text)
     if chunk_id is not None and tenant != tenant_in_id:
-        keep_original(fields, "chunk_id", chunk_id)
+        keep_original(fields, chunk_id=chunk_id)
         chunk_id = record_fields.id_for_tenant(chunk_id, tenant)
     shown = name or substitute
     return Draft(

@@ -18,16 +18,16 @@ class MarkdownFormat(Format):
     name = "markdown"
     suffixes = (".md", ".markdown", ".mdown", ".mkd", ".mdx", ".qmd", ".rmd")
     source_type = "md"
+    mime_type = "text/markdown"
     parser = (PARSER_NAME, PARSER_VERSION)
     canonicalizer = (CANONICALIZER_NAME, DEFAULT_POLICY.policy_id)
 
     def read(self, source: Source) -> Iterator[Item]:
         from chunksink.ingest.formats.markdown.chunker import chunk_document
         from chunksink.ingest.formats.markdown.normalise import decode
-        from chunksink.ingest.formats.markdown.records import MARKDOWN
         from chunksink.ingest.formats.markdown.structure import parse
 
         with source.path.open("rb") as file:
             text = decode(file.read(source.size))
         document = parse(text, is_mdx=source.uri.lower().endswith(".mdx"))
-        yield from chunk_document(document, source, MARKDOWN)
+        yield from chunk_document(document, source, self)

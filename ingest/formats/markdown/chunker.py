@@ -15,15 +15,18 @@ from chunksink.ingest.errors import SourceFailed
 from chunksink.ingest.formats.markdown.document import Document
 from chunksink.ingest.formats.markdown.passages import Passage, cut
 from chunksink.ingest.formats.markdown.policy import DEFAULT_POLICY, Policy
-from chunksink.ingest.formats.markdown.records import Form, build_records
+from chunksink.ingest.formats.markdown.records import build_records
+from chunksink.ingest.formats.registry import Format
 from chunksink.ingest.model import Empty, Family, Item, Notice, Source
 
 
-def chunk_document(document: Document, source: Source, form: Form, policy: Policy = DEFAULT_POLICY) -> Iterator[Item]:
+def chunk_document(
+    document: Document, source: Source, format_: Format, policy: Policy = DEFAULT_POLICY
+) -> Iterator[Item]:
     """The family of the source, then notices; `Empty` if it has no text. Raises SourceFailed."""
     passages = list(cut(document, policy))
     if passages:
-        yield Family(_records(document, passages, source, form, policy))
+        yield Family(_records(document, passages, source, format_, policy))
     else:
         yield Notice(SOURCE_EMPTY, MEANINGS[SOURCE_EMPTY][0], is_failure=False)
         yield Empty(family_key(resolve_parent_id(None, source.uri, source.document_id), source.tenant))
@@ -32,10 +35,10 @@ def chunk_document(document: Document, source: Source, form: Form, policy: Polic
 
 
 def _records(
-    document: Document, passages: Sequence[Passage], source: Source, form: Form, policy: Policy
+    document: Document, passages: Sequence[Passage], source: Source, format_: Format, policy: Policy
 ) -> list[Record]:
     try:
-        records = list(build_records(document, passages, source, form, policy.policy_id))
+        records = list(build_records(document, passages, source, format_, policy.policy_id))
     except NotCanonical as error:
         raise SourceFailed(findings.JSON_PARSE, str(error)) from error
     if problems := find_problems(records, policy):

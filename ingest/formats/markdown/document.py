@@ -59,9 +59,8 @@ class Document:
     blocks: tuple[Block, ...]
     sections: tuple[tuple[str, ...], ...]
     links: tuple[Link, ...]
-    metadata: dict[str, str]
+    metadata: Mapping[str, str | list[str]]
+    """`title`, `language` and `date`; lists are `tags` and `authors`."""
     anchors: Mapping[int, str] = field(default_factory=dict)
-    lists: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Metadata with several values: `tags` and `authors`."""
     odd: frozenset[str] = frozenset()
     """Codes of notices about the document, such as FENCE_UNCLOSED."""

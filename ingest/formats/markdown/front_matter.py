@@ -14,8 +14,9 @@ from typing import Any
 from chunksink.chunkbus.canonical import canonical_text
 from chunksink.ingest.formats.markdown.normalise import MAX_CARRIED, one_line
 
-_SINGLE = {"title": "title", "author": "author", "language": "language", "lang": "language", "date": "date"}
-_SEVERAL = {"tags": "tags", "tag": "tags", "keywords": "tags", "authors": "authors", "author": "authors"}
+_FIELDS = dict.fromkeys(("tags", "tag", "keywords"), "tags") | dict.fromkeys(("authors", "author"), "authors")
+_FIELDS |= {"title": "title", "language": "language", "lang": "language", "date": "date"}
+_LISTS = ("tags", "authors")
 _NULLS = ("", "~", "null")
 _MAX_ITEMS = 50
 _MAX_ITEM = 200
@@ -36,7 +37,7 @@ _YAML_LINE = re.compile(
 _BELOW = {"": (), "group": ("inside", "item"), "scalar": ("inside",)}
 # A key at the top level with all of its value: items may begin at the margin.
 _YAML_ENTRY = re.compile(
-    rf"^([\"']?)({'|'.join(_SINGLE | _SEVERAL)})\1[ \t]*:(.*(?:\n(?:[ \t].*|-(?:[ \t].*)?|[\]}}].*|[ \t]*)$)*)",
+    rf"^([\"']?)({'|'.join(_FIELDS)})\1[ \t]*:(.*(?:\n(?:[ \t].*|-(?:[ \t].*)?|[\]}}].*|[ \t]*)$)*)",
     re.IGNORECASE | re.MULTILINE,
 )
 # Parsing nested brackets or keys is quadratic.
@@ -49,8 +50,7 @@ class FrontMatter:
     """The number of its lines, and its metadata that a search can use."""
 
     lines: int = 0
-    metadata: dict[str, str] = field(default_factory=dict)
-    lists: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    metadata: Mapping[str, str | list[str]] = field(default_factory=dict)
 
 
 def find_front_matter(text: str) -> FrontMatter:
@@ -61,7 +61,7 @@ def find_front_matter(text: str) -> FrontMatter:
         block = match[0]
     else:
         return FrontMatter()
-    return FrontMatter(block.removesuffix("\n").count("\n") + 1, _single(entries), _several(entries))
+    return FrontMatter(block.removesuffix("\n").count("\n") + 1, _metadata(entries))
 
 
 def _yaml_length(text: str) -> int:
@@ -107,23 +107,19 @@ def _toml_entries(text: str) -> dict[str, Any]:
     return table | taxonomies if isinstance(taxonomies, dict) else table
 
 
-def _single(entries: Mapping[str, Any]) -> dict[str, str]:
-    found: dict[str, str] = {}
+def _metadata(entries: Mapping[str, Any]) -> dict[str, str | list[str]]:
+    """The first value of each field; values under several keys of one list are added up."""
+    single: dict[str, str] = {}
+    lists: dict[str, list[str]] = {}
     for name, value in entries.items():
-        key = _SINGLE.get(name.lower())
-        line = one_line(canonical_text(str(value))) if isinstance(value, str | date) else ""
-        if key and line.lower() not in _NULLS and len(line) <= MAX_CARRIED:
-            found.setdefault(key, line)
-    return found
-
-
-def _several(entries: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
-    """Values under several keys of one field are added up."""
-    found: dict[str, dict[str, None]] = {}
-    for name, value in entries.items():
-        if key := _SEVERAL.get(name.lower()):
-            found.setdefault(key, {}).update(dict.fromkeys(_items(key, value)))
-    return {key: tuple(items)[:_MAX_ITEMS] for key, items in found.items() if items}
+        key = _FIELDS.get(name.lower(), "")
+        if key in _LISTS:
+            lists[key] = list(dict.fromkeys([*lists.get(key, ()), *_items(key, value)]))[:_MAX_ITEMS]
+        elif key and isinstance(value, str | date):
+            line = one_line(canonical_text(str(value)))
+            if line.lower() not in _NULLS and len(line) <= MAX_CARRIED:
+                single.setdefault(key, line)
+    return {**single, **{key: items for key, items in lists.items() if items}}
 
 
 def _items(key: str, value: Any) -> Iterator[str]:

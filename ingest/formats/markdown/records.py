@@ -3,7 +3,6 @@
 import hashlib
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from os.path import commonprefix
 from typing import Any, NamedTuple
 
@@ -14,7 +13,8 @@ from chunksink.ingest.formats.markdown.addresses import LinkKind, is_embedded, t
 from chunksink.ingest.formats.markdown.document import Document, Kind, Link
 from chunksink.ingest.formats.markdown.normalise import carried, one_line
 from chunksink.ingest.formats.markdown.passages import Passage
-from chunksink.ingest.formats.markdown.policy import CANONICALIZER_NAME, PARSER_NAME, PARSER_VERSION
+from chunksink.ingest.formats.markdown.policy import CANONICALIZER_NAME
+from chunksink.ingest.formats.registry import Format
 from chunksink.ingest.model import Source
 
 DEFAULT_TENANT = "default"
@@ -23,18 +23,6 @@ _FOLDER_PAGES = ("index", "_index", "readme")
 _YEAR = re.compile(r"\d{4}(?!\d)")
 _INDENTATION = re.compile(r"^[ \t]*(?=\S)", re.MULTILINE)
 _LITERAL = (Kind.CODE.value, Kind.TABLE.value)
-
-
-@dataclass(frozen=True)
-class Form:
-    """What a source was before it was text: its parser and the names of its type."""
-
-    parser: tuple[str, str]
-    source_type: str
-    mime_type: str
-
-
-MARKDOWN = Form((PARSER_NAME, PARSER_VERSION), "md", "text/markdown")
 
 
 class Shown(NamedTuple):
@@ -47,17 +35,18 @@ class Shown(NamedTuple):
 
 
 def build_records(
-    document: Document, passages: Sequence[Passage], source: Source, form: Form, policy_id: str
+    document: Document, passages: Sequence[Passage], source: Source, format_: Format, policy_id: str
 ) -> Iterator[Record]:
     """The chunks of one version of a source, in order."""
+    parser_name, parser_version = format_.parser
     provenance = {
         "source_uri": source.uri,
         "source_checksum": f"sha256:{source.checksum}",
-        "parser": {"parser_name": form.parser[0], "parser_version": form.parser[1]},
+        "parser": {"parser_name": parser_name, "parser_version": parser_version},
         "canonicalizer": {"canonicalizer_name": CANONICALIZER_NAME, "canonicalizer_version": policy_id},
         "inputs": [],
     }
-    about = _about(document, source, form)
+    about = _about(document, source, format_)
     document_id = source.document_id
     links = links_by_passage(document.links, passages, source.uri)
     for ordinal, passage in enumerate(passages):
@@ -66,15 +55,12 @@ def build_records(
         fields: Record = {
             "chunk_index": ordinal,
             "chunk_count": len(passages),
-            "source": {"source_uri": source.uri, "source_type": form.source_type},
-            "span": {"char_range": {"char_start": shown.start, "char_end": shown.end}, "section": headings},
+            "source": {"source_uri": source.uri, "source_type": format_.source_type},
             "metadata": about | _metadata(document, passage, ordinal, shown, links[ordinal]),
-            "canonicalization": {"chunking_policy_id": policy_id},
-            "tokens": {"count": passage.tokens, "tokenizer": tokens.VERSION},
             "producer": source.producer,
+            **fields_of(passage, shown, headings, policy_id),
+            **({} if source.tenant is None else {"tenant_id": source.tenant}),
         }
-        if source.tenant is not None:
-            fields["tenant_id"] = source.tenant
         canonical = canonical_chunk_text(shown.text, passage.kind.value, shown.overlap_chars)
         yield new_chunk(
             document_id=document_id,
@@ -85,6 +71,15 @@ def build_records(
             chunk_id=stable_chunk_id(source.tenant, document_id, source.checksum, ordinal, canonical),
             fields=fields,
         )
+
+
+def fields_of(passage: Passage, shown: Shown, headings: list[str], policy_id: str) -> Record:
+    """The place and the size of a passage, as fields of its chunk."""
+    return {
+        "span": {"char_range": {"char_start": shown.start, "char_end": shown.end}, "section": headings},
+        "canonicalization": {"chunking_policy_id": policy_id},
+        "tokens": {"count": passage.tokens, "tokenizer": tokens.VERSION},
+    }
 
 
 def stable_chunk_id(
@@ -184,17 +179,15 @@ def _metadata(
     return metadata
 
 
-def _about(document: Document, source: Source, form: Form) -> Record:
+def _about(document: Document, source: Source, format_: Format) -> Record:
     """Metadata of the document and of its file."""
     name = _file_title(source.uri)
-    values = ({"title": name} if name else {}) | document.metadata
-    about: Record = {key: carried(values[key]) for key in ("title", "language", "date") if key in values}
-    if "author" in values:
-        about["authors"] = [carried(values["author"])]
-    about |= {key: list(items) for key, items in document.lists.items()}
+    values: Record = {**({"title": name} if name else {}), **document.metadata}
+    order = (key for key in ("title", "language", "date", *values) if key in values)
+    about = {key: carried(values[key]) if isinstance(values[key], str) else values[key] for key in order}
     if year := _YEAR.match(values.get("date", "")):
         about["year"] = int(year[0])
-    return about | {"file_type": form.source_type, "mime_type": form.mime_type, "size_bytes": source.size}
+    return about | {"file_type": format_.source_type, "mime_type": format_.mime_type, "size_bytes": source.size}
 
 
 def _file_title(uri: str) -> str:

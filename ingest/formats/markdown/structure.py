@@ -140,7 +140,7 @@ class _Reader:
             metadata.setdefault("title", title)
         blocks, sections = tuple(self._blocks), tuple(self._sections)
         links, odd = tuple(self._placed_links()), frozenset(self._odd)
-        return Document(self._text, blocks, sections, links, metadata, self._anchors, front.lists, odd)
+        return Document(self._text, blocks, sections, links, metadata, self._anchors, odd)
 
     def _read_container(self, token: Token) -> None:
         self._depth += token.nesting

@@ -23,7 +23,6 @@ class ParsedFormat(Format):
 
     name = "parsed"
     suffixes = (".jsonl", ".ndjson", ".json")
-    source_type = "parsed"
     parser = ("parsed-document", "1")
 
     policy: Policy = field(default_factory=Policy)

@@ -22,12 +22,8 @@ class RecorderFormat(Format):
 
     name = "recorder"
     suffixes = (".jsonl", ".ndjson", ".cast")
-    source_type = "recorder"
     may_grow = True
-
-    @property
-    def parser(self) -> tuple[str, str]:
-        return PARSER
+    parser = PARSER
 
     @property
     def canonicalizer(self) -> tuple[str, str]:

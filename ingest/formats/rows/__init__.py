@@ -25,7 +25,6 @@ class RowsFormat(Format):
     name = "rows"
     suffixes = (".jsonl", ".ndjson", ".json")
     suffixes_if_asked = (".csv", ".tsv")
-    source_type = "rows"
     parser = ("rows", "1")
 
     fields: Mapping[str, str] = field(default_factory=dict)

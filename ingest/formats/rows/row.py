@@ -98,9 +98,7 @@ def read_row(record: Record, names: Names, source: Source, position: str) -> Row
 
 def describe(document: Document, fields: Record) -> Record:
     """The fields of a row over the front matter of its text, under the names that sinks look for."""
-    about: Record = document.metadata | {name: list(items) for name, items in document.lists.items()}
-    if "author" in about:
-        about = {"authors": [about.pop("author")], **about}
+    about: Record = dict(document.metadata)
     if tags := next(filter(_has_value, _values(fields, _TAGS)), None):
         is_list = isinstance(tags, list)
         about["tags"] = [tag.get("name") if isinstance(tag, dict) else tag for tag in tags] if is_list else tags

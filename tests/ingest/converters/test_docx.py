@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chunksink.ingest.formats.docx import DocxFormat
+from chunksink.ingest.formats.office import DocxFormat
 from tests.ingest.converters.files import docx, paragraph, properties, relations, run, style
 from tests.ingest.converters.support import Reading, read
 

@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 
 from chunksink.ingest.codes import CHUNKING_FAILED, CONVERTER_MISSING
 from chunksink.ingest.errors import SourceFailed
-from chunksink.ingest.formats import converted
-from chunksink.ingest.formats.docx import DocxFormat
+from chunksink.ingest.formats import document_format
 from chunksink.ingest.formats.html import HtmlFormat
-from chunksink.ingest.formats.office import EpubFormat, PptxFormat, XlsxFormat
+from chunksink.ingest.formats.office import DocxFormat, EpubFormat, PptxFormat, XlsxFormat
 from chunksink.ingest.formats.pdf import PdfFormat
 from chunksink.ingest.formats.registry import Format
 from tests.conftest import examples
@@ -67,7 +66,7 @@ def test_archive_that_unpacks_to_too_much_fails_unread(format_: type[Format]) ->
 def test_file_that_is_too_large_or_deep_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(SourceFailed, match="nested too deeply"):
         read(HtmlFormat(), b"<p>before" + b"<div>" * 5000 + b"deep")
-    monkeypatch.setattr(converted, "_MAX_FILE_BYTES", 100)
+    monkeypatch.setattr(document_format, "_MAX_FILE_BYTES", 100)
     with pytest.raises(SourceFailed, match="larger than"):
         read(HtmlFormat(), b"x" * 101)
 
@@ -84,7 +83,7 @@ def test_missing_library_is_named_with_its_extra(
             raise metadata.PackageNotFoundError(name)
         return "1"
 
-    monkeypatch.setattr(converted, "version", version)
+    monkeypatch.setattr(document_format, "version", version)
     with pytest.raises(SourceFailed, match="pip install"):
         read(format_(), b"x")
     with pytest.raises(SourceFailed) as failed:

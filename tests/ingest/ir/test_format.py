@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from chunksink.chunkbus import findings
 from chunksink.ingest import codes
-from chunksink.ingest.formats.ir import IrFormat
-from chunksink.ingest.formats.ir.format import identity
+from chunksink.ingest.formats.ir import IrFormat, identity
 from chunksink.ingest.formats.registry import Match
 from chunksink.ingest.model import Empty, Family
 from chunksink.sinks.projection import project_family

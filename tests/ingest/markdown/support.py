@@ -6,11 +6,11 @@ from pathlib import Path
 
 from chunksink.chunkbus.canonical import sha256_hex
 from chunksink.chunkbus.chunk import Record
+from chunksink.ingest.formats.markdown import MarkdownFormat
 from chunksink.ingest.formats.markdown.chunker import chunk_document
 from chunksink.ingest.formats.markdown.document import Document
 from chunksink.ingest.formats.markdown.normalise import decode
 from chunksink.ingest.formats.markdown.policy import Policy
-from chunksink.ingest.formats.markdown.records import MARKDOWN, Form
 from chunksink.ingest.formats.markdown.structure import parse
 from chunksink.ingest.model import Family, Item, Notice, Source
 
@@ -22,8 +22,8 @@ def source_of(data: bytes, uri: str = "guide.md", tenant: str | None = None, pat
     return Source(uri, path, sha256_hex(data), len(data), CREATED_AT, {"name": "test", "version": "1"}, tenant)
 
 
-def items_of(document: Document, source: Source, policy: Policy | None = None, form: Form = MARKDOWN) -> list[Item]:
-    return list(chunk_document(document, source, form, policy or Policy()))
+def items_of(document: Document, source: Source, policy: Policy | None = None) -> list[Item]:
+    return list(chunk_document(document, source, MarkdownFormat(), policy or Policy()))
 
 
 def chunks_of(

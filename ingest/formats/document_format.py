@@ -1,17 +1,14 @@
-"""What formats share whose files a library reads: documents made of parts, notices, archives and failures."""
+"""What formats share whose files are one document that a library reads: parts, places, notices and failures."""
 
-import re
 import warnings
-import zipfile
 from abc import abstractmethod
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
-from io import BytesIO
 from itertools import groupby
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 from chunksink.chunkbus.canonical import chunk_object_hash
 from chunksink.chunkbus.chunk import Record
@@ -24,11 +21,6 @@ from chunksink.ingest.formats.registry import Format
 from chunksink.ingest.model import Family, Item, Notice, Source
 
 _MAX_FILE_BYTES = 512 * 2**20
-_MAX_MEMBERS = 20_000
-_COMPOUND_FILE = b"\xd0\xcf\x11\xe0"
-_SHEETS = "xl/worksheets/"  # are read as streams
-_CORE_PROPERTIES = "docProps/core.xml"
-_ALTERNATIVES = "{http://schemas.openxmlformats.org/markup-compatibility/2006}AlternateContent"
 
 Places = dict[int, int | str]  # numbers of pages or slides, or names of sheets, by the offsets where they begin
 
@@ -43,11 +35,10 @@ class Part(NamedTuple):
     gap: str = "\n\n"
 
 
-class ConvertedFormat(Format):
+class DocumentFormat(Format):
     """A file that is one document. Its library is imported when a file is read."""
 
     canonicalizer = (CANONICALIZER_NAME, DEFAULT_POLICY.policy_id)
-    mime_type: ClassVar[str]
     libraries: ClassVar[tuple[str, ...]] = ()
     """Distributions that decide on the text; the first is the parser."""
     extra: ClassVar[str] = ""
@@ -70,14 +61,13 @@ class ConvertedFormat(Format):
 
     def read(self, source: Source) -> Iterator[Item]:
         from chunksink.ingest.formats.markdown.chunker import chunk_document
-        from chunksink.ingest.formats.markdown.records import Form
 
-        form = Form(self.parser, self.source_type, self.mime_type)
+        _ = self.parser  # names a library that is missing
         left_out: Counter[str] = Counter()
         with source.path.open("rb") as file:
             document, places = self._convert(file.read(source.size), left_out)
         is_scan = codes.SCAN_WITHOUT_TEXT in document.odd
-        for item in chunk_document(document, source, form):
+        for item in chunk_document(document, source, self):
             for record in item.chunks if isinstance(item, Family) and places else ():
                 self._locate(record, places)
             if not (is_scan and isinstance(item, Notice) and item.code == codes.SOURCE_EMPTY):
@@ -145,51 +135,8 @@ def parts_of_lines(lines: Iterable[str], levels: Mapping[int, int], place: int |
 def with_metadata(document: Document, stated: Mapping[str, str]) -> Document:
     """The document with what its file states of itself, by the names of Dublin Core."""
     names = {"title": "title", "language": "language", "created": "date", "date": "date"}
-    found = {names[name]: one_line(value) for name, value in stated.items() if name in names and value.strip()}
-    authors = tuple(filter(None, map(one_line, stated.get("creator", "").split(";"))))
-    return replace(document, metadata=document.metadata | found, lists={"authors": authors} if authors else {})
-
-
-def markdown_table(rows: Iterable[Iterable[str]]) -> str:
-    """The first row is the header; shorter rows are filled up."""
-    cells = [[one_line(cell).replace("|", "\\|") for cell in row] for row in rows]
-    width = max(map(len, cells), default=0)
-    lines = [f"| {' | '.join(row + [''] * (width - len(row)))} |" for row in cells]
-    return "\n".join([*lines[:1], f"| {' | '.join(['---'] * width)} |", *lines[1:]])
-
-
-def open_archive(data: bytes, *, most: int = 512 * 2**20, largest: int = 64 * 2**20) -> zipfile.ZipFile:
-    """The archive, if it unpacks to at most `most` bytes, and a part of text, but for sheets, to `largest`."""
-    if data.startswith(_COMPOUND_FILE):
-        reason = "it is encrypted with a password, or in the format before 2007; save it again without"
-        raise SourceFailed(codes.CHUNKING_FAILED, reason)
-    archive = zipfile.ZipFile(BytesIO(data))
-    members = archive.infolist()
-    texts = (each for each in members if each.filename.endswith("ml") and not each.filename.startswith(_SHEETS))
-    is_large = len(members) > _MAX_MEMBERS or sum(each.file_size for each in members) > most
-    if is_large or any(each.file_size > largest for each in texts):
-        raise SourceFailed(codes.CHUNKING_FAILED, f"it unpacks to more than {most >> 20} MiB, or a part is too large")
-    return archive
-
-
-def parse_xml(data: bytes) -> Any:
-    """The root element, without entities and comments. Of alternatives the last that has text is kept."""
-    from lxml import etree
-
-    root = etree.fromstring(data, etree.XMLParser(resolve_entities=False, no_network=True, remove_comments=True))
-    for alternatives in list(root.iter(_ALTERNATIVES)):
-        with_text = [each for each in alternatives if next(each.iter("{*}t"), None) is not None]
-        alternatives[:] = (with_text or list(alternatives))[-1:]
-    return root
-
-
-def with_core_properties(document: Document, archive: zipfile.ZipFile) -> Document:
-    found = parse_xml(archive.read(_CORE_PROPERTIES)) if _CORE_PROPERTIES in archive.namelist() else ()
-    return with_metadata(document, {each.tag.rpartition("}")[2]: each.text or "" for each in found})
-
-
-def count_parts(archive: zipfile.ZipFile, pattern: str, left_out: Counter[str]) -> None:
-    """Counts the parts with such a name that have words in them, by the pattern's group."""
-    found = ((match[1], name) for name in set(archive.namelist()) if (match := re.fullmatch(pattern, name)))
-    texts = ((what, re.sub(rb"<[^>]*>", b"", archive.read(name)).decode("utf-8", "replace")) for what, name in found)
-    left_out.update(what for what, text in texts if re.search(r"[^\W\d_]", text))
+    values = ((names[name], one_line(value)) for name, value in stated.items() if name in names)
+    found: dict[str, str | list[str]] = {name: value for name, value in values if value}
+    if authors := list(filter(None, map(one_line, stated.get("creator", "").split(";")))):
+        found["authors"] = authors
+    return replace(document, metadata={**document.metadata, **found})

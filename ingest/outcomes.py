@@ -1,4 +1,4 @@
-"""What a run learned about its sources: kept for the next run, in the ledger, in manifests and in the report."""
+"""What became of each source: kept for the next run, in the ledger, in manifests and in the report."""
 
 import os
 import sqlite3
@@ -14,7 +14,6 @@ from chunksink.ingest.codes import SOURCE_EMPTY, WITHOUT_TEXT
 from chunksink.ingest.discover import Found
 from chunksink.ingest.formats.registry import Format
 from chunksink.ingest.ledger import record_attempts
-from chunksink.ingest.placement import Facts
 from chunksink.ingest.read import Reading, Stamp, rows_of
 from chunksink.ingest.reconcile import NOT_IN_FILE, VANISHED, Vanished
 from chunksink.ingest.report import Failure, IngestReport, LeftOutFrom, Outcome
@@ -25,7 +24,7 @@ _NAMED_SOURCES = 20
 """So many sources of each code are named in the report."""
 
 
-class History:
+class Outcomes:
     """Takes what each stage found out, in the order of the stages."""
 
     def __init__(self, db: sqlite3.Connection, stamp: Stamp, run_id: str, formats: Mapping[str, Format]) -> None:
@@ -40,9 +39,8 @@ class History:
         """What could not even be looked at, and what is no source. Files that vanished have nothing to report."""
         self._add_failures((*found.failures, *classified.unknown))
         for failures, outcome in ((found.failures, Outcome.FAILED), (found.left_out, Outcome.LEFT_OUT)):
-            for failure in failures:
-                codes = orjson.dumps({failure.code: 1}).decode()
-                row = (failure.source_uri, b"", outcome, codes, outcome is Outcome.FAILED, failure.code)
+            for uri, code in ((failure.source_uri, failure.code) for failure in failures):
+                row = (uri, b"", outcome, f'{{"{code}":1}}', outcome is Outcome.FAILED, code)
                 self._db.execute(_NO_FILE, row)
         for scope in found.scopes if found.unlisted is None else ():
             test, values = scope.names.condition("uri")
@@ -79,17 +77,12 @@ class History:
         """Sets, for each file, the partition whose manifest reports what was wrong with it."""
         (self._same,) = self._db.execute(_SAME).fetchone()
         self._db.execute(_PLACED, {"tenant": self._tenant})
-        for uri, name, mtime_ns in self._db.execute(
-            "select uri, format, mtime_ns from found where partition is null"
-        ).fetchall():
+        unplaced = self._db.execute("select uri, format, mtime_ns from found where partition is null").fetchall()
+        for uri, name, mtime_ns in unplaced:
             source_type = self._formats[name].source_type if name != UNKNOWN else "other"
-            self._db.execute(
-                "update found set partition = ? where uri = ?", [self._place(uri, source_type, mtime_ns), uri]
-            )
-
-    def _place(self, uri: str, source_type: str, mtime_ns: int | None) -> str:
-        family = family_key(resolve_parent_id(None, uri, ""), self._stamp.tenant)
-        return self._stamp.placement.key_of(Facts(family, source_type, mtime_ns))
+            family = family_key(resolve_parent_id(None, uri, ""), self._stamp.tenant)
+            partition = self._stamp.placement.key_of(family, source_type, mtime_ns)
+            self._db.execute("update found set partition = ? where uri = ?", [partition, uri])
 
     def notices(self) -> dict[str, Notices]:
         """By partition: the codes of its sources, those of earlier runs too, and how many are unchanged."""
@@ -124,13 +117,8 @@ class History:
     ) -> IngestReport:
         outcomes = Counter(dict(self._db.execute("select outcome, count(*) from found group by outcome")))
         placement = self._stamp.placement
-        reach = {"only": placement.only}
-        documents, chunks = self._db.execute(
-            "select count(*), total(chunks) from family where :only is null or partition = :only", reach
-        ).fetchone()
-        (own,) = self._db.execute(_OWN, reach).fetchone()
-        pruned_for = (VANISHED, NOT_IN_FILE)
-        (pruned,) = self._db.execute("select count(*) from departure where reason in (?, ?)", pruned_for).fetchone()
+        values = {"only": placement.only, "vanished": VANISHED, "not_in_file": NOT_IN_FILE}
+        documents, chunks, own, pruned = self._db.execute(_COUNTS, values).fetchone()
         left_out, left_out_from = self._left_out()
         return IngestReport(
             partition_key=placement.name,
@@ -161,8 +149,7 @@ class History:
     def _left_out(self) -> tuple[dict[str, int], tuple[LeftOutFrom, ...]]:
         codes, sources = Counter[str](), Counter[str]()
         named: list[LeftOutFrom] = []
-        rows = self._db.execute("select uri, codes from found where codes <> '{}' order by uri")
-        for uri, counts in rows:
+        for uri, counts in self._db.execute("select uri, codes from found where codes <> '{}' order by uri"):
             found = orjson.loads(counts)
             codes.update(found)
             sources.update(found.keys())
@@ -180,9 +167,7 @@ class History:
         return gone
 
 
-_FORGET_VANISHED = """
-delete from source where tenant = ? and uri not in (select uri from found)
-"""
+_FORGET_VANISHED = "delete from source where tenant = ? and uri not in (select uri from found)"
 _NO_FILE = "insert or ignore into found (uri, path, outcome, codes, failures, error) values (?, ?, ?, ?, ?, ?)"
 _READ = """
 update found set outcome = ?, checksum = ?, is_whole = ?, codes = ?, failures = ?, error = ?,
@@ -239,8 +224,13 @@ select found.uri, :tenant, found.format, coalesce(found.versions, ''), :placemen
   found.codes, found.failures
 from found where found.outcome is not null
 """
-_OWN = """
-select count(distinct family.family)
-from family join source_family using (family) join found on found.uri = source_family.uri
-where source_family.is_current and (:only is null or family.partition = :only)
+_COUNTS = """
+select count(*), total(chunks),
+  (
+    select count(distinct family.family)
+    from family join source_family using (family) join found on found.uri = source_family.uri
+    where source_family.is_current and (:only is null or family.partition = :only)
+  ),
+  (select count(*) from departure where reason in (:vanished, :not_in_file))
+from family where :only is null or partition = :only
 """
