@@ -20,8 +20,8 @@ _BOUNDARIES: dict[str, Boundary] = {"control_marker": "control", "lifecycle_mark
 KINDS = (*_DIRECTIONS, *_BOUNDARIES)
 
 _Count = Annotated[int, msgspec.Meta(ge=0, le=2**53 - 1)]
+# Without control characters and surrogates.
 _Name = Annotated[str, msgspec.Meta(pattern=r"\A[\x20-\ud7ff\ue000-\U0010ffff]{1,256}\Z")]
-"""Without control characters and surrogates."""
 
 
 class _Fields(msgspec.Struct):
