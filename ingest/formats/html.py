@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from itertools import takewhile
 from typing import Any
 from urllib.parse import urljoin
 
@@ -261,9 +262,7 @@ def _tidy_table(table: Any) -> None:
 
 def _tidy_heading(heading: Any, body: Any) -> None:
     """Takes a heading out of lists, links and the like, in which it would be none, and blocks out of the heading."""
-    for outer in heading.iterancestors():
-        if outer is body:
-            break
+    for outer in takewhile(lambda outer: outer is not body, heading.iterancestors()):
         outer.tag = "div"
     for inner in heading.iter(*_BLOCKS, "br"):
         if inner is not heading:

@@ -75,11 +75,8 @@ def _event(line: Line, fields: _Fields) -> Event:
     kind = fields.event_type
     if kind not in KINDS:
         raise RecordRefused(codes.EVENT_KIND_UNKNOWN, f"{kind!r:.60} is not one of {', '.join(KINDS)}")
-    offset = Offset(
-        fields.segment_id,
-        line.number - 1 if fields.ordinal is None else fields.ordinal,
-        line.start if fields.byte_offset is None else fields.byte_offset,
-    )
+    ordinal = line.number - 1 if fields.ordinal is None else fields.ordinal
+    offset = Offset(fields.segment_id, ordinal, line.start if fields.byte_offset is None else fields.byte_offset)
     boundary = None if fields.control_marker_type == "resize" else _BOUNDARIES.get(kind)
     return Event(
         event_id=fields.event_id or f"{offset.segment_id}:{offset.ordinal}",

@@ -8,7 +8,7 @@ import pytest
 
 from chunksink.sinks.projection import project_family
 from tests.ingest.parsed.samples import heading, paragraph, parsed, read_documents, sentences
-from tests.ingest.reading import families, notices
+from tests.ingest.reading import families, names, notices
 
 
 def test_order_and_numbers_follow_lineage_then_path_then_index(tmp_path: Path) -> None:
