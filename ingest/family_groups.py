@@ -58,9 +58,7 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         moved = {name: value for name, value in stated.items() if value is not None and value != fields[name]}
         if moved:
             fields[ORIGINAL] = {**moved, **fields.get(ORIGINAL, {})}
-        if self.tenant is not None:
-            fields["tenant_id"] = self.tenant
-        fields["producer"] = source.producer
+        fields |= {"producer": source.producer} | ({} if self.tenant is None else {"tenant_id": self.tenant})
         return make_chunk(
             document_id=self.document_id,
             text=self.text,
@@ -125,7 +123,7 @@ def _complete(
 ) -> Iterator[Family | Notice]:
     """The chunks of a family; of a family that states a count, all or none."""
     numbers = (member.index for member in members if member.index is not None)
-    expected = max((member.count or 0 for member in members), default=0) or max(numbers, default=-1) + 1
+    expected = max(member.count or 0 for member in members) or max(numbers, default=-1) + 1
     is_partial = not is_complete or len(members) < expected or any(member.has_failed for member in members)
     if len(members) < expected:
         reason = f"{last.name}: {expected - len(members)} of {expected} chunks are missing"

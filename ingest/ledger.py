@@ -42,8 +42,8 @@ def attempts(
     limit: int | None = None,
 ) -> Iterator[dict[str, Any]]:
     """Attempts that match, newest first; `source` is a part of a source's name."""
-    wanted = {"status": status, "run_id": run_id, "partition_key": partition}
-    values = {column: value for column, value in wanted.items() if value is not None}
+    asked = {"status": status, "run_id": run_id, "partition_key": partition}
+    values = {column: value for column, value in asked.items() if value is not None}
     clauses = [f"{column} = :{column}" for column in values]
     if source is not None:
         clauses.append("instr(source_uri, :source) > 0")

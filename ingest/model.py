@@ -52,8 +52,8 @@ class Empty:
 class Notice:
     """Something that did not become a chunk, or that became one otherwise than its author may expect.
 
-    `code` is one of `codes.CODES`. Failures are reported one by one and keep the chunks of the last good reading; the
-    rest is counted. `line` is the line of the file, or the number of the record in an array.
+    `code` is one of `codes` or of the contract's findings. Failures are reported one by one and keep the chunks of the
+    last good reading; the rest is counted. `line` is the line of the file, or the number of the record in an array.
     """
 
     code: str

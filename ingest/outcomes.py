@@ -31,13 +31,12 @@ class Outcomes:
         self._db, self._stamp, self._run_id, self._formats = db, stamp, run_id, formats
         self._tenant = stamp.tenant or ""
         self._failures: list[Failure] = []
-        self._number_failed = 0
-        self._same = 0
-        """Files that were read and whose families are as they were."""
+        self._not_named = 0  # failures beside these
+        self._same = 0  # files that were read and whose families are as they were
 
     def add_found(self, found: Found, classified: Classified) -> None:
         """What could not even be looked at, and what is no source. Files that vanished have nothing to report."""
-        self._add_failures((*found.failures, *classified.unknown))
+        self._failures += (*found.failures, *classified.unknown)
         for failures, outcome in ((found.failures, Outcome.FAILED), (found.left_out, Outcome.LEFT_OUT)):
             for uri, code in ((failure.source_uri, failure.code) for failure in failures):
                 row = (uri, b"", outcome, f'{{"{code}":1}}', outcome is Outcome.FAILED, code)
@@ -65,13 +64,9 @@ class Outcomes:
         codes = orjson.dumps(reading.codes, option=orjson.OPT_SORT_KEYS).decode()
         about = (outcome, reading.checksum, reading.is_whole, codes, reading.failures, error)
         self._db.execute(_READ, (*about, *numbers, reading.uri))
-        failures = [Failure(reading.uri, notice.code, notice.reason, notice.line) for notice in reading.named]
-        self._add_failures(failures, reading.failures)
+        self._failures += (Failure(reading.uri, one.code, one.reason, one.line) for one in reading.named)
+        self._not_named += reading.failures - len(reading.named)
         return outcome
-
-    def _add_failures(self, failures: Sequence[Failure], number: int | None = None) -> None:
-        self._failures += failures
-        self._number_failed += len(failures) if number is None else number
 
     def place_sources(self) -> None:
         """Sets, for each file, the partition whose manifest reports what was wrong with it."""
@@ -96,8 +91,8 @@ class Outcomes:
 
     def save(self, written: Written) -> None:
         """For the next run: what was read, and its families. Only now is it true of the partitions."""
+        self._failures += written.refused
         for failure in written.refused:
-            self._add_failures([failure])
             self._db.execute(_REFUSED, {"code": failure.code, "uri": failure.source_uri})
         values = {"tenant": self._tenant}
         for statement in (_FORGET_FAMILIES, _KEEP_FORMER, _NEW_FAMILIES):
@@ -136,7 +131,7 @@ class Outcomes:
             links=links,
             left_out=left_out,
             left_out_from=left_out_from,
-            failed=self._number_failed,
+            failed=len(self._failures) + self._not_named,
             failures=tuple(self._failures),
             kinds=dict(sorted(classified.kinds.items())),
             other_kinds=dict(sorted(found.other_kinds.items(), key=lambda counted: (-counted[1], counted[0]))),

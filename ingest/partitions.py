@@ -97,12 +97,14 @@ def _fill(db: sqlite3.Connection, key: str, families: Iterable[tuple[Sequence[Re
         origin = _origin_of(records[0], about.name)
         row = (key, *about, origin, start, end)
         db.execute(f"insert or replace into family values ({', '.join('?' * len(row))})", row)
-        # The source of a family is known from its chunks, unless a reading says more.
-        known = "select 1 from source where source.uri = :uri"
-        values = {"family": about.family, "uri": origin, "tenant": about.tenant}
-        db.execute(
-            f"insert or ignore into source_family select :family, :uri, :tenant, 1 where not exists ({known})", values
-        )
+        db.execute(_SOURCE, {"family": about.family, "uri": origin, "tenant": about.tenant})
+
+
+# The source of a family is known from its chunks, unless a reading says more.
+_SOURCE = """
+insert or ignore into source_family
+select :family, :uri, :tenant, 1 where not exists (select 1 from source where source.uri = :uri)
+"""
 
 
 def _origin_of(record: Record, name: str) -> str:

@@ -34,16 +34,11 @@ def reconcile(db: sqlite3.Connection, options: Options, only: str | None, found:
 
     `only` is the one partition in reach; None: all. Raises IngestRefused where pruning would be unsafe.
     """
-    values = {"only": only}
     db.create_function("has_vanished", 1, lambda name: found.has_vanished(roots.path_of(name), options))
-    db.execute("delete from arrival")
-    db.execute("delete from departure")
-    db.execute(_ORIGINS)
-    db.execute("delete from stored")
-    db.execute(_HELD, values)
-    db.execute(_SUPERSEDED_COPIES, values)
-    for statement in (_CHANGED, _MOVED, _LEAVING, _EMPTIED):
-        db.execute(statement)
+    for table in ("arrival", "departure", "stored"):
+        db.execute(f"delete from {table}")
+    for statement in (_ORIGINS, _HELD, _SUPERSEDED_COPIES, _CHANGED, _MOVED, _LEAVING, _EMPTIED):
+        db.execute(statement, {"only": only})
     if options.prune:
         _prune(db, options, found)
         return Vanished(0, ())

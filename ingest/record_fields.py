@@ -40,8 +40,7 @@ def keep(rest: Mapping[str, Any]) -> Record:
     for name, value in without_vectors(rest).items():
         if name in _GROUPS and isinstance(value, dict):
             fields[name] = {key: item for key, item in value.items() if _fits(item, _GROUPS[name].get(key, Any))}
-            clashing = {key: item for key, item in value.items() if key not in fields[name]}
-            if clashing:
+            if clashing := {key: item for key, item in value.items() if key not in fields[name]}:
                 original[name] = clashing
         elif name in _COMPUTED or (name in _GROUPS and value is not None):
             original[name] = value

@@ -44,9 +44,8 @@ class Spool:
 
     def put(self, family: str, record: Spooled, sort: bytes = b"") -> Spooled | None:
         """Stores the record as the only one of its family, and returns the earlier one that it replaces."""
-        row = self._database.execute("SELECT line, data FROM records WHERE family = ?", (family,)).fetchone()
-        if row is not None:
-            self._database.execute("DELETE FROM records WHERE family = ?", (family,))
+        query = "DELETE FROM records WHERE family = ? RETURNING line, data"
+        row = self._database.execute(query, (family,)).fetchone()
         self.add(family, record, sort)
         return None if row is None else Spooled(*row)
 

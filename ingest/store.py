@@ -47,9 +47,8 @@ class IngestStore(Store):
         try:
             lock.acquire()
         except filelock.Timeout as error:
-            raise IngestBusy(
-                f"another ingest is running with {self.path.parent}; try again when it has ended"
-            ) from error
+            reason = f"another ingest is running with {self.path.parent}; try again when it has ended"
+            raise IngestBusy(reason) from error
         try:
             self._prepare(bus)
             yield self.db.conn

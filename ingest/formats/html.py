@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from itertools import takewhile
 from typing import Any
 from urllib.parse import urljoin
 
@@ -104,12 +105,12 @@ def _stated(root: Any) -> dict[str, str]:
     """What the head of a page states."""
     metas = root.iter("meta")
     said = {(meta.get("name") or meta.get("property", "")).lower(): meta.get("content", "") for meta in metas}
-    title, language = (
-        root.findtext(".//title") or said.get("og:title", ""),
-        root.get("lang") or root.get("xml:lang", ""),
-    )
-    date = said.get("article:published_time") or said.get("date", "")
-    return {"title": title, "language": language, "creator": said.get("author", ""), "date": date}
+    return {
+        "title": root.findtext(".//title") or said.get("og:title", ""),
+        "language": root.get("lang") or root.get("xml:lang", ""),
+        "creator": said.get("author", ""),
+        "date": said.get("article:published_time") or said.get("date", ""),
+    }
 
 
 def _main_part(body: Any) -> Any:
@@ -238,11 +239,10 @@ def _without_marks(markdown: str, notes: list[Link | str]) -> Document:
 def _anchor_of(heading: Any) -> str:
     """The id of a heading, of an element in it, of an empty one before it, or of a section that begins with it."""
     before, outer = heading.getprevious(), heading.getparent()
-    places = list(heading.iter("*"))
-    if before is not None and not _length(before):
-        places += before.iter("*")
-    elif before is None and outer is not None and outer.tag != "body":
-        places.append(outer)
+    around = [outer] if outer is not None and outer.tag != "body" else []
+    if before is not None:
+        around = [] if _length(before) else list(before.iter("*"))
+    places = (*heading.iter("*"), *around)
     ids = (place.get("id") or (place.get("name", "") if place.tag == "a" else "") for place in places)
     return next((each for each in ids if re.fullmatch(r"\S{1,200}", each)), "")
 
@@ -262,9 +262,7 @@ def _tidy_table(table: Any) -> None:
 
 def _tidy_heading(heading: Any, body: Any) -> None:
     """Takes a heading out of lists, links and the like, in which it would be none, and blocks out of the heading."""
-    for outer in heading.iterancestors():
-        if outer is body:
-            break
+    for outer in takewhile(lambda outer: outer is not body, heading.iterancestors()):
         outer.tag = "div"
     for inner in heading.iter(*_BLOCKS, "br"):
         if inner is not heading:

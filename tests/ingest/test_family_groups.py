@@ -15,7 +15,8 @@ from chunksink.ingest import codes
 from chunksink.ingest.errors import RecordRefused
 from chunksink.ingest.family_groups import Draft, group_records
 from chunksink.ingest.json_records import Numbered
-from chunksink.ingest.model import Empty, Family, Item, Notice, Source
+from chunksink.ingest.model import Empty, Family, Item, Notice
+from tests.ingest.reading import notices, source_of, texts, write_lines
 
 PROVENANCE = {
     "parser": {"parser_name": "p", "parser_version": "1"},
@@ -47,21 +48,11 @@ def draft(numbered: Numbered) -> Draft:
 
 
 def group(path: Path, records: list[Record | bytes]) -> list[Item]:
-    path.write_bytes(b"\n".join(one if isinstance(one, bytes) else orjson.dumps(one) for one in records))
-    source = Source(path.name, path, "ab" * 32, 1, "2026-01-01T00:00:00Z", {"name": "test"})
-    return list(group_records(source, draft, lambda record: "of" in record))
+    return list(group_records(source_of(write_lines(path, records)), draft, lambda record: "of" in record))
 
 
 def chunk(family: str, index: int, **more: Any) -> Record:
     return {"of": family, "index": index, "text": f"{family}{index}", **more}
-
-
-def texts(items: list[Item]) -> list[list[str]]:
-    return [[one["text"] for one in item.chunks] for item in items if isinstance(item, Family)]
-
-
-def notices(items: list[Item]) -> list[tuple[int | None, str, bool]]:
-    return [(item.line, item.code, item.is_failure) for item in items if isinstance(item, Notice)]
 
 
 @pytest.fixture

@@ -51,13 +51,6 @@ def test_the_tombstone_of_a_source_that_came_back_is_older_than_it(three: Bench)
     assert tombstone.at is not None and record["created_at"] > tombstone.at
 
 
-def test_a_renamed_file_is_a_new_source(three: Bench) -> None:
-    (three.docs / "a.md").rename(three.docs / "z.md")
-    report = three.ingest(prune=True)
-    assert (report.processed, report.pruned) == (1, 1)
-    assert three.names() == {"docs/z.md", "docs/b.md", "docs/sub/c.md"}
-
-
 @pytest.mark.promise(6)
 def test_a_folder_without_any_source_is_not_pruned_unless_the_number_is_given(three: Bench) -> None:
     """It may not be mounted."""

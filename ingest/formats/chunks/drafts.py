@@ -1,7 +1,4 @@
-"""Drafts of canonical chunks, and of those of the specifications: 001 Markdown, 003 structural, 004 recorder.
-
-`foreign_draft` is what all but the canonical ones share.
-"""
+"""Drafts of canonical chunks, and of those of the specifications: 001 Markdown, 003 structural, 004 recorder."""
 
 from typing import Any
 
@@ -19,14 +16,8 @@ from chunksink.ingest.model import Notice, Source
 from chunksink.ingest.record_fields import first_string, keep_original, read_as, tenant_of
 
 NAMES = (
-    "provenance.source_uri",
-    "provenance.source_ref",
-    "source.source_uri",
-    "source.source_ref",
-    "source.path",
-    "source_uri",
-    "source_ref",
-    "source",
+    *("provenance.source_uri", "provenance.source_ref", "source.source_uri", "source.source_ref", "source.path"),
+    *("source_uri", "source_ref", "source"),
 )
 _CHECKSUMS = ("provenance.source_checksum", "source.source_checksum", "source_checksum", "source.checksum")
 
@@ -229,5 +220,4 @@ def foreign_draft(
 
 
 def stated_checksum(record: Record) -> str | None:
-    """The sha256 of its source."""
     return record_fields.checksum_of(first_string(record, *_CHECKSUMS))

@@ -67,9 +67,8 @@ def framework_draft(numbered: Numbered, source: Source) -> Draft:
     if passage is None:
         raise RecordRefused(findings.FIELD_MISSING, "has no text with metadata")
     rest, text, metadata, _ = passage
-    own_id = next(
-        (str(rest[field]) for field in _IDS if type(rest.get(field)) in (str, int) and rest[field] != ""), None
-    )
+    ids = (str(rest[field]) for field in _IDS if type(rest.get(field)) in (str, int))
+    own_id = next(filter(None, ids), None)
     name = _source_name(passage)
     if name is None and own_id is None:
         reason = f"names no source: its metadata has none of {', '.join(SOURCES)}"

@@ -44,9 +44,8 @@ def drop_embedded(text: str, lines: list[str], tokens: list[Token], definitions:
     names = _drop_definitions(lines, definitions)
     last: list[int] | None = None
     for token in tokens:
-        if not token.map or token.type not in ("html_block", "inline"):
-            continue
-        if not _may_have_data(token.content) and not (names and "[" in token.content):
+        may_have_data = _may_have_data(token.content) or (names and "[" in token.content)
+        if not token.map or token.type not in ("html_block", "inline") or not may_have_data:
             continue
         token.content = _without_data(token.content, names)
         if token.map != last:  # the cells of a row share their line
@@ -75,19 +74,19 @@ def _may_have_data(text: str) -> bool:
 
 def _without_data(text: str, names: set[str]) -> str:
     """The text on as many lines."""
+
+    def words_of_reference(match: re.Match[str]) -> str:
+        is_code = match["ticks"] is not None
+        is_named = not is_code and normalizeReference(match["label"] or match["words"]) in names
+        return _words_of(match) if is_named else match[0]
+
     text = _EMBEDDED.sub(_words_of, text)
-    if not names:
-        return text
-    return _REFERENCE.sub(lambda match: _words_of(match) if _is_named(match, names) else match[0], text)
+    return _REFERENCE.sub(words_of_reference, text) if names else text
 
 
 def _words_of(match: re.Match[str]) -> str:
-    if match["ticks"]:
-        return match[0]
     groups = match.groupdict()
+    if groups["ticks"]:
+        return match[0]
     kept = groups["words"] or groups.get("before") or groups.get("tag") or ""
     return kept + "\n" * (match[0].count("\n") - kept.count("\n"))
-
-
-def _is_named(match: re.Match[str], names: set[str]) -> bool:
-    return not match["ticks"] and normalizeReference(match["label"] or match["words"]) in names

@@ -21,7 +21,7 @@ _NULLS = ("", "~", "null")
 _MAX_ITEMS = 50
 _MAX_ITEM = 200
 
-# A plain key has at most four words: what comes before a colon in a sentence is mostly longer.
+# At most four words: what comes before a colon in a sentence is mostly longer.
 _KEY = r"""(?:"[^"\n]*"|'[^'\n]*'|[^\W\d]\S*?(?:[ \t]\w\S*?){0,3})[ \t]*:"""
 _YAML_BEGIN = re.compile(r"---[ \t]*\n")
 _YAML_LINE = re.compile(

@@ -24,22 +24,14 @@ _RUN = re.compile(r"(?<!`)(`+)(?!`).*?(?<!`)\1(?!`)|(?<=[^ \t])(?:[ \t]{2,}|\t)(
 _SIGNS = "\x0b\x0c\x85\u2028\u2029"
 _SEPARATOR = re.compile(rf"(?P<edge>^[{_SIGNS}]+|[{_SIGNS}]+$)|[{_SIGNS}]", re.MULTILINE)
 _INVISIBLE = "\ufeff\u00ad\u2060"
-# Longer marks first: that of UTF-32 begins like that of UTF-16.
-_BYTE_ORDER_MARKS = {
-    codecs.BOM_UTF32_LE: "UTF-32",
-    codecs.BOM_UTF32_BE: "UTF-32",
-    codecs.BOM_UTF16_LE: "UTF-16",
-    codecs.BOM_UTF16_BE: "UTF-16",
-}
 _NEVER_IN_TEXT = bytes(code for code in range(32) if chr(code) not in "\b\t\n\v\f\r\x1b")
 
 
 def decode(data: bytes) -> str:
     """The text of a UTF-8 source. Raises SourceFailed for other encodings and for binary data."""
-    for mark, name in _BYTE_ORDER_MARKS.items():
-        if data.startswith(mark):
-            remedy = f"convert it: iconv -f {name} -t UTF-8 OLD > NEW"
-            raise SourceFailed(CHUNKING_FAILED, f"it is {name}, and only UTF-8 is read; {remedy}")
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        remedy = "convert it: iconv -f UTF-16 -t UTF-8 OLD > NEW"
+        raise SourceFailed(CHUNKING_FAILED, f"it is UTF-16, and only UTF-8 is read; {remedy}")
     if b"\0" in data:
         _refuse_binary(data)
     try:

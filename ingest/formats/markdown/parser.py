@@ -97,15 +97,15 @@ def _parse_inline(content: str, definitions: Definitions) -> list[Token]:
 
 
 def _text_of(tokens: Iterable[Token]) -> str:
-    parts = []
+    text = ""
     for token in tokens:
         if token.type == "image":
-            parts.append(_text_of(token.children or []))
-        elif token.type in ("softbreak", "hardbreak"):
-            parts.append(" ")
+            text += _text_of(token.children or [])
         elif token.type in _WORDS:
-            parts.append(token.content)
-    return "".join(parts)
+            text += token.content
+        elif token.type in ("softbreak", "hardbreak"):
+            text += " "
+    return text
 
 
 def _link_definition(state: StateBlock, start: int, end: int, silent: bool) -> bool:
@@ -121,13 +121,10 @@ def _component(state: StateBlock, start: int, end: int, silent: bool) -> bool:
     tag = _COMPONENT.match(state.src, first, first + _MAX_TAG)
     if silent or tag is None:
         return False
-    following = start + 1
-    while following < end and state.bMarks[following] < tag.end():
-        following += 1
-    state.line = following
+    state.line = next((line for line in range(start + 1, end) if state.bMarks[line] >= tag.end()), end)
     token = state.push("html_block", "", 0)
-    token.map = [start, following]
-    token.content = state.getLines(start, following, state.blkIndent, True)
+    token.map = [start, state.line]
+    token.content = state.getLines(start, state.line, state.blkIndent, True)
     return True
 
 

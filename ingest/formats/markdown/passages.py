@@ -51,12 +51,9 @@ class Passage(NamedTuple):
 class _Header(NamedTuple):
     """The header to repeat above later parts of a table; `rows` is where the rows begin."""
 
-    text: str
-    tokens: int
-    rows: int
-
-
-_NO_HEADER = _Header("", 0, 0)
+    text: str = ""
+    tokens: int = 0
+    rows: int = 0
 
 
 def cut(document: Document, policy: Policy) -> Iterator[Passage]:
@@ -115,7 +112,7 @@ class _Cutter:
         pieces = deque(piece for block in run for piece in self._pieces.cut(block))
         rest = sum(piece.tokens for piece in pieces)
         target, soft_max, hard_max = self._policy.target, self._policy.soft_max, self._policy.hard_max
-        of_table = _NO_HEADER
+        of_table = _Header()
         part = 0
         while pieces:
             own = [pieces.popleft()]
@@ -151,12 +148,12 @@ class _Cutter:
         names_end = self._text.find("\n", block.start, most) if block.kind is Kind.TABLE else -1
         end = self._text.find("\n", names_end + 1, most) if names_end >= 0 else -1
         if end < 0 or not _WORD_OR_TAG.search(self._text, block.start, names_end):
-            return _NO_HEADER
+            return _Header()
         names, rule = self._text[block.start : names_end].strip(), self._text[names_end + 1 : end].strip()
         names = names if block.list_number is None else _ITEM.sub("", names)
         text = f"{names}\n{rule}\n"
         size = tokens.count(text)
-        return _Header(text, size, end + 1) if size <= self._policy.target // 2 else _NO_HEADER
+        return _Header(text, size, end + 1) if size <= self._policy.target // 2 else _Header()
 
     def _overlap(self, first: Piece, is_later_part: bool, header: _Header) -> tuple[int, int]:
         """Where the passage that begins with `first` starts, and how many tokens it repeats."""

@@ -4,7 +4,7 @@ import hashlib
 import re
 from collections.abc import Iterator, Sequence
 from os.path import commonprefix
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from chunksink.chunkbus.canonical import canonical_text
 from chunksink.chunkbus.chunk import Record, new_chunk
@@ -156,27 +156,23 @@ def _without_margin(margin: str, lines: str) -> str:
     return lines.removeprefix(margin).replace(f"\n{margin}", "\n") if margin else lines
 
 
-def _metadata(
-    document: Document, passage: Passage, ordinal: int, shown: Shown, links: list[dict[str, str]]
-) -> dict[str, Any]:
+def _metadata(document: Document, passage: Passage, ordinal: int, shown: Shown, links: list[dict[str, str]]) -> Record:
     headings = list(document.sections[passage.section])
-    metadata: dict[str, Any] = {
+    optional = {
+        "anchor": document.anchors.get(passage.section),
+        "code_language": passage.detail if passage.kind is Kind.CODE else "",
+        "table_header": passage.detail if passage.kind is Kind.TABLE and passage.part else "",
+        "links": links,
+    }
+    return {
         "chunk_path": chunk_path(headings, passage.element),
         "headings_path": headings,
         "ordinal": ordinal,
         "token_count": passage.tokens,
         "kind": passage.kind.value,
         "overlap_chars": shown.overlap_chars,
+        **{name: value for name, value in optional.items() if value},
     }
-    if passage.section in document.anchors:
-        metadata["anchor"] = document.anchors[passage.section]
-    if passage.kind is Kind.CODE and passage.detail:
-        metadata["code_language"] = passage.detail
-    if passage.kind is Kind.TABLE and passage.part:
-        metadata["table_header"] = passage.detail
-    if links:
-        metadata["links"] = links
-    return metadata
 
 
 def _about(document: Document, source: Source, format_: Format) -> Record:

@@ -84,9 +84,6 @@ class _List(NamedTuple):
     end: int = 0
 
 
-_NO_LIST = _List()
-
-
 class _Reader:
     """Makes blocks of tokens, and offsets of their line numbers."""
 
@@ -102,7 +99,7 @@ class _Reader:
         self._end = 0  # the line after the last block
         self._depth = 0  # of lists and quotes
         self._open_lists = 0
-        self._list = _NO_LIST
+        self._list = _List()
         self._list_count = 0
         self._elements: dict[str, int] = {}
         self._sections: list[tuple[str, ...]] = [()]
@@ -122,8 +119,7 @@ class _Reader:
             if name in _CONTAINERS:
                 self._read_container(token)
             elif name == "inline":
-                self._note_words(token)
-                self._note_links(token, parser.find_links(token.content, self._definitions))
+                self._note(token, parser.find_links(token.content, self._definitions))
             elif (kind := _LEAVES.get(name)) and token.map:
                 self._close_gap(token.map[0])
                 if name == "heading_open" and not self._depth:
@@ -153,18 +149,16 @@ class _Reader:
             self._list = _List(self._list_count, self._next_element(_LISTS[token.type]), token.map[1])
         elif self._open_lists == 0:
             self._close_gap(self._list.end)
-            self._list = _NO_LIST
+            self._list = _List()
 
     def _read_html(self, token: Token) -> None:
-        self._note_words(token)
-        self._note_links(token, links_in_html(token.content))
+        self._note(token, links_in_html(token.content))
         if not self._depth and not self._title and (heading := _H1.match(token.content)):
             self._title = carried(parser.plain_text(heading[1], {}))
 
-    def _note_words(self, token: Token) -> None:
+    def _note(self, token: Token, links: Iterator[tuple[str, LinkKind]]) -> None:
+        """Whether the document has begun, and the links."""
         self._has_begun = self._has_begun or parser.has_words(token.content, self._definitions)
-
-    def _note_links(self, token: Token, links: Iterator[tuple[str, LinkKind]]) -> None:
         if token.map:
             start, end = token.map
             self._links += ((start, end, url, kind) for url, kind in links)

@@ -13,8 +13,7 @@ from chunksink.ingest.formats.parsed.docling import is_docling
 from chunksink.ingest.formats.registry import Format, Match
 from chunksink.ingest.model import Item, Source
 
-RULES_VERSION = "7"
-"""Raise it with every change of rendering or of the fields of a chunk."""
+_RULES_VERSION = "7"  # to be raised with every change of rendering or of the fields of a chunk
 
 
 @dataclass(frozen=True)
@@ -29,7 +28,7 @@ class ParsedFormat(Format):
 
     @property
     def canonicalizer(self) -> tuple[str, str]:
-        return ("chunksink-parsed", f"structural.{RULES_VERSION}+{self.policy.policy_id}")
+        return ("chunksink-parsed", f"structural.{_RULES_VERSION}+{self.policy.policy_id}")
 
     def match(self, record: Record, *, is_alone: bool = False) -> Match:
         if is_docling(record):

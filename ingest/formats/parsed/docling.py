@@ -126,9 +126,9 @@ class _Tree:
         texts = []
         for ref in node.children:
             part = self._node(ref)
-            if (part.text or part.orig) and part.content_layer == "body" and ref.pointer not in self._seen:
+            if (text := part.text or part.orig) and part.content_layer == "body" and ref.pointer not in self._seen:
                 self._seen.add(ref.pointer)
-                texts.append((part.text or part.orig).strip())
+                texts.append(text.strip())
         return re.sub(r" (?=[.,;:!?)\]])", "", " ".join(texts))
 
     def _node(self, ref: Ref) -> Node:

@@ -67,7 +67,7 @@ class _Reader:
         if title := origin.metadata.get("title") or parsed.title or next(headings, None):
             origin.metadata["title"] = title
         own = _own(document, passages, renderer.stretches)
-        _number(own, parsed.doc_id or _stable_id("doc", self._documents + 1), self._chunks + 1)
+        _number(own, parsed.doc_id or f"doc_{self._documents + 1:04d}", self._chunks + 1)
         left_out = {}
         if unread:
             fields = ", ".join(unread[0].fields)
@@ -92,13 +92,9 @@ class _Reader:
         )
 
 
-def _stable_id(kind: str, number: int) -> str:
-    """`chunk_0481`. Numbers shift when documents are added, so no id and no hash depends on them."""
-    return f"{kind}_{number:04d}"
-
-
 def _number(own: Sequence[Own], doc_id: str, first: int) -> None:
-    ids = [_stable_id("chunk", number) for number in range(first, first + len(own))]
+    """Numbers shift when documents are added, so no id and no hash depends on them."""
+    ids = [f"chunk_{number:04d}" for number in range(first, first + len(own))]
     for index, one in enumerate(own):
         neighbors = [*ids[max(0, index - 1) : index], *ids[index + 1 : index + 2]]
         one.metadata.update(stable_id=ids[index], doc_id=doc_id, neighbors=neighbors)

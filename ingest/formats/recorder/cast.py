@@ -59,11 +59,11 @@ def read_events(header: Header, lines: Iterator[tuple[Line, bytes | None]]) -> I
     for at, frame in _frames(header, lines):
         if isinstance(frame, Notice):
             yield frame
-            continue
-        if run and not _continues(run, at, frame):
+        elif run and not _continues(run, at, frame):
             yield _joined(run)
-            run = []
-        run.append((at, frame))
+            run = [(at, frame)]
+        else:
+            run.append((at, frame))
     if run:
         yield _joined(run)
 

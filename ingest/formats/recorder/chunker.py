@@ -123,11 +123,10 @@ class PaneChunker:
 
     def _close(self, cut: Cut, *, is_last: bool) -> None:
         """`is_last`: a hard boundary or the end follows."""
-        glued = _glued(self._closed[-1], cut, is_last=is_last) if self._closed else None
-        if glued is None:
-            self._closed.append(cut)
-        else:
+        if self._closed and (glued := _glued(self._closed[-1], cut, is_last=is_last)):
             self._closed[-1] = glued
+        else:
+            self._closed.append(cut)
 
 
 def _is_within_limits(cut: Cut) -> bool:

@@ -121,9 +121,8 @@ class Pane:
         span: Record = {
             "byte_range": {"byte_start": first_shown.first.line.start, "byte_end": last.last.line.end},
             "contributed": {"char_start": -start, "char_end": len(cut.text) - start},
+            **({"section": [cut.section]} if cut.section else {}),
         }
-        if cut.section:
-            span["section"] = [cut.section]
         if self._header is not None:
             began_ms = self._header.began_ms
             span["timestamp_start"], span["timestamp_end"] = ((time - began_ms) / 1000 for time in cut.window)

@@ -20,8 +20,8 @@ _BOUNDARIES: dict[str, Boundary] = {"control_marker": "control", "lifecycle_mark
 KINDS = (*_DIRECTIONS, *_BOUNDARIES)
 
 _Count = Annotated[int, msgspec.Meta(ge=0, le=2**53 - 1)]
+# Without control characters and surrogates.
 _Name = Annotated[str, msgspec.Meta(pattern=r"\A[\x20-\ud7ff\ue000-\U0010ffff]{1,256}\Z")]
-"""Without control characters and surrogates."""
 
 
 class _Fields(msgspec.Struct):
@@ -75,11 +75,8 @@ def _event(line: Line, fields: _Fields) -> Event:
     kind = fields.event_type
     if kind not in KINDS:
         raise RecordRefused(codes.EVENT_KIND_UNKNOWN, f"{kind!r:.60} is not one of {', '.join(KINDS)}")
-    offset = Offset(
-        fields.segment_id,
-        line.number - 1 if fields.ordinal is None else fields.ordinal,
-        line.start if fields.byte_offset is None else fields.byte_offset,
-    )
+    ordinal = line.number - 1 if fields.ordinal is None else fields.ordinal
+    offset = Offset(fields.segment_id, ordinal, line.start if fields.byte_offset is None else fields.byte_offset)
     boundary = None if fields.control_marker_type == "resize" else _BOUNDARIES.get(kind)
     return Event(
         event_id=fields.event_id or f"{offset.segment_id}:{offset.ordinal}",

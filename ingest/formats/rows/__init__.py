@@ -14,8 +14,7 @@ from chunksink.ingest.formats.registry import Format, Match
 from chunksink.ingest.formats.rows.row import NAMES, Names, is_row
 from chunksink.ingest.model import Item, Source
 
-RULES_VERSION = "2"
-"""Raise it with every change of how a text is read or of the fields of a chunk."""
+_RULES_VERSION = "2"  # to be raised with every change of how a text is read or of the fields of a chunk
 
 
 @dataclass(frozen=True)
@@ -32,9 +31,8 @@ class RowsFormat(Format):
 
     @property
     def canonicalizer(self) -> tuple[str, str]:
-        given = "".join(f"+{role}={self.fields[role]}" for role in sorted(self.fields))
-        policy = self.policy.policy_id
-        return ("chunksink-rows", f"rows.{RULES_VERSION}{given}+{policy}")
+        fields = "".join(f"+{role}={name}" for role, name in sorted(self.fields.items()))
+        return ("chunksink-rows", f"rows.{_RULES_VERSION}{fields}+{self.policy.policy_id}")
 
     @property
     def names(self) -> Names:

@@ -70,10 +70,9 @@ def read_row(record: Record, names: Names, source: Source, position: str) -> Row
         if isinstance(value := other.get(name), str) and len(value) > MAX_CARRIED:
             unread.append(name)
             del other[name]
-    tenant = tenant_of(record) or source.tenant
     id_ = _id_of(record, names["id"])
-    fields = {name: value for name, value in without_vectors(record).items() if not _is_vector(value)}
-    fields.pop("tenant_id", None)
+    others = without_vectors(record).items()
+    fields = {name: value for name, value in others if name != "tenant_id" and not _is_vector(value)}
     inner = fields.pop("metadata", None) or {}
     inner = inner if isinstance(inner, dict) else {"metadata": inner}
     titles = (value for name in names["title"] for one in (record, inner) for value in _values(one, [name]))
@@ -89,7 +88,7 @@ def read_row(record: Record, names: Names, source: Source, position: str) -> Row
         name=name,
         address=address or name,
         checksum=f"sha256:{sha256_hex(text.encode())}",
-        tenant=tenant,
+        tenant=tenant_of(record) or source.tenant,
         source=about,
         metadata=metadata,
     )
@@ -110,10 +109,8 @@ def describe(document: Document, fields: Record) -> Record:
 
 def _name(uri: str, id_: str | None, address: str | None, position: str) -> str:
     """By its id, its address on the web, its path, else its position. The name of a source has no fragment."""
-    if id_ is not None:
-        return f"{uri}#id={quote(id_, safe='')}"
-    if address is None:
-        return f"{uri}#{position}"
+    if id_ is not None or address is None:
+        return f"{uri}#{position}" if id_ is None else f"{uri}#id={quote(id_, safe='')}"
     is_name = _SCHEME.match(address) is not None and "#" not in address
     return address if is_name else f"{uri}#address={quote(address, safe='')}"
 

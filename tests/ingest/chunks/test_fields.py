@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from chunksink.chunkbus.canonical import canonical_text
 from chunksink.ingest.formats.chunks import ChunksFormat
 from chunksink.sinks.projection import project_family
-from tests.ingest.chunks.reading import is_at, leaves, read_lines
 from tests.ingest.chunks.samples import (
     canonical_chunk,
     framework_chunk,
@@ -18,6 +17,7 @@ from tests.ingest.chunks.samples import (
     recorder_chunk,
     structural_chunk,
 )
+from tests.ingest.reading import is_at, leaves, read_lines
 
 FORMAT = ChunksFormat()
 SAMPLES = {
@@ -84,12 +84,6 @@ def test_canonical_chunk_when_fields_are_odd_has_the_same_bytes(tmp_path_factory
     [[chunk]], notices = read_lines(FORMAT, tmp_path_factory.getbasetemp(), [orjson.dumps(record)])
     assert notices == []
     assert orjson.dumps(chunk) == orjson.dumps(record)
-
-
-def test_read_when_an_integer_is_not_exact_keeps_its_digits(tmp_path_factory: Folders) -> None:
-    line = orjson.dumps(structural_chunk())[:-1] + b',"binary_hash":18446744073709551615,"safe":9007199254740991}'
-    [[chunk]], _ = read_lines(FORMAT, tmp_path_factory.getbasetemp(), [line])
-    assert (chunk["binary_hash"], chunk["safe"]) == ("18446744073709551615", 9007199254740991)
 
 
 @pytest.mark.parametrize("form", list(SAMPLES))

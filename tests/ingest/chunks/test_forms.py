@@ -14,7 +14,6 @@ from chunksink.ingest import codes
 from chunksink.ingest.formats.chunks import ChunksFormat
 from chunksink.ingest.formats.registry import Match
 from chunksink.sinks.projection import project_family
-from tests.ingest.chunks.reading import CREATED_AT, codes_of, is_valid_partition, read_file, read_lines, write_lines
 from tests.ingest.chunks.samples import (
     canonical_chunk,
     framework_chunk,
@@ -23,6 +22,7 @@ from tests.ingest.chunks.samples import (
     structural_chunk,
 )
 from tests.ingest.ir.samples import ir_record
+from tests.ingest.reading import CREATED_AT, codes_of, is_valid_partition, read_lines
 
 FORMAT = ChunksFormat()
 DOCUMENT = {"source": {"path": "a.pdf"}}
@@ -254,20 +254,3 @@ def test_read_when_siblings_are_refused_or_empty_reports_the_gap(tmp_path: Path)
     ]
     assert [(chunk["chunk_id"], chunk["chunk_index"]) for chunk in chunks] == [("doc-7-0", 0), ("doc-7-2", 1)]
     assert chunks[1]["original"]["chunk_index"] == 2
-
-
-def test_read_when_a_file_mixes_forms_and_is_read_again_returns_the_same(tmp_path: Path) -> None:
-    lines = [
-        *(markdown_chunk(number) for number in range(3)),
-        *(structural_chunk(number) for number in range(3)),
-        *(recorder_chunk(), framework_chunk(), canonical_chunk()),
-    ]
-    file = write_lines(tmp_path / "a.jsonl", lines)
-    families, notices = read_file(FORMAT, file)
-    assert (len(families), notices) == (5, [])
-    assert is_valid_partition(tmp_path / "bus", families)
-    assert read_file(FORMAT, file) == (families, notices)
-    write_lines(file, [*lines, *lines])
-    again, notices = read_file(FORMAT, file)
-    assert again == families
-    assert {(notice.code, notice.is_failure) for notice in notices} == {(codes.RECORD_SUPERSEDED, False)}

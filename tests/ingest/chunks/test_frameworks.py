@@ -11,8 +11,8 @@ from chunksink.chunkbus.chunk import Record
 from chunksink.ingest import codes
 from chunksink.ingest.formats.chunks import ChunksFormat
 from chunksink.sinks.projection import project_family
-from tests.ingest.chunks.reading import codes_of, read_file, read_lines
 from tests.ingest.chunks.samples import framework_chunk
+from tests.ingest.reading import codes_of, read_file, read_lines
 
 FORMAT = ChunksFormat()
 ELEMENT = {

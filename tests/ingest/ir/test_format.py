@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 
 from chunksink.chunkbus import findings
 from chunksink.ingest import codes
-from chunksink.ingest.formats.ir import IrFormat, identity
+from chunksink.ingest.formats.ir import IrFormat
 from chunksink.ingest.formats.registry import Match
 from chunksink.ingest.model import Empty, Family
 from chunksink.sinks.projection import project_family
-from tests.ingest.chunks.reading import (
+from tests.ingest.ir.samples import ir_record, sha
+from tests.ingest.reading import (
     at,
     codes_of,
     is_at,
@@ -24,7 +25,6 @@ from tests.ingest.chunks.reading import (
     read_lines,
     write_lines,
 )
-from tests.ingest.ir.samples import ir_record, sha
 
 FORMAT = IrFormat()
 
@@ -71,13 +71,6 @@ def test_document_when_projected_has_the_fields_of_the_record(tmp_path: Path) ->
         "parent_id": sha("/srv/docs/report.pdf"),
     }
     assert {name: fields[name] for name in expected} == expected
-
-
-def test_identity_when_computed_follows_the_formulas() -> None:
-    path, digest = "/srv/docs/report.pdf", "ab" * 32
-    family = "a3f26cb34dbcac54b3477b43b3767f35f8916dacf3c5c95c731819eaa4be47ef"
-    record = "9281167c3fd40f27ebb60e9f89754f65c384d322749b5fe8221049da2936d859"
-    assert identity(path, digest, 0) == (sha(path), sha(f"{path}|{digest}|0")) == (family, record)
 
 
 @pytest.mark.parametrize(

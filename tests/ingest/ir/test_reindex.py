@@ -15,8 +15,8 @@ from chunksink.ingest.formats.ir.reindex import Current, newest, outdated, read_
 from chunksink.ingest.formats.ir.schema import IrRecord, ir_schema
 from chunksink.ingest.json_records import Numbered
 from tests.conftest import ROOT
-from tests.ingest.chunks.reading import at, leaves, read_file
 from tests.ingest.ir.samples import ir_record
+from tests.ingest.reading import at, leaves, read_file
 
 EXAMPLES = ROOT / "docs" / "schema" / "ir-examples.jsonl"
 SCHEMA = ROOT / "docs" / "schema" / "ir-schema.json"

@@ -1,7 +1,6 @@
 """The checklist of the chunking specification, on fresh chunks and on those of a partition."""
 
 from collections.abc import Callable
-from itertools import cycle
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,6 @@ from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.manifest import ManifestProducer
 from chunksink.chunkbus.writer import PartitionWriter
 from chunksink.ingest.checklist import find_breaches, find_problems
-from chunksink.ingest.formats.markdown import tokens
 from chunksink.ingest.formats.markdown.policy import Policy
 from tests.ingest.markdown.support import CREATED_AT, chunks_of
 
@@ -41,16 +39,6 @@ def test_each_rule_can_be_broken(change: Change, problem: str) -> None:
     assert find_problems(records, Policy()) == []
     change(records)
     assert any(problem in found for found in find_problems(records, Policy()))
-
-
-def test_tokens_of_each_chunk_are_counted_alone() -> None:
-    records = chunks_of("".join(f"# A{number}\n\nword\n\n" for number in range(200)))
-    for record, text in zip(records, cycle(["a", "\u0301b", "1 2", "x" * 8, "中"]), strict=False):
-        record["text"] = text
-        record["metadata"]["token_count"] = tokens.count(text)
-    records[130]["metadata"]["token_count"] += 1
-    found = [problem for problem in find_problems(records, Policy()) if "token_count" in problem]
-    assert found == ["chunk 130: token_count is 2, the text has 1"]
 
 
 def partition(folder: Path, records: list[Record]) -> BusRoot:

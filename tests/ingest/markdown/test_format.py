@@ -10,7 +10,6 @@ import pytest
 from chunksink.chunkbus import findings
 from chunksink.chunkbus.identity import family_key, parent_id
 from chunksink.ingest.codes import (
-    CHUNKING_FAILED,
     FENCE_UNCLOSED,
     NUL_REMOVED,
     SOURCE_EMPTY,
@@ -52,12 +51,6 @@ def test_read_without_text_yields_the_key_of_the_empty_family(tmp_path: Path, da
     assert isinstance(notice, Notice) and (notice.code, notice.is_failure) == (SOURCE_EMPTY, False)
     (chunk,) = chunks_of("Text", uri="a.md", tenant=tenant)
     assert empty == Empty(family_key(parent_id(chunk), tenant))
-
-
-def test_read_of_other_encodings_fails(tmp_path: Path) -> None:
-    with pytest.raises(SourceFailed) as failure:
-        read(tmp_path, "Müller".encode("windows-1252"))
-    assert failure.value.code == CHUNKING_FAILED
 
 
 def test_chunk_longer_than_a_line_of_a_partition_fails_its_source() -> None:

@@ -16,27 +16,11 @@ from chunksink.ingest.formats.markdown.normalise import carried
 from chunksink.ingest.formats.markdown.policy import Policy
 from chunksink.ingest.formats.markdown.structure import parse
 from tests.conftest import examples
+from tests.ingest.markdown.strategies import documents, inline
 from tests.ingest.markdown.support import chunks_of, commonmark_examples, corpus, normalise, own_parts, without_space
 
 SMALL = Policy(target=20, soft_max=26, hard_max=30)  # cuts everywhere, even in short texts
 LARGER = Policy(target=60, soft_max=70, hard_max=80)  # has room for the header of a table
-
-_inline = st.text(
-    alphabet=st.sampled_from("ab Z.!? ,*_`[]()<>\t你好。é̂\U0001f469\u200d\U0001f4bb1#|-:\\&\u00a0\u3000"), max_size=60
-)
-_marks = [
-    *("", "", "# One", "## Two", "### ", "===", "---", "```", "~~~~ py", "- a", "  - b", "1. x", "2) y", "> q", ">"),
-    *("    code", "| a | b |", "|---|---|", "<div>", "</div>", "<!--", "[r]: /u", "* * *", "\tt", "- > - z", "  ```"),
-]
-_line = st.one_of(
-    _inline,
-    st.sampled_from(_marks),
-    st.builds("{}{}".format, st.sampled_from(["> ", "- ", "  ", "10. ", "   > ", "- - "]), _inline),
-    st.builds(
-        lambda word, n: " ".join([word] * n), st.sampled_from(["word", "Ende.", "中文。", "x"]), st.integers(1, 80)
-    ),
-)
-documents = st.lists(_line, max_size=40).map("\n".join)
 
 
 def check(text: str, policy: Policy) -> list[Record]:
@@ -75,7 +59,7 @@ def test_any_document_keeps_the_checklist_and_loses_nothing(text: str, policy: P
 
 
 @settings(max_examples=examples(100), deadline=None)
-@given(st.lists(st.lists(_inline, min_size=2, max_size=3), min_size=8, max_size=40), st.sampled_from(["", "> ", "  "]))
+@given(st.lists(st.lists(inline, min_size=2, max_size=3), min_size=8, max_size=40), st.sampled_from(["", "> ", "  "]))
 def test_any_table_keeps_the_checklist_and_loses_nothing(rows: list[list[str]], margin: str) -> None:
     lines = ["| a | b |", "|---|:-:|", *(f"| {' | '.join(cells)} |" for cells in rows)]
     check("".join(f"{margin}{line}\n" for line in lines), LARGER)

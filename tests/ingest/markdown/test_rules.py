@@ -8,8 +8,7 @@ from chunksink.ingest.formats.markdown import tokens
 from chunksink.ingest.formats.markdown.document import Kind
 from chunksink.ingest.formats.markdown.pieces import sentence_spans
 from chunksink.ingest.formats.markdown.policy import Policy
-from chunksink.ingest.formats.markdown.structure import parse
-from tests.ingest.markdown.support import CREATED_AT, NO_OVERLAP, chunks_of, own_parts, texts_of
+from tests.ingest.markdown.support import CREATED_AT, NO_OVERLAP, chunks_of, texts_of
 
 
 def sentence(words: int, end: str = ".") -> str:
@@ -154,12 +153,6 @@ def test_log_is_cut_between_its_lines() -> None:
         assert shown[0] in before["text"].split("\n"), "the last lines are repeated"
 
 
-def test_endless_word_is_cut() -> None:
-    records = chunks_of("x" * 20_000)
-    assert "".join(own_parts(records)) == "x" * 20_000
-    assert max(record["metadata"]["token_count"] for record in records) <= Policy().target
-
-
 # Section 6: overlap
 
 
@@ -256,9 +249,3 @@ def test_overlap_is_left_out_if_it_would_break_the_hard_maximum() -> None:
 )
 def test_sentences(text: str, expected: list[str]) -> None:
     assert [text[start:end] for start, end in sentence_spans(text, 0, len(text), Kind.PROSE)] == expected
-
-
-def test_nesting_beyond_the_limit_is_kept_as_text() -> None:
-    records = chunks_of(">" * 10_000 + " deep inside")
-    assert "".join("".join(own_parts(records)).split()) == ">" * 10_000 + "deepinside"
-    assert parse("> " * 200 + "x").blocks

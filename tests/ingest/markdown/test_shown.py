@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.ingest.markdown.support import NO_OVERLAP, chunks_of, own_parts, texts_of
+from tests.ingest.markdown.support import NO_OVERLAP, chunks_of, texts_of
 
 YAML = "server:\n  port: 80\n\n  hosts:\n    - a"
 
@@ -46,20 +46,3 @@ def test_repeated_items_have_the_indentation_of_those_below() -> None:
     for record in records[1:]:
         assert record["metadata"]["overlap_chars"] > 0
         assert all(line.startswith("- Item ") for line in record["text"].split("\n") if line)
-
-
-def test_parts_of_long_code_begin_at_the_margin_and_keep_every_line() -> None:
-    body = "\n".join(f"    if check({number}):\n        run(task_{number}, limit={number})" for number in range(120))
-    records = chunks_of(f"Words:\n\n{indented(body, '    ')}\n")[1:]
-    assert len(records) > 4
-    for record in records:
-        assert {len(line) - len(line.lstrip()) for line in record["text"].split("\n")} <= {0, 4}
-        assert record["text"].startswith(("Words:", "if ", "run("))
-    lines = "\n".join(part.strip("\n") for part in own_parts(records)).split("\n")
-    assert [line.strip() for line in lines] == [line.strip() for line in body.split("\n")]
-
-
-def test_char_range_covers_the_visible_characters() -> None:
-    text = f"Words:\n\n{indented(YAML, '    ')}\n\n"
-    place = chunks_of(text, policy=NO_OVERLAP)[1]["span"]["char_range"]
-    assert text[place["char_start"] : place["char_end"]] == indented(YAML, "    ").strip()

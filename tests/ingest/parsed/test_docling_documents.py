@@ -9,7 +9,8 @@ import pytest
 from chunksink.chunkbus import findings
 from chunksink.chunkbus.chunk import Record
 from chunksink.ingest import codes
-from tests.ingest.parsed.samples import families, notices, paths, read
+from tests.ingest.parsed.samples import FORMAT
+from tests.ingest.reading import families, names, notices, read_items
 
 
 def ref(*pointers: str) -> list[Record]:
@@ -75,7 +76,7 @@ REPORT = document(
 def read_document(folder: Path, record: Record) -> Any:
     path = folder / "report.json"
     path.write_bytes(orjson.dumps(record, option=orjson.OPT_INDENT_2))
-    return read(path, uri="exports/report.json")
+    return read_items(FORMAT, path, uri="exports/report.json")
 
 
 def test_document_is_read_in_the_order_of_its_body(tmp_path: Path) -> None:
@@ -89,7 +90,7 @@ def test_document_is_read_in_the_order_of_its_body(tmp_path: Path) -> None:
     ]
     assert [chunk["locator"]["page_number"] for chunk in chunks] == [1, 1, 2, 1]
     assert notices(items) == [(1, codes.PARTS_LEFT_OUT, False)]
-    assert paths(items) == ["exports/report.pdf"]
+    assert names(items) == ["exports/report.pdf"]
     assert chunks[0]["source"] == {"path": "exports/report.pdf", "type": "pdf"}
     assert chunks[0]["provenance"]["parser"] == {"parser_name": "docling", "parser_version": "1.8.0"}
     assert chunks[0]["metadata"]["title"] == "Rain"

@@ -14,18 +14,8 @@ from chunksink.ingest.formats.parsed import ParsedFormat
 from chunksink.ingest.formats.registry import Match
 from chunksink.ingest.model import Empty
 from chunksink.sinks.projection import project_family
-from tests.conftest import ROOT
-from tests.ingest.parsed.samples import (
-    FORMAT,
-    families,
-    heading,
-    notices,
-    paragraph,
-    parsed,
-    paths,
-    read,
-    read_documents,
-)
+from tests.ingest.parsed.samples import FORMAT, heading, paragraph, parsed, read_documents
+from tests.ingest.reading import families, names, notices
 
 SMALL = ParsedFormat(Policy(target=30, soft_max=40, hard_max=50))
 
@@ -43,18 +33,6 @@ def text_of(folder: Path, *blocks: Any, **about: Any) -> str:
 
 def item(text: str, **about: Any) -> Record:
     return {"type": "list_item", "text": text, **about}
-
-
-def test_ids_are_golden(tmp_path: Path) -> None:
-    (chunk,) = chunks_of(tmp_path, parsed("a/b.pdf", paragraph("Hello.")))
-    document = hashlib.sha256(b'["a/b.pdf",null]').hexdigest()
-    text = "sha256:" + hashlib.sha256(b"Hello.").hexdigest()
-    assert chunk["document_id"] == document
-    assert chunk["chunk_id"] == hashlib.sha256(f'["{document}",0,"{text}"]'.encode()).hexdigest()
-    assert chunk["parent_id"] == hashlib.sha256(b"a/b.pdf").hexdigest()
-    (chunk,) = chunks_of(tmp_path, parsed("a/b.pdf", paragraph("Hello."), content_hash="ab" * 32))
-    assert chunk["document_id"] == hashlib.sha256(f'["a/b.pdf","{"ab" * 32}"]'.encode()).hexdigest()
-    assert chunk["provenance"]["source_checksum"] == "sha256:" + "ab" * 32
 
 
 def test_fields_reach_the_index(tmp_path: Path) -> None:
@@ -197,7 +175,7 @@ def test_tables_and_images_come_where_they_belong(tmp_path: Path) -> None:
 def test_bad_document_is_reported_and_the_others_are_read(tmp_path: Path, document: Record | bytes, code: str) -> None:
     items = read_documents(tmp_path, [parsed("b.md"), document, parsed("c.md")])
     assert notices(items) == [(2, code, True)]
-    assert paths(items) == ["b.md", "c.md"]
+    assert names(items) == ["b.md", "c.md"]
     assert families(items)[1][0]["metadata"]["stable_id"] == "chunk_0002"
 
 
@@ -255,9 +233,3 @@ def test_tenants_do_not_share_ids(tmp_path: Path) -> None:
 )
 def test_match_is_by_source_path_and_content(record: Record, expected: Match, expected_alone: Match) -> None:
     assert (FORMAT.match(record), FORMAT.match(record, is_alone=True)) == (expected, expected_alone)
-
-
-def test_example_is_read_without_notices() -> None:
-    items = read(ROOT / "examples" / "parsed" / "manual.jsonl")
-    assert notices(items) == []
-    assert paths(items) == ["manuals/de/mast.pdf", "manuals/gauge.pdf"][::-1]

@@ -7,16 +7,17 @@ import orjson
 import pytest
 
 from chunksink.sinks.projection import project_family
-from tests.ingest.parsed.samples import families, heading, notices, paragraph, parsed, paths, read_documents, sentences
+from tests.ingest.parsed.samples import heading, paragraph, parsed, read_documents, sentences
+from tests.ingest.reading import families, names, notices
 
 
 def test_order_and_numbers_follow_lineage_then_path_then_index(tmp_path: Path) -> None:
-    names = ["b.md", "a/z.md", "a/b/c.md", "a-b/x.md", "a/b.md", "a.md", "a/b/a.md", "é/a.md"]
-    documents = [parsed(name, heading("H"), paragraph("P."), heading("I"), paragraph("Q.")) for name in names]
+    paths = ["b.md", "a/z.md", "a/b/c.md", "a-b/x.md", "a/b.md", "a.md", "a/b/a.md", "é/a.md"]
+    documents = [parsed(name, heading("H"), paragraph("P."), heading("I"), paragraph("Q.")) for name in paths]
     for document in documents:
         del document["doc_id"]
     items = read_documents(tmp_path, documents)
-    assert paths(items) == ["a.md", "b.md", "a/b.md", "a/z.md", "a/b/a.md", "a/b/c.md", "a-b/x.md", "é/a.md"]
+    assert names(items) == ["a.md", "b.md", "a/b.md", "a/z.md", "a/b/a.md", "a/b/c.md", "a-b/x.md", "é/a.md"]
     chunks = [chunk for chunks in families(items) for chunk in chunks]
     assert [chunk["metadata"]["stable_id"] for chunk in chunks] == [f"chunk_{n:04d}" for n in range(1, 17)]
     assert [chunk["metadata"]["doc_id"] for chunk in chunks[::2]] == [f"doc_{n:04d}" for n in range(1, 9)]

@@ -11,7 +11,8 @@ from chunksink.ingest.formats.markdown.policy import Policy
 from chunksink.ingest.formats.parsed import ParsedFormat
 from chunksink.ingest.model import Notice
 from chunksink.sinks.projection import project_family
-from tests.ingest.parsed.samples import families, parsed, read_documents
+from tests.ingest.parsed.samples import parsed, read_documents
+from tests.ingest.reading import families
 
 POLICY = Policy(target=20, soft_max=26, hard_max=30)
 FORMAT = ParsedFormat(POLICY)

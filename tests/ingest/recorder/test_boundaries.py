@@ -1,7 +1,6 @@
 """Where chunks begin and end: every row of the policy's table, every boundary, overlap and glue."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -61,13 +60,6 @@ def test_marker_separates_outputs(tmp_path: Path, kind: str) -> None:
     assert read.metadata("opened_by") == ["start", kind.removesuffix("_marker")]
 
 
-def test_two_runs_produce_the_same_chunks(tmp_path: Path) -> None:
-    events = [typed("cat log\r", 0), *(output(f"{number}: {LINE}\n", 10 * number) for number in range(200))]
-    first, second = read_log(tmp_path, events), read_log(tmp_path, events)
-    assert len(first.ids) > 5
-    assert first.families == second.families
-
-
 def test_panes_and_sessions_never_share_a_chunk(tmp_path: Path) -> None:
     events = [
         output("a1", 0, pane=1, session_id="s"),
@@ -124,29 +116,6 @@ def test_chunk_has_at_most_48_events(tmp_path: Path) -> None:
     check_replay(read)
 
 
-def test_chunk_is_at_most_two_minutes_wide(tmp_path: Path) -> None:
-    read = read_log(tmp_path, [output(LINE, 20_000 * number) for number in range(9)])
-    starts, ends = read.metadata("occurred_at_start_ms"), read.metadata("occurred_at_end_ms")
-    assert [end - start for start, end in zip(starts, ends, strict=True)] == [120_000, 20_000]
-
-
-@pytest.mark.parametrize(
-    "between",
-    [
-        output(None, 3, "control_marker"),
-        output("x", 3, is_gap=True),
-        typed("a command that is long enough to be a chunk of its own, for it has more than 80 characters", 3),
-    ],
-    ids=["control", "gap", "direction"],
-)
-def test_nothing_is_repeated_across_a_hard_boundary(tmp_path: Path, between: dict[str, Any]) -> None:
-    long = LINE * 20
-    read = read_log(tmp_path, [output(long, 0), output(long, 1), between, output(long, 4), output("y", 50_000)])
-    assert any(read.metadata("overlap_chars"))
-    for overlap, opened_by in zip(read.metadata("overlap_chars"), read.metadata("opened_by"), strict=True):
-        assert (overlap > 0) == (opened_by == "limit")
-
-
 def test_tiny_end_is_attached_without_its_overlap(tmp_path: Path) -> None:
     events = [output(f"output line {number}", number) for number in range(50)]
     read = read_log(tmp_path, events)
@@ -192,11 +161,4 @@ def test_output_after_a_glued_chunk_repeats_the_end_of_its_output(tmp_path: Path
     read = read_log(tmp_path, [typed("cat x", 0), output("b" * 1500, 1), output("c" * 1500, 2)])
     assert read.metadata("direction") == ["mixed_glued", "egress"]
     assert read.texts[1].startswith("b" * 120 + "\n[OUT] ccc")
-    check_replay(read)
-
-
-def test_tiny_end_of_a_long_input_loses_its_overlap_when_glued(tmp_path: Path) -> None:
-    read = read_log(tmp_path, [typed("a" * 1790, 0), typed("end", 9000), output("y", 9001)])
-    assert read.texts[1] == "[IN] end\n[OUT] y"
-    assert read.metadata("overlap_chars") == [0, 0]
     check_replay(read)

@@ -167,18 +167,6 @@ def test_real_recordings(shared_data: Path, sizes: Sizes) -> None:
         check_replay(read, sizes)
 
 
-def test_real_recording_reads_like_its_terminal(shared_data: Path) -> None:
-    read = read_file(shared_data / "casts" / "welcome.cast")
-    text = "\n".join(read.texts)
-    for line in (
-        "> # Welcome to asciinema!",
-        "> brew install asciinema",
-        "==> Pouring asciinema-1.4.0.sierra.bottle.tar.gz",
-    ):
-        assert f"[OUT] {line}\n" in text
-    assert read.metadata("title")[0] == "Welcome to asciinema!"
-
-
 def test_large_recording_loses_nothing(shared_data: Path) -> None:
     path = shared_data / "casts" / "big.cast"
     sent = "".join(json.loads(line)[2] for line in path.read_text(encoding="utf-8").splitlines()[1:])

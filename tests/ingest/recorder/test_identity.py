@@ -8,12 +8,7 @@ import pytest
 
 from chunksink.chunkbus.canonical import json_hash
 from chunksink.chunkbus.chunk import Record
-from chunksink.chunkbus.findings import Finding
 from chunksink.chunkbus.identity import family_key, normalise_source, parent_id, tenant_id
-from chunksink.chunkbus.layout import BusRoot
-from chunksink.chunkbus.manifest import ManifestProducer
-from chunksink.chunkbus.validate import Validation
-from chunksink.chunkbus.writer import PartitionWriter
 from chunksink.ingest.formats.recorder import RecorderFormat
 from chunksink.sinks.projection import project_family
 from tests.ingest.recorder.support import SMALL, output, read_cast, read_file, read_log, typed, write_log
@@ -122,16 +117,6 @@ def test_growing_log_changes_only_the_last_part_of_the_panes_that_grew(tmp_path:
     assert len(set(before.ids) - set(after.ids)) <= 1
 
 
-def test_parts_are_in_order_and_know_their_size(tmp_path: Path) -> None:
-    read = read_log(tmp_path, [output(f"{number} " + "word " * 9, number) for number in range(10)], SMALL)
-    assert list(read.documents) == [f"work.jsonl#pane=3&part={number}" for number in range(len(read.families))]
-    for family in read.families:
-        places = [(chunk["chunk_index"], chunk["chunk_count"]) for chunk in family.chunks]
-        assert places == [(index, len(places)) for index in range(len(places))]
-        assert len({chunk["document_id"] for chunk in family.chunks}) == 1
-    assert {len(family.chunks) for family in read.families[:-1]} == {3}
-
-
 @pytest.mark.promise(10)
 def test_ids_do_not_depend_on_the_run(tmp_path: Path) -> None:
     path = write_log(tmp_path, [output("x", 0)])
@@ -145,21 +130,6 @@ def test_ids_do_not_depend_on_the_run(tmp_path: Path) -> None:
 def test_canonicalizer_names_every_parameter() -> None:
     version = "ft.recorder.chunking.v1+3:1800/48/120000/30000/80/8000/120:part-64"
     assert RecorderFormat().canonicalizer == ("chunksink-recorder", version)
-
-
-def test_chunks_are_valid_in_a_bus(tmp_path: Path) -> None:
-    events = [typed("ls\r", 0), *(output(f"{number} \x1b[1mline\x1b[0m", number) for number in range(300))]
-    chunks = read_log(tmp_path, events).chunks
-    recorded = read_cast(tmp_path, '{"version": 2, "width": 9, "height": 9}', '[0.25, "o", "hello"]').chunks
-    root = BusRoot(tmp_path / "bus")
-    with PartitionWriter(root, "recorder") as writer:
-        for chunk in [*chunks, *recorded]:
-            writer.add(chunk)
-        producer, created_at = ManifestProducer("test", "1"), chunks[0]["created_at"]
-        writer.commit(documents=2, producer=producer, created_at=created_at, failures=0, skipped=0, errors={})
-    findings: list[Finding] = []
-    assert Validation(root, on_finding=findings.append).run(["recorder"]).ok
-    assert findings == []
 
 
 def test_index_contains_places_and_times(tmp_path: Path) -> None:

@@ -126,16 +126,6 @@ def test_text_of_a_marker_names_the_section(tmp_path: Path) -> None:
     assert read.sections == [None, ["Build"], ["Build"]]
 
 
-def test_unfinished_last_line_is_read_when_it_is_complete(tmp_path: Path) -> None:
-    path = write_log(tmp_path, [output("a", 0), output("b", 1)])
-    whole = path.read_bytes()
-    path.write_bytes(whole[:-20])
-    torn = read_file(path)
-    assert (torn.texts, torn.codes) == (["[OUT] a"], [(2, "EVENT_MALFORMED")])
-    path.write_bytes(whole.rstrip(b"\n"))
-    assert read_file(path).texts == ["[OUT] a\n[OUT] b"]
-
-
 def test_only_the_first_bytes_of_a_growing_log_are_read(tmp_path: Path) -> None:
     path = write_log(tmp_path, [output("a", 0)])
     before, size = read_file(path), path.stat().st_size

@@ -1,6 +1,5 @@
 """Rows become a family each: their names, their texts, and the metadata of their chunks."""
 
-import hashlib
 from pathlib import Path
 from typing import Any
 
@@ -15,19 +14,8 @@ from chunksink.ingest.formats.registry import Match
 from chunksink.ingest.formats.rows import RowsFormat
 from chunksink.ingest.model import Empty
 from chunksink.ingest.record_fields import MAX_CARRIED_BYTES
-from tests.conftest import ROOT
-from tests.ingest.rows.samples import (
-    FORMAT,
-    WHALES,
-    chunks_of,
-    families,
-    fields_of,
-    names,
-    notices,
-    read_file,
-    read_rows,
-    texts,
-)
+from tests.ingest.reading import families, names, notices, texts
+from tests.ingest.rows.samples import FORMAT, WHALES, chunks_of, fields_of, read_file, read_rows
 
 
 def test_row_is_a_document_of_its_own(tmp_path: Path) -> None:
@@ -52,15 +40,6 @@ def test_row_is_a_document_of_its_own(tmp_path: Path) -> None:
         "source_type": "rows",
     }
     assert {name: fields.get(name) for name in expected} == expected
-
-
-def test_ids_are_golden(tmp_path: Path) -> None:
-    (chunk,) = chunks_of(tmp_path, {"path": "a.md", "text": "Hello."})
-    text = hashlib.sha256(b"Hello.").hexdigest()
-    document = hashlib.sha256(f'["records.jsonl#address=a.md","{text}"]'.encode()).hexdigest()
-    assert chunk["document_id"] == document
-    assert chunk["chunk_id"] == hashlib.sha256(f'["{document}",0,"sha256:{text}"]'.encode()).hexdigest()
-    assert chunk["parent_id"] == hashlib.sha256(b"records.jsonl#address=a.md").hexdigest()
 
 
 @pytest.mark.parametrize(
@@ -239,8 +218,3 @@ def test_tags_and_dates_have_several_names(
 ) -> None:
     fields = fields_of(tmp_path, WHALES | about)
     assert (fields.get("tags"), fields.get("year")) == (tags, year)
-
-
-def test_example_is_read_without_notices(tmp_path: Path) -> None:
-    items = read_file(tmp_path / "parts.jsonl", (ROOT / "examples" / "rows" / "parts.jsonl").read_bytes())
-    assert (len(families(items)), notices(items)) == (3, [])

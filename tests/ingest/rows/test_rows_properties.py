@@ -13,7 +13,8 @@ from chunksink.chunkbus import findings
 from chunksink.ingest.formats.rows.separated import read_separated
 from chunksink.ingest.json_records import Numbered
 from chunksink.ingest.model import Source
-from tests.ingest.rows.samples import FORMAT, families, notices, read_file, read_rows
+from tests.ingest.reading import families, notices
+from tests.ingest.rows.samples import FORMAT, read_file, read_rows
 
 text = st.text(alphabet="ab .!?,;\"'茶é-#|`<p>/\n\r\t\u2028", max_size=60)
 long_text = text | text.map(lambda words: (words + " word. ") * 40)

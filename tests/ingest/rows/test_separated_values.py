@@ -9,7 +9,8 @@ from chunksink.chunkbus import findings
 from chunksink.ingest import codes
 from chunksink.ingest.errors import SourceFailed
 from chunksink.ingest.formats.rows import header_matches
-from tests.ingest.rows.samples import families, names, notices, read_file, texts
+from tests.ingest.reading import families, names, notices, texts
+from tests.ingest.rows.samples import read_file
 
 
 @pytest.mark.parametrize("separator", [",", ";", "\t", "|"])

@@ -1,4 +1,4 @@
-"""Reading files of records in tests, and finding values in what comes out."""
+"""Reading files in tests: the families and notices of what comes out, and finding values in it."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -23,20 +23,19 @@ def write_lines(path: Path, lines: Iterable[Record | bytes]) -> Path:
     return path
 
 
-def source_of(path: Path, tenant: str | None = None) -> Source:
-    data = path.read_bytes()
-    return Source(path.name, path, sha256_hex(data), len(data), CREATED_AT, {"name": "test", "version": "1"}, tenant)
+def source_of(path: Path, tenant: str | None = None, uri: str | None = None) -> Source:
+    data, producer = path.read_bytes(), {"name": "test", "version": "1"}
+    return Source(uri or path.name, path, sha256_hex(data), len(data), CREATED_AT, producer, tenant)
 
 
-def read_items(format_: Format, path: Path, tenant: str | None = None) -> list[Item]:
-    return list(format_.read(source_of(path, tenant)))
+def read_items(format_: Format, path: Path, tenant: str | None = None, uri: str | None = None) -> list[Item]:
+    return list(format_.read(source_of(path, tenant, uri)))
 
 
 def read_file(format_: Format, path: Path, tenant: str | None = None) -> tuple[list[list[Record]], list[Notice]]:
     """The chunks of each family, and the notices."""
     items = read_items(format_, path, tenant)
-    families = [list(item.chunks) for item in items if isinstance(item, Family)]
-    return families, [item for item in items if isinstance(item, Notice)]
+    return families(items), [item for item in items if isinstance(item, Notice)]
 
 
 def read_lines(
@@ -45,18 +44,34 @@ def read_lines(
     return read_file(format_, write_lines(folder / "records.jsonl", lines), tenant)
 
 
+def families(items: Iterable[Item]) -> list[list[Record]]:
+    return [list(item.chunks) for item in items if isinstance(item, Family)]
+
+
+def texts(items: Iterable[Item]) -> list[list[str]]:
+    return [[chunk["text"] for chunk in chunks] for chunks in families(items)]
+
+
+def names(items: Iterable[Item]) -> list[str]:
+    return [chunks[0]["provenance"]["source_uri"] for chunks in families(items)]
+
+
+def notices(items: Iterable[Item]) -> list[tuple[int | None, str, bool]]:
+    return codes_of([item for item in items if isinstance(item, Notice)])
+
+
 def codes_of(notices: Sequence[Notice]) -> list[tuple[int | None, str, bool]]:
     return [(notice.line, notice.code, notice.is_failure) for notice in notices]
 
 
-def is_valid_partition(folder: Path, families: Sequence[Sequence[Record]]) -> bool:
+def is_valid_partition(folder: Path, found: Sequence[Sequence[Record]]) -> bool:
     """Whether the contract accepts a partition of these families without a finding."""
     bus = BusRoot(folder)
     with PartitionWriter(bus, "records") as writer:
-        for chunks in families:
+        for chunks in found:
             for chunk in chunks:
                 writer.add(chunk)
-        writer.commit(documents=len(families), producer=ManifestProducer("test", "1"), created_at=CREATED_AT)
+        writer.commit(documents=len(found), producer=ManifestProducer("test", "1"), created_at=CREATED_AT)
     findings: list[Any] = []
     return Validation(bus, on_finding=findings.append).run(["records"]).ok and not findings
 
