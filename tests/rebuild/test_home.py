@@ -6,7 +6,7 @@ import hashlib
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -19,12 +19,13 @@ from chunksink.embeddings import load
 from chunksink.exits import Exit
 from chunksink.rebuild import locks
 from chunksink.rebuild.catalog import Catalog
-from chunksink.rebuild.errors import HomeLocked, NoGeneration
+from chunksink.rebuild.errors import HomeLocked
 from chunksink.rebuild.state import State
-from tests.conftest import ROOT
+from tests.conftest import ROOT, sampled
 from tests.embeddings.helpers import HashEncoder
 from tests.rebuild.engines import fts
 from tests.rebuild.support import FEBRUARY, Home, commit, projected, source
+from tests.support.damage import Damage, cut_off, lose_chunks, lose_manifest
 
 HOLD = """
 import sys, pathlib
@@ -95,19 +96,6 @@ def test_the_lock_of_a_killed_writer_is_free(tmp_path: Path) -> None:
             pass
 
 
-def test_a_lost_state_is_made_again_from_the_chunks(root: BusRoot, embedded_home: Home) -> None:
-    records = source("docs/a.md", "a0", "a1")
-    commit(root, "p1", records)
-    embedded_home.rebuild()
-    for file in embedded_home.folder.glob("state.db*"):
-        file.unlink()
-    with pytest.raises(NoGeneration, match="chunksink sync"):
-        embedded_home.live()
-    embedded_home.rebuild()
-    assert embedded_home.contents() == {"fts": projected(records), "chroma": projected(records)}
-    assert embedded_home.embedded.encoded == 0
-
-
 @pytest.mark.parametrize("command", ["rebuild", "search"])
 def test_a_state_that_is_no_database_is_said_to_be_none(
     command: str, root: BusRoot, home: Home, capsys: pytest.CaptureFixture[str]
@@ -147,90 +135,65 @@ def test_a_state_of_a_newer_chunksink_is_left_alone(root: BusRoot, home: Home) -
         home.rebuild()
 
 
-def break_text(root: BusRoot) -> str:
-    lines = root.chunks_file("p2").read_bytes().replace(b"fine", b"evil")
-    root.chunks_file("p2").write_bytes(lines)
-    return "INTEGRITY_VIOLATION:text_hash_mismatch p2:1"
+def break_text(root: BusRoot, key: str) -> None:
+    path = root.chunks_file(key)
+    path.write_bytes(path.read_bytes().replace(b"fine", b"evil"))
 
 
-def cut_off(root: BusRoot) -> str:
-    root.chunks_file("p2").write_bytes(root.chunks_file("p2").read_bytes()[:-10])
-    return "SCHEMA_INVALID:json_parse p2:1"
+FINDINGS = {
+    break_text: "INTEGRITY_VIOLATION:text_hash_mismatch p2:1",
+    cut_off: "SCHEMA_INVALID:json_parse p2:1",
+    lose_manifest: "MISSING_OUTPUT:manifest p2",
+    lose_chunks: "MISSING_OUTPUT:chunks_file p2",
+}
+DAMAGE = pytest.mark.parametrize("damage", sampled(FINDINGS))
 
 
-def lose_manifest(root: BusRoot) -> str:
-    root.manifest_file("p2").unlink()
-    return "MISSING_OUTPUT:manifest p2"
-
-
-def lose_chunks(root: BusRoot) -> str:
-    root.chunks_file("p2").unlink()
-    return "MISSING_OUTPUT:chunks_file p2"
-
-
-DAMAGES = pytest.mark.parametrize("damage", [break_text, cut_off, lose_manifest, lose_chunks])
-
-
-@DAMAGES
+@DAMAGE
+@pytest.mark.parametrize("first", [False, True])
 def test_an_invalid_bus_is_refused_before_any_sink_is_written(
-    damage: Callable[[BusRoot], str], root: BusRoot, home: Home, capsys: pytest.CaptureFixture[str]
+    first: bool, damage: Damage, root: BusRoot, home: Home, capsys: pytest.CaptureFixture[str]
 ) -> None:
     commit(root, "p1", source("docs/a.md", "a"))
-    home.rebuild()
-    commit(root, "p1", source("docs/a.md", "edited", version="2"))
+    home.folder.mkdir()
+    if not first:
+        home.rebuild()
+        commit(root, "p1", source("docs/a.md", "edited", version="2"))
     commit(root, "p2", source("docs/b.md", "fine"), at=FEBRUARY)
-    finding = damage(root)
-    before, live = snapshot(home.folder / "fts"), home.live()
+    damage(root, "p2")
+    before = snapshot(home.folder / "fts")
+    with State(home.folder) as state:
+        generations = state.generations()
     assert run(["rebuild", "--chunks", str(root.path), "--home", str(home.folder)]) == Exit.INVALID_INPUT
     error = capsys.readouterr().err
-    assert finding in error
+    assert FINDINGS[damage] in error
     assert "the index is unchanged" in error
     assert "Traceback" not in error
-    assert (snapshot(home.folder / "fts"), home.live()) == (before, live)
+    assert snapshot(home.folder / "fts") == before
     assert not (home.folder / "chroma").exists()
     with State.existing(home.folder) as state:
-        assert state.generations() == [live], "nothing was begun"
+        assert state.generations() == generations, "nothing was begun"
 
 
-@DAMAGES
-def test_a_rebuild_makes_no_first_index_of_a_part(
-    damage: Callable[[BusRoot], str], root: BusRoot, home: Home, capsys: pytest.CaptureFixture[str]
-) -> None:
-    commit(root, "p1", source("docs/a.md", "a"))
-    commit(root, "p2", source("docs/b.md", "fine"), at=FEBRUARY)
-    finding = damage(root)
-    assert run(["rebuild", "--chunks", str(root.path), "--home", str(home.folder)]) == Exit.INVALID_INPUT
-    error = capsys.readouterr().err
-    assert finding in error
-    assert "Traceback" not in error
-    assert not {"fts", "chroma"} & {path.name for path in home.folder.iterdir()}
-    with pytest.raises(NoGeneration):
-        home.live()
-
-
-@DAMAGES
+@DAMAGE
 def test_a_first_sync_makes_an_index_of_what_is_valid(
-    damage: Callable[[BusRoot], str],
-    root: BusRoot,
-    home: Home,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+    damage: Damage, root: BusRoot, home: Home, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """There is nothing to lose yet. The exit code says that it is not all."""
     good = source("docs/a.md", "a")
     commit(root, "p1", good)
     commit(root, "p2", source("docs/b.md", "fine"), at=FEBRUARY)
-    finding = damage(root)
+    damage(root, "p2")
     home.folder.mkdir()
     home.makers = (fts,)
     monkeypatch.setenv("CHUNKSINK_SINKS", "fts")
     assert run(["sync", "--chunks", str(root.path), "--home", str(home.folder)]) == Exit.INVALID_INPUT
     error = capsys.readouterr().err
-    assert finding in error
+    assert FINDINGS[damage] in error
     assert "Traceback" not in error
     assert home.contents() == {"fts": projected(good)}
     with State.existing(home.folder) as state:
-        assert any(str(found).startswith(finding) for found in Catalog(state).findings())
+        assert any(str(found).startswith(FINDINGS[damage]) for found in Catalog(state).findings())
 
 
 @pytest.mark.parametrize("folder", ["canonical", "manifest"])
