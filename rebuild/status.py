@@ -159,8 +159,10 @@ def status(
 
 
 def _generation(generation: Generation) -> GenerationStatus:
-    one, model = generation, generation.model
-    return GenerationStatus(one.id, one.created_at, model.name, model.fingerprint, one.holds_vectors)
+    model = generation.model
+    return GenerationStatus(
+        generation.id, generation.created_at, model.name, model.fingerprint, generation.holds_vectors
+    )
 
 
 def _build(db: Any, build_id: str, *, removals: bool) -> BuildStatus:

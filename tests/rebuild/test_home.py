@@ -1,4 +1,4 @@
-"""The home folder: one writer at a time, a state that may be lost, and a bus that may be broken."""
+"""The home folder: one writer at a time, and a bus that may be broken."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from chunksink.chunkbus.errors import NewerStore, StoreUnreadable
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.cli import run
 from chunksink.embeddings import load
@@ -23,8 +22,7 @@ from chunksink.rebuild.errors import HomeLocked
 from chunksink.rebuild.state import State
 from tests.conftest import ROOT, sampled
 from tests.embeddings.helpers import HashEncoder
-from tests.rebuild.engines import fts
-from tests.rebuild.support import FEBRUARY, Home, commit, projected, source
+from tests.rebuild.support import FEBRUARY, Home, commit, source
 from tests.support.damage import Damage, cut_off, lose_chunks, lose_manifest
 
 HOLD = """
@@ -69,23 +67,6 @@ def test_a_second_writer_waits_for_the_first(tmp_path: Path) -> None:
             assert process.wait(30) == 0
 
 
-def test_a_second_writer_leaves_with_its_own_exit_code(
-    root: BusRoot, home: Home, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    commit(root, "p1", source("docs/a.md", "a"))
-    home.rebuild()
-    before = snapshot(home.folder / "fts")
-    monkeypatch.setattr(locks, "WAIT_SECONDS", 0.1)
-    with other_writer(home.folder):
-        assert run(["rebuild", "--chunks", str(root.path), "--home", str(home.folder)]) == Exit.LOCKED
-        error = capsys.readouterr().err
-        assert f"another run is writing to {home.folder}" in error
-        assert "Traceback" not in error
-        # Readers are not in its way, nor it in theirs.
-        assert home.contents()["fts"] == projected(source("docs/a.md", "a"))
-    assert snapshot(home.folder / "fts") == before
-
-
 def test_the_lock_of_a_killed_writer_is_free(tmp_path: Path) -> None:
     with other_writer(tmp_path) as process:
         with pytest.raises(HomeLocked), locks.writing(tmp_path, wait_seconds=0):
@@ -94,45 +75,6 @@ def test_the_lock_of_a_killed_writer_is_free(tmp_path: Path) -> None:
         process.wait()
         with locks.writing(tmp_path, wait_seconds=0):
             pass
-
-
-@pytest.mark.parametrize("command", ["rebuild", "search"])
-def test_a_state_that_is_no_database_is_said_to_be_none(
-    command: str, root: BusRoot, home: Home, capsys: pytest.CaptureFixture[str]
-) -> None:
-    commit(root, "p1", source("docs/a.md", "a"))
-    home.folder.mkdir()
-    (home.folder / "state.db").write_text("this is not a database, but long enough to be looked at as one" * 100)
-    before = snapshot(home.folder)
-    arguments = ["rebuild", "--chunks", str(root.path)] if command == "rebuild" else ["search", "a"]
-    assert run([*arguments, "--home", str(home.folder)]) == Exit.DRIFT
-    error = capsys.readouterr().err
-    assert f"{home.folder / 'state.db'} is not a database of chunksink" in error
-    assert "move it away" in error
-    after = snapshot(home.folder)
-    assert {name: after[name] for name in before} == before
-    assert not {"fts", "chroma"} & set(after)
-
-
-def test_a_state_damaged_inside_is_said_to_be_damaged(root: BusRoot, home: Home) -> None:
-    commit(root, "p1", [record for number in range(300) for record in source(f"docs/{number}.md", f"text {number}")])
-    home.rebuild()
-    state = home.folder / "state.db"
-    data = bytearray(state.read_bytes())
-    half = len(data) // 2  # what is needed to open it lies before
-    data[half:] = b"\xff" * (len(data) - half)
-    state.write_bytes(data)
-    with pytest.raises(StoreUnreadable, match=r"state\.db is damaged .* move it away to start anew"):
-        home.rebuild()
-
-
-def test_a_state_of_a_newer_chunksink_is_left_alone(root: BusRoot, home: Home) -> None:
-    commit(root, "p1", source("docs/a.md", "a"))
-    home.rebuild()
-    with State(home.folder) as state, state.db.conn:
-        state.db.conn.execute("update _sqlite_migrations set name = 'from_the_future' where name = 'create_tables'")
-    with pytest.raises(NewerStore, match="upgrade"):
-        home.rebuild()
 
 
 def break_text(root: BusRoot, key: str) -> None:
@@ -146,10 +88,9 @@ FINDINGS = {
     lose_manifest: "MISSING_OUTPUT:manifest p2",
     lose_chunks: "MISSING_OUTPUT:chunks_file p2",
 }
-DAMAGE = pytest.mark.parametrize("damage", sampled(FINDINGS))
 
 
-@DAMAGE
+@pytest.mark.parametrize("damage", sampled(FINDINGS))
 @pytest.mark.parametrize("first", [False, True])
 def test_an_invalid_bus_is_refused_before_any_sink_is_written(
     first: bool, damage: Damage, root: BusRoot, home: Home, capsys: pytest.CaptureFixture[str]
@@ -173,27 +114,6 @@ def test_an_invalid_bus_is_refused_before_any_sink_is_written(
     assert not (home.folder / "chroma").exists()
     with State.existing(home.folder) as state:
         assert state.generations() == generations, "nothing was begun"
-
-
-@DAMAGE
-def test_a_first_sync_makes_an_index_of_what_is_valid(
-    damage: Damage, root: BusRoot, home: Home, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """There is nothing to lose yet. The exit code says that it is not all."""
-    good = source("docs/a.md", "a")
-    commit(root, "p1", good)
-    commit(root, "p2", source("docs/b.md", "fine"), at=FEBRUARY)
-    damage(root, "p2")
-    home.folder.mkdir()
-    home.makers = (fts,)
-    monkeypatch.setenv("CHUNKSINK_SINKS", "fts")
-    assert run(["sync", "--chunks", str(root.path), "--home", str(home.folder)]) == Exit.INVALID_INPUT
-    error = capsys.readouterr().err
-    assert FINDINGS[damage] in error
-    assert "Traceback" not in error
-    assert home.contents() == {"fts": projected(good)}
-    with State.existing(home.folder) as state:
-        assert any(str(found).startswith(FINDINGS[damage]) for found in Catalog(state).findings())
 
 
 @pytest.mark.parametrize("folder", ["canonical", "manifest"])

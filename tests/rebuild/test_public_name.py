@@ -162,21 +162,6 @@ def test_a_sync_that_is_refused_leaves_no_index_behind(home_in: Make) -> None:
     assert len(one.builds()["meilisearch"]) == 2
 
 
-def test_settings_that_somebody_else_changed_are_seen_and_mended(home_in: Make) -> None:
-    home = home_in()
-    commit(home.root, "p1", CATS)
-    home.rebuild()
-    sink = server_sink(home)
-    sink._indexes.change_settings(sink._indexes.public, {"searchableAttributes": ["title"], "stopWords": ["a"]})
-    sink.close()
-    verified = home.verify()
-    assert not verified.ok
-    assert verified.sinks["meilisearch"].settings == ("searchableAttributes", "stopWords")
-    assert verified.sinks["fts"].ok
-    assert home.sync().done.written == {}
-    assert home.verify().ok
-
-
 def test_settings_that_changed_are_applied_by_the_next_sync(home_in: Make) -> None:
     commit(home_in().root, "p1", CATS)
     home_in().rebuild()
@@ -188,22 +173,6 @@ def test_settings_that_changed_are_applied_by_the_next_sync(home_in: Make) -> No
     assert sink.live_settings()["stopWords"] == ["a", "the"]
     sink.close()
     assert stops.verify().ok
-
-
-def test_an_index_that_somebody_removed_comes_back(home_in: Make) -> None:
-    home = home_in()
-    commit(home.root, "p1", CATS)
-    home.rebuild()
-    sink = server_sink(home)
-    sink.drop(home.live().builds["meilisearch"])
-    sink.close()
-    verified = home.verify()
-    assert not verified.ok
-    assert list(verified.failed) == ["meilisearch"]
-    assert verified.sinks["meilisearch"].missing == tuple(document.id for document in projected(CATS))
-    home.sync()
-    assert public_texts(home) == texts(CATS)
-    assert home.verify().ok
 
 
 def test_somebody_elses_index_stands_under_the_name(home_in: Make) -> None:

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.manifest import Tombstone
-from chunksink.rebuild.errors import NoGeneration
-from chunksink.rebuild.state import State
 from chunksink.sinks.conformance.samples import RICH
 from tests.rebuild.support import FEBRUARY, MARCH, Home, PoisonedEncoder, commit, parent_of, projected, source
 from tests.rebuild.wrapping import Moment, raising, watching
@@ -107,14 +103,6 @@ def test_a_generation_knows_the_model_that_made_it(root: BusRoot, home: Home) ->
     home.rebuild()
     live = home.live()
     assert (live.encoder.model, live.model_fingerprint) == ("hash", home.encoder.fingerprint)
-
-
-def test_before_the_first_rebuild_there_is_nothing_to_read(tmp_path: Path) -> None:
-    with pytest.raises(NoGeneration, match="chunksink sync"):
-        State.existing(tmp_path / "home")
-    assert not (tmp_path / "home").exists()
-    with State(tmp_path / "home") as state, pytest.raises(NoGeneration, match="chunksink sync"):
-        state.live()
 
 
 @pytest.mark.promise(7)

@@ -12,11 +12,10 @@ import pytest
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.rebuild.errors import OtherModel
 from chunksink.rebuild.state import NO_MODEL, State
-from chunksink.sinks.errors import Refused, Unreachable
+from chunksink.sinks.errors import Refused
 from chunksink.sinks.jsonl import JsonlSink
 from chunksink.sinks.meilisearch import MeilisearchSink
 from chunksink.sinks.sink import Sink
-from tests.conformance.test_meilisearch import SETTINGS
 from tests.conftest import sampled
 from tests.embeddings.helpers import HashEncoder
 from tests.engines.servers import MeilisearchServer
@@ -121,43 +120,6 @@ def test_the_first_rebuild_may_be_of_one_sink(tmp_path: Path) -> None:
     home = home_in(tmp_path, fts)
     home.rebuild(keep=ALL - {"meilisearch"})
     assert list(home.live().builds) == ["fts"]
-
-
-def test_a_sink_that_is_not_configured_any_more_is_cleared_and_can_come_back(
-    tmp_path: Path, server_sink: Callable[[Path], MeilisearchSink]
-) -> None:
-    home = home_in(tmp_path, fts, server_sink)
-    home.rebuild()
-    alone = only(home, fts)
-    for _ in range(2):
-        alone.rebuild()
-    assert home.builds()["meilisearch"] == []
-    assert list(home.live().builds) == ["fts"]
-    home.rebuild()
-    assert home.contents() == {"fts": projected(CATS), "meilisearch": projected(CATS)}
-
-
-def test_an_engine_that_is_gone_for_good_stops_no_rebuild(
-    tmp_path: Path, server_sink: Callable[[Path], MeilisearchSink], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its builds are tried again by every rebuild, and told by each, until it is back."""
-    home = home_in(tmp_path, fts, server_sink)
-    home.rebuild()
-    build, alone = home.live().builds["meilisearch"], only(home, fts)
-    nobody = MeilisearchSink("http://127.0.0.1:9", "k" * 16, settings=SETTINGS, index="gone")
-    with monkeypatch.context() as patch:
-        patch.setitem(ENGINES, "meilisearch", lambda _home: nobody)
-        assert alone.rebuild().not_removed == ()
-        for _ in range(2):
-            (left,) = alone.rebuild().not_removed
-            assert (left.sink, left.build) == ("meilisearch", build)
-            assert len(home.live().builds) == 1
-        with pytest.raises(Unreachable):
-            nobody.builds()
-    assert home.builds()["meilisearch"] == [build]
-    assert alone.rebuild().not_removed == ()
-    assert home.builds()["meilisearch"] == []
-    assert len(home.builds()["fts"]) == 2
 
 
 def jsonl(home: Path) -> Sink:

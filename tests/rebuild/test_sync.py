@@ -9,7 +9,7 @@ import pytest
 
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.embeddings.encoder import Vectors
-from chunksink.rebuild.errors import NoGeneration, OtherPlan, UnknownPlan
+from chunksink.rebuild.errors import OtherPlan, UnknownPlan
 from chunksink.rebuild.plan import FamilyCounts
 from chunksink.rebuild.receipts import Receipts
 from chunksink.rebuild.state import State
@@ -211,9 +211,3 @@ def test_a_refused_document_is_not_sent_again_until_it_changes(root: BusRoot, sy
     assert synced.sync().done.refused["memory"] == []
     assert synced.verify().sinks["memory"].refused == ()
     assert synced.contents()["memory"] == synced.contents()["fts"]
-
-
-def test_before_the_first_rebuild_there_is_nothing_to_sync(root: BusRoot, home: Home) -> None:
-    commit(root, "p1", source("docs/a.md", "a"))
-    with pytest.raises(NoGeneration, match="chunksink sync"):
-        home.sync()

@@ -15,7 +15,7 @@ import pytest
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.rebuild.convergence import RunOutcome
 from chunksink.rebuild.errors import HomeLocked
-from chunksink.rebuild.locks import WriterLock, held_locks, rebuilding, writing
+from chunksink.rebuild.locks import WriterLock, held_locks, writing
 from chunksink.sinks.sink import Sink
 from tests.conftest import HEAVY, ROOT
 from tests.embeddings.helpers import HashEncoder
@@ -110,17 +110,6 @@ def test_a_run_that_is_stopped_keeps_its_lock_and_goes_on(home: Home) -> None:
     assert process.returncode == 0
     assert home.contents() == {"fts": projected(edited)}
     assert home.verify().ok
-
-
-def test_a_sync_goes_on_beside_a_rebuild(home: Home) -> None:
-    """The rebuild has given the home back between two batches; the sync writes into the live build meanwhile."""
-    commit(home.root, "p1", source("docs/a.md", "before"))
-    home.rebuild()
-    edited = source("docs/a.md", "after", version="2", at=FEBRUARY)
-    with rebuilding(home.folder):
-        commit(home.root, "p1", edited, at=FEBRUARY)
-        home.sync()
-    assert home.contents() == {"fts": projected(edited)}
 
 
 @pytest.mark.parametrize("run", ["sync", "verify"])
