@@ -69,9 +69,9 @@ def _servers() -> Iterator[Mapping[str, dict[str, Any]]]:
 def _load(
     engine: str, options: Mapping[str, Any], folder: Path, families: Sequence[Family], newer: Sequence[Family]
 ) -> Loaded:
+    from chunksink.sinks.contract import Marker
     from chunksink.sinks.projection import PROJECTION_VERSION
     from chunksink.sinks.registry import open_sink
-    from chunksink.sinks.sink import Marker
 
     folder.mkdir()
     sink: Any = open_sink(engine.removesuffix("-server"), folder / "home", options)

@@ -1,1 +1,9 @@
-"""rebuild: makes the index a pure function of the chunks. Knows protocols of sinks and encoders, never an engine."""
+"""The index as a pure function of the chunks. Knows protocols of sinks and encoders, never an engine.
+
+| what the bus says now | `intake`, `catalog_rows`, `family_versions`, `catalog`, `families` |
+| what builds have confirmed | `receipts`; `scan` makes them anew from what an engine shows |
+| the diff of both | `plan`; what stops it or holds it back: `removals`; what it costs: `forecast` |
+| carrying it out | `targets`, `embedder`, `executor`, and `convergence`, the loop around them |
+| what readers see | `state` (generations), `flip`, `locks`, `orphans` (builds that no record names) |
+| runs | `work`, `sync`, `rebuild`, `verify`, `forget`, and what they tell: `report`, `status`, `explain` |
+"""

@@ -110,7 +110,6 @@ class Catalog:
         self.decide()
 
     def decide(self) -> None:
-        """Works out which versions of the families that changed count, and which of them are held."""
         with write_transaction(self._db):
             decide(self._db)
 
@@ -178,17 +177,17 @@ class Catalog:
             known = ", ".join(self.missing_partitions()) or "none"
             raise NotMissing(f"no partition {key} is known, or it was retired already; missing are: {known}")
         with write_transaction(self._db):
-            self._db.execute("create temp table if not exists stood (family text primary key) without rowid")
-            self._db.execute("delete from stood")
-            self._db.execute("insert into stood select family from current")
+            self._db.execute("create temp table if not exists retiring (family text primary key) without rowid")
+            self._db.execute("delete from retiring")
+            self._db.execute("insert into retiring select family from current")
             touch_withdrawn(self._db, key)
             drop_partition(self._db, key)
             drop_lines(self._db, key)
         self.decide()
         row = self._db.execute(
-            "select (select count(*) from stood where family not in (select family from current) "
+            "select (select count(*) from retiring where family not in (select family from current) "
             "and family in (select family from receipt where documents > 0)), "
-            "(select count(*) from current where family not in (select family from stood) "
+            "(select count(*) from current where family not in (select family from retiring) "
             "and family not in (select family from held))"
         ).fetchone()
         return Retired(*row)
@@ -248,10 +247,7 @@ class Catalog:
         return RepeatedTexts(texts, chunks, tuple(pairs.fetchall()))
 
     def note_projected(self, rows: Sequence[FamilyHashes]) -> None:
-        """Of families as they were projected.
-
-        What was read from another reading of the partition than the one that counts now is not noted.
-        """
+        """Of families as they were projected; not where that was of another reading than the one that counts now."""
         with write_transaction(self._db):
             self._db.conn.executemany(
                 "update current set family_hash = ?3, digest = ?4, texts = ?5 where family = ?1 and taken = ?2",

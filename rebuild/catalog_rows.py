@@ -19,11 +19,58 @@ from chunksink.chunkbus.diagnose import parse_time
 from chunksink.chunkbus.identity import family_key, resolve_parent_id
 from chunksink.chunkbus.reader import Place, read_lines
 
+Line = tuple[Place, bytes]
 Row = tuple[Any, ...]
 COLUMNS = (
     "partition, offset, length, family, parent_id, document_id, chunk_id, text_hash, source_checksum, version, "
     "created_at, line"
 )
+_BYTES = 16
+"""Of the hash of a line."""
+
+_TABLES = (
+    "create temp table if not exists arrived (offset integer primary key, length integer, line blob)",
+    "create temp table if not exists kept (id integer primary key, offset integer, was integer)",
+    "create temp table if not exists gone (family text, parent_id text, document_id text, text_hash text)",
+    "drop index if exists temp.arrived_line",
+    "delete from arrived",
+    "delete from kept",
+    "delete from gone",
+)
+_KEEP = """
+insert into kept select chunk.id, arrived.offset, chunk.offset from chunk cross join arrived using (line)
+where partition = ?
+"""
+_GOES = "partition = ? and id not in (select id from kept)"
+# Of two versions of a source in one partition the later line counts.
+_IS_REORDERED = """
+select 1 from (select offset, lag(offset) over (order by was) as before from kept) where offset < before limit 1
+"""
+_MOVE = """
+update chunk set offset = (select kept.offset from kept where kept.id = chunk.id)
+where id in (select id from kept where was <> kept.offset)
+"""
+# What moved leads, so that what stands in other partitions is not gone through. A family whose first line is gone is
+# undecided: its place is told then.
+_MOVE_FAMILIES = """
+update {table} set first_offset = coalesce((
+    select kept.offset from chunk indexed by chunk_family cross join kept using (id)
+    where chunk.family = {table}.family and chunk.partition = {table}.partition and was = first_offset), first_offset)
+where partition = ? and family in (select family from kept cross join chunk using (id) where was <> kept.offset)
+"""
+# Of rows that are gone, what their families have no more. All chunks of these families are gone through once, whatever
+# partition they are in. Joined, for SQLite compares what is `not in` with every row.
+_NOTE_FORMER = """
+insert or ignore into {table} select gone.family, gone.{column} {more} from gone left join (
+    select distinct family, {column} from chunk where family in (select family from gone)) as now
+    on now.family = gone.family and now.{column} = gone.{column}
+where now.family is null
+"""
+# The signs keep SQLite from looking up each family with each text.
+_IS_BACK = """
+delete from former_text where family in (select family from chunk where id > :last)
+and (+family, +text_hash) in (select family, text_hash from chunk where id > :last)
+"""
 
 
 class _OwnerFields(msgspec.Struct, gc=False):
@@ -47,7 +94,7 @@ class _ChunkFields(_OwnerFields, gc=False, kw_only=True):
 _NO_OWNER = _OwnerFields()
 
 
-def rows_of(key: str, lines: Iterable[tuple[Place, bytes]]) -> Iterator[Row]:
+def rows_of(key: str, lines: Iterable[Line]) -> Iterator[Row]:
     """Of each of these lines of a partition the values of `COLUMNS`."""
     decode = msgspec.json.Decoder(_ChunkFields).decode
     for place, line in lines:
@@ -84,9 +131,6 @@ def instant(stamp: str) -> str:
     return parse_time(stamp).replace(tzinfo=None).isoformat(timespec="microseconds")  # strftime pads no year
 
 
-_BYTES = 16
-
-
 def hash_of_line(line: bytes) -> bytes:
     return blake2b(line, digest_size=_BYTES).digest()
 
@@ -109,40 +153,6 @@ class ContentOf:
         return hash_of_line(b"".join(sorted(self._lines))) if self._is_known else None
 
 
-Line = tuple[Place, bytes]
-
-_TABLES = (
-    "create temp table if not exists arrived (offset integer primary key, length integer, line blob)",
-    "create temp table if not exists kept (id integer primary key, offset integer, was integer)",
-    "create temp table if not exists gone (family text, parent_id text, document_id text, text_hash text)",
-    "drop index if exists temp.arrived_line",
-    "delete from arrived",
-    "delete from kept",
-    "delete from gone",
-)
-_KEEP = """
-insert into kept select chunk.id, arrived.offset, chunk.offset from chunk cross join arrived using (line)
-where partition = ?
-"""
-_GOES = "partition = ? and id not in (select id from kept)"
-# Of two versions of a source in one partition the later line counts.
-_IS_REORDERED = """
-select 1 from (select offset, lag(offset) over (order by was) as before from kept) where offset < before limit 1
-"""
-_MOVE = """
-update chunk set offset = (select kept.offset from kept where kept.id = chunk.id)
-where id in (select id from kept where was <> kept.offset)
-"""
-# What moved leads, so that what stands in other partitions is not gone through. A family whose first line is gone is
-# undecided: its place is told then.
-_MOVE_FAMILIES = """
-update {table} set first_offset = coalesce((
-    select kept.offset from chunk indexed by chunk_family cross join kept using (id)
-    where chunk.family = {table}.family and chunk.partition = {table}.partition and was = first_offset), first_offset)
-where partition = ? and family in (select family from kept cross join chunk using (id) where was <> kept.offset)
-"""
-
-
 def take_lines(db: Database, key: str, file: BinaryIO) -> None:
     """Within the caller's transaction. Families of which a line came or went are `undecided` afterwards, or all, where
     lines stand in another order; of the others nothing but their places has changed."""
@@ -159,7 +169,9 @@ def take_lines(db: Database, key: str, file: BinaryIO) -> None:
     db.conn.executemany(f"insert into chunk ({COLUMNS}) values ({values})", rows_of(key, lines))
     db.execute("insert or ignore into undecided select family, ? from gone", [key])
     db.execute("insert or ignore into undecided select family, partition from chunk where id > ?", [last])
-    note_former(db, last)
+    for table, column, more in (("former_text", "text_hash", ""), ("former_document", "document_id", ", parent_id")):
+        db.execute(_NOTE_FORMER.format(table=table, column=column, more=more))
+    db.execute(_IS_BACK, {"last": last})
     _move(db, key)
 
 
@@ -194,37 +206,6 @@ def _move(db: Database, key: str) -> None:
     for table in ("standing", "current"):  # before their chunks move
         db.execute(_MOVE_FAMILIES.format(table=table), [key])
     db.execute(_MOVE)
-
-
-# All chunks of these families are gone through once, whatever partition they stand in. Joined, for SQLite compares what
-# is `not in` with every row.
-_NOTE_TEXTS = """
-insert or ignore into former_text (family, text_hash)
-select gone.family, gone.text_hash from gone left join (
-    select distinct family, text_hash from chunk where family in (select family from gone)) as now
-    on now.family = gone.family and now.text_hash = gone.text_hash
-where now.family is null
-"""
-_NOTE_DOCUMENTS = """
-insert or ignore into former_document (family, document_id, parent_id)
-select gone.family, gone.document_id, parent_id from gone left join (
-    select distinct family, document_id from chunk where family in (select family from gone)) as now
-    on now.family = gone.family and now.document_id = gone.document_id
-where now.family is null
-"""
-# The signs keep SQLite from looking up each family with each text.
-_IS_BACK = """
-delete from former_text where family in (select family from chunk where id > :last)
-and (+family, +text_hash) in (select family, text_hash from chunk where id > :last)
-"""
-
-
-def note_former(db: Database, last: int) -> None:
-    """A partition was taken in, in the caller's transaction: of its rows that are in the temporary table `gone`,
-    what their families have no more is noted. The rows that came have numbers above `last`."""
-    for note in (_NOTE_TEXTS, _NOTE_DOCUMENTS):
-        db.execute(note)
-    db.execute(_IS_BACK, {"last": last})
 
 
 def drop_former_texts(db: Database) -> None:

@@ -50,8 +50,7 @@ class RunOutcome:
     """Sources that were in an index whose records are lost, and that no chunks have."""
 
     def include(self, earlier: "RunOutcome") -> None:
-        """What an earlier part of the same run did, before builds that were broken were made anew: the sources as a
-        whole are those of the last comparison."""
+        """What an earlier part of the same run did, before it made broken builds anew: totals are of the last part."""
         self._include(earlier)
         self.chunks_written = max(self.chunks_written, earlier.chunks_written)
         self.chunks_deleted = max(self.chunks_deleted, earlier.chunks_deleted)
@@ -95,10 +94,8 @@ class Convergence:
         self.outcome = RunOutcome()
 
     def look(self, *, scan: bool = False, deep: bool = False, sign: bool = True) -> None:
-        """Compares marker and count of each build with its records; where they differ the engine is scanned.
-
-        A build without our marker is signed again, unless this is only to look.
-        """
+        """Compares marker and count of each build with its records; where they differ the engine is scanned, and what
+        has not our marker is signed, if `sign`."""
         for target in self._going():
             try:
                 self._look_at(target, scan=scan, deep=deep, sign=sign)
@@ -124,13 +121,7 @@ class Convergence:
                 self._note(plan, noted)
                 return
             self._stamp(plan)
-            executor = Executor(
-                self._work.state,
-                self._work.records,
-                self._going(),
-                self._embedder,
-                self._lock,
-            )
+            executor = Executor(self._work.state, self._work.records, self._going(), self._embedder, self._lock)
             with self._work.stage("index", plan.chunks_to_write(), "chunks") as bar:
                 try:
                     executor.run(plan, bar.advance)
@@ -138,7 +129,8 @@ class Convergence:
                     self._note(plan, noted)
                     raise
                 finally:
-                    self._add(executor.done)
+                    self.outcome.done.include(executor.done)
+                    self.outcome.done.failed |= executor.done.failed
             # Not where the run was broken off: what happens here would take the place of why.
             with self._lock():
                 self._work.state.note_pace(executor.done.pace)
@@ -178,9 +170,8 @@ class Convergence:
             self._sign(target)
 
     def _stamp(self, plan: Plan) -> None:
-        """A build that is written to is known from what it was before: signed before the first document, lest a copy
-        from before this run be taken for it if the run does not end; and after the last, for copies made meanwhile.
-        """
+        """Builds that are written to are signed before the first document and after the last: a copy from before this
+        run, or from its middle, is not taken for the build."""
         for target in self._going():
             if plan.touches(target.build_id):
                 try:
@@ -189,16 +180,13 @@ class Convergence:
                     self.outcome.done.failed[target.sink] = error
 
     def _sign(self, target: Target) -> None:
-        def sign(stamp: str) -> None:
-            target.build.sign(self._work.marker(target.build_id, stamp))
-
         with self._lock():
-            Receipts(self._work.state.db, target.build_id).renew_stamp(sign)
+            Receipts(self._work.state.db, target.build_id).renew_stamp(
+                lambda stamp: target.build.sign(self._work.marker(target.build_id, stamp))
+            )
 
     def _is_as_confirmed(self, target: Target, receipts: Receipts) -> bool:
-        """By its count. An open intent leaves that open until the run has closed it; one that it will not close would
-        leave it open for good, and a scan closes that.
-        """
+        """By its count; where an intent is open, that is not known. One that no plan closes is closed by a scan."""
         if receipts.has_intents():
             return not receipts.has_lasting_intents(removals=self._work.catalog.is_whole())
         return target.build.count() == receipts.documents()
@@ -216,8 +204,3 @@ class Convergence:
             outcome.by_sink[target.sink] = earlier.then(plan.confirmed(target.build_id))
             outcome.deleted_by_sink[target.sink] = outcome.deleted_by_sink.get(target.sink, 0) + leaving[target.sink]
         outcome.chunks_deleted += max(leaving.values())
-
-    def _add(self, done: WriteResult) -> None:
-        total = self.outcome.done
-        total.include(done)
-        total.failed |= done.failed

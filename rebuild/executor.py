@@ -25,13 +25,11 @@ from chunksink.sinks.document import Family, Vectors
 from chunksink.sinks.errors import SinkError
 
 EMBEDDED_AT_ONCE = 512
-"""Documents, of which a long text counts as several; a few seconds of work for a model on a processor, so that progress
-can be told."""
+"""Documents, of which a long text counts as several: a few seconds of work, so that progress can be told."""
 READ_AT_ONCE = 50
 """Families; fewer than are planned together, so that the first are soon on their way."""
 WRITTEN_AT_ONCE = 5000
-"""Documents between flushes; an engine's batch costs a second or more, however small it is. The first batch is smaller,
-so that the engines begin at once."""
+"""Documents between flushes: a batch costs an engine a second or more, however small it is. The first is smaller."""
 REMOVED_AT_ONCE = 5000
 """Families."""
 
@@ -74,15 +72,10 @@ class Executor:
     """Carries out plans on some targets."""
 
     def __init__(
-        self,
-        home_state: State,
-        records: FamilyReader,
-        targets: Sequence[Target],
-        embedder: DocumentEmbedder,
-        lock: Lock,
+        self, state: State, records: FamilyReader, targets: Sequence[Target], embedder: DocumentEmbedder, lock: Lock
     ) -> None:
         """`lock` is taken for every batch: it may be held already, and then costs nothing."""
-        self._state = home_state
+        self._state = state
         self._records = records
         self._targets = targets
         self._embedder = embedder
@@ -106,17 +99,11 @@ class Executor:
     def _batches(self, plan: Plan, on_progress: Progress) -> Iterator[_Batch]:
         embedded = self._embedded(plan, on_progress)
         for some in _by_size(embedded, WRITTEN_AT_ONCE, lambda pair: pair[0].size, first=EMBEDDED_AT_ONCE):
-            keys = [projected.family for projected, _ in some]
-            wanted, purged = plan.builds_of(keys), {}
-            for build, families in wanted.items():
-                purged[build] = plan.to_purge(build, sorted(families))
-            yield _Batch(
-                [projected for projected, _ in some],
-                [projected.hashes for projected, _ in some],
-                [vectors for _, vectors in some],
-                wanted,
-                purged,
-            )
+            families = [projected for projected, _ in some]
+            wanted = plan.builds_of([each.family for each in families])
+            purged = {build: plan.to_purge(build, sorted(keys)) for build, keys in wanted.items()}
+            hashes = [each.hashes for each in families]  # in this thread, while the engines write
+            yield _Batch(families, hashes, [vectors for _, vectors in some], wanted, purged)
 
     def _embedded(self, plan: Plan, on_progress: Progress) -> Iterator[tuple[ProjectedFamily, Vectors | None]]:
         """Families with their vectors; without, where no target that holds vectors is sent them."""
@@ -160,10 +147,12 @@ class Executor:
             with ThreadPoolExecutor(max_workers=max(1, len(going)), thread_name_prefix="sink") as threads:
                 writing = [(target, threads.submit(self._replace, target, batch)) for target in going]
             for target, future in writing:
-                refused = self._outcome(target, future)
-                if refused is not None:
-                    told = self._with_reasons(batch, refused)
-                    self._confirm(Receipts(state.db, target.build_id), target, batch, told)
+                try:
+                    refused = self._with_reasons(batch, future.result())
+                except SinkError as error:
+                    self.done.failed[target.sink] = error
+                else:
+                    self._confirm(Receipts(state.db, target.build_id), target, batch, refused)
 
     def _replace(self, target: Target, batch: _Batch) -> list[RefusedDocument]:
         wanted = batch.wanted[target.build_id]
@@ -181,8 +170,12 @@ class Executor:
 
     def _confirm(self, receipts: Receipts, target: Target, batch: _Batch, refused: Sequence[RefusedDocument]) -> None:
         left_out = {document.id for document in refused}
-        wanted = batch.wanted[target.build_id]
-        confirmed = [_receipt(each, left_out) for each in batch.families if each.family in wanted]
+        wanted = [each for each in batch.families if each.family in batch.wanted[target.build_id]]
+        taken = [sum(document.id not in left_out for document in each.documents) for each in wanted]
+        confirmed = [
+            Receipt(each.family, each.family_hash, each.texts, documents, each.label)
+            for each, documents in zip(wanted, taken, strict=True)
+        ]
         receipts.confirm(confirmed, refused)
         self.done.written[target.sink] += sum(receipt.documents for receipt in confirmed)
         self.done.refused[target.sink] += refused
@@ -192,19 +185,18 @@ class Executor:
         if not refused:
             return []
         texts = {document.id: document.text_hash for each in batch.families for document in each.documents}
-        told = []
+        explained = []
         for one in refused:
             problem = self._embedder.problem_of(texts[one.id]) if one.id in texts else None
-            told.append(one if problem is None else replace(one, reason=f"its text has no vector: {problem}"))
-        return told
+            explained.append(one if problem is None else replace(one, reason=f"its text has no vector: {problem}"))
+        return explained
 
     def _remove(self, plan: Plan) -> None:
         for target in self._targets:
             gone = plan.removals(target.build_id)
             for start in range(0, len(gone), REMOVED_AT_ONCE):
-                if target.sink in self.done.failed:
-                    break
-                self._remove_some(target, gone[start : start + REMOVED_AT_ONCE])
+                if target.sink not in self.done.failed:
+                    self._remove_some(target, gone[start : start + REMOVED_AT_ONCE])
 
     def _remove_some(self, target: Target, families: Sequence[str]) -> None:
         receipts = Receipts(self._state.db, target.build_id)
@@ -221,18 +213,6 @@ class Executor:
     def _took(self, what: str, amount: int, seconds: float) -> None:
         before, seconds_before = self.done.pace.get(what, (0, 0.0))
         self.done.pace[what] = before + amount, seconds_before + seconds
-
-    def _outcome(self, target: Target, writing: Future[list[RefusedDocument]]) -> list[RefusedDocument] | None:
-        try:
-            return writing.result()
-        except SinkError as error:
-            self.done.failed[target.sink] = error
-            return None
-
-
-def _receipt(projected: ProjectedFamily, left_out: set[str]) -> Receipt:
-    taken = sum(1 for document in projected.documents if document.id not in left_out)
-    return Receipt(projected.family, projected.family_hash, projected.texts, taken, projected.label)
 
 
 def _by_size(items: Iterable[T], most: int, size: Callable[[T], int], first: int | None = None) -> Iterator[list[T]]:

@@ -29,6 +29,7 @@ _LEAST_BEGUN = 4
 """Characters that can stand for a whole id."""
 
 Verdict = Literal["current", "superseded", "retired", "undecided"]
+Copy = Literal["present", "absent", "different", "unknown"]
 
 
 class UnknownChunk(RebuildError):
@@ -81,7 +82,7 @@ class SinkCopy:
     """Whether the build has confirmed the version of its source that counts."""
     open_intent: bool
     refused: str | None
-    copy: Literal["present", "absent", "different", "unknown"]
+    copy: Copy
     """`unknown` where the engine could not be asked, or where nothing is known to compare it with."""
     differs_in: tuple[str, ...]
     error: str | None
@@ -119,6 +120,8 @@ def why(state: State, root: BusRoot, live: Generation, name: str, open_sink: Cal
     projected = _projected(state, root, family) if current is not None else None
     expected = next((d for d in projected.documents if d.chunk_id == chunk_id), None) if projected else None
     document = expected.id if expected else sink_id(chunk_id)
+    hashes = state.db.execute("select family_hash from current where family = ?", [family]).fetchone() or (None,)
+    family_hash = projected.family_hash if projected is not None else hashes[0]
     return Explanation(
         chunk_id=chunk_id,
         document=document,
@@ -129,13 +132,10 @@ def why(state: State, root: BusRoot, live: Generation, name: str, open_sink: Cal
         generation=live.id,
         model_fingerprint=live.model_fingerprint,
         sinks={
-            sink: _copy(state.db, sink, build, document, family, projected, expected, open_sink)
+            sink: _copy(state.db, sink, build, document, family, family_hash, expected, open_sink)
             for sink, build in live.builds.items()
         },
     )
-
-
-# -- which chunk is meant ----------------------------------------------------------------------------------------------
 
 
 def _chunk_id(db: Any, name: str) -> str:
@@ -178,9 +178,6 @@ def _label(db: Any, family: str, projected: ProjectedFamily | None) -> str:
         return projected.label
     row = db.execute("select max(label) from receipt where family = ?", [family]).fetchone()
     return str(row[0] or "")
-
-
-# -- where it stands ---------------------------------------------------------------------------------------------------
 
 
 def _occurrence(db: Any, root: BusRoot, row: _ChunkRow) -> Occurrence:
@@ -239,16 +236,13 @@ def _projected(state: State, root: BusRoot, family: str) -> ProjectedFamily | No
         return None
 
 
-# -- what each sink has ------------------------------------------------------------------------------------------------
-
-
 def _copy(
     db: Any,
     sink: str,
     build: str,
     document: str,
     family: str,
-    projected: ProjectedFamily | None,
+    family_hash: str | None,
     expected: Document | None,
     open_sink: Callable[[str], Sink],
 ) -> SinkCopy:
@@ -256,13 +250,9 @@ def _copy(
     receipt = db.execute("select family_hash from receipt where build = ? and family = ?", key).fetchone()
     intent = db.execute("select 1 from intent where build = ? and family = ?", key).fetchone()
     letter = db.execute("select reason from dead_letter where build = ? and id = ?", [build, document]).fetchone()
-    wanted = projected.family_hash if projected is not None else None
-    if projected is None:  # another chunk than this one may be in the version that counts
-        current = db.execute("select family_hash from current where family = ?", [family]).fetchone()
-        wanted = current[0] if current else None
     known: Literal["matches", "another version", "none"] = "none"
     if receipt is not None:
-        known = "matches" if receipt[0] == wanted else "another version"
+        known = "matches" if receipt[0] == family_hash else "another version"
     held: Document | None = None
     error: str | None = None
     try:
@@ -282,9 +272,7 @@ def _held(sink: Any, build: str, document: str) -> Document | None:
         return next((found.document for found in opened.scan(content=True) if found.id == document), None)
 
 
-def _compared(
-    held: Document | None, expected: Document | None, *, asked: bool
-) -> tuple[Literal["present", "absent", "different", "unknown"], tuple[str, ...]]:
+def _compared(held: Document | None, expected: Document | None, *, asked: bool) -> tuple[Copy, tuple[str, ...]]:
     if not asked:
         return "unknown", ()
     if held is None:

@@ -34,7 +34,7 @@ def family_digest(documents: Iterable[str]) -> str:
 
 KEPT_DOCUMENTS = 5000
 LONG_TEXT = 8192
-"""Characters; a text of several times as many counts as so many documents, for memory holds texts."""
+"""Characters; a text of several times as many counts as so many documents."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,10 +87,7 @@ def label_of(document: Document) -> str:
 
 
 class FamilyReader:
-    """Reads families of one bus root; what it learns of them is noted in the catalog.
-
-    The last ones are kept for a while: what is compared is soon written.
-    """
+    """Reads families of one bus root. The last ones are kept for a while: what is compared is soon written."""
 
     def __init__(self, root: BusRoot, catalog: Catalog) -> None:
         self._root = root

@@ -148,23 +148,25 @@ def _texts_of_others(work: Work, families: set[str], texts: set[str]) -> set[str
 def _erase_records(work: Work, families: Iterable[str]) -> tuple[str, ...]:
     """From `state.db`, all but what the bus says now; the partitions in which it still stands."""
     db = work.state.db
-    stood_in: set[str] = set()
+    partitions: set[str] = set()
     with write_transaction(db):
         for table in ("compared", "moved"):  # or what is erased here would be noted as moved
             db.execute(f"delete from {table}")
         for family in families:
             for table in ("receipt", "intent", "dead_letter", "former_text", "former_document"):
                 db.execute(f"delete from {table} where family = ?", [family])
-            stood_in |= {key for (key,) in db.execute("select partition from chunk where family = ?", [family])}
-            stands = "select family, partition from chunk where family = :family union select :family, ''"
-            db.execute(f"insert or ignore into undecided {stands}", {"family": family})
+            partitions |= {key for (key,) in db.execute("select partition from chunk where family = ?", [family])}
+            changed = "select family, partition from chunk where family = :family union select :family, ''"
+            db.execute(f"insert or ignore into undecided {changed}", {"family": family})
             absent = "select key from partition where state <> 'valid'"
             db.execute(f"delete from chunk where family = ? and partition in ({absent})", [family])
         # One that is not valid now is read anew when it is: it still says what was erased here.
-        told = "delete from finding where partition in (select key from partition where state <> 'valid' and key = ?)"
+        findings = (
+            "delete from finding where partition in (select key from partition where state <> 'valid' and key = ?)"
+        )
         unread = "update partition set signature = null, manifest = null where state <> 'valid' and key = ?"
-        for statement in (told, unread):
-            db.conn.executemany(statement, [(key,) for key in stood_in])
+        for statement in (findings, unread):
+            db.conn.executemany(statement, [(key,) for key in partitions])
     work.catalog.decide()
     rewrite(db)  # or freed pages would still say it
-    return tuple(sorted(stood_in.difference(work.catalog.missing_partitions())))
+    return tuple(sorted(partitions.difference(work.catalog.missing_partitions())))

@@ -61,6 +61,12 @@ class Intake:
         }
         return [key for key in self._root.partition_keys() if reread or known.get(key) != self._signature(key)]
 
+    def gone(self) -> list[str]:
+        """Partitions that are not there any more, and were when the catalog was last brought up to date."""
+        known = self._db.execute("select key from partition where state <> ? order by key", [MISSING])
+        there = set(self._root.partition_keys())
+        return [key for (key,) in known if key not in there]
+
     def pending_bytes(self, *, reread: bool = False) -> int:
         return sum(self._root.size_of(key) for key in self.pending(reread=reread))
 
@@ -85,8 +91,7 @@ class Intake:
             self._on_finding(finding)
 
     def _note_missing(self) -> None:
-        known = {key for (key,) in self._db.execute("select key from partition")}
-        for key in sorted(known - set(self._root.partition_keys())):
+        for key in self.gone():
             with write_transaction(self._db):
                 self._db.execute(
                     "delete from partition where key = ? and checksum is null", [key]

@@ -114,49 +114,38 @@ class Plan:
     def families_to_write(self) -> Iterator[list[str]]:
         """In pages, in the order in which they lie on disk."""
         last = 0
-        while True:
-            select = f"select place, family from to_write where place > ? order by place limit {_PAGE}"
-            rows = self._db.execute(select, [last]).fetchall()
-            if not rows:
-                return
+        select = f"select place, family from to_write where place > ? order by place limit {_PAGE}"
+        while rows := self._db.execute(select, [last]).fetchall():
             yield [family for _, family in rows]
             last = rows[-1][0]
 
     def builds_of(self, families: Sequence[str]) -> dict[str, set[str]]:
         """For each build those of these families that it must be sent."""
         wanted: dict[str, set[str]] = {build: set() for build in self._builds}
-        marks = _marks(families)
-        rows = self._db.execute(
-            f"select build, family from planned where action = 'write' and family in ({marks})", list(families)
-        )
-        for build, family in rows:
+        select = f"select build, family from planned where action = 'write' and family in ({_marks(families)})"
+        for build, family in self._db.execute(select, list(families)):
             wanted[build].add(family)
         return wanted
 
     def to_purge(self, build: str, families: Sequence[str]) -> list[str]:
         """Those of these families of which all must go before they are written."""
-        marks = _marks(families)
-        select = f"select family from planned where purge and build = ? and family in ({marks})"
+        select = f"select family from planned where purge and build = ? and family in ({_marks(families)})"
         return [family for (family,) in self._db.execute(select, [build, *families])]
 
     def removals(self, build: str) -> list[str]:
-        rows = self._db.execute(
-            "select family from planned where action = 'remove' and build = ? order by family", [build]
-        )
-        return [family for (family,) in rows]
+        select = "select family from planned where action = 'remove' and build = ? order by family"
+        return [family for (family,) in self._db.execute(select, [build])]
 
     def removed(self) -> int:
         """How many families at least one build loses."""
-        count = "select count(distinct family) from planned where action = 'remove'"
-        return int(self._db.execute(count).fetchone()[0])
+        return self._number("select count(distinct family) from planned where action = 'remove'")
 
     def chunks_to_write(self, build: str | None = None) -> int:
         """For one build, or for all together: a chunk that several need counts once."""
         total = "select coalesce(sum(chunks), 0) from to_write join current using (family)"
         if build is None:
-            return int(self._db.execute(total).fetchone()[0])
-        total += " join planned using (family) where action = 'write' and build = ?"
-        return int(self._db.execute(total, [build]).fetchone()[0])
+            return self._number(total)
+        return self._number(f"{total} join planned using (family) where action = 'write' and build = ?", build)
 
     def texts_to_write(self, size: int, builds: Sequence[str]) -> Iterator[list[tuple[str, int, int]]]:
         """The distinct text hashes of what these are sent, in pages: each with the bytes of a chunk that has it, and
@@ -172,9 +161,7 @@ class Plan:
     def counts(self, build: str | None = None) -> FamilyCounts:
         """Of one build; of all together, a family is added where no build had it that it is written to."""
         found = self._count("planned", build)
-        total = self._db.execute(
-            "select (select count(*) from current) - (select count(*) from held join current using (family))"
-        ).fetchone()[0]
+        total = self._number("select count(*) from current where family not in (select family from held)")
         return replace(found, unchanged=total - found.added - found.changed)
 
     def confirmed(self, build: str | None = None) -> FamilyCounts:
@@ -196,7 +183,7 @@ class Plan:
     def chunks_written(self) -> int:
         """Of what was carried out, without those that were refused; a chunk that several builds took counts once."""
         written = f"select max(documents) as documents from ({_CONFIRMED}) where action = 'write' group by family"
-        return int(self._db.execute(f"select coalesce(sum(documents), 0) from ({written})").fetchone()[0])
+        return self._number(f"select coalesce(sum(documents), 0) from ({written})")
 
     def examples(self, action: str, recorded: bool, limit: int) -> list[str]:
         """Some families that are written or removed, by name where it is known."""
@@ -211,8 +198,10 @@ class Plan:
     def leaving(self, build: str, *, confirmed: bool = False) -> int:
         """Chunks of former versions that go when this plan is done, or that went."""
         planned = f"({_CONFIRMED})" if confirmed else "planned"
-        select = f"select coalesce(sum(leaves), 0) from {planned} where build = ?"
-        return int(self._db.execute(select, [build]).fetchone()[0])
+        return self._number(f"select coalesce(sum(leaves), 0) from {planned} where build = ?", build)
+
+    def _number(self, select: str, *values: str) -> int:
+        return int(self._db.execute(select, values).fetchone()[0])
 
     def digest(self, builds: Collection[str], settings: Mapping[str, Sequence[str]]) -> str:
         """Names exactly this plan for these builds: the same families in the same versions, those that are held, and

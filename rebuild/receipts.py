@@ -22,8 +22,8 @@ _PAGE = 5000
 STRANGERS = "strangers"
 """Stands for the hash of a family that holds documents too many under its own hash: it must be purged."""
 OLDER = "older"
-"""Stands for the hash of a family that is held, and there in another version than was last read, which the build never
-took: nothing is wrong with it. Where it had taken that one, or lacks the family, the hash is empty."""
+"""Stands for the hash of a family that is held and there in another version than was last read, which the build never
+took: nothing is wrong with it."""
 
 
 @dataclass(frozen=True)

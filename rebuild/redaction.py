@@ -27,7 +27,7 @@ def is_named(folder: Path, name: str) -> bool:
         for file in _files(folder)
         for line in file.read_bytes().splitlines()
         if needle in line
-        for field, text in _told(line)
+        for field, text in _texts_of(line)
     )
 
 
@@ -47,7 +47,7 @@ def blank(folder: Path, names: Iterable[str]) -> int:
         with file.open("r+b") as opened:
             start = 0
             for line in data.splitlines(keepends=True):
-                if any(named.search(text) for _, text in _told(line)):
+                if any(named.search(text) for _, text in _texts_of(line)):
                     opened.seek(start)
                     opened.write(_blanked(line))
                     blanked += 1
@@ -64,26 +64,26 @@ def _files(folder: Path) -> list[Path]:
     return sorted(folder.glob("*.jsonl"))
 
 
-def _told(line: bytes) -> Iterator[tuple[str, str]]:
+def _texts_of(line: bytes) -> Iterator[tuple[str, str]]:
     """Every text of a line that could name a source, with the field that it stands in."""
     try:
-        yield from _texts("", orjson.loads(line))
+        yield from _texts_in("", orjson.loads(line))
     except ValueError:  # cut off by a kill, and so still written as JSON
         yield "", line.decode(errors="replace")
 
 
-def _texts(field: str, value: Any) -> Iterator[tuple[str, str]]:
+def _texts_in(field: str, value: Any) -> Iterator[tuple[str, str]]:
     if isinstance(value, str):
         yield field, value
     elif isinstance(value, list):
         for each in value:
-            yield from _texts(field, each)
+            yield from _texts_in(field, each)
     elif isinstance(value, dict):
         for name, each in value.items():
             if not name.isidentifier():  # a reason, and how many sources were held for it
                 yield field, name
             if name not in _NEVER:
-                yield from _texts(name, each)
+                yield from _texts_in(name, each)
 
 
 def _blanked(line: bytes) -> bytes:

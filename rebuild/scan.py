@@ -180,8 +180,8 @@ class Scan:
     def examples(self, limit: int = 3) -> str:
         """Some of what is wrong, in words."""
         rows = self._db.execute("select kind, id, family from drift order by family, id limit ?", [limit])
-        told = ", ".join(f"{kind} {id} of family {family}" for kind, id, family in rows)
-        return f"{told} ({self.damage})" if self.damage else told
+        named = ", ".join(f"{kind} {id} of family {family}" for kind, id, family in rows)
+        return f"{named} ({self.damage})" if self.damage else named
 
     def is_clean(self) -> bool:
         return not self.damage and self._db.execute("select 1 from drift limit 1").fetchone() is None

@@ -42,8 +42,8 @@ class NamedSource:
     tenant: str | None = None
 
     def __str__(self) -> str:
-        told = [self.source and repr(self.source)[:200], self.tenant and f"of tenant {self.tenant!r:.200}"]
-        return " ".join([self.family, *filter(None, told)])
+        named = [self.source and repr(self.source)[:200], self.tenant and f"of tenant {self.tenant!r:.200}"]
+        return " ".join([self.family, *filter(None, named)])
 
 
 def find_sources(
@@ -92,19 +92,19 @@ def sources_named(db: Any, name: str, builds: Iterable[Build], tenant: str | Non
     of that tenant alone."""
     parents = {name, resolve_parent_id(None, name, name), resolve_parent_id(None, None, name)}
     found: dict[str, NamedSource] = {}
-    theirs: set[str] = set()
+    of_tenant: set[str] = set()
     for family, parent in _recorded(db, parents):
         found.setdefault(family, NamedSource(family))
         if tenant is not None and family in {family_key(each, tenant) for each in (parent, *parents) if each}:
-            theirs.add(family)
+            of_tenant.add(family)
     for build in builds:
         for stored in build.scan(content=True):
             document = stored.document
-            if stored.parent_id == name or (document is not None and _is_meant(document, name, parents)):
-                meant = found[stored.parent_id] = _as_stored(stored.parent_id, document)
-                if meant.tenant == tenant:
-                    theirs.add(meant.family)
-    return [meant for family, meant in sorted(found.items()) if tenant is None or family in theirs]
+            if stored.parent_id == name or (document is not None and _is_named(document, name, parents)):
+                source = found[stored.parent_id] = _as_stored(stored.parent_id, document)
+                if source.tenant == tenant:
+                    of_tenant.add(source.family)
+    return [source for family, source in sorted(found.items()) if tenant is None or family in of_tenant]
 
 
 def _recorded(db: Any, parents: Iterable[str]) -> Iterator[tuple[str, str | None]]:
@@ -113,7 +113,7 @@ def _recorded(db: Any, parents: Iterable[str]) -> Iterator[tuple[str, str | None
             yield from db.execute(select, [asked]).fetchall()
 
 
-def _is_meant(document: Document, name: str, parents: Iterable[str]) -> bool:
+def _is_named(document: Document, name: str, parents: Iterable[str]) -> bool:
     keys = {family_key(parent, document.tenant_id) for parent in parents}
     return document.parent_id in keys or name in (document.document_id, document.source_uri, document.path)
 

@@ -161,7 +161,7 @@ class State(Store):
         return self._one(f"{_GENERATION} where not shown order by id desc limit 1")
 
     def surplus_generations(self, keep: str | None = None) -> list[Generation]:
-        """Those that are neither live nor previous, nor the one to keep: older ones, and remains of runs that died."""
+        """Neither live nor previous, nor the one to keep: older ones, and remains of runs that died."""
         rows = self.db.execute(
             f"{_GENERATION}, pointer where id is not live and id is not previous and id is not ?", [keep]
         ).fetchall()
@@ -201,8 +201,7 @@ class State(Store):
             )
 
     def pace(self) -> dict[str, float]:
-        """Seconds to load the model, to embed a byte of text, to write a document to a sink (its name), as they were
-        measured the last time."""
+        """Seconds to load the model, to embed a byte of text, to write a document to a sink (by its name)."""
         rows = self.db.execute("select what, seconds / amount from pace where amount > 0")
         return dict(rows.fetchall())
 

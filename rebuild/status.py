@@ -13,6 +13,7 @@ from chunksink.rebuild.catalog import Catalog, HeldFamily
 from chunksink.rebuild.errors import Removal
 from chunksink.rebuild.intake import VALID, Intake
 from chunksink.rebuild.locks import held_locks
+from chunksink.rebuild.receipts import Receipts
 from chunksink.rebuild.removals import GONE, held_by_reason, held_families, large_removal
 from chunksink.rebuild.run_records import RunRecord, past_runs
 from chunksink.rebuild.state import Generation, State
@@ -158,25 +159,20 @@ def status(
 
 
 def _generation(generation: Generation) -> GenerationStatus:
+    model = generation.model
     return GenerationStatus(
-        generation.id,
-        generation.created_at,
-        generation.model.name,
-        generation.model_fingerprint,
-        generation.holds_vectors,
+        generation.id, generation.created_at, model.name, model.fingerprint, generation.holds_vectors
     )
 
 
 def _build(db: Any, build_id: str, *, removals: bool) -> BuildStatus:
-    families, chunks = db.execute(
-        "select coalesce(sum(documents > 0), 0), coalesce(sum(documents), 0) from receipt where build = ?", [build_id]
-    ).fetchone()
     named = {"build": build_id}
+    receipts = Receipts(db, build_id)
     return BuildStatus(
         build=build_id,
-        families=families,
-        chunks=chunks,
-        refused=_number(db, "select count(*) from dead_letter where build = :build", named),
+        families=_number(db, "select count(*) from receipt where build = :build and documents > 0", named),
+        chunks=receipts.documents(),
+        refused=receipts.refused(),
         open_intents=_number(db, "select count(*) from intent where build = :build", named),
         to_write=_number(db, _TO_WRITE, named | {"projection": PROJECTION_VERSION}),
         to_remove=_number(db, _TO_REMOVE, named) if removals else 0,
@@ -187,21 +183,22 @@ def _unfinished(state: State, under_way: bool) -> UnfinishedStatus | None:
     found = state.unfinished()
     if found is None:
         return None
-    confirmed = "select coalesce(sum(documents), 0) from receipt where build = :build"
-    chunks = {name: _number(state.db, confirmed, {"build": build}) for name, build in found.builds.items()}
+    chunks = {name: Receipts(state.db, build).documents() for name, build in found.builds.items()}
     return UnfinishedStatus(_generation(found), chunks, under_way)
 
 
 def _bus(db: Any, catalog: Catalog, root: BusRoot, intake: Intake) -> BusStatus:
     counts = catalog.counts()
     found = root.canonical.is_dir() or root.manifests.is_dir()
-    pending: list[str] = []
-    if found:
-        known = db.execute("select key from partition where state <> 'missing'").fetchall()
-        gone = {key for (key,) in known} - set(root.partition_keys())
-        pending = sorted({*intake.pending(), *gone})
+    pending = {*intake.pending(), *intake.gone()} if found else set()
     return BusStatus(
-        str(root.path), found, counts.families, counts.chunks, counts.superseded, tuple(pending), _broken(db, catalog)
+        str(root.path),
+        found,
+        counts.families,
+        counts.chunks,
+        counts.superseded,
+        tuple(sorted(pending)),
+        _broken(db, catalog),
     )
 
 

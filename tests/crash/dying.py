@@ -60,8 +60,7 @@ def _lost(home: Home) -> None:
 
 def _recalled(home: Home) -> None:
     """Somebody removed the records."""
-    for file in home.folder.glob("state.db*"):
-        file.unlink()
+    home.lose_records()
     home.rebuild()
 
 

@@ -105,7 +105,6 @@ NO_STEPS = {
     "catalog_rows.py:drop_lines": "within retire",
     "catalog_rows.py:touch_lines": "within _read and retire",
     "catalog_rows.py:_compare": "temporary tables",
-    "catalog_rows.py:note_former": "within _read and retire",
     "catalog_rows.py:drop_former_texts": "what is left of it is a note of vectors that are gone",
     "receipts.py:_close": "within confirm",
     "receipts.py:_drop": "within confirm",

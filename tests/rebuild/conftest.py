@@ -9,7 +9,7 @@ import pytest
 
 from chunksink.chunkbus import reader, validate
 from chunksink.chunkbus.layout import BusRoot
-from chunksink.rebuild import intake
+from chunksink.rebuild import executor, intake
 from tests.rebuild.engines import chroma, fts, memory
 from tests.rebuild.support import CatalogProbe, Home
 
@@ -34,6 +34,13 @@ def home(tmp_path: Path, root: BusRoot) -> Home:
 def embedded_home(tmp_path: Path, root: BusRoot) -> Home:
     """The embedded default."""
     return Home(tmp_path / "home", root, fts, chroma)
+
+
+@pytest.fixture
+def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Several batches, the last one not full."""
+    monkeypatch.setattr(executor, "EMBEDDED_AT_ONCE", 2)
+    monkeypatch.setattr(executor, "WRITTEN_AT_ONCE", 2)
 
 
 @pytest.fixture

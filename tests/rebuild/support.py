@@ -21,7 +21,7 @@ from chunksink.embeddings.cache import VectorCache
 from chunksink.embeddings.encoder import Vectors
 from chunksink.embeddings.settings import EncoderSettings
 from chunksink.embeddings.vectors import EmbedReport
-from chunksink.rebuild.catalog import Catalog
+from chunksink.rebuild.catalog import Catalog, HeldFamily
 from chunksink.rebuild.convergence import RunOutcome
 from chunksink.rebuild.embedder import DocumentEmbedder, Embedders
 from chunksink.rebuild.families import FamilyReader
@@ -117,6 +117,11 @@ def held(build: Build) -> list[Document]:
     documents = [found.document for found in build.scan(content=True) if found.document is not None]
     assert len(documents) == build.count()
     return sorted(documents, key=lambda d: d.id)
+
+
+def reasons(home: Home) -> dict[str, str]:
+    """Why each family is held that is."""
+    return {family: each.reason for family, each in home.held().items()}
 
 
 class PoisonedEncoder(HashEncoder):
@@ -247,6 +252,21 @@ class Home:
     def live(self) -> Generation:
         with State.existing(self.folder) as state:
             return state.live()
+
+    def unfinished(self) -> str | None:
+        """The generation that a failed run has left."""
+        with State.existing(self.folder) as state:
+            found = state.unfinished()
+            return found.id if found else None
+
+    def held(self) -> dict[str, HeldFamily]:
+        """By family."""
+        with State.existing(self.folder) as state:
+            return {each.family: each for each in Catalog(state).held()}
+
+    def lose_records(self) -> None:
+        for file in self.folder.glob("state.db*"):
+            file.unlink()
 
     def contents(self) -> dict[str, list[Document]]:
         """What each sink holds in the generation that readers see."""

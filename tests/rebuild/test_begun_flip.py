@@ -94,19 +94,6 @@ def test_one_that_a_sink_refuses_was_none(home: Home, tmp_path: Path) -> None:
     require_sound(home, tmp_path)
 
 
-def test_no_way_back_leaves_what_is_live(home: Home) -> None:
-    home.rebuild()
-    live = home.live()
-    with State.existing(home.folder) as state:
-        previous = state.previous()
-    shutil.rmtree(home.folder / "chroma" / previous.builds["chroma"])
-    with writing(home.folder), home.work() as work:
-        with pytest.raises(Refused):
-            roll_back(work)
-        assert work.state.begun_flip() is None
-    assert home.live().id == live.id
-
-
 def test_a_rollback_that_was_cut_off_is_ended_by_the_next(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     first = home.live()
     home.rebuild()

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Callable
 from contextlib import closing
+from functools import partial
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -12,13 +15,14 @@ from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.manifest import Tombstone
 from chunksink.rebuild.errors import Brake
 from chunksink.rebuild.state import State
-from chunksink.sinks.meilisearch import MeilisearchSink
+from tests.conftest import sampled
 from tests.engines.servers import MeilisearchServer
 from tests.rebuild.engines import fts
 from tests.rebuild.support import FEBRUARY, Home, commit, parent_of, source
 from tests.rebuild.tampering import lose, require_sound, sink_of
-from tests.rebuild.wrapping import Calls, Moment, watching
+from tests.rebuild.wrapping import Calls, Moment, raising, watching
 from tests.support.meilisearch import SETTINGS
+from tests.support.public_index import meilisearch_in
 
 pytestmark = pytest.mark.promise(6)
 
@@ -32,43 +36,36 @@ def of(home: Home, total: int) -> None:
     home.rebuild()
 
 
-def interrupt() -> None:
-    raise KeyboardInterrupt
-
-
 def texts(home: Home) -> int:
     contents = home.contents()
     assert contents["fts"] == contents["memory"]
     return len(contents["fts"])
 
 
-@pytest.mark.parametrize(
-    ("total", "left", "stops"),
-    [
-        (20, 10, True),
-        (20, 11, False),
-        (50, 40, False),
-        (50, 39, True),
-        (52, 41, True),
-        (54, 43, True),
-        (55, 44, False),
-        (12, 0, True),
-        (9, 0, False),
-        (60, 60, False),
-    ],
+RUNS: dict[str, Callable[..., object]] = {
+    "sync": Home.sync,
+    "repair": partial(Home.sync, scan=True),
+    "rebuild": Home.rebuild,
+}
+STOPS = (
+    (20, 10, True),
+    (20, 11, False),
+    (50, 39, True),
+    (50, 40, False),
+    (54, 43, True),
+    (55, 44, False),
+    (12, 0, True),
+    (9, 0, False),
 )
-@pytest.mark.parametrize("how", ["sync", "repair", "rebuild"])
-def test_more_than_a_fifth_and_at_least_ten(how: str, total: int, left: int, stops: bool, home: Home) -> None:
+
+
+@pytest.mark.parametrize(("how", "case"), sampled(product(RUNS, STOPS), 3))
+def test_more_than_a_fifth_and_at_least_ten(how: str, case: tuple[int, int, bool], home: Home) -> None:
+    total, left, stops = case
     of(home, total)
     commit(home.root, "p1", sources(*range(left)))
     live, calls = home.live(), Calls()
-
-    def run() -> None:
-        if how == "rebuild":
-            home.rebuild(wrap=calls)
-        else:
-            home.sync(wrap=calls, scan=how == "repair")
-
+    run = partial(RUNS[how], home, wrap=calls)
     if stops:
         said = rf"{total - left} of the {total} sources .* nothing was written.* --allow-deletions {total - left}\b"
         with pytest.raises(Brake, match=said):
@@ -86,7 +83,7 @@ def test_more_than_a_fifth_and_at_least_ten(how: str, total: int, left: int, sto
 def test_the_number_that_was_read_lets_so_many_go_and_no_more(how: str, home: Home, tmp_path: Path) -> None:
     of(home, 20)
     commit(home.root, "p1", sources(*range(8)))
-    run = home.sync if how == "sync" else home.rebuild
+    run = partial(RUNS[how], home)
     with pytest.raises(Brake):
         run(allow_deletions=11)
     assert texts(home) == 40
@@ -135,17 +132,12 @@ def test_a_first_index_has_nothing_to_lose(home: Home) -> None:
     assert texts(home) == 40
 
 
-def forget(home: Home) -> None:
-    for file in home.folder.glob("state.db*"):
-        file.unlink()
-
-
 def test_a_home_that_lost_all_records_asks_its_builds_what_there_is_to_lose(home: Home, tmp_path: Path) -> None:
     """Also a rebuild that died, and left a newer build with less in it, hides nothing."""
     of(home, 20)
     with pytest.raises(KeyboardInterrupt):
-        home.rebuild(wrap=watching("fts", Moment("flush", 1, interrupt)))
-    forget(home)
+        home.rebuild(wrap=watching("fts", Moment("flush", 1, raising(KeyboardInterrupt()))))
+    home.lose_records()
     commit(home.root, "p1", sources(*range(8)))
     before = home.builds()
     for _ in range(2):
@@ -164,8 +156,8 @@ def test_of_several_lost_builds_the_fullest_counts_where_the_engine_shows_none(r
     home = Home(tmp_path / "home", root, fts)
     of(home, 20)
     with pytest.raises(KeyboardInterrupt):
-        home.rebuild(wrap=watching("fts", Moment("replace", 1, interrupt)))
-    forget(home)
+        home.rebuild(wrap=watching("fts", Moment("replace", 1, raising(KeyboardInterrupt()))))
+    home.lose_records()
     commit(home.root, "p1", [])
     with pytest.raises(Brake, match="20 of the 20 sources"):
         home.rebuild()
@@ -174,9 +166,9 @@ def test_of_several_lost_builds_the_fullest_counts_where_the_engine_shows_none(r
 def test_what_was_lost_is_remembered_while_the_bus_is_emptied_under_the_rebuild(home: Home) -> None:
     """Also where a rebuild that died after the loss is cleared away first."""
     of(home, 20)
-    forget(home)
+    home.lose_records()
     with pytest.raises(KeyboardInterrupt):
-        home.rebuild(wrap=watching("fts", Moment("flush", 1, interrupt)))
+        home.rebuild(wrap=watching("fts", Moment("flush", 1, raising(KeyboardInterrupt()))))
     alone = Home(home.folder, home.root, home.makers[1])
     with pytest.raises(Brake, match="20 of the 20 sources"):
         alone.rebuild(wrap=watching("memory", Moment("flush", 1, lambda: commit(home.root, "p1", []))))
@@ -184,7 +176,7 @@ def test_what_was_lost_is_remembered_while_the_bus_is_emptied_under_the_rebuild(
 
 def test_builds_of_another_home_are_nothing_to_lose(home: Home) -> None:
     of(home, 20)
-    forget(home)
+    home.lose_records()
     (home.folder / "home.id").unlink()
     commit(home.root, "p1", sources(*range(8)))
     home.rebuild(adopt=True)
@@ -201,20 +193,14 @@ def test_it_is_asked_of_what_the_engines_hold_where_the_records_were_lost(home: 
     assert texts(home) == 40
 
 
-@pytest.mark.parametrize("how", ["sync", "repair", "rebuild"])
+@pytest.mark.parametrize("how", RUNS)
 def test_it_is_asked_of_what_was_there_where_the_builds_are_gone(how: str, home: Home, tmp_path: Path) -> None:
     of(home, 20)
     commit(home.root, "p1", sources(*range(8)))
     for name, build in home.live().builds.items():
         with closing(sink_of(home, name)) as sink:
             sink.drop(build)
-
-    def run(**options: int) -> None:
-        if how == "rebuild":
-            home.rebuild(**options)
-        else:
-            home.sync(scan=how == "repair", **options)
-
+    run = partial(RUNS[how], home)
     with pytest.raises(Brake, match=r"12 of the 20 .* nothing was written"):
         run()
     assert home.builds() == {"fts": [], "memory": []}
@@ -235,11 +221,8 @@ def test_a_repair_goes_on_where_nothing_may_go_for_a_partition_is_gone(home: Hom
 
 
 def test_no_setting_of_an_index_is_changed_before_it(tmp_path: Path, meilisearch_server: MeilisearchServer) -> None:
-    server, index, settings = meilisearch_server, f"b{uuid.uuid4().hex[:10]}", dict(SETTINGS)
-
-    def meilisearch(_home: Path) -> MeilisearchSink:
-        return MeilisearchSink(server.url, server.key, settings=settings, index=index)
-
+    index, settings = f"b{uuid.uuid4().hex[:10]}", dict(SETTINGS)
+    meilisearch = meilisearch_in(meilisearch_server, index, settings)
     home = Home(tmp_path / "home", BusRoot(tmp_path / "chunks"), meilisearch)
     of(home, 20)
     settings["stopWords"] = ["zzz"]

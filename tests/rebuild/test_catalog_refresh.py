@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +14,7 @@ from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.manifest import ManifestProducer
 from chunksink.chunkbus.writer import PartitionWriter
 from chunksink.rebuild import catalog_rows, intake
-from chunksink.rebuild.catalog import HeldFamily, Retired
+from chunksink.rebuild.catalog import HeldFamily
 from tests.rebuild.support import FEBRUARY, MARCH, CatalogProbe, Home, commit, parent_of, source
 from tests.rebuild.wrapping import Moment
 
@@ -80,30 +79,6 @@ def test_other_rules_read_it_again(
         assert probe.current() == {A: "p1"}
     monkeypatch.setattr(intake, "RULES", intake.RULES + 1)
     assert rules.pending() == ["p1"]
-
-
-def test_what_left_a_partition_is_dropped_and_a_partition_that_left_is_held(root: BusRoot, probe: CatalogProbe) -> None:
-    commit(root, "p1", [*source("docs/a.md", "a"), *source("docs/b.md", "b")])
-    commit(root, "p2", source("docs/c.md", "c"))
-    assert probe.refresh().current() == {A: "p1", B: "p1", C: "p2"}
-    commit(root, "p1", source("docs/b.md", "b"))
-    root.chunks_file("p2").unlink()
-    root.manifest_file("p2").unlink()
-    assert probe.refresh().current() == {B: "p1", C: "p2"}
-    assert probe.catalog.missing_partitions() == ["p2"]
-    assert probe.catalog.held() == [HeldFamily(C, "missing", "partition p2 is missing")]
-    assert not probe.catalog.is_whole()
-    assert probe.catalog.retire(root, "p2") == Retired(removed=0, returning=0), "no index has it"
-    assert probe.current() == {B: "p1"}
-    assert (probe.catalog.held(), probe.catalog.is_whole()) == ([], True)
-
-
-def test_the_older_version_counts_again_when_the_newer_partition_leaves(root: BusRoot, probe: CatalogProbe) -> None:
-    commit(root, "p1", source("docs/a.md", "old"))
-    commit(root, "p2", source("docs/a.md", "new", version="2", at=FEBRUARY))
-    assert probe.refresh().current() == {A: "p2"}
-    commit(root, "p2", [], at=FEBRUARY)
-    assert probe.refresh().current() == {A: "p1"}
 
 
 def test_a_partition_that_breaks_the_contract_is_held_and_taken_in_whole_when_it_does_not_any_more(
@@ -201,13 +176,3 @@ def test_an_id_that_only_a_superseded_version_shares_is_no_conflict(root: BusRoo
     commit(root, "p1", old)
     commit(root, "p2", [*other, *source("docs/a.md", "new", version="2", at=FEBRUARY)])
     assert home.rebuild().families == 2
-
-
-def test_a_catalog_is_kept_between_runs(
-    tmp_path: Path, root: BusRoot, probe: CatalogProbe, opened_files: list[str]
-) -> None:
-    commit(root, "p1", source("docs/a.md", "a"))
-    probe.refresh()
-    opened_files.clear()
-    assert CatalogProbe(tmp_path / "home", root).refresh().current() == {A: "p1"}
-    assert opened_files == []

@@ -9,10 +9,8 @@ from random import Random
 import pytest
 
 from chunksink.chunkbus.layout import BusRoot
-from chunksink.rebuild.catalog import Catalog
 from chunksink.rebuild.errors import InvalidBus
-from chunksink.rebuild.state import State
-from tests.rebuild.support import FEBRUARY, CatalogProbe, Home, commit, parent_of, projected, source
+from tests.rebuild.support import FEBRUARY, CatalogProbe, Home, commit, parent_of, projected, reasons, source
 from tests.rebuild.tampering import require_sound
 from tests.rebuild.wrapping import Calls
 
@@ -26,11 +24,6 @@ def indexed(root: BusRoot, home: Home) -> Home:
     commit(root, "p2", [*OLD_B, *OLD_C])
     home.rebuild()
     return home
-
-
-def held(home: Home) -> dict[str, str]:
-    with State.existing(home.folder) as state:
-        return {each.family: each.reason for each in Catalog(state).held()}
 
 
 def twins() -> tuple[list[dict[str, object]], list[dict[str, object]]]:
@@ -47,8 +40,7 @@ def test_two_families_that_claim_one_id_are_both_held(root: BusRoot, indexed: Ho
     indexed.sync(wrap=calls)
     assert calls == [], "a stays as it was, d does not come in"
     assert indexed.contents()["fts"] == projected(OLD_A, OLD_B, OLD_C)
-    with State.existing(indexed.folder) as state:
-        found = {each.family: each for each in Catalog(state).held()}
+    found = indexed.held()
     assert found.keys() == {A, D}
     for each in found.values():
         assert each.reason == "duplicate id"
@@ -59,11 +51,11 @@ def test_two_families_that_claim_one_id_are_both_held(root: BusRoot, indexed: Ho
         indexed.rebuild()
     commit(root, "p4", another := source("docs/e.md", "e"))
     indexed.sync()
-    assert held(indexed).keys() == {A, D}, "whatever else has changed"
+    assert indexed.held().keys() == {A, D}, "whatever else has changed"
     assert indexed.contents()["fts"] == projected(OLD_A, OLD_B, OLD_C, another)
     commit(root, "p3", source("docs/d.md", "d", version="2"))
     indexed.sync(wrap=calls)
-    assert (calls.sent("fts"), held(indexed)) == (sorted([A, D]), {})
+    assert (calls.sent("fts"), reasons(indexed)) == (sorted([A, D]), {})
     require_sound(indexed, tmp_path)
 
 
@@ -78,7 +70,7 @@ def test_a_scan_while_twins_are_held_does_not_take_the_old_version_for_the_new_o
         work.records.project([A])
     commit(root, "p3", other)
     indexed.sync(scan=True)
-    assert held(indexed).keys() == {A, D}
+    assert indexed.held().keys() == {A, D}
     commit(root, "p3", [])
     indexed.sync()
     assert "a, edited" in {document.text for document in indexed.contents()["fts"]}
@@ -94,9 +86,8 @@ def test_two_tenants_that_claim_one_id_are_told_apart(root: BusRoot, home: Home)
     assert home.builds() == {"fts": [], "memory": []}
     home.rebuild(held_are_left_out=True)
     assert home.contents()["fts"] == projected(OLD_B), "the first index is of what is not in doubt"
-    with State.existing(home.folder) as state:
-        details = {each.detail for each in Catalog(state).held()}
-    assert len(held(home)) == 2
+    details = [each.detail for each in home.held().values()]
+    assert len(details) == 2
     assert all("partition p1, byte 0" in detail and "partition p2, byte 0" in detail for detail in details)
 
 
@@ -110,14 +101,13 @@ def test_parts_of_one_version_in_two_partitions_are_held(root: BusRoot, indexed:
     calls = Calls()
     indexed.sync(wrap=calls)
     assert calls == []
-    with State.existing(indexed.folder) as state:
-        (found,) = Catalog(state).held()
+    (found,) = indexed.held().values()
     assert (found.family, found.reason) == (A, "family split")
     assert "partitions p1 and p3" in found.detail
     commit(root, "p1", whole)
     commit(root, "p3", [])
     indexed.sync()
-    assert held(indexed) == {}
+    assert reasons(indexed) == {}
     require_sound(indexed, tmp_path)
 
 
@@ -125,7 +115,7 @@ def test_fewer_chunks_than_were_promised_are_no_version(root: BusRoot, indexed: 
     commit(root, "p1", source("docs/a.md", "first", "second", version="2", at=FEBRUARY)[:1])
     calls = Calls()
     indexed.sync(wrap=calls)
-    assert (calls, held(indexed)) == ([], {A: "invalid"})
+    assert (calls, reasons(indexed)) == ([], {A: "invalid"})
     assert "INTEGRITY_VIOLATION:family_split" in {finding.code for finding in indexed.findings}
 
 
@@ -133,7 +123,7 @@ def test_a_whole_copy_in_another_partition_is_no_split(root: BusRoot, indexed: H
     commit(root, "p3", OLD_A, at=FEBRUARY)
     calls = Calls()
     indexed.sync(wrap=calls)
-    assert (calls, held(indexed)) == ([], {})
+    assert (calls, reasons(indexed)) == ([], {})
     require_sound(indexed, tmp_path)
 
 

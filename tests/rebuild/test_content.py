@@ -15,7 +15,6 @@ from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.reader import read_lines
 from chunksink.rebuild import families
 from chunksink.rebuild.catalog_rows import COLUMNS, ContentOf, rows_of
-from chunksink.rebuild.state import State
 from chunksink.sinks.document import Document
 from chunksink.sinks.projection import project_family
 from tests.rebuild.engines import fts
@@ -83,37 +82,6 @@ def test_the_order_of_its_lines_is_nothing(synced: Home, read: list[str]) -> Non
     commit(synced.root, "p1", [*A[::-1], *B])
     assert (synced.sync().families.unchanged, read) == (2, [])
     assert synced.contents() == {"fts": projected(A[::-1], B)}
-
-
-@pytest.fixture
-def earlier(synced: Home) -> Home:
-    """A home of an earlier version, that noted no lines."""
-    with State(synced.folder) as state:
-        for table in ("chunk", "standing", "current"):
-            state.db.execute(f"alter table {table} drop column {'line' if table == 'chunk' else 'content'}")
-        state.db.execute("delete from _sqlite_migrations where name = 'create_contents'")
-    return synced
-
-
-def test_in_a_home_that_noted_no_lines_all_is_read_once_more(earlier: Home, read: list[str]) -> None:
-    assert earlier.sync().families.unchanged == 2
-    assert set(read) == {"docs/a.md", "docs/b.md"}
-    read.clear()
-    commit(earlier.root, "p1", [*A, *B, *C])
-    earlier.sync()
-    assert read == ["docs/c.md"]
-    assert earlier.contents() == {"fts": projected(A, B, C)}
-
-
-def test_in_such_a_home_what_is_held_stays_known(earlier: Home, read: list[str]) -> None:
-    """Nobody can read it any more."""
-    earlier.root.manifest_file("p1").unlink()
-    earlier.root.chunks_file("p1").unlink()
-    commit(earlier.root, "p2", C)
-    for _ in range(2):
-        earlier.sync()
-    assert read == ["docs/c.md"]
-    assert earlier.contents() == {"fts": projected(A, B, C)}
 
 
 def test_one_that_is_unknown_makes_all_unknown() -> None:

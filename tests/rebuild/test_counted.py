@@ -7,22 +7,20 @@ from collections.abc import Callable
 import pytest
 
 from chunksink.chunkbus.layout import BusRoot
-from chunksink.rebuild import executor, families, plan
+from chunksink.rebuild import families, plan
 from chunksink.rebuild.convergence import RunOutcome
 from chunksink.rebuild.plan import FamilyCounts
 from chunksink.sinks.contract import Sink
 from chunksink.sinks.errors import Unreachable
 from tests.rebuild.support import FEBRUARY, MARCH, Home, PoisonedEncoder, commit, source
-from tests.rebuild.wrapping import Moment, watching
+from tests.rebuild.wrapping import Moment, raising, watching
 
-pytestmark = pytest.mark.promise(2)
+pytestmark = [pytest.mark.promise(2), pytest.mark.usefixtures("small_batches")]
 
 
 @pytest.fixture
-def changed(root: BusRoot, home: Home, monkeypatch: pytest.MonkeyPatch) -> Home:
+def changed(root: BusRoot, home: Home) -> Home:
     """Of five sources of two chunks two are edited, one gets another title, one goes and one stays; one is new."""
-    monkeypatch.setattr(executor, "EMBEDDED_AT_ONCE", 2)
-    monkeypatch.setattr(executor, "WRITTEN_AT_ONCE", 2)
     commit(root, "p1", [record for name in "abcde" for record in source(f"docs/{name}.md", f"{name} 0", f"{name} 1")])
     home.rebuild()
     edited = [
@@ -36,12 +34,8 @@ def changed(root: BusRoot, home: Home, monkeypatch: pytest.MonkeyPatch) -> Home:
     return home
 
 
-def fail() -> None:
-    raise Unreachable("it went away")
-
-
 def failing(*engines: str, call: str, number: int = 1) -> Callable[[Sink], Sink]:
-    moments = {engine: Moment(call, number, fail) for engine in engines}
+    moments = {engine: Moment(call, number, raising(Unreachable("it went away"))) for engine in engines}
     return lambda sink: watching(sink.name, moments[sink.name])(sink) if sink.name in moments else sink
 
 
@@ -85,8 +79,6 @@ def test_what_one_engine_took_counts(changed: Home) -> None:
 def test_what_was_done_before_the_bus_moved_counts_too(
     root: BusRoot, home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(executor, "EMBEDDED_AT_ONCE", 2)
-    monkeypatch.setattr(executor, "WRITTEN_AT_ONCE", 2)
     monkeypatch.setattr(plan, "_PAGE", 2)
     monkeypatch.setattr(families, "KEPT_DOCUMENTS", 0)
 

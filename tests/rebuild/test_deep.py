@@ -16,13 +16,12 @@ from chunksink.rebuild.errors import NotVerified
 from chunksink.rebuild.flip import roll_back
 from chunksink.sinks.contract import Sink, Stored
 from chunksink.sinks.document import Document, Family
-from chunksink.sinks.meilisearch import MeilisearchSink
 from tests.embeddings.helpers import HashEncoder
-from tests.engines.servers import MeilisearchServer
 from tests.rebuild.engines import chroma, fts, memory
 from tests.rebuild.support import Home, commit, projected, source
 from tests.rebuild.tampering import live_build
-from tests.support.meilisearch import SETTINGS
+from tests.rebuild.wrapping import Wrap, WrappedBuild, with_builds
+from tests.support.public_index import meilisearch_in
 
 
 @pytest.fixture(params=["chroma", "memory", "meilisearch"])
@@ -30,27 +29,19 @@ def home(request: pytest.FixtureRequest, tmp_path: Path) -> Home:
     made: dict[str, Callable[[], Callable[[Path], Sink]]] = {
         "chroma": lambda: chroma,
         "memory": memory,
-        "meilisearch": lambda: server_sink(request.getfixturevalue("meilisearch_server")),
+        "meilisearch": lambda: meilisearch_in(request.getfixturevalue("meilisearch_server"), f"deep-{token_hex(4)}"),
     }
     home = Home(tmp_path / "home", BusRoot(tmp_path / "chunks"), fts, made[request.param]())
     commit(home.root, "p1", [*source("docs/a.md", "a cat", "a mat"), *source("docs/b.md", "a boat")])
     return home
 
 
-def server_sink(server: MeilisearchServer) -> Callable[[Path], Sink]:
-    index = f"deep-{token_hex(4)}"
-    return lambda _home: MeilisearchSink(server.url, server.key, settings=SETTINGS, index=index)
-
-
-class Altering:
+class Altering(WrappedBuild):
     """A build that stores another vector than it is given, of one document."""
 
     def __init__(self, build: Any, change: Callable[[Any], Any]) -> None:
-        self._build = build
+        super().__init__(build)
         self._change = change
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._build, name)
 
     def replace(self, families: list[Family]) -> None:
         changed = []
@@ -62,20 +53,8 @@ class Altering:
         self._build.replace(changed)
 
 
-class AlteringSink:
-    def __init__(self, sink: Any, change: Callable[[Any], Any]) -> None:
-        self._sink = sink
-        self._change = change
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._sink, name)
-
-    def create(self, *arguments: Any) -> Altering:
-        return Altering(self._sink.create(*arguments), self._change)
-
-
-def altering(change: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    return lambda sink: AlteringSink(sink, change)
+def altering(change: Callable[[Any], Any]) -> Wrap:
+    return with_builds("", lambda build: Altering(build, change))
 
 
 def said(document: Document) -> str:
@@ -108,20 +87,13 @@ def test_rounding_is_no_difference(home: Home) -> None:
 
 
 def test_a_vector_that_is_missing_is_named(home: Home) -> None:
-    class Losing(AlteringSink):
-        def create(self, *arguments: Any) -> Any:
-            build = super().create(*arguments)
-            scan = build._build.scan
-
-            def without(**asked: Any) -> Iterator[Stored]:
-                for found in scan(**asked):
-                    yield found if not asked.get("vectors") else Stored(*found.hashes())
-
-            build.scan = without  # type: ignore[attr-defined]
-            return build
+    class Losing(WrappedBuild):
+        def scan(self, **asked: Any) -> Iterator[Stored]:
+            for found in self._build.scan(**asked):
+                yield found if not asked.get("vectors") else Stored(*found.hashes())
 
     with pytest.raises(NotVerified) as found:
-        home.rebuild(wrap=lambda sink: Losing(sink, lambda v: v), deep=True)  # type: ignore[arg-type, return-value]
+        home.rebuild(wrap=with_builds("", Losing), deep=True)
     documents = projected(source("docs/a.md", "a cat", "a mat"), source("docs/b.md", "a boat"))
     assert all(said(document) in str(found.value) for document in documents)
 

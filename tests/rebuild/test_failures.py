@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Sequence
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -12,45 +11,21 @@ import pytest
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.embeddings.encoder import Vectors
 from chunksink.embeddings.errors import EmbeddingsError
-from chunksink.rebuild import executor
 from chunksink.rebuild.flip import NotRemoved
 from chunksink.rebuild.receipts import Receipts
 from chunksink.rebuild.state import State
 from chunksink.sinks.errors import SinkError, Unreachable
-from chunksink.sinks.fts import FtsSink
 from tests.embeddings.helpers import HashEncoder
-from tests.rebuild.support import FEBRUARY, Home, commit, parent_of, projected, source
-from tests.rebuild.wrapping import Calls, Moment, watching
+from tests.rebuild.support import Home, parent_of, projected
+from tests.rebuild.wrapping import Calls, Moment, raising, watching
+from tests.support.failed_rebuilds import EDITED, answers, edit, edited_home, goes_through_after_all
 
-pytestmark = pytest.mark.promise(5)
-
-EDITED = [source(f"docs/{number}.md", f"tapir {number}", f"zebra {number}", version="2") for number in range(4)]
-
-
-@pytest.fixture(autouse=True)
-def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(executor, "EMBEDDED_AT_ONCE", 2)
-    monkeypatch.setattr(executor, "WRITTEN_AT_ONCE", 2)
+pytestmark = [pytest.mark.promise(5), pytest.mark.usefixtures("small_batches")]
 
 
 @pytest.fixture
 def edited(root: BusRoot, home: Home) -> Home:
-    """Two generations are there, and the bus has moved on since."""
-    for version in ("0", "1"):
-        commit(root, "p1", source("docs/0.md", "okapi", version=version))
-        home.rebuild()
-    edit(root)
-    return home
-
-
-def edit(root: BusRoot) -> None:
-    commit(root, "p1", [record for records in EDITED for record in records], at=FEBRUARY)
-
-
-def answers(home: Home, word: str) -> int:
-    """How many hits a reader of the live generation has."""
-    with closing(FtsSink(home.folder / "fts").reader(home.live().builds["fts"])) as reader:
-        return len(reader.search(word))
+    return edited_home(root, home)
 
 
 @pytest.mark.parametrize("engine", ["fts", "memory"])
@@ -71,9 +46,7 @@ def answers(home: Home, word: str) -> int:
 def test_an_engine_that_fails(edited: Home, engine: str, call: str, number: int, after: bool) -> None:
     before, contents = edited.live(), edited.contents()
 
-    def fail() -> None:
-        raise Unreachable(f"{engine} went away at {call}")
-
+    fail = raising(Unreachable(f"{engine} went away at {call}"))
     with pytest.raises(SinkError, match="went away"):
         edited.rebuild(wrap=watching(engine, Moment(call, number, fail, after=after)))
     assert (edited.live(), edited.contents()) == (before, contents)
@@ -81,52 +54,26 @@ def test_an_engine_that_fails(edited: Home, engine: str, call: str, number: int,
     goes_through_after_all(edited, flips_first=call == "flip")
 
 
-def goes_through_after_all(home: Home, *, flips_first: bool = False) -> None:
-    """`flips_first`: the run that failed had verified its generation, so the next one shows that before its own."""
-    before = home.live()
-    if flips_first:
-        with State.existing(home.folder) as state:
-            before = state.begun_flip() or before
-    report = home.rebuild()
-    assert home.live().id == report.generation
-    wanted = projected(*EDITED)
-    assert all(documents == wanted for documents in home.contents().values())
-    assert (answers(home, "okapi"), answers(home, "tapir")) == (0, 4)
-    kept = sorted([before.id.lower(), report.generation.lower()])
-    assert home.builds() == {name: [f"{name}-{id_}" for id_ in kept] for name in home.builds()}
-
-
 def test_runs_that_fail_again_and_again_do_not_pile_up(edited: Home) -> None:
-    def fail() -> None:
-        raise Unreachable("fts went away")
+    fail = raising(Unreachable("fts went away"))
 
     seen = set()
     for _ in range(3):
         with pytest.raises(Unreachable):
             edited.rebuild(wrap=watching("fts", Moment("scan", 1, fail)))
         assert {len(builds) for builds in edited.builds().values()} == {3}  # live, previous, and the one that failed
-        seen.add(unfinished(edited))
+        seen.add(edited.unfinished())
     assert len(seen) == 1
     goes_through_after_all(edited)
     assert edited.live().id in seen
 
 
-def unfinished(home: Home) -> str | None:
-    """The generation that a failed run has left."""
-    with State.existing(home.folder) as state:
-        found = state.unfinished()
-        return found.id if found else None
-
-
 def test_the_next_run_goes_on_where_the_failed_one_stopped(edited: Home) -> None:
     """What was confirmed is not sent again; what was sent and not confirmed is."""
-
-    def fail() -> None:
-        raise Unreachable("fts went away")
-
+    fail = raising(Unreachable("fts went away"))
     with pytest.raises(Unreachable):
         edited.rebuild(wrap=watching("fts", Moment("flush", 3, fail, after=True)))
-    left = unfinished(edited)
+    left = edited.unfinished()
     with State.existing(edited.folder) as state:
         build = f"fts-{str(left).lower()}"
         confirmed = {family for (family,) in state.db.execute("select family from receipt where build = ?", [build])}
@@ -137,43 +84,23 @@ def test_the_next_run_goes_on_where_the_failed_one_stopped(edited: Home) -> None
     every = sorted(parent_of(f"docs/{number}.md") for number in range(4))
     assert begun
     assert calls.sent("fts") == sorted(set(every) - confirmed)
-    assert unfinished(edited) is None
+    assert edited.unfinished() is None
 
 
 def test_what_another_model_has_begun_is_not_gone_on_with(edited: Home) -> None:
-    def fail() -> None:
-        raise Unreachable("memory went away")
-
+    fail = raising(Unreachable("memory went away"))
     with pytest.raises(Unreachable):
         edited.rebuild(wrap=watching("memory", Moment("flush", 2, fail)))
-    left = unfinished(edited)
+    left = edited.unfinished()
     edited.encoder = HashEncoder(dimension=4, name="another")
     goes_through_after_all(edited)
     assert edited.live().id != left
     assert edited.live().model_fingerprint == edited.encoder.fingerprint
 
 
-def test_what_was_begun_for_other_sinks_is_not_gone_on_with(edited: Home) -> None:
-    def fail() -> None:
-        raise Unreachable("memory went away")
-
-    with pytest.raises(Unreachable):
-        edited.rebuild(wrap=watching("memory", Moment("flush", 2, fail)))
-    left = unfinished(edited)
-    memory = edited.makers[1]
-    edited.makers = edited.makers[:1]
-    edited.open_sink = lambda _name: memory(edited.folder)  # type: ignore[method-assign]
-    assert edited.rebuild().generation != left
-    assert unfinished(edited) is None
-    assert len(edited.builds()["fts"]) == 2
-    assert f"memory-{left}".lower() not in memory(edited.folder).builds()
-
-
 def test_an_engine_that_cannot_drop_an_old_build_leaves_the_new_one_live(edited: Home) -> None:
     """It fails after the commit: the run says so, and the next one tries again."""
-
-    def fail() -> None:
-        raise Unreachable("fts went away at drop")
+    fail = raising(Unreachable("fts went away at drop"))
 
     oldest = edited.builds()["fts"][0]
     rebuilt = edited.rebuild(wrap=watching("fts", Moment("drop", 1, fail)))
@@ -184,8 +111,7 @@ def test_an_engine_that_cannot_drop_an_old_build_leaves_the_new_one_live(edited:
 
 
 def test_a_build_of_lost_records_that_cannot_be_removed_is_told(edited: Home) -> None:
-    def fail() -> None:
-        raise Unreachable("fts went away at drop")
+    fail = raising(Unreachable("fts went away at drop"))
 
     before = edited.builds()["fts"]
     (edited.folder / "state.db").unlink()
@@ -215,14 +141,12 @@ def test_a_model_that_fails_halfway_computes_only_the_rest_again(edited: Home) -
 def test_a_full_disk_under_the_state_leaves_the_live_generation(
     step: str, edited: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full() -> None:
-        raise OSError(errno.ENOSPC, "No space left on device", str(edited.folder))
-
+    full = raising(OSError(errno.ENOSPC, "No space left on device", str(edited.folder)))
     with monkeypatch.context() as patch, pytest.raises(OSError, match="No space"):
         patch.setattr(Receipts, step, Moment(step, 3, full).around(step, getattr(Receipts, step)))
         edited.rebuild()
     assert answers(edited, "okapi") == 1
-    left = unfinished(edited)
+    left = edited.unfinished()
     goes_through_after_all(edited)
     assert edited.live().id == left
 
@@ -230,9 +154,7 @@ def test_a_full_disk_under_the_state_leaves_the_live_generation(
 def test_the_first_rebuild_of_all_may_fail_too(root: BusRoot, tmp_path: Path, embedded_home: Home) -> None:
     edit(root)
 
-    def fail() -> None:
-        raise Unreachable("chroma went away")
-
+    fail = raising(Unreachable("chroma went away"))
     with pytest.raises(Unreachable):
         embedded_home.rebuild(wrap=watching("chroma", Moment("flush", 2, fail)))
     embedded_home.rebuild()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,9 +12,11 @@ from chunksink.rebuild.catalog import Catalog, HeldFamily, Retired
 from chunksink.rebuild.errors import InvalidBus, NotMissing
 from chunksink.rebuild.removals import WITHHELD, held_by_reason, held_families
 from chunksink.rebuild.state import State
-from tests.rebuild.support import FEBRUARY, MARCH, CatalogProbe, Home, commit, parent_of, projected, source
+from tests.conftest import HEAVY
+from tests.rebuild.support import FEBRUARY, MARCH, CatalogProbe, Home, commit, parent_of, projected, reasons, source
 from tests.rebuild.tampering import altered, lose, put, require_sound
 from tests.rebuild.wrapping import Calls
+from tests.support.damage import DAMAGES, Damage, cut_off, damaged, lose_chunks, lose_manifest, take_away
 
 pytestmark = pytest.mark.promise(6)
 
@@ -23,26 +24,9 @@ A, B, C, D = (parent_of(f"docs/{name}.md") for name in "abcd")
 OLD_A, OLD_B, OLD_C = source("docs/a.md", "a"), source("docs/b.md", "b"), source("docs/c.md", "c")
 
 
-def cut_off(root: BusRoot, key: str) -> None:
-    path = root.chunks_file(key)
-    path.write_bytes(path.read_bytes()[:-10])
-
-
-def take_away(root: BusRoot, key: str) -> None:
-    root.chunks_file(key).unlink()
-    root.manifest_file(key).unlink()
-
-
-def lose_chunks(root: BusRoot, key: str) -> None:
-    root.chunks_file(key).unlink()
-
-
-def lose_manifest(root: BusRoot, key: str) -> None:
-    root.manifest_file(key).unlink()
-
-
-Damage = Callable[[BusRoot, str], None]
-DAMAGES = pytest.mark.parametrize("damage", [cut_off, take_away, lose_chunks, lose_manifest])
+EVERY_DAMAGE = pytest.mark.parametrize("damage", DAMAGES)
+# One that leaves its partition invalid, and one by which it is missing.
+SOME_DAMAGE = pytest.mark.parametrize("damage", DAMAGES if HEAVY else (cut_off, take_away))
 
 
 @pytest.fixture
@@ -53,21 +37,11 @@ def indexed(root: BusRoot, home: Home) -> Home:
     return home
 
 
-def held(home: Home) -> dict[str, str]:
-    with State.existing(home.folder) as state:
-        return {each.family: each.reason for each in Catalog(state).held()}
-
-
-def files_of(root: BusRoot, key: str) -> dict[Path, bytes]:
-    return {path: path.read_bytes() for path in (root.chunks_file(key), root.manifest_file(key))}
-
-
-@DAMAGES
+@EVERY_DAMAGE
 def test_its_families_stay_as_they_are_and_the_others_are_synced(
     damage: Damage, root: BusRoot, indexed: Home, tmp_path: Path
 ) -> None:
-    before = files_of(root, "p2")
-    damage(root, "p2")
+    put_back = damaged(root, "p2", damage)
     new_a, new_d = source("docs/a.md", "a, edited", version="2", at=FEBRUARY), source("docs/d.md", "d")
     commit(root, "p1", new_a)
     commit(root, "p3", new_d)
@@ -78,7 +52,7 @@ def test_its_families_stay_as_they_are_and_the_others_are_synced(
     wanted = projected(new_a, new_d, OLD_B, OLD_C)
     assert indexed.contents() == {"fts": wanted, "memory": wanted}
     state = "missing" if damage is take_away else "invalid"
-    assert held(indexed) == {B: state, C: state}
+    assert reasons(indexed) == {B: state, C: state}
     assert indexed.verify().ok, "what is held is no drift"
     with pytest.raises(InvalidBus, match="p2"):
         indexed.sync(strict=True)
@@ -86,20 +60,18 @@ def test_its_families_stay_as_they_are_and_the_others_are_synced(
         indexed.rebuild()
     assert indexed.contents() == {"fts": wanted, "memory": wanted}
     # It comes back just so: nothing is to be done, and nothing is held any more.
-    for path, data in before.items():
-        path.write_bytes(data)
+    put_back()
     calls.clear()
     indexed.sync(wrap=calls)
-    assert (calls, held(indexed)) == ([], {})
+    assert (calls, reasons(indexed)) == ([], {})
     require_sound(indexed, tmp_path)
 
 
-@DAMAGES
+@SOME_DAMAGE
 def test_what_the_engine_lost_of_it_is_found_and_written_once_it_is_back(
     damage: Damage, root: BusRoot, indexed: Home, tmp_path: Path
 ) -> None:
-    before = files_of(root, "p2")
-    damage(root, "p2")
+    put_back = damaged(root, "p2", damage)
     by_family = {each.parent_id: each for each in indexed.contents()["fts"]}
     b, c = by_family[B], by_family[C]
     lose(indexed, "fts", [b])
@@ -110,13 +82,12 @@ def test_what_the_engine_lost_of_it_is_found_and_written_once_it_is_back(
         found = indexed.verify().sinks
         assert (found["fts"].missing, found["fts"].changed, found["fts"].held) == ((b.id,), (c.id,), 2)
         assert found["memory"].ok
-    for path, data in before.items():
-        path.write_bytes(data)
+    put_back()
     indexed.sync()
     require_sound(indexed, tmp_path)
 
 
-@DAMAGES
+@SOME_DAMAGE
 def test_what_a_newer_version_would_replace_is_not_compared_with_it(
     damage: Damage, root: BusRoot, indexed: Home
 ) -> None:
@@ -128,7 +99,7 @@ def test_what_a_newer_version_would_replace_is_not_compared_with_it(
     assert indexed.verify().ok, "the engine has the older one, as it was confirmed"
 
 
-@DAMAGES
+@SOME_DAMAGE
 def test_a_scan_does_not_take_the_older_version_for_a_changed_one(
     damage: Damage, root: BusRoot, indexed: Home, tmp_path: Path
 ) -> None:
@@ -137,8 +108,7 @@ def test_a_scan_does_not_take_the_older_version_for_a_changed_one(
     with indexed.work() as work:
         work.refresh()
         work.records.project([B])
-    before = files_of(root, "p2")
-    damage(root, "p2")
+    put_back = damaged(root, "p2", damage)
     for _ in range(2):
         indexed.sync(scan=True)
         assert indexed.verify().ok
@@ -147,18 +117,16 @@ def test_a_scan_does_not_take_the_older_version_for_a_changed_one(
         indexed.sync(scan=True)
         verified = indexed.verify().sinks
         assert (len(verified["fts"].missing), verified["fts"].held, verified["memory"].ok) == (1, 1, True)
-    for path, data in before.items():
-        path.write_bytes(data)
+    put_back()
     indexed.sync()
     assert indexed.contents()["fts"] == projected(OLD_A, source("docs/b.md", "b, edited", version="2"), OLD_C)
     require_sound(indexed, tmp_path)
 
 
-@DAMAGES
+@SOME_DAMAGE
 def test_what_would_be_retired_meanwhile_waits(damage: Damage, root: BusRoot, indexed: Home, tmp_path: Path) -> None:
     """a left its partition, but perhaps it went into the one that cannot be read."""
-    before = files_of(root, "p2")
-    damage(root, "p2")
+    put_back = damaged(root, "p2", damage)
     commit(root, "p1", source("docs/d.md", "d"))
     outcome = indexed.sync()
     assert outcome.families.removed == 0
@@ -170,8 +138,7 @@ def test_what_would_be_retired_meanwhile_waits(damage: Damage, root: BusRoot, in
         assert held_by_reason(home_state.db, builds) == {f"partition p2 is {state}": 2, WITHHELD: 1}
         found = {each.family: each.reason for each in held_families(home_state.db, builds)}
     assert found == {A: "withheld", B: state, C: state}
-    for path, data in before.items():
-        path.write_bytes(data)
+    put_back()
     assert indexed.sync().families.removed == 1
     with State.existing(indexed.folder) as home_state:
         assert held_by_reason(home_state.db, builds) == {}
@@ -185,12 +152,10 @@ def test_a_new_partition_that_was_never_valid_withholds_removals(
 ) -> None:
     commit(root, "p1", [])
     commit(root, "p3", source("docs/a.md", "a, moved", version="2", at=FEBRUARY))
-    before = files_of(root, "p3")
-    damage(root, "p3")
+    put_back = damaged(root, "p3", damage)
     assert indexed.sync().families.removed == 0
     assert "a" in {document.text for document in indexed.contents()["memory"]}
-    for path, data in before.items():
-        path.write_bytes(data)
+    put_back()
     indexed.sync()
     assert "a, moved" in {document.text for document in indexed.contents()["memory"]}
     require_sound(indexed, tmp_path)
@@ -220,17 +185,15 @@ def test_a_tombstone_of_a_partition_that_is_missing_still_counts(root: BusRoot, 
 
 
 def test_a_newer_version_elsewhere_waits_too(root: BusRoot, indexed: Home, tmp_path: Path) -> None:
-    before = files_of(root, "p1")
-    cut_off(root, "p1")
+    put_back = damaged(root, "p1", cut_off)
     commit(root, "p3", source("docs/a.md", "a, edited", version="2", at=FEBRUARY))
     calls = Calls()
     indexed.sync(wrap=calls)
-    assert (calls, held(indexed)) == ([], {A: "invalid"})
+    assert (calls, reasons(indexed)) == ([], {A: "invalid"})
     # The engine loses it while it is held, is asked for all that it holds, and is put right when it may be.
     indexed.sync(scan=True)
     assert indexed.contents()["fts"] == projected(OLD_A, OLD_B, OLD_C)
-    for path, data in before.items():
-        path.write_bytes(data)
+    put_back()
     indexed.sync()
     assert "a, edited" in {document.text for document in indexed.contents()["fts"]}
     require_sound(indexed, tmp_path)
@@ -240,7 +203,7 @@ def test_a_retired_partition_is_gone_with_what_only_it_held(root: BusRoot, index
     commit(root, "p3", source("docs/c.md", "c, older", version="0", at="2025-01-01T00:00:00Z"))
     take_away(root, "p2")
     indexed.sync()
-    assert held(indexed) == {B: "missing", C: "missing"}
+    assert reasons(indexed) == {B: "missing", C: "missing"}
     with State.existing(indexed.folder) as state:
         assert Catalog(state).retire(root, "p2").removed == 1, "c has an older version elsewhere"
     outcome = indexed.sync()

@@ -1,4 +1,4 @@
-"""The home folder: one writer at a time, a state that may be lost, and a bus that may be broken."""
+"""The home folder: one writer at a time, and a bus that may be broken."""
 
 from __future__ import annotations
 
@@ -6,25 +6,24 @@ import hashlib
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from chunksink.chunkbus.errors import NewerStore, StoreUnreadable
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.cli import run
 from chunksink.embeddings import load
 from chunksink.exits import Exit
 from chunksink.rebuild import locks
 from chunksink.rebuild.catalog import Catalog
-from chunksink.rebuild.errors import HomeLocked, NoGeneration
+from chunksink.rebuild.errors import HomeLocked
 from chunksink.rebuild.state import State
-from tests.conftest import ROOT
+from tests.conftest import ROOT, sampled
 from tests.embeddings.helpers import HashEncoder
-from tests.rebuild.engines import fts
-from tests.rebuild.support import FEBRUARY, Home, commit, projected, source
+from tests.rebuild.support import FEBRUARY, Home, commit, source
+from tests.support.damage import Damage, cut_off, lose_chunks, lose_manifest
 
 HOLD = """
 import sys, pathlib
@@ -68,23 +67,6 @@ def test_a_second_writer_waits_for_the_first(tmp_path: Path) -> None:
             assert process.wait(30) == 0
 
 
-def test_a_second_writer_leaves_with_its_own_exit_code(
-    root: BusRoot, home: Home, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    commit(root, "p1", source("docs/a.md", "a"))
-    home.rebuild()
-    before = snapshot(home.folder / "fts")
-    monkeypatch.setattr(locks, "WAIT_SECONDS", 0.1)
-    with other_writer(home.folder):
-        assert run(["rebuild", "--chunks", str(root.path), "--home", str(home.folder)]) == Exit.LOCKED
-        error = capsys.readouterr().err
-        assert f"another run is writing to {home.folder}" in error
-        assert "Traceback" not in error
-        # Readers are not in its way, nor it in theirs.
-        assert home.contents()["fts"] == projected(source("docs/a.md", "a"))
-    assert snapshot(home.folder / "fts") == before
-
-
 def test_the_lock_of_a_killed_writer_is_free(tmp_path: Path) -> None:
     with other_writer(tmp_path) as process:
         with pytest.raises(HomeLocked), locks.writing(tmp_path, wait_seconds=0):
@@ -95,142 +77,43 @@ def test_the_lock_of_a_killed_writer_is_free(tmp_path: Path) -> None:
             pass
 
 
-def test_a_lost_state_is_made_again_from_the_chunks(root: BusRoot, embedded_home: Home) -> None:
-    records = source("docs/a.md", "a0", "a1")
-    commit(root, "p1", records)
-    embedded_home.rebuild()
-    for file in embedded_home.folder.glob("state.db*"):
-        file.unlink()
-    with pytest.raises(NoGeneration, match="chunksink sync"):
-        embedded_home.live()
-    embedded_home.rebuild()
-    assert embedded_home.contents() == {"fts": projected(records), "chroma": projected(records)}
-    assert embedded_home.embedded.encoded == 0
+def break_text(root: BusRoot, key: str) -> None:
+    path = root.chunks_file(key)
+    path.write_bytes(path.read_bytes().replace(b"fine", b"evil"))
 
 
-@pytest.mark.parametrize("command", ["rebuild", "search"])
-def test_a_state_that_is_no_database_is_said_to_be_none(
-    command: str, root: BusRoot, home: Home, capsys: pytest.CaptureFixture[str]
+FINDINGS = {
+    break_text: "INTEGRITY_VIOLATION:text_hash_mismatch p2:1",
+    cut_off: "SCHEMA_INVALID:json_parse p2:1",
+    lose_manifest: "MISSING_OUTPUT:manifest p2",
+    lose_chunks: "MISSING_OUTPUT:chunks_file p2",
+}
+
+
+@pytest.mark.parametrize("damage", sampled(FINDINGS))
+@pytest.mark.parametrize("first", [False, True])
+def test_an_invalid_bus_is_refused_before_any_sink_is_written(
+    first: bool, damage: Damage, root: BusRoot, home: Home, capsys: pytest.CaptureFixture[str]
 ) -> None:
     commit(root, "p1", source("docs/a.md", "a"))
     home.folder.mkdir()
-    (home.folder / "state.db").write_text("this is not a database, but long enough to be looked at as one" * 100)
-    before = snapshot(home.folder)
-    arguments = ["rebuild", "--chunks", str(root.path)] if command == "rebuild" else ["search", "a"]
-    assert run([*arguments, "--home", str(home.folder)]) == Exit.DRIFT
-    error = capsys.readouterr().err
-    assert f"{home.folder / 'state.db'} is not a database of chunksink" in error
-    assert "move it away" in error
-    after = snapshot(home.folder)
-    assert {name: after[name] for name in before} == before
-    assert not {"fts", "chroma"} & set(after)
-
-
-def test_a_state_damaged_inside_is_said_to_be_damaged(root: BusRoot, home: Home) -> None:
-    commit(root, "p1", [record for number in range(300) for record in source(f"docs/{number}.md", f"text {number}")])
-    home.rebuild()
-    state = home.folder / "state.db"
-    data = bytearray(state.read_bytes())
-    half = len(data) // 2  # what is needed to open it lies before
-    data[half:] = b"\xff" * (len(data) - half)
-    state.write_bytes(data)
-    with pytest.raises(StoreUnreadable, match=r"state\.db is damaged .* move it away to start anew"):
+    if not first:
         home.rebuild()
-
-
-def test_a_state_of_a_newer_chunksink_is_left_alone(root: BusRoot, home: Home) -> None:
-    commit(root, "p1", source("docs/a.md", "a"))
-    home.rebuild()
-    with State(home.folder) as state, state.db.conn:
-        state.db.conn.execute("update _sqlite_migrations set name = 'from_the_future' where name = 'create_tables'")
-    with pytest.raises(NewerStore, match="upgrade"):
-        home.rebuild()
-
-
-def break_text(root: BusRoot) -> str:
-    lines = root.chunks_file("p2").read_bytes().replace(b"fine", b"evil")
-    root.chunks_file("p2").write_bytes(lines)
-    return "INTEGRITY_VIOLATION:text_hash_mismatch p2:1"
-
-
-def cut_off(root: BusRoot) -> str:
-    root.chunks_file("p2").write_bytes(root.chunks_file("p2").read_bytes()[:-10])
-    return "SCHEMA_INVALID:json_parse p2:1"
-
-
-def lose_manifest(root: BusRoot) -> str:
-    root.manifest_file("p2").unlink()
-    return "MISSING_OUTPUT:manifest p2"
-
-
-def lose_chunks(root: BusRoot) -> str:
-    root.chunks_file("p2").unlink()
-    return "MISSING_OUTPUT:chunks_file p2"
-
-
-DAMAGES = pytest.mark.parametrize("damage", [break_text, cut_off, lose_manifest, lose_chunks])
-
-
-@DAMAGES
-def test_an_invalid_bus_is_refused_before_any_sink_is_written(
-    damage: Callable[[BusRoot], str], root: BusRoot, home: Home, capsys: pytest.CaptureFixture[str]
-) -> None:
-    commit(root, "p1", source("docs/a.md", "a"))
-    home.rebuild()
-    commit(root, "p1", source("docs/a.md", "edited", version="2"))
+        commit(root, "p1", source("docs/a.md", "edited", version="2"))
     commit(root, "p2", source("docs/b.md", "fine"), at=FEBRUARY)
-    finding = damage(root)
-    before, live = snapshot(home.folder / "fts"), home.live()
+    damage(root, "p2")
+    before = snapshot(home.folder / "fts")
+    with State(home.folder) as state:
+        generations = state.generations()
     assert run(["rebuild", "--chunks", str(root.path), "--home", str(home.folder)]) == Exit.INVALID_INPUT
     error = capsys.readouterr().err
-    assert finding in error
+    assert FINDINGS[damage] in error
     assert "the index is unchanged" in error
     assert "Traceback" not in error
-    assert (snapshot(home.folder / "fts"), home.live()) == (before, live)
+    assert snapshot(home.folder / "fts") == before
     assert not (home.folder / "chroma").exists()
     with State.existing(home.folder) as state:
-        assert state.generations() == [live], "nothing was begun"
-
-
-@DAMAGES
-def test_a_rebuild_makes_no_first_index_of_a_part(
-    damage: Callable[[BusRoot], str], root: BusRoot, home: Home, capsys: pytest.CaptureFixture[str]
-) -> None:
-    commit(root, "p1", source("docs/a.md", "a"))
-    commit(root, "p2", source("docs/b.md", "fine"), at=FEBRUARY)
-    finding = damage(root)
-    assert run(["rebuild", "--chunks", str(root.path), "--home", str(home.folder)]) == Exit.INVALID_INPUT
-    error = capsys.readouterr().err
-    assert finding in error
-    assert "Traceback" not in error
-    assert not {"fts", "chroma"} & {path.name for path in home.folder.iterdir()}
-    with pytest.raises(NoGeneration):
-        home.live()
-
-
-@DAMAGES
-def test_a_first_sync_makes_an_index_of_what_is_valid(
-    damage: Callable[[BusRoot], str],
-    root: BusRoot,
-    home: Home,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """There is nothing to lose yet. The exit code says that it is not all."""
-    good = source("docs/a.md", "a")
-    commit(root, "p1", good)
-    commit(root, "p2", source("docs/b.md", "fine"), at=FEBRUARY)
-    finding = damage(root)
-    home.folder.mkdir()
-    home.makers = (fts,)
-    monkeypatch.setenv("CHUNKSINK_SINKS", "fts")
-    assert run(["sync", "--chunks", str(root.path), "--home", str(home.folder)]) == Exit.INVALID_INPUT
-    error = capsys.readouterr().err
-    assert finding in error
-    assert "Traceback" not in error
-    assert home.contents() == {"fts": projected(good)}
-    with State.existing(home.folder) as state:
-        assert any(str(found).startswith(finding) for found in Catalog(state).findings())
+        assert state.generations() == generations, "nothing was begun"
 
 
 @pytest.mark.parametrize("folder", ["canonical", "manifest"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,20 +16,13 @@ from chunksink.sinks.fts.sink import FILE
 from tests.rebuild.engines import chroma, fts, memory
 from tests.rebuild.support import FEBRUARY, Home, commit, parent_of, projected, source
 from tests.rebuild.tampering import lose, require_sound
-from tests.rebuild.wrapping import Calls, Moment, watching
+from tests.rebuild.wrapping import Calls, Moment, raising, watching
+from tests.support.damage import Damage, cut_off, damaged, take_away
 
 pytestmark = [pytest.mark.promise(4), pytest.mark.promise(2)]
 
 A, B = parent_of("docs/a.md"), parent_of("docs/b.md")
 KEPT = source("docs/a.md", "a")
-
-
-class Dies(BaseException):
-    """In place of a kill."""
-
-
-def die() -> None:
-    raise Dies
 
 
 @pytest.fixture(params=["memory", "chroma"])
@@ -51,8 +43,8 @@ def intents(home: Home) -> set[tuple[str, str]]:
 def dies(home: Home, call: str, *, after: bool, engine: str = "") -> None:
     """A sync that is killed at the first such call."""
     engine = engine or home.makers[1](home.folder).name
-    with pytest.raises(Dies):
-        home.sync(wrap=watching(engine, Moment(call, 1, die, after=after)))
+    with pytest.raises(KeyboardInterrupt):
+        home.sync(wrap=watching(engine, Moment(call, 1, raising(KeyboardInterrupt()), after=after)))
 
 
 @pytest.mark.parametrize(("call", "after"), [("replace", False), ("flush", False), ("flush", True)])
@@ -133,27 +125,14 @@ def test_intents_are_committed_before_the_engine_is_told(home: Home) -> None:
     assert [(name, B) in found for found in seen] == [True, True]
 
 
-Break = Callable[[BusRoot], object]
-
-
-def cut_off(root: BusRoot) -> None:
-    root.chunks_file("p2").write_bytes(root.chunks_file("p2").read_bytes()[:-10])
-
-
-def take_away(root: BusRoot) -> None:
-    root.chunks_file("p2").unlink()
-    root.manifest_file("p2").unlink()
-
-
 @pytest.mark.parametrize("damage", [cut_off, take_away])
-def test_the_intent_of_a_held_family_is_closed_by_a_scan(damage: Break, home: Home, tmp_path: Path) -> None:
+def test_the_intent_of_a_held_family_is_closed_by_a_scan(damage: Damage, home: Home, tmp_path: Path) -> None:
     """It is left as it is and does not hinder the others; what the engine loses meanwhile is seen."""
     records = source("docs/b.md", "b0", "b1")
     commit(home.root, "p2", records)
     dies(home, "flush", after=True)
     name = home.makers[1](home.folder).name
-    files = {path: path.read_bytes() for path in (home.root.chunks_file("p2"), home.root.manifest_file("p2"))}
-    damage(home.root)
+    put_back = damaged(home.root, "p2", damage)
     commit(home.root, "p1", source("docs/a.md", "a, edited", version="2", at=FEBRUARY))
     calls = Calls()
     home.sync(wrap=calls)
@@ -164,8 +143,7 @@ def test_the_intent_of_a_held_family_is_closed_by_a_scan(damage: Break, home: Ho
     calls.clear()
     home.sync(wrap=calls)
     assert calls.sent(name) == [A]
-    for path, data in files.items():
-        path.write_bytes(data)
+    put_back()
     calls.clear()
     home.sync(wrap=calls)
     assert calls.sent(name) == [], "it was written whole before the kill"

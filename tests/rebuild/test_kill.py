@@ -17,7 +17,6 @@ from chunksink.chunkbus.canonical import text_hash
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.embeddings.cache import VectorCache
 from chunksink.embeddings.references import raw_hash
-from chunksink.rebuild.state import State
 from chunksink.sinks.chroma import ChromaSink
 from chunksink.sinks.fts import FtsSink
 from tests.conftest import ROOT
@@ -83,12 +82,6 @@ def answers(home: Home) -> list[str]:
     return sorted(found)
 
 
-def unfinished(home: Home) -> str | None:
-    with State.existing(home.folder) as state:
-        found = state.unfinished()
-        return found.id if found else None
-
-
 def cached_texts(home: Home) -> set[str]:
     """Those of the new texts whose vectors are committed."""
     hashes = {raw_hash(text_hash(text)): text for text in TEXTS}
@@ -107,7 +100,7 @@ def test_killed_at(step: str, copy_of: Copy) -> None:
     assert (home.live() != before) == (step in COMMITTED)
     committed = cached_texts(home)
     assert bool(committed) == (step not in BEFORE_VECTORS)
-    begun = unfinished(home)
+    begun = home.unfinished()
     report = home.rebuild()
     assert answers(home) == new
     # What was begun is gone on with; what was verified is shown, and then a new one is made.

@@ -5,6 +5,7 @@ CHUNKSINK_SOAK_SEQUENCES says how many are drawn in all; here one of 200 of them
 
 from __future__ import annotations
 
+import os
 import shutil
 import uuid
 from collections.abc import Callable
@@ -15,15 +16,16 @@ from pathlib import Path
 import pytest
 
 from chunksink.chunkbus.layout import BusRoot
-from chunksink.sinks.contract import Sink
-from chunksink.sinks.meilisearch import MeilisearchSink
 from tests.engines.servers import MeilisearchServer, without_leftovers
 from tests.rebuild.engines import chroma
 from tests.rebuild.support import Home
-from tests.rebuild.test_machine import SEQUENCES, Begun, Bus, beginnings, run_sequences
-from tests.support.meilisearch import SETTINGS
+from tests.support.machine import Begun, Bus, beginnings, run_sequences
+from tests.support.public_index import meilisearch_in
 
 pytestmark = [pytest.mark.promise(1), pytest.mark.promise(3)]
+
+
+SEQUENCES = ceil(int(os.environ.get("CHUNKSINK_SOAK_SEQUENCES", "0")) / 200) or 3
 
 
 @dataclass(frozen=True)
@@ -44,12 +46,8 @@ class InEngines:
 
     def home(self, folder: Path) -> Home:
         index = self.prefix + uuid.uuid4().hex[:8]
-
-        def meilisearch(_home: Path) -> Sink:
-            return MeilisearchSink(self.server.url, self.server.key, settings=SETTINGS, index=index)
-
         shutil.copytree(self.folder / "chunks", folder / "chunks")
-        home = Home(folder / "home", BusRoot(folder / "chunks"), chroma, meilisearch)
+        home = Home(folder / "home", BusRoot(folder / "chunks"), chroma, meilisearch_in(self.server, index))
         home.rebuild()
         return home
 
@@ -59,8 +57,6 @@ def test_chroma_and_meilisearch_hold_what_a_plain_dict_says(
 ) -> None:
     prefix = f"m{uuid.uuid4().hex[:6]}"
     with beginnings() as begun, without_leftovers(meilisearch_server, prefix):
-        done = run_sequences(
-            lambda stocked: InEngines(begun(stocked), meilisearch_server, prefix), ceil(SEQUENCES / 200) or 3, 10
-        )
+        done = run_sequences(lambda stocked: InEngines(begun(stocked), meilisearch_server, prefix), SEQUENCES, 10)
     for what, number in done.items():
         record_property(what, number)

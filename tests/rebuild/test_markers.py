@@ -10,7 +10,6 @@ import msgspec
 import pytest
 
 from chunksink.chunkbus.layout import BusRoot
-from chunksink.rebuild import executor
 from chunksink.rebuild.errors import OtherHome
 from chunksink.rebuild.receipts import Receipts
 from chunksink.rebuild.state import State
@@ -20,7 +19,7 @@ from chunksink.sinks.fts.sink import FILE
 from chunksink.sinks.memory import MemorySink
 from tests.rebuild.support import FEBRUARY, Home, commit, parent_of, projected, source
 from tests.rebuild.tampering import digests, live_build, lose, put, require_sound, sink_of
-from tests.rebuild.wrapping import Calls, Moment, watching
+from tests.rebuild.wrapping import Calls, Moment, raising, watching
 
 pytestmark = pytest.mark.promise(4)
 
@@ -113,34 +112,25 @@ def test_a_build_with_another_marker_is_scanned_and_signed(
 
 @pytest.mark.parametrize("after", [False, True])
 def test_a_run_that_ends_while_it_stamps_costs_no_scan(after: bool, indexed: Home, root: BusRoot) -> None:
-    def end() -> None:
-        raise KeyboardInterrupt
-
     commit(root, "p2", source("docs/new.md", "new"))
     with pytest.raises(KeyboardInterrupt):
-        indexed.sync(wrap=watching("fts", Moment("sign", 1, end, after=after)))
+        indexed.sync(wrap=watching("fts", Moment("sign", 1, raising(KeyboardInterrupt()), after=after)))
     assert indexed.sync().scanned == []
     assert indexed.verify().ok
 
 
 @pytest.mark.parametrize(("call", "number"), [("replace", 2), ("sign", 2)])
 def test_an_old_copy_is_known_though_the_run_after_it_never_ended(
-    call: str, number: int, indexed: Home, root: BusRoot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    call: str, number: int, indexed: Home, root: BusRoot, tmp_path: Path, small_batches: None
 ) -> None:
     """Broken off between two batches or at its very end: what was confirmed by then is not in the copy."""
-    monkeypatch.setattr(executor, "WRITTEN_AT_ONCE", 2)
-    monkeypatch.setattr(executor, "EMBEDDED_AT_ONCE", 2)
     build = indexed.folder / "fts" / indexed.live().builds["fts"]
     shutil.copytree(build, tmp_path / "backup")
-
-    def end() -> None:
-        raise KeyboardInterrupt
-
     texts = {"docs/a.md": ("a0, edited", "a1"), "docs/b.md": ("b0, edited",), "docs/c.md": ("c0, edited",)}
     edited = [source(name, *said, version="2", at=FEBRUARY) for name, said in texts.items()]
     commit(root, "p1", [record for records in edited for record in records])
     with pytest.raises(KeyboardInterrupt):
-        indexed.sync(wrap=watching("fts", Moment(call, number, end)))
+        indexed.sync(wrap=watching("fts", Moment(call, number, raising(KeyboardInterrupt()))))
     shutil.rmtree(build)
     shutil.copytree(tmp_path / "backup", build)
     assert indexed.sync().scanned == ["fts"]
@@ -275,8 +265,7 @@ def test_a_home_that_lost_all_records_clears_what_it_made_before(indexed: Home, 
     sink = sink_of(indexed, "fts")
     sink.create(theirs).close()
     sink.close()
-    for file in indexed.folder.glob("state.db*"):
-        file.unlink()
+    indexed.lose_records()
     indexed.makers = indexed.makers[:1]  # a sink with a public name refuses what it does not know
     indexed.rebuild()
     assert indexed.builds() == {"fts": sorted([indexed.live().builds["fts"], "fts-theirs"])}

@@ -16,24 +16,15 @@ from chunksink.rebuild.families import FamilyReader
 from chunksink.rebuild.state import State
 from chunksink.sinks.document import Document
 from tests.rebuild.support import FEBRUARY, Home, commit, parent_of, projected, source
-from tests.rebuild.test_failures import answers, edit, goes_through_after_all
 from tests.rebuild.wrapping import Act, Moment, watching
+from tests.support.failed_rebuilds import answers, edit, edited_home, goes_through_after_all
 
-
-@pytest.fixture(autouse=True)
-def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(executor, "EMBEDDED_AT_ONCE", 2)
-    monkeypatch.setattr(executor, "WRITTEN_AT_ONCE", 2)
+pytestmark = pytest.mark.usefixtures("small_batches")
 
 
 @pytest.fixture
 def edited(root: BusRoot, home: Home) -> Home:
-    """Two generations are there, and the bus has moved on since."""
-    for version in ("0", "1"):
-        commit(root, "p1", source("docs/0.md", "okapi", version=version))
-        home.rebuild()
-    edit(root)
-    return home
+    return edited_home(root, home)
 
 
 def test_a_partition_that_moves_while_it_is_read_is_read_again(root: BusRoot, edited: Home) -> None:

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from chunksink.chunkbus.layout import BusRoot
 from chunksink.rebuild import flip
 from chunksink.rebuild.errors import OtherHome
 from chunksink.rebuild.flip import roll_back
@@ -17,11 +16,10 @@ from chunksink.rebuild.forecast import planned
 from chunksink.rebuild.locks import writing
 from chunksink.rebuild.state import State
 from chunksink.sinks.errors import Refused
-from chunksink.sinks.meilisearch import MeilisearchSink
 from tests.engines.servers import MeilisearchServer
-from tests.rebuild.engines import fts
 from tests.rebuild.support import FEBRUARY, Home, commit, projected, source
 from tests.support.meilisearch import SETTINGS
+from tests.support.public_index import home_with, meilisearch_in, public_texts, server_sink, texts
 
 pytestmark = pytest.mark.promise(5)
 
@@ -37,27 +35,10 @@ def home_in(meilisearch_server: MeilisearchServer, tmp_path: Path) -> Make:
     index = f"p{uuid.uuid4().hex[:10]}"
 
     def make(folder: str = "home", settings: dict[str, object] = SETTINGS, index: str = index) -> Home:
-        def meilisearch(_home: Path) -> MeilisearchSink:
-            server = meilisearch_server
-            return MeilisearchSink(server.url, server.key, settings=settings, index=index)
-
-        home = Home(tmp_path / folder, BusRoot(tmp_path / "chunks"), fts, meilisearch)
-        home.open_sink = lambda name: {"fts": fts, "meilisearch": meilisearch}[name](home.folder)  # type: ignore[method-assign]
-        return home
+        sink = meilisearch_in(meilisearch_server, index, settings)
+        return home_with(tmp_path / folder, sink, chunks=tmp_path / "chunks")
 
     return make
-
-
-def public_texts(home: Home) -> set[str]:
-    sink = home.makers[1](home.folder)
-    assert isinstance(sink, MeilisearchSink)
-    found = sink._connection.send(f"/indexes/{sink._indexes.public}/documents/fetch", {"limit": 100})
-    sink.close()
-    return {document["text"] for document in found["results"]}
-
-
-def texts(*sources: list[dict[str, object]]) -> set[str]:
-    return {str(record["text"]) for records in sources for record in records}
 
 
 def test_a_sync_changes_what_other_programs_find(home_in: Make) -> None:
@@ -92,8 +73,7 @@ def test_a_home_without_its_records_knows_its_index_again(home_in: Make) -> None
     home = home_in()
     commit(home.root, "p1", CATS)
     home.rebuild()
-    for file in home.folder.glob("state.db*"):
-        file.unlink()
+    home.lose_records()
     commit(home.root, "p1", DOGS, at=FEBRUARY)
     home.rebuild()
     assert public_texts(home) == texts(DOGS)
@@ -105,16 +85,12 @@ def test_an_adoption_that_was_cut_off_is_ended_by_the_next(home_in: Make, monkey
     commit(first.root, "p1", CATS)
     first.rebuild()
 
-    class Killed(BaseException):
-        pass
-
     def die(*_given: object, **_named: object) -> None:
-        raise Killed
+        raise KeyboardInterrupt
 
-    with monkeypatch.context() as patched:
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
         patched.setattr(flip, "show", die)
-        with pytest.raises(Killed):
-            second.rebuild(adopt=True)
+        second.rebuild(adopt=True)
     with pytest.raises(OtherHome, match="--adopt"):
         second.rebuild()
     second.rebuild(adopt=True)
@@ -165,11 +141,10 @@ def test_a_sync_that_is_refused_leaves_no_index_behind(home_in: Make) -> None:
     commit(one.root, "p1", CATS)
     one.rebuild()
     other.rebuild()
-    names = [public_index(home) for home in (one, other)]
+    names = [server_sink(home)._indexes.public for home in (one, other)]
 
     def swap() -> None:
-        sink = one.makers[1](one.folder)
-        assert isinstance(sink, MeilisearchSink)
+        sink = server_sink(one)
         order = partial(sink._connection.control.swap_indexes, [{"indexes": names}])
         sink._indexes._orders.carry_out("swap", order)
         sink.close()
@@ -187,29 +162,6 @@ def test_a_sync_that_is_refused_leaves_no_index_behind(home_in: Make) -> None:
     assert len(one.builds()["meilisearch"]) == 2
 
 
-def public_index(home: Home) -> str:
-    sink = home.makers[1](home.folder)
-    assert isinstance(sink, MeilisearchSink)
-    sink.close()
-    return sink._indexes.public
-
-
-def test_settings_that_somebody_else_changed_are_seen_and_mended(home_in: Make) -> None:
-    home = home_in()
-    commit(home.root, "p1", CATS)
-    home.rebuild()
-    sink = home.makers[1](home.folder)
-    assert isinstance(sink, MeilisearchSink)
-    sink._indexes.change_settings(sink._indexes.public, {"searchableAttributes": ["title"], "stopWords": ["a"]})
-    sink.close()
-    verified = home.verify()
-    assert not verified.ok
-    assert verified.sinks["meilisearch"].settings == ("searchableAttributes", "stopWords")
-    assert verified.sinks["fts"].ok
-    assert home.sync().done.written == {}
-    assert home.verify().ok
-
-
 def test_settings_that_changed_are_applied_by_the_next_sync(home_in: Make) -> None:
     commit(home_in().root, "p1", CATS)
     home_in().rebuild()
@@ -217,27 +169,10 @@ def test_settings_that_changed_are_applied_by_the_next_sync(home_in: Make) -> No
     assert stops.verify().sinks["meilisearch"].settings == ("stopWords",)
     assert stops.sync().settings == {"meilisearch": ["stopWords"]}
     assert stops.sync().settings == {}
-    sink = stops.makers[1](stops.folder)
-    assert isinstance(sink, MeilisearchSink)
+    sink = server_sink(stops)
     assert sink.live_settings()["stopWords"] == ["a", "the"]
     sink.close()
     assert stops.verify().ok
-
-
-def test_an_index_that_somebody_removed_comes_back(home_in: Make) -> None:
-    home = home_in()
-    commit(home.root, "p1", CATS)
-    home.rebuild()
-    sink = home.makers[1](home.folder)
-    sink.drop(home.live().builds["meilisearch"])
-    sink.close()
-    verified = home.verify()
-    assert not verified.ok
-    assert list(verified.failed) == ["meilisearch"]
-    assert verified.sinks["meilisearch"].missing == tuple(document.id for document in projected(CATS))
-    home.sync()
-    assert public_texts(home) == texts(CATS)
-    assert home.verify().ok
 
 
 def test_somebody_elses_index_stands_under_the_name(home_in: Make) -> None:
@@ -245,8 +180,7 @@ def test_somebody_elses_index_stands_under_the_name(home_in: Make) -> None:
     home = home_in()
     commit(home.root, "p1", CATS)
     home.rebuild()
-    sink = home.makers[1](home.folder)
-    assert isinstance(sink, MeilisearchSink)
+    sink = server_sink(home)
     indexes = sink._indexes
     order = partial(sink._connection.control.swap_indexes, [{"indexes": [indexes.public, f"{indexes.public}-theirs"]}])
     sink._connection.control.create_index(f"{indexes.public}-theirs", {"primaryKey": "id"})

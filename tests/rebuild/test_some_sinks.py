@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -12,15 +13,16 @@ from chunksink.chunkbus.layout import BusRoot
 from chunksink.rebuild.errors import OtherModel
 from chunksink.rebuild.state import NO_MODEL, State
 from chunksink.sinks.contract import Sink
-from chunksink.sinks.errors import Refused, Unreachable
+from chunksink.sinks.errors import Refused
 from chunksink.sinks.jsonl import JsonlSink
 from chunksink.sinks.meilisearch import MeilisearchSink
+from tests.conftest import sampled
 from tests.embeddings.helpers import HashEncoder
 from tests.engines.servers import MeilisearchServer
 from tests.rebuild.engines import ENGINES, chroma, fts
 from tests.rebuild.support import Home, commit, projected, source
-from tests.rebuild.wrapping import Moment, watching
-from tests.support.meilisearch import SETTINGS
+from tests.rebuild.wrapping import Moment, raising, watching
+from tests.support.public_index import meilisearch_in, texts_in
 
 ALL = frozenset({"meilisearch", "fts", "chroma", "jsonl"})
 CATS, DOGS = source("docs/a.md", "a cat"), source("docs/a.md", "a dog", version="2")
@@ -44,13 +46,9 @@ def engines(monkeypatch: pytest.MonkeyPatch) -> None:
 def server_sink(
     meilisearch_server: MeilisearchServer, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[[Path], MeilisearchSink]:
-    server, index = meilisearch_server, f"r{uuid.uuid4().hex[:10]}"
-
-    def meilisearch(_home: Path) -> MeilisearchSink:
-        return MeilisearchSink(server.url, server.key, settings=SETTINGS, index=index)
-
-    monkeypatch.setitem(ENGINES, "meilisearch", meilisearch)
-    return meilisearch
+    sink = meilisearch_in(meilisearch_server, f"r{uuid.uuid4().hex[:10]}")
+    monkeypatch.setitem(ENGINES, "meilisearch", sink)
+    return sink
 
 
 def home_in(tmp_path: Path, *makers: Callable[[Path], Sink]) -> Home:
@@ -63,11 +61,6 @@ def only(home: Home, *makers: Callable[[Path], Sink]) -> Home:
     some = Home(home.folder, home.root, *makers)
     some.encoder = home.encoder
     return some
-
-
-def public_texts(sink: MeilisearchSink) -> set[str]:
-    found = sink._connection.send(f"/indexes/{sink._indexes.public}/documents/fetch", {"limit": 10})  # type: ignore[attr-defined]
-    return {document["text"] for document in found["results"]}
 
 
 def test_one_sink_is_rebuilt_and_the_others_stay_as_they_are(
@@ -87,7 +80,7 @@ def test_one_sink_is_rebuilt_and_the_others_stay_as_they_are(
     home.rebuild()
     assert home.contents() == {"fts": projected(DOGS), "meilisearch": projected(DOGS)}
     sink = server_sink(home.folder)
-    assert public_texts(sink) == {"a dog"}
+    assert texts_in(sink) == {"a dog"}
     home.rebuild()
     assert {name: len(builds) for name, builds in home.builds().items()} == {"fts": 2, "meilisearch": 2}
     sink.close()
@@ -129,59 +122,15 @@ def test_the_first_rebuild_may_be_of_one_sink(tmp_path: Path) -> None:
     assert list(home.live().builds) == ["fts"]
 
 
-def test_a_sink_that_is_not_configured_any_more_is_cleared_and_can_come_back(
-    tmp_path: Path, server_sink: Callable[[Path], MeilisearchSink]
-) -> None:
-    home = home_in(tmp_path, fts, server_sink)
-    home.rebuild()
-    alone = only(home, fts)
-    for _ in range(2):
-        alone.rebuild()
-    assert home.builds()["meilisearch"] == []
-    assert list(home.live().builds) == ["fts"]
-    home.rebuild()
-    assert home.contents() == {"fts": projected(CATS), "meilisearch": projected(CATS)}
-
-
-def test_an_engine_that_is_gone_for_good_stops_no_rebuild(
-    tmp_path: Path, server_sink: Callable[[Path], MeilisearchSink], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its builds are tried again by every rebuild, and told by each, until it is back."""
-    home = home_in(tmp_path, fts, server_sink)
-    home.rebuild()
-    build, alone = home.live().builds["meilisearch"], only(home, fts)
-    nobody = MeilisearchSink("http://127.0.0.1:9", "k" * 16, settings=SETTINGS, index="gone")
-    with monkeypatch.context() as patch:
-        patch.setitem(ENGINES, "meilisearch", lambda _home: nobody)
-        assert alone.rebuild().not_removed == ()
-        for _ in range(2):
-            (left,) = alone.rebuild().not_removed
-            assert (left.sink, left.build) == ("meilisearch", build)
-            assert len(home.live().builds) == 1
-        with pytest.raises(Unreachable):
-            nobody.builds()
-    assert home.builds()["meilisearch"] == [build]
-    assert alone.rebuild().not_removed == ()
-    assert home.builds()["meilisearch"] == []
-    assert len(home.builds()["fts"]) == 2
-
-
-class Dies(BaseException):
-    """In place of a kill."""
-
-
 def jsonl(home: Path) -> Sink:
     return JsonlSink(home / "jsonl")
 
 
 def begun(home: Home, sink: str) -> dict[str, str]:
     """A rebuild that died when this sink had been sent its documents; the builds that it would have shown."""
-
-    def die() -> None:
-        raise Dies
-
-    with pytest.raises(Dies):
-        home.rebuild(keep=ALL, wrap=watching(sink, Moment("flush", 1, die, after=True)))
+    die = Moment("flush", 1, raising(KeyboardInterrupt()), after=True)
+    with pytest.raises(KeyboardInterrupt):
+        home.rebuild(keep=ALL, wrap=watching(sink, die))
     with State.existing(home.folder) as state:
         unfinished = state.unfinished()
         assert unfinished is not None
@@ -191,9 +140,7 @@ def begun(home: Home, sink: str) -> dict[str, str]:
 SOME = ((fts,), (jsonl,), (fts, jsonl))
 
 
-@pytest.mark.parametrize("live", [(fts,), (fts, jsonl)])
-@pytest.mark.parametrize("first", SOME)
-@pytest.mark.parametrize("second", SOME)
+@pytest.mark.parametrize(("live", "first", "second"), sampled(product([(fts,), (fts, jsonl)], SOME, SOME), 5))
 def test_what_a_rebuild_of_some_sinks_left_is_taken_over_by_one_of_the_same_alone(
     live: tuple[Callable[[Path], Sink], ...],
     first: tuple[Callable[[Path], Sink], ...],
@@ -239,43 +186,3 @@ def test_nothing_is_embedded_for_sinks_that_want_no_vectors(tmp_path: Path) -> N
     home.rebuild()
     assert home.encoder.asked == []
     assert home.contents() == {"fts": projected(CATS)}
-
-
-def test_a_run_that_died_between_the_swap_and_the_pointer_is_ended_by_the_next(
-    tmp_path: Path, server_sink: Callable[[Path], MeilisearchSink], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The server shows the new build already, our pointer does not; at no moment is the public index gone."""
-    home = home_in(tmp_path, fts, server_sink)
-    home.rebuild()
-    commit(home.root, "p1", DOGS)
-    with monkeypatch.context() as patch:
-
-        def die(*_: object) -> None:
-            raise Dies
-
-        patch.setattr(State, "flip", die)
-        with pytest.raises(Dies):
-            home.rebuild()
-    sink = server_sink(home.folder)
-    assert public_texts(sink) == {"a dog"}
-    seen: list[set[str]] = []
-
-    class Watching(MeilisearchSink):
-        def __getattribute__(self, name: str) -> object:
-            if name in ("create", "drop", "flip"):
-                seen.append(public_texts(sink))
-            return super().__getattribute__(name)
-
-    def watched(inner: Sink) -> Sink:
-        if isinstance(inner, MeilisearchSink):
-            inner.__class__ = Watching
-        return inner
-
-    home.rebuild(wrap=watched)
-    assert len(seen) >= 3
-    assert all(texts == {"a dog"} for texts in seen)
-    assert home.contents() == {"fts": projected(DOGS), "meilisearch": projected(DOGS)}
-    with State.existing(home.folder) as state:
-        assert state.begun_flip() is None
-    assert {name: len(builds) for name, builds in home.builds().items()} == {"fts": 2, "meilisearch": 2}
-    sink.close()

@@ -14,14 +14,12 @@ from typing import Any
 import meilisearch
 import pytest
 
-from chunksink.chunkbus.layout import BusRoot
 from chunksink.sinks.meilisearch import MeilisearchSink
 from tests.conftest import HEAVY
 from tests.engines.servers import MeilisearchServer
-from tests.rebuild.engines import fts
 from tests.rebuild.support import FEBRUARY, Home, commit, projected, source
-from tests.rebuild.test_public_name import public_texts, texts
 from tests.support.meilisearch import SETTINGS
+from tests.support.public_index import home_with, public_texts, texts
 
 pytestmark = [pytest.mark.promise(2), pytest.mark.promise(5)]
 
@@ -34,12 +32,7 @@ NEXT: dict[str, Callable[[Home], Any]] = {"rebuild": Home.rebuild, "sync": Home.
 
 
 def home_on(folder: Path, url: str, key: str, index: str) -> Home:
-    def server(_home: Path) -> MeilisearchSink:
-        return MeilisearchSink(url, key, settings=SETTINGS, index=index)
-
-    home = Home(folder / "home", BusRoot(folder / "chunks"), fts, server)
-    home.open_sink = lambda name: {"fts": fts, "meilisearch": server}[name](home.folder)  # type: ignore[method-assign]
-    return home
+    return home_with(folder, lambda _home: MeilisearchSink(url, key, settings=SETTINGS, index=index))
 
 
 def rebuild_and_die(folder: Path, url: str, key: str, index: str, busy: bool) -> None:

@@ -8,10 +8,8 @@ from pathlib import Path
 import pytest
 
 from chunksink.chunkbus.layout import BusRoot
-from chunksink.chunkbus.manifest import Tombstone
 from chunksink.embeddings.encoder import Vectors
-from chunksink.rebuild.errors import NoGeneration, OtherPlan, UnknownPlan
-from chunksink.rebuild.families import FamilyReader
+from chunksink.rebuild.errors import OtherPlan, UnknownPlan
 from chunksink.rebuild.forecast import planned
 from chunksink.rebuild.plan import FamilyCounts
 from chunksink.rebuild.receipts import Receipts
@@ -29,7 +27,7 @@ from tests.rebuild.support import (
     projected,
     source,
 )
-from tests.rebuild.tampering import digests, require_sound
+from tests.rebuild.tampering import require_sound
 from tests.rebuild.wrapping import Calls, Moment, watching
 
 A, B, C, D, E = (parent_of(f"docs/{name}.md") for name in "abcde")
@@ -83,13 +81,6 @@ def test_where_nothing_changed_nothing_is_written_read_or_computed(synced: Home,
     assert (opened_files, synced.encoder.asked) == ([], [])
 
 
-def test_only_what_changed_is_read(root: BusRoot, synced: Home, opened_files: list[str]) -> None:
-    commit(root, "p2", source("docs/d.md", "d0, edited", version="2"))
-    opened_files.clear()
-    synced.sync()
-    assert set(opened_files) == {"p2"}
-
-
 @pytest.mark.parametrize("how", ["rewritten", "moved", "copied"])
 def test_chunks_that_stand_elsewhere_are_no_change(how: str, root: BusRoot, synced: Home) -> None:
     """Other lines, other places, other manifests: the index is a function of what the chunks say."""
@@ -103,13 +94,6 @@ def test_chunks_that_stand_elsewhere_are_no_change(how: str, root: BusRoot, sync
     assert synced.sync(wrap=calls).families == FamilyCounts(unchanged=4)
     assert calls == []
     assert synced.verify().ok
-
-
-def test_a_tombstone_and_an_empty_rewrite_remove(root: BusRoot, synced: Home, tmp_path: Path) -> None:
-    commit(root, "p3", [], at=FEBRUARY, tombstones=[Tombstone(parent_id=A)])
-    commit(root, "p2", [], at=FEBRUARY)
-    assert synced.sync().families == FamilyCounts(removed=2, unchanged=2)
-    require_sound(synced, tmp_path)
 
 
 def test_no_model_is_loaded_where_all_vectors_are_cached(root: BusRoot, synced: Home) -> None:
@@ -140,21 +124,6 @@ def test_a_sink_that_fails_does_not_hinder_the_other_and_is_caught_up_with(
     assert {name for name, _, _ in calls} == {"memory"}
     assert outcome.by_sink["fts"] == FamilyCounts(unchanged=4)
     assert outcome.done.failed == {}
-    require_sound(synced, tmp_path)
-
-
-def test_a_partition_that_moves_while_it_is_read_is_read_again(
-    root: BusRoot, synced: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    commit(root, "p2", source("docs/d.md", "d0, edited", version="2"))
-
-    def rewrite() -> None:
-        commit(root, "p2", source("docs/d.md", "longer than it was, and other", version="3"))
-
-    with monkeypatch.context() as patch:
-        patch.setattr(FamilyReader, "read", Moment("read", 1, rewrite).around("read", FamilyReader.read))
-        synced.sync()
-    assert "longer than it was, and other" in {document.text for document in synced.contents()["fts"]}
     require_sound(synced, tmp_path)
 
 
@@ -242,28 +211,3 @@ def test_a_refused_document_is_not_sent_again_until_it_changes(root: BusRoot, sy
     assert synced.sync().done.refused["memory"] == []
     assert synced.verify().sinks["memory"].refused == ()
     assert synced.contents()["memory"] == synced.contents()["fts"]
-
-
-def test_before_the_first_rebuild_there_is_nothing_to_sync(root: BusRoot, home: Home) -> None:
-    commit(root, "p1", source("docs/a.md", "a"))
-    with pytest.raises(NoGeneration, match="chunksink sync"):
-        home.sync()
-
-
-def test_the_embedded_default(root: BusRoot, embedded_home: Home, tmp_path: Path) -> None:
-    """Real vectors in a real store, and not one of them twice."""
-    commit(root, "p1", [*source("docs/a.md", "a0", "a1"), *source("docs/b.md", "b0"), *source("docs/c.md", "c0")])
-    commit(root, "p2", source("docs/d.md", "d0"))
-    embedded_home.rebuild()
-    wanted = projected(*move_on(root))  # type: ignore[arg-type]
-    outcome = embedded_home.sync()
-    assert outcome.by_sink["chroma"] == FamilyCounts(added=1, changed=2, removed=1, unchanged=1, metadata_only=1)
-    assert embedded_home.contents() == {"fts": wanted, "chroma": wanted}
-    calls = Calls()
-    embedded_home.sync(wrap=calls)
-    assert calls == []
-    assert embedded_home.verify(deep=True).ok
-    before = digests(embedded_home)
-    assert len(embedded_home.encoder.asked) == len(set(embedded_home.encoder.asked))
-    require_sound(embedded_home, tmp_path)
-    assert digests(embedded_home) == before

@@ -15,7 +15,7 @@ import pytest
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.rebuild.convergence import RunOutcome
 from chunksink.rebuild.errors import HomeLocked
-from chunksink.rebuild.locks import WriterLock, held_locks, rebuilding, writing
+from chunksink.rebuild.locks import WriterLock, held_locks, writing
 from chunksink.sinks.contract import Sink
 from tests.conftest import HEAVY, ROOT
 from tests.embeddings.helpers import HashEncoder
@@ -59,35 +59,38 @@ Home(Path(sys.argv[1]), BusRoot(Path(sys.argv[2])), fts).sync(wrap=watching("fts
 """
 
 
+@pytest.fixture
+def home(tmp_path: Path, root: BusRoot) -> Home:
+    return Home(tmp_path / "home", root, fts)
+
+
 def start(home: Home, command: str) -> subprocess.Popen[str]:
     arguments = [sys.executable, "-c", RUN, str(home.folder), str(home.root.path), command]
     return subprocess.Popen(arguments, cwd=ROOT, stderr=subprocess.PIPE, text=True)
 
 
 @pytest.mark.parametrize("processes", PROCESSES)
-def test_all_at_once(processes: int, tmp_path: Path) -> None:
-    home = Home(tmp_path / "home", BusRoot(tmp_path / "chunks"), fts, chroma)
-    commit(home.root, "p1", source("docs/a.md", "before"))
-    home.rebuild()
+def test_all_at_once(processes: int, embedded_home: Home) -> None:
+    commit(embedded_home.root, "p1", source("docs/a.md", "before"))
+    embedded_home.rebuild()
     for number in range(ROUNDS):
         edited = [
             source(f"docs/{name}.md", f"round {number} {name}", version=str(number), at=FEBRUARY) for name in "abc"
         ]
-        commit(home.root, "p1", [record for records in edited for record in records], at=FEBRUARY)
+        commit(embedded_home.root, "p1", [record for records in edited for record in records], at=FEBRUARY)
         commands = ["rebuild" if place == 1 else "sync" for place in range(processes)]
-        running = [start(home, command) for command in commands]
+        running = [start(embedded_home, command) for command in commands]
         for process in running:
             _, errors = process.communicate(timeout=300)
             assert process.returncode == 0 or errors.startswith("locked: another"), errors
-        home.sync()
+        embedded_home.sync()
         wanted = projected(*edited)
-        assert home.contents() == {"fts": wanted, "chroma": wanted}
-        assert home.verify(deep=True).ok
+        assert embedded_home.contents() == {"fts": wanted, "chroma": wanted}
+        assert embedded_home.verify(deep=True).ok
 
 
-def test_a_run_that_is_stopped_keeps_its_lock_and_goes_on(tmp_path: Path) -> None:
+def test_a_run_that_is_stopped_keeps_its_lock_and_goes_on(home: Home) -> None:
     """Nobody takes its place, so that what it then writes is not old."""
-    home = Home(tmp_path / "home", BusRoot(tmp_path / "chunks"), fts)
     before, edited = source("docs/a.md", "before"), source("docs/a.md", "after", version="2", at=FEBRUARY)
     commit(home.root, "p1", before)
     home.rebuild()
@@ -109,23 +112,10 @@ def test_a_run_that_is_stopped_keeps_its_lock_and_goes_on(tmp_path: Path) -> Non
     assert home.verify().ok
 
 
-def test_a_sync_goes_on_beside_a_rebuild(tmp_path: Path) -> None:
-    """The rebuild has given the home back between two batches; the sync writes into the live build meanwhile."""
-    home = Home(tmp_path / "home", BusRoot(tmp_path / "chunks"), fts)
-    commit(home.root, "p1", source("docs/a.md", "before"))
-    home.rebuild()
-    edited = source("docs/a.md", "after", version="2", at=FEBRUARY)
-    with rebuilding(home.folder):
-        commit(home.root, "p1", edited, at=FEBRUARY)
-        home.sync()
-    assert home.contents() == {"fts": projected(edited)}
-
-
 @pytest.mark.parametrize("run", ["sync", "verify"])
 @pytest.mark.parametrize("change", ["edited", "withdrawn", "added"])
-def test_what_another_run_takes_in_beside_a_rebuild_costs_it_a_round(run: str, change: str, tmp_path: Path) -> None:
+def test_what_another_run_takes_in_beside_a_rebuild_costs_it_a_round(run: str, change: str, home: Home) -> None:
     """While the new build is read back: it is not wrong then, but behind."""
-    home = Home(tmp_path / "home", BusRoot(tmp_path / "chunks"), fts)
     stays = source("docs/b.md", "stays")
     commit(home.root, "p1", [*source("docs/a.md", "before"), *stays])
     home.rebuild()
@@ -147,50 +137,47 @@ def test_what_another_run_takes_in_beside_a_rebuild_costs_it_a_round(run: str, c
 
 @pytest.mark.parametrize("run", ["sync", "rebuild", "two rebuilds"])
 @pytest.mark.parametrize("before", [True, False])
-def test_who_verifies_keeps_nobody_waiting(run: str, before: bool, tmp_path: Path) -> None:
+def test_who_verifies_keeps_nobody_waiting(run: str, before: bool, embedded_home: Home) -> None:
     """Another run writes before or after the build is read. What then seems wrong is not."""
-    home = Home(tmp_path / "home", BusRoot(tmp_path / "chunks"), fts, chroma)
     lost, stays = source("docs/a.md", "lost"), source("docs/b.md", "stays")
-    commit(home.root, "p1", [*lost, *stays])
-    home.rebuild()
+    commit(embedded_home.root, "p1", [*lost, *stays])
+    embedded_home.rebuild()
     edited = source("docs/b.md", "edited", version="2", at=FEBRUARY)
 
     def beside() -> None:
-        commit(home.root, "p1", [*lost, *edited], at=FEBRUARY)
-        other = Home(home.folder, home.root, fts, chroma)
+        commit(embedded_home.root, "p1", [*lost, *edited], at=FEBRUARY)
+        other = Home(embedded_home.folder, embedded_home.root, fts, chroma)
         if run == "sync":
             other.sync()
         else:
             for _ in range(2 if run == "two rebuilds" else 1):
                 other.rebuild()
 
-    found = home.verify(deep=True, wrap=watching("fts", Moment("scan", 1, beside, after=not before)))
+    found = embedded_home.verify(deep=True, wrap=watching("fts", Moment("scan", 1, beside, after=not before)))
     assert found.ok
     assert {sink.chunks for sink in found.sinks.values()} == {2}
-    assert home.contents() == {"fts": projected(lost, edited), "chroma": projected(lost, edited)}
+    assert embedded_home.contents() == {"fts": projected(lost, edited), "chroma": projected(lost, edited)}
 
 
-def test_what_is_wrong_is_told_all_the_same(tmp_path: Path) -> None:
-    home = Home(tmp_path / "home", BusRoot(tmp_path / "chunks"), fts, chroma)
+def test_what_is_wrong_is_told_all_the_same(embedded_home: Home) -> None:
     spoilt, stays = source("docs/a.md", "spoilt"), source("docs/b.md", "stays")
-    commit(home.root, "p1", [*spoilt, *stays])
-    home.rebuild()
+    commit(embedded_home.root, "p1", [*spoilt, *stays])
+    embedded_home.rebuild()
     (wrong,) = projected(spoilt)
-    put(home, "chroma", [altered(wrong, title="Another title")])
+    put(embedded_home, "chroma", [altered(wrong, title="Another title")])
 
     def beside() -> None:
-        commit(home.root, "p1", [*spoilt, *stays, *source("docs/c.md", "new")], at=FEBRUARY)
-        Home(home.folder, home.root, fts, chroma).sync()
+        commit(embedded_home.root, "p1", [*spoilt, *stays, *source("docs/c.md", "new")], at=FEBRUARY)
+        Home(embedded_home.folder, embedded_home.root, fts, chroma).sync()
 
-    found = home.verify(wrap=watching("fts", Moment("scan", 1, beside)))
+    found = embedded_home.verify(wrap=watching("fts", Moment("scan", 1, beside)))
     assert {name: (sink.changed, sink.missing) for name, sink in found.sinks.items()} == {
         "fts": ((), ()),
         "chroma": ((wrong.id,), ()),
     }
 
 
-def test_chunks_that_are_rewritten_again_and_again_do_not_end_it(tmp_path: Path) -> None:
-    home = Home(tmp_path / "home", BusRoot(tmp_path / "chunks"), fts)
+def test_chunks_that_are_rewritten_again_and_again_do_not_end_it(home: Home) -> None:
     spoilt = source("docs/a.md", "spoilt")
     commit(home.root, "p1", spoilt)
     home.rebuild()
@@ -208,8 +195,7 @@ def test_chunks_that_are_rewritten_again_and_again_do_not_end_it(tmp_path: Path)
     assert next(versions) == "4"
 
 
-def test_what_is_half_written_is_read_when_it_is_whole(tmp_path: Path) -> None:
-    home = Home(tmp_path / "home", BusRoot(tmp_path / "chunks"), fts)
+def test_what_is_half_written_is_read_when_it_is_whole(home: Home) -> None:
     commit(home.root, "p1", [*source("docs/a.md", "before"), *source("docs/b.md", "before")])
     home.rebuild()
     commit(home.root, "p1", source("docs/a.md", "after", version="2", at=FEBRUARY), at=FEBRUARY)
@@ -235,14 +221,13 @@ def test_what_is_half_written_is_read_when_it_is_whole(tmp_path: Path) -> None:
     assert found.sinks["fts"].families == 1
 
 
-def test_the_verdict_is_of_what_is_live(tmp_path: Path) -> None:
-    home = Home(tmp_path / "home", BusRoot(tmp_path / "chunks"), fts, chroma)
-    commit(home.root, "p1", source("docs/a.md", "a"))
-    home.rebuild()
-    before = home.verify().sinks["chroma"].digest
-    home.encoder = HashEncoder(dimension=16)
-    found = home.verify(wrap=watching("fts", Moment("scan", 1, home.rebuild)))
-    assert found == home.verify()
+def test_the_verdict_is_of_what_is_live(embedded_home: Home) -> None:
+    commit(embedded_home.root, "p1", source("docs/a.md", "a"))
+    embedded_home.rebuild()
+    before = embedded_home.verify().sinks["chroma"].digest
+    embedded_home.encoder = HashEncoder(dimension=16)
+    found = embedded_home.verify(wrap=watching("fts", Moment("scan", 1, embedded_home.rebuild)))
+    assert found == embedded_home.verify()
     assert found.sinks["chroma"].digest != before
 
 
@@ -254,9 +239,8 @@ def test_a_run_takes_its_own_lock_again_for_nothing(tmp_path: Path) -> None:
         pass
 
 
-def test_a_rebuild_holds_the_home_while_it_writes(tmp_path: Path) -> None:
+def test_a_rebuild_holds_the_home_while_it_writes(home: Home) -> None:
     """Every batch, and what it removes since the chunks have moved: a sync beside it notes its own receipts."""
-    home = Home(tmp_path / "home", BusRoot(tmp_path / "chunks"), fts)
     commit(home.root, "p1", [*source("docs/a.md", "a"), *source("docs/b.md", "b")])
     seen = []
 

@@ -1,4 +1,4 @@
-"""A sink around a real one, that does something of its own before or after a named call."""
+"""Sinks around real ones, that do something of their own before or after a call, or note what they are told."""
 
 from __future__ import annotations
 
@@ -9,34 +9,39 @@ from chunksink.sinks.contract import Marker, Sink
 from chunksink.sinks.document import Family
 
 Act = Callable[[], object]
+Wrap = Callable[[Sink], Any]
 
 
-class WatchedSink:
-    """Acts at one call of one engine: `Moment("flush", 2)` is before the second flush."""
+class WrappedBuild:
+    """Passes everything on to a real build."""
 
-    def __init__(self, sink: Sink, moment: Moment) -> None:
-        self._sink = sink
-        self._moment = moment
-
-    def __getattr__(self, name: str) -> Any:
-        return self._moment.around(name, getattr(self._sink, name))
-
-    def create(self, marker: Marker, dimensions: int | None = None) -> Any:
-        create = self._moment.around("create", self._sink.create)
-        return _WatchedBuild(create(marker, dimensions), self._moment)
-
-    def open(self, build_id: str) -> Any:
-        open_ = self._moment.around("open", self._sink.open)
-        return _WatchedBuild(open_(build_id), self._moment)
-
-
-class _WatchedBuild:
-    def __init__(self, build: Any, moment: Moment) -> None:
+    def __init__(self, build: Any) -> None:
         self._build = build
-        self._moment = moment
 
     def __getattr__(self, name: str) -> Any:
-        return self._moment.around(name, getattr(self._build, name))
+        return getattr(self._build, name)
+
+
+class _WrappedSink:
+    """Passes everything on to a real sink, except that its builds are wrapped."""
+
+    def __init__(self, sink: Any, wrap: Callable[[Any], WrappedBuild]) -> None:
+        self._sink = sink
+        self._wrap = wrap
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._sink, name)
+
+    def create(self, marker: Marker, dimensions: int | None = None) -> WrappedBuild:
+        return self._wrap(self._sink.create(marker, dimensions))
+
+    def open(self, build_id: str) -> WrappedBuild:
+        return self._wrap(self._sink.open(build_id))
+
+
+def with_builds(engine: str, wrap: Callable[[Any], WrappedBuild]) -> Wrap:
+    """The builds of this engine are wrapped; of "" those of every one."""
+    return lambda sink: _WrappedSink(sink, wrap) if engine in ("", sink.name) else sink
 
 
 class Moment:
@@ -64,8 +69,42 @@ class Moment:
         return watched
 
 
-def watching(engine: str, moment: Moment) -> Callable[[Sink], Sink]:
-    return lambda sink: WatchedSink(sink, moment) if sink.name == engine else sink
+def raising(error: BaseException) -> Act:
+    """What fails, or ends in place of a kill."""
+
+    def fail() -> None:
+        raise error
+
+    return fail
+
+
+class _WatchedBuild(WrappedBuild):
+    def __init__(self, build: Any, moment: Moment) -> None:
+        super().__init__(build)
+        self._moment = moment
+
+    def __getattr__(self, name: str) -> Any:
+        return self._moment.around(name, getattr(self._build, name))
+
+
+class _WatchedSink(_WrappedSink):
+    def __init__(self, sink: Sink, moment: Moment) -> None:
+        super().__init__(sink, lambda build: _WatchedBuild(build, moment))
+        self._moment = moment
+
+    def __getattr__(self, name: str) -> Any:
+        return self._moment.around(name, getattr(self._sink, name))
+
+    def create(self, marker: Marker, dimensions: int | None = None) -> WrappedBuild:
+        return self._wrap(self._moment.around("create", self._sink.create)(marker, dimensions))
+
+    def open(self, build_id: str) -> WrappedBuild:
+        return self._wrap(self._moment.around("open", self._sink.open)(build_id))
+
+
+def watching(engine: str, moment: Moment) -> Wrap:
+    """Acts at one call of one engine: `Moment("flush", 2, act)` is before the second flush."""
+    return lambda sink: _WatchedSink(sink, moment) if sink.name == engine else sink
 
 
 class Calls(list[tuple[str, str, frozenset[str]]]):
@@ -84,34 +123,25 @@ class Calls(list[tuple[str, str, frozenset[str]]]):
         )
 
 
-class _NotedSink:
+class _NotedSink(_WrappedSink):
     def __init__(self, sink: Sink, calls: Calls) -> None:
-        self._sink = sink
+        super().__init__(sink, lambda build: _NotedBuild(build, sink.name, calls))
         self._calls = calls
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._sink, name)
-
-    def create(self, marker: Marker, dimensions: int | None = None) -> Any:
+    def create(self, marker: Marker, dimensions: int | None = None) -> WrappedBuild:
         self._calls.note(self._sink.name, "create")
-        return _NotedBuild(self._sink.create(marker, dimensions), self._sink.name, self._calls)
-
-    def open(self, build_id: str) -> Any:
-        return _NotedBuild(self._sink.open(build_id), self._sink.name, self._calls)
+        return super().create(marker, dimensions)
 
     def drop(self, build_id: str) -> None:
         self._calls.note(self._sink.name, "drop")
         self._sink.drop(build_id)
 
 
-class _NotedBuild:
+class _NotedBuild(WrappedBuild):
     def __init__(self, build: Any, sink: str, calls: Calls) -> None:
-        self._build = build
+        super().__init__(build)
         self._sink = sink
         self._calls = calls
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._build, name)
 
     def replace(self, families: Sequence[Family]) -> None:
         self._calls.note(self._sink, "replace", [family.parent_id for family in families])

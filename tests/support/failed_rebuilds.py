@@ -1,0 +1,45 @@
+"""A home whose rebuild fails: two generations, a bus that has moved on, and what must come of it."""
+
+from __future__ import annotations
+
+from contextlib import closing
+
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.rebuild.state import State
+from chunksink.sinks.fts import FtsSink
+from tests.rebuild.support import FEBRUARY, Home, commit, projected, source
+
+EDITED = [source(f"docs/{number}.md", f"tapir {number}", f"zebra {number}", version="2") for number in range(4)]
+
+
+def edited_home(root: BusRoot, home: Home) -> Home:
+    for version in ("0", "1"):
+        commit(root, "p1", source("docs/0.md", "okapi", version=version))
+        home.rebuild()
+    edit(root)
+    return home
+
+
+def edit(root: BusRoot) -> None:
+    commit(root, "p1", [record for records in EDITED for record in records], at=FEBRUARY)
+
+
+def answers(home: Home, word: str) -> int:
+    """How many hits a reader of the live generation has."""
+    with closing(FtsSink(home.folder / "fts").reader(home.live().builds["fts"])) as reader:
+        return len(reader.search(word))
+
+
+def goes_through_after_all(home: Home, *, flips_first: bool = False) -> None:
+    """`flips_first`: the run that failed had verified its generation, so the next one shows that before its own."""
+    before = home.live()
+    if flips_first:
+        with State.existing(home.folder) as state:
+            before = state.begun_flip() or before
+    report = home.rebuild()
+    assert home.live().id == report.generation
+    wanted = projected(*EDITED)
+    assert all(documents == wanted for documents in home.contents().values())
+    assert (answers(home, "okapi"), answers(home, "tapir")) == (0, 4)
+    kept = sorted([before.id.lower(), report.generation.lower()])
+    assert home.builds() == {name: [f"{name}-{id_}" for id_ in kept] for name in home.builds()}

@@ -1,0 +1,49 @@
+"""Meilisearch under a public name that other programs search, and what they find there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from chunksink.chunkbus.chunk import Record
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.sinks.meilisearch import MeilisearchSink
+from tests.engines.servers import MeilisearchServer
+from tests.rebuild.engines import fts
+from tests.rebuild.support import Home
+from tests.support.meilisearch import SETTINGS
+
+
+def meilisearch_in(
+    server: MeilisearchServer, index: str, settings: dict[str, object] = SETTINGS
+) -> Callable[[Path], MeilisearchSink]:
+    return lambda _home: MeilisearchSink(server.url, server.key, settings=settings, index=index)
+
+
+def home_with(folder: Path, sink: Callable[[Path], MeilisearchSink], chunks: Path | None = None) -> Home:
+    """Beside a keyword index of its own."""
+    home = Home(folder / "home", BusRoot(chunks or folder / "chunks"), fts, sink)
+    home.open_sink = lambda name: {"fts": fts, "meilisearch": sink}[name](home.folder)  # type: ignore[method-assign]
+    return home
+
+
+def server_sink(home: Home) -> MeilisearchSink:
+    sink = home.makers[1](home.folder)
+    assert isinstance(sink, MeilisearchSink)
+    return sink
+
+
+def texts_in(sink: MeilisearchSink) -> set[str]:
+    found = sink._connection.send(f"/indexes/{sink._indexes.public}/documents/fetch", {"limit": 100})
+    return {document["text"] for document in found["results"]}
+
+
+def public_texts(home: Home) -> set[str]:
+    sink = server_sink(home)
+    found = texts_in(sink)
+    sink.close()
+    return found
+
+
+def texts(*sources: list[Record]) -> set[str]:
+    return {str(record["text"]) for records in sources for record in records}
