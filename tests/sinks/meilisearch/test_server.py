@@ -24,21 +24,7 @@ from chunksink.sinks.meilisearch.errors import translated
 from chunksink.sinks.meilisearch.keys import make_search_key, tenant_token
 from chunksink.sinks.reader import Filter
 from chunksink.sinks.registry import open_sink
-from tests.engines.servers import MeilisearchServer
-from tests.support.meilisearch import ALPHA, BETA, SETTINGS, Server, build_id_of, build_of, public_texts, served
-
-
-@pytest.fixture
-def server(meilisearch_server: MeilisearchServer) -> Iterator[Server]:
-    yield from served(meilisearch_server)
-
-
-@pytest.fixture
-def sink(server: Server) -> Iterator[MeilisearchSink]:
-    sink = server.sink()
-    yield sink
-    sink.close()
-
+from tests.support.meilisearch import ALPHA, BETA, SETTINGS, Server, build_id_of, build_of, public_texts
 
 # -- whose index it is -----------------------------------------------------------------------------------------------
 
