@@ -16,7 +16,7 @@ from chunksink.sinks.document import Family
 from chunksink.sinks.errors import BuildMissing, Refused
 from chunksink.sinks.meilisearch import MeilisearchBuild, MeilisearchSink
 from chunksink.sinks.meilisearch.build import Limits
-from chunksink.sinks.meilisearch.builds import Indexes
+from chunksink.sinks.meilisearch.indexes import Indexes
 from tests.engines.servers import MeilisearchServer, run_meilisearch
 from tests.support.meilisearch import ALPHA, BETA, SETTINGS, Server, build_of, public_texts
 

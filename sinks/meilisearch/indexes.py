@@ -73,7 +73,7 @@ class Indexes:
         self.connection = connection
         self.public = public
         self._patience = patience
-        self._orders = tasks.Orders(connection, patience)
+        self._single_tasks = tasks.SingleTasks(connection, patience)
         self._dimensions: dict[str, int | None] = {}
 
     def look_at(self, name: str, primary_key: str | None = PRIMARY_KEY) -> Index:
@@ -124,7 +124,7 @@ class Indexes:
             self._remove(name)  # its primary key would be guessed from the first documents, and not be found
         create = partial(self.connection.control.create_index, name, {"primaryKey": PRIMARY_KEY})
         try:
-            self._orders.carry_out(f"create {name}", create)
+            self._single_tasks.carry_out(f"create {name}", create)
         except RefusedData:
             if name not in self._names():
                 raise
@@ -148,10 +148,10 @@ class Indexes:
             if EMBEDDERS in patch:
                 self._dimensions.pop(name, None)
             send = partial(self.connection.control.index(name).update_settings, dict(patch))
-            self._orders.carry_out(f"set {name} to {json.dumps(patch, sort_keys=True)}", send)
+            self._single_tasks.carry_out(f"set {name} to {json.dumps(patch, sort_keys=True)}", send)
 
     def dimensions(self, name: str) -> int | None:
-        """Of the vectors that the index takes; None where it takes none. Asked again when we have changed it."""
+        """Of the vectors that the index takes; None where it takes none. PendingWork again when we have changed it."""
         return self._dimensions[name] if name in self._dimensions else self.ask_dimensions(name)
 
     def ask_dimensions(self, name: str) -> int | None:
@@ -198,7 +198,7 @@ class Indexes:
         pair: dict[str, list[str] | bool] = {"indexes": [found.name, self.public], "rename": live is None}
         swap = partial(self.connection.control.swap_indexes, [pair])
         try:
-            self._orders.carry_out(f"swap {found.name} of build {new}", swap)
+            self._single_tasks.carry_out(f"swap {found.name} of build {new}", swap)
         except NotConfirmed:
             self._await_swap(new)
         self._dimensions.clear()
@@ -241,7 +241,7 @@ class Indexes:
 
     def _remove(self, name: str) -> None:
         self._dimensions.pop(name, None)
-        self._orders.carry_out(f"delete {name}", partial(self.connection.control.delete_index, name))
+        self._single_tasks.carry_out(f"delete {name}", partial(self.connection.control.delete_index, name))
 
     def _all(self) -> list[Index]:
         found: list[Index] = []
