@@ -250,7 +250,7 @@ def test_somebody_elses_index_stands_under_the_name(home_in: Make) -> None:
     indexes = sink._indexes
     order = partial(sink._connection.control.swap_indexes, [{"indexes": [indexes.public, f"{indexes.public}-theirs"]}])
     sink._connection.control.create_index(f"{indexes.public}-theirs", {"primaryKey": "id"})
-    indexes._orders.carry_out("swap", order)
+    indexes._single_tasks.carry_out("swap", order)
     commit(home.root, "p1", DOGS, at=FEBRUARY)
     with pytest.raises((Refused, OtherHome)):
         home.rebuild()
