@@ -237,12 +237,7 @@ PROJECTION: tuple[FieldRule, ...] = (
     FieldRule(
         "source_folder",
         "the folder, for facets: at most 468 bytes, cut between characters; else the folder of `path`",
-        (
-            "source.source_folder",
-            "source.folder",
-            *_paths("source_folder", "metadata"),
-            "metadata.folder",
-        ),
+        ("source.source_folder", "source.folder", *_paths("source_folder", "metadata"), "metadata.folder"),
         values.facet,
         derive=lambda _, above: values.facet(values.folder_of(above["path"])) if above["path"] else None,
         filter="equal",
@@ -310,12 +305,7 @@ PROJECTION: tuple[FieldRule, ...] = (
     FieldRule(
         "page_end",
         "last page; else the first",
-        (
-            "span.pages.page_end",
-            "span.page_end",
-            "locator.page_end",
-            *_paths("page_end", "metadata"),
-        ),
+        ("span.pages.page_end", "span.page_end", "locator.page_end", *_paths("page_end", "metadata")),
         values.last_count,
         derive=lambda _, above: above["page_start"],
         filter="range",

@@ -12,7 +12,7 @@ from chunksink.chunkbus.errors import NotCanonical
 from chunksink.sinks.contract import Marker, RefusedDocument, Stored
 from chunksink.sinks.document import FIELDS, LISTS, Document, Family, document_hash
 from chunksink.sinks.errors import Transient
-from chunksink.sinks.fts import indexes, schema
+from chunksink.sinks.fts import index_check, schema
 from chunksink.sinks.fts.errors import translated
 from chunksink.sinks.fts.query import is_spaceless
 from chunksink.sinks.fts.reader import read_marker
@@ -75,7 +75,7 @@ class FtsBuild:
         last = {family.parent_id: family for family in families}
         refused: list[RefusedDocument] = []
         with self._transaction() as connection:
-            indexes.mend(connection)
+            index_check.rebuild_if_noted(connection)
             documents = [document for family in last.values() for document in family.documents]
             connection.execute("SAVEPOINT batch")
             try:
@@ -95,7 +95,7 @@ class FtsBuild:
 
     def delete(self, parent_ids: Sequence[str]) -> None:
         with self._transaction() as connection:
-            indexes.mend(connection)
+            index_check.rebuild_if_noted(connection)
             for some in _slices(parent_ids, _KEYS):
                 connection.execute(f"DELETE FROM documents WHERE parent_id IN ({', '.join('?' * len(some))})", some)
 
@@ -133,9 +133,9 @@ class FtsBuild:
     def _damage(self) -> str:
         """Why not everything is found that stands in the documents. The next replacement or removal puts it right."""
         with self._transaction() as connection:
-            if not (wrong := indexes.damage(connection)):
+            if not (wrong := index_check.damage(connection)):
                 return ""
-            indexes.note(connection)
+            index_check.note(connection)
         return f"{self._path}: {wrong}, so that searching does not find what it should"
 
     def _one_by_one(self, documents: Sequence[Document]) -> list[RefusedDocument]:

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 import sqlite3
 from collections.abc import Collection, Sequence
 from dataclasses import replace
@@ -226,9 +227,8 @@ def _counts(field: str) -> str:
 
 
 def _around(row: sqlite3.Row, query: Query) -> tuple[Piece, ...]:
-    """Words are looked for beside scripts without spaces only; of what stands within longer ones nothing is marked."""
-    needles = [*query.runs, *query.symbols, *statements.short_runs(query)]
-    if not row["spaceless"]:
-        return snippets.around(row["text"], needles)
-    pieces = snippets.around(text_patterns.apart(row["text"], query), [*needles, *text_patterns.attached(query)])
-    return tuple(replace(piece, text=piece.text.replace(text_patterns.BREAK, "")) for piece in pieces)
+    """Words are looked for beside scripts without spaces only, and not within longer ones."""
+    patterns = [re.escape(run) for run in (*query.runs, *query.symbols, *statements.short_runs(query))]
+    if row["spaceless"]:
+        patterns += text_patterns.of_attached(query)
+    return snippets.around(row["text"], patterns)

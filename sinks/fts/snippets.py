@@ -58,9 +58,9 @@ def of_long(text: str, expression: str) -> tuple[Piece, ...]:
     return (*before, *found, *after)
 
 
-def around(text: str, needles: Sequence[str]) -> tuple[Piece, ...]:
-    """The surroundings of the first needle in the text that has one, with every needle marked; else its beginning."""
-    patterns = [re.escape(needle) for needle in sorted(filter(None, needles), key=len, reverse=True)]
+def around(text: str, patterns: Sequence[str]) -> tuple[Piece, ...]:
+    """The surroundings of the first of these patterns that the text has, all of them marked; else its beginning."""
+    patterns = sorted(patterns, key=len, reverse=True)
     found = next((match for pattern in patterns if (match := re.search(pattern, text, re.IGNORECASE))), None)
     first = found.start() if found else 0
     start, end = max(0, first - _AROUND), min(len(text), first + _AROUND)

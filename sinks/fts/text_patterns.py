@@ -16,9 +16,6 @@ from chunksink.sinks.fts import expressions
 from chunksink.sinks.fts.query import SPACED, TOKEN, Query, is_spaceless
 from chunksink.sinks.fts.word_forms import widths
 
-BREAK = "\udfff"
-"""A sign that no text holds."""
-
 
 def attached(query: Query) -> list[str]:
     """The words that may be found among trigrams."""
@@ -43,19 +40,6 @@ def pattern(term: str, *, begun: bool = False) -> str:
         told[-1] += f"(?!{SPACED})"
     between = [rf"[\W_]{'*' if is_spaceless(one + other) else '+'}" for one, other in pairwise(tokens)]
     return "".join(chain(*zip_longest(told, between, fillvalue="")))
-
-
-def apart(text: str, query: Query) -> str:
-    """The text with `BREAK` in whatever looks like an attached word and is only a part of a longer one."""
-    for word in attached(query):
-        told = re.escape(word)
-        after = "" if _is_begun(word, query) else f"|{told}(?={SPACED})"
-        text = re.sub(f"(?<={SPACED}){told}{after}", _broken, text, flags=re.IGNORECASE)
-    return text
-
-
-def _broken(found: re.Match[str]) -> str:
-    return found[0][0] + BREAK + found[0][1:]
 
 
 def _is_begun(word: str, query: Query) -> bool:

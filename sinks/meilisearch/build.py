@@ -8,9 +8,9 @@ from chunksink.sinks.contract import NO_PARENT, Marker, RefusedDocument, Stored
 from chunksink.sinks.document import Document, Family, Vectors
 from chunksink.sinks.errors import MAKE_ANEW, BuildMissing, Refused, SinkError, WrongShape
 from chunksink.sinks.meilisearch import rows, tasks
-from chunksink.sinks.meilisearch.builds import EMBEDDER, Indexes, marker_in, with_marker
 from chunksink.sinks.meilisearch.errors import RefusedData, TooLarge
-from chunksink.sinks.meilisearch.tasks import Asked, Deletion, Payload, Row
+from chunksink.sinks.meilisearch.indexes import EMBEDDER, Indexes, marker_in, with_marker
+from chunksink.sinks.meilisearch.tasks import Deletion, Payload, PendingWork, Row
 from chunksink.sinks.payload import portions, sound_rows
 
 _KEYS = 500  # families in one filter
@@ -42,7 +42,7 @@ class MeilisearchBuild:
         self._vectors = vectors
         indexes.ask_dimensions(name)
         self._payload_bytes = limits.payload_bytes
-        self._asked = Asked()
+        self._pending = PendingWork()
 
     @property
     def _dimensions(self) -> int | None:
@@ -72,7 +72,7 @@ class MeilisearchBuild:
         return int(self._connection.get(f"{self._path}/stats")["numberOfDocuments"])
 
     def replace(self, families: Sequence[Family]) -> None:
-        self._asked.kept.update((family.parent_id, family.family_hash) for family in families)
+        self._pending.kept.update((family.parent_id, family.family_hash) for family in families)
         taken: dict[str, Row] = {}  # an id that stands twice goes to the later family
         for family in families:
             for document, vector in self._sound(family):
@@ -90,13 +90,13 @@ class MeilisearchBuild:
         sizes = [len(line) for _, line in documents]
         for part in portions(sizes, self._limits.documents, self._payload_bytes):
             payload, size = Payload(documents[part]), sum(sizes[part])
-            if self._asked.payloads and self._asked.bytes + size > self._limits.bytes_in_flight:
+            if self._pending.payloads and self._pending.bytes + size > self._limits.bytes_in_flight:
                 self._settle()
-            self._asked.add(payload, size)
+            self._pending.add(payload, size)
             self._send(payload)
 
     def delete(self, parent_ids: Sequence[str]) -> None:
-        self._asked.kept.update(dict.fromkeys(parent_ids))
+        self._pending.kept.update(dict.fromkeys(parent_ids))
         parents = [parent for parent in parent_ids if parent != NO_PARENT]
         for start in range(0, len(parents), _KEYS):
             self._delete(Deletion(parents[start : start + _KEYS]))
@@ -106,7 +106,7 @@ class MeilisearchBuild:
 
     def flush(self) -> list[RefusedDocument]:
         self._settle()
-        kept = {parent: hash for parent, hash in self._asked.kept.items() if hash is not None}
+        kept = {parent: hash for parent, hash in self._pending.kept.items() if hash is not None}
         parents = list(kept)
         pruning: list[int] = []
         for start in range(0, len(parents), _KEYS):
@@ -115,7 +115,7 @@ class MeilisearchBuild:
                 pruning.append(self._order("delete", {"filter": surplus}))
         for error in tasks.failures(self._connection, pruning, self._limits.patience).values():
             raise error
-        refused, self._asked = list(self._asked.refused.values()), Asked()
+        refused, self._pending = list(self._pending.refused.values()), PendingWork()
         return refused
 
     def scan(self, *, content: bool = False, vectors: bool = False) -> Iterator[Stored]:
@@ -150,7 +150,7 @@ class MeilisearchBuild:
             offset += limit
 
     def close(self) -> None:
-        self._asked = Asked()
+        self._pending = PendingWork()
 
     def _sound(self, family: Family) -> Iterator[tuple[Document, Vectors | None]]:
         """The documents whose vector can be sent; one bad vector would fail every task of the server's batch."""
@@ -159,27 +159,27 @@ class MeilisearchBuild:
             return
         good, refused = sound_rows(family, self._dimensions)
         for one in refused:
-            self._asked.refused[one.id] = one
+            self._pending.refused[one.id] = one
         if family.vectors is not None:
             yield from ((family.documents[row], family.vectors[row]) for row in good)
 
     def _refuse(self, document: Document, reason: str) -> None:
-        self._asked.refused[document.id] = RefusedDocument(document.id, document.parent_id, reason)
+        self._pending.refused[document.id] = RefusedDocument(document.id, document.parent_id, reason)
 
     def _blame(self, document: Document, reason: str) -> None:
         """Documents are refused one here and there. Where each of many is, it is not them, and nothing older may go."""
         self._refuse(document, reason)
-        self._asked.blamed += 1
-        if self._asked.blamed >= _MOST_BLAMED and not self._asked.any_taken:
+        self._pending.blamed += 1
+        if self._pending.blamed >= _MOST_BLAMED and not self._pending.any_taken:
             raise Refused(
-                f"Meilisearch at {self._connection.where} refused each of {self._asked.blamed} documents, the last one "
-                f"because: {reason} Nothing older was removed: look at its log, and at what stands between"
+                f"Meilisearch at {self._connection.where} refused each of {self._pending.blamed} documents, the last "
+                f"one because: {reason} Nothing older was removed: look at its log, and at what stands between"
             )
 
     def _send(self, payload: Payload) -> None:
         """What the server refuses at once goes again in halves, in its place among the others."""
         if not payload.rows:
-            self._asked.payloads.remove(payload)
+            self._pending.payloads.remove(payload)
             return
         lines = b"".join(line for _, line in payload.rows)
         try:
@@ -187,28 +187,28 @@ class MeilisearchBuild:
         except RefusedData as error:
             if isinstance(error, TooLarge):
                 self._payload_bytes = min(self._payload_bytes, len(lines) // 2)
-            place = self._asked.payloads.index(payload)
+            place = self._pending.payloads.index(payload)
             halves = [Payload(half) for half in _halves(payload.rows)]
             if len(halves) < 2:
                 self._blame(payload.rows[0][0], str(error))
                 halves = []
-            self._asked.payloads[place : place + 1] = halves
+            self._pending.payloads[place : place + 1] = halves
             for half in halves:
                 self._send(half)
 
     def _settle(self) -> None:
         """Waits for all that was asked. A payload that failed is sent again part by part, without the one to blame."""
-        unsent = [payload for payload in self._asked.payloads if payload.task is None]
-        for payload, documents in zip(unsent, self._asked.outstanding(unsent), strict=True):
+        unsent = [payload for payload in self._pending.payloads if payload.task is None]
+        for payload, documents in zip(unsent, self._pending.outstanding(unsent), strict=True):
             payload.rows = documents
             self._send(payload)
-        for deletion in [deletion for deletion in self._asked.deletions if deletion.tasks is None]:
+        for deletion in [deletion for deletion in self._pending.deletions if deletion.tasks is None]:
             self._send_deletion(deletion)
-        sent = {payload.task: payload for payload in self._asked.payloads if payload.task is not None}
-        orders = {number: deletion for deletion in self._asked.deletions for number in deletion.tasks or ()}
+        sent = {payload.task: payload for payload in self._pending.payloads if payload.task is not None}
+        orders = {number: deletion for deletion in self._pending.deletions for number in deletion.tasks or ()}
         later: SinkError | None = None
         failed = tasks.failures(self._connection, [*sent, *orders], self._limits.patience)
-        self._asked.any_taken = self._asked.any_taken or bool(sent.keys() - failed.keys())
+        self._pending.any_taken = self._pending.any_taken or bool(sent.keys() - failed.keys())
         refused: dict[int, RefusedData] = {}
         for number, error in failed.items():
             if number in orders:
@@ -219,14 +219,14 @@ class MeilisearchBuild:
                 sent[number].task, later = None, error
         if refused and (self.marker() is None or not self._indexes.has_key(self._name)):
             raise self._removed()
-        again = self._asked.outstanding([sent[number] for number in refused])
+        again = self._pending.outstanding([sent[number] for number in refused])
         for (number, why), documents in zip(refused.items(), again, strict=True):
             sent[number].task = None  # until it is done: this may be interrupted
             self._isolate(documents, str(why))
             sent[number].task = number
         if later is not None:
             raise later
-        self._asked.settled()
+        self._pending.settled()
 
     def _isolate(self, documents: list[Row], reason: str) -> None:
         """Halves what was refused, each half alone in the queue, until the document is found that is to blame."""
@@ -238,7 +238,7 @@ class MeilisearchBuild:
                 lines = b"".join(line for _, line in half)
                 answer = self._connection.send_lines(f"{self._path}/documents", lines)
                 tasks.wait_for(self._connection, answer["taskUid"], self._limits.patience)
-                self._asked.any_taken = True
+                self._pending.any_taken = True
             except RefusedData as error:
                 self._isolate(half, str(error))
 
@@ -260,12 +260,12 @@ class MeilisearchBuild:
         )
 
     def _delete(self, deletion: Deletion) -> None:
-        self._asked.deletions.append(deletion)
+        self._pending.deletions.append(deletion)
         self._send_deletion(deletion)
 
     def _send_deletion(self, deletion: Deletion) -> None:
         """Only what is still to go: a family that came again since is rid of its old documents by `flush`."""
-        gone = [parent for parent in deletion.parents if self._asked.kept.get(parent) is None]
+        gone = [parent for parent in deletion.parents if self._pending.kept.get(parent) is None]
         numbers: list[int] = []
         if gone == [NO_PARENT]:  # their `parent_id` may be anything that no filter knows
             strangers = [found.id for found in self.scan() if found.parent_id == NO_PARENT]

@@ -10,8 +10,8 @@ from chunksink.sinks.contract import Marker
 from chunksink.sinks.document import Document, Vectors
 from chunksink.sinks.fields import FILTERS
 from chunksink.sinks.meilisearch import rows
-from chunksink.sinks.meilisearch.builds import EMBEDDER, PRIMARY_KEY, marker_in
 from chunksink.sinks.meilisearch.connection import Connection
+from chunksink.sinks.meilisearch.indexes import EMBEDDER, PRIMARY_KEY, marker_in
 from chunksink.sinks.reader import FacetValue, Filter, Hit, Piece, Value, require_facets
 
 # Around what matched: from the private use area, which no text of ours holds on purpose.

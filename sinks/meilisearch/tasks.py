@@ -41,7 +41,7 @@ class Deletion:
 
 
 @dataclass
-class Asked:
+class PendingWork:
     """What was asked for since the last flush. A call puts it here before it sends anything."""
 
     payloads: list[Payload] = field(default_factory=list)
@@ -124,7 +124,7 @@ class Accepted(Protocol):
     task_uid: int
 
 
-class Orders:
+class SingleTasks:
     """Requests that end in one task which must succeed.
 
     One whose end was not seen, for the connection broke, is asked after when it is ordered again, and not sent twice.

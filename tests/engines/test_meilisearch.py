@@ -44,10 +44,6 @@ def add(index: Index, documents: list[dict[str, Any]]) -> None:
     succeed(client, index.add_documents(documents).task_uid)
 
 
-def ids(index: Index) -> set[str]:
-    return {document.id for document in index.get_documents({"limit": 1000, "fields": ["id"]}).results}
-
-
 def families(count: int) -> list[str]:
     return [f"{number:064x}" for number in range(count)]
 

@@ -44,17 +44,3 @@ def test_with_the_variable_a_missing_engine_fails_with_its_remedy(tmp_path: Path
     code, output = run_all(tmp_path, required=",".join(ENGINES))
     assert (code, "3 errors" in output) == (1, True), output
     assert [engine for engine in ENGINES if REMEDY[engine] not in output] == []
-
-
-def test_only_those_that_are_named_are_required(tmp_path: Path) -> None:
-    code, output = run_all(tmp_path, required="chroma, browser")
-    assert (code, "1 skipped, 2 errors" in output) == (1, True), output
-    assert "ERROR test_wants.py::test_wants_meilisearch" not in output
-
-
-def test_a_name_that_is_no_engine_is_refused(tmp_path: Path) -> None:
-    """A misspelt name must not turn a required engine into a silent skip."""
-    code, output = run_all(tmp_path, required="meilisaerch")
-    assert code != 0
-    assert "meilisaerch" in output
-    assert "known: meilisearch, chroma, browser" in output

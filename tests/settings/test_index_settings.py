@@ -14,7 +14,7 @@ from chunksink.settings.engine_settings import DEFAULTS
 from chunksink.settings.index_settings import complete, differences, load_index_settings
 from chunksink.sinks.conformance.samples import marker
 from chunksink.sinks.meilisearch import MeilisearchSink
-from chunksink.sinks.meilisearch.builds import without_marker
+from chunksink.sinks.meilisearch.indexes import without_marker
 from tests.conftest import ROOT, sampled
 from tests.engines.servers import MeilisearchServer
 

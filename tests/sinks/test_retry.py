@@ -128,17 +128,6 @@ def test_an_interruption_is_one() -> None:
     assert case.made["flush"] == 1
 
 
-def test_what_a_refusing_flush_says_comes_through() -> None:
-    case = Case()
-    spoilt = family("a", ["one", "two"])
-    assert spoilt.vectors is not None
-    spoilt.vectors[1, 0] = float("nan")
-    case.errors["flush"] = [Transient("busy")]
-    case.build.replace([spoilt])
-    assert [one.id for one in case.build.flush()] == [spoilt.documents[1].id]
-    assert case.build.flush() == []
-
-
 # --- how long -------------------------------------------------------------------------------------------------
 
 
@@ -192,18 +181,6 @@ def test_the_deadline_is_one_of_each_call() -> None:
         assert case.build.count() == 0
         case.now += 4
     assert case.made["count"] == 16
-
-
-def test_a_try_that_took_all_the_time_is_the_last() -> None:
-    class Slow(MemorySink):
-        def builds(self) -> list[str]:
-            case.now += 61
-            raise NotConfirmed("no answer in 61 s")
-
-    case = Case(RetryPolicy(deadline_seconds=60), Slow())
-    with pytest.raises(NotConfirmed, match=r"builds was tried once in 61\.0 s"):
-        case.sink.builds()
-    assert case.slept == []
 
 
 # --- scans ----------------------------------------------------------------------------------------------------

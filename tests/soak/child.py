@@ -8,6 +8,7 @@ from typing import Any
 
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.rebuild import executor
+from chunksink.sinks.capabilities import SupportsPrepare, capability
 from tests.engines.servers import MeilisearchServer
 from tests.soak.engines import home_in
 
@@ -28,6 +29,6 @@ def main(
 
 def _prepared(sink: Any) -> Any:
     """As a large rebuild has it: a process of its own fills the new build."""
-    if hasattr(sink, "prepare"):
-        sink.prepare()
+    if (preparing := capability(sink, SupportsPrepare)) is not None:
+        preparing.prepare()
     return sink

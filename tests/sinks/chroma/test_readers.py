@@ -1,6 +1,5 @@
 """Readers of an embedded build, beside a writer in another process."""
 
-import shutil
 import sqlite3
 import subprocess
 import sys
@@ -221,25 +220,6 @@ def test_what_was_named_before_is_not_asked_for_again(
         assert asked[2] == (6, []), "somebody wrote: are they there still?"
 
 
-@pytest.mark.usefixtures("written")
-def test_families_that_are_told_are_not_asked_for(
-    sink: ChromaSink, signed: Marker, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with watched(sink, signed, monkeypatch) as (reader, asked):
-        told = {hit.id: hit.parent_id for hit in reader.query(vector("x"), 5)}
-        handle_of(reader).parents.clear()
-        asked.clear()
-        hits = reader.query(vector("x"), 7, families=lambda ids: {id: told[id] for id in ids if id in told})
-        assert asked == [(2, ["metadatas"])]
-        handle_of(reader).parents.clear()
-        assert reader.query(vector("x"), 7) == hits
-        gone = hits[0].parent_id
-        with writing(sink, signed) as build:
-            build.delete([gone])
-        left = reader.query(vector("x"), 7, families=lambda ids: dict.fromkeys(ids, gone))
-        assert {hit.id for hit in left}.isdisjoint(hit.id for hit in hits if hit.parent_id == gone)
-
-
 def test_a_reader_beside_an_open_writer_shows_nothing_that_is_gone(
     sink: ChromaSink, build: ChromaBuild, signed: Marker
 ) -> None:
@@ -290,20 +270,6 @@ def test_a_build_that_nobody_wrote_to_is_not_opened_again(sink: ChromaSink, sign
         reader.refresh()
         assert handle_of(reader) is not before
         assert len(reader.query(vector("x"), 20)) == 11
-
-
-@pytest.mark.usefixtures("written")
-def test_a_copy_that_takes_the_place_of_a_build_is_opened(sink: ChromaSink, signed: Marker, tmp_path: Path) -> None:
-    folder = Path(sink.address(signed.build_id)["path"])
-    shutil.copytree(folder, tmp_path / "copy")
-    with writing(sink, signed) as build:
-        build.replace([family("more", ["x"])])
-    with closing(sink.reader(signed.build_id)) as reader:
-        assert len(reader.query(vector("x"), 20)) == 11
-        folder.rename(tmp_path / "aside")
-        (tmp_path / "copy").rename(folder)
-        reader.refresh()
-        assert len(reader.query(vector("x"), 20)) == 10
 
 
 @pytest.mark.usefixtures("written")

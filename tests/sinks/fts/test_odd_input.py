@@ -3,34 +3,11 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
-from pathlib import Path
 
 import msgspec
-import pytest
 
-from chunksink.sinks.conformance.samples import family, marker, with_vectors
-from chunksink.sinks.fts import FtsBuild, FtsReader, FtsSink
-
-
-@pytest.fixture
-def sink(tmp_path: Path) -> FtsSink:
-    return FtsSink(tmp_path / "fts")
-
-
-@pytest.fixture
-def build(sink: FtsSink) -> Iterator[FtsBuild]:
-    build = sink.create(marker())
-    build.replace([family("a", ["red apple", "赤い京都"], metadata={"tags": ["fruit"], "year": 2020})])
-    yield build
-    build.close()
-
-
-@pytest.fixture
-def reader(sink: FtsSink, build: FtsBuild) -> Iterator[FtsReader]:
-    reader = sink.reader(sink.builds()[0])
-    yield reader
-    reader.close()
+from chunksink.sinks.conformance.samples import family, with_vectors
+from chunksink.sinks.fts import FtsBuild, FtsReader
 
 
 def test_more_hits_than_a_statement_has_variables(build: FtsBuild, reader: FtsReader) -> None:

@@ -2,19 +2,17 @@
 
 import errno
 import os
-import resource
 import shutil
 import tempfile
 from pathlib import Path
 
 import pytest
 
-from chunksink.sinks.conformance.samples import family, held, marker, wanted
+from chunksink.sinks.conformance.samples import held, marker, wanted
 from chunksink.sinks.errors import Refused, SinkError, Transient
 from chunksink.sinks.jsonl import JsonlBuild, JsonlSink
 from chunksink.sinks.jsonl.build import FAMILIES
 from tests.support.jsonl import (
-    ADDED,
     BEFORE,
     NEW,
     OLD,
@@ -22,7 +20,6 @@ from tests.support.jsonl import (
     change,
     file_of,
     fill,
-    pending,
     prepared,
     visible,
 )
@@ -87,22 +84,6 @@ def test_an_unknown_error_keeps_its_traceback(build: JsonlBuild, monkeypatch: py
     monkeypatch.setattr(os, "fsync", fail)
     with pytest.raises(OSError, match="nobody expects this"):
         build.replace([NEW])
-
-
-def test_a_file_that_grew_too_large_leaves_the_old_family(build: JsonlBuild, folder: Path) -> None:
-    """A real fault in the middle of a write."""
-    fill(build, [OLD])
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, hard))
-    try:
-        with pytest.raises(Transient, match="make room"):
-            build.replace([ADDED, family("a", ["new " * 100_000], version="2")])
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    assert visible(folder) == as_files([OLD])
-    assert len(pending(folder)) == 1, "half a file takes room"
-    fill(build, [NEW, ADDED])
-    assert held(build) == wanted([NEW, ADDED])
 
 
 def test_a_read_only_folder_is_refused() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import pytest
 
@@ -11,8 +11,7 @@ from chunksink.sinks.conformance.samples import family
 from chunksink.sinks.meilisearch.build import Limits
 from chunksink.sinks.meilisearch.rows import MOST_POSITIONS, positions
 from tests.conftest import HEAVY
-from tests.engines.servers import MeilisearchServer
-from tests.support.meilisearch import SETTINGS, Server, build_id_of, build_of, served
+from tests.support.meilisearch import SETTINGS, Server, build_id_of, build_of
 
 UNITS = [
     *("word ", "word. ", "word, ", "word; ", "word! ", "word? ", "word\n", "word-", "word。", "a.\n", "a..b ", "a!?b"),
@@ -46,11 +45,6 @@ def signs(categories: tuple[str, ...], step: int = 1) -> list[str]:
     found = [sign for sign in map(chr, range(1, 0x30000)) if unicodedata.category(sign).startswith(categories)][::step]
     groups = [found[start : start + _OF_EACH] for start in range(0, len(found), _OF_EACH)]
     return [layout.join(group) + layout for group in groups for layout in ("a", " a ")]
-
-
-@pytest.fixture
-def server(meilisearch_server: MeilisearchServer) -> Iterator[Server]:
-    yield from served(meilisearch_server)
 
 
 @pytest.mark.parametrize(

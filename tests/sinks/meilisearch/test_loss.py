@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -16,21 +16,9 @@ from chunksink.sinks.document import Family
 from chunksink.sinks.errors import BuildMissing, Refused
 from chunksink.sinks.meilisearch import MeilisearchBuild, MeilisearchSink
 from chunksink.sinks.meilisearch.build import Limits
-from chunksink.sinks.meilisearch.builds import Indexes
+from chunksink.sinks.meilisearch.indexes import Indexes
 from tests.engines.servers import MeilisearchServer, run_meilisearch
-from tests.support.meilisearch import ALPHA, BETA, SETTINGS, Server, build_of, public_texts, served
-
-
-@pytest.fixture
-def server(meilisearch_server: MeilisearchServer) -> Iterator[Server]:
-    yield from served(meilisearch_server)
-
-
-@pytest.fixture
-def sink(server: Server) -> Iterator[MeilisearchSink]:
-    sink = server.sink()
-    yield sink
-    sink.close()
+from tests.support.meilisearch import ALPHA, BETA, SETTINGS, Server, build_of, public_texts
 
 
 def index_of(build: MeilisearchBuild) -> str:

@@ -42,7 +42,7 @@ def note(connection: sqlite3.Connection) -> None:
     connection.execute(f"PRAGMA application_id = {_DUE}")
 
 
-def mend(connection: sqlite3.Connection) -> None:
+def rebuild_if_noted(connection: sqlite3.Connection) -> None:
     """Makes them anew where that has been noted; within the transaction that writes."""
     if connection.execute("PRAGMA application_id").fetchone()[0] != _DUE:
         return

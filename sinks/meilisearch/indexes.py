@@ -73,7 +73,7 @@ class Indexes:
         self.connection = connection
         self.public = public
         self._patience = patience
-        self._orders = tasks.Orders(connection, patience)
+        self._single_tasks = tasks.SingleTasks(connection, patience)
         self._dimensions: dict[str, int | None] = {}
 
     def look_at(self, name: str, primary_key: str | None = PRIMARY_KEY) -> Index:
@@ -85,7 +85,7 @@ class Indexes:
         """The index of a build; also one that was made for it and never signed. With `unmarked` also what the public
         name shows, where that may be a build that has lost its marker: whoever asks knows that it was this one."""
         indexes = sorted(self._all(), key=lambda index: index.name != self.public)  # of two, the one that is shown
-        indexes = [index for index in indexes if not self._is_hollow(index)]
+        indexes = [index for index in indexes if not self._is_leftover(index)]
         for index in indexes:
             if index.marker is not None and index.marker.build_id == build_id and self._is_ours(index):
                 return index
@@ -95,7 +95,7 @@ class Indexes:
         if unmarked and public is not None:
             return public
         for index in indexes:
-            if index.marker is None and index.name == self._name_for(build_id) and not self._is_nobodys(index):
+            if index.marker is None and index.name == self._name_for(build_id):
                 return index
         remedy = MAKE_ANEW
         if public is not None:
@@ -107,24 +107,23 @@ class Indexes:
 
     def build_ids(self) -> list[str]:
         """Of signed builds. One that was never signed may be for another public name; only its maker knows its id."""
-        ours = [index for index in self._all() if self._is_ours(index) and not self._is_hollow(index)]
+        ours = [index for index in self._all() if self._is_ours(index) and not self._is_leftover(index)]
         return sorted({index.marker.build_id for index in ours if index.marker is not None})
 
     def make(self, build_id: str) -> Index:
         """A new, empty index; an unsigned one of that name, left by a run that was killed, is taken over."""
         name = self._name_for(build_id)
         there = {index.name: index for index in self._all()}
-        for index in [index for index in there.values() if self._is_hollow(index) and self._is_ours(index)]:
-            self._remove(index.name)
-            del there[index.name]
+        for index in [each for each in there.values() if self._is_ours(each) or each.name == name]:
+            if self._is_leftover(index):  # its primary key would be guessed from the first documents, and not be found
+                self._remove(index.name)
+                del there[index.name]
         # A build may have that name since the last flip, or be one of another public name.
         while name in there and there[name].marker is not None:
             name += "-"
-        if name in there and self._is_nobodys(there[name]):
-            self._remove(name)  # its primary key would be guessed from the first documents, and not be found
         create = partial(self.connection.control.create_index, name, {"primaryKey": PRIMARY_KEY})
         try:
-            self._orders.carry_out(f"create {name}", create)
+            self._single_tasks.carry_out(f"create {name}", create)
         except RefusedData:
             if name not in self._names():
                 raise
@@ -148,10 +147,10 @@ class Indexes:
             if EMBEDDERS in patch:
                 self._dimensions.pop(name, None)
             send = partial(self.connection.control.index(name).update_settings, dict(patch))
-            self._orders.carry_out(f"set {name} to {json.dumps(patch, sort_keys=True)}", send)
+            self._single_tasks.carry_out(f"set {name} to {json.dumps(patch, sort_keys=True)}", send)
 
     def dimensions(self, name: str) -> int | None:
-        """Of the vectors that the index takes; None where it takes none. Asked again when we have changed it."""
+        """Of the vectors that the index takes; None where it takes none. PendingWork again when we have changed it."""
         return self._dimensions[name] if name in self._dimensions else self.ask_dimensions(name)
 
     def ask_dimensions(self, name: str) -> int | None:
@@ -172,7 +171,7 @@ class Indexes:
             index = self.look_at(self.public, key)
         except BuildMissing:
             return None
-        if index.marker is None and not (self._is_nobodys(index) or self._has_lost_its_marker(index)):
+        if index.marker is None and not (self._is_leftover(index) or self._has_lost_its_marker(index)):
             raise self._strange()
         return index.marker
 
@@ -180,13 +179,13 @@ class Indexes:
         """Gives the build `new` the public name, in one step. A swap is its own inverse: so look first."""
         self.drain()
         live = next((index for index in self._all() if index.name == self.public), None)
-        is_nobodys = live is not None and (self._is_hollow(live) or self._is_nobodys(live))
-        if live is not None and live.marker is not None and live.marker.build_id == new and not is_nobodys:
+        leftover = live if live is not None and self._is_leftover(live) else None
+        live = live if leftover is None else None
+        if live is not None and live.marker is not None and live.marker.build_id == new:
             return
         found = self.find(new)
-        if live is not None and is_nobodys:
-            self._remove(live.name)
-            live = None
+        if leftover is not None:
+            self._remove(leftover.name)
         if live is not None and live.marker is None:
             raise self._strange()
         if live is not None and live.marker is not None and live.marker.build_id != old:
@@ -198,7 +197,7 @@ class Indexes:
         pair: dict[str, list[str] | bool] = {"indexes": [found.name, self.public], "rename": live is None}
         swap = partial(self.connection.control.swap_indexes, [pair])
         try:
-            self._orders.carry_out(f"swap {found.name} of build {new}", swap)
+            self._single_tasks.carry_out(f"swap {found.name} of build {new}", swap)
         except NotConfirmed:
             self._await_swap(new)
         self._dimensions.clear()
@@ -241,7 +240,7 @@ class Indexes:
 
     def _remove(self, name: str) -> None:
         self._dimensions.pop(name, None)
-        self._orders.carry_out(f"delete {name}", partial(self.connection.control.delete_index, name))
+        self._single_tasks.carry_out(f"delete {name}", partial(self.connection.control.delete_index, name))
 
     def _all(self) -> list[Index]:
         found: list[Index] = []
@@ -250,15 +249,11 @@ class Indexes:
                 found.append(self.look_at(name, primary_key))
         return found
 
-    def _is_hollow(self, index: Index) -> bool:
-        """Whether it is what Meilisearch makes of a marker alone, where the index that was to bear it had gone."""
-        return index.marker is not None and index.primary_key is None
-
-    def _is_nobodys(self, index: Index) -> bool:
-        """Whether it is what Meilisearch itself makes of documents for an index that is not there, and then refuses.
-        Nobody has put anything into it: its name is free."""
-        if index.marker is not None or index.primary_key is not None:
-            return False
+    def _is_leftover(self, index: Index) -> bool:
+        """Whether it is what Meilisearch itself makes of a marker, or of documents that it then refuses, for an index
+        that is not there. Nobody has put anything into it: its name is free."""
+        if index.primary_key is not None or index.marker is not None:
+            return index.primary_key is None
         try:
             held = self.connection.get(f"/indexes/{index.name}/stats")["numberOfDocuments"]
             settings = self.connection.get(f"/indexes/{index.name}/settings")

@@ -35,21 +35,10 @@ WORDS = ("red", "東京", "ชาวโลก", "Apfel", "夜", "rare")
 
 
 @pytest.fixture
-def sink(tmp_path: Path) -> FtsSink:
-    return FtsSink(tmp_path / "fts")
-
-
-@pytest.fixture
 def build(sink: FtsSink) -> Iterator[FtsBuild]:
     with sink.create(marker()) as build:
         build.replace(FAMILIES)
         yield build
-
-
-@pytest.fixture
-def path(sink: FtsSink, build: FtsBuild) -> Path:
-    [only] = sink.builds()
-    return sink._root / only / "fts.db"
 
 
 def damage(build: FtsBuild) -> set[str]:

@@ -19,26 +19,12 @@ import requests
 from chunksink.settings.config import ConfigError
 from chunksink.sinks.conformance.samples import DIMENSIONS, family, held, marker, wanted
 from chunksink.sinks.errors import BuildMissing, NotConfirmed, Refused, WrongKey, WrongShape
-from chunksink.sinks.meilisearch import MeilisearchSink, builds
+from chunksink.sinks.meilisearch import MeilisearchSink, indexes
 from chunksink.sinks.meilisearch.errors import translated
 from chunksink.sinks.meilisearch.keys import make_search_key, tenant_token
 from chunksink.sinks.reader import Filter
 from chunksink.sinks.registry import open_sink
-from tests.engines.servers import MeilisearchServer
-from tests.support.meilisearch import ALPHA, BETA, SETTINGS, Server, build_id_of, build_of, public_texts, served
-
-
-@pytest.fixture
-def server(meilisearch_server: MeilisearchServer) -> Iterator[Server]:
-    yield from served(meilisearch_server)
-
-
-@pytest.fixture
-def sink(server: Server) -> Iterator[MeilisearchSink]:
-    sink = server.sink()
-    yield sink
-    sink.close()
-
+from tests.support.meilisearch import ALPHA, BETA, SETTINGS, Server, build_id_of, build_of, public_texts
 
 # -- whose index it is -----------------------------------------------------------------------------------------------
 
@@ -98,7 +84,7 @@ def test_a_swap_that_its_key_is_not_shown_counts_by_what_stands_there(
     for signed in (first, second):
         sink.create(signed, DIMENSIONS)
     sink.flip(None, first.build_id)
-    orders = sink._indexes._orders  # type: ignore[attr-defined]
+    orders = sink._indexes._single_tasks  # type: ignore[attr-defined]
     carry_out = orders.carry_out
 
     def unseen(what: str, send: Any) -> None:
@@ -117,7 +103,7 @@ def test_a_swap_that_its_key_is_not_shown_counts_by_what_stands_there(
     sink.flip(second.build_id, first.build_id)
     assert sink._indexes.look_at(server.index).marker == first  # type: ignore[attr-defined]
     monkeypatch.setattr(orders, "carry_out", lambda what, _send: lost(what))
-    monkeypatch.setattr(builds, "SWAP_SECONDS", 0.3)
+    monkeypatch.setattr(indexes, "SWAP_SECONDS", 0.3)
     with pytest.raises(Refused, match="its key is not shown that task"):
         sink.flip(first.build_id, second.build_id)
 

@@ -1,20 +1,10 @@
-"""What the keyword sink finds of scripts without spaces, however short the query and however many words begin so."""
-
-from collections.abc import Iterator
+"""Scripts without spaces: short runs, and words of other scripts beside them."""
 
 import pytest
 
 from chunksink.sinks.conformance.samples import family
-from chunksink.sinks.fts import FtsBuild, FtsReader, FtsSink
-from chunksink.sinks.reader import FacetValue, Filter
-
-
-@pytest.fixture
-def reader(sink: FtsSink, build: FtsBuild) -> Iterator[FtsReader]:
-    reader = sink.reader(sink.builds()[0])
-    yield reader
-    reader.close()
-
+from chunksink.sinks.fts import FtsBuild, FtsReader
+from chunksink.sinks.reader import FacetValue, Filter, Piece
 
 CHINESE = [f"在中国{chr(0x4E00 + number)}的人" for number in range(200)]
 KOREAN = [f"서울{chr(0xAC00 + 28 * number)} 사람" for number in range(100)]
@@ -67,3 +57,63 @@ def test_the_last_character_of_a_block_is_a_query_too(build: FtsBuild, reader: F
     for typed in ("\ud7fb", "\U000323af", "\ud7ff"):
         assert len(reader.search(typed)) == 1
         reader.facets(typed, ["tags"])
+
+
+BESIDE = {
+    "framework": "使用Spring框架的personLocation与parties",
+    "structure": "Spring里的ring结构,Spring框架",
+    "beside": "手机iPhone很好",
+    "beside, longer": "手机iPhones和iPhone15",
+    "prefixed": "动物zebras很多",
+    "korean": "서울KTX열차",
+    "thai": "ใช้redisใน",
+    "english": "a Spring of personLocations",
+}
+
+
+@pytest.fixture
+def texts(build: FtsBuild) -> dict[str, str]:
+    families = {name: family(name, [text], metadata={"tags": [name]}) for name, text in BESIDE.items()}
+    build.replace(list(families.values()))
+    return {one.documents[0].id: name for name, one in families.items()}
+
+
+def marked(pieces: tuple[Piece, ...]) -> list[str]:
+    return [piece.text for piece in pieces if piece.match]
+
+
+@pytest.mark.parametrize(
+    ("typed", "found"),
+    [
+        ("ring", {"structure": ["ring"]}),
+        ("ring ", {"structure": ["ring"]}),
+        ("cat", {}),
+        ("art ", {}),
+        ("location parties ", {"framework": ["parties"]}),
+        ("iphone ", {"beside": ["iPhone"]}),
+        ("iPhone15 ", {"beside, longer": ["iPhone15"]}),
+        ("zeb", {"prefixed": ["zeb"]}),
+        ("zeb ", {}),
+        ("ebras", {}),
+        ("ktx", {"korean": ["KTX"]}),
+        ("redis ", {"thai": ["redis"]}),
+        ("ring 框架 ", {"structure": ["ring", "框架"], "framework": ["框架"]}),
+    ],
+)
+def test_a_word_ends_where_other_letters_do(
+    reader: FtsReader, texts: dict[str, str], typed: str, found: dict[str, list[str]]
+) -> None:
+    hits = reader.search(typed, 100)
+    assert {texts[hit.id] for hit in hits} == found.keys()
+    assert reader.facets(typed, ["tags"])["tags"] == [FacetValue(name, 1) for name in sorted(found)]
+    shown = reader.snippets(typed, list(texts))
+    assert {texts[id]: marked(pieces) for id, pieces in shown.items()} == found
+    for id, pieces in shown.items():
+        assert "".join(piece.text for piece in pieces) == BESIDE[texts[id]]
+
+
+def test_what_is_shown_is_around_the_word_and_not_around_a_part_of_another(build: FtsBuild, reader: FtsReader) -> None:
+    long = family("long", ["Spring" + "的" * 300 + "ring" + "的" * 300])
+    build.replace([long])
+    [id] = [document.id for document in long.documents]
+    assert marked(reader.snippets("ring ", [id])[id]) == ["ring"]

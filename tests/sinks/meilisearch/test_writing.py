@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -16,21 +15,8 @@ from chunksink.sinks.errors import NotConfirmed
 from chunksink.sinks.meilisearch import MeilisearchBuild, MeilisearchSink
 from chunksink.sinks.meilisearch.build import Limits
 from tests.conftest import HEAVY
-from tests.engines.servers import MeilisearchServer, run_meilisearch
-from tests.support.meilisearch import ALPHA, BETA, SETTINGS, Server, build_of, served, with_id
-
-
-@pytest.fixture
-def server(meilisearch_server: MeilisearchServer) -> Iterator[Server]:
-    yield from served(meilisearch_server)
-
-
-@pytest.fixture
-def sink(server: Server) -> Iterator[MeilisearchSink]:
-    sink = server.sink()
-    yield sink
-    sink.close()
-
+from tests.engines.servers import run_meilisearch
+from tests.support.meilisearch import ALPHA, BETA, SETTINGS, Server, build_of, with_id
 
 # -- accepted is not done --------------------------------------------------------------------------------------------
 
@@ -269,24 +255,6 @@ def test_a_server_that_takes_less_refuses_only_what_is_too_large(size: int) -> N
         assert "maximum accepted payload size is 3 MB" in refused[0].reason
         assert held(build) == wanted([*small, *many])
         sink.close()
-
-
-def test_five_thousand_documents_of_1024_dimensions_are_one_payload(server: Server) -> None:
-    sink = server.sink(limits=Limits(patience=120))
-    build = sink.create(marker(), 1024)
-    rng = np.random.default_rng(1)
-    families = [
-        Family(family(f"docs/{number}.md", [f"text {n}" for n in range(10)]).documents, random_rows(rng, 10))
-        for number in range(500)
-    ]
-    build.replace(families)
-    assert len(build._asked.payloads) == 1  # type: ignore[attr-defined]
-    build.close()
-    sink.close()
-
-
-def random_rows(rng: np.random.Generator, count: int) -> Any:
-    return (rng.standard_normal((count, 1024)) / 32).astype(np.float32)
 
 
 # -- documents that would be found in part only ----------------------------------------------------------------------

@@ -1,0 +1,222 @@
+"""What the index cannot tell: words that are typed with signs, and signs that stand for others."""
+
+import unicodedata
+from collections.abc import Mapping
+
+import pytest
+
+from chunksink.sinks.conformance.samples import family
+from chunksink.sinks.fts import FtsBuild, FtsReader
+from chunksink.sinks.fts.query import parse
+from chunksink.sinks.fts.text_patterns import has_signs
+from chunksink.sinks.fts.word_forms import spellings
+
+TEXTS = {
+    "c": "the language C and c libraries",
+    "cpp": "templates of a large kind are, after all of this and much else, a part of C++ as well",
+    "csharp": "C# notes: C, C and C",
+    "cpp17": "in C++17 and in Objective-C++",
+    "net": "the net of a fisher, a net",
+    "dotnet": "whatever else there is to be said of it, .NET and F# run here",
+    "version": "since 3.11.2 of it",
+    "v": "tag v3.11.2 again",
+    "other": "3 of 11 in 2 days",
+    "layer": "the boundary\u2011layer of a plate",
+    "apart": "the boundary layer of a plate",
+    "file": "see plan.py here",
+    "files": "a plan. Py is another one",
+    "beside": "使用C++的系统",
+    "borrowed": "takes a (&str, &'static [u8]) and T: ?Sized",
+    "owned": "takes a str of static size, sized [u8",
+    "attribute": "write #[derive(Debug)] above, don\u2019t write!it",
+    "group": "with except* a group is taken apart, a char*",
+    "exceptions": "all are exceptions, except one char **",
+    "derived": "how to derive Debug, and a :host",
+}
+PHRASES: Mapping[str, set[str]] = {
+    '"C++"': {"cpp", "cpp17", "beside"},
+    '"c#"': {"csharp"},
+    '".NET"': {"dotnet"},
+    '".NET  and F#"': {"dotnet"},
+    '".NET and F"': {"dotnet"},
+    '"v3.11.2"': {"v"},
+    '"3.11.2"': {"version"},
+    '"boundary-layer"': {"layer"},
+    '"boundary layer"': {"layer", "apart"},
+    '"plan.py"': {"file"},
+    '"plan.py here."': {"file"},
+    '"plan py"': {"file", "files"},
+    '"C++" templates': {"cpp", "cpp17", "beside"},
+    '"使用C++的"': {"beside"},
+    '"&str"': {"borrowed"},
+    '"str"': {"borrowed", "owned"},
+    '"\'static"': {"borrowed"},
+    '"\u2019static"': {"borrowed"},
+    '"?Sized"': {"borrowed"},
+    '"T: ?Sized"': {"borrowed"},
+    '"[u8"': {"borrowed", "owned"},
+    '"#[derive"': {"attribute"},
+    '"derive"': {"attribute", "derived"},
+    '":host"': {"derived"},
+    '"except*"': {"group"},
+    '"except"': {"group", "exceptions"},
+    '"char*"': {"group"},
+    '"except* a group"': {"group"},
+    '"don\'t write!it"': {"attribute"},
+}
+
+
+@pytest.fixture
+def texts(build: FtsBuild) -> dict[str, str]:
+    families = {name: family(f"texts/{name}", [text], metadata={"tags": [name]}) for name, text in TEXTS.items()}
+    build.replace([*families.values(), *(family(f"d{number}", ["something else"]) for number in range(9))])
+    return {one.parent_id: name for name, one in families.items()}
+
+
+@pytest.mark.parametrize("typed", PHRASES)
+def test_in_quotes_signs_stand_as_they_were_typed(reader: FtsReader, texts: dict[str, str], typed: str) -> None:
+    assert {texts[hit.parent_id] for hit in reader.search(typed, 100)} == PHRASES[typed]
+    assert {value.value for value in reader.facets(typed, ["tags"])["tags"]} == PHRASES[typed]
+
+
+@pytest.mark.parametrize(
+    ("typed", "first"),
+    [
+        ("C++", {"cpp", "cpp17"}),
+        ("c++ templates", {"cpp"}),
+        ("(C++)", {"cpp", "cpp17"}),
+        ("C#", {"csharp"}),
+        ("F#", {"dotnet"}),
+        (".NET", {"dotnet"}),
+        (".net ", {"dotnet"}),
+        ("3.11.2", {"version", "v"}),
+        ("v3.11.2", {"version", "v"}),
+        ("V3.11.2,", {"version", "v"}),
+    ],
+)
+def test_without_quotes_what_has_them_comes_first(
+    reader: FtsReader, texts: dict[str, str], typed: str, first: set[str]
+) -> None:
+    hits = [texts[hit.parent_id] for hit in reader.search(typed, 100)]
+    assert set(hits[: len(first)]) == first
+    bare = {texts[hit.parent_id] for hit in reader.search(typed.replace("+", "").replace("#", ""), 100)}
+    assert bare <= set(hits), "the bare word is found too"
+
+
+def test_where_nothing_has_the_sign_it_does_not_count(reader: FtsReader, texts: dict[str, str]) -> None:
+    assert reader.search("net+ ") == reader.search("net ")
+
+
+@pytest.mark.parametrize(
+    ("typed", "signed"),
+    [
+        ("C++, C# or .NET?", (("C", "C++"), ("C", "C#"), ("NET", ".NET"))),
+        ("a+b e.g. 3. .5 ...and C++17 -zebra #tag", ()),
+        ("B+ tree", (("B", "B+"),)),
+    ],
+)
+def test_which_words_have_signs(typed: str, signed: tuple[tuple[str, str], ...]) -> None:
+    assert parse(typed).signed == signed
+
+
+def test_which_phrases_have_signs() -> None:
+    assert all(map(has_signs, ("C++", "err_42", "a/b", "say --force", "std::vec", "is .NET.", "&str", "a ?Sized")))
+    assert not any(
+        map(has_signs, ("left the harbour.", "don't, please", "one (two) three - four", "展望台、無料", "ปลา"))
+    )
+
+
+SPELT = {
+    "ligature": "the \ufb01nance of\ufb01ce is e\ufb03cient",
+    "letters": "Finance, an office, efficient",
+    "eszett": "die lange Straße am Fluss",
+    "double": "die lange Strasse am Fluß",
+    "dots": "Ёмкость бака 40 литров, всё ещё полная",
+    "no dots": "емкость бака 40 литров, все еще полная",
+    "joined": "un cœur de bœuf, Encyclopædia",
+    "apart": "un coeur de boeuf, encyclopaedia",
+    "wide": "\uff12\uff10\uff12\uff14年の\uff21\uff30\uff29と\uff2e\uff4f\uff44\uff45",
+    "narrow": "2024年のAPIとNode",
+    "kana": "コンポーネントが無い",
+    "half-wide": "\uff7a\uff9d\uff8e\uff9f\uff70\uff88\uff9d\uff84一覧",
+    "hangul": "한글",
+    "arabic": "في مكتبة كبيرة",
+    "hebrew": "שלום לכם",
+    "one word": "hashed with SHA256, the XR9 hums",
+    "two words": "hashed with SHA-256, the XR-9 hums",
+    "parted": "hashed with SHA 256, the XR\u20119 hums",
+    "longer": "hashed with SHA512, the XR95 hums",
+}
+
+
+@pytest.mark.parametrize(
+    ("typed", "found"),
+    [
+        ("finance ", {"ligature", "letters"}),
+        ("FINANCE", {"ligature", "letters"}),
+        ("\ufb01nance ", {"ligature", "letters"}),
+        ("fina", {"ligature", "letters"}),
+        ("office ", {"ligature", "letters"}),
+        ("efficient ", {"ligature", "letters"}),
+        ('"finance office"', {"ligature"}),
+        ("strasse ", {"eszett", "double"}),
+        ("STRASSE ", {"eszett", "double"}),
+        ("Straße ", {"eszett", "double"}),
+        ("fi\u00adnance", {"ligature", "letters"}),
+        ("\uff26\uff29\uff2e\uff21\uff2e\uff23\uff25 ", {"ligature", "letters"}),
+        ("\uff26\uff29\uff2e\uff21", {"ligature", "letters"}),
+        ('"lange strasse"', {"eszett", "double"}),
+        ("емкость ", {"dots", "no dots"}),
+        ("ЁМКОСТЬ ", {"dots", "no dots"}),
+        ("емк", {"dots", "no dots"}),
+        ("еще ", {"dots", "no dots"}),
+        ('"ёмкость бака"', {"dots", "no dots"}),
+        ('"все еще"', {"dots", "no dots"}),
+        ('"всё еще"', {"dots", "no dots"}),
+        ("coeur ", {"joined", "apart"}),
+        ("Cœur ", {"joined", "apart"}),
+        ("encyclopaedia ", {"joined", "apart"}),
+        ("2024", {"wide", "narrow"}),
+        ("2024 ", {"wide", "narrow"}),
+        ("\uff12\uff10\uff12\uff14", {"wide", "narrow"}),
+        ("API ", {"wide", "narrow"}),
+        ("nod", {"wide", "narrow"}),
+        ("nod ", set()),
+        ("\uff7a\uff9d\uff8e\uff9f\uff70\uff88\uff9d\uff84", {"kana", "half-wide"}),
+        (unicodedata.normalize("NFD", "コンポーネントが"), {"kana"}),
+        (unicodedata.normalize("NFD", "한글"), {"hangul"}),
+        ("مَكْتَبة", {"arabic"}),
+        ("مكتبـــة ", {"arabic"}),
+        ("שָׁלוֹם", {"hebrew"}),
+        ("sha256 ", {"one word", "two words", "parted"}),
+        ("SHA-256 ", {"one word", "two words", "parted"}),
+        ("sha\u2011256 ", {"one word", "two words", "parted"}),
+        ("xr9", {"one word", "two words", "parted", "longer"}),
+        ("XR9 ", {"one word", "two words", "parted"}),
+        ("xr-9", {"one word", "two words", "parted", "longer"}),
+        ("XR 9 ", {"two words", "parted"}),
+        ('"XR9"', {"one word", "two words", "parted"}),
+        ('"XR-9"', {"two words", "parted"}),
+    ],
+)
+def test_both_ways_of_writing_find_both(build: FtsBuild, reader: FtsReader, typed: str, found: set[str]) -> None:
+    families = {name: family(name, [text]) for name, text in SPELT.items()}
+    build.replace([*families.values(), *(family(f"d{number}", ["something else"]) for number in range(9))])
+    names = {one.parent_id: name for name, one in families.items()}
+    assert {names[hit.parent_id] for hit in reader.search(typed)} == found
+
+
+def test_most_words_have_one_spelling() -> None:
+    assert spellings("Harbour") == ["Harbour"]
+    assert spellings("boundary layer") == ["boundary layer"]
+    assert [spellings(word) for word in ("a4", "3d", "B-52", "x86-64")] == [["a4"], ["3d"], ["B-52"], ["x86-64"]]
+
+
+@pytest.mark.parametrize("typed", ["2024", "nod", "\uff2e\uff4f\uff44\uff45 "])
+def test_wide_letters_are_marked_and_counted_as_others(build: FtsBuild, reader: FtsReader, typed: str) -> None:
+    families = [family(name, [SPELT[name]], metadata={"tags": ["x"]}) for name in ("wide", "narrow")]
+    build.replace([*families, *(family(f"d{number}", ["something else"]) for number in range(9))])
+    ids = [one.documents[0].id for one in families]
+    marked = reader.snippets(typed, ids)
+    assert [any(piece.match for piece in marked[id]) for id in ids] == [True, True]
+    assert [value.families for value in reader.facets(typed, ["tags"])["tags"]] == [2]

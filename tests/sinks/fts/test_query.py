@@ -1,0 +1,158 @@
+"""Words that hang together, phrases, and long queries."""
+
+import time
+from collections.abc import Mapping
+
+import pytest
+
+from chunksink.sinks.conformance.samples import family
+from chunksink.sinks.fts import FtsBuild, FtsReader, query, text_patterns
+from chunksink.sinks.fts.query import MOST_TERMS, parse
+from chunksink.sinks.reader import FacetValue
+
+OTHERS = ["run", "dry", "std", "vector", "read", "write"]
+
+
+@pytest.mark.parametrize(
+    ("typed", "apart", "joined"),
+    [
+        ("--dry-run", "run it, and then run it --dry", "publish with --dry-run: it shows what would go there"),
+        ("dry-runs ", "run and run until all is dry", "a dry run of the whole publication, before it is made"),
+        ("std::vector", "std has a vector and others, such a vector", "how std::vector grows when it is filled"),
+        ("read/write", "write down whatever you read, and write more", "opened for read/write by whoever has a key"),
+    ],
+)
+def test_side_by_side_is_better(build: FtsBuild, reader: FtsReader, typed: str, apart: str, joined: str) -> None:
+    one, other = family("apart", [apart]), family("joined", [joined])
+    others = [family(f"d{number}", [f"{OTHERS[number % 6]} is not all of it"]) for number in range(60)]
+    build.replace([one, other, *others, *(family(f"e{number}", ["something else"]) for number in range(60))])
+    assert [hit.parent_id for hit in reader.search(typed)][:2] == [other.parent_id, one.parent_id]
+
+
+def test_no_text_has_more_than_is_waited_for(build: FtsBuild, reader: FtsReader) -> None:
+    build.replace(
+        [family("one", ["dry-run " * 90]), *(family(f"d{number}", ["something " * 90]) for number in range(20))]
+    )
+    (best, *_) = reader.search("dry-run something ")
+    most = reader.most_score("dry-run something ")
+    assert most is not None
+    assert 0.7 * most < best.score < most
+
+
+@pytest.mark.parametrize(
+    ("typed", "joined"),
+    [
+        ("a --dry-run", ("dry-run",)),
+        ("the std::vector.", ("std::vector",)),
+        ("how a --dry-run of it changes std::vector", ()),  # of many words one more says little
+        ("plan.py's", ("plan.py",)),
+        ("ls -la ...", ()),
+        ("don't a+b", ()),
+        ("E-417 err_42 v1.2-beta", ()),  # looked for as they stand
+        ('"dry-run"', ()),
+    ],
+)
+def test_what_hangs_together(typed: str, joined: tuple[str, ...]) -> None:
+    assert parse(typed).joined == joined
+
+
+TEXTS = {
+    "phrase": "a smart pointer owns what it points to",
+    "wrapped": "we call it a smart\npointer (of the\nstandard library)",
+    "words": "the pointer of a smart compiler",
+    "other": "a compiler and a linker",
+    "tokyo": "東京都庁の展望台は無料です",
+    "kyoto": "京都の展望と展望台、無料は京都だけ",
+    "busan": "서울에서\n부산까지 기차",
+    "seoul": "부산까지 기차로 서울에서",
+    "beside": "使用machine learning的系统",
+    "within": "使用machine learnings的系统",
+}
+
+
+@pytest.fixture
+def texts(build: FtsBuild) -> dict[str, str]:
+    families = {name: family(f"texts/{name}", [text], metadata={"tags": [name]}) for name, text in TEXTS.items()}
+    build.replace(list(families.values()))
+    return {one.documents[0].id: name for name, one in families.items()}
+
+
+PHRASES: Mapping[str, set[str]] = {
+    '"smart pointer"': {"phrase", "wrapped"},
+    '"smart pointer" compiler': {"phrase", "wrapped"},
+    '"smart pointer" "standard library" linker': {"wrapped"},
+    '"smart pointer" "a compiler"': set(),
+    '"pointer smart"': set(),
+    '"the" compiler': {"words", "wrapped"},
+    '"展望台は無料"': {"tokyo"},
+    '"展望台" 京都': {"tokyo", "kyoto"},
+    '"京都だ"': {"kyoto"},
+    '"都"': {"tokyo", "kyoto"},
+    '"京都の"': {"kyoto"},
+    '"東京" 展望': {"tokyo"},
+    '"서울에서 부산까지"': {"busan"},
+    '"machine learning"': {"beside"},
+    '"使用machine learning"': {"beside"},
+    '"?!" linker': {"other"},
+    '"" linker': {"other"},
+    '"linker': {"other"},
+}
+
+
+@pytest.mark.parametrize("typed", PHRASES)
+def test_only_what_holds_it_is_found_and_counted(reader: FtsReader, texts: dict[str, str], typed: str) -> None:
+    assert {texts[hit.id] for hit in reader.search(typed, 100)} == PHRASES[typed]
+    counted = reader.facets(typed, ["tags"])["tags"]
+    assert counted == [FacetValue(name, 1) for name in sorted(PHRASES[typed])]
+
+
+def test_any_number_of_phrases_can_be_asked_for(reader: FtsReader, texts: dict[str, str]) -> None:
+    typed = " ".join(f'"{word}"' for word in TEXTS["phrase"].split())
+    assert [texts[hit.id] for hit in reader.search(typed)] == ["phrase"]
+    assert reader.search(" ".join(f'"n{number}"' for number in range(1500))) == []
+
+
+FILLER = [f"filler{chr(97 + number // 26)}{chr(97 + number % 26)}" for number in range(MOST_TERMS + 30)]
+
+
+def test_a_rare_word_after_many_others_is_found(build: FtsBuild, reader: FtsReader) -> None:
+    rare = family("rare", ["how to make a screenshot"], metadata={"tags": ["rare"]})
+    common = [family(f"d{number}", [" ".join(FILLER)], metadata={"tags": ["common"]}) for number in range(3)]
+    build.replace([rare, *common])
+    for before in (FILLER, [f"nowhere{number}x" for number in range(500)], [f"{word}, {word * 200}" for word in "ab"]):
+        typed = " ".join(before) + " screenshot "
+        assert rare.parent_id in [hit.parent_id for hit in reader.search(typed)]
+        assert "rare" in [value.value for value in reader.facets(typed, ["tags"])["tags"]]
+        id = rare.documents[0].id
+        assert [piece.text for piece in reader.snippets(typed, [id])[id] if piece.match] == ["screenshot"]
+        most = reader.most_score(typed)
+        assert most is None or most > 0
+
+
+def test_a_word_of_the_last_page_is_found(build: FtsBuild, reader: FtsReader) -> None:
+    rare = family("rare", ["how to make a screenshot"])
+    build.replace([rare, *(family(f"d{number}", ["something else"]) for number in range(5))])
+    typed = "something " * 990 + "screenshot"
+    assert 9_900 < len(typed) < 10_000
+    assert reader.search(typed, 1)[0].parent_id == rare.parent_id
+
+
+def test_a_rare_run_after_many_others_is_found(build: FtsBuild, reader: FtsReader) -> None:
+    rare = family("rare", ["東京都庁の展望台"])
+    build.replace([rare, family("other", ["something else"])])
+    for between in ("", " ", "。"):
+        before = between.join(chr(0x5000 + number) for number in range(300))
+        assert [hit.parent_id for hit in reader.search(f"{before} 展望台")] == [rare.parent_id]
+
+
+@pytest.mark.parametrize(
+    "sign", ["x", "x-", "-", "#", "1", "1.", "+", "x+", "'", '"', '1"', " ", "猫", "猫x", "::", "x::"]
+)
+def test_no_query_takes_longer_than_it_is_long(sign: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(query, "MOST_CHARACTERS", 100_000)
+    long = sign * (100_000 // len(sign)) + "!"
+    began = time.process_time()
+    query.parse(long)
+    query.parse(f'"{long}"')
+    text_patterns.signed_words(long)
+    assert time.process_time() - began < 10  # by the square of its length it is minutes
