@@ -9,12 +9,15 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import jsonschema
+
 from chunksink.chunkbus.chunk import Record
 from chunksink.chunkbus.findings import Finding
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.manifest import ManifestProducer
 from chunksink.chunkbus.validate import Summary, Validation
 from chunksink.chunkbus.writer import PartitionWriter
+from tests.conftest import ROOT
 
 NOON = "2026-01-31T12:00:00Z"
 PRODUCER = ManifestProducer("tests", "1")
@@ -136,3 +139,9 @@ def listing(folder: Path) -> dict[str, tuple[int, int, str]]:
             digest = hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
             found[str(path)] = (state.st_mode, state.st_mtime_ns, digest)
     return found
+
+
+def schema_accepts(kind: str, value: Any) -> bool:
+    """Whether the published JSON Schema of a chunk or a manifest takes this value."""
+    schema = json.loads((ROOT / "docs" / "schema" / f"{kind}.schema.json").read_text(encoding="utf-8"))
+    return bool(jsonschema.Draft202012Validator(schema).is_valid(value))

@@ -1,4 +1,4 @@
-"""What a chunk must have, may have, and need not have."""
+"""What a chunk must have, may have, and need not have: by the code, and by the published JSON Schema."""
 
 from __future__ import annotations
 
@@ -14,7 +14,19 @@ from chunksink.chunkbus.chunk import new_chunk
 from chunksink.chunkbus.errors import InvalidChunk, NotCanonical
 from chunksink.chunkbus.examine import examine_line
 from chunksink.chunkbus.layout import BusRoot
-from tests.chunkbus.samples import NOON, chunk, codes, line_of, lines_of, manifest, provenance, put, validate, without
+from tests.chunkbus.samples import (
+    NOON,
+    chunk,
+    codes,
+    line_of,
+    lines_of,
+    manifest,
+    provenance,
+    put,
+    schema_accepts,
+    validate,
+    without,
+)
 
 FLAT = {
     "source_ref": "doi:10.1000/182",
@@ -50,9 +62,11 @@ REQUIRED = [
 
 @pytest.mark.parametrize("path", REQUIRED)
 def test_each_required_field_is_asked_for(path: str) -> None:
-    found = problems(without(chunk(), path))
+    record = without(chunk(), path)
+    found = problems(record)
     assert [code for code, _ in found] == [findings.FIELD_MISSING]
     assert path.rsplit(".", 1)[-1] in found[0][1]
+    assert not schema_accepts("chunk", record)
 
 
 @pytest.mark.parametrize("name", ["parser_name", "parser_version", "canonicalizer_name", "canonicalizer_version"])
@@ -61,6 +75,7 @@ def test_each_flat_field_is_asked_for(name: str) -> None:
     found = problems(chunk(provenance={**FLAT, name: ""}))
     assert [code for code, _ in found] == [findings.FIELD_MISSING]
     assert name in found[0][1]
+    assert not schema_accepts("chunk", chunk(provenance={**FLAT, name: ""}))
     assert problems(chunk(provenance=without(FLAT, name))) == found
 
 
@@ -70,6 +85,7 @@ def test_an_empty_name_counts_as_missing(path: str) -> None:
     record = chunk()
     (record["provenance"] if parents else record)[name] = ""
     assert [code for code, _ in problems(record)] == [findings.FIELD_MISSING]
+    assert not schema_accepts("chunk", record)
 
 
 def test_all_missing_fields_are_named() -> None:
@@ -86,6 +102,7 @@ def test_a_required_field_of_another_type_is_refused(field: str, value: Any) -> 
     else:
         expected = findings.WRONG_TYPE
     assert [code for code, _ in problems(chunk(**{field: value}))] == [expected]
+    assert not schema_accepts("chunk", chunk(**{field: value}))
 
 
 @pytest.mark.parametrize("value", ["chunks.v2", "chunks.v1 ", "CHUNKS.V1", "", "1"])
@@ -110,12 +127,28 @@ def test_another_version_is_refused_and_nothing_else_said(value: str) -> None:
         ("quality", "good"),
         ("embedding_ref", [0.1, 0.2]),  # a vector never stands in a chunk
         ("created_at", 1769860800),
-        ("created_at", "31.01.2026"),
-        ("created_at", "0001-01-01T00:00:00+23:00"),  # no UTC instant
+        ("metadata", {"tenant_id": 7}),
     ],
 )
 def test_a_known_field_has_its_type(field: str, value: Any) -> None:
     assert [code for code, _ in problems(chunk(**{field: value}))] == [findings.WRONG_TYPE]
+    # A JSON Schema takes 1.0 for a whole number.
+    assert schema_accepts("chunk", chunk(**{field: value})) is (field == "chunk_count" and value == 1.0)
+
+
+@pytest.mark.parametrize("stamp", ["31.01.2026", "0001-01-01T00:00:00+23:00"], ids=["no ISO 8601", "no UTC instant"])
+def test_a_time_is_an_instant(stamp: str) -> None:
+    assert [code for code, _ in problems(chunk(created_at=stamp))] == [findings.WRONG_TYPE]
+
+
+@pytest.mark.parametrize(
+    "fields", [{"chunk_index": 0.0}, {"chunk_count": 1.5}, {"span": {"pages": {"page_start": 3.0}}}], ids=str
+)
+def test_a_whole_number_with_a_fraction_is_explained(fields: dict[str, Any]) -> None:
+    ((code, detail),) = problems(chunk(0, **fields))
+    assert code == findings.WRONG_TYPE
+    assert detail.endswith("a whole number is written without a fraction")
+    assert "fraction" not in problems(chunk(0, chunk_index="0"))[0][1]
 
 
 @pytest.mark.parametrize(
@@ -132,6 +165,10 @@ def test_a_known_field_has_its_type(field: str, value: Any) -> None:
         {"metadata": None, "span": None, "source": None, "tokens": None, "created_at": None},
         {"span": {"pages": {"page_start": 1, "page_end": 2}, "section": ["A", "B"], "tei": {"xpath": "/"}}},
         {"span": {"section": "A > B", "char_range": {"char_start": 0, "char_end": 9}, "more": True}},
+        {"span": {"char_range": {"char_start": 5, "char_end": 5}, "pages": {"page_start": 0, "page_end": 0}}},
+        {"span": {"char_range": {"char_start": 5}, "pages": {"page_end": 2}}},
+        {"span": {"char_range": {}, "pages": None}},
+        {"chunk_index": 2**53 - 1},
         {"metadata": {"title": "T", "authors": ["A"], "year": 1999, "nested": {"deep": [1, 2.5, None]}}},
         {"tokens": {"count": 12}, "quality": {"is_empty": False}, "embedding_ref": "cache:1"},
         {"created_at": "2026-01-31"},
@@ -144,6 +181,7 @@ def test_everything_optional_and_unknown_is_accepted(changes: dict[str, Any]) ->
     record = chunk(**changes)
     assert problems(record) == []
     assert examine_line(json.dumps(record, indent=None).encode())[1] == ()
+    assert schema_accepts("chunk", record)
 
 
 @pytest.mark.parametrize("form", ["sha256:{}", "{}", "sha256:{0:.0}{1}", "{0:.0}{1}"])
@@ -172,20 +210,6 @@ def test_hashes_may_be_bare_or_upper_case(form: str) -> None:
 def test_a_place_that_is_in_no_document_is_told_and_accepted(changes: dict[str, Any], told: str) -> None:
     (problem,) = examine_line(line_of(chunk(**changes)))[1]
     assert (problem.code, problem.severity.value, problem.detail) == (findings.PLACE_IMPOSSIBLE, "warning", told)
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"span": {"char_range": {"char_start": 5, "char_end": 5}, "pages": {"page_start": 0, "page_end": 0}}},
-        {"span": {"char_range": {"char_start": 5}, "pages": {"page_end": 2}}},
-        {"span": {"char_range": {}, "pages": None}},
-        {"chunk_index": 2**53 - 1},
-    ],
-    ids=str,
-)
-def test_a_place_may_be_empty_or_half_known(changes: dict[str, Any]) -> None:
-    assert problems(chunk(**changes)) == []
 
 
 def test_what_is_allowed_on_purpose(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What a manifest must have, and how it must fit its chunks."""
+"""What a manifest must have, by the code and by the published JSON Schema, and how it must fit its chunks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,18 @@ from chunksink.chunkbus.manifest import (
 )
 from chunksink.chunkbus.reader import read_manifest
 from chunksink.chunkbus.writer import PartitionWriter
-from tests.chunkbus.samples import NOON, PRODUCER, chunk, commit, lines_of, manifest, put, validate, without
+from tests.chunkbus.samples import (
+    NOON,
+    PRODUCER,
+    chunk,
+    commit,
+    lines_of,
+    manifest,
+    put,
+    schema_accepts,
+    validate,
+    without,
+)
 
 REQUIRED = [
     "schema_version",
@@ -55,7 +66,9 @@ def valid(**changes: Any) -> dict[str, Any]:
 @pytest.mark.parametrize("path", REQUIRED)
 def test_each_required_field_is_asked_for(path: str) -> None:
     assert problems(valid()) == []
+    assert schema_accepts("manifest", valid())
     assert problems(without(valid(), path)) == [(findings.FIELD_MISSING, f"the manifest: lacks {path}")]
+    assert not schema_accepts("manifest", without(valid(), path))
 
 
 @pytest.mark.parametrize(
@@ -79,20 +92,25 @@ def test_each_required_field_is_asked_for(path: str) -> None:
 )
 def test_a_field_has_its_type(changes: dict[str, Any]) -> None:
     assert [code for code, _ in problems(valid(**changes))] == [findings.WRONG_TYPE]
+    is_time = "noon" in str(changes)
+    assert schema_accepts("manifest", valid(**changes)) is is_time
 
 
 def test_a_tombstone_names_what_it_withdraws() -> None:
-    assert (
-        problems(valid(tombstones=[{"document_id": "d", "reason": "asked for", "at": NOON}, {"parent_id": "p"}])) == []
-    )
-    found = problems(valid(tombstones=[{"parent_id": "p"}, {"reason": "whom?"}]))
+    good = valid(tombstones=[{"document_id": "d", "reason": "asked for", "at": NOON}, {"parent_id": "p"}])
+    bad = valid(tombstones=[{"parent_id": "p"}, {"reason": "whom?"}])
+    assert problems(good) == []
+    found = problems(bad)
     assert [code for code, _ in found] == [findings.FIELD_MISSING]
     assert "tombstones[1]" in found[0][1]
+    assert (schema_accepts("manifest", good), schema_accepts("manifest", bad)) == (True, False)
 
 
 def test_bare_checksums_and_unknown_fields_are_accepted() -> None:
     checksum = {"chunks_file": "E3B0C44298FC1C149AFBF4C8996FB92427AE41E4649B934CA495991B7852B855"}
-    assert problems(valid(checksums=checksum, notes={"anything": 1}, input_sources=[{"uri": "a"}])) == []
+    accepted = valid(checksums=checksum, notes={"anything": 1}, input_sources=[{"uri": "a"}])
+    assert problems(accepted) == []
+    assert schema_accepts("manifest", accepted)
 
 
 @pytest.mark.parametrize(
