@@ -28,13 +28,6 @@ def test_a_folder_that_holds_no_chunks(tmp_path: Path) -> None:
     assert "neither canonical/ nor manifest/ is in it" in ended.err
 
 
-def test_no_index_yet(tmp_path: Path) -> None:
-    ended = chunksink(tmp_path, "search", "anything")
-    assert (ended.code, ended.out) == (Exit.USAGE, "")
-    assert ended.err == "Error: no index in .chunksink yet; build one with `chunksink sync`\n"
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_a_broken_chunk(tmp_path: Path) -> None:
     write(tmp_path / "chunks", "2026-01", NOTE)
     file = tmp_path / "chunks" / "canonical" / "2026-01.jsonl"
