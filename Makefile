@@ -42,6 +42,7 @@ lint: $(VENV)/.test ## format, lint, types, import contracts, generated docs
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python tools/docs.py --check
+	$(BIN)/python -m bench.table --check
 
 check: lint test ## everything that a change must pass
 
@@ -65,14 +66,9 @@ engines: $(VENV)/.test ## get the real engines that the tests use
 soak: $(VENV)/.test engines ## the long forms of the tests: kills at random instants, faults, races (some thirty minutes)
 	$(BIN)/python -m tests.soak
 
-bench: $(VENV)/.test ## measure it, in small; with `make peers` also beside others (some forty minutes)
-	$(BIN)/python -m bench.validate_speed
-	$(BIN)/python -m bench.embeddings_speed --patience 20
-	$(BIN)/python -m bench.embeddings_memory
-	$(BIN)/python -m bench.sinks_speed
-	$(BIN)/python -m bench.sync_speed --chunks 20000
-	$(BIN)/python -m bench.rebuild_speed
-	$(BIN)/python -m bench.rebuild_memory
+bench: $(VENV)/.test engines ## measure it in small, after `make peers` also beside others (some forty minutes)
+	$(BIN)/python -m bench
+	$(BIN)/python -m bench.table
 
 peers: .peers/.made ## get LangChain and LlamaIndex, to compare with; nothing else needs them
 

@@ -101,15 +101,8 @@ def langchain(asked: argparse.Namespace) -> Work:
     def run(store: VectorStore, records: Path, given: Any) -> IndexingResult:
         manager = SQLRecordManager("bench", db_url=f"sqlite:///{records}")
         manager.create_schema()
-        return index(
-            given,
-            manager,
-            store,
-            batch_size=asked.batch,
-            cleanup="full",
-            source_id_key="source",
-            key_encoder="sha256",
-        )
+        named: dict[str, Any] = {"cleanup": "full", "source_id_key": "source", "key_encoder": "sha256"}
+        return index(given, manager, store, batch_size=asked.batch, **named)
 
     if asked.what == "unchanged":
         records, store = asked.folder / "records.db", InMemoryVectorStore(DeterministicFakeEmbedding(size=1))

@@ -84,7 +84,7 @@ def _load(
         "meilisearch": lambda: bare_loops.meilisearch(families),
         "chroma": lambda: bare_loops.chroma(families, folder / "bare"),
         "chroma-server": lambda: bare_loops.chroma_server(families, options["url"]),
-        "fts": lambda: bare_loops.fts(*(Path(sink.address(name)["path"]) for name in ("empty", "filled"))),
+        "fts": lambda: bare_loops.fts(families, Path(sink.address("empty")["path"])),
         "jsonl": lambda: bare_loops.jsonl(families, folder / "bare"),
     }
     bare = loops[engine]()

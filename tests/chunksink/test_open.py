@@ -9,11 +9,10 @@ from threading import Event
 import pytest
 
 import chunksink
-from chunksink import run
 from chunksink.chunkbus.errors import NotABusRoot
 from chunksink.index import Index
 from chunksink.live import LiveSearch
-from chunksink.rebuild import locks
+from chunksink.rebuild import locks, rebuild
 from chunksink.rebuild.errors import (
     Brake,
     HomeLocked,
@@ -230,7 +229,7 @@ def test_a_process_for_vectors_is_started_where_there_is_much_to_write(
     """By the first sync as well as by a rebuild; for a handful of chunks it would only cost its second."""
     started: list[object] = []
     real = EmbeddedChromaSink.prepare
-    monkeypatch.setattr(run, "_MUCH", much)
+    monkeypatch.setattr(rebuild, "_WORTH_PREPARING", much)
     monkeypatch.setattr(EmbeddedChromaSink, "prepare", lambda sink: started.append(sink) or real(sink))
     shell.commit("p1", A)
     with chunksink.open() as index:

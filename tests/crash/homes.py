@@ -16,7 +16,7 @@ from chunksink.embeddings.references import raw_hash
 from chunksink.sinks.contract import Sink
 from chunksink.sinks.fts import FtsSink
 from chunksink.sinks.jsonl import JsonlSink
-from tests.rebuild.engines import Eager
+from tests.rebuild.engines import eager as fts
 from tests.rebuild.support import FEBRUARY, MARCH, Home, PoisonedEncoder, commit, parent_of, source
 from tests.rebuild.wrapping import Moment, watching
 
@@ -25,10 +25,6 @@ class EagerJsonl(JsonlSink):
     """Asks for vectors and ignores them: a second sink that is embedded for, without the seconds that Chroma takes."""
 
     wants_vectors = True
-
-
-def fts(home: Path) -> Sink:
-    return Eager(home / "fts")
 
 
 def jsonl(home: Path) -> Sink:

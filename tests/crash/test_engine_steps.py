@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import shutil
 import signal
 import uuid
 from collections.abc import Callable
@@ -48,6 +49,8 @@ QUICK_STEPS = [
 OLD = [source(f"docs/{number}.md", f"okapi {number}", f"lemur {number}") for number in range(6)]
 EDITED = [source(f"docs/{number}.md", f"tapir {number}", version="2", at=FEBRUARY) for number in range(3)]
 NEW = [*EDITED, OLD[3], OLD[4], source("docs/new.md", "brand new", "zebra", at=FEBRUARY)]
+
+NO_SERVER = ("", "", "")
 
 FORKING = multiprocessing.get_context("forkserver")
 FORKING.set_forkserver_preload([__name__, "chromadb"])
@@ -97,21 +100,42 @@ def engine(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def server(engine: str, request: pytest.FixtureRequest) -> tuple[str, str, str]:
     if engine != "meilisearch":
-        return "", "", ""
+        return NO_SERVER
     real = request.getfixturevalue("meilisearch_server")
     return real.url, real.key, f"e{uuid.uuid4().hex[:10]}"
 
 
-@pytest.fixture
-def home(engine: str, server: tuple[str, str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+def prepare(home: Home) -> None:
     """Two generations, and a bus that has moved on."""
-    for name in ("EMBEDDED_AT_ONCE", "WRITTEN_AT_ONCE"):  # `run` sets them
-        monkeypatch.setattr(executor, name, getattr(executor, name))
-    home = home_in(tmp_path, engine, server)
     commit_all(home, OLD, at="2026-01-01T00:00:00Z")
     home.rebuild()
     home.rebuild()
     commit_all(home, NEW, at=FEBRUARY)
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """With the engine that lies in the home and can be copied."""
+    folder = tmp_path_factory.mktemp("prepared")
+    prepare(home_in(folder, "chroma", NO_SERVER))
+    return folder
+
+
+@pytest.fixture
+def home(
+    engine: str,
+    server: tuple[str, str, str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
+) -> Home:
+    for name in ("EMBEDDED_AT_ONCE", "WRITTEN_AT_ONCE"):  # `run` sets them
+        monkeypatch.setattr(executor, name, getattr(executor, name))
+    home = home_in(tmp_path, engine, server)
+    if engine == "chroma":
+        shutil.copytree(request.getfixturevalue("prepared"), tmp_path, symlinks=True, dirs_exist_ok=True)
+    else:
+        prepare(home)
     return home
 
 

@@ -43,6 +43,9 @@ class Fault:
     act: Callable[[], object] = lambda: None
     """Called before that end."""
 
+    def __str__(self) -> str:
+        return self.name
+
 
 NOTHING = Fault("nothing")
 LATENCY = Fault("latency", delay=0.05)
@@ -53,6 +56,8 @@ CUT_ANSWER = Fault("cut answer", answer_bytes=-5)
 ANSWER_LOST = Fault("answer lost", answer_bytes=0)
 ANSWER_LATE = Fault("answer never comes", answer_bytes=0, end="silence")
 TOO_MANY, FAILED, UNAVAILABLE = (Fault(f"status {status}", status=status) for status in (429, 500, 503))
+BROKEN = (RESET, SILENCE, CUT_REQUEST, CUT_ANSWER, ANSWER_LOST, ANSWER_LATE, TOO_MANY, FAILED, UNAVAILABLE)
+"""Those after which a request must be sent again."""
 
 
 def always(_number: int, _request: bytes) -> bool:

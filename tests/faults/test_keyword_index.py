@@ -19,6 +19,12 @@ __all__ = ["models", "quick_shell", "shell"]
 
 SOURCES = [source(f"docs/{number}.md", f"the okapi {number}", f"動物園の歴史 {number}", "x") for number in range(12)]
 QUERIES = ("okapi", "動物園", "歴史")
+DAMAGES = {
+    "emptied": "INSERT INTO documents_fts(documents_fts) VALUES ('delete-all')",
+    "structure overwritten": "UPDATE documents_fts_data SET block = zeroblob(20) WHERE id = 10",
+    "trigrams emptied": "INSERT INTO documents_trigrams(documents_trigrams) VALUES ('delete-all')",
+}
+"""Some; the sink's own tests find all kinds."""
 
 
 @pytest.fixture
@@ -28,10 +34,10 @@ def indexed(quick_shell: Shell) -> Shell:
     return quick_shell
 
 
-def harm(shell: Shell, name: str) -> None:
+def harm(shell: Shell, statement: str) -> None:
     path = shell.home / "fts" / shell.live().builds["fts"] / "fts.db"
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        connection.execute(DAMAGES.get(name, name))
+        connection.execute(statement)
 
 
 def found(shell: Shell) -> list[list[str]]:
@@ -48,7 +54,7 @@ def test_verify_tells_it_and_repair_puts_it_right(name: str, indexed: Shell) -> 
     before = found(indexed)
     assert all(before)
     digest = indexed("verify").out
-    harm(indexed, name)
+    harm(indexed, DAMAGES[name])
     for deep in ((), ("--deep",)):
         ended = indexed("verify", *deep)
         assert ended.code == Exit.DRIFT
@@ -68,10 +74,10 @@ def test_verify_tells_it_and_repair_puts_it_right(name: str, indexed: Shell) -> 
     assert indexed("prove", "proof.json").code == Exit.OK
 
 
-@pytest.mark.parametrize("name", ["DROP TABLE documents_fts_data", "DELETE FROM documents_fts_config"])
-def test_where_nothing_is_left_to_mend_the_build_is_made_anew(name: str, indexed: Shell) -> None:
+@pytest.mark.parametrize("statement", ["DROP TABLE documents_fts_data", "DELETE FROM documents_fts_config"])
+def test_where_nothing_is_left_to_mend_the_build_is_made_anew(statement: str, indexed: Shell) -> None:
     before = found(indexed)
-    harm(indexed, name)
+    harm(indexed, statement)
     ended = indexed("verify")
     assert (ended.code, "is damaged" in ended.err) == (Exit.DRIFT, True)
     assert indexed("verify", "--repair").code == Exit.OK
@@ -81,16 +87,15 @@ def test_where_nothing_is_left_to_mend_the_build_is_made_anew(name: str, indexed
 
 def test_a_repair_alone_finds_it_and_puts_it_right(indexed: Shell) -> None:
     before = found(indexed)
-    harm(indexed, "emptied")
+    harm(indexed, DAMAGES["emptied"])
     with chunksink.open() as index:
         assert index.repair().status == "ok"
         assert index.verify(deep=True).ok
     assert found(indexed) == before
 
 
-@pytest.mark.parametrize("name", ["emptied", "structure overwritten", "trigrams emptied"])
-def test_what_changed_meanwhile_is_repaired_too(name: str, indexed: Shell) -> None:
-    harm(indexed, name)
+def test_what_changed_meanwhile_is_repaired_too(indexed: Shell) -> None:
+    harm(indexed, DAMAGES["structure overwritten"])
     indexed.commit("p1", *SOURCES[2:], source("docs/1.md", "an ocelot", "水族館の歴史", version="2"))
     assert indexed("verify").code == Exit.DRIFT
     assert indexed("verify", "--repair").code == Exit.OK
@@ -99,7 +104,7 @@ def test_what_changed_meanwhile_is_repaired_too(name: str, indexed: Shell) -> No
 
 
 def test_what_verify_found_is_put_right_by_the_next_sync_that_writes(indexed: Shell) -> None:
-    harm(indexed, "emptied")
+    harm(indexed, DAMAGES["emptied"])
     assert indexed("verify").code == Exit.DRIFT
     indexed.commit("p2", source("docs/new.md", "an okapi more"))
     assert indexed("sync").code == Exit.OK
@@ -109,10 +114,8 @@ def test_what_verify_found_is_put_right_by_the_next_sync_that_writes(indexed: Sh
 
 def test_a_sync_that_scans_puts_it_right(indexed: Shell) -> None:
     """It scans, since the build does not hold as much as it confirmed."""
-    harm(indexed, "emptied")
-    with closing(sqlite3.connect(indexed.home / "fts" / indexed.live().builds["fts"] / "fts.db")) as connection:
-        connection.execute("INSERT INTO documents (id, parent_id, family_hash) VALUES ('stranger', '', '')")
-        connection.commit()
+    harm(indexed, DAMAGES["emptied"])
+    harm(indexed, "INSERT INTO documents (id, parent_id, family_hash) VALUES ('stranger', '', '')")
     assert indexed("sync").code == Exit.OK
     assert indexed("verify").code == Exit.OK
     assert [len(hits) for hits in found(indexed)] == [12, 12, 12]

@@ -1,21 +1,29 @@
 """Network faults in whole runs: one that passes changes nothing in the end, one that stays is left by the deadline.
 
 Then the other sink is up to date, what was not confirmed has no receipt, readers find every source, and the next
-plain run ends it. CHUNKSINK_SOAK_FAULTS asks for every fault at every place.
+plain run ends it. CHUNKSINK_SOAK_FAULTS asks for every fault at every place. An engine is one parameter of `engine`.
 """
 
 from __future__ import annotations
 
 import os
+import signal
+import socket
+import threading
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import product
+from pathlib import Path
 
 import pytest
 
 from chunksink.rebuild import executor
 from chunksink.rebuild.executor import WriteResult
-from chunksink.sinks.errors import SinkError
+from chunksink.sinks.errors import Refused, SinkError, Unreachable
+from chunksink.sinks.retry import Fault, RetryingSink
+from tests.engines.servers import ChromaServer, run_chroma, run_meilisearch
 from tests.faults import proxy as p
 from tests.faults.homes import (
     SHORT,
@@ -38,16 +46,21 @@ from tests.rebuild.support import projected
 pytestmark = pytest.mark.promise(3)
 
 ALL = bool(os.environ.get("CHUNKSINK_SOAK_FAULTS"))
-PASSING = list(product(p.BROKEN, range(len(p.BROKEN)))) if ALL else [(f, place) for place, f in enumerate(p.BROKEN)]
+PASSING = (
+    list(product(p.BROKEN, range(len(p.BROKEN)))) if ALL else [(fault, place) for place, fault in enumerate(p.BROKEN)]
+)
 STAYING = (
     list(product(p.BROKEN, ["always", "since the write", "since the last"]))
     if ALL
     else [
         (p.RESET, "always"),
         (p.SILENCE, "always"),
+        (p.UNAVAILABLE, "always"),
         (p.CUT_REQUEST, "since the write"),
         (p.ANSWER_LOST, "since the write"),
+        (p.ANSWER_LATE, "since the write"),
         (p.TOO_MANY, "since the write"),
+        (p.CUT_ANSWER, "since the last"),
         (p.FAILED, "since the last"),
     ]
 )
@@ -95,7 +108,7 @@ def healed(made: Faulty) -> Iterator[None]:
     made.proxy.heal()
 
 
-@pytest.mark.parametrize(("fault", "place"), PASSING, ids=lambda value: getattr(value, "name", value))
+@pytest.mark.parametrize(("fault", "place"), PASSING, ids=str)
 def test_a_fault_that_passes_changes_nothing(
     fault: p.Fault, place: int, made: Faulty, asked: list[str], wanted: tuple[dict[str, str], ...]
 ) -> None:
@@ -103,7 +116,9 @@ def test_a_fault_that_passes_changes_nothing(
     number = 1 + place * (len(asked) - 1) // (len(p.BROKEN) - 1)
     made.move()
     made.proxy.inject(fault, occurrence(number))
+    started = time.monotonic()
     outcome = made.home.sync()
+    assert time.monotonic() - started < p.LONGEST_SILENCE, "some request has no timeout"
     assert made.proxy.faulted
     assert outcome.done.failed == {}
     assert made.told
@@ -111,7 +126,7 @@ def test_a_fault_that_passes_changes_nothing(
     assert made.digests() == wanted[made.version]
 
 
-@pytest.mark.parametrize(("fault", "place"), STAYING, ids=lambda value: getattr(value, "name", value))
+@pytest.mark.parametrize(("fault", "place"), STAYING, ids=str)
 def test_a_fault_that_stays_is_left_by_the_deadline(
     fault: p.Fault, place: str, made: Faulty, asked: list[str], wanted: tuple[dict[str, str], ...]
 ) -> None:
@@ -139,7 +154,7 @@ def test_a_fault_that_stays_is_left_by_the_deadline(
     assert made.digests() == wanted[made.version]
 
 
-@pytest.mark.parametrize("fault", [p.ANSWER_LOST, p.UNAVAILABLE], ids=p.named)
+@pytest.mark.parametrize("fault", [p.RESET, p.ANSWER_LOST, p.UNAVAILABLE], ids=str)
 def test_a_run_outlives_every_request_failing_once(
     fault: p.Fault, made: Faulty, wanted: tuple[dict[str, str], ...]
 ) -> None:
@@ -157,7 +172,7 @@ def test_a_run_outlives_every_request_failing_once(
 @pytest.mark.parametrize(
     ("fault", "place"),
     [(p.RESET, "always"), (p.ANSWER_LOST, "since the write")],
-    ids=lambda value: getattr(value, "name", value),
+    ids=str,
 )
 def test_a_rebuild_that_fails_leaves_the_live_generation(
     fault: p.Fault, place: str, made: Faulty, wanted: tuple[dict[str, str], ...]
@@ -173,3 +188,67 @@ def test_a_rebuild_that_fails_leaves_the_live_generation(
     made.proxy.heal()
     made.home.rebuild()
     assert made.digests() == wanted[made.version]
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_server_that_is_killed_and_started_again(
+    when: str, engine: Engine, wanted: tuple[dict[str, str], ...], tmp_path: Path
+) -> None:
+    """Before it did what it was asked, and when it has done it but not yet said so."""
+    with ExitStack() as servers:
+        run = run_chroma if engine.name == "chroma" else run_meilisearch
+        running = servers.enter_context(run(data=tmp_path / "data"))
+        own = chroma(running) if isinstance(running, ChromaServer) else meilisearch(running)
+
+        def kill() -> None:
+            os.kill(running.pid, signal.SIGKILL)
+            again = {} if isinstance(running, ChromaServer) else {"key": running.key}
+            servers.enter_context(run(data=tmp_path / "data", port=running.port, **again))
+
+        fault = p.Fault("killed", request_bytes=0 if when == "before" else None, answer_bytes=0, act=kill)
+        with faulty(tmp_path / "home", own) as made:
+            made.move()
+            made.proxy.inject(fault, occurrence(1, own.write))
+            assert made.home.sync().done.failed == {}
+            assert made.told
+            assert len(made.proxy.faulted) == 1
+            made.proxy.heal()
+            assert made.digests() == wanted[1]
+
+
+def test_nobody_at_the_address(engine: Engine) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # bound, not listening: connections are refused
+        sink = RetryingSink(engine.connect(f"http://127.0.0.1:{taken.getsockname()[1]}"), SHORT)
+        for call in (sink.builds, lambda: sink.open("b1")):
+            with pytest.raises(Unreachable, match=r"start it, or correct the address.* tried \d+ times"):
+                call()
+
+
+@pytest.mark.parametrize("status", [404, 200, 301])
+def test_somebody_else_at_the_address(engine: Engine, status: int) -> None:
+    """A web server that knows nothing of any engine. It is not asked again."""
+
+    class Stranger(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            body = b"<html>Hello!</html>"
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    told: list[Fault] = []
+    with ThreadingHTTPServer(("127.0.0.1", 0), Stranger) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+        thread.start()
+        try:
+            url = f"http://127.0.0.1:{server.server_address[1]}"
+            with pytest.raises(Refused, match="correct the address"):
+                RetryingSink(engine.connect(url), SHORT, on_fault=told.append).open("b1")
+        finally:
+            server.shutdown()
+            thread.join()
+    assert told == []

@@ -15,9 +15,8 @@ from typing import Any
 from chunksink.chunkbus.chunk import Record, new_chunk
 from chunksink.chunkbus.identity import derive_document_id
 from chunksink.chunkbus.layout import BusRoot
-from chunksink.chunkbus.manifest import ManifestProducer
-from chunksink.chunkbus.writer import PartitionWriter
 from tests.conftest import ROOT
+from tests.rebuild.support import commit
 
 
 @dataclass(frozen=True)
@@ -100,10 +99,4 @@ def document(name: str, *texts: str, version: str = "1", at: str = "2026-01-01T0
 
 
 def write(chunks: Path, key: str, *documents: Sequence[Record]) -> None:
-    with PartitionWriter(BusRoot(chunks), key) as writer:
-        for records in documents:
-            for record in records:
-                writer.add(record)
-        writer.commit(
-            documents=len(documents), producer=ManifestProducer("journey", "1"), created_at="2026-01-01T00:00:00Z"
-        )
+    commit(BusRoot(chunks), key, [record for records in documents for record in records])

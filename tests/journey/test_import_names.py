@@ -90,10 +90,11 @@ def test_the_wheel_brings_one_name_and_leaves_the_others_to_the_project(project:
     # The libraries that chunksink needs; a .pth file in that folder, as of an editable install, has no effect here.
     (packages / "libraries.pth").write_text(sysconfig.get_path("purelib"))
     python = fresh / "bin" / "python"
-    where = run(tmp_path, python, "-c", "import chunksink.sinks as package; print(package.__file__)").strip()
+    alone = {"PYTHONPATH": ""}
+    where = run(tmp_path, python, "-c", "import chunksink.sinks as package; print(package.__file__)", **alone).strip()
     assert Path(where).is_relative_to(packages)
-    assert "<Answer" in run(project, python, "main.py")
-    run(project, python, "-c", "import settings; assert settings.THEIRS")
+    assert "<Answer" in run(project, python, "main.py", **alone)
+    run(project, python, "-c", "import settings; assert settings.THEIRS", **alone)
 
 
 def test_a_checkout_without_links_says_what_to_do(tmp_path: Path) -> None:

@@ -36,10 +36,6 @@ def rebuilt(folder: Path) -> Ended:
     return chunksink(folder, "rebuild", "--json")
 
 
-def sources(ended: Ended) -> list[str]:
-    return [hit["source_uri"] for hit in ended.json["hits"]]
-
-
 def words(text: str) -> set[str]:
     return set(re.findall(r"\w+", text.lower()))
 
@@ -107,22 +103,3 @@ def test_a_rebuild_from_the_cache_leaves_the_model_alone(folder: Path) -> None:
 
     has_gpu = torch.cuda.is_available() or torch.backends.mps.is_available()
     assert modules_of(folder, "rebuild") == (["torch"] if has_gpu else [])
-
-
-@pytest.mark.usefixtures("rebuilt")
-def test_an_edit_is_there_after_the_next_rebuild(folder: Path) -> None:
-    """Last in this file: the index moves on. The bees now say what the night says, so that no model is loaded."""
-    later = "2026-03-01T00:00:00Z"
-    moved = document("bees.md", NIGHT[0]["text"], version="2", at=later)
-    write(folder / "chunks", "2026-03", moved)
-    ended = chunksink(folder, "rebuild")
-    assert ended.code == 0, ended.err
-    built, vectors, *told = ended.out.splitlines()
-    assert re.fullmatch(r"built fts, chroma: 4 chunks of 3 sources, verified and live, in \d+\.\d s", built)
-    assert re.fullmatch(r"vectors: 0 computed in (bfloat16|float32), 4 from the cache", vectors)
-    assert "1 older version of sources left out" in told
-    assert sources(chunksink(folder, "search", "honey", "--mode", "keyword", "--json")) == []
-    assert sorted(sources(chunksink(folder, "search", "evening", "--mode", "keyword", "--json"))) == [
-        "bees.md",
-        "night.md",
-    ]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,7 +11,7 @@ import pytest
 
 from chunksink.exits import Exit
 from tests.embeddings.endpoint import serve
-from tests.journey.support import chunksink, command_line, document, environment, modules_of, write
+from tests.journey.support import chunksink, document, modules_of, write
 
 BEES = document("bees.md", "Hives stand on the roof. In June the honey is spun and shared among all members.")
 NIGHT = document("night.md", "After ten in the evening machines stay off, for the neighbours want to sleep.")
@@ -64,23 +63,6 @@ def test_from_the_first_sync_to_a_proof(folder: Path) -> None:
     assert chunksink(folder, "prove", "proof.json", "--check").out == "proof.json is what is here\n"
 
 
-def test_many_at_once_wait_for_each_other_or_say_so(folder: Path) -> None:
-    """Each ends in order; whoever wrote, it was written once."""
-    write(folder / "chunks", "p3", document("new.md", "Nothing like this was ever said."))
-    running = [
-        subprocess.Popen(
-            command_line("sync"), cwd=folder, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE
-        )
-        for _ in range(4)
-    ]
-    ended = [(process.communicate(timeout=300), process.returncode) for process in running]
-    for (out, err), code in ended:
-        assert code in (Exit.OK, Exit.LOCKED), err.decode()
-        assert b"Traceback" not in out + err
-    assert sum(b"1 source added" in out for (out, _), _ in ended) == 1
-    assert chunksink(folder, "verify").code == Exit.OK
-
-
 def test_a_sync_that_finds_nothing_to_do_leaves_the_model_alone(folder: Path) -> None:
     """And the engines' files: it may run every minute."""
     assert modules_of(folder, "sync") == []
@@ -96,17 +78,3 @@ def test_two_machines_prove_the_same(folder: Path, tmp_path: Path) -> None:
     assert chunksink(other, "prove", "proof.json", *flags).code == Exit.OK
     assert chunksink(folder, "prove", "proof.json").code == Exit.OK
     assert (folder / "proof.json").read_bytes() == (other / "proof.json").read_bytes()
-
-
-def test_invalid_chunks_and_unknown_plans(folder: Path) -> None:
-    file = folder / "chunks" / "canonical" / "p2.jsonl"
-    file.write_bytes(file.read_bytes()[:-9])
-    refused = chunksink(folder, "sync", "--plan", "0" * 64)
-    assert (refused.code, refused.out) == (Exit.OTHER_PLAN, "")
-    strict = chunksink(folder, "sync", "--strict")
-    assert (strict.code, strict.out) == (Exit.INVALID_INPUT, "")
-    ended = chunksink(folder, "sync", "--json")
-    assert (ended.code, ended.err) == (Exit.INVALID_INPUT, "")
-    assert (ended.json["status"], ended.json["families"]["unchanged"], ended.json["families"]["held"]) == ("held", 1, 1)
-    status = chunksink(folder, "status")
-    assert "p2 is invalid" in status.out

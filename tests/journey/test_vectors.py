@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
-import time
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from chunksink.embeddings.cache import VectorCache
-from chunksink.embeddings.errors import CacheError
 from chunksink.embeddings.precision import choose_precision
 from chunksink.embeddings.references import embedding_ref, raw_hash
 from chunksink.embeddings.stats import lengths
@@ -22,7 +18,7 @@ from chunksink.rebuild.state import State
 from tests.conftest import HEAVY
 from tests.embeddings.endpoint import KEY, serve
 from tests.embeddings.helpers import tamper
-from tests.journey.support import chunksink, command_line, document, environment, write
+from tests.journey.support import chunksink, document, write
 
 LONG = document("long.md", "The lighthouse keeper writes every evening into the log. " * 60)
 SHORT = document("short.md", "Pump the bilge at dawn.", "Oil the lamp at dusk.")
@@ -114,43 +110,6 @@ def test_queries_use_the_model_of_the_index_whatever_is_configured(served: Path)
     wrong = chunksink(served, "rebuild", CHUNKSINK_MODEL="no/such-model")
     assert wrong.code == Exit.USAGE
     assert "pip install" in wrong.err or "package" in wrong.err
-
-
-@pytest.mark.skipif(not HEAVY, reason="hundreds of texts by the real model, twice; CHUNKSINK_SOAK_HEAVY")
-def test_a_kill_during_encoding_loses_only_what_was_not_committed(tmp_path: Path) -> None:
-    """The process is killed as soon as it has committed something; the next computes exactly the rest."""
-    texts = [f"Entry {number}: the wind turned, the glass fell, and we reefed the main." * 3 for number in range(1500)]
-    write(tmp_path / "chunks", "log", document("log.md", *texts))
-    process = subprocess.Popen(
-        command_line("rebuild"),
-        cwd=tmp_path,
-        env=environment(),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    try:
-        until = time.monotonic() + 120
-        while process.poll() is None and time.monotonic() < until and not count(tmp_path):
-            time.sleep(0.05)
-        assert process.poll() is None, "it was to be killed in the middle"
-    finally:
-        process.kill()
-        process.wait()
-    committed = count(tmp_path)
-    assert 0 < committed < len(texts)
-    after = chunksink(tmp_path, "rebuild", "--json")
-    assert after.code == Exit.OK
-    embedded = after.json["embeddings"]
-    assert (embedded["cached"], embedded["computed"]) == (committed, len(texts) - committed)
-    assert count(tmp_path) == len(texts)
-
-
-def count(folder: Path) -> int:
-    """Cached vectors; none while the file is being made."""
-    with suppress(CacheError), vectors(folder) as cache:
-        rows: int = cache.read("SELECT count(*) FROM vector")[0][0]
-        return rows
-    return 0
 
 
 def test_an_endpoint_computes_instead_and_its_key_stays_secret(tmp_path: Path) -> None:

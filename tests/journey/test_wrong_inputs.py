@@ -28,13 +28,6 @@ def test_a_folder_that_holds_no_chunks(tmp_path: Path) -> None:
     assert "neither canonical/ nor manifest/ is in it" in ended.err
 
 
-def test_no_index_yet(tmp_path: Path) -> None:
-    ended = chunksink(tmp_path, "search", "anything")
-    assert (ended.code, ended.out) == (Exit.USAGE, "")
-    assert ended.err == "Error: no index in .chunksink yet; build one with `chunksink sync`\n"
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_a_broken_chunk(tmp_path: Path) -> None:
     write(tmp_path / "chunks", "2026-01", NOTE)
     file = tmp_path / "chunks" / "canonical" / "2026-01.jsonl"
@@ -112,10 +105,10 @@ def test_places_that_cannot_be(tmp_path: Path) -> None:
     assert ended.err.endswith("proof.json; make its folder first, or name another one\n")
 
 
-@pytest.mark.parametrize("command", [["why"], ["retire-partition"], ["search", "x", "--tenant"]])
-def test_an_argument_that_is_no_text(command: list[str], tmp_path: Path) -> None:
+def test_an_argument_that_is_no_text(tmp_path: Path) -> None:
     write(tmp_path / "chunks", "2026-01", NOTE)
     assert chunksink(tmp_path, "sync", CHUNKSINK_SINKS="fts").code == Exit.OK
-    ended = chunksink(tmp_path, *command, "caf\udce9", CHUNKSINK_SINKS="fts")
-    assert (ended.code, ended.out) == (Exit.USAGE, "")
-    assert ended.err == "Error: the argument caf\\udce9 is not in UTF-8: write it in UTF-8\n"
+    for command in (["why"], ["retire-partition"], ["search", "x", "--tenant"]):
+        ended = chunksink(tmp_path, *command, "caf\udce9", CHUNKSINK_SINKS="fts")
+        assert (ended.code, ended.out) == (Exit.USAGE, "")
+        assert ended.err == "Error: the argument caf\\udce9 is not in UTF-8: write it in UTF-8\n"

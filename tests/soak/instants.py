@@ -16,21 +16,44 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import Any
 
 from chunksink.chunkbus.chunk import Record
 from chunksink.chunkbus.layout import BusRoot
+from chunksink.rebuild import executor
+from chunksink.sinks.capabilities import SupportsPrepare, capability
 from tests.crash.homes import committed_texts
 from tests.engines.servers import MeilisearchServer
 from tests.rebuild.support import Home, commit, parent_of, source
-from tests.soak import child, reader
+from tests.soak import reader
 from tests.soak.engines import drop_builds, home_in
 
+COMMANDS = {"sync": "sync", "rebuild": "rebuild", "apart": "rebuild by a process of its own"}
 SOURCES = 30
 LONGEST = 60.0  # seconds that a run may take
 
 # Each is forked from a process that has imported what it needs: to do that takes longer than the runs.
 FORKING = multiprocessing.get_context("forkserver")
-FORKING.set_forkserver_preload([child.__name__, reader.__name__, "chromadb"])
+FORKING.set_forkserver_preload([__name__, reader.__name__, "chromadb"])
+
+
+def _run_once(
+    folder: Path, root: BusRoot, beside: str, server: MeilisearchServer | None, command: str, began: Connection
+) -> None:
+    executor.EMBEDDED_AT_ONCE = executor.WRITTEN_AT_ONCE = 4
+    home = home_in(folder, root, beside, server)
+    began.send(command)
+    if command == "sync":
+        home.sync()
+    else:
+        home.rebuild(wrap=_prepared if command == "apart" else lambda sink: sink)
+
+
+def _prepared(sink: Any) -> Any:
+    """As a large rebuild has it: a process of its own fills the new build."""
+    if (preparing := capability(sink, SupportsPrepare)) is not None:
+        preparing.prepare()
+    return sink
 
 
 class Bus:
@@ -150,7 +173,7 @@ class Rounds:
         """Whether it was killed before it ended."""
         ours, its = FORKING.Pipe(duplex=False)
         run = (self._home.folder, self._home.root, self._beside, self._server, command, its)
-        process = FORKING.Process(target=child.main, args=run)
+        process = FORKING.Process(target=_run_once, args=run)
         process.start()
         its.close()
         ours.recv()
@@ -185,9 +208,7 @@ def run(
                 if rounds.number % 20 == 0:
                     say(f"  {rounds.hits.total()} of {kills} kills")
         rounds.end()
-        killed = ", ".join(
-            f"{rounds.hits[name]} in a {what}" for name, what in child.COMMANDS.items() if rounds.hits[name]
-        )
+        killed = ", ".join(f"{rounds.hits[name]} in a {what}" for name, what in COMMANDS.items() if rounds.hits[name])
         killed += f", of which {rounds.broken} broke Chroma's vectors" if rounds.broken else ""
         looks = " and ".join(f"{number:,} times into {name}" for name, number in rounds.looks.items())
         return f"{killed}, {rounds.number} rounds, seed {seed}; a reader looked {looks} and missed no source"
