@@ -1,5 +1,6 @@
 """`chunksink dead-letters`: documents that engines refused, and sending them again."""
 
+from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
@@ -7,7 +8,7 @@ import click
 
 from chunksink.exits import Exit
 from chunksink.options import config_from, home_option, json_option
-from chunksink.output import counted, print_json, printable
+from chunksink.output import Note, counted, echo, printable, show
 
 if TYPE_CHECKING:
     from chunksink.rebuild.dead_letters import Letter
@@ -22,11 +23,11 @@ _sink_option = click.option("--sink", metavar="NAME", help="Only those of this s
 @json_option
 @click.pass_context
 def command(context: click.Context, sink: str | None, limit: int, home: str | None, as_json: bool) -> int:
-    """List the documents of the live index that an engine refused: sink, document, source, and the reason.
+    """List the documents of the live index that an engine refused, each with its source and the reason.
 
-    A refused document hinders no other: it is left out of that one sink, and sent again when its source changes.
-    Where the reason was the engine's (a limit that was raised, an upgrade), `dead-letters retry` has it sent again
-    as it is. Exits with 6 when there are any.
+    A refused document blocks no other: it is left out of that one sink, and sent again when its source changes. After
+    a change in the engine (a raised limit, an upgrade), `dead-letters retry` has it sent again as it is. Exits with 6
+    when there are any.
 
     \b
     Examples:
@@ -42,12 +43,9 @@ def command(context: click.Context, sink: str | None, limit: int, home: str | No
 
     with State.existing(config_from(home=home).home_path) as state:
         found, total = letters(state, sink, limit), count(state, sink)
-    if as_json:
-        print_json([asdict(letter) for letter in found])
-    else:
-        _print(found)
+    show(as_json, [asdict(letter) for letter in found], _lines(found))
     if total > len(found):
-        click.echo(f"{len(found):,} of {total:,}; ask for more with --limit", err=True)
+        echo([Note(f"{len(found):,} of {total:,}; ask for more with --limit")])
     return Exit.REFUSED if found else Exit.OK
 
 
@@ -58,7 +56,7 @@ def command(context: click.Context, sink: str | None, limit: int, home: str | No
 def retry_command(context: click.Context, sink: str | None, home: str | None) -> None:
     """Mark refused documents, so that the next sync sends their sources again.
 
-    Mend the reason first; what is refused again stands in the list again.
+    Remove the reason first; a document that is refused again is listed again.
 
     \b
     Examples:
@@ -73,17 +71,14 @@ def retry_command(context: click.Context, sink: str | None, home: str | None) ->
     config = config_from(home=home or group_home)
     with State.existing(config.home_path) as state, writing(config.home_path):
         marked = {name: number for name, number in retry(state, sink or group_sink).items() if number}
-    for name, number in marked.items():
-        click.echo(f"{name}: {counted(number, 'document')} will be sent again")
-    click.echo(
-        "the next `chunksink sync` sends them" if marked else "nothing was refused, so nothing is to be sent again"
-    )
+    echo(f"{name}: {counted(number, 'document')} will be sent again" for name, number in marked.items())
+    echo(["the next `chunksink sync` sends them" if marked else "nothing was refused, so nothing will be sent again"])
 
 
-def _print(letters: "list[Letter]") -> None:
+def _lines(letters: "list[Letter]") -> Iterator[str]:
     for letter in letters:
         source = printable(letter.source or letter.family)
-        click.echo(f"{letter.sink}  {printable(letter.id)}  ({source}, {letter.at[:19]})")
-        click.echo(f"    {printable(letter.reason)}")
+        yield f"{letter.sink}  {printable(letter.id)}  ({source}, {letter.at[:19]})"
+        yield f"    {printable(letter.reason)}"
     if not letters:
-        click.echo("no document is refused")
+        yield "no document is refused"

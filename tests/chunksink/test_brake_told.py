@@ -81,7 +81,7 @@ def test_status_tells_it_once_the_chunks_were_read(braked: Shell) -> None:
     out = braked("status").out
     assert "run `chunksink sync`" not in out
     assert "a sync would remove 12 of the 20 sources in the index, and stop at that number: " in out
-    assert "`chunksink sync --allow-deletions 12` lets them go\n" in out
+    assert "`chunksink sync --allow-deletions 12` removes them\n" in out
     assert braked("status", "--json").json["brake"] == BRAKE
 
 

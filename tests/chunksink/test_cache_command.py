@@ -127,7 +127,7 @@ def test_a_bad_row_is_found_and_dropped(home: Home, capsys: pytest.CaptureFixtur
     assert cache(home, "verify") == Exit.DRIFT
     out = capsys.readouterr().out
     assert "checksum mismatch: cache:" in out
-    assert "1 bad row of 5; --repair mends it" in out
+    assert "1 bad row of 5; --repair drops them" in out
     assert rows(home) == 5
     assert cache(home, "verify", "--repair") == Exit.OK
     assert "1 bad row of 5 dropped" in capsys.readouterr().out
@@ -243,7 +243,7 @@ def test_an_export_saves_the_other_machine_the_work(
     other = Home(tmp_path / "there", home.root, fts)
     assert cache(other, "import", str(file)) == Exit.OK
     out = capsys.readouterr().out
-    assert "4 vectors taken over" in out
+    assert "4 vectors added" in out
     assert "hash in float32: 4 texts embedded again, least cosine 1.00000" in out
     assert sorted(model.asked) == ["a boat", "a cat", "a crow", "a mat"]
     other.rebuild()
@@ -274,7 +274,7 @@ def test_vectors_of_an_unknown_model_are_left_out(
     other = Home(tmp_path / "there", home.root, fts)
     assert cache(other, "import", str(tmp_path / "x")) == Exit.REFUSED
     out, err = capsys.readouterr()
-    assert "4 vectors taken over" in out
+    assert "4 vectors added" in out
     assert "elsewhere in float32: left out, since the model cannot be used here" in err
     assert rows(other) == 4
 

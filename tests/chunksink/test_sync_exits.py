@@ -56,7 +56,7 @@ def test_a_missing_partition_is_no_deletion(synced: Shell) -> None:
     synced.commit("p3", D)
     ended = synced("sync")
     assert ended.code == Exit.INVALID_INPUT
-    assert "partition p2 is missing; what it held stays in the index" in ended.err
+    assert "partition p2 is missing; its sources stay in the index" in ended.err
     assert "`chunksink retire-partition p2`" in ended.err
     assert synced.texts() == ["a boat", "a cat", "a cow", "a dog", "a mat"]
     assert synced("sync", "--json").json["missing_partitions"] == ["p2"]
