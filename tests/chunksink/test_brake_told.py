@@ -20,8 +20,7 @@ BRAKE = {"removed": 12, "total": 20, "flag": "--allow-deletions 12"}
 @pytest.fixture
 def braked(quick_shell: Shell) -> Shell:
     """Of twenty sources twelve are gone."""
-    quick_shell.commit("p1", *MANY)
-    assert quick_shell("sync").code == Exit.OK
+    quick_shell.begin("to brake", "sync", p1=MANY)
     quick_shell.commit("p1", *MANY[:8], at=FEBRUARY)
     return quick_shell
 

@@ -18,9 +18,7 @@ TEXTS = ["one", "two", "three"]
 @pytest.fixture
 def jsonl_shell(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> Shell:
     monkeypatch.setenv("CHUNKSINK_SINKS", "fts,jsonl")
-    shell.commit("p1", source("a.md", "one", "two"), source("b.md", "three"))
-    assert shell("rebuild").code == Exit.OK
-    return shell
+    return shell.begin("jsonl", "rebuild", p1=[source("a.md", "one", "two"), source("b.md", "three")])
 
 
 def _remove_link(build: Path) -> None:

@@ -15,9 +15,7 @@ A, B, C = source("a.md", "a cat", "a mat"), source("b.md", "a boat"), source("c.
 @pytest.fixture
 def synced(quick_shell: Shell) -> Shell:
     """`b.md` stands in both partitions."""
-    quick_shell.commit("p1", A, B)
-    quick_shell.commit("p2", B, C)
-    assert quick_shell("sync").code == Exit.OK
+    quick_shell.begin("to retire", "sync", p1=[A, B], p2=[B, C])
     return quick_shell
 
 

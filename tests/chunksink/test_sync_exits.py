@@ -18,10 +18,7 @@ D = source("d.md", "a dog")
 
 @pytest.fixture
 def synced(quick_shell: Shell) -> Shell:
-    quick_shell.commit("p1", A, B)
-    quick_shell.commit("p2", C)
-    assert quick_shell("sync").code == Exit.OK
-    return quick_shell
+    return quick_shell.begin("of words", "sync", p1=[A, B], p2=[C])
 
 
 def test_an_invalid_partition_keeps_what_it_held_and_the_others_sync(synced: Shell) -> None:
@@ -78,16 +75,6 @@ def test_chunks_that_are_all_gone_are_no_deletion_either(synced: Shell) -> None:
     assert synced.texts() == []
 
 
-def test_what_was_wrong_with_a_partition_that_is_gone_now_is_not_told(synced: Shell) -> None:
-    synced.root.chunks_file("p2").unlink()
-    assert "MISSING_OUTPUT:chunks_file p2" in synced("sync").err
-    synced.root.manifest_file("p2").unlink()
-    ended = synced("sync")
-    assert ended.code == Exit.INVALID_INPUT
-    assert "MISSING_OUTPUT" not in ended.err
-    assert "partition p2 is missing" in ended.err
-
-
 @pytest.mark.parametrize("how", ["missing", "invalid"])
 def test_strict_writes_nothing(how: str, synced: Shell) -> None:
     synced.commit("p3", D)
@@ -115,17 +102,6 @@ def test_the_first_sync_begins_with_what_is_valid_unless_it_is_strict(strict: bo
         assert not (quick_shell.home / "fts").exists()
     else:
         assert quick_shell.texts() == ["a cat", "a mat"]
-
-
-def test_two_sources_that_claim_one_id_are_both_left_as_they_are(synced: Shell) -> None:
-    thief = source("thief.md", "a thief")
-    thief[0]["chunk_id"] = A[0]["chunk_id"]
-    synced.commit("p3", thief, D)
-    ended = synced("sync")
-    assert ended.code == Exit.INVALID_INPUT
-    assert "a.md@1" in ended.err
-    assert "thief.md@1" in ended.err
-    assert synced.texts() == ["a boat", "a cat", "a cow", "a dog", "a mat"]
 
 
 def test_a_refused_document_is_left_out_alone(shell: Shell) -> None:
