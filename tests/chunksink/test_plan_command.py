@@ -64,23 +64,6 @@ def test_documents_of_somebody_else_without_a_source_are_told_as_such(moved: She
     assert "\n  (documents that name no source)\n" in out
 
 
-def test_what_would_be_done_for_people(moved: Shell) -> None:
-    lines = moved("plan").out.splitlines()
-    assert lines[:8] == [
-        "1 source to add",
-        "  d.md",
-        "1 source to change",
-        "  a.md",
-        "1 source to remove",
-        "  b.md",
-        "1 source unchanged",
-        "3 chunks to write: 1 vectors cached, 2 to compute",
-    ]
-    assert lines[8].startswith("about ")
-    assert lines[8].endswith(" tokens to embed")
-    assert re.fullmatch("plan [0-9a-f]{64}", lines[-1])
-
-
 def test_the_sync_that_follows_does_it(moved: Shell, models: Models) -> None:
     plan = moved("plan", "--json").json
     report = moved("sync", "--json").json

@@ -10,6 +10,7 @@ from chunksink.exits import Exit
 from chunksink.rebuild import lock, verify
 from chunksink.rebuild.lock import writing
 from tests.chunksink.shell import Shell
+from tests.conftest import sampled
 from tests.rebuild.support import FEBRUARY, source
 
 A, B, C = source("a.md", "a cat", "a mat"), source("b.md", "a boat"), source("c.md", "a cow")
@@ -122,7 +123,9 @@ def test_a_refused_document_is_left_out_alone(shell: Shell) -> None:
     assert shell.texts("chroma") == ["a boat", "a cat", "an antidote"]
 
 
-@pytest.mark.parametrize("command", ["sync", "plan", "verify", "rebuild", "rollback", "forget", "retire-partition"])
+@pytest.mark.parametrize(
+    "command", sampled(["sync", "plan", "verify", "rebuild", "rollback", "forget", "retire-partition"])
+)
 def test_another_writer_is_waited_for_and_then_told(
     command: str, synced: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
