@@ -321,5 +321,5 @@ def test_what_an_index_without_records_held_and_no_chunks_have_is_told(quick_she
         record.unlink()
     quick_shell.remove("p2")
     ended = quick_shell("sync")
-    assert "1 source of the index before, of which the records are lost, not found in the chunks" in ended.err
+    assert "1 source of the index before, whose records are lost, not found in the chunks" in ended.err
     assert quick_shell("sync", "--json").json["left_behind"] == 0
