@@ -53,24 +53,11 @@ def test_a_plan_tells_it_just_where_a_sync_stops(left: int, quick_shell: Shell) 
         assert shell("sync", "--allow-deletions", str(20 - left)).code == Exit.OK
 
 
-def test_what_is_withheld_goes_nowhere_and_is_nothing_to_stop_at(braked: Shell) -> None:
-    braked.commit("p2", source("other.md", "another"))
-    braked.cut_off("p2")
-    assert braked("plan", "--json").json["brake"] is None
-    assert "--allow-deletions" not in braked("status").out
-    assert braked("sync").code == Exit.INVALID_INPUT
-
-
 def test_a_sink_that_is_new_is_built_first_and_stops_too(braked: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CHUNKSINK_SINKS", "jsonl")
     assert braked("plan", "--json").json["brake"] == BRAKE
     assert braked("sync").code == Exit.BRAKE
     assert braked("sync", "--allow-deletions", "12").code == Exit.OK
-
-
-def test_a_first_index_has_nothing_to_stop_at(quick_shell: Shell) -> None:
-    quick_shell.commit("p1", *MANY)
-    assert quick_shell("plan", "--json").json["brake"] is None
 
 
 def test_status_tells_it_once_the_chunks_were_read(braked: Shell) -> None:
