@@ -17,11 +17,6 @@ from tests.engines.servers import MeilisearchServer, without_leftovers
 from tests.support.prepared import Prepared
 
 
-@pytest.fixture(scope="session")
-def prepared(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
-    return Prepared(tmp_path_factory.mktemp("prepared"))
-
-
 @pytest.fixture
 def models(monkeypatch: pytest.MonkeyPatch) -> Models:
     models = Models()
@@ -35,13 +30,13 @@ def shell(
     models: Models,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
-    prepared: Prepared,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Shell:
     """The embedded default, without any setting."""
     for name in [name for name in os.environ if name.startswith(("CHUNKSINK_", "MEILI_"))]:
         monkeypatch.delenv(name)
     monkeypatch.chdir(tmp_path)
-    return Shell(tmp_path, capsys, prepared)
+    return Shell(tmp_path, capsys, Prepared(tmp_path_factory.getbasetemp() / "prepared"))
 
 
 @pytest.fixture
